@@ -1,0 +1,79 @@
+#include "base/error.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace shardplan {
+namespace {
+
+std::string join_diagnostics(const std::vector<Diagnostic>& diagnostics) {
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics) {
+    if (!text.empty()) text += '\n';
+    text += to_string(diagnostic);
+  }
+  return text;
+}
+
+/// Levenshtein distance; case differences count half so that 'Relu' is nearer to 'ReLU' than to 'Real'.
+int twice_edit_distance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::vector<int> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(2 * j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(2 * i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int change = a[i - 1] == b[j - 1] ? 0 : lower(a[i - 1]) == lower(b[j - 1]) ? 1 : 2;
+      const int best = std::min({row[j] + 2, row[j - 1] + 2, diagonal + change});
+      diagonal = row[j];
+      row[j] = best;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string to_string(const Diagnostic& diagnostic) {
+  std::string text;
+  const SourcePlace& place = diagnostic.place;
+  if (!place.file.empty()) {
+    text = place.file;
+    if (place.line > 0) text += fmt::format(":{}:{}", place.line, place.column);
+    text += ": ";
+  }
+  text += "error: " + diagnostic.message;
+  std::string_view hint = diagnostic.hint;
+  while (!hint.empty()) {
+    const std::size_t end = std::min(hint.find('\n'), hint.size());
+    text += fmt::format("\n    {}", hint.substr(0, end));
+    hint.remove_prefix(std::min(end + 1, hint.size()));
+  }
+  return text;
+}
+
+InputError::InputError(std::vector<Diagnostic> diagnostics)
+    : diagnostics_(std::move(diagnostics)), text_(join_diagnostics(diagnostics_)) {}
+
+std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
+  std::string best;
+  int best_distance = static_cast<int>(2 * std::max<std::size_t>(1, name.size() / 3)) + 1;
+  for (const std::string& candidate : candidates) {
+    const int distance = twice_edit_distance(name, candidate);
+    if (distance < best_distance || (distance == best_distance && !best.empty() && candidate < best)) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+void check_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "shardplan: internal error: %s does not hold (%s:%d)\n", condition, file, line);
+  std::abort();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardplan {
+
+/// Where in the user's files something stands; line and column count from 1, 0 means "no particular place".
+struct SourcePlace {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  bool operator==(const SourcePlace&) const = default;
+};
+
+/// One fault in what the user gave: what was found, and (in `hint`) what would be right.
+struct Diagnostic {
+  SourcePlace place;
+  std::string message;
+  std::string hint;  // may be empty; printed on lines of its own, indented
+
+  bool operator==(const Diagnostic&) const = default;
+};
+
+/// "broken.yaml:7:64: error: fc1: ..." and the hint on the next lines.
+std::string to_string(const Diagnostic& diagnostic);
+
+/// The user's data is wrong. Readers collect what they find and throw once, so that all faults are shown in one run.
+class InputError : public std::exception {
+ public:
+  explicit InputError(std::vector<Diagnostic> diagnostics);
+  template <class... Args>
+  InputError(SourcePlace place, fmt::format_string<Args...> format, Args&&... args)
+      : InputError(std::vector<Diagnostic>{
+            Diagnostic{std::move(place), fmt::format(format, std::forward<Args>(args)...), {}}}) {}
+
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+  /// All diagnostics, one below the other.
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+  std::string text_;
+};
+
+/// The candidate nearest to `name` by edit distance, or "" if none is near enough to be meant.
+std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
+
+/// Prints the failed condition with its place and aborts: our own fault, never the user's.
+[[noreturn]] void check_failed(const char* condition, const char* file, int line);
+
+}  // namespace shardplan
+
+/// Stops in every build if `condition` does not hold.
+#define SHARDPLAN_CHECK(condition) \
+  ((condition) ? static_cast<void>(0) : ::shardplan::check_failed(#condition, __FILE__, __LINE__))
