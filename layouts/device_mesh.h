@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardplan {
+
+/// One named axis of a mesh.
+struct MeshAxis {
+  std::string name;
+  std::int64_t size = 1;
+
+  bool operator==(const MeshAxis&) const = default;
+};
+
+/// An axis of the mesh, or a part of one: the axis is read as [before, size, rest] and the middle is meant. The whole axis
+/// `y` of size 8 is {1, 1, 8}; Shardy's `y:(2)4` is {1, 2, 4}.
+struct AxisRef {
+  std::uint32_t axis = 0;    // position in the mesh
+  std::int64_t before = 1;   // product of the parts to the left (more major)
+  std::int64_t size = 1;
+
+  auto operator<=>(const AxisRef&) const = default;
+};
+
+/// Named axes with sizes, major to minor. Ranks are the row-major points: on x=2, y=4 rank 5 is (1, 1). A device order other
+/// than 0, 1, 2, ... says which device stands at each point.
+class DeviceMesh {
+ public:
+  DeviceMesh() = default;  // one device, no axes
+  /// Throws InputError if a name is empty or given twice, a size is below 1, or the product leaves 32 bits.
+  explicit DeviceMesh(std::vector<MeshAxis> axes);
+  DeviceMesh(std::vector<MeshAxis> axes, std::vector<std::int64_t> devices);
+
+  /// "x=2, y=4" (spaces optional); throws InputError with what would be right.
+  static DeviceMesh parse(std::string_view text);
+
+  const std::vector<MeshAxis>& axes() const { return axes_; }
+  std::int64_t num_devices() const { return num_devices_; }
+  /// The device at each row-major point; empty means 0, 1, 2, ...
+  const std::vector<std::int64_t>& devices() const { return devices_; }
+
+  AxisRef whole(std::size_t axis) const;
+  std::optional<AxisRef> find(std::string_view name) const;
+  bool is_whole(const AxisRef& ref) const;
+
+  /// This point's position along the (part of an) axis.
+  std::int64_t coordinate(std::int64_t point, const AxisRef& ref) const;
+  /// Position along several axes read as one, the first the most major; 0 for none.
+  std::int64_t coordinate(std::int64_t point, const std::vector<AxisRef>& refs) const;
+  /// The points that differ from each other only along `axes`: one list a group, each in the order of `coordinate` along
+  /// `axes`; groups ordered by their first point.
+  std::vector<std::vector<std::int64_t>> groups(const std::vector<AxisRef>& axes) const;
+
+  /// "y" or "y:(2)4".
+  std::string to_string(const AxisRef& ref) const;
+  /// "{y, x:(1)2}".
+  std::string to_string(const std::vector<AxisRef>& refs) const;
+  std::string to_string() const;  // "x=2, y=4"
+
+  bool operator==(const DeviceMesh&) const = default;
+
+ private:
+  std::vector<MeshAxis> axes_;
+  std::vector<std::int64_t> strides_;  // points between neighbours along each axis
+  std::int64_t num_devices_ = 1;
+  std::vector<std::int64_t> devices_;
+};
+
+/// The product of the sizes; 1 for none.
+std::int64_t num_pieces(const std::vector<AxisRef>& axes);
+
+}  // namespace shardplan

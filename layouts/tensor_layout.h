@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layouts/device_mesh.h"
+
+namespace shardplan {
+
+using Shape = std::vector<std::int64_t>;
+
+enum class Reduction { kSum, kMax, kMin };
+std::string_view to_string(Reduction reduction);
+
+/// A consecutive factor of one dimension and the axes that cut it, major to minor.
+struct DimensionPart {
+  std::int64_t size = 0;  // its extent; the only part of a dimension may leave it 0: "all of it"
+  std::vector<AxisRef> axes;
+
+  bool operator==(const DimensionPart&) const = default;
+};
+
+/// How one dimension is cut: usually one part. The parts of a dimension are its row-major factors, major to minor: 8 as
+/// (2:{}, 4:{x}) is a flattened [2, 4] of which the second is cut.
+struct DimensionLayout {
+  std::vector<DimensionPart> parts;
+
+  bool is_cut() const;
+  /// In how many pieces.
+  std::int64_t num_pieces() const;
+  bool operator==(const DimensionLayout&) const = default;
+};
+
+/// How one tensor is laid out over a `DeviceMesh`. On the mesh x=2, y=4, a tensor of shape [8, 6]:
+///   "[{x}, {}]"                  rows in 2 pieces over x, copied along y    local shape [4, 6]
+///   "[{x, y}, {}]"               rows in 8 pieces, x major                  local shape [1, 6]
+///   "[{}, {}] unreduced={x}"     every device holds one summand over x      local shape [8, 6]
+///   "[(2:{}, 4:{x}), {}]"        rows 0,1,4,5 or 2,3,6,7                    local shape [4, 6]
+/// Invariant (`check_layout`): axes are disjoint; every part is divisible by its axes. Logs, tests and files use the text;
+/// `parse_layout` inverts `to_string`. Compare layouts only in canonical form.
+struct TensorLayout {
+  std::vector<DimensionLayout> dimensions;
+  std::vector<AxisRef> partial;               // in mesh order when canonical
+  Reduction reduction = Reduction::kSum;      // meaningful if `partial` is not empty
+
+  /// Nothing cut, nothing partial.
+  static TensorLayout replicated(std::size_t rank);
+  bool is_replicated() const;
+  bool operator==(const TensorLayout&) const = default;
+};
+
+/// The one form of all layouts that place the same elements on the same devices: axes of size 1 dropped, neighbouring sub-axes
+/// of one axis joined, parts joined where one list of axes says the same, `partial` sorted and joined. Two layouts place
+/// alike exactly if their canonical forms are equal.
+TensorLayout canonical(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
+
+/// Nothing, or what is wrong: "dimension 1 of size 10 cannot be cut in 8 by {x, y}", an axis twice, the wrong rank, ...
+std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
+
+/// One device's extents.
+Shape local_shape(const TensorLayout& layout, const Shape& shape);
+
+/// Shardy's notation, with or without quotes round the axes; throws InputError that names what was found and what would be
+/// right. `?` and priorities are accepted and dropped; `note`, if given, then receives a line that says so.
+TensorLayout parse_layout(std::string_view text, const DeviceMesh& mesh, std::string* note = nullptr);
+std::string to_string(const TensorLayout& layout, const DeviceMesh& mesh);
+
+/// The positions along each dimension that the device at `point` holds: one ascending list per dimension.
+std::vector<std::vector<std::int64_t>> held_indices(const TensorLayout& layout, const DeviceMesh& mesh,
+                                                    const Shape& shape, std::int64_t point);
+
+}  // namespace shardplan
+
+template <>
+struct std::hash<shardplan::TensorLayout> {
+  std::size_t operator()(const shardplan::TensorLayout& layout) const noexcept;
+};
