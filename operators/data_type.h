@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace shardplan {
+
+enum class DataType { kF64, kF32, kF16, kBF16, kI64, kI32, kI8, kU8, kBool };
+
+Bytes element_bytes(DataType type);
+bool is_floating(DataType type);
+/// "f32", as in model files.
+std::string_view to_string(DataType type);
+/// "Float32", as MindSpore prints it.
+std::string_view mindspore_name(DataType type);
+std::optional<DataType> parse_data_type(std::string_view text);
+
+}  // namespace shardplan

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "layouts/tensor_layout.h"
+#include "operators/data_type.h"
+#include "operators/sharding_rule.h"
+
+namespace shardplan {
+
+struct OperatorType;
+
+using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
+using Attributes = std::map<std::string, Attribute>;
+
+/// As MindSpore prints it: true -> "true", (1, 2) -> "(1, 2)".
+std::string to_string(const Attribute& attribute);
+
+struct TensorType {
+  Shape shape;
+  DataType dtype = DataType::kF32;
+
+  Bytes bytes() const;
+  bool operator==(const TensorType&) const = default;
+};
+
+/// One operator with its sizes but without its place in a graph: what 96 equal layers have in common. Made by
+/// `make_operation` only, which infers results and rule.
+struct Operation {
+  const OperatorType* type = nullptr;
+  Attributes attributes;  // defaults filled in
+  std::vector<TensorType> operands;
+  std::vector<TensorType> results;
+  ShardingRule rule;
+
+  std::int64_t integer(const std::string& attribute) const;
+  double number(const std::string& attribute) const;
+  bool flag(const std::string& attribute) const;
+  const std::string& text(const std::string& attribute) const;
+  const std::vector<std::int64_t>& list(const std::string& attribute) const;
+
+  bool operator==(const Operation&) const = default;
+};
+
+/// Checks attributes and operand types of operator `type`, infers the rest. Throws InputError without a place (the caller adds
+/// it), with a message in the user's terms: "axis 4 of Softmax is outside [-3, 3)".
+Operation make_operation(const OperatorType& type, const Attributes& attributes, std::vector<TensorType> operands);
+
+}  // namespace shardplan
