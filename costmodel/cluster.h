@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "operators/data_type.h"
+
+namespace shardplan {
+
+/// How a level's links are given out: every device has its own link into the level, or the group below shares one.
+enum class LinkPer { kDevice, kGroup };
+
+/// One level of links; it joins `count` groups of the level below. Rates are exact integers in bytes (or operations) per second.
+struct ClusterLevel {
+  std::string name;
+  std::int64_t count = 1;
+  Picoseconds latency = 0;
+  std::int64_t bandwidth = 0;         // bytes per second, one direction of one link, line rate
+  std::int64_t efficiency_ppm = 1'000'000;  // measured share of the line rate, parts per million
+  LinkPer link_per = LinkPer::kDevice;
+  std::int64_t contention_ppm = 1'000'000;
+};
+
+struct ClusterDevice {
+  std::string name;
+  Bytes capacity = 0;
+  Bytes reserved = 0;
+  std::int64_t memory_bandwidth = 0;                 // bytes per second
+  std::map<DataType, std::int64_t> flops;            // per second; a dtype that is absent cannot be computed
+  std::int64_t matmul_efficiency_ppm = 1'000'000;
+  std::int64_t memory_efficiency_ppm = 1'000'000;
+  Picoseconds start = 0;                             // fixed cost of one operator
+};
+
+/// A measured table that replaces the formula of one collective over one level; times ascend with bytes.
+struct CollectiveTable {
+  std::string collective;
+  std::string level;
+  std::int64_t devices = 0;
+  std::vector<std::pair<Bytes, Picoseconds>> points;
+};
+
+/// What the machine is: one kind of device and the levels of links that join them, outermost first.
+struct Cluster {
+  std::string name;
+  ClusterDevice device;
+  std::vector<ClusterLevel> levels;
+  std::vector<CollectiveTable> tables;
+  std::vector<std::pair<std::string, std::string>> sources;
+  std::string text;                    // of the file, for plan.json
+  std::vector<std::string> notices;
+  std::vector<std::int64_t> position_of_rank;  // from a rank table: where rank r stands; empty: r
+
+  std::int64_t num_devices() const;
+  Bytes usable_bytes() const { return device.capacity - device.reserved; }
+};
+
+/// A preset's name ("dgx-a100", "dgx-a100x8") or the path of a cluster file (anything with '/' or ".yaml"). Throws InputError.
+Cluster read_cluster(const std::string& name_or_path);
+Cluster read_cluster_text(const std::string& text, const std::string& file);
+/// The first `device_num` devices; throws InputError if they are not whole groups, or that names the preset that would do.
+Cluster take_devices(const Cluster& cluster, std::int64_t device_num);
+
+}  // namespace shardplan

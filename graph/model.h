@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/operator_graph.h"
+
+namespace shardplan {
+
+enum class ParallelMode { kStandAlone, kDataParallel, kSemiAutoParallel, kAutoParallel, kHybridParallel };
+
+struct TrainingOptions {
+  std::string optimizer;  // "sgd", "momentum", "adam", "adamw"
+  double learning_rate = 0.001;
+  double momentum = 0.9;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double clip_norm = 0;  // by global norm; 0: none
+  std::int64_t micro_batches = 1;
+  std::optional<DataType> mixed_precision;
+  std::vector<std::string> recompute;  // names, '*' allowed
+};
+
+/// The `parallel:` section, with MindSpore's names and the defaults of the model language.
+struct ParallelOptions {
+  ParallelMode parallel_mode = ParallelMode::kAutoParallel;
+  std::string search = "auto";  // our name of search_mode: propagation, elimination, ilp, auto, ...
+  std::optional<std::int64_t> device_num;
+  std::vector<std::pair<std::string, std::int64_t>> mesh;  // empty: the cluster's levels
+  bool mesh_auto = false;
+  int level = 0;
+  std::string compat;              // "" or "mindspore-1.7"
+  bool keep_out_strategy = true;
+  bool full_batch = false;
+  std::optional<std::string> dataset_strategy;
+  bool gradients_mean = false;
+  bool enable_parallel_optimizer = false;
+  std::string strategy_ckpt_save_file;
+  std::string strategy_ckpt_load_file;
+  SourcePlace place;
+};
+
+/// A model file, understood: the graph at given sizes, and what else the file says.
+struct Model {
+  std::string name;
+  std::string file;
+  std::string text;                                // of the file, for plan.json
+  OperatorGraph graph;                             // forward; graph/differentiate makes the training graph
+  std::optional<TrainingOptions> training;
+  ParallelOptions parallel;
+  std::optional<std::string> cluster;              // preset or path
+  std::map<std::string, std::int64_t> dims;        // all file-level dims, evaluated
+  std::vector<std::string> free_dims;              // those given as plain numbers, in the order of the file: what a proof may shrink
+  std::vector<std::string> notices;                // for standard error
+};
+
+/// Values that replace what the file says.
+struct ModelOverrides {
+  std::map<std::string, std::int64_t> dims;         // --dim B=16
+  std::map<std::string, std::string> strategies;    // --set NAME=ENTRY
+};
+
+/// Reads a model file, or its text under the name `file`. Throws InputError with all faults found.
+Model read_model(const std::string& path, const ModelOverrides& overrides = {});
+Model read_model_text(const std::string& text, const std::string& file, const ModelOverrides& overrides = {});
+
+}  // namespace shardplan

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "operators/operation.h"
+#include "operators/operator_type.h"
+
+namespace shardplan {
+
+using OperatorId = Index<struct OperatorTag>;
+using OperationId = Index<struct OperationTag>;
+
+enum class TensorKind {
+  kInput,      // given anew each step
+  kParameter,  // stored between steps; trained unless requires_grad is false
+  kState,      // of the optimizer: stored between steps
+  kConstant,   // made on each device, in whatever layout is wanted; never communicated
+  kResult,     // of an operator
+};
+
+enum class Stage { kForward, kBackward, kUpdate };
+
+/// What a constant holds: one value everywhere; 0, 1, 2, ... along the last dimension; or 0 on and below the diagonal of the
+/// last two dimensions and -1e9 above it (causal mask).
+struct Fill {
+  enum class Kind { kValue, kIota, kCausal };
+  Kind kind = Kind::kValue;
+  double value = 0;
+
+  bool operator==(const Fill&) const = default;
+};
+
+/// What the user says of one tensor's layout, as written; strategies/ gives it its meaning.
+struct StrategyEntry {
+  enum class Kind {
+    kTuple,         // [2, 4]: pieces per dimension
+    kLayout,        // [{dp}, {mp}]: text in axis names
+    kDataParallel,  // null: the highest dimension cut over all devices
+    kFollow,        // []: from the other operands
+  };
+  Kind kind = Kind::kFollow;
+  std::vector<std::int64_t> tuple;
+  std::string layout;
+  SourcePlace place;
+};
+
+/// What the user says of one operator; a list is empty if nothing is said.
+struct UserStrategy {
+  std::vector<StrategyEntry> in;
+  std::vector<StrategyEntry> out;
+  SourcePlace in_place;
+  SourcePlace out_place;
+};
+
+struct Reader {
+  OperatorId op;
+  std::size_t operand = 0;
+
+  bool operator==(const Reader&) const = default;
+};
+
+struct GraphTensor {
+  std::string name;  // "layers.3.attn.qkv.weight"
+  TensorType type;
+  TensorKind kind = TensorKind::kResult;
+  std::optional<OperatorId> producer;  // of kResult
+  std::size_t result = 0;              // which of the producer's
+  std::vector<Reader> readers;         // in program order
+  Fill fill;                           // of kConstant
+  bool requires_grad = true;           // of kParameter
+  std::optional<TensorId> updates;     // a new value of this parameter or state: stored in its layout at the end of the step
+  bool is_output = false;              // of the graph; never partial
+  std::int64_t index_extent = 0;       // of an integer input: values are drawn below it (the dimension that it indexes); 0: none known
+  std::optional<StrategyEntry> layout; // the user's: of an input (dataset_strategy), a parameter
+  SourcePlace place;
+};
+
+struct GraphOperator {
+  std::string name;  // "layers.3.attn.qkv.matmul"
+  OperationId operation;
+  std::vector<TensorId> operands;
+  std::vector<TensorId> results;
+  Stage stage = Stage::kForward;
+  std::optional<OperatorId> forward;   // of a backward operator: whose gradient it is
+  std::string scope;                   // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
+  std::string repeat_class;            // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
+  UserStrategy strategy;
+  bool is_data_parallel = false;       // by parallel_mode of its block or the file (semi-auto without a strategy)
+  int worker = 0;                      // of `place`
+  SourcePlace place;
+};
+
+/// What is computed: operators in program order, which is fixed before the search, and the tensors between them. Equal
+/// operations are held once. Built whole by `OperatorGraphBuilder`, then not changed.
+class OperatorGraph {
+ public:
+  const std::string& name() const { return name_; }
+  const IdVector<OperationId, Operation>& operations() const { return operations_; }
+  const IdVector<TensorId, GraphTensor>& tensors() const { return tensors_; }
+  const IdVector<OperatorId, GraphOperator>& operators() const { return operators_; }
+  const Operation& operation(OperatorId op) const { return operations_[operators_[op].operation]; }
+  const GraphTensor& tensor(TensorId id) const { return tensors_[id]; }
+  std::optional<TensorId> loss() const { return loss_; }
+  bool is_training() const { return is_training_; }
+  std::optional<OperatorId> find_operator(std::string_view name) const;
+  std::optional<TensorId> find_tensor(std::string_view name) const;
+
+ private:
+  friend class OperatorGraphBuilder;
+  std::string name_;
+  IdVector<OperationId, Operation> operations_;
+  IdVector<TensorId, GraphTensor> tensors_;
+  IdVector<OperatorId, GraphOperator> operators_;
+  std::map<std::string, OperatorId, std::less<>> operator_by_name_;
+  std::map<std::string, TensorId, std::less<>> tensor_by_name_;
+  std::optional<TensorId> loss_;
+  bool is_training_ = false;
+};
+
+/// Collects tensors and operators in any order; `build` sorts the operators topologically (ties: the order of addition),
+/// renumbers both, fills producers and readers, and interns operations.
+class OperatorGraphBuilder {
+ public:
+  explicit OperatorGraphBuilder(std::string name);
+  ~OperatorGraphBuilder();
+  OperatorGraphBuilder(OperatorGraphBuilder&&) noexcept;
+  OperatorGraphBuilder& operator=(OperatorGraphBuilder&&) noexcept;
+  /// Goes on from a finished graph, its tensors and operators keeping their indices.
+  explicit OperatorGraphBuilder(const OperatorGraph& graph);
+
+  TensorId add_tensor(GraphTensor tensor);
+  /// `op.results` is filled with new kResult tensors named by `result_names` (or the operator's name if there is one result
+  /// and no name is given). Operand types come from tensors added before. `operation` must come from make_operation on
+  /// those types.
+  OperatorId add_operator(GraphOperator op, Operation operation, std::vector<std::string> result_names = {});
+  GraphTensor& tensor(TensorId id);
+  GraphOperator& op(OperatorId id);
+  const Operation& operation(OperatorId id) const;
+  void set_loss(TensorId loss);
+  void set_training();
+
+  /// Throws InputError that names the operators of a cycle.
+  OperatorGraph build();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardplan
