@@ -1,0 +1,257 @@
+#include "base/yaml.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+
+// The tree is built from the parser's events, not from YAML::Node: events show anchors, tags and quotes, and nothing is
+// expanded or guessed behind our back.
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxDepth = 100;
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults)
+      : file_(file), text_(text), faults_(faults) {
+    line_starts_.push_back(text.starts_with("\xef\xbb\xbf") ? 3 : 0);
+    for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
+      line_starts_.push_back(at + 1);
+    }
+  }
+
+  YamlNode take_root() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    YamlNode node = make(YamlNode::Kind::kEmpty, mark);
+    // The parser takes ~, Null and NULL for null as well; for us they are text.
+    const std::string_view written = text_at(mark);
+    const auto begins = [&](std::string_view word) {
+      return written.starts_with(word) &&
+             (written.size() == word.size() ||
+              std::string_view(" \t\r\n,]}:#").find(written[word.size()]) != std::string_view::npos);
+    };
+    if (begins("null")) {
+      node.kind = YamlNode::Kind::kNull;
+    } else {
+      for (const std::string_view word : {"~", "Null", "NULL"}) {
+        if (!begins(word)) continue;
+        node.kind = YamlNode::Kind::kScalar;
+        node.text = word;
+      }
+    }
+    reject_anchor(mark, anchor);
+    add(std::move(node));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    fault(mark, "aliases ('*name') are not read", "write the value out; blocks and dims serve for what repeats");
+    add(make(YamlNode::Kind::kEmpty, mark));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    reject_anchor(mark, anchor);
+    reject_tag(mark, tag);
+    YamlNode node = make(YamlNode::Kind::kScalar, mark);
+    node.text = value;
+    node.is_quoted = tag == "!";
+    add(std::move(node));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    start(YamlNode::Kind::kSequence, mark, tag, anchor, style);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    start(YamlNode::Kind::kMap, mark, tag, anchor, style);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  struct Open {
+    YamlNode node;
+    std::optional<YamlNode> key;
+    std::set<std::string> keys;
+  };
+
+  static YamlNode make(YamlNode::Kind kind, const YAML::Mark& mark) {
+    YamlNode node;
+    node.kind = kind;
+    node.line = mark.line + 1;
+    node.column = mark.column + 1;
+    return node;
+  }
+
+  std::string_view text_at(const YAML::Mark& mark) const {
+    const auto line = static_cast<std::size_t>(std::max(mark.line, 0));
+    if (line >= line_starts_.size()) return {};
+    const std::size_t at = line_starts_[line] + static_cast<std::size_t>(std::max(mark.column, 0));
+    return at < text_.size() ? std::string_view(text_).substr(at) : std::string_view();
+  }
+
+  void fault(const YAML::Mark& mark, std::string message, std::string hint) {
+    faults_.push_back({{file_, mark.line + 1, mark.column + 1}, std::move(message), std::move(hint)});
+  }
+  void reject_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (anchor == 0) return;
+    fault(mark, "anchors ('&name') are not read", "write the value out; blocks and dims serve for what repeats");
+  }
+  void reject_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (tag.empty() || tag == "?" || tag == "!") return;
+    fault(mark, fmt::format("tags ('{}') are not read", tag), "leave the tag out: the place decides the type");
+  }
+
+  void start(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+             YAML::EmitterStyle::value style) {
+    reject_anchor(mark, anchor);
+    reject_tag(mark, tag);
+    if (open_.size() >= kMaxDepth) {
+      fault(mark, fmt::format("nested deeper than {} levels", kMaxDepth), "");
+      throw InputError(faults_);
+    }
+    open_.push_back({make(kind, mark), std::nullopt, {}});
+    open_.back().node.is_flow = style == YAML::EmitterStyle::Flow;
+  }
+
+  void end() {
+    YamlNode node = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(node));
+  }
+
+  void add(YamlNode node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.node.is_sequence()) {
+      parent.node.items.push_back(std::move(node));
+    } else if (!parent.key) {
+      parent.key = std::move(node);
+    } else {
+      add_entry(parent, std::move(*parent.key), std::move(node));
+      parent.key.reset();
+    }
+  }
+
+  void add_entry(Open& map, YamlNode key, YamlNode value) {
+    const SourcePlace place{file_, key.line, key.column};
+    if (key.is_null()) {  // as a key the word is a name
+      key.kind = YamlNode::Kind::kScalar;
+      key.text = "null";
+    }
+    if (!key.is_scalar()) {
+      faults_.push_back({place, fmt::format("a key must be a word; found {}", describe(key)), ""});
+      return;
+    }
+    if (key.text == "<<" && !key.is_quoted) {
+      faults_.push_back({place, "merge keys ('<<') are not read", "write the entries out"});
+      return;
+    }
+    if (!map.keys.insert(key.text).second) {
+      const auto first = std::find_if(map.node.entries.begin(), map.node.entries.end(),
+                                      [&](const YamlEntry& entry) { return entry.key.text == key.text; });
+      faults_.push_back(
+          {place, fmt::format("'{}' stands here twice; first in line {}", key.text, first->key.line), ""});
+      return;
+    }
+    map.node.entries.push_back({std::move(key), std::move(value)});
+  }
+
+  const std::string& file_;
+  const std::string& text_;
+  std::vector<Diagnostic>& faults_;
+  std::vector<std::size_t> line_starts_;
+  std::vector<Open> open_;
+  YamlNode root_;
+};
+
+}  // namespace
+
+const YamlNode* YamlNode::find(std::string_view key) const {
+  for (const YamlEntry& entry : entries) {
+    if (entry.key.text == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+YamlDocument parse_yaml(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults) {
+  const auto refuse = [&](int line, int column, std::string message) {
+    faults.push_back({{file, line, column}, std::move(message), ""});
+    throw InputError(faults);
+  };
+  if (text.size() > kMaxFileBytes) refuse(0, 0, "the file is above 16 MiB");
+  TreeBuilder builder(text, file, faults);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) refuse(0, 0, "the file is empty");
+    YamlDocument document{file, builder.take_root()};
+    TreeBuilder rest(text, file, faults);
+    if (parser.HandleNextDocument(rest)) {
+      const YamlNode second = rest.take_root();
+      refuse(second.line, second.column, "a second document ('---') begins here; expected one");
+    }
+    return document;
+  } catch (const YAML::Exception& error) {
+    refuse(error.mark.line + 1, error.mark.column + 1, "not valid YAML: " + error.msg);
+  }
+  return {};
+}
+
+std::string read_text_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string text;
+  char buffer[1 << 16];
+  while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
+    text.append(buffer, static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > kMaxFileBytes) throw InputError({path, 0, 0}, "the file is above 16 MiB");
+  }
+  if (!stream.eof()) throw InputError({path, 0, 0}, "cannot be read");
+  return text;
+}
+
+std::string describe(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kScalar:
+      return node.text.size() <= 60 ? fmt::format("'{}'", node.text) : fmt::format("'{}...'", node.text.substr(0, 57));
+    case YamlNode::Kind::kNull:
+      return "null";
+    case YamlNode::Kind::kEmpty:
+      return "nothing";
+    case YamlNode::Kind::kSequence:
+      return "a list";
+    case YamlNode::Kind::kMap:
+      return "a map";
+  }
+  return {};
+}
+
+void check_keys(const YamlDocument& document, const YamlNode& node, const std::vector<std::string>& known,
+                std::string_view where, std::vector<Diagnostic>& faults) {
+  for (const YamlEntry& entry : node.entries) {
+    if (std::find(known.begin(), known.end(), entry.key.text) != known.end()) continue;
+    const std::string nearest = nearest_name(entry.key.text, known);
+    faults.push_back({document.place(entry.key),
+                      fmt::format("{}{}unknown key '{}'{}", where, where.empty() ? "" : ": ", entry.key.text,
+                                  nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)),
+                      ""});
+  }
+}
+
+}  // namespace shardplan

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace shardplan {
+
+struct YamlEntry;
+
+/// One node of a YAML file as it is written: scalars are text, whose type the place decides (`no`, `1e3`, `010` are
+/// just text here). Aliases are refused, so a tree is never larger than its file.
+struct YamlNode {
+  enum class Kind {
+    kScalar,    // `text`
+    kNull,      // the word null, unquoted
+    kEmpty,     // no value at all: `key:` or the value of `{key}`
+    kSequence,  // `items`
+    kMap,       // `entries`, in the file's order
+  };
+  Kind kind = Kind::kEmpty;
+  std::string text;
+  bool is_quoted = false;
+  bool is_flow = false;  // a sequence or map in brackets
+  std::vector<YamlNode> items;
+  std::vector<YamlEntry> entries;
+  int line = 0;    // from 1
+  int column = 0;  // from 1, in bytes
+
+  bool is_scalar() const { return kind == Kind::kScalar; }
+  bool is_null() const { return kind == Kind::kNull; }
+  bool is_sequence() const { return kind == Kind::kSequence; }
+  bool is_map() const { return kind == Kind::kMap; }
+  /// The value under `key` of a map; null if there is none or this is no map.
+  const YamlNode* find(std::string_view key) const;
+};
+
+struct YamlEntry {
+  YamlNode key;  // always a scalar
+  YamlNode value;
+};
+
+/// A file's tree together with the name that diagnostics show.
+struct YamlDocument {
+  std::string file;
+  YamlNode root;
+
+  SourcePlace place(const YamlNode& node) const { return {file, node.line, node.column}; }
+};
+
+/// Parses one YAML document. Duplicate keys (the second is dropped), keys that are not scalars, anchors, aliases, `<<`
+/// and tags are added to `faults`, and the rest is read on. Throws InputError, with `faults` in it, where no tree can
+/// be made: a syntax error, several documents, above 16 MiB, nested deeper than 100.
+YamlDocument parse_yaml(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults);
+
+/// The text of a file; throws InputError if it cannot be read or is above 16 MiB.
+std::string read_text_file(const std::string& path);
+
+/// What a node is, for messages: "a list", "a map", "nothing", "'text'" (cut if long).
+std::string describe(const YamlNode& node);
+
+/// Adds one fault per key of the map `node` that is not in `known`: "parallel: unknown key 'paralel_mode'; did you mean
+/// 'parallel_mode'?". `where` names the map, empty for the file itself.
+void check_keys(const YamlDocument& document, const YamlNode& node, const std::vector<std::string>& known,
+                std::string_view where, std::vector<Diagnostic>& faults);
+
+}  // namespace shardplan

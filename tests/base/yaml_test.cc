@@ -1,0 +1,108 @@
+#include "base/yaml.h"
+
+#include <gtest/gtest.h>
+
+namespace shardplan {
+namespace {
+
+/// The tree on one line: scalars as they are, quoted ones in "", [..], {key: value}, null, and - for nothing.
+std::string outline(const YamlNode& node) {
+  std::string text;
+  switch (node.kind) {
+    case YamlNode::Kind::kScalar:
+      return node.is_quoted ? '"' + node.text + '"' : node.text;
+    case YamlNode::Kind::kNull:
+      return "null";
+    case YamlNode::Kind::kEmpty:
+      return "-";
+    case YamlNode::Kind::kSequence:
+      for (const YamlNode& item : node.items) text += (text.empty() ? "" : ", ") + outline(item);
+      return "[" + text + "]";
+    case YamlNode::Kind::kMap:
+      for (const YamlEntry& entry : node.entries) {
+        text += (text.empty() ? "" : ", ") + outline(entry.key) + ": " + outline(entry.value);
+      }
+      return "{" + text + "}";
+  }
+  return {};
+}
+
+std::string faults_of(const std::string& text) {
+  std::vector<Diagnostic> faults;
+  try {
+    parse_yaml(text, "m.yaml", faults);
+    return faults.empty() ? "" : InputError(faults).what();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(YamlTest, ScalarsAreText) {
+  std::vector<Diagnostic> faults;
+  const YamlDocument document =
+      parse_yaml("a: no\nb: 010\nc: 1e3\nd: ~\ne: null\nf: 'null'\ng:\nh: Null\nnull: y\n", "m.yaml", faults);
+  EXPECT_EQ(outline(document.root), "{a: no, b: 010, c: 1e3, d: ~, e: null, f: \"null\", g: -, h: Null, null: y}");
+  EXPECT_TRUE(faults.empty());
+}
+
+TEST(YamlTest, KeepsLayoutsAndTuplesInOrder) {
+  std::vector<Diagnostic> faults;
+  const YamlDocument document =
+      parse_yaml("s: [[2, 1], [{mp, 'dp'}, {}, {\"x\", y:(1)2}], null, []]\nt: ((1, 8),)\n", "m.yaml", faults);
+  EXPECT_EQ(outline(document.root),
+            "{s: [[2, 1], [{mp: -, \"dp\": -}, {}, {\"x\": -, y:(1)2: -}], null, []], t: ((1, 8),)}");
+  EXPECT_TRUE(faults.empty());
+}
+
+TEST(YamlTest, KnowsPlaces) {
+  std::vector<Diagnostic> faults;
+  const YamlDocument document = parse_yaml("a: 1\nb:\n  c: [x, yy]\n", "m.yaml", faults);
+  const YamlNode& list = *document.root.find("b")->find("c");
+  EXPECT_EQ(document.place(list), (SourcePlace{"m.yaml", 3, 6}));
+  EXPECT_EQ(document.place(list.items[1]), (SourcePlace{"m.yaml", 3, 10}));
+  EXPECT_EQ(document.root.find("c"), nullptr);
+}
+
+TEST(YamlTest, RefusesWhatGuessesOrExpands) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"a: 1\nb: 2\na: 3\n", "m.yaml:3:1: error: 'a' stands here twice; first in line 1"},
+      {"a: &x 1\n",
+       "m.yaml:1:4: error: anchors ('&name') are not read\n"
+       "    write the value out; blocks and dims serve for what repeats"},
+      {"a: !!int 1\n",
+       "m.yaml:1:4: error: tags ('tag:yaml.org,2002:int') are not read\n"
+       "    leave the tag out: the place decides the type"},
+      {"<<: {a: 1}\n", "m.yaml:1:1: error: merge keys ('<<') are not read\n    write the entries out"},
+      {"? [a, b]\n: 1\n", "m.yaml:1:3: error: a key must be a word; found a list"},
+      {"a: 1\n---\nb: 1\n", "m.yaml:3:1: error: a second document ('---') begins here; expected one"},
+      {"", "m.yaml: error: the file is empty"},
+      {"a: [1, 2\n", "m.yaml:2:1: error: not valid YAML: end of sequence flow not found"},
+      {"a: 1\n  b: 2\n", "m.yaml:2:4: error: not valid YAML: illegal map value"},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(faults_of(text), expected) << text;
+}
+
+TEST(YamlTest, AliasesDoNotExplode) {
+  std::string text = "a0: &a0 x\n";
+  for (int i = 1; i < 40; ++i) text += fmt::format("a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
+  EXPECT_NE(faults_of(text).find("m.yaml:2:10: error: aliases ('*name') are not read"), std::string::npos);
+}
+
+TEST(YamlTest, DepthIsLimited) {
+  EXPECT_EQ(faults_of(std::string(99, '[') + std::string(99, ']')), "");
+  EXPECT_EQ(faults_of(std::string(101, '[') + std::string(101, ']')),
+            "m.yaml:1:101: error: nested deeper than 100 levels");
+  EXPECT_NE(faults_of(std::string(100000, '[')), "");
+  EXPECT_NE(faults_of(std::string(100000, '{')), "");
+}
+
+TEST(YamlTest, UnknownKeysNameTheNearest) {
+  std::vector<Diagnostic> faults;
+  const YamlDocument document = parse_yaml("paralel_mode: x\nlevel: 1\n", "m.yaml", faults);
+  check_keys(document, document.root, {"parallel_mode", "level"}, "parallel", faults);
+  EXPECT_STREQ(InputError(faults).what(),
+               "m.yaml:1:1: error: parallel: unknown key 'paralel_mode'; did you mean 'parallel_mode'?");
+}
+
+}  // namespace
+}  // namespace shardplan
