@@ -5,6 +5,9 @@
 
 namespace shardplan {
 
+__extension__ using Int128 = __int128;  // 128 bits are an extension of the compilers we use
+__extension__ using UnsignedInt128 = unsigned __int128;
+
 /// Exact product or sum, or nothing if it leaves 64 bits.
 inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
@@ -19,7 +22,7 @@ inline std::optional<std::int64_t> checked_add(std::int64_t a, std::int64_t b) {
 
 /// a * b / c rounded up, with a 128-bit product; requires a, b >= 0, c > 0; stays at the largest value on overflow.
 inline std::int64_t multiply_divide(std::int64_t a, std::int64_t b, std::int64_t c) {
-  const __int128 quotient = (static_cast<__int128>(a) * b + (c - 1)) / c;
+  const Int128 quotient = (static_cast<Int128>(a) * b + (c - 1)) / c;
   return quotient > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(quotient);
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/integer.h"
+
 namespace shardplan {
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): one well mixed 64-bit value of another. Also the hash by which dropout
@@ -28,7 +30,7 @@ class Random {
   }
   /// Uniform in [0, bound); requires bound >= 1.
   std::uint64_t below(std::uint64_t bound) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
+    return static_cast<std::uint64_t>((static_cast<UnsignedInt128>(next()) * bound) >> 64);
   }
   /// Uniform in [0, 1) with 53 bits.
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }

@@ -16,18 +16,18 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-/// An axis of the mesh, or a part of one: the axis is read as [before, size, rest] and the middle is meant. The whole axis
-/// `y` of size 8 is {1, 1, 8}; Shardy's `y:(2)4` is {1, 2, 4}.
+/// An axis of the mesh, or a part of one: the axis is read as [before, size, rest] and the middle is meant. The whole
+/// axis `y` of size 8 is {1, 1, 8}; Shardy's `y:(2)4` is {1, 2, 4}.
 struct AxisRef {
-  std::uint32_t axis = 0;    // position in the mesh
-  std::int64_t before = 1;   // product of the parts to the left (more major)
+  std::uint32_t axis = 0;   // position in the mesh
+  std::int64_t before = 1;  // product of the parts to the left (more major)
   std::int64_t size = 1;
 
   auto operator<=>(const AxisRef&) const = default;
 };
 
-/// Named axes with sizes, major to minor. Ranks are the row-major points: on x=2, y=4 rank 5 is (1, 1). A device order other
-/// than 0, 1, 2, ... says which device stands at each point.
+/// Named axes with sizes, major to minor. Ranks are the row-major points: on x=2, y=4 rank 5 is (1, 1). A device order
+/// other than 0, 1, 2, ... says which device stands at each point.
 class DeviceMesh {
  public:
   DeviceMesh() = default;  // one device, no axes
@@ -47,12 +47,14 @@ class DeviceMesh {
   std::optional<AxisRef> find(std::string_view name) const;
   bool is_whole(const AxisRef& ref) const;
 
+  /// Points between neighbours along the (part of an) axis.
+  std::int64_t stride(const AxisRef& ref) const;
   /// This point's position along the (part of an) axis.
   std::int64_t coordinate(std::int64_t point, const AxisRef& ref) const;
   /// Position along several axes read as one, the first the most major; 0 for none.
   std::int64_t coordinate(std::int64_t point, const std::vector<AxisRef>& refs) const;
-  /// The points that differ from each other only along `axes`: one list a group, each in the order of `coordinate` along
-  /// `axes`; groups ordered by their first point.
+  /// The points that differ from each other only along `axes`: one list a group, each in the order of `coordinate`
+  /// along `axes`; groups ordered by their first point.
   std::vector<std::vector<std::int64_t>> groups(const std::vector<AxisRef>& axes) const;
 
   /// "y" or "y:(2)4".

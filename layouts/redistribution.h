@@ -15,20 +15,20 @@
 namespace shardplan {
 
 enum class CollectiveKind {
-  kSlice,              // keep one's own piece; free
+  kSlice,  // keep one's own piece; free
   kAllGather,
   kAllToAll,
   kReduceScatter,
   kAllReduce,
   kCollectivePermute,
-  kToPartial,          // local step into a partial layout (zeros or padding); free
+  kToPartial,  // local step into a partial layout (zeros or padding); free
 };
 /// "slice", "all_gather", ...
 std::string_view to_string(CollectiveKind kind);
 
-/// Seconds of one collective over groups along `axes`. `group_bytes` is the whole tensor of one group: what all_gather ends
-/// with, what reduce_scatter and all_reduce begin with on each device, and all members' pieces together of an all_to_all or
-/// permute. Implemented by the cost model; `layouts/` lies above it.
+/// Seconds of one collective over groups along `axes`. `group_bytes` is the whole tensor of one group: what all_gather
+/// ends with, what reduce_scatter and all_reduce begin with on each device, and all members' pieces together of an
+/// all_to_all or permute. Implemented by the cost model; `layouts/` lies above it.
 class CollectiveCosts {
  public:
   virtual ~CollectiveCosts() = default;
@@ -38,14 +38,14 @@ class CollectiveCosts {
 /// One step of a redistribution.
 struct CollectiveStep {
   CollectiveKind kind = CollectiveKind::kSlice;
-  std::vector<AxisRef> axes;                // of the groups, major to minor as the pieces are ordered
-  std::optional<std::size_t> from_dim;      // all_gather, all_to_all: the dimension put together
-  std::optional<std::size_t> to_dim;        // slice, all_to_all, reduce_scatter: the dimension cut
-  Reduction reduction = Reduction::kSum;    // reduce_scatter, all_reduce, to_partial
+  std::vector<AxisRef> axes;              // of the groups, major to minor as the pieces are ordered
+  std::optional<std::size_t> from_dim;    // all_gather, all_to_all: the dimension put together
+  std::optional<std::size_t> to_dim;      // slice, all_to_all, reduce_scatter: the dimension cut
+  Reduction reduction = Reduction::kSum;  // reduce_scatter, all_reduce, to_partial
   TensorLayout before;
   TensorLayout after;
-  Shape local_shape;                        // after the step
-  Bytes sent = 0;                           // by the busiest device
+  Shape local_shape;  // after the step
+  Bytes sent = 0;     // by the busiest device
   Picoseconds time = 0;
 };
 
@@ -63,16 +63,17 @@ struct RedistributionOptions {
   bool bounded_memory = true;  // no intermediate shard above the larger end, wherever such a sequence exists
 };
 
-/// Plans redistributions on one mesh and remembers them: the cheapest sequence of collectives under `costs`, found by shortest
-/// path (redistribution.cc says over what states). Equal costs are resolved by a fixed order, so results never depend on
-/// what was asked before.
+/// Plans redistributions on one mesh and remembers them: the cheapest sequence of collectives under `costs`, found by
+/// shortest path (redistribution.cc says over what states). Equal costs are resolved by a fixed order, so results never
+/// depend on what was asked before.
 class RedistributionPlanner {
  public:
-  RedistributionPlanner(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> costs, RedistributionOptions options = {});
+  RedistributionPlanner(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> costs,
+                        RedistributionOptions options = {});
   ~RedistributionPlanner();
 
-  /// `element_bytes` is the dtype's size. Layouts need not be canonical but must pass `check_layout`. The reference stays
-  /// valid as long as the planner. Not for use from several threads at once.
+  /// `element_bytes` is the dtype's size. Layouts need not be canonical but must pass `check_layout`. The reference
+  /// stays valid as long as the planner. Not for use from several threads at once.
   const Redistribution& plan(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
 
   const DeviceMesh& mesh() const;

@@ -40,12 +40,12 @@ struct DimensionLayout {
 ///   "[{x, y}, {}]"               rows in 8 pieces, x major                  local shape [1, 6]
 ///   "[{}, {}] unreduced={x}"     every device holds one summand over x      local shape [8, 6]
 ///   "[(2:{}, 4:{x}), {}]"        rows 0,1,4,5 or 2,3,6,7                    local shape [4, 6]
-/// Invariant (`check_layout`): axes are disjoint; every part is divisible by its axes. Logs, tests and files use the text;
-/// `parse_layout` inverts `to_string`. Compare layouts only in canonical form.
+/// Invariant (`check_layout`): axes are disjoint; every part is divisible by its axes. Logs, tests and files use the
+/// text; `parse_layout` inverts `to_string`. Compare layouts only in canonical form.
 struct TensorLayout {
   std::vector<DimensionLayout> dimensions;
-  std::vector<AxisRef> partial;               // in mesh order when canonical
-  Reduction reduction = Reduction::kSum;      // meaningful if `partial` is not empty
+  std::vector<AxisRef> partial;           // in mesh order when canonical
+  Reduction reduction = Reduction::kSum;  // meaningful if `partial` is not empty
 
   /// Nothing cut, nothing partial.
   static TensorLayout replicated(std::size_t rank);
@@ -53,19 +53,23 @@ struct TensorLayout {
   bool operator==(const TensorLayout&) const = default;
 };
 
-/// The one form of all layouts that place the same elements on the same devices: axes of size 1 dropped, neighbouring sub-axes
-/// of one axis joined, parts joined where one list of axes says the same, `partial` sorted and joined. Two layouts place
-/// alike exactly if their canonical forms are equal.
+/// The one form of all layouts that place the same elements on the same devices: axes of size 1 dropped, neighbouring
+/// sub-axes of one axis joined, parts joined where one list of axes says the same, `partial` sorted and joined. Two
+/// layouts place alike exactly if their canonical forms are equal.
 TensorLayout canonical(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
 /// Nothing, or what is wrong: "dimension 1 of size 10 cannot be cut in 8 by {x, y}", an axis twice, the wrong rank, ...
 std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
+/// What of that can be said without a shape: axes exist and are used at most once.
+std::string check_axes(const TensorLayout& layout, const DeviceMesh& mesh);
+
 /// One device's extents.
 Shape local_shape(const TensorLayout& layout, const Shape& shape);
 
-/// Shardy's notation, with or without quotes round the axes; throws InputError that names what was found and what would be
-/// right. `?` and priorities are accepted and dropped; `note`, if given, then receives a line that says so.
+/// Shardy's notation, with or without quotes round the axes; throws InputError that names what was found and what would
+/// be right. `?` and priorities are accepted and dropped; `note`, if given, then receives a line that says so. Partial
+/// over maxima is written "[{x}, {}] unreduced={y} unreduced_kind=max".
 TensorLayout parse_layout(std::string_view text, const DeviceMesh& mesh, std::string* note = nullptr);
 std::string to_string(const TensorLayout& layout, const DeviceMesh& mesh);
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "layouts/tensor_layout.h"
+
+namespace shardplan {
+
+/// One digit of an index along a dimension, written in mixed radix: its value is either the device's coordinate along
+/// `axis`, or (without an axis) runs over all of its values on each device. A dimension of 24 laid out as
+/// (2:{}, 12:{x}) with x=3 has the digits 2, x=3, 4.
+///
+/// This is what a layout *means*: two layouts place alike exactly if their joined digits are equal, and refining a
+/// dimension, reshaping and canonical forms are plain operations on lists of digits.
+struct IndexDigit {
+  std::int64_t size = 1;
+  std::optional<AxisRef> axis;
+
+  bool operator==(const IndexDigit&) const = default;
+};
+
+/// The digits of one dimension of size `extent`, major to minor, joined: no digit of size 1, no two neighbours without
+/// an axis, no two neighbours that are consecutive parts of one axis. Requires a layout that passes `check_layout`.
+std::vector<IndexDigit> index_digits(const DimensionLayout& dimension, std::int64_t extent);
+
+/// Drops digits of size 1 and joins neighbours as said above.
+std::vector<IndexDigit> joined(const std::vector<IndexDigit>& digits);
+
+/// The inverse: a part ends with each digit without an axis. A single part leaves its size 0.
+DimensionLayout dimension_of_digits(const std::vector<IndexDigit>& digits);
+
+/// Consecutive parts of one axis joined, parts of size 1 dropped; the order is kept.
+std::vector<AxisRef> joined(const std::vector<AxisRef>& axes);
+
+}  // namespace shardplan
