@@ -76,10 +76,13 @@ struct GraphTensor {
   std::vector<Reader> readers;         // in program order
   Fill fill;                           // of kConstant
   bool requires_grad = true;           // of kParameter
+  bool layerwise_parallel = false;     // of kParameter: MindSpore's, each device keeps its own
+  bool parallel_optimizer = true;      // of kParameter: its states may be cut by the parallel optimizer
   std::optional<TensorId> updates;     // a new value of this parameter or state: stored in its layout at the end of the step
   bool is_output = false;              // of the graph; never partial
   std::int64_t index_extent = 0;       // of an integer input: values are drawn below it (the dimension that it indexes); 0: none known
   std::optional<StrategyEntry> layout; // the user's: of an input (dataset_strategy), a parameter
+  std::vector<std::string> shape_text; // as the file writes its dimensions: {"B", "4*H"}; empty if it does not
   SourcePlace place;
 };
 
@@ -94,6 +97,10 @@ struct GraphOperator {
   std::string repeat_class;            // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
   UserStrategy strategy;
   bool is_data_parallel = false;       // by parallel_mode of its block or the file (semi-auto without a strategy)
+  std::optional<int> level;            // its own or that of the innermost block that says one
+  std::string level_scope;             // full name of that operator or block: a search of its own
+  bool recompute = false;              // its own or by its block
+  std::optional<int> comm_fusion;      // fusion id of its block's gradients
   int worker = 0;                      // of `place`
   SourcePlace place;
 };
@@ -123,10 +130,12 @@ class OperatorGraph {
   std::map<std::string, TensorId, std::less<>> tensor_by_name_;
   std::optional<TensorId> loss_;
   bool is_training_ = false;
+  std::vector<std::shared_ptr<const OperatorType>> own_types_;
 };
 
-/// Collects tensors and operators in any order; `build` sorts the operators topologically (ties: the order of addition),
-/// renumbers both, fills producers and readers, and interns operations.
+/// Collects tensors and operators in any order; `build` sorts the operators topologically (ties: the order of addition) and
+/// fills producers and readers. Tensors keep their indices, and so do operators that were added in a topological order.
+/// Equal operations are held once.
 class OperatorGraphBuilder {
  public:
   explicit OperatorGraphBuilder(std::string name);
@@ -141,13 +150,22 @@ class OperatorGraphBuilder {
   /// and no name is given). Operand types come from tensors added before. `operation` must come from make_operation on
   /// those types.
   OperatorId add_operator(GraphOperator op, Operation operation, std::vector<std::string> result_names = {});
+  /// The same in two steps, for operators of which there are many: `op.operation` must come from `intern`.
+  OperationId intern(Operation operation);
+  OperatorId add_operator(GraphOperator op, std::vector<std::string> result_names = {});
   GraphTensor& tensor(TensorId id);
   GraphOperator& op(OperatorId id);
   const Operation& operation(OperatorId id) const;
+  const Operation& operation(OperationId id) const;
+  std::size_t num_tensors() const;
+  std::size_t num_operators() const;
   void set_loss(TensorId loss);
   void set_training();
 
-  /// Throws InputError that names the operators of a cycle.
+  /// Keeps what `operation.type` points to alive as long as the graph: types that are not of the catalogue.
+  void own(std::shared_ptr<const OperatorType> type);
+
+  /// Ends the building. Throws InputError that names the operators of a cycle, or a name that is given twice.
   OperatorGraph build();
 
  private:

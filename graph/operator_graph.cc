@@ -1,0 +1,228 @@
+#include "graph/operator_graph.h"
+
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/strong_components.hpp>
+#include <functional>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+namespace shardplan {
+namespace {
+
+using DependencyGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
+
+void combine(std::size_t& hash, std::size_t value) { hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2); }
+
+std::size_t hash_of(const Attribute& attribute) {
+  std::size_t hash = attribute.index();
+  std::visit(
+      [&](const auto& value) {
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+          for (const std::int64_t item : value) combine(hash, std::hash<std::int64_t>()(item));
+        } else {
+          combine(hash, std::hash<Value>()(value));
+        }
+      },
+      attribute);
+  return hash;
+}
+
+/// Of what decides an operation: its type, attributes and operands.
+std::size_t hash_of(const Operation& operation) {
+  std::size_t hash = std::hash<const void*>()(operation.type);
+  for (const auto& [name, value] : operation.attributes) {
+    combine(hash, std::hash<std::string>()(name));
+    combine(hash, hash_of(value));
+  }
+  for (const TensorType& type : operation.operands) {
+    combine(hash, static_cast<std::size_t>(type.dtype));
+    for (const std::int64_t extent : type.shape) combine(hash, std::hash<std::int64_t>()(extent));
+  }
+  return hash;
+}
+
+bool is_same(const Operation& a, const Operation& b) {
+  return a.type == b.type && a.operands == b.operands && a.attributes == b.attributes;
+}
+
+/// The operators of one cycle, in the order of addition.
+std::vector<std::size_t> find_cycle(const DependencyGraph& graph) {
+  std::vector<std::size_t> component(num_vertices(graph));
+  const std::size_t count = boost::strong_components(
+      graph, boost::make_iterator_property_map(component.begin(), get(boost::vertex_index, graph)));
+  std::vector<std::size_t> sizes(count);
+  for (const std::size_t c : component) ++sizes[c];
+  for (std::size_t v = 0; v < component.size(); ++v) {
+    const bool reads_itself = edge(v, v, graph).second;
+    if (sizes[component[v]] < 2 && !reads_itself) continue;
+    std::vector<std::size_t> members;
+    for (std::size_t w = v; w < component.size(); ++w) {
+      if (component[w] == component[v]) members.push_back(w);
+    }
+    return members;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<OperatorId> OperatorGraph::find_operator(std::string_view name) const {
+  const auto found = operator_by_name_.find(name);
+  return found == operator_by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<TensorId> OperatorGraph::find_tensor(std::string_view name) const {
+  const auto found = tensor_by_name_.find(name);
+  return found == tensor_by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+struct OperatorGraphBuilder::State {
+  OperatorGraph graph;
+  std::unordered_multimap<std::size_t, OperationId> operation_by_hash;
+};
+
+OperatorGraphBuilder::OperatorGraphBuilder(std::string name) : state_(std::make_unique<State>()) {
+  state_->graph.name_ = std::move(name);
+}
+OperatorGraphBuilder::~OperatorGraphBuilder() = default;
+OperatorGraphBuilder::OperatorGraphBuilder(OperatorGraphBuilder&&) noexcept = default;
+OperatorGraphBuilder& OperatorGraphBuilder::operator=(OperatorGraphBuilder&&) noexcept = default;
+
+OperatorGraphBuilder::OperatorGraphBuilder(const OperatorGraph& graph) : state_(std::make_unique<State>()) {
+  state_->graph = graph;
+  for (const OperationId id : graph.operations_.ids()) {
+    state_->operation_by_hash.emplace(hash_of(graph.operations_[id]), id);
+  }
+}
+
+TensorId OperatorGraphBuilder::add_tensor(GraphTensor tensor) {
+  return state_->graph.tensors_.push_back(std::move(tensor));
+}
+
+OperationId OperatorGraphBuilder::intern(Operation operation) {
+  OperatorGraph& graph = state_->graph;
+  const std::size_t hash = hash_of(operation);
+  const auto [begin, end] = state_->operation_by_hash.equal_range(hash);
+  for (auto at = begin; at != end; ++at) {
+    if (is_same(graph.operations_[at->second], operation)) return at->second;
+  }
+  const OperationId id = graph.operations_.push_back(std::move(operation));
+  state_->operation_by_hash.emplace(hash, id);
+  return id;
+}
+
+OperatorId OperatorGraphBuilder::add_operator(GraphOperator op, std::vector<std::string> result_names) {
+  OperatorGraph& graph = state_->graph;
+  const Operation& operation = graph.operations_[op.operation];
+  SHARDPLAN_CHECK(op.operands.size() == operation.operands.size());
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    SHARDPLAN_CHECK(graph.tensors_[op.operands[i]].type == operation.operands[i]);
+  }
+  if (result_names.empty() && operation.results.size() == 1) result_names.push_back(op.name);
+  SHARDPLAN_CHECK(result_names.size() == operation.results.size());
+  const OperatorId id(graph.operators_.size());
+  op.results.clear();
+  for (std::size_t i = 0; i < result_names.size(); ++i) {
+    GraphTensor result;
+    result.name = std::move(result_names[i]);
+    result.type = operation.results[i];
+    result.producer = id;
+    result.result = i;
+    result.place = op.place;
+    op.results.push_back(add_tensor(std::move(result)));
+  }
+  return graph.operators_.push_back(std::move(op));
+}
+
+OperatorId OperatorGraphBuilder::add_operator(GraphOperator op, Operation operation,
+                                              std::vector<std::string> result_names) {
+  op.operation = intern(std::move(operation));
+  return add_operator(std::move(op), std::move(result_names));
+}
+
+GraphTensor& OperatorGraphBuilder::tensor(TensorId id) { return state_->graph.tensors_[id]; }
+GraphOperator& OperatorGraphBuilder::op(OperatorId id) { return state_->graph.operators_[id]; }
+const Operation& OperatorGraphBuilder::operation(OperatorId id) const { return state_->graph.operation(id); }
+const Operation& OperatorGraphBuilder::operation(OperationId id) const { return state_->graph.operations_[id]; }
+std::size_t OperatorGraphBuilder::num_tensors() const { return state_->graph.tensors_.size(); }
+std::size_t OperatorGraphBuilder::num_operators() const { return state_->graph.operators_.size(); }
+void OperatorGraphBuilder::set_loss(TensorId loss) { state_->graph.loss_ = loss; }
+void OperatorGraphBuilder::set_training() { state_->graph.is_training_ = true; }
+void OperatorGraphBuilder::own(std::shared_ptr<const OperatorType> type) {
+  state_->graph.own_types_.push_back(std::move(type));
+}
+
+OperatorGraph OperatorGraphBuilder::build() {
+  OperatorGraph graph = std::move(state_->graph);
+  state_.reset();
+  const std::size_t num_operators = graph.operators_.size();
+
+  DependencyGraph dependencies(num_operators);
+  std::vector<std::size_t> num_missing(num_operators);
+  for (const OperatorId id : graph.operators_.ids()) {
+    for (const TensorId operand : graph.operators_[id].operands) {
+      const std::optional<OperatorId> producer = graph.tensors_[operand].producer;
+      if (!producer) continue;
+      add_edge(producer->value(), id.value(), dependencies);
+      ++num_missing[id.value()];
+    }
+  }
+
+  // Kahn's algorithm; of the operators that are ready, the one that was added first goes first.
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  for (std::size_t v = 0; v < num_operators; ++v) {
+    if (num_missing[v] == 0) ready.push(v);
+  }
+  std::vector<std::size_t> order;
+  order.reserve(num_operators);
+  while (!ready.empty()) {
+    const std::size_t v = ready.top();
+    ready.pop();
+    order.push_back(v);
+    for (auto [out, end] = out_edges(v, dependencies); out != end; ++out) {
+      const std::size_t reader = target(*out, dependencies);
+      if (--num_missing[reader] == 0) ready.push(reader);
+    }
+  }
+  if (order.size() < num_operators) {
+    const std::vector<std::size_t> cycle = find_cycle(dependencies);
+    std::string names;
+    for (std::size_t i = 0; i < cycle.size() && i < 8; ++i) {
+      names += (names.empty() ? "" : ", ") + graph.operators_[OperatorId(cycle[i])].name;
+    }
+    if (cycle.size() > 8) names += fmt::format(" and {} more", cycle.size() - 8);
+    throw InputError(graph.operators_[OperatorId(cycle.front())].place,
+                     "these operators wait for each other, no order is possible: {}", names);
+  }
+
+  std::vector<OperatorId> new_id(num_operators);
+  IdVector<OperatorId, GraphOperator> sorted;
+  sorted.reserve(num_operators);
+  for (const std::size_t v : order) new_id[v] = sorted.push_back(std::move(graph.operators_[OperatorId(v)]));
+  graph.operators_ = std::move(sorted);
+
+  for (GraphTensor& tensor : graph.tensors_) {
+    tensor.readers.clear();
+    if (tensor.producer) tensor.producer = new_id[tensor.producer->value()];
+  }
+  graph.operator_by_name_.clear();
+  graph.tensor_by_name_.clear();
+  for (const OperatorId id : graph.operators_.ids()) {
+    GraphOperator& op = graph.operators_[id];
+    if (op.forward) op.forward = new_id[op.forward->value()];
+    for (std::size_t i = 0; i < op.operands.size(); ++i) graph.tensors_[op.operands[i]].readers.push_back({id, i});
+    if (!graph.operator_by_name_.emplace(op.name, id).second) {
+      throw InputError(op.place, "two operators are called '{}'", op.name);
+    }
+  }
+  for (const TensorId id : graph.tensors_.ids()) {
+    if (!graph.tensor_by_name_.emplace(graph.tensors_[id].name, id).second) {
+      throw InputError(graph.tensors_[id].place, "two tensors are called '{}'", graph.tensors_[id].name);
+    }
+  }
+  return graph;
+}
+
+}  // namespace shardplan
