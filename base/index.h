@@ -37,7 +37,8 @@ class IdVector {
   std::size_t size() const { return items_.size(); }
   bool empty() const { return items_.empty(); }
   void reserve(std::size_t size) { items_.reserve(size); }
-  void resize(std::size_t size, const T& value = T()) { items_.resize(size, value); }
+  void resize(std::size_t size) { items_.resize(size); }
+  void resize(std::size_t size, const T& value) { items_.resize(size, value); }
 
   /// Appends and returns the new item's index.
   Id push_back(T item) {

@@ -20,12 +20,12 @@ using ValueId = Index<struct ValueTag>;
 
 /// A tensor in one layout, on all devices. Written by one instruction (or given from outside), then not changed.
 struct ProgramValue {
-  std::string name;               // of the tensor, or of the phase or redistribution that makes it
-  std::optional<TensorId> tensor; // the graph's tensor that it holds; nothing for values inside an operator's phases
-  TensorType type;                // global
-  TensorLayout layout;            // canonical
-  Shape local_shape;              // one device's, without halo
-  Bytes bytes = 0;                // one device's
+  std::string name;                // of the tensor, or of the phase or redistribution that makes it
+  std::optional<TensorId> tensor;  // the graph's tensor that it holds; nothing for values inside an operator's phases
+  TensorType type;                 // global
+  TensorLayout layout;             // canonical
+  Shape local_shape;               // one device's, without halo
+  Bytes bytes = 0;                 // one device's
 };
 
 /// Why a collective is there; names the inserted operator in reports.
@@ -37,10 +37,10 @@ struct Origin {
     kParallelOptimizer,  // gathers or scatters around a sharded update
   };
   Kind kind = Kind::kRedistribution;
-  std::string producer;   // operator, or tensor for inputs and parameters
-  std::string consumer;   // operator; empty for a delivery to several, an output or a stored value
+  std::string producer;  // operator, or tensor for inputs and parameters
+  std::string consumer;  // operator; empty for a delivery to several, an output or a stored value
   std::size_t operand = 0;
-  std::string because;    // "sum over k", "halo of x", ...
+  std::string because;  // "sum over k", "halo of x", ...
 };
 
 /// What one instruction does.
@@ -53,29 +53,30 @@ enum class InstructionKind {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kOperator;
-  std::string name;                  // full name of the operator, or of the inserted step: unique
+  std::string name;  // full name of the operator, or of the inserted step: unique
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  Picoseconds time = 0;              // per run of the instruction
+  Picoseconds time = 0;  // per run of the instruction
   Stage stage = Stage::kForward;
-  std::optional<OperatorId> op;      // of the graph, for kOperator and for what belongs to one
+  std::optional<OperatorId> op;                // of the graph, for kOperator and for what belongs to one
   std::shared_ptr<const Operation> operation;  // kOperator (a phase has one of its own), kHalo: whose operand it is
-  Strategy strategy;                 // kOperator, kHalo
+  Strategy strategy;                           // kOperator, kHalo
   bool is_phase = false;
-  CollectiveStep step;               // kCollective
-  std::vector<Halo> halo;            // kHalo: the dimensions of one operand
-  Origin origin;                     // kCollective, kHalo
-  std::uint32_t fusion = 0;          // equal ids above 0 run as one
+  CollectiveStep step;       // kCollective
+  std::vector<Halo> halo;    // kHalo: the dimensions of one operand
+  Origin origin;             // kCollective, kHalo
+  std::uint32_t fusion = 0;  // equal ids above 0 run as one
 };
 
 /// A graph's tensor and the value that holds it.
 struct Binding {
   TensorId tensor;
   ValueId value;
+  bool is_input = false;  // of `given`: given anew each step, and dropped after its last reader
 };
 
-/// What every device runs: one sequence for the whole job, collectives explicit. Groups are (mesh, axes) and are expanded only
-/// when printed. What is printed is what is costed is what is executed.
+/// What every device runs: one sequence for the whole job, collectives explicit. Groups are (mesh, axes) and are
+/// expanded only when printed. What is printed is what is costed is what is executed.
 struct ParallelProgram {
   DeviceMesh mesh;
   IdVector<ValueId, ProgramValue> values;
@@ -88,8 +89,9 @@ struct ParallelProgram {
   Picoseconds communication() const;
 };
 
-/// Nothing, or the first fault: an input used before it is made, a layout that does not fit its shape, a local shape that does
-/// not follow from the layout, a collective whose layouts do not fit its kind, updates in another layout than stored.
+/// Nothing, or the first fault: an input used before it is made, a layout that does not fit its shape, a local shape
+/// that does not follow from the layout, a collective whose layouts do not fit its kind, updates in another layout than
+/// stored.
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph);
 
 /// Bytes in use on each device after every instruction, and at the peak.
@@ -98,7 +100,7 @@ struct MemoryProfile {
     ValueId value;
     Bytes bytes = 0;
   };
-  std::vector<Bytes> bytes;        // by instruction, while it runs: its inputs, outputs and all that is read later
+  std::vector<Bytes> bytes;  // by instruction, while it runs: its inputs, outputs and all that is read later
   Bytes peak = 0;
   std::size_t peak_instruction = 0;
   std::vector<Alive> alive_at_peak;  // largest first

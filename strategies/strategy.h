@@ -16,8 +16,8 @@ namespace shardplan {
 /// [{dp}, {}] unreduced={mp}.
 struct Strategy {
   std::vector<std::vector<AxisRef>> factors;  // by factor of the rule, major to minor
-  /// Axes over which the operands of group `group` of `rule.linear` (or `rule.monotone` if `reduction` is not a sum) come as
-  /// partial and the results stay so.
+  /// Axes over which the operands of group `group` of `rule.linear` (or `rule.monotone` if `reduction` is not a sum)
+  /// come as partial and the results stay so.
   std::vector<AxisRef> partial;
   std::uint32_t group = 0;
   Reduction reduction = Reduction::kSum;
@@ -34,21 +34,23 @@ TensorLayout result_layout(const Operation& operation, const Strategy& strategy,
 /// One device's extent of every factor.
 std::vector<std::int64_t> local_extents(const Operation& operation, const Strategy& strategy);
 /// The boxes of the device at `point`.
-std::vector<Box> boxes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh, std::int64_t point);
+std::vector<Box> boxes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                       std::int64_t point);
 
 /// True if a normalised factor is cut, so that the operator runs in phases.
 bool runs_in_phases(const Operation& operation, const Strategy& strategy);
 
-/// Nothing, or why the strategy is not legal: a factor not divisible, an axis used twice, a factor that must not be cut, a halo
-/// wider than the neighbour's shard, a dtype that cannot be partial.
+/// Nothing, or why the strategy is not legal: a factor not divisible, an axis used twice, a factor that must not be
+/// cut, a halo wider than the neighbour's shard, a dtype that cannot be partial.
 std::string check_strategy(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh);
 
-/// Bytes that a halo exchange brings to the busiest device for one windowed operand dimension, and how wide it is there.
+/// Bytes that a halo exchange brings to the busiest device for one windowed operand dimension, and how wide it is
+/// there.
 struct Halo {
   std::size_t operand = 0;
   std::size_t dimension = 0;
-  std::vector<AxisRef> axes;   // that cut the output factor
-  std::int64_t before = 0;     // the widest over all devices
+  std::vector<AxisRef> axes;  // that cut the output factor
+  std::int64_t before = 0;    // the widest over all devices
   std::int64_t after = 0;
 };
 std::vector<Halo> halos(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh);

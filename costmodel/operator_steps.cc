@@ -1,0 +1,180 @@
+#include "costmodel/operator_steps.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "operators/operator_type.h"
+
+namespace shardplan {
+namespace {
+
+Bytes local_bytes(const TensorType& type, const TensorLayout& layout) {
+  return TensorType{local_shape(layout, type.shape), type.dtype}.bytes();
+}
+
+/// Bytes that one kernel run reads and writes on one device.
+Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh) {
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    bytes += local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
+  }
+  for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    bytes += local_bytes(operation.results[i], result_layout(operation, strategy, mesh, i));
+  }
+  return bytes;
+}
+
+/// The outer operator's axes, given to the factors of the same names.
+Strategy strategy_of_phase(const Operation& outer, const Strategy& strategy, const Operation& phase) {
+  Strategy result;
+  result.factors.resize(phase.rule.factors.size());
+  for (std::uint32_t factor = 0; factor < phase.rule.factors.size(); ++factor) {
+    const std::optional<std::uint32_t> same = outer.rule.find(phase.rule.factors[factor].name);
+    if (same) result.factors[factor] = strategy.factors[*same];
+  }
+  return result;
+}
+
+class Steps {
+ public:
+  Steps(const std::shared_ptr<const Operation>& operation, const Strategy& strategy, const CostModel& costs,
+        RedistributionPlanner& redistributions)
+      : operation_(operation), strategy_(strategy), costs_(costs), redistributions_(redistributions) {
+    num_values_ = operation->operands.size();
+  }
+
+  OperatorSteps run() {
+    if (runs_in_phases(*operation_, strategy_)) {
+      run_phases();
+    } else {
+      std::vector<std::size_t> inputs(operation_->operands.size());
+      for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = i;
+      result_.results = run_kernel(operation_, strategy_, std::move(inputs), false);
+    }
+    for (const OperatorStep& step : result_.steps) {
+      (step.kind == OperatorStep::Kind::kRun ? result_.computation : result_.communication) += step.time;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// Fetches the halos that the operation needs, runs it; returns the values of its results.
+  std::vector<std::size_t> run_kernel(const std::shared_ptr<const Operation>& operation, const Strategy& strategy,
+                                      std::vector<std::size_t> inputs, bool is_phase) {
+    const DeviceMesh& mesh = costs_.mesh();
+    std::vector<Halo> all = halos(*operation, strategy, mesh);
+    for (std::size_t operand = 0; operand < operation->operands.size(); ++operand) {
+      std::vector<Halo> here;
+      for (const Halo& halo : all) {
+        if (halo.operand == operand) here.push_back(halo);
+      }
+      if (!here.empty()) inputs[operand] = fetch_halo(operation, strategy, inputs[operand], std::move(here));
+    }
+    OperatorStep step;
+    step.kind = OperatorStep::Kind::kRun;
+    step.operation = operation;
+    step.strategy = strategy;
+    step.is_phase = is_phase;
+    step.inputs = std::move(inputs);
+    step.time =
+        costs_.computation(*operation, local_extents(*operation, strategy), touched_bytes(*operation, strategy, mesh));
+    std::vector<std::size_t> results;
+    for (std::size_t i = 0; i < operation->results.size(); ++i) {
+      step.output_types.push_back(operation->results[i]);
+      step.output_layouts.push_back(result_layout(*operation, strategy, mesh, i));
+      results.push_back(num_values_++);
+    }
+    result_.steps.push_back(std::move(step));
+    return results;
+  }
+
+  std::size_t fetch_halo(const std::shared_ptr<const Operation>& operation, const Strategy& strategy, std::size_t input,
+                         std::vector<Halo> halo) {
+    const std::size_t operand = halo.front().operand;
+    const TensorType& type = operation->operands[operand];
+    OperatorStep step;
+    step.kind = OperatorStep::Kind::kHalo;
+    step.operation = operation;
+    step.strategy = strategy;
+    step.inputs = {input};
+    step.output_types = {type};
+    step.output_layouts = {operand_layout(*operation, strategy, costs_.mesh(), operand)};
+    // Dimension by dimension; the rims of a later dimension include the corners that the earlier ones brought.
+    Shape shape = local_shape(step.output_layouts[0], type.shape);
+    for (const Halo& rim : halo) {
+      const std::int64_t rows = shape[rim.dimension];
+      const Bytes whole = TensorType{shape, type.dtype}.bytes();
+      step.time += costs_.neighbour_exchange(rim.axes, whole / rows * (rim.before + rim.after));
+      shape[rim.dimension] += rim.before + rim.after;
+    }
+    step.halo = std::move(halo);
+    result_.steps.push_back(std::move(step));
+    return num_values_++;
+  }
+
+  void run_phases() {
+    SHARDPLAN_CHECK(operation_->type->phases != nullptr);
+    const Phases phases = operation_->type->phases(*operation_);
+    // Values as the phases count them: operands, then the results of the phases in order.
+    std::vector<std::size_t> values(operation_->operands.size());
+    std::vector<TensorType> types = operation_->operands;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i;
+    for (const Phase& phase : phases.phases) {
+      const OperatorType* type = find_operator_type(phase.type);
+      SHARDPLAN_CHECK(type != nullptr);
+      std::vector<TensorType> operand_types;
+      std::vector<std::size_t> inputs;
+      for (const std::size_t input : phase.inputs) {
+        operand_types.push_back(types[input]);
+        inputs.push_back(values[input]);
+      }
+      const auto operation =
+          std::make_shared<const Operation>(make_operation(*type, phase.attributes, std::move(operand_types)));
+      const Strategy strategy = strategy_of_phase(*operation_, strategy_, *operation);
+      const std::vector<std::size_t> results = run_kernel(operation, strategy, std::move(inputs), true);
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        types.push_back(operation->results[i]);
+        values.push_back(complete(*operation, strategy, i, results[i]));
+      }
+    }
+    for (const std::size_t result : phases.results) result_.results.push_back(values[result]);
+  }
+
+  /// All-reduces a phase's partial result, if it is one.
+  std::size_t complete(const Operation& operation, const Strategy& strategy, std::size_t result, std::size_t value) {
+    const TensorLayout layout = result_layout(operation, strategy, costs_.mesh(), result);
+    if (layout.partial.empty()) return value;
+    TensorLayout whole = layout;
+    whole.partial.clear();
+    const TensorType& type = operation.results[result];
+    const Redistribution& plan = redistributions_.plan(layout, whole, type.shape, element_bytes(type.dtype));
+    for (const CollectiveStep& collective : plan.steps) {
+      OperatorStep step;
+      step.kind = OperatorStep::Kind::kComplete;
+      step.inputs = {value};
+      step.output_types = {type};
+      step.output_layouts = {collective.after};
+      step.collective = collective;
+      step.time = collective.time;
+      result_.steps.push_back(std::move(step));
+      value = num_values_++;
+    }
+    return value;
+  }
+
+  const std::shared_ptr<const Operation>& operation_;
+  const Strategy& strategy_;
+  const CostModel& costs_;
+  RedistributionPlanner& redistributions_;
+  OperatorSteps result_;
+  std::size_t num_values_ = 0;
+};
+
+}  // namespace
+
+OperatorSteps operator_steps(const std::shared_ptr<const Operation>& operation, const Strategy& strategy,
+                             const CostModel& costs, RedistributionPlanner& redistributions) {
+  return Steps(operation, strategy, costs, redistributions).run();
+}
+
+}  // namespace shardplan

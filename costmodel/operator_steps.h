@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "costmodel/cost_model.h"
+#include "layouts/redistribution.h"
+#include "strategies/strategy.h"
+
+namespace shardplan {
+
+/// One thing that the devices do for an operator under a strategy.
+struct OperatorStep {
+  enum class Kind {
+    kHalo,      // fetches the rims of operand `inputs[0]`; the output is the operand with its rims
+    kRun,       // runs the kernel of `operation`
+    kComplete,  // a collective that completes a partial result of a phase
+  };
+  Kind kind = Kind::kRun;
+  std::shared_ptr<const Operation> operation;  // kRun: what runs; kHalo: the operator itself
+  Strategy strategy;                           // of `operation`
+  bool is_phase = false;
+  std::vector<std::size_t> inputs;       // values: the operator's operands first, then the outputs of all steps before
+  std::vector<TensorType> output_types;  // global
+  std::vector<TensorLayout> output_layouts;
+  std::vector<Halo> halo;     // kHalo: of one operand
+  CollectiveStep collective;  // kComplete
+  Picoseconds time = 0;
+};
+
+struct OperatorSteps {
+  std::vector<OperatorStep> steps;
+  std::vector<std::size_t> results;  // values that are the operator's results
+  Picoseconds computation = 0;       // of kRun
+  Picoseconds communication = 0;     // of the others
+};
+
+/// What one operator does under one strategy: halos, then one kernel, or the phases with their small collectives. The
+/// single place that says what an operator costs; the strategy problem sums it, lowering writes it out.
+OperatorSteps operator_steps(const std::shared_ptr<const Operation>& operation, const Strategy& strategy,
+                             const CostModel& costs, RedistributionPlanner& redistributions);
+
+}  // namespace shardplan

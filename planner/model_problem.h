@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "costmodel/cost_model.h"
+#include "costmodel/operator_steps.h"
+#include "graph/operator_graph.h"
+#include "planner/strategy_problem.h"
+#include "planner/tensor_lives.h"
+#include "strategies/enumerate.h"
+
+namespace shardplan {
+
+/// What narrows the candidates of a problem.
+struct Restrictions {
+  IdVector<OperatorId, std::vector<Strategy>> operators;      // empty: all that can be enumerated
+  IdVector<VersionId, std::optional<TensorLayout>> versions;  // the layout that a version must have
+  bool least_contraction_work = false;  // level 0: contractions keep only the strategies that repeat the least work
+  std::vector<AxisRef> pieces;          // of the mesh, for enumeration
+  Bytes capacity = 0;                   // at every time
+};
+/// Nothing narrowed but sizes set.
+Restrictions no_restrictions(const OperatorGraph& graph, const TensorLives& lives);
+
+/// A graph's sharding problem and what its nodes stand for.
+struct ModelProblem {
+  struct VersionChoice {
+    TensorLayout layout;
+    bool shares_stored = false;  // the same memory as the stored version: takes none of its own
+  };
+
+  StrategyProblem problem;
+  IdVector<OperatorId, NodeId> operator_nodes;
+  IdVector<VersionId, std::optional<NodeId>> version_nodes;  // nothing where another node decides: kProduced, kUpdated
+  IdVector<OperatorId, std::shared_ptr<const std::vector<Strategy>>> strategies;
+  IdVector<VersionId, std::shared_ptr<const std::vector<VersionChoice>>> choices;  // of versions with a node
+  bool candidates_complete = true;
+
+  const Strategy& strategy(OperatorId op, const Choice& choice) const;
+  const VersionChoice& version_choice(VersionId version, const Choice& choice) const;
+};
+
+/// The layouts of every version under a choice.
+IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorLives& lives,
+                                                  const ModelProblem& problem, const Choice& choice,
+                                                  const DeviceMesh& mesh);
+
+/// Builds the problem: a node for every operator and for every version whose layout is a choice; an edge for every
+/// redistribution. Equal operators share their table, equal edges their matrix. Throws InputError if an operator is
+/// left without a strategy.
+ModelProblem build_problem(const OperatorGraph& graph, const TensorLives& lives, const CostModel& costs,
+                           RedistributionPlanner& redistributions, const Restrictions& restrictions);
+
+}  // namespace shardplan

@@ -1,0 +1,256 @@
+#include "program/lower.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "costmodel/operator_steps.h"
+
+namespace shardplan {
+namespace {
+
+Bytes local_bytes(const TensorType& type, const Shape& local) { return TensorType{local, type.dtype}.bytes(); }
+
+class Lowering {
+ public:
+  Lowering(const OperatorGraph& graph, const TensorLives& lives, const Decisions& decisions, const CostModel& costs,
+           RedistributionPlanner& redistributions)
+      : graph_(graph), lives_(lives), decisions_(decisions), costs_(costs), redistributions_(redistributions) {
+    program_.mesh = costs.mesh();
+    version_values_.resize(lives.versions.size());
+    made_at_.resize(lives.num_times + 1);
+    shared_operations_.resize(graph.operations().size());
+  }
+
+  ParallelProgram run() {
+    for (const VersionId version : lives_.versions.ids()) {
+      const TensorVersion& info = lives_.versions[version];
+      if (info.kind == TensorVersion::Kind::kStored) {
+        version_values_[version] = add_value(graph_.tensor(info.tensor).name, info.tensor,
+                                             graph_.tensor(info.tensor).type, decisions_.versions[version]);
+        program_.given.push_back(
+            {info.tensor, *version_values_[version], graph_.tensor(info.tensor).kind == TensorKind::kInput});
+      } else if (info.kind != TensorVersion::Kind::kProduced) {
+        made_at_[info.begin].push_back(version);
+      }
+    }
+    for (const OperatorId op : graph_.operators().ids()) {
+      make_versions(op.value());
+      lower_operator(op);
+    }
+    make_versions(graph_.operators().size());
+    return std::move(program_);
+  }
+
+ private:
+  ValueId add_value(std::string name, std::optional<TensorId> tensor, const TensorType& type, TensorLayout layout) {
+    ProgramValue value;
+    value.name = std::move(name);
+    value.tensor = tensor;
+    value.type = type;
+    value.local_shape = local_shape(layout, type.shape);
+    value.bytes = local_bytes(type, value.local_shape);
+    value.layout = std::move(layout);
+    return program_.values.push_back(std::move(value));
+  }
+
+  void make_versions(std::size_t time) {
+    for (const VersionId id : made_at_[time]) {
+      const TensorVersion& version = lives_.versions[id];
+      const GraphTensor& tensor = graph_.tensor(version.tensor);
+      const ValueId from = *version_values_[*version.from];
+      Origin origin;
+      origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;
+      std::string suffix;
+      Stage stage = tensor.producer ? graph_.operators()[*tensor.producer].stage : Stage::kForward;
+      switch (version.kind) {
+        case TensorVersion::Kind::kWanted:
+          suffix = "out";
+          origin.kind = Origin::Kind::kForwardOp;
+          origin.because = "its out_strategy";
+          break;
+        case TensorVersion::Kind::kDelivered:
+          stage = graph_.operators()[version.readers.front().op].stage;
+          suffix = stage == Stage::kForward ? "delivered" : "delivered_backward";
+          origin.because = fmt::format("{} readers", version.readers.size());
+          break;
+        case TensorVersion::Kind::kKept:
+          suffix = "kept";
+          origin.because = "kept for the backward pass";
+          break;
+        case TensorVersion::Kind::kOutput:
+          suffix = "output";
+          origin.because = "an output of the model";
+          break;
+        default:
+          suffix = "stored";
+          stage = Stage::kUpdate;
+          origin.kind = Origin::Kind::kParallelOptimizer;
+          origin.because = "stored so";
+          break;
+      }
+      version_values_[id] =
+          redistribute(from, decisions_.versions[id], origin, fmt::format("{}.{}", tensor.name, suffix), stage, {});
+      if (version.kind == TensorVersion::Kind::kOutput) {
+        program_.outputs.push_back({version.tensor, *version_values_[id]});
+      } else if (version.kind == TensorVersion::Kind::kUpdated) {
+        program_.updates.push_back({*tensor.updates, *version_values_[id]});
+      }
+    }
+  }
+
+  /// Emits the steps from a value's layout to another; gives the value itself if they place alike.
+  ValueId redistribute(ValueId from, const TensorLayout& to, Origin origin, const std::string& name, Stage stage,
+                       std::optional<OperatorId> op) {
+    const ProgramValue source = program_.values[from];
+    if (source.layout == to) return from;
+    const Redistribution& plan =
+        redistributions_.plan(source.layout, to, source.type.shape, element_bytes(source.type.dtype));
+    ValueId current = from;
+    std::size_t number = 0;
+    for (const CollectiveStep& step : plan.steps) {
+      Instruction instruction;
+      instruction.kind = InstructionKind::kCollective;
+      instruction.name = fmt::format("{}.{}{}", name, to_string(step.kind), number++);
+      instruction.inputs = {current};
+      instruction.time = step.time;
+      instruction.stage = stage;
+      instruction.op = op;
+      instruction.step = step;
+      instruction.origin = origin;
+      const bool completes = step.kind == CollectiveKind::kReduceScatter || step.kind == CollectiveKind::kAllReduce;
+      if (completes && origin.kind == Origin::Kind::kRedistribution) instruction.origin.kind = reduction_origin(source);
+      current = add_value(source.name, source.tensor, source.type, step.after);
+      instruction.outputs = {current};
+      program_.instructions.push_back(std::move(instruction));
+    }
+    return current;
+  }
+
+  /// Why a partial value is summed: it is a weight's gradient on its way to the update, or an operator's own unfinished
+  /// sum.
+  Origin::Kind reduction_origin(const ProgramValue& source) const {
+    if (!source.tensor) return Origin::Kind::kForwardOp;
+    for (const Reader& reader : graph_.tensor(*source.tensor).readers) {
+      if (graph_.operators()[reader.op].stage == Stage::kUpdate) return Origin::Kind::kMirror;
+    }
+    return Origin::Kind::kForwardOp;
+  }
+
+  void lower_operator(OperatorId id) {
+    const GraphOperator& op = graph_.operators()[id];
+    const Strategy& strategy = decisions_.strategies[id];
+    std::shared_ptr<const Operation>& operation = shared_operations_[op.operation];
+    if (!operation) operation = std::make_shared<const Operation>(graph_.operations()[op.operation]);
+
+    std::vector<ValueId> values;  // as the steps count them
+    for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
+      const TensorLayout layout = operand_layout(*operation, strategy, program_.mesh, operand);
+      const std::optional<VersionId> version = lives_.read[id][operand];
+      if (!version) {
+        values.push_back(make_constant(op.operands[operand], layout, id, operand));
+        continue;
+      }
+      const GraphTensor& tensor = graph_.tensor(op.operands[operand]);
+      Origin origin;
+      origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;
+      origin.consumer = op.name;
+      origin.operand = operand;
+      origin.because = fmt::format("{} takes it so", op.name);
+      values.push_back(redistribute(*version_values_[*version], layout, origin,
+                                    fmt::format("{}.in{}", op.name, operand), op.stage, id));
+    }
+    const OperatorSteps steps = operator_steps(operation, strategy, costs_, redistributions_);
+    std::size_t run = 0, inserted = 0;
+    for (const OperatorStep& step : steps.steps) add_step(step, id, values, run, inserted);
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      const ValueId value = values[steps.results[i]];
+      program_.values[value].name = graph_.tensor(op.results[i]).name;
+      program_.values[value].tensor = op.results[i];
+      version_values_[*lives_.first[op.results[i]]] = value;
+    }
+  }
+
+  void add_step(const OperatorStep& step, OperatorId id, std::vector<ValueId>& values, std::size_t& run,
+                std::size_t& inserted) {
+    const GraphOperator& op = graph_.operators()[id];
+    Instruction instruction;
+    instruction.stage = op.stage;
+    instruction.op = id;
+    instruction.time = step.time;
+    for (const std::size_t input : step.inputs) instruction.inputs.push_back(values[input]);
+    switch (step.kind) {
+      case OperatorStep::Kind::kRun:
+        instruction.kind = InstructionKind::kOperator;
+        instruction.name = step.is_phase ? fmt::format("{}.phase{}", op.name, run++) : op.name;
+        instruction.operation = step.operation;
+        instruction.strategy = step.strategy;
+        instruction.is_phase = step.is_phase;
+        break;
+      case OperatorStep::Kind::kHalo:
+        instruction.kind = InstructionKind::kHalo;
+        instruction.name = fmt::format("{}.halo{}", op.name, inserted++);
+        instruction.operation = step.operation;
+        instruction.strategy = step.strategy;
+        instruction.halo = step.halo;
+        instruction.origin = {Origin::Kind::kForwardOp, op.name, op.name, step.halo.front().operand,
+                              "rims of neighbours"};
+        break;
+      case OperatorStep::Kind::kComplete:
+        instruction.kind = InstructionKind::kCollective;
+        instruction.name = fmt::format("{}.{}{}", op.name, to_string(step.collective.kind), inserted++);
+        instruction.step = step.collective;
+        instruction.origin = {Origin::Kind::kForwardOp, op.name, op.name, 0, "statistics of a cut dimension"};
+        break;
+    }
+    for (std::size_t i = 0; i < step.output_types.size(); ++i) {
+      std::optional<TensorId> tensor;
+      if (step.kind == OperatorStep::Kind::kHalo) tensor = program_.values[instruction.inputs[0]].tensor;
+      const ValueId value = add_value(instruction.name, tensor, step.output_types[i], step.output_layouts[i]);
+      if (step.kind == OperatorStep::Kind::kHalo) add_rims(program_.values[value], step.halo);
+      instruction.outputs.push_back(value);
+      values.push_back(value);
+    }
+    program_.instructions.push_back(std::move(instruction));
+  }
+
+  /// What a halo exchange leaves takes the rims' memory too, at most.
+  static void add_rims(ProgramValue& value, const std::vector<Halo>& halo) {
+    Shape with_rims = value.local_shape;
+    for (const Halo& rim : halo) with_rims[rim.dimension] += rim.before + rim.after;
+    value.bytes = local_bytes(value.type, with_rims);
+  }
+
+  ValueId make_constant(TensorId tensor, const TensorLayout& layout, OperatorId op, std::size_t operand) {
+    const GraphTensor& constant = graph_.tensor(tensor);
+    const ValueId value = add_value(constant.name, tensor, constant.type, layout);
+    Instruction instruction;
+    instruction.kind = InstructionKind::kConstant;
+    instruction.name = fmt::format("{}.in{}.constant", graph_.operators()[op].name, operand);
+    instruction.outputs = {value};
+    instruction.stage = graph_.operators()[op].stage;
+    instruction.op = op;
+    program_.instructions.push_back(std::move(instruction));
+    return value;
+  }
+
+  const OperatorGraph& graph_;
+  const TensorLives& lives_;
+  const Decisions& decisions_;
+  const CostModel& costs_;
+  RedistributionPlanner& redistributions_;
+  ParallelProgram program_;
+  IdVector<VersionId, std::optional<ValueId>> version_values_;
+  std::vector<std::vector<VersionId>> made_at_;
+  IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
+};
+
+}  // namespace
+
+ParallelProgram lower(const OperatorGraph& graph, const TensorLives& lives, const Decisions& decisions,
+                      const CostModel& costs, RedistributionPlanner& redistributions) {
+  return Lowering(graph, lives, decisions, costs, redistributions).run();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+
+#include "graph/operator_graph.h"
+#include "strategies/strategy.h"
+
+namespace shardplan {
+
+/// For every operator the factor that is the batch, or nothing: the factor by which the first dimension of an input
+/// walks through the graph. A weight's gradient sums over it; an update has none.
+IdVector<OperatorId, std::optional<std::uint32_t>> batch_factors(const OperatorGraph& graph);
+
+/// The batch cut over all axes, everything else repeated; all repeated if there is no batch or it does not divide.
+Strategy data_parallel_strategy(const Operation& operation, std::optional<std::uint32_t> batch_factor,
+                                const DeviceMesh& mesh);
+/// All work on every device.
+Strategy replicated_strategy(const Operation& operation);
+
+}  // namespace shardplan

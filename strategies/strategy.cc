@@ -1,0 +1,203 @@
+#include "strategies/strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+TensorLayout layout_of_walk(const Operation& operation, const Strategy& strategy, const TensorWalk& walk) {
+  const std::vector<Factor>& factors = operation.rule.factors;
+  TensorLayout layout;
+  layout.dimensions.reserve(walk.size());
+  for (const DimensionWalk& dimension : walk) {
+    DimensionLayout cut;
+    if (dimension.window) {
+      cut.parts.push_back({0, strategy.factors[dimension.window->output]});
+    } else if (dimension.factors.size() == 1) {
+      cut.parts.push_back({0, strategy.factors[dimension.factors[0]]});
+    } else {
+      for (const std::uint32_t factor : dimension.factors) {
+        cut.parts.push_back({factors[factor].size, strategy.factors[factor]});
+      }
+    }
+    if (cut.parts.empty()) cut.parts.push_back({0, {}});
+    layout.dimensions.push_back(std::move(cut));
+  }
+  return layout;
+}
+
+bool walks(const TensorWalk& walk, std::uint32_t factor) {
+  return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
+    if (dimension.window) return dimension.window->output == factor || dimension.window->offset == factor;
+    return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
+  });
+}
+
+const std::vector<std::vector<std::uint32_t>>& groups_of(const Operation& operation, const Strategy& strategy) {
+  return strategy.reduction == Reduction::kSum ? operation.rule.linear : operation.rule.monotone;
+}
+
+std::string axes_text(const DeviceMesh& mesh, const std::vector<AxisRef>& axes) { return mesh.to_string(axes); }
+
+/// A windowed dimension seen from one device: what it reads, and what it owns.
+struct WindowPiece {
+  Interval reads;
+  Interval owns;
+};
+
+WindowPiece window_piece(const Operation& operation, const Window& window, std::int64_t extent, std::int64_t pieces,
+                         std::int64_t position) {
+  const Factor& output = operation.rule.factors[window.output];
+  const std::int64_t size = output.size / pieces;
+  const Box box{position * size, (position + 1) * size, output.size};
+  const std::int64_t owned = extent / pieces;
+  return {window_reads(window, operation.rule.factors[window.offset].size, box, extent),
+          {position * owned, (position + 1) * owned}};
+}
+
+}  // namespace
+
+TensorLayout operand_layout(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                            std::size_t operand) {
+  TensorLayout layout = layout_of_walk(operation, strategy, operation.rule.operands[operand]);
+  if (!strategy.partial.empty()) {
+    const std::vector<std::uint32_t>& group = groups_of(operation, strategy)[strategy.group];
+    if (std::find(group.begin(), group.end(), operand) != group.end()) {
+      layout.partial = strategy.partial;
+      layout.reduction = strategy.reduction;
+    }
+  }
+  return canonical(layout, mesh, operation.operands[operand].shape);
+}
+
+TensorLayout result_layout(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                           std::size_t result) {
+  const TensorWalk& walk = operation.rule.results[result];
+  TensorLayout layout = layout_of_walk(operation, strategy, walk);
+  layout.partial = strategy.partial;
+  layout.reduction = strategy.reduction;
+  for (std::uint32_t factor = 0; factor < operation.rule.factors.size(); ++factor) {
+    const Factor& info = operation.rule.factors[factor];
+    if (info.kind != FactorKind::kReduction || strategy.factors[factor].empty() || walks(walk, factor)) continue;
+    layout.partial.insert(layout.partial.end(), strategy.factors[factor].begin(), strategy.factors[factor].end());
+    layout.reduction = info.reduction;
+  }
+  return canonical(layout, mesh, operation.results[result].shape);
+}
+
+std::vector<std::int64_t> local_extents(const Operation& operation, const Strategy& strategy) {
+  std::vector<std::int64_t> extents;
+  extents.reserve(operation.rule.factors.size());
+  for (std::size_t factor = 0; factor < operation.rule.factors.size(); ++factor) {
+    extents.push_back(operation.rule.factors[factor].size / num_pieces(strategy.factors[factor]));
+  }
+  return extents;
+}
+
+std::vector<Box> boxes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                       std::int64_t point) {
+  std::vector<Box> result;
+  result.reserve(operation.rule.factors.size());
+  for (std::size_t factor = 0; factor < operation.rule.factors.size(); ++factor) {
+    const std::int64_t extent = operation.rule.factors[factor].size;
+    const std::int64_t size = extent / num_pieces(strategy.factors[factor]);
+    const std::int64_t begin = size * mesh.coordinate(point, strategy.factors[factor]);
+    result.push_back({begin, begin + size, extent});
+  }
+  return result;
+}
+
+bool runs_in_phases(const Operation& operation, const Strategy& strategy) {
+  for (std::size_t factor = 0; factor < operation.rule.factors.size(); ++factor) {
+    if (operation.rule.factors[factor].kind == FactorKind::kNormalised && !strategy.factors[factor].empty())
+      return true;
+  }
+  return false;
+}
+
+std::string check_strategy(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh) {
+  const ShardingRule& rule = operation.rule;
+  SHARDPLAN_CHECK(strategy.factors.size() == rule.factors.size());
+  std::vector<AxisRef> used = strategy.partial;
+  std::optional<Reduction> reduction;
+  if (!strategy.partial.empty()) {
+    const auto& groups = groups_of(operation, strategy);
+    if (strategy.group >= groups.size()) return "a partial operand does not pass through this operator";
+    reduction = strategy.reduction;
+  }
+  for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
+    const std::vector<AxisRef>& axes = strategy.factors[factor];
+    if (axes.empty()) continue;
+    const Factor& info = rule.factors[factor];
+    const std::int64_t pieces = num_pieces(axes);
+    if (info.kind == FactorKind::kNeedReplication) {
+      return fmt::format("{} cannot be cut, but lies over {}", info.name, axes_text(mesh, axes));
+    }
+    if (info.size % pieces != 0) {
+      return fmt::format("{} of size {} cannot be cut in {} by {}", info.name, info.size, pieces,
+                         axes_text(mesh, axes));
+    }
+    if (info.kind == FactorKind::kReduction) {
+      if (reduction && *reduction != info.reduction) return "partial results of two kinds (sum and max)";
+      reduction = info.reduction;
+    }
+    used.insert(used.end(), axes.begin(), axes.end());
+  }
+  for (std::size_t a = 0; a < used.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      const AxisRef &x = used[a], &y = used[b];
+      if (x.axis != y.axis) continue;
+      const bool apart = x.before >= y.before * y.size || y.before >= x.before * x.size;
+      if (!apart) return fmt::format("axis {} is used twice", mesh.axes()[x.axis].name);
+    }
+  }
+  for (std::size_t operand = 0; operand < rule.operands.size(); ++operand) {
+    for (std::size_t d = 0; d < rule.operands[operand].size(); ++d) {
+      const std::optional<Window>& window = rule.operands[operand][d].window;
+      if (!window || strategy.factors[window->output].empty()) continue;
+      const std::int64_t extent = operation.operands[operand].shape[d];
+      const std::int64_t pieces = num_pieces(strategy.factors[window->output]);
+      if (extent % pieces != 0) {
+        return fmt::format("dimension {} of size {} cannot be cut in {} by {}", d, extent, pieces,
+                           axes_text(mesh, strategy.factors[window->output]));
+      }
+      const std::int64_t owned = extent / pieces;
+      for (std::int64_t position = 0; position < pieces; ++position) {
+        const WindowPiece piece = window_piece(operation, *window, extent, pieces, position);
+        const std::int64_t before = piece.owns.begin - piece.reads.begin;
+        const std::int64_t after = piece.reads.end - piece.owns.end;
+        if (before > owned || after > owned) {
+          return fmt::format("dimension {} cut in {} needs {} rows of its neighbours, which hold {} each", d, pieces,
+                             std::max(before, after), owned);
+        }
+      }
+    }
+  }
+  return {};
+}
+
+std::vector<Halo> halos(const Operation& operation, const Strategy& strategy, const DeviceMesh&) {
+  std::vector<Halo> result;
+  for (std::size_t operand = 0; operand < operation.rule.operands.size(); ++operand) {
+    for (std::size_t d = 0; d < operation.rule.operands[operand].size(); ++d) {
+      const std::optional<Window>& window = operation.rule.operands[operand][d].window;
+      if (!window || strategy.factors[window->output].empty()) continue;
+      const std::int64_t extent = operation.operands[operand].shape[d];
+      const std::int64_t pieces = num_pieces(strategy.factors[window->output]);
+      Halo halo{operand, d, strategy.factors[window->output], 0, 0};
+      for (std::int64_t position = 0; position < pieces; ++position) {
+        const WindowPiece piece = window_piece(operation, *window, extent, pieces, position);
+        halo.before = std::max(halo.before, piece.owns.begin - piece.reads.begin);
+        halo.after = std::max(halo.after, piece.reads.end - piece.owns.end);
+      }
+      if (halo.before > 0 || halo.after > 0) result.push_back(std::move(halo));
+    }
+  }
+  return result;
+}
+
+}  // namespace shardplan
