@@ -76,6 +76,10 @@ class RedistributionPlanner {
   /// stays valid as long as the planner. Not for use from several threads at once.
   const Redistribution& plan(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
 
+  /// `plan(...).time` without the steps and without remembering them: many targets of one source in a row cost one
+  /// search.
+  Picoseconds time(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
+
   const DeviceMesh& mesh() const;
 
  private:

@@ -1,0 +1,209 @@
+#include "layouts/common_refinement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace shardplan {
+namespace {
+
+/// Products at which something is cut; each divides the next, or the two ends have no common refinement.
+using Cuts = std::set<std::int64_t>;
+
+bool is_chain(const Cuts& cuts) {
+  std::int64_t last = 1;
+  for (const std::int64_t cut : cuts) {
+    if (cut % last != 0) return false;
+    last = cut;
+  }
+  return true;
+}
+
+bool add_to_chain(Cuts& cuts, std::int64_t cut) {
+  if (!cuts.insert(cut).second) return true;
+  if (is_chain(cuts)) return true;
+  cuts.erase(cut);
+  return false;
+}
+
+class Refiner {
+ public:
+  Refiner(const DeviceMesh& mesh, const Shape& shape)
+      : mesh_(mesh), shape_(shape), axis_cuts_(mesh.axes().size()), part_cuts_(shape.size()) {}
+
+  /// False if this layout does not go together with those added before.
+  bool add(const TensorLayout& layout) {
+    std::vector<std::vector<IndexDigit>> digits;
+    const auto add_axis = [&](const AxisRef& axis) {
+      Cuts& cuts = axis_cuts_[axis.axis];
+      return add_to_chain(cuts, axis.before) && add_to_chain(cuts, axis.before * axis.size);
+    };
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      digits.push_back(index_digits(layout.dimensions[d], shape_[d]));
+      std::int64_t product = 1;
+      for (std::size_t i = 0; i < digits[d].size(); ++i) {
+        const IndexDigit& digit = digits[d][i];
+        product *= digit.size;
+        if (digit.axis && !add_axis(*digit.axis)) return false;
+        const bool begins_part = digit.axis && i > 0 && !digits[d][i - 1].axis;
+        const bool ends_part = !digit.axis && i + 1 < digits[d].size();
+        if (begins_part && !add_to_chain(part_cuts_[d], product / digit.size)) return false;
+        if (ends_part && !add_to_chain(part_cuts_[d], product)) return false;
+      }
+    }
+    for (const AxisRef& axis : layout.partial) {
+      if (!add_axis(axis)) return false;
+    }
+    ends_.push_back(std::move(digits));
+    return true;
+  }
+
+  /// Cuts axes where the other end cuts the same dimension, until nothing changes. False if a part's border cannot be
+  /// met.
+  bool align() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t d = 0; d < shape_.size(); ++d) {
+        Cuts cuts = part_cuts_[d];
+        for (const auto& end : ends_) {
+          for_each_piece(end[d], [&](const AxisRef& piece, std::int64_t before) { cuts.insert(before * piece.size); });
+        }
+        for (const auto& end : ends_) {
+          bool fits = true;
+          for_each_piece(end[d], [&](const AxisRef& piece, std::int64_t before) {
+            for (auto cut = cuts.upper_bound(before); cut != cuts.end() && *cut < before * piece.size; ++cut) {
+              const bool divides = *cut % before == 0 && before * piece.size % *cut == 0;
+              Cuts& axis = axis_cuts_[piece.axis];
+              const std::size_t known = axis.size();
+              if (divides && add_to_chain(axis, piece.before * (*cut / before))) {
+                changed = changed || axis.size() != known;
+              } else if (part_cuts_[d].contains(*cut)) {
+                fits = false;
+              }
+            }
+          });
+          if (!fits) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void cut_to_primes() {
+    for (std::size_t axis = 0; axis < axis_cuts_.size(); ++axis) {
+      Cuts& cuts = axis_cuts_[axis];
+      cuts.insert(1);
+      cuts.insert(mesh_.axes()[axis].size);
+      Cuts more;
+      for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+        std::int64_t at = *cut;
+        std::int64_t rest = *std::next(cut) / at;
+        for (std::int64_t prime = 2; rest > 1; ++prime) {
+          if (prime * prime > rest) prime = rest;
+          for (; rest % prime == 0; rest /= prime) more.insert(at *= prime);
+        }
+      }
+      cuts.merge(more);
+    }
+  }
+
+  std::vector<AxisRef> pieces(bool with_unused_axes) const {
+    std::vector<AxisRef> pieces;
+    for (std::size_t axis = 0; axis < axis_cuts_.size(); ++axis) {
+      if (axis_cuts_[axis].empty() && !with_unused_axes) continue;
+      Cuts cuts = axis_cuts_[axis];
+      cuts.insert(1);
+      cuts.insert(mesh_.axes()[axis].size);
+      for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+        pieces.push_back({static_cast<std::uint32_t>(axis), *cut, *std::next(cut) / *cut});
+      }
+    }
+    return pieces;
+  }
+
+  std::vector<Bin> bins(Detail detail) const {
+    const auto divisor = [&](std::size_t d) { return std::gcd(shape_[d], mesh_.num_devices()); };
+    std::optional<std::size_t> spare;
+    std::vector<bool> is_used(shape_.size());
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      for (const auto& end : ends_) {
+        for (const IndexDigit& digit : end[d]) is_used[d] = is_used[d] || digit.axis.has_value();
+      }
+      if (!is_used[d] && (!spare || divisor(d) > divisor(*spare))) spare = d;
+    }
+    std::vector<Bin> bins;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      const bool is_wanted =
+          is_used[d] || detail == Detail::kPrimes || detail == Detail::kEnds || (detail == Detail::kUsed && spare == d);
+      if (!is_wanted) continue;
+      if (part_cuts_[d].empty()) {
+        if (divisor(d) > 1) bins.push_back({d, divisor(d), false});
+        continue;
+      }
+      std::int64_t last = 1;
+      for (const std::int64_t cut : part_cuts_[d]) {
+        bins.push_back({d, cut / last, true});
+        last = cut;
+      }
+      bins.push_back({d, shape_[d] / last, false});
+    }
+    return bins;
+  }
+
+ private:
+  template <class Visit>
+  void for_each_piece(const std::vector<IndexDigit>& digits, Visit visit) const {
+    std::int64_t product = 1;
+    for (const IndexDigit& digit : digits) {
+      if (digit.axis) {
+        const Cuts& cuts = axis_cuts_[digit.axis->axis];
+        const std::int64_t end = digit.axis->before * digit.size;
+        std::int64_t at = digit.axis->before;
+        const std::vector<std::int64_t> inside(cuts.upper_bound(at), cuts.upper_bound(end));
+        for (const std::int64_t cut : inside) {
+          visit(AxisRef{digit.axis->axis, at, cut / at}, product);
+          product *= cut / at;
+          at = cut;
+        }
+      } else {
+        product *= digit.size;
+      }
+    }
+  }
+
+  const DeviceMesh& mesh_;
+  const Shape& shape_;
+  std::vector<Cuts> axis_cuts_;
+  std::vector<Cuts> part_cuts_;
+  std::vector<std::vector<std::vector<IndexDigit>>> ends_;  // by end and dimension
+};
+
+PieceChart make_chart(Refiner& refiner, std::vector<Reduction> reductions, Detail detail) {
+  if (detail == Detail::kPrimes) refiner.cut_to_primes();
+  return {refiner.pieces(detail != Detail::kMoved), refiner.bins(detail), std::move(reductions)};
+}
+
+}  // namespace
+
+std::vector<PieceChart> common_charts(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
+                                      const Shape& shape, Detail detail) {
+  std::vector<Reduction> reductions;
+  for (const TensorLayout* end : {&from, &to}) {
+    if (!end->partial.empty()) reductions.push_back(end->reduction);
+  }
+  std::sort(reductions.begin(), reductions.end());
+  reductions.erase(std::unique(reductions.begin(), reductions.end()), reductions.end());
+
+  Refiner both(mesh, shape);
+  if (both.add(from) && both.add(to) && both.align()) return {make_chart(both, std::move(reductions), detail)};
+  std::vector<PieceChart> charts;
+  for (const TensorLayout* end : {&from, &to}) {
+    Refiner one(mesh, shape);
+    one.add(*end);
+    one.align();
+    charts.push_back(make_chart(one, reductions, detail));
+  }
+  return charts;
+}
+
+}  // namespace shardplan

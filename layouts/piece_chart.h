@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "layouts/index_digits.h"
+#include "layouts/tensor_layout.h"
+
+namespace shardplan {
+
+/// Where each piece of a mesh stands: in a bin (a part of a dimension) at a position, among the partial axes, or
+/// nowhere (replicated). One byte a piece, so that states are compared and hashed as two words.
+struct PieceState {
+  static constexpr std::size_t kMostPieces = 16;
+  static constexpr std::size_t kMostBins = 13;
+  static constexpr std::uint8_t kUnused = 0xff;
+  static constexpr std::uint8_t kPartial = 0xe0;  // + position of the reduction in PieceChart::reductions
+
+  std::array<std::uint8_t, kMostPieces> place;
+
+  PieceState() { place.fill(kUnused); }
+  static std::uint8_t in_bin(std::size_t bin, std::size_t position) {
+    return static_cast<std::uint8_t>(bin << 4 | position);
+  }
+  auto operator<=>(const PieceState&) const = default;
+};
+
+/// A part of a dimension that pieces may cut. `extent` bounds what may cut it: the product of the pieces must divide
+/// it. Where a dimension is one bin only the greatest common divisor with the number of devices matters and is kept, so
+/// that tensors of many shapes share one chart.
+struct Bin {
+  std::size_t dimension = 0;
+  std::int64_t extent = 1;
+  bool continues = false;  // the next bin is the next part of the same dimension
+
+  auto operator<=>(const Bin&) const = default;
+};
+
+/// A vocabulary for layouts: atoms of the mesh's axes (`pieces`, in mesh order, disjoint) and of the tensor's
+/// dimensions
+/// (`bins`). All layouts that place whole pieces in bins are the states of a redistribution's search.
+struct PieceChart {
+  std::vector<AxisRef> pieces;
+  std::vector<Bin> bins;
+  std::vector<Reduction> reductions;  // that partial layouts may have; at most two
+
+  auto operator<=>(const PieceChart&) const = default;
+
+  /// Nothing if the layout cannot be said with these pieces and bins. Dimensions without a bin must not be cut.
+  std::optional<PieceState> encode(const TensorLayout& layout, const Shape& shape) const;
+  /// In canonical form.
+  TensorLayout decode(const PieceState& state, const Shape& shape) const;
+};
+
+/// The states of a chart, roughly: what an exhaustive search would have to visit; saturates.
+std::int64_t num_states(std::size_t pieces, std::size_t bins, std::size_t reductions);
+
+}  // namespace shardplan

@@ -1,0 +1,280 @@
+// Shortest paths over layouts.
+//
+// The states and steps are those of RedistributionGraph, the algorithm is Dijkstra's. What keeps it small is the choice
+// of the pieces into which axes are cut and of the parts of dimensions in which they may stand (common_refinement.h):
+//
+//   - Up to kManyStates states, axes are cut to primes and stand in any dimension. The chart then depends on hardly
+//   anything but
+//     the mesh and the divisibility of the shape, so all pairs of layouts of all tensors share one graph, and one
+//     search answers for all targets of a source. Cost over all pairs is a metric by construction: a path through any
+//     layout is a path.
+//   - Beyond, axes are cut only where the two ends cut a dimension at different products; then dimensions that neither
+//   end cuts
+//     are dropped but the most divisible one (to park an axis while another is gathered); then axes that neither end
+//     uses.
+//   - Beyond that the search is made for its one target: pieces move only to where they end, leading pieces that both
+//   ends have in
+//     common stay, and a permute stands only before the final gathers (arXiv 2112.01075 shows that this loses nothing
+//     in bytes moved).
+//
+// A slower path within the memory bound is preferred to a faster one above it. The bound is a least number of shards,
+// so the searches of one source differ only by the few products that shards can have.
+
+#include "layouts/redistribution.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "layouts/common_refinement.h"
+#include "layouts/redistribution_graph.h"
+#include "layouts/shortest_paths.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kManyStates = 1500;
+constexpr std::size_t kMostSearches = 64;
+
+/// What a graph depends on. Shape and target only where they matter.
+struct GraphKey {
+  std::vector<PieceChart> charts;
+  Shape shape;
+  std::optional<std::pair<PieceState, PieceState>> ends;
+
+  auto operator<=>(const GraphKey&) const = default;
+};
+
+struct PlanKey {
+  TensorLayout from;
+  TensorLayout to;
+  Shape shape;
+  Bytes element_bytes = 0;
+
+  bool operator==(const PlanKey&) const = default;
+};
+
+struct PlanKeyHash {
+  std::size_t operator()(const PlanKey& key) const noexcept {
+    std::uint64_t value = mix(std::hash<TensorLayout>()(key.from)) ^ std::hash<TensorLayout>()(key.to);
+    for (const std::int64_t extent : key.shape) value = mix(value ^ static_cast<std::uint64_t>(extent));
+    return mix(value ^ static_cast<std::uint64_t>(key.element_bytes));
+  }
+};
+
+std::int64_t num_shards(const TensorLayout& layout) {
+  std::int64_t shards = 1;
+  for (const DimensionLayout& dimension : layout.dimensions) shards *= dimension.num_pieces();
+  return shards;
+}
+
+}  // namespace
+
+std::string_view to_string(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kSlice:
+      return "slice";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kAllToAll:
+      return "all_to_all";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kCollectivePermute:
+      return "collective_permute";
+    case CollectiveKind::kToPartial:
+      return "to_partial";
+  }
+  return "?";
+}
+
+struct RedistributionPlanner::State {
+  struct Graph {
+    RedistributionGraph graph;
+    std::map<Bytes, PriceList> prices;  // by bytes of the whole tensor
+  };
+  struct Search {
+    const Graph* graph = nullptr;
+    Bytes tensor_bytes = 0;
+    std::uint32_t source = 0;
+    PathBound bound;
+    std::unique_ptr<ShortestPaths> paths;
+  };
+  /// One question, with all that is needed to ask it.
+  struct Route {
+    Graph* graph = nullptr;
+    Bytes tensor_bytes = 0;
+    std::uint32_t source = 0;
+    std::uint32_t target = 0;
+  };
+
+  State(DeviceMesh mesh_, std::shared_ptr<const CollectiveCosts> costs_, RedistributionOptions options_)
+      : mesh(std::move(mesh_)), costs(std::move(costs_)), options(options_) {}
+
+  Graph& graph_of(GraphKey key);
+  Route route(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
+  ShortestPaths& paths(const Route& route, const PathBound& bound);
+  ShortestPaths& best_paths(const Route& route);
+  Redistribution make_plan(const PlanKey& key);
+
+  DeviceMesh mesh;
+  std::shared_ptr<const CollectiveCosts> costs;
+  RedistributionOptions options;
+  std::map<GraphKey, std::unique_ptr<Graph>> graphs;
+  std::vector<Search> searches;  // the last ones
+  std::size_t oldest_search = 0;
+  std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;
+};
+
+RedistributionPlanner::State::Graph& RedistributionPlanner::State::graph_of(GraphKey key) {
+  auto [entry, is_new] = graphs.try_emplace(std::move(key));
+  if (is_new) {
+    const GraphKey& made = entry->first;
+    entry->second = std::make_unique<Graph>(Graph{RedistributionGraph(made.charts, made.shape, made.ends), {}});
+  }
+  return *entry->second;
+}
+
+RedistributionPlanner::State::Route RedistributionPlanner::State::route(const TensorLayout& from,
+                                                                        const TensorLayout& to, const Shape& shape,
+                                                                        Bytes element_bytes) {
+  GraphKey key;
+  for (const Detail detail : {Detail::kPrimes, Detail::kEnds, Detail::kUsed, Detail::kMoved}) {
+    key.charts = common_charts(from, to, mesh, shape, detail);
+    std::int64_t states = 0;
+    bool fits = true;
+    for (const PieceChart& chart : key.charts) {
+      states += num_states(chart.pieces.size(), chart.bins.size(), chart.reductions.size());
+      fits = fits && chart.pieces.size() <= PieceState::kMostPieces && chart.bins.size() <= PieceState::kMostBins;
+    }
+    if (fits && states <= kManyStates) break;
+    if (detail != Detail::kMoved) continue;
+    SHARDPLAN_CHECK(fits);
+    if (key.charts.size() == 1) {
+      key.ends.emplace(*key.charts[0].encode(from, shape), *key.charts[0].encode(to, shape));
+    }
+  }
+  const auto has_parts = [](const PieceChart& chart) {
+    return std::any_of(chart.bins.begin(), chart.bins.end(), [](const Bin& bin) { return bin.continues; });
+  };
+  if (key.charts.size() > 1 || has_parts(key.charts[0])) key.shape = shape;
+  Route route;
+  route.graph = &graph_of(std::move(key));
+  const auto source = route.graph->graph.find(from, shape);
+  const auto target = route.graph->graph.find(to, shape);
+  SHARDPLAN_CHECK(source && target);
+  route.source = *source;
+  route.target = *target;
+  route.tensor_bytes = element_bytes;
+  for (const std::int64_t extent : shape) route.tensor_bytes *= extent;
+  return route;
+}
+
+ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const PathBound& bound) {
+  for (const Search& search : searches) {
+    if (search.graph == route.graph && search.tensor_bytes == route.tensor_bytes && search.source == route.source &&
+        search.bound == bound) {
+      return *search.paths;
+    }
+  }
+  PriceList& prices =
+      route.graph->prices.try_emplace(route.tensor_bytes, route.graph->graph, *costs, route.tensor_bytes).first->second;
+  Search search = {route.graph, route.tensor_bytes, route.source, bound,
+                   std::make_unique<ShortestPaths>(route.graph->graph, prices, route.source, bound)};
+  if (searches.size() < kMostSearches) {
+    searches.push_back(std::move(search));
+    return *searches.back().paths;
+  }
+  Search& replaced = searches[oldest_search];
+  oldest_search = (oldest_search + 1) % kMostSearches;
+  replaced = std::move(search);
+  return *replaced.paths;
+}
+
+ShortestPaths& RedistributionPlanner::State::best_paths(const Route& route) {
+  RedistributionGraph& graph = route.graph->graph;
+  PathBound bound;
+  if (options.bounded_memory) {
+    bound.least_shards = std::min(graph.num_shards(route.source), graph.num_shards(route.target));
+  }
+  ShortestPaths& within = paths(route, bound);
+  if (within.time(route.target)) return within;
+  const std::optional<Bytes> peak = least_peak(graph, route.tensor_bytes, route.source, route.target);
+  SHARDPLAN_CHECK(peak.has_value());
+  return paths(route, {1, *peak});
+}
+
+Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
+  Redistribution plan;
+  plan.from = key.from;
+  plan.to = key.to;
+  const Route asked = route(key.from, key.to, key.shape, key.element_bytes);
+  const RedistributionGraph& graph = asked.graph->graph;
+  PriceList& prices =
+      asked.graph->prices.try_emplace(asked.tensor_bytes, graph, *costs, asked.tensor_bytes).first->second;
+  plan.peak = asked.tensor_bytes / num_shards(key.from);
+  for (const ShortestPaths::Hop& hop : best_paths(asked).path(asked.target)) {
+    CollectiveStep step;
+    step.kind = hop.edge.kind;
+    step.axes = graph.ordered_axes(hop.from, hop.edge);
+    if (hop.edge.from_dim >= 0) step.from_dim = static_cast<std::size_t>(hop.edge.from_dim);
+    if (hop.edge.to_dim >= 0) step.to_dim = static_cast<std::size_t>(hop.edge.to_dim);
+    step.before = graph.layout(hop.from, key.shape);
+    step.after = graph.layout(hop.edge.target, key.shape);
+    step.reduction = step.kind == CollectiveKind::kToPartial ? step.after.reduction : step.before.reduction;
+    step.local_shape = local_shape(step.after, key.shape);
+    step.sent = prices[hop.edge.price].sent;
+    step.time = prices[hop.edge.price].time;
+    plan.time += step.time;
+    plan.sent += step.sent;
+    CollectiveStep* last = plan.steps.empty() ? nullptr : &plan.steps.back();
+    const bool joins =
+        last != nullptr && last->kind == step.kind && last->from_dim == step.from_dim && last->to_dim == step.to_dim &&
+        (step.kind == CollectiveKind::kSlice || (step.kind == CollectiveKind::kToPartial && !step.from_dim));
+    if (joins) {
+      last->axes.insert(last->axes.end(), step.axes.begin(), step.axes.end());
+      last->axes = joined(last->axes);
+      last->after = std::move(step.after);
+      last->local_shape = std::move(step.local_shape);
+    } else {
+      plan.steps.push_back(std::move(step));
+    }
+  }
+  for (const CollectiveStep& step : plan.steps) {
+    plan.peak =
+        std::max(plan.peak, asked.tensor_bytes / num_shards(step.before) + asked.tensor_bytes / num_shards(step.after));
+  }
+  return plan;
+}
+
+RedistributionPlanner::RedistributionPlanner(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> costs,
+                                             RedistributionOptions options)
+    : state_(std::make_unique<State>(std::move(mesh), std::move(costs), options)) {}
+
+RedistributionPlanner::~RedistributionPlanner() = default;
+
+const DeviceMesh& RedistributionPlanner::mesh() const { return state_->mesh; }
+
+const Redistribution& RedistributionPlanner::plan(const TensorLayout& from, const TensorLayout& to, const Shape& shape,
+                                                  Bytes element_bytes) {
+  PlanKey key = {canonical(from, state_->mesh, shape), canonical(to, state_->mesh, shape), shape, element_bytes};
+  const auto known = state_->plans.find(key);
+  if (known != state_->plans.end()) return *known->second;
+  auto plan = std::make_unique<Redistribution>(state_->make_plan(key));
+  return *state_->plans.emplace(std::move(key), std::move(plan)).first->second;
+}
+
+Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLayout& to, const Shape& shape,
+                                        Bytes element_bytes) {
+  const TensorLayout source = canonical(from, state_->mesh, shape);
+  const TensorLayout target = canonical(to, state_->mesh, shape);
+  if (source == target) return 0;
+  const State::Route route = state_->route(source, target, shape, element_bytes);
+  return *state_->best_paths(route).time(route.target);
+}
+
+}  // namespace shardplan

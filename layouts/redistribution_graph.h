@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "layouts/piece_chart.h"
+#include "layouts/redistribution.h"
+
+namespace shardplan {
+
+/// One collective (or local step) between two states.
+struct RedistributionEdge {
+  std::uint32_t target = 0;
+  std::uint32_t price = 0;  // position in RedistributionGraph::prices
+  CollectiveKind kind = CollectiveKind::kSlice;
+  std::uint8_t chart = 0;
+  std::uint16_t pieces = 0;   // of the groups: one bit a piece of the chart
+  std::int8_t from_dim = -1;  // -1: none
+  std::int8_t to_dim = -1;
+};
+
+/// What determines the price of an edge, whatever the tensor: the group and its share of the tensor.
+struct RedistributionPrice {
+  CollectiveKind kind = CollectiveKind::kSlice;
+  std::uint8_t chart = 0;
+  std::uint16_t pieces = 0;
+  std::int64_t group_size = 1;
+  std::int64_t divisor = 1;  // a group's tensor is the whole tensor divided by this
+};
+
+/// The states that layouts can take over one or two charts and the steps between them, grown on demand: edges are made
+/// when a search first leaves a state, and stay for all later searches, since they depend on no byte count.
+///
+/// Two charts are needed only if the two ends cut an axis or a dimension in ways that have no common refinement (6 as 2
+/// x 3 and as 3 x 2); a state that both can say is one state, and has the edges of both.
+class RedistributionGraph {
+ public:
+  /// With `only_ends` (in a single chart) the graph serves one source and target: pieces move only to where they end,
+  /// leading pieces that both have in common stay, and after a permute each part begins as it ends.
+  RedistributionGraph(std::vector<PieceChart> charts, Shape shape,
+                      const std::optional<std::pair<PieceState, PieceState>>& only_ends = {});
+
+  /// Nothing if no chart can say it. `shape` here and below is any with the charts' bins.
+  std::optional<std::uint32_t> find(const TensorLayout& layout, const Shape& shape);
+  /// Valid until the next state is met.
+  const std::vector<RedistributionEdge>& edges(std::uint32_t state);
+  TensorLayout layout(std::uint32_t state, const Shape& shape) const;
+  /// In how many pieces the tensor is cut: a shard is the tensor divided by this.
+  std::int64_t num_shards(std::uint32_t state) const { return nodes_[state].num_shards; }
+  /// A total order of states that does not depend on when they were first met.
+  bool is_before(std::uint32_t a, std::uint32_t b) const;
+  std::size_t num_states() const { return nodes_.size(); }
+
+  const std::vector<RedistributionPrice>& prices() const { return prices_; }
+  /// The pieces of an edge or a price, in mesh order, joined.
+  std::vector<AxisRef> axes(std::uint8_t chart, std::uint16_t pieces) const;
+  /// The axes in the order in which the pieces are cut or put together.
+  std::vector<AxisRef> ordered_axes(std::uint32_t from, const RedistributionEdge& edge) const;
+
+ private:
+  struct Node {
+    std::array<std::optional<PieceState>, 2> states;  // by chart
+    std::int64_t num_shards = 1;
+    bool has_edges = false;
+    std::vector<RedistributionEdge> edges;
+  };
+  class Expansion;
+
+  std::uint32_t node(std::uint8_t chart, const PieceState& state);
+  std::uint32_t price(CollectiveKind kind, std::uint8_t chart, std::uint16_t pieces, std::int64_t divisor);
+
+  struct StateHash {
+    std::size_t operator()(const PieceState& state) const noexcept;
+  };
+  struct PriceHash {
+    std::size_t operator()(const std::array<std::int64_t, 2>& key) const noexcept;
+  };
+
+  std::vector<PieceChart> charts_;
+  Shape shape_;
+  std::optional<PieceState> target_state_;  // set if it is the only one
+  std::uint16_t fixed_ = 0;                 // pieces that stay
+  std::vector<Node> nodes_;
+  std::array<std::unordered_map<PieceState, std::uint32_t, StateHash>, 2> node_of_state_;
+  std::vector<RedistributionPrice> prices_;
+  std::unordered_map<std::array<std::int64_t, 2>, std::uint32_t, PriceHash> price_of_key_;
+};
+
+}  // namespace shardplan

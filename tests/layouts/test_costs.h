@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "layouts/redistribution.h"
+
+namespace shardplan {
+
+/// Made-up prices that a reader can recompute. A group along axes of p devices and n bytes pays `launch` once, `latency` for each
+/// of p - 1 hops (a permute: one hop) and for what the busiest device sends `per_byte`, that of the slowest axis in use.
+class TestCosts : public CollectiveCosts {
+ public:
+  struct Axis {
+    Picoseconds latency = 0;
+    Picoseconds per_byte = 1;
+  };
+  TestCosts(Picoseconds launch, std::vector<Axis> axes) : launch_(launch), axes_(std::move(axes)) {}
+
+  Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const override {
+    Axis link;
+    link.per_byte = 0;
+    for (const AxisRef& axis : axes) {
+      link.latency = std::max(link.latency, axes_[axis.axis].latency);
+      link.per_byte = std::max(link.per_byte, axes_[axis.axis].per_byte);
+    }
+    const std::int64_t p = num_pieces(axes);
+    switch (kind) {
+      case CollectiveKind::kSlice:
+      case CollectiveKind::kToPartial: return 0;
+      case CollectiveKind::kAllGather:
+      case CollectiveKind::kReduceScatter:
+        return launch_ + (p - 1) * link.latency + group_bytes / p * (p - 1) * link.per_byte;
+      case CollectiveKind::kAllReduce:
+        return launch_ + 2 * (p - 1) * link.latency + 2 * (group_bytes * (p - 1) / p) * link.per_byte;
+      case CollectiveKind::kAllToAll:
+        return launch_ + (p - 1) * link.latency + group_bytes / p * (p - 1) / p * link.per_byte;
+      case CollectiveKind::kCollectivePermute: return launch_ + link.latency + group_bytes / p * link.per_byte;
+    }
+    return 0;
+  }
+
+ private:
+  Picoseconds launch_;
+  std::vector<Axis> axes_;
+};
+
+/// Equal links, prices as bytes sent and 100 a launch and 10 a hop.
+inline std::shared_ptr<const CollectiveCosts> even_costs(std::size_t num_axes) {
+  return std::make_shared<TestCosts>(100, std::vector<TestCosts::Axis>(num_axes, {10, 1}));
+}
+
+}  // namespace shardplan
