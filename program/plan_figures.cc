@@ -1,0 +1,129 @@
+#include "program/plan_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "program/folded_names.h"
+
+namespace shardplan {
+
+std::string three_digits(double value) {
+  if (value < 9.995) return fmt::format("{:.2f}", value);
+  if (value < 99.95) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.0f}", value);
+}
+
+std::optional<double> ratio(const StepTime& time) {
+  if (time.repeated > 0) return std::nullopt;
+  if (time.communication == 0) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(time.computation) / static_cast<double>(time.communication);
+}
+
+std::string ratio_text(const StepTime& time) {
+  const std::optional<double> value = ratio(time);
+  if (!value) return "-";
+  return *value == std::numeric_limits<double>::infinity() ? "inf" : three_digits(*value);
+}
+
+std::string gap_text(const std::optional<double>& gap) { return gap ? fmt::format("{:.1f}", 100 * *gap) : "-"; }
+
+bool is_communication(const Instruction& instruction) {
+  if (instruction.kind == InstructionKind::kHalo) return true;
+  return instruction.kind == InstructionKind::kCollective && instruction.step.kind != CollectiveKind::kSlice &&
+         instruction.step.kind != CollectiveKind::kToPartial;
+}
+
+Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction) {
+  const Bytes in = instruction.inputs.empty() ? 0 : program.values[instruction.inputs[0]].bytes;
+  const Bytes out = instruction.outputs.empty() ? 0 : program.values[instruction.outputs[0]].bytes;
+  if (instruction.kind == InstructionKind::kHalo) {
+    Bytes received = 0;
+    const Shape& shape = program.values[instruction.inputs[0]].local_shape;
+    for (const Halo& halo : instruction.halo) {
+      if (shape[halo.dimension] > 0) received += in / shape[halo.dimension] * (halo.before + halo.after);
+    }
+    return received;
+  }
+  switch (instruction.step.kind) {
+    case CollectiveKind::kAllGather:
+      return out;
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kCollectivePermute:
+      return in * num_pieces(instruction.step.axes);
+    default:
+      return in;
+  }
+}
+
+StageTimes stage_times(const ParallelProgram& program, Stage stage) {
+  StageTimes times;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.stage != stage) continue;
+    (is_communication(instruction) ? times.communication : times.computation) += instruction.time;
+  }
+  return times;
+}
+
+Picoseconds time_until(const ParallelProgram& program, std::size_t end) {
+  Picoseconds time = 0;
+  for (std::size_t i = 0; i < std::min(end, program.instructions.size()); ++i) time += program.instructions[i].time;
+  return time;
+}
+
+std::optional<TensorId> parameter_of(const OperatorGraph& graph, const ParallelProgram& program,
+                                     const Instruction& instruction) {
+  const auto is_parameter = [&](TensorId tensor) { return graph.tensor(tensor).kind == TensorKind::kParameter; };
+  for (const std::string& name : {instruction.origin.consumer, instruction.origin.producer}) {
+    const std::optional<TensorId> tensor = graph.find_tensor(name);
+    if (tensor && is_parameter(*tensor)) return tensor;
+  }
+  for (const std::vector<ValueId>& values : {instruction.outputs, instruction.inputs}) {
+    for (const ValueId value : values) {
+      const std::optional<TensorId> tensor = program.values[value].tensor;
+      if (!tensor) continue;
+      if (is_parameter(*tensor)) return tensor;
+      if (const auto updated = graph.tensor(*tensor).updates; updated && is_parameter(*updated)) return updated;
+      for (const Reader& reader : graph.tensor(*tensor).readers) {
+        for (const TensorId result : graph.operators()[reader.op].results) {
+          if (const auto updated = graph.tensor(result).updates; updated && is_parameter(*updated)) return updated;
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_border(const OperatorGraph& graph, OperatorId op) {
+  if (graph.operation(op).type->name != "Identity") return false;
+  std::string_view part = last_part(graph.operators()[op].name);
+  if (part.starts_with("in")) {
+    part.remove_prefix(2);
+  } else if (part.starts_with("out")) {
+    part.remove_prefix(3);
+  } else {
+    return false;
+  }
+  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::size_t num_operators(const OperatorGraph& graph) {
+  std::size_t count = 0;
+  for (const OperatorId op : graph.operators().ids()) count += is_border(graph, op) ? 0 : 1;
+  return count;
+}
+
+std::string_view to_string(Stage stage) {
+  switch (stage) {
+    case Stage::kForward:
+      return "forward";
+    case Stage::kBackward:
+      return "backward";
+    case Stage::kUpdate:
+      return "update";
+  }
+  return {};
+}
+
+}  // namespace shardplan

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace shardplan {
+
+enum class TextStyle { kPlain, kBold, kRed, kYellow };
+
+/// The text in a terminal's colour, or as it is if `colour` is false.
+std::string styled(std::string_view text, TextStyle style, bool colour);
+
+/// Rows of cells, printed below each other in columns two blanks apart:
+///
+///   TextTable table({Align::kLeft, Align::kRight});
+///   table.add({"forward", "29.2"});                     forward   29.2
+///   table.add({"step", "113.0"});                       step     113.0
+///
+/// A row may have fewer cells than there are columns. No line ends in blanks.
+class TextTable {
+ public:
+  enum class Align { kLeft, kRight };
+  struct Cell {
+    std::string text;
+    TextStyle style = TextStyle::kPlain;
+
+    Cell(std::string cell_text, TextStyle cell_style = TextStyle::kPlain)
+        : text(std::move(cell_text)), style(cell_style) {}
+    Cell(const char* cell_text) : text(cell_text) {}
+  };
+
+  explicit TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.empty(); }
+  /// All rows, each on a line behind `indent` blanks.
+  std::string to_string(std::size_t indent, bool colour = false) const;
+
+ private:
+  std::vector<Align> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+/// One unit for a column of times or sizes, chosen by the largest: 83.8 ms and 0.7 ms, not 700 us.
+struct ColumnUnit {
+  std::string_view name;  // "ms", "GiB"
+  double size = 1;        // in picoseconds or bytes
+  int decimals = 1;
+
+  std::string format(std::int64_t value) const;
+};
+ColumnUnit time_unit(Picoseconds largest);
+ColumnUnit bytes_unit(Bytes largest);
+
+/// "key" in a column of 12 behind two blanks, then the words, continued below each other within a width of 100.
+std::string wrapped_line(std::string_view key, std::string_view words);
+
+}  // namespace shardplan

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardplan {
+
+struct NamedText {
+  std::string name;  // inside the folder; may hold a '/'
+  std::string text;
+};
+
+/// Writes one file, whole or not at all: under a temporary name beside it, which is then renamed. Folders on the way
+/// are made. Throws InputError that names the file and the system's reason.
+void write_file(const std::string& path, std::string_view text);
+
+/// Writes files into a folder, which is made if it is missing; nothing else in it is touched. All are written under
+/// temporary names before the first is renamed, so that a full disk leaves the old ones.
+void write_files(const std::string& folder, const std::vector<NamedText>& files);
+
+}  // namespace shardplan
