@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/units.h"
+#include "layouts/redistribution.h"
 #include "operators/data_type.h"
 
 namespace shardplan {
@@ -14,35 +16,48 @@ namespace shardplan {
 /// How a level's links are given out: every device has its own link into the level, or the group below shares one.
 enum class LinkPer { kDevice, kGroup };
 
-/// One level of links; it joins `count` groups of the level below. Rates are exact integers in bytes (or operations) per second.
+/// One level of links; it joins `count` groups of the level below. Rates are exact integers in bytes (or operations)
+/// per second.
 struct ClusterLevel {
   std::string name;
   std::int64_t count = 1;
   Picoseconds latency = 0;
-  std::int64_t bandwidth = 0;         // bytes per second, one direction of one link, line rate
+  std::int64_t bandwidth = 0;               // bytes per second, one direction of one link, line rate
   std::int64_t efficiency_ppm = 1'000'000;  // measured share of the line rate, parts per million
   LinkPer link_per = LinkPer::kDevice;
-  std::int64_t contention_ppm = 1'000'000;
+  std::int64_t contention_ppm = 1'000'000;  // share of the bandwidth left when all groups talk at once
+
+  bool operator==(const ClusterLevel&) const = default;
 };
 
 struct ClusterDevice {
   std::string name;
   Bytes capacity = 0;
   Bytes reserved = 0;
-  std::int64_t memory_bandwidth = 0;                 // bytes per second
-  std::map<DataType, std::int64_t> flops;            // per second; a dtype that is absent cannot be computed
+  std::int64_t memory_bandwidth = 0;       // bytes per second
+  std::map<DataType, std::int64_t> flops;  // per second; a dtype that is absent cannot be computed
   std::int64_t matmul_efficiency_ppm = 1'000'000;
   std::int64_t memory_efficiency_ppm = 1'000'000;
-  Picoseconds start = 0;                             // fixed cost of one operator
+  Picoseconds start = 0;  // fixed cost of one operator
+
+  bool operator==(const ClusterDevice&) const = default;
 };
 
-/// A measured table that replaces the formula of one collective over one level; times ascend with bytes.
+/// A measured table that replaces the formula of one collective along one level over that many devices (or groups
+/// below). Bytes are those of the whole tensor of the group and ascend; times never fall.
 struct CollectiveTable {
-  std::string collective;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string level;
   std::int64_t devices = 0;
   std::vector<std::pair<Bytes, Picoseconds>> points;
+
+  bool operator==(const CollectiveTable&) const = default;
 };
+
+/// How far a number of a cluster file can be trusted, as the text of its source says.
+enum class Provenance { kDatasheet, kMeasured, kMeasuredElsewhere, kAssumed, kToBeVerified, kNotSaid };
+/// "datasheet", "measured", "measured elsewhere", "assumed", "to be verified", "source not said".
+std::string_view to_string(Provenance provenance);
 
 /// What the machine is: one kind of device and the levels of links that join them, outermost first.
 struct Cluster {
@@ -51,18 +66,33 @@ struct Cluster {
   std::vector<ClusterLevel> levels;
   std::vector<CollectiveTable> tables;
   std::vector<std::pair<std::string, std::string>> sources;
-  std::string text;                    // of the file, for plan.json
+  std::string text;  // of the file, for plan.json
   std::vector<std::string> notices;
   std::vector<std::int64_t> position_of_rank;  // from a rank table: where rank r stands; empty: r
 
   std::int64_t num_devices() const;
   Bytes usable_bytes() const { return device.capacity - device.reserved; }
+  /// For each key of `sources` in order, then `device` and each level that no source speaks of. The words of the text
+  /// decide: the least certain of "to be verified", "assumed", "measured elsewhere", "measured", "datasheet" that it
+  /// contains.
+  std::vector<std::pair<std::string, Provenance>> provenance() const;
+
+  bool operator==(const Cluster&) const = default;
 };
 
-/// A preset's name ("dgx-a100", "dgx-a100x8") or the path of a cluster file (anything with '/' or ".yaml"). Throws InputError.
+/// More devices than this are refused.
+inline constexpr std::int64_t kMostClusterDevices = 1 << 20;
+
+/// A preset's name ("dgx-a100", "dgx-a100x8") or the path of a cluster file (anything with '/' or ".yaml"). Throws
+/// InputError.
 Cluster read_cluster(const std::string& name_or_path);
 Cluster read_cluster_text(const std::string& text, const std::string& file);
-/// The first `device_num` devices; throws InputError if they are not whole groups, or that names the preset that would do.
+/// The text of a cluster file that reads back as this cluster (but for `text` and `notices`; ranks as they stand).
+std::string write_cluster(const Cluster& cluster);
+/// Name and text of the presets, sorted by name. They are in the program: no file is looked for.
+const std::vector<std::pair<std::string, std::string>>& cluster_presets();
+/// The first `device_num` devices; throws InputError if they are not whole groups, or that names the preset that would
+/// do.
 Cluster take_devices(const Cluster& cluster, std::int64_t device_num);
 
 }  // namespace shardplan

@@ -1,0 +1,88 @@
+#include "costmodel/cost_model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/integer.h"
+
+namespace shardplan {
+namespace {
+
+/// The whole number not below `value`; large values stay at a bound that no cluster reaches in a step.
+std::int64_t rounded_up(double value) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  if (value >= static_cast<double>(kMost)) return kMost;
+  const auto whole = static_cast<std::int64_t>(value);
+  return static_cast<double>(whole) < value ? whole + 1 : whole;
+}
+
+/// Amount over rate in picoseconds, rounded up. `share` is the sustained part of the rate in parts per million.
+Picoseconds duration(std::int64_t amount, std::int64_t rate, std::int64_t share) {
+  const std::int64_t sustained = std::max<std::int64_t>(1, multiply_divide(rate, share, 1'000'000));
+  return std::min(kLongestTime, multiply_divide(amount, kPicosecondsPerSecond, sustained));
+}
+
+[[noreturn]] void throw_cannot_compute(const Cluster& cluster, const Operation& operation, DataType type) {
+  std::string has;
+  for (const auto& [known, rate] : cluster.device.flops)
+    has += fmt::format("{}{}", has.empty() ? "" : ", ", to_string(known));
+  throw InputError(SourcePlace{}, "{} in {}: {} (cluster {}) does not compute {}; it has {}", operation.type->name,
+                   to_string(type), cluster.device.name, cluster.name, to_string(type), has);
+}
+
+std::int64_t rate_of(const Cluster& cluster, const Operation& operation, DataType type) {
+  const auto found = cluster.device.flops.find(type);
+  if (found == cluster.device.flops.end()) throw_cannot_compute(cluster, operation, type);
+  return found->second;
+}
+
+/// What a contraction multiplies: its first operand.
+DataType contracted_type(const Operation& operation) {
+  return operation.operands.empty() ? operation.results.front().dtype : operation.operands.front().dtype;
+}
+
+/// The plain rate of elementwise work, or nothing if no floating-point number is touched. The vector unit works in f32
+/// (16-bit types are widened on the way), so f32's rate counts for all but f64; still each dtype must be one that the
+/// device has.
+std::int64_t plain_rate(const Cluster& cluster, const Operation& operation) {
+  std::int64_t rate = 0;
+  for (const std::vector<TensorType>* tensors : {&operation.operands, &operation.results}) {
+    for (const TensorType& tensor : *tensors) {
+      if (!is_floating(tensor.dtype)) continue;
+      std::int64_t own = rate_of(cluster, operation, tensor.dtype);
+      const auto f32 = cluster.device.flops.find(DataType::kF32);
+      if (tensor.dtype != DataType::kF64 && f32 != cluster.device.flops.end()) own = f32->second;
+      rate = rate == 0 ? own : std::min(rate, own);
+    }
+  }
+  return rate;
+}
+
+}  // namespace
+
+CostModel::CostModel(Cluster cluster, DeviceMesh mesh)
+    : cluster_(std::move(cluster)),
+      mesh_(std::move(mesh)),
+      collectives_(std::make_shared<const HierarchicalCosts>(cluster_, mesh_)) {}
+
+Picoseconds CostModel::computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
+                                   Bytes local_bytes) const {
+  const WorkKind work = operation.type->work;
+  if (work == WorkKind::kView) return 0;
+  const ClusterDevice& device = cluster_.device;
+  Picoseconds time = duration(local_bytes, device.memory_bandwidth, device.memory_efficiency_ppm);
+  if (work == WorkKind::kContraction) {
+    const std::int64_t rate = rate_of(cluster_, operation, contracted_type(operation));
+    const std::int64_t operations = rounded_up(flops(operation, factor_extents));
+    time = std::max(time, duration(operations, rate, device.matmul_efficiency_ppm));
+  } else if (const std::int64_t rate = plain_rate(cluster_, operation); rate > 0) {
+    time = std::max(time, duration(rounded_up(flops(operation, factor_extents)), rate, 1'000'000));
+  }
+  return std::min(kLongestTime, device.start + time);
+}
+
+Picoseconds CostModel::neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const {
+  return collectives_->neighbour_exchange(axes, sent);
+}
+
+}  // namespace shardplan

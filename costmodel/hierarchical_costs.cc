@@ -1,0 +1,280 @@
+// Collectives over a hierarchy of links.
+//
+// A group is described level by level (group_span.h). Along one level, p parts of a group exchange pieces of m bytes
+// over links of rate B, each after a start-up of `latency`:
+//     reduce_scatter, all_gather   (p-1) latency +   (p-1)/p m / B        rings (Thakur, Rabenseifner, Gropp, IJHPCA
+//     19(1), 2005) all_reduce                 2 (p-1) latency + 2 (p-1)/p m / B all_to_all                   (p-1)
+//     latency +   (p-1)/p (m/p) / B    p-1 messages of m/p^2 permute                            latency + (m/p) / B
+// A link that a part shares (`link_per: group`) is divided by the devices that use it at once: all groups of a
+// collective run together, so that is every device of the part whose group goes on across the level.
+//
+// Over several levels, n bytes in all, q devices of a group below the level:
+//   - reduce_scatter goes inner levels first, so that the slow outer ones carry m = n/q; all_gather is its mirror
+//   image.
+//   - all_reduce is reduce_scatter inwards, all_reduce across the outermost, all_gather outwards; or one flat ring of
+//   all
+//     devices, which crosses each part once per group: it starts more often but keeps all levels busy at the same time.
+//   - all_to_all is staged (each level exchanges all that a device has, few messages) or direct (each device sends to
+//   every other,
+//     inner levels carry only what stays inside), whichever is cheaper. What crosses the outermost level is the same.
+//   - permute pays the outermost level.
+// The rings of the levels follow each other; that a real library pipelines them is part of the measured efficiency.
+// `contention` always applies: all parts of a level talk at once in a collective of the whole mesh.
+#include "costmodel/hierarchical_costs.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace shardplan {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+Picoseconds saturate(Wide time) {
+  return time >= static_cast<Wide>(kLongestTime) ? kLongestTime : static_cast<Picoseconds>(time);
+}
+
+Wide greatest_common_divisor(Wide a, Wide b) {
+  while (b != 0) {
+    const Wide rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/// bytes * numerator / denominator rounded up; mostly with one 64-bit division.
+Wide scaled(Bytes bytes, Wide numerator, Wide denominator) {
+  Wide product = 0;
+  if (__builtin_mul_overflow(static_cast<Wide>(bytes), numerator, &product)) return kLongestTime;
+  if ((product >> 64) == 0 && (denominator >> 64) == 0) {
+    const auto low = static_cast<std::uint64_t>(product);
+    const auto divisor = static_cast<std::uint64_t>(denominator);
+    return low / divisor + (low % divisor != 0 ? 1 : 0);
+  }
+  return product / denominator + (product % denominator != 0 ? 1 : 0);
+}
+
+/// Linear between the points; below the first its time, above the last in proportion to the bytes.
+Picoseconds interpolate(const CollectiveTable& table, Wide bytes) {
+  const auto& points = table.points;
+  const auto above = std::find_if(points.begin(), points.end(),
+                                  [&](const auto& point) { return static_cast<Wide>(point.first) >= bytes; });
+  if (above == points.begin()) return points.front().second;
+  if (above == points.end()) {
+    if (bytes >= static_cast<Wide>(kLongestTime)) return kLongestTime;
+    const auto& [last_bytes, last_time] = points.back();
+    return saturate(scaled(static_cast<Bytes>(bytes), static_cast<Wide>(last_time), static_cast<Wide>(last_bytes)));
+  }
+  const auto below = above - 1;
+  const Wide rise = static_cast<Wide>(above->second - below->second);
+  const Wide part = bytes - static_cast<Wide>(below->first);
+  return below->second +
+         saturate(scaled(static_cast<Bytes>(part), rise, static_cast<Wide>(above->first - below->first)));
+}
+
+std::size_t slot_of(const std::vector<AxisRef>& axes, std::size_t num_slots) {
+  std::uint64_t hash = axes.size();
+  for (const AxisRef& ref : axes) {
+    hash = mix(hash ^ ref.axis ^ (static_cast<std::uint64_t>(ref.before) << 20) ^
+               (static_cast<std::uint64_t>(ref.size) << 40));
+  }
+  return hash % num_slots;
+}
+
+constexpr int kNumKinds = 7;
+constexpr int kMostProbes = 8;
+
+}  // namespace
+
+/// latency + bytes * numerator / denominator; or what a measured table says of bytes * numerator / denominator.
+struct HierarchicalCosts::Stage {
+  Picoseconds latency = 0;
+  Wide numerator = 0;
+  Wide denominator = 1;
+  const CollectiveTable* table = nullptr;
+
+  Stage() = default;
+  Stage(Wide start_ups, Picoseconds latency_of_each, Wide above, Wide below)
+      : latency(saturate(start_ups * static_cast<Wide>(latency_of_each))) {
+    const Wide divisor = greatest_common_divisor(above, below);
+    numerator = above / divisor;
+    denominator = below / divisor;
+  }
+
+  Picoseconds time(Bytes bytes) const {
+    const Wide amount = scaled(bytes, numerator, denominator);
+    return table == nullptr ? saturate(static_cast<Wide>(latency) + amount) : interpolate(*table, amount);
+  }
+};
+
+/// All that is to be known of one list of axes: by kind, sequences of stages of which the cheapest counts.
+struct HierarchicalCosts::Group {
+  std::vector<AxisRef> axes;
+  std::array<std::vector<std::vector<Stage>>, kNumKinds> alternatives;
+  Stage exchange;  // per byte that a device sends
+};
+
+HierarchicalCosts::HierarchicalCosts(Cluster cluster, DeviceMesh mesh)
+    : cluster_(std::move(cluster)), mesh_(std::move(mesh)), positions_(point_positions(cluster_, mesh_)) {
+  for (const ClusterLevel& level : cluster_.levels) {
+    const Wide share = static_cast<Wide>(level.efficiency_ppm) * static_cast<Wide>(level.contention_ppm);
+    const Wide rate = static_cast<Wide>(level.bandwidth) * share / 1'000'000'000'000;
+    rates_.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(rate)));
+  }
+}
+
+HierarchicalCosts::~HierarchicalCosts() = default;
+
+std::int64_t HierarchicalCosts::sharers(const LevelSpan& span, std::int64_t of_part) const {
+  return cluster_.levels[span.level].link_per == LinkPer::kGroup ? of_part : 1;
+}
+
+HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, const LevelSpan& span,
+                                                        std::int64_t group_size) const {
+  const ClusterLevel& level = cluster_.levels[span.level];
+  const Wide rate = static_cast<Wide>(rates_[span.level]);
+  const Wide parts = static_cast<Wide>(span.members);
+  const Wide per_byte = static_cast<Wide>(sharers(span, span.crossing_devices)) * kPicosecondsPerSecond;
+  const Wide below = static_cast<Wide>(span.below);
+  const Wide size = static_cast<Wide>(group_size);
+  const bool is_of_pieces = kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kCollectivePermute;
+  for (const CollectiveTable& table : cluster_.tables) {
+    if (table.kind != kind || table.level != level.name || table.devices != span.members) continue;
+    // The bytes of the `members` devices that meet here: n/q of a tensor that is gathered or reduced, p of its pieces
+    // else.
+    Stage measured = is_of_pieces ? Stage(0, 0, parts, size) : Stage(0, 0, 1, below);
+    measured.table = &table;
+    return measured;
+  }
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      return {parts - 1, level.latency, (parts - 1) * per_byte, parts * below * rate};
+    case CollectiveKind::kAllReduce:
+      return {2 * (parts - 1), level.latency, 2 * (parts - 1) * per_byte, parts * below * rate};
+    case CollectiveKind::kAllToAll:
+      return {parts - 1, level.latency, (parts - 1) * per_byte, parts * size * rate};
+    case CollectiveKind::kCollectivePermute:
+      return {1, level.latency, per_byte, size * rate};
+    case CollectiveKind::kSlice:
+    case CollectiveKind::kToPartial:
+      break;
+  }
+  return {};
+}
+
+std::vector<HierarchicalCosts::Stage> HierarchicalCosts::stages(CollectiveKind kind, const GroupSpan& span) const {
+  std::vector<Stage> result;
+  for (const LevelSpan& level : span.levels) {
+    const bool is_outermost = &level == &span.levels.front();
+    if (kind == CollectiveKind::kCollectivePermute && !is_outermost) break;
+    if (kind == CollectiveKind::kAllReduce && !is_outermost) {
+      result.push_back(stage_along(CollectiveKind::kReduceScatter, level, span.size));
+      result.push_back(stage_along(CollectiveKind::kAllGather, level, span.size));
+    } else {
+      result.push_back(stage_along(kind, level, span.size));
+    }
+  }
+  return result;
+}
+
+std::vector<HierarchicalCosts::Stage> HierarchicalCosts::direct_all_to_all(const GroupSpan& span) const {
+  std::vector<Stage> result;
+  const Wide size = static_cast<Wide>(span.size);
+  for (const LevelSpan& level : span.levels) {
+    const Wide peers = static_cast<Wide>(level.peers);
+    const Wide per_byte = static_cast<Wide>(sharers(level, level.crossing_devices)) * kPicosecondsPerSecond;
+    result.emplace_back(peers, cluster_.levels[level.level].latency, peers * per_byte,
+                        size * size * static_cast<Wide>(rates_[level.level]));
+  }
+  return result;
+}
+
+HierarchicalCosts::Stage HierarchicalCosts::flat_all_reduce(const GroupSpan& span) const {
+  const LevelSpan* slowest = nullptr;
+  Picoseconds latency = 0;
+  const auto share = [&](const LevelSpan& level) { return static_cast<Wide>(sharers(level, level.crossing_groups)); };
+  for (const LevelSpan& level : span.levels) {
+    latency = std::max(latency, cluster_.levels[level.level].latency);
+    if (slowest == nullptr || share(level) * static_cast<Wide>(rates_[slowest->level]) >
+                                  share(*slowest) * static_cast<Wide>(rates_[level.level])) {
+      slowest = &level;
+    }
+  }
+  const Wide hops = 2 * (static_cast<Wide>(span.size) - 1);
+  return {hops, latency, hops * share(*slowest) * kPicosecondsPerSecond,
+          static_cast<Wide>(span.size) * static_cast<Wide>(rates_[slowest->level])};
+}
+
+std::unique_ptr<const HierarchicalCosts::Group> HierarchicalCosts::describe(const std::vector<AxisRef>& axes) const {
+  auto group = std::make_unique<Group>();
+  group->axes = axes;
+  const GroupSpan span = group_span(cluster_, mesh_, positions_, axes);
+  if (span.levels.empty()) return group;
+  const auto of = [&](CollectiveKind kind) -> auto& { return group->alternatives[static_cast<std::size_t>(kind)]; };
+  const auto is_measured = [](const std::vector<Stage>& sequence) {
+    return std::any_of(sequence.begin(), sequence.end(), [](const Stage& stage) { return stage.table != nullptr; });
+  };
+  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+                                    CollectiveKind::kAllReduce, CollectiveKind::kCollectivePermute}) {
+    of(kind).push_back(stages(kind, span));
+  }
+  auto& all_reduce = of(CollectiveKind::kAllReduce);
+  if (span.levels.size() > 1 && !is_measured(all_reduce.front())) all_reduce.push_back({flat_all_reduce(span)});
+
+  auto& all_to_all = of(CollectiveKind::kAllToAll);
+  if (span.is_uniform) all_to_all.push_back(stages(CollectiveKind::kAllToAll, span));
+  if (!span.is_uniform) all_to_all.push_back(of(CollectiveKind::kAllGather).front());
+  if (!span.is_uniform || !is_measured(all_to_all.front())) all_to_all.push_back(direct_all_to_all(span));
+
+  const LevelSpan& outermost = span.levels.front();
+  group->exchange = Stage(1, cluster_.levels[outermost.level].latency,
+                          static_cast<Wide>(sharers(outermost, outermost.crossing_devices)) * kPicosecondsPerSecond,
+                          static_cast<Wide>(rates_[outermost.level]));
+  return group;
+}
+
+const HierarchicalCosts::Group& HierarchicalCosts::group(const std::vector<AxisRef>& axes) const {
+  const std::size_t home = slot_of(axes, kSlots);
+  for (int probe = 0; probe < kMostProbes; ++probe) {
+    const Group* known = slots_[(home + static_cast<std::size_t>(probe)) % kSlots].load(std::memory_order_acquire);
+    if (known == nullptr) break;
+    if (known->axes == axes) return *known;
+  }
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<const Group>& owned = groups_[axes];
+  if (owned == nullptr) {
+    owned = describe(axes);
+    for (int probe = 0; probe < kMostProbes; ++probe) {
+      std::atomic<const Group*>& slot = slots_[(home + static_cast<std::size_t>(probe)) % kSlots];
+      if (slot.load(std::memory_order_relaxed) != nullptr) continue;
+      slot.store(owned.get(), std::memory_order_release);
+      break;
+    }
+  }
+  return *owned;
+}
+
+Picoseconds HierarchicalCosts::time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const {
+  if (kind == CollectiveKind::kSlice || kind == CollectiveKind::kToPartial || axes.empty()) return 0;
+  SHARDPLAN_CHECK(group_bytes >= 0);
+  Picoseconds best = kLongestTime;
+  const auto& alternatives = group(axes).alternatives[static_cast<std::size_t>(kind)];
+  if (alternatives.empty()) return 0;
+  for (const std::vector<Stage>& sequence : alternatives) {
+    Picoseconds sum = 0;
+    for (const Stage& stage : sequence) sum = std::min(kLongestTime, sum + stage.time(group_bytes));
+    best = std::min(best, sum);
+  }
+  return best;
+}
+
+Picoseconds HierarchicalCosts::neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const {
+  SHARDPLAN_CHECK(sent >= 0);
+  return axes.empty() ? 0 : group(axes).exchange.time(sent);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "costmodel/cluster.h"
+#include "costmodel/group_span.h"
+#include "layouts/device_mesh.h"
+#include "layouts/redistribution.h"
+
+namespace shardplan {
+
+/// No time is longer than this (thirteen days); sums of seven still fit in 64 bits.
+inline constexpr Picoseconds kLongestTime = Picoseconds{1} << 60;
+
+/// Times of collectives over the cluster's hierarchy of links (formulas in hierarchical_costs.cc). Exact integers,
+/// rounded up to the picosecond once per stage; they never fall as bytes grow, and a group of one device costs nothing.
+///
+/// What holds between them on a mesh that follows the levels, without measured tables:
+///   - reduce_scatter == all_gather, all_reduce <= reduce_scatter + all_gather of the same bytes;
+///   - all_to_all <= all_gather (to gather and slice is never cheaper), permute <= all_gather;
+///   - a collective over axes that are whole levels <= the same over one axis after the other.
+/// Within one level a ring's start-ups add up: 7 for a ring of 8, but 1 + 3 for one of 2 and one of 4. So for few bytes
+/// two collectives over sub-axes can be cheaper than one over the level, as they are on a real machine. Elsewhere
+/// (devices out of order) all_to_all and permute <= all_gather still hold.
+///
+/// May be called from several threads at once.
+class HierarchicalCosts final : public CollectiveCosts {
+ public:
+  /// Requires that every device of `mesh` is one of the cluster's.
+  HierarchicalCosts(Cluster cluster, DeviceMesh mesh);
+  ~HierarchicalCosts() override;
+
+  Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const override;
+  /// Every device sends `sent` bytes to a neighbour along `axes`, across the outermost level that they span.
+  Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const;
+
+ private:
+  struct Stage;
+  struct Group;
+
+  const Group& group(const std::vector<AxisRef>& axes) const;
+  std::unique_ptr<const Group> describe(const std::vector<AxisRef>& axes) const;
+  Stage stage_along(CollectiveKind kind, const LevelSpan& span, std::int64_t group_size) const;
+  std::vector<Stage> stages(CollectiveKind kind, const GroupSpan& span) const;
+  std::vector<Stage> direct_all_to_all(const GroupSpan& span) const;
+  Stage flat_all_reduce(const GroupSpan& span) const;
+  std::int64_t sharers(const LevelSpan& span, std::int64_t of_part) const;
+
+  Cluster cluster_;
+  DeviceMesh mesh_;
+  std::vector<std::int64_t> positions_;
+  std::vector<std::int64_t> rates_;  // by level: bytes per second that one link sustains
+
+  /// A search asks for the same few lists of axes again and again. `groups_` owns what is known of each; `slots_` is an
+  /// open hash table of them whose entries are set once and never change, so that the usual look-up takes no lock.
+  static constexpr std::size_t kSlots = 1024;
+  mutable std::array<std::atomic<const Group*>, kSlots> slots_{};
+  mutable std::mutex mutex_;
+  mutable std::map<std::vector<AxisRef>, std::unique_ptr<const Group>> groups_;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,62 @@
+// The worked examples of the documentation, and the roofline.
+#include "costmodel/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+CostModel model_of(const char* cluster) {
+  const Cluster read = read_cluster(cluster);
+  return CostModel(read, make_mesh(read));
+}
+
+TEST(CostModel, WorkedExamplesOfTheDocumentation) {
+  const CostModel ascend = model_of("ascend-910");
+  const std::vector<AxisRef> all = {ascend.mesh().whole(0), ascend.mesh().whole(1)};
+  // hccs 3 x 5 us + 3/4 x 28.4 MB / 72 GB/s; pcie on a quarter: 10 us + 1/2 x 7.1 MB / 6.4 GB/s; twice.
+  EXPECT_EQ(format_time(ascend.collective(CollectiveKind::kAllReduce, all, 28'400'000)), "1.75 ms");
+  EXPECT_EQ(ascend.collective(CollectiveKind::kAllReduce, all, 28'800'000),
+            2 * (15'000'000 + 300'000'000 + 10'000'000 + 562'500'000));
+  EXPECT_EQ(format_time(ascend.collective(CollectiveKind::kReduceScatter, all, 2048)), "25.1 us");
+  // Redistribution of f32 [16, 8] on x=2, y=4: all_to_all over y:(2)2, 64 B a device; permute over x, y, 64 B a device.
+  EXPECT_EQ(format_time(ascend.collective(CollectiveKind::kAllToAll, {{1, 2, 2}}, 128)), "5.00 us");
+  EXPECT_EQ(format_time(ascend.collective(CollectiveKind::kCollectivePermute, all, 512)), "10.0 us");
+
+  const CostModel a100 = model_of("dgx-a100x8");
+  EXPECT_EQ(format_time(a100.collective(CollectiveKind::kAllReduce, {a100.mesh().whole(0)}, 1'000'000'000)), "81.6 ms");
+  EXPECT_EQ(format_time(a100.collective(CollectiveKind::kAllReduce, {a100.mesh().whole(1)}, 1'000'000'000)), "7.58 ms");
+}
+
+TEST(CostModel, PublishedCollectivesAreNear) {
+  struct {
+    const char* what;
+    const char* cluster;
+    CollectiveKind kind;
+    Bytes bytes;
+    double published_us;
+    double tolerance;
+  } const kCases[] = {
+      // AutoParallel's table: 8 H100 of one node.
+      {"all_gather_1_gb_h100", "dgx-h100", CollectiveKind::kAllGather, 1'000'000'000, 1e9 / 394e3 + 30, 0.08},
+      {"reduce_scatter_1_gib_h100", "dgx-h100", CollectiveKind::kReduceScatter, 1 << 30, 2642, 0.05},
+      // nccl-tests issue 78 is V100; NCCL issue 1048: 8 A100, bus bandwidth 232.54 GB/s at 4 GB.
+      {"all_reduce_4_gb_a100", "dgx-a100", CollectiveKind::kAllReduce, 4'000'000'000, 1.75 * 4e9 / 232.54e3, 0.02},
+      // 2 nodes of 8 A100, but with 8 NICs where the published ones have 4: 172 GB/s of bus bandwidth expected.
+      {"all_reduce_4_gb_2_nodes_a100", "dgx-a100x2", CollectiveKind::kAllReduce, 4'000'000'000,
+       2 * 15.0 / 16 * 4e9 / 172e3, 0.80},
+  };
+  for (const auto& test : kCases) {
+    const CostModel model = model_of(test.cluster);
+    std::vector<AxisRef> all;
+    for (std::size_t axis = 0; axis < model.mesh().axes().size(); ++axis) all.push_back(model.mesh().whole(axis));
+    const double predicted = static_cast<double>(model.collective(test.kind, all, test.bytes)) / 1e6;
+    RecordProperty(test.what, fmt::format("{:.0f} us, published {:.0f}", predicted, test.published_us));
+    EXPECT_NEAR(predicted / test.published_us, 1, test.tolerance) << test.what;
+  }
+}
+
+}  // namespace
+}  // namespace shardplan

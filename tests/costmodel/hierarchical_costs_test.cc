@@ -1,0 +1,635 @@
+// Collective times against a step-by-step simulation: every ring, every message, every shared link, with data that
+// shows that each device ends with what it should; exact fractions, no code shared with the formulas.
+#include "costmodel/hierarchical_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/random.h"
+#include "costmodel/cost_model.h"
+
+namespace shardplan {
+namespace {
+
+constexpr Picoseconds kUs = 1'000'000;
+constexpr std::int64_t kGB = 1'000'000'000;
+
+Cluster cluster_of(std::vector<ClusterLevel> levels) {
+  Cluster cluster;
+  cluster.name = "made-up";
+  cluster.levels = std::move(levels);
+  return cluster;
+}
+
+ClusterLevel level(std::string name, std::int64_t count, Picoseconds latency, std::int64_t bandwidth,
+                   LinkPer link_per = LinkPer::kDevice) {
+  ClusterLevel result;
+  result.name = std::move(name);
+  result.count = count;
+  result.latency = latency;
+  result.bandwidth = bandwidth;
+  result.link_per = link_per;
+  return result;
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// oracle
+
+/// A positive fraction; exact.
+struct Fraction {
+  Int128 above = 0;
+  Int128 below = 1;
+
+  static Fraction of(Int128 above, Int128 below) {
+    Int128 a = above;
+    Int128 b = below;
+    while (b != 0) {
+      const Int128 rest = a % b;
+      a = b;
+      b = rest;
+    }
+    return a == 0 ? Fraction{} : Fraction{above / a, below / a};
+  }
+  Fraction operator+(const Fraction& other) const {
+    return of(above * other.below + other.above * below, below * other.below);
+  }
+  Fraction operator*(std::int64_t factor) const { return of(above * factor, below); }
+  bool operator<(const Fraction& other) const { return above * other.below < other.above * below; }
+  std::int64_t ceil() const { return static_cast<std::int64_t>((above + below - 1) / below); }
+};
+
+struct Message {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+};
+
+class Simulation {
+ public:
+  explicit Simulation(const Cluster& cluster) : cluster_(cluster) {}
+
+  /// The level at which two places differ, counted from outside.
+  std::size_t level_between(std::int64_t a, std::int64_t b) const {
+    for (std::size_t l = 0; l < cluster_.levels.size(); ++l) {
+      if (a / part(l) != b / part(l)) return l;
+    }
+    return cluster_.levels.size();
+  }
+  std::int64_t part(std::size_t level) const {
+    std::int64_t size = 1;
+    for (std::size_t l = level + 1; l < cluster_.levels.size(); ++l) size *= cluster_.levels[l].count;
+    return size;
+  }
+
+  /// Messages of `bytes` each that start together; the slowest decides. `latest` and `longest`, if given, receive the
+  /// largest start-up and the longest transfer on their own.
+  Fraction step(const std::vector<Message>& messages, Fraction bytes, Fraction* start = nullptr,
+                Fraction* transfer = nullptr) const {
+    std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> flows;  // on each link
+    const auto link = [&](const Message& message) {
+      const std::size_t l = level_between(message.from, message.to);
+      const bool is_shared = cluster_.levels[l].link_per == LinkPer::kGroup;
+      return std::pair(l, is_shared ? -1 - message.from / part(l) : message.from);
+    };
+    for (const Message& message : messages) ++flows[link(message)];
+    Fraction slowest;
+    for (const Message& message : messages) {
+      const ClusterLevel& at = cluster_.levels[level_between(message.from, message.to)];
+      const Fraction moving =
+          Fraction::of(bytes.above * flows[link(message)] * kPicosecondsPerSecond, bytes.below * at.bandwidth);
+      const Fraction starting{at.latency, 1};
+      if (start != nullptr && *start < starting) *start = starting;
+      if (transfer != nullptr && *transfer < moving) *transfer = moving;
+      if (slowest < starting + moving) slowest = starting + moving;
+    }
+    return slowest;
+  }
+
+ private:
+  const Cluster& cluster_;
+};
+
+using Groups = std::vector<std::vector<std::int64_t>>;
+
+/// The rings of one level: devices of one group in one whole of the level that stand at the same place in their parts.
+Groups rings_at(const Simulation& simulation, const Cluster& cluster, const Groups& groups, std::size_t level) {
+  Groups rings;
+  const std::int64_t part = simulation.part(level);
+  const std::int64_t whole = part * cluster.levels[level].count;
+  for (const std::vector<std::int64_t>& group : groups) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> of_place;
+    for (const std::int64_t place : group) of_place[{place / whole, place % part}].push_back(place);
+    for (auto& [key, ring] : of_place) {
+      if (ring.size() > 1) rings.push_back(ring);
+    }
+  }
+  return rings;
+}
+
+struct Simulated {
+  Fraction time;
+  int stages = 0;
+};
+
+/// Reduce-scatter inner levels first. Every device holds `group size` elements and a set of contributors to each.
+Simulated simulate_reduce_scatter(const Cluster& cluster, const Groups& groups, std::int64_t bytes) {
+  const Simulation simulation(cluster);
+  const auto num_elements = groups.front().size();
+  std::map<std::int64_t, std::vector<std::set<std::int64_t>>> sums;
+  std::map<std::int64_t, std::pair<std::size_t, std::size_t>> range;  // that the device still works on
+  for (const auto& group : groups) {
+    for (const std::int64_t place : group) {
+      sums[place].assign(num_elements, {place});
+      range[place] = {0, num_elements};
+    }
+  }
+  Simulated result;
+  for (std::size_t level = cluster.levels.size(); level-- > 0;) {
+    const Groups rings = rings_at(simulation, cluster, groups, level);
+    if (rings.empty()) continue;
+    ++result.stages;
+    const std::size_t size = rings.front().size();
+    for (std::size_t step = 0; step + 1 < size; ++step) {
+      std::vector<Message> messages;
+      std::size_t chunk = 0;
+      auto next_sums = sums;
+      for (const auto& ring : rings) {
+        for (std::size_t i = 0; i < size; ++i) {
+          const std::int64_t from = ring[i];
+          const std::int64_t to = ring[(i + 1) % size];
+          messages.push_back({from, to});
+          const auto [begin, end] = range[from];
+          chunk = (end - begin) / size;
+          // After size-1 steps member i holds chunk i: chunk c starts its journey at member c+1.
+          const std::size_t which = (i + 2 * size - 1 - step) % size;
+          for (std::size_t e = begin + which * chunk; e < begin + (which + 1) * chunk; ++e) {
+            next_sums[to][e].insert(sums[from][e].begin(), sums[from][e].end());
+          }
+        }
+      }
+      sums = std::move(next_sums);
+      result.time = result.time + simulation.step(messages, Fraction::of(Int128{bytes} * static_cast<Int128>(chunk),
+                                                                         static_cast<Int128>(num_elements)));
+    }
+    for (const auto& ring : rings) {
+      for (std::size_t i = 0; i < size; ++i) {
+        auto& [begin, end] = range[ring[i]];
+        const std::size_t chunk = (end - begin) / size;
+        begin += i * chunk;
+        end = begin + chunk;
+      }
+    }
+  }
+  for (const auto& group : groups) {
+    std::set<std::size_t> owned;
+    for (const std::int64_t place : group) {
+      const auto [begin, end] = range[place];
+      EXPECT_EQ(end - begin, 1u);
+      EXPECT_EQ(sums[place][begin].size(), group.size()) << "a summand is missing";
+      owned.insert(begin);
+    }
+    EXPECT_EQ(owned.size(), group.size());
+  }
+  return result;
+}
+
+/// One ring of all members in the order of their places; returns the time with each step's largest start-up and
+/// transfer added up apart, which is what the model charges.
+Simulated simulate_flat_all_reduce(const Cluster& cluster, const Groups& groups, std::int64_t bytes) {
+  const Simulation simulation(cluster);
+  std::vector<Message> messages;
+  for (std::vector<std::int64_t> ring : groups) {
+    std::sort(ring.begin(), ring.end());
+    for (std::size_t i = 0; i < ring.size(); ++i) messages.push_back({ring[i], ring[(i + 1) % ring.size()]});
+  }
+  const auto size = static_cast<std::int64_t>(groups.front().size());
+  Fraction start;
+  Fraction transfer;
+  simulation.step(messages, Fraction::of(bytes, size), &start, &transfer);
+  return {(start + transfer) * (2 * (size - 1)), 1};
+}
+
+/// Blocks (from, to) travel level by level; each device checks that it ends with one block of every member.
+Simulated simulate_staged_all_to_all(const Cluster& cluster, const Groups& groups, std::int64_t bytes) {
+  const Simulation simulation(cluster);
+  const auto size = static_cast<std::int64_t>(groups.front().size());
+  std::map<std::int64_t, std::set<std::pair<std::int64_t, std::int64_t>>> blocks;
+  for (const auto& group : groups) {
+    for (const std::int64_t from : group) {
+      for (const std::int64_t to : group) blocks[from].insert({from, to});
+    }
+  }
+  Simulated result;
+  for (std::size_t level = cluster.levels.size(); level-- > 0;) {
+    const Groups rings = rings_at(simulation, cluster, groups, level);
+    if (rings.empty()) continue;
+    ++result.stages;
+    const std::size_t members = rings.front().size();
+    const std::int64_t part = simulation.part(level);
+    for (std::size_t distance = 1; distance < members; ++distance) {
+      std::vector<Message> messages;
+      std::size_t moved = 0;
+      for (const auto& ring : rings) {
+        for (std::size_t i = 0; i < members; ++i) {
+          const std::int64_t from = ring[i];
+          const std::int64_t to = ring[(i + distance) % members];
+          messages.push_back({from, to});
+          const std::int64_t count = cluster.levels[level].count;
+          std::vector<std::pair<std::int64_t, std::int64_t>> going;
+          for (const auto& block : blocks[from]) {
+            if (block.second / part % count == to / part % count) going.push_back(block);
+          }
+          moved = going.size();
+          for (const auto& block : going) {
+            blocks[from].erase(block);
+            blocks[to].insert({block.first, block.second + 0});
+          }
+        }
+      }
+      result.time = result.time + simulation.step(messages, Fraction::of(Int128{bytes} * static_cast<Int128>(moved),
+                                                                         Int128{size} * size));
+    }
+  }
+  for (const auto& group : groups) {
+    for (const std::int64_t to : group) {
+      std::set<std::int64_t> senders;
+      for (const auto& block : blocks[to]) {
+        EXPECT_EQ(block.second, to);
+        senders.insert(block.first);
+      }
+      EXPECT_EQ(senders, std::set<std::int64_t>(group.begin(), group.end()));
+    }
+  }
+  return result;
+}
+
+/// Level by level, each device sends to each of its peers at that level in turn.
+Simulated simulate_direct_all_to_all(const Cluster& cluster, const Groups& groups, std::int64_t bytes) {
+  const Simulation simulation(cluster);
+  const auto size = static_cast<std::int64_t>(groups.front().size());
+  Simulated result;
+  for (std::size_t level = 0; level < cluster.levels.size(); ++level) {
+    // By rounds: the k-th peer of every device. Places are equal in number everywhere, so all devices have as many
+    // rounds.
+    std::vector<std::vector<Message>> rounds;
+    for (const auto& group : groups) {
+      for (const std::int64_t from : group) {
+        std::size_t round = 0;
+        for (const std::int64_t to : group) {
+          if (simulation.level_between(from, to) != level) continue;
+          if (rounds.size() <= round) rounds.resize(round + 1);
+          rounds[round++].push_back({from, to});
+        }
+      }
+    }
+    if (!rounds.empty()) ++result.stages;
+    for (const auto& messages : rounds) {
+      result.time = result.time + simulation.step(messages, Fraction::of(bytes, Int128{size} * size));
+    }
+  }
+  return result;
+}
+
+// -------------------------------------------------------------------------------------------------------------
+// comparison
+
+struct Case {
+  const char* name;
+  std::vector<ClusterLevel> levels;
+  std::vector<MeshAxis> axes;  // empty: the levels
+  std::vector<AxisRef> along;
+};
+
+std::vector<Case> cases() {
+  const auto device = LinkPer::kDevice;
+  const auto group = LinkPer::kGroup;
+  const std::vector<ClusterLevel> one = {level("link", 6, 5 * kUs, 70 * kGB, device)};
+  const std::vector<ClusterLevel> halves = {level("pcie", 2, 10 * kUs, 25 * kGB, group),
+                                            level("hccs", 4, 5 * kUs, 72 * kGB)};
+  const std::vector<ClusterLevel> nodes = {level("node", 3, 14 * kUs, 21 * kGB, group),
+                                           level("nvlink", 8, 4 * kUs, 232 * kGB)};
+  const std::vector<ClusterLevel> nics = {level("ib", 2, 14 * kUs, 21 * kGB), level("nvlink", 8, 4 * kUs, 232 * kGB)};
+  const std::vector<ClusterLevel> three = {level("roce", 2, 20 * kUs, 11 * kGB),
+                                           level("pcie", 2, 10 * kUs, 25 * kGB, group),
+                                           level("hccs", 4, 5 * kUs, 72 * kGB)};
+  const std::vector<ClusterLevel> slow_inside = {level("out", 4, 1 * kUs, 90 * kGB, group),
+                                                 level("in", 3, 9 * kUs, 3 * kGB, group)};
+  return {
+      {"one_level", one, {}, {{0, 1, 6}}},
+      {"part_of_one_level", one, {}, {{0, 2, 3}}},
+      {"both_halves", halves, {}, {{0, 1, 2}, {1, 1, 4}}},
+      {"across_the_halves", halves, {}, {{0, 1, 2}}},
+      {"across_and_half_of_a_ring", halves, {}, {{0, 1, 2}, {1, 1, 2}}},
+      {"one_axis_over_two_levels", halves, {{"all", 8}}, {{0, 1, 8}}},
+      {"dp_over_nodes_and_part_of_a_node", nodes, {{"dp", 6}, {"mp", 4}}, {{0, 1, 6}}},
+      {"mp_within_a_node", nodes, {{"dp", 6}, {"mp", 4}}, {{1, 1, 4}}},
+      {"outer_part_of_dp", nodes, {{"dp", 6}, {"mp", 4}}, {{0, 1, 3}}},
+      {"a_link_per_device", nics, {}, {{0, 1, 2}, {1, 1, 8}}},
+      {"a_link_per_device_split", nics, {}, {{0, 1, 2}, {1, 4, 2}}},
+      {"three_levels", three, {}, {{0, 1, 2}, {1, 1, 2}, {2, 1, 4}}},
+      {"outer_two_of_three", three, {}, {{0, 1, 2}, {1, 1, 2}}},
+      {"outermost_and_innermost", three, {}, {{0, 1, 2}, {2, 1, 4}}},
+      {"slow_inside", slow_inside, {}, {{0, 1, 4}, {1, 1, 3}}},
+  };
+}
+
+Groups places(const Cluster& cluster, const DeviceMesh& mesh, const std::vector<AxisRef>& along) {
+  Groups groups = mesh.groups(along);
+  const std::vector<std::int64_t> positions = point_positions(cluster, mesh);
+  if (positions.empty()) return groups;
+  for (auto& group : groups) {
+    for (std::int64_t& point : group) point = positions[static_cast<std::size_t>(point)];
+  }
+  return groups;
+}
+
+#define EXPECT_BETWEEN(low, value, high) \
+  do {                                   \
+    EXPECT_LE(low, value) << where;      \
+    EXPECT_LE(value, high) << where;     \
+  } while (false)
+
+TEST(HierarchicalCosts, EqualASimulationOfEveryMessage) {
+  for (const Case& test : cases()) {
+    const Cluster cluster = cluster_of(test.levels);
+    const DeviceMesh mesh = test.axes.empty() ? make_mesh(cluster) : make_mesh(cluster, test.axes);
+    const HierarchicalCosts costs(cluster, mesh);
+    const Groups groups = places(cluster, mesh, test.along);
+    for (const std::int64_t bytes :
+         {std::int64_t{1}, std::int64_t{1000}, std::int64_t{65'536}, std::int64_t{28'311'553}, 3 * kGB}) {
+      const std::string where = fmt::format("{}, {} bytes", test.name, bytes);
+      const auto time = [&](CollectiveKind kind) { return costs.time(kind, test.along, bytes); };
+
+      const Simulated scatter = simulate_reduce_scatter(cluster, groups, bytes);
+      EXPECT_BETWEEN(scatter.time.ceil(), time(CollectiveKind::kReduceScatter), scatter.time.ceil() + scatter.stages);
+      EXPECT_EQ(time(CollectiveKind::kAllGather), time(CollectiveKind::kReduceScatter)) << where;
+
+      const Simulated flat = simulate_flat_all_reduce(cluster, groups, bytes);
+      const Fraction twice = scatter.time * 2;
+      const Fraction reduce = flat.time < twice ? flat.time : twice;
+      EXPECT_BETWEEN(reduce.ceil(), time(CollectiveKind::kAllReduce), reduce.ceil() + 2 * scatter.stages);
+
+      const Simulated staged = simulate_staged_all_to_all(cluster, groups, bytes);
+      const Simulated direct = simulate_direct_all_to_all(cluster, groups, bytes);
+      const Fraction all_to_all = direct.time < staged.time ? direct.time : staged.time;
+      EXPECT_BETWEEN(all_to_all.ceil(), time(CollectiveKind::kAllToAll), all_to_all.ceil() + staged.stages);
+
+      // Every device sends its piece to the member half a turn of the outermost level away.
+      std::vector<Message> messages;
+      for (const auto& group : groups) {
+        for (std::size_t i = 0; i < group.size(); ++i)
+          messages.push_back({group[i], group[(i + group.size() / 2) % group.size()]});
+      }
+      const Fraction permute =
+          Simulation(cluster).step(messages, Fraction::of(bytes, static_cast<Int128>(groups.front().size())));
+      if (groups.front().size() % 2 == 0) {
+        EXPECT_EQ(time(CollectiveKind::kCollectivePermute), permute.ceil()) << where;
+      }
+      EXPECT_EQ(time(CollectiveKind::kSlice), 0);
+      EXPECT_EQ(time(CollectiveKind::kToPartial), 0);
+    }
+  }
+}
+
+/// A random cluster of up to three levels and up to about a hundred devices.
+Cluster random_cluster(Random& random) {
+  std::vector<ClusterLevel> levels;
+  const auto num_levels = 1 + random.below(3);
+  for (std::size_t i = 0; i < num_levels; ++i) {
+    constexpr std::int64_t kCounts[] = {1, 2, 2, 3, 4, 4, 6, 8};
+    levels.push_back(level(fmt::format("l{}", i), kCounts[random.below(num_levels == 3 ? 6 : 8)],
+                           static_cast<Picoseconds>(random.below(20)) * kUs,
+                           static_cast<std::int64_t>(1 + random.below(300)) * kGB,
+                           random.below(2) == 0 ? LinkPer::kDevice : LinkPer::kGroup));
+  }
+  return cluster_of(levels);
+}
+
+/// Axes whose product is the number of devices, in random factors.
+std::vector<MeshAxis> random_axes(Random& random, std::int64_t devices) {
+  std::vector<std::int64_t> factors;
+  for (std::int64_t factor = 2; devices > 1;) {
+    if (devices % factor == 0) {
+      factors.push_back(factor);
+      devices /= factor;
+    } else {
+      ++factor;
+    }
+  }
+  for (std::size_t i = factors.size(); i > 1; --i) std::swap(factors[i - 1], factors[random.below(i)]);
+  std::vector<MeshAxis> axes;
+  for (const std::int64_t factor : factors) {
+    if (axes.empty() || random.below(2) == 0) {
+      axes.push_back({fmt::format("a{}", axes.size()), factor});
+    } else {
+      axes.back().size *= factor;
+    }
+  }
+  return axes;
+}
+
+/// Some axes, whole or in part.
+std::vector<AxisRef> random_along(Random& random, const DeviceMesh& mesh) {
+  std::vector<AxisRef> along;
+  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    if (random.below(3) == 0) continue;
+    const std::int64_t size = mesh.axes()[axis].size;
+    std::vector<AxisRef> choices;
+    for (std::int64_t before = 1; before <= size; ++before) {
+      for (std::int64_t part = 2; part <= size; ++part) {
+        if (size % (before * part) == 0) choices.push_back({static_cast<std::uint32_t>(axis), before, part});
+      }
+    }
+    along.push_back(choices[random.below(choices.size())]);
+  }
+  return along;
+}
+
+TEST(GroupSpan, ArithmeticOnAxesEqualsWalkingAllGroups) {
+  Random random(1);
+  int num_uniform = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Cluster cluster = random_cluster(random);
+    const DeviceMesh mesh(random_axes(random, cluster.num_devices()));
+    const std::vector<AxisRef> along = random_along(random, mesh);
+    std::vector<std::int64_t> identity(static_cast<std::size_t>(cluster.num_devices()));
+    std::iota(identity.begin(), identity.end(), 0);
+    const GroupSpan walked = group_span(cluster, mesh, identity, along);
+    const GroupSpan span = group_span(cluster, mesh, {}, along);
+    EXPECT_EQ(span, walked) << "round " << round << ": " << mesh.to_string() << " along " << mesh.to_string(along);
+    EXPECT_EQ(span.size, num_pieces(along));
+    num_uniform += span.is_uniform;
+  }
+  EXPECT_GT(num_uniform, 100);
+  EXPECT_LT(num_uniform, 400);  // some meshes do not follow the levels
+}
+
+TEST(HierarchicalCosts, WhatTheHeaderPromisesHoldsOnRandomClusters) {
+  Random random(2);
+  for (int round = 0; round < 400; ++round) {
+    const Cluster cluster = random_cluster(random);
+    const DeviceMesh mesh(random_axes(random, cluster.num_devices()));
+    const HierarchicalCosts costs(cluster, mesh);
+    const std::vector<AxisRef> along = random_along(random, mesh);
+    const bool is_uniform = group_span(cluster, mesh, {}, along).is_uniform;
+    std::map<CollectiveKind, Picoseconds> before;
+    for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, std::int64_t{7}, std::int64_t{4096},
+                                     std::int64_t{1} << 20, (std::int64_t{1} << 20) + 1, std::int64_t{1} << 33}) {
+      const std::string where =
+          fmt::format("round {}: {} along {}, {} bytes", round, mesh.to_string(), mesh.to_string(along), bytes);
+      std::map<CollectiveKind, Picoseconds> now;
+      for (const CollectiveKind kind :
+           {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
+            CollectiveKind::kAllToAll, CollectiveKind::kCollectivePermute}) {
+        now[kind] = costs.time(kind, along, bytes);
+        EXPECT_GE(now[kind], before[kind]) << where << ": falls with more bytes";
+        if (num_pieces(along) == 1) {
+          EXPECT_EQ(now[kind], 0) << where;
+        }
+      }
+      EXPECT_EQ(now[CollectiveKind::kAllGather], now[CollectiveKind::kReduceScatter]) << where;
+      EXPECT_LE(now[CollectiveKind::kAllReduce], now[CollectiveKind::kAllGather] + now[CollectiveKind::kReduceScatter])
+          << where;
+      EXPECT_LE(now[CollectiveKind::kAllToAll], now[CollectiveKind::kAllGather]) << where;
+      EXPECT_LE(now[CollectiveKind::kCollectivePermute], now[CollectiveKind::kAllGather] + (is_uniform ? 0 : 1))
+          << where;
+      before = now;
+    }
+  }
+}
+
+TEST(HierarchicalCosts, WholeLevelsAreNotDearerTogetherThanOneByOne) {
+  Random random(3);
+  for (int round = 0; round < 200; ++round) {
+    const Cluster cluster = random_cluster(random);
+    const DeviceMesh mesh = make_mesh(cluster);
+    const HierarchicalCosts costs(cluster, mesh);
+    std::vector<AxisRef> all;
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) all.push_back(mesh.whole(axis));
+    const std::int64_t bytes = static_cast<std::int64_t>(random.below(1 << 26)) * mesh.num_devices();
+    for (const CollectiveKind kind :
+         {CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce, CollectiveKind::kAllToAll}) {
+      Picoseconds sum = 0;
+      std::int64_t inner = 1;
+      for (std::size_t axis = mesh.axes().size(); axis-- > 0;) {
+        // What the axis by itself works on: the shard that is left, or the pieces of its own members.
+        const std::int64_t size = mesh.axes()[axis].size;
+        const std::int64_t own = kind == CollectiveKind::kReduceScatter ? bytes / inner
+                                 : kind == CollectiveKind::kAllToAll    ? bytes * size / mesh.num_devices()
+                                                                        : bytes;
+        sum += costs.time(kind, {all[axis]}, own);
+        inner *= size;
+      }
+      EXPECT_LE(costs.time(kind, all, bytes), sum + 3) << "round " << round << " " << mesh.to_string();
+    }
+  }
+}
+
+TEST(HierarchicalCosts, UplinksOfANodeAreSharedByTheGroupsThatCross) {
+  // Two nodes of 8, dp=4, mp=4: four dp groups cross each uplink, each has a quarter of it.
+  const Cluster cluster =
+      cluster_of({level("node", 2, 0, 16 * kGB, LinkPer::kGroup), level("nvlink", 8, 0, 1000 * kGB)});
+  const DeviceMesh mesh = make_mesh(cluster, {{"dp", 4}, {"mp", 4}});
+  const HierarchicalCosts costs(cluster, mesh);
+  // nvlink: 1/2 x 8 GB / 1000 GB/s = 4 ms; node: 1/2 x 4 GB / (16 GB/s / 8 devices) = 1 s.
+  EXPECT_EQ(costs.time(CollectiveKind::kReduceScatter, {mesh.whole(0)}, 8 * kGB), 1'004'000'000'000);
+  // One part of dp only: the same four groups, now two in each node's half.
+  EXPECT_EQ(group_span(cluster, mesh, {}, {mesh.whole(0)}).levels.front(), (LevelSpan{0, 2, 2, 8, 4, 2}));
+}
+
+TEST(HierarchicalCosts, ContentionAndEfficiencyScaleTheLine) {
+  Cluster cluster = cluster_of({level("spine", 2, 0, 100 * kGB)});
+  cluster.levels[0].efficiency_ppm = 500'000;
+  cluster.levels[0].contention_ppm = 200'000;
+  const HierarchicalCosts costs(cluster, make_mesh(cluster));
+  EXPECT_EQ(costs.time(CollectiveKind::kAllGather, {{0, 1, 2}}, 20 * kGB), kPicosecondsPerSecond);  // 10 GB at 10 GB/s
+  EXPECT_EQ(costs.neighbour_exchange({{0, 1, 2}}, 20 * kGB), 2 * kPicosecondsPerSecond);
+}
+
+TEST(HierarchicalCosts, DevicesOutOfOrderPayForTheLevelsThatTheyCross) {
+  const Cluster halves =
+      cluster_of({level("pcie", 2, 10 * kUs, 25 * kGB, LinkPer::kGroup), level("hccs", 4, 5 * kUs, 72 * kGB)});
+  Cluster crossed = halves;
+  crossed.position_of_rank = {0, 1, 4, 5, 2, 3, 6, 7};
+  const HierarchicalCosts straight(halves, make_mesh(halves));
+  const HierarchicalCosts costs(crossed, make_mesh(crossed));
+  const std::vector<AxisRef> hccs = {{1, 1, 4}};
+  EXPECT_EQ(straight.time(CollectiveKind::kAllGather, hccs, 0), 15 * kUs);
+  EXPECT_EQ(costs.time(CollectiveKind::kAllGather, hccs, 0), 15 * kUs);  // 5 in the half, 10 across
+  // hccs 1/2 x 72 GB / 2 / 72 GB/s... outer first: pcie 1/2 x 36 GB / (25 GB/s / 4), hccs 1/2 x 72 GB / 72 GB/s.
+  EXPECT_EQ(costs.time(CollectiveKind::kAllGather, hccs, 72 * kGB), 15 * kUs + 2'880'000'000'000 + 500'000'000'000);
+  // Uneven halves: three of a group in one, one in the other. The worst of all groups counts.
+  crossed.position_of_rank = {0, 1, 2, 4, 3, 5, 6, 7};
+  const GroupSpan span = group_span(crossed, make_mesh(crossed), point_positions(crossed, make_mesh(crossed)), hccs);
+  EXPECT_FALSE(span.is_uniform);
+  EXPECT_EQ(span.size, 4);
+  EXPECT_EQ(span.levels, (std::vector<LevelSpan>{{0, 2, 1, 4, 2, 3}, {1, 3, 1, 1, 1, 2}}));
+}
+
+TEST(HierarchicalCosts, AMeshOfSomeDevicesUsesTheirLinks) {
+  const Cluster cluster =
+      cluster_of({level("node", 2, 10 * kUs, 10 * kGB, LinkPer::kGroup), level("nvlink", 4, 1 * kUs, 100 * kGB)});
+  const DeviceMesh stage({{"dp", 2}}, {1, 5});
+  const HierarchicalCosts costs(cluster, stage);
+  EXPECT_EQ(costs.time(CollectiveKind::kAllGather, {{0, 1, 2}}, 20 * kGB),
+            10 * kUs + kPicosecondsPerSecond);  // the link alone
+  EXPECT_THROW(HierarchicalCosts(cluster, DeviceMesh({{"dp", 2}}, {1, 8})), InputError);
+  EXPECT_THROW(HierarchicalCosts(cluster, DeviceMesh({{"dp", 16}})), InputError);
+}
+
+TEST(HierarchicalCosts, MeasuredTablesReplaceTheFormulaAlongTheirLevel) {
+  Cluster cluster = cluster_of({level("node", 4, 10 * kUs, 10 * kGB), level("nvlink", 8, 1 * kUs, 100 * kGB)});
+  cluster.tables.push_back(
+      {CollectiveKind::kAllReduce, "node", 4, {{1000, 50 * kUs}, {3000, 90 * kUs}, {4000, 90 * kUs}}});
+  const HierarchicalCosts costs(cluster, make_mesh(cluster));
+  const std::vector<AxisRef> node = {{0, 1, 4}};
+  const struct {
+    Bytes bytes;
+    Picoseconds time;
+  } kCases[] = {{0, 50 * kUs},    {1000, 50 * kUs}, {1001, 50 * kUs + 20'000}, {2000, 70 * kUs},
+                {3000, 90 * kUs}, {3500, 90 * kUs}, {4000, 90 * kUs},          {8000, 180 * kUs}};
+  for (const auto& test : kCases)
+    EXPECT_EQ(costs.time(CollectiveKind::kAllReduce, node, test.bytes), test.time) << test.bytes;
+  // Half of the nodes is no group of the table: 2 x (10 us + 1/2 x 2000 B / 10 GB/s).
+  EXPECT_EQ(costs.time(CollectiveKind::kAllReduce, {{0, 1, 2}}, 2000), 20 * kUs + 200'000);
+  // Over both levels: nvlink scatters 16000 B (7 us + 140 ns), node reduces 2000 B by the table, nvlink gathers.
+  EXPECT_EQ(costs.time(CollectiveKind::kAllReduce, {{0, 1, 4}, {1, 1, 8}}, 16'000), 2 * (7 * kUs + 140'000) + 70 * kUs);
+}
+
+TEST(HierarchicalCosts, HugeNumbersStopAtTheLongestTime) {
+  Cluster cluster = cluster_of({level("slow", 1 << 10, INT64_MAX / 2, 1, LinkPer::kGroup),
+                                level("in", 1 << 10, INT64_MAX / 2, 1, LinkPer::kGroup)});
+  cluster.levels[0].efficiency_ppm = 1;
+  cluster.levels[0].contention_ppm = 1;
+  const HierarchicalCosts costs(cluster, make_mesh(cluster));
+  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kAllReduce, CollectiveKind::kAllToAll,
+                                    CollectiveKind::kCollectivePermute}) {
+    EXPECT_EQ(costs.time(kind, {{0, 1, 1 << 10}, {1, 1, 1 << 10}}, INT64_MAX), kLongestTime);
+  }
+}
+
+TEST(HierarchicalCosts, ThreadsShareOneModel) {
+  const Cluster cluster = cluster_of({level("a", 16, kUs, kGB), level("b", 16, kUs, kGB)});
+  const DeviceMesh mesh = make_mesh(cluster);
+  const HierarchicalCosts shared(cluster, mesh);
+  const auto sum = [&](const HierarchicalCosts& costs) {
+    std::int64_t total = 0;
+    Random random(4);
+    for (int i = 0; i < 2000; ++i)
+      total += costs.time(CollectiveKind::kAllReduce, random_along(random, mesh), i) % 1000;
+    return total;
+  };
+  std::array<std::int64_t, 4> totals{};
+  std::vector<std::thread> threads;
+  for (std::int64_t& total : totals) threads.emplace_back([&shared, &sum, &total] { total = sum(shared); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::int64_t total : totals) EXPECT_EQ(total, sum(HierarchicalCosts(cluster, mesh)));
+}
+
+}  // namespace
+}  // namespace shardplan
