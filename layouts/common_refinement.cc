@@ -71,6 +71,11 @@ class Refiner {
         for (const auto& end : ends_) {
           bool fits = true;
           for_each_piece(end[d], [&](const AxisRef& piece, std::int64_t before) {
+            for (const std::int64_t cut : part_cuts_[d]) {
+              for (const std::int64_t side : {before, before * piece.size}) {
+                fits = fits && (cut % side == 0 || side % cut == 0);
+              }
+            }
             for (auto cut = cuts.upper_bound(before); cut != cuts.end() && *cut < before * piece.size; ++cut) {
               const bool divides = *cut % before == 0 && before * piece.size % *cut == 0;
               Cuts& axis = axis_cuts_[piece.axis];

@@ -9,8 +9,9 @@
 
 namespace shardplan {
 
-/// Made-up prices that a reader can recompute. A group along axes of p devices and n bytes pays `launch` once, `latency` for each
-/// of p - 1 hops (a permute: one hop) and for what the busiest device sends `per_byte`, that of the slowest axis in use.
+/// Made-up prices that a reader can recompute. A group along axes of p devices and n bytes pays `launch` once,
+/// `latency` for each of p - 1 hops (a permute: one hop) and for what the busiest device sends `per_byte`, that of the
+/// slowest axis in use.
 class TestCosts : public CollectiveCosts {
  public:
   struct Axis {
@@ -29,7 +30,8 @@ class TestCosts : public CollectiveCosts {
     const std::int64_t p = num_pieces(axes);
     switch (kind) {
       case CollectiveKind::kSlice:
-      case CollectiveKind::kToPartial: return 0;
+      case CollectiveKind::kToPartial:
+        return 0;
       case CollectiveKind::kAllGather:
       case CollectiveKind::kReduceScatter:
         return launch_ + (p - 1) * link.latency + group_bytes / p * (p - 1) * link.per_byte;
@@ -37,7 +39,8 @@ class TestCosts : public CollectiveCosts {
         return launch_ + 2 * (p - 1) * link.latency + 2 * (group_bytes * (p - 1) / p) * link.per_byte;
       case CollectiveKind::kAllToAll:
         return launch_ + (p - 1) * link.latency + group_bytes / p * (p - 1) / p * link.per_byte;
-      case CollectiveKind::kCollectivePermute: return launch_ + link.latency + group_bytes / p * link.per_byte;
+      case CollectiveKind::kCollectivePermute:
+        return launch_ + link.latency + group_bytes / p * link.per_byte;
     }
     return 0;
   }

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layouts/redistribution.h"
+
+namespace shardplan {
+
+/// The memories of the simulated devices that hold one tensor: by point of the mesh, each shard row-major.
+using DeviceBuffers = std::vector<std::vector<double>>;
+
+/// Puts a tensor on the devices. For a layout that is partial, the summands over its axes are unequal and of both signs
+/// and add up to the value (with the rounding of one sum); for max and min one device, another for each element, holds
+/// the value and the others something beyond it. Copies are equal.
+DeviceBuffers scatter(const std::vector<double>& global, const Shape& shape, const TensorLayout& layout,
+                      const DeviceMesh& mesh, std::uint64_t seed = 0);
+
+/// Takes it back, from the first copy of every shard, with the summands reduced in the order of ranks.
+std::vector<double> gather(const DeviceBuffers& buffers, const Shape& shape, const TensorLayout& layout,
+                           const DeviceMesh& mesh);
+
+/// The largest |held - expected| over all elements of all devices, copies included, partial shards reduced over their
+/// axes.
+double largest_error(const DeviceBuffers& buffers, const std::vector<double>& global, const Shape& shape,
+                     const TensorLayout& layout, const DeviceMesh& mesh);
+
+/// Runs one step: every device computes its new shard from its own memory and, in a collective, from those of its group
+/// along `step.axes`, and from no other. Summands are added in the order of ranks.
+DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
+                    const DeviceBuffers& buffers);
+DeviceBuffers apply(const Redistribution& redistribution, const DeviceMesh& mesh, const Shape& shape,
+                    DeviceBuffers buffers);
+
+}  // namespace shardplan

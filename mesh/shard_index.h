@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layouts/device_mesh.h"
+#include "layouts/tensor_layout.h"
+
+namespace shardplan {
+
+/// Where every element of a tensor is under one layout, dimension by dimension, so that a simulated collective finds
+/// elements by looking up instead of by arithmetic on digits.
+class ShardIndex {
+ public:
+  ShardIndex(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
+
+  std::int64_t num_shards() const { return num_shards_; }
+  std::int64_t shard_size() const { return shard_size_; }
+  /// Which shard the device at `point` holds.
+  std::int64_t shard(std::int64_t point) const { return shards_[static_cast<std::size_t>(point)]; }
+  /// The positions along a dimension that a shard holds, ascending.
+  const std::vector<std::int64_t>& held(std::int64_t shard, std::size_t dimension) const;
+
+  /// An element as the sum over dimensions of what its position along each contributes.
+  struct Place {
+    std::int64_t shard = 0;
+    std::int64_t offset = 0;  // in the shard
+  };
+  const Place& place(std::size_t dimension, std::int64_t position) const {
+    return dimensions_[dimension].places[static_cast<std::size_t>(position)];
+  }
+  std::size_t rank() const { return dimensions_.size(); }
+
+ private:
+  struct Dimension {
+    std::int64_t num_pieces = 1;
+    std::int64_t shard_stride = 1;                // of shard numbers
+    std::vector<std::vector<std::int64_t>> held;  // by piece
+    std::vector<Place> places;                    // by position
+  };
+  std::vector<Dimension> dimensions_;
+  std::int64_t num_shards_ = 1;
+  std::int64_t shard_size_ = 1;
+  std::vector<std::int64_t> shards_;  // by point
+};
+
+/// Calls visit(local offset, place) for each element of `shard` of `index`, row-major, with its place under `other`.
+template <class Visit>
+void for_each_element(const ShardIndex& index, std::int64_t shard, const ShardIndex& other, Visit visit) {
+  const std::size_t rank = index.rank();
+  std::vector<const std::vector<std::int64_t>*> held(rank);
+  for (std::size_t d = 0; d < rank; ++d) {
+    held[d] = &index.held(shard, d);
+    if (held[d]->empty()) return;
+  }
+  std::vector<std::size_t> at(rank, 0);
+  std::vector<ShardIndex::Place> sums(rank + 1);  // of the dimensions before each
+  std::int64_t offset = 0;
+  std::size_t changed = 0;
+  while (true) {
+    for (std::size_t d = changed; d < rank; ++d) {
+      const ShardIndex::Place& place = other.place(d, (*held[d])[at[d]]);
+      sums[d + 1] = {sums[d].shard + place.shard, sums[d].offset + place.offset};
+    }
+    visit(offset++, sums[rank]);
+    std::size_t d = rank;
+    while (d > 0 && at[d - 1] + 1 == held[d - 1]->size()) at[--d] = 0;
+    if (d == 0) return;
+    ++at[d - 1];
+    changed = d - 1;
+  }
+}
+
+}  // namespace shardplan
