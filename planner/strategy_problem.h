@@ -21,6 +21,9 @@ using MatrixId = Index<struct MatrixTag>;
 /// not feasible. Low enough that sixteen of them still fit in 64 bits.
 inline constexpr std::int64_t kNever = std::int64_t{1} << 58;
 
+/// A memory limit that never binds.
+inline constexpr Bytes kUnlimitedBytes = std::int64_t{1} << 60;
+
 /// What one item of a choice costs, per device. The parts stay apart until an `Objective` combines them.
 struct Cost {
   Picoseconds computation = 0;

@@ -10,6 +10,7 @@
 #include "costmodel/cluster.h"
 #include "graph/model.h"
 #include "planner/search.h"
+#include "planner/tensor_lives.h"
 #include "program/parallel_program.h"
 #include "strategies/strategy.h"
 
@@ -46,7 +47,7 @@ struct Baseline {
   bool fits = false;
 };
 
-/// A plan and all that reports say of it. Made by `make_plan` (program/make_plan.h).
+/// A plan and all that reports say of it. Made by `Planning` (program/planning.h).
 struct Plan {
   std::shared_ptr<const Model> model;      // as read (forward)
   std::shared_ptr<const OperatorGraph> graph;  // what is planned: with backward and update if trained
@@ -65,6 +66,7 @@ struct Plan {
   Bytes usable = 0;
   IdVector<OperatorId, Strategy> strategies;
   IdVector<OperatorId, char> is_user_strategy;
+  IdVector<VersionId, TensorLayout> versions;  // the layout of every version of every tensor (planner/tensor_lives.h)
   ParallelProgram program;
   MemoryProfile memory;
   std::vector<Baseline> baselines;

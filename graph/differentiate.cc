@@ -1,0 +1,288 @@
+#include "graph/differentiate.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+/// Adds backward and update operators behind the forward ones.
+class Differentiation : public GradientBuilder {
+ public:
+  Differentiation(const OperatorGraph& forward, const TrainingOptions& options)
+      : forward_(forward), options_(options), builder_(forward) {
+    for (const GraphTensor& tensor : forward.tensors()) names_.insert(tensor.name);
+    for (const GraphOperator& op : forward.operators()) names_.insert(op.name);
+  }
+
+  OperatorGraph run() {
+    check_loss();
+    find_needed();
+    gradients_.resize(forward_.tensors().size());
+    gradients_[*forward_.loss()] = {constant(1.0)};
+    for (std::size_t i = forward_.operators().size(); i-- > 0;) differentiate_operator(OperatorId(i));
+    update_parameters();
+    builder_.set_training();
+    return builder_.build();
+  }
+
+  // ---- GradientBuilder
+
+  std::vector<TensorId> add(std::string_view type_name, const Attributes& attributes,
+                            const std::vector<TensorId>& operands) override {
+    GraphOperator op;
+    op.stage = stage_;
+    op.forward = current_;
+    op.operands = operands;
+    if (current_) {
+      const GraphOperator& forward = forward_.operators()[*current_];
+      op.name = unique(fmt::format("grad.{}.{}", forward.name, type_name));
+      op.repeat_class = fmt::format("grad.{}.{}", forward.repeat_class, type_name);
+      op.scope = forward.scope;
+      op.place = forward.place;
+      op.worker = forward.worker;
+    } else {
+      op.name = unique(fmt::format("{}.{}", update_name_, type_name));
+      op.repeat_class = fmt::format("{}.{}", update_class_, type_name);
+    }
+    const OperatorType* found = find_operator_type(type_name);
+    SHARDPLAN_CHECK(found != nullptr);
+    std::vector<TensorType> types;
+    for (const TensorId operand : operands) types.push_back(type(operand));
+    Operation operation = make_operation(*found, attributes, std::move(types));
+    std::vector<std::string> result_names;
+    const std::string name = op.name;
+    if (operation.results.size() > 1) {
+      for (std::size_t i = 0; i < operation.results.size(); ++i) result_names.push_back(fmt::format("{}.{}", name, i));
+    }
+    const OperatorId id = builder_.add_operator(std::move(op), std::move(operation), std::move(result_names));
+    return builder_.op(id).results;
+  }
+
+  TensorId constant(double value) override {
+    const auto [found, is_new] = constants_.try_emplace(value);
+    if (is_new) {
+      GraphTensor tensor;
+      tensor.name = unique(fmt::format("constant_{}", value));
+      tensor.type = {{}, DataType::kF32};
+      tensor.kind = TensorKind::kConstant;
+      tensor.fill.value = value;
+      found->second = builder_.add_tensor(std::move(tensor));
+    }
+    return found->second;
+  }
+
+  const TensorType& type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
+
+ private:
+  void check_loss() const {
+    if (!forward_.loss()) throw InputError(SourcePlace{}, "training needs a loss: name a scalar result as 'loss'");
+    const GraphTensor& loss = forward_.tensor(*forward_.loss());
+    if (!loss.type.shape.empty()) {
+      throw InputError(loss.place, "loss {} has {} dimensions; expected a scalar", loss.name, loss.type.shape.size());
+    }
+  }
+
+  /// What depends on a trained parameter.
+  void find_needed() {
+    needed_.resize(forward_.tensors().size(), 0);
+    for (const TensorId id : forward_.tensors().ids()) {
+      const GraphTensor& tensor = forward_.tensor(id);
+      needed_[id] = tensor.kind == TensorKind::kParameter && tensor.requires_grad && is_floating(tensor.type.dtype);
+    }
+    for (const GraphOperator& op : forward_.operators()) {
+      bool any = false;
+      for (const TensorId operand : op.operands) any = any || needed_[operand];
+      for (const TensorId result : op.results) {
+        needed_[result] = any && is_floating(forward_.tensor(result).type.dtype);
+      }
+    }
+  }
+
+  /// The sum of what the readers gave; nothing if they gave nothing.
+  std::optional<TensorId> total(TensorId tensor) {
+    std::vector<TensorId>& parts = gradients_[tensor];
+    if (parts.empty()) return std::nullopt;
+    if (parts.size() > 1) parts = {add("AddN", {}, parts)[0]};
+    return parts[0];
+  }
+
+  void differentiate_operator(OperatorId id) {
+    const GraphOperator& op = forward_.operators()[id];
+    current_ = id;
+    bool any = false;
+    std::vector<std::optional<TensorId>> result_gradients;
+    std::vector<bool> needed;
+    for (const TensorId result : op.results) {
+      result_gradients.push_back(needed_[result] || forward_.loss() == result ? total(result) : std::nullopt);
+      any = any || result_gradients.back().has_value();
+    }
+    bool any_needed = false;
+    for (const TensorId operand : op.operands) {
+      needed.push_back(needed_[operand]);
+      any_needed = any_needed || needed.back();
+    }
+    if (!any || !any_needed) return;
+    const Operation& operation = forward_.operation(id);
+    if (operation.type->gradient == nullptr) {
+      throw InputError(op.place, "{}: {} has no gradient, but lies between the loss and trained parameters", op.name,
+                       operation.type->name);
+    }
+    const std::vector<std::optional<TensorId>> found =
+        operation.type->gradient(*this, {operation, op.operands, op.results, result_gradients, needed});
+    SHARDPLAN_CHECK(found.size() == op.operands.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (!found[i] || !needed[i]) continue;
+      SHARDPLAN_CHECK(type(*found[i]).shape == type(op.operands[i]).shape);
+      gradients_[op.operands[i]].push_back(*found[i]);
+    }
+  }
+
+  // ---- updates
+
+  struct Trained {
+    TensorId parameter;
+    TensorId gradient;
+  };
+
+  void update_parameters() {
+    std::vector<Trained> trained;
+    for (const TensorId id : forward_.tensors().ids()) {
+      const GraphTensor& tensor = forward_.tensor(id);
+      if (tensor.kind != TensorKind::kParameter || !needed_[id] || gradients_[id].empty()) continue;
+      current_ = std::nullopt;
+      stage_ = Stage::kBackward;
+      update_name_ = "grad." + tensor.name;
+      update_class_ = "grad." + folded(tensor.name);
+      TensorId gradient = *total(id);
+      if (tensor.type.dtype != DataType::kF32 && tensor.type.dtype != DataType::kF64) {
+        gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
+      }
+      trained.push_back({id, gradient});
+    }
+    if (trained.empty()) {
+      throw InputError(SourcePlace{}, "training: the loss depends on no trained parameter");
+    }
+    stage_ = Stage::kUpdate;
+    if (options_.clip_norm > 0) clip(trained);
+    for (const Trained& item : trained) update(item);
+  }
+
+  /// Scales all gradients by min(1, clip_norm / norm of all).
+  void clip(std::vector<Trained>& trained) {
+    update_name_ = update_class_ = "clip";
+    std::vector<TensorId> squares;
+    for (const Trained& item : trained) squares.push_back(add("SquareSum", {}, {item.gradient})[0]);
+    const TensorId sum = squares.size() == 1 ? squares[0] : add("AddN", {}, squares)[0];
+    const TensorId scale = add("ClipScale", {{"clip_norm", options_.clip_norm}}, {sum})[0];
+    for (Trained& item : trained) {
+      const std::string name = forward_.tensor(item.parameter).name;
+      update_name_ = "clip." + name;
+      update_class_ = "clip." + folded(name);
+      item.gradient = add("Mul", {}, {item.gradient, scale})[0];
+    }
+  }
+
+  TensorId state(const std::string& name, const Shape& shape) {
+    GraphTensor tensor;
+    tensor.name = unique(name);
+    tensor.type = {shape, DataType::kF32};
+    tensor.kind = TensorKind::kState;
+    return builder_.add_tensor(std::move(tensor));
+  }
+
+  void update(const Trained& item) {
+    const GraphTensor parameter = forward_.tensor(item.parameter);
+    const Shape& shape = parameter.type.shape;
+    update_name_ = "update." + parameter.name;
+    update_class_ = "update." + folded(parameter.name);
+    const bool is_mixed = parameter.type.dtype != DataType::kF32 && parameter.type.dtype != DataType::kF64;
+    const TensorId weight = is_mixed ? state(parameter.name + ".master", shape) : item.parameter;
+    std::vector<TensorId> stored{weight};
+    std::vector<TensorId> operands{weight};
+    std::string type_name;
+    Attributes attributes{{"learning_rate", options_.learning_rate}};
+    const auto add_state = [&](const std::string& name, const Shape& state_shape) {
+      stored.push_back(state(parameter.name + "." + name, state_shape));
+      operands.push_back(stored.back());
+    };
+    if (options_.optimizer == "sgd") {
+      type_name = "ApplyGradientDescent";
+      attributes["weight_decay"] = options_.weight_decay;
+    } else if (options_.optimizer == "momentum") {
+      type_name = "ApplyMomentum";
+      attributes["momentum"] = options_.momentum;
+      attributes["weight_decay"] = options_.weight_decay;
+      add_state("momentum", shape);
+    } else if (options_.optimizer == "adam" || options_.optimizer == "adamw") {
+      type_name = options_.optimizer == "adam" ? "ApplyAdam" : "ApplyAdamW";
+      attributes["beta1"] = options_.beta1;
+      attributes["beta2"] = options_.beta2;
+      attributes["eps"] = options_.eps;
+      attributes["weight_decay"] = options_.weight_decay;
+      add_state("moment1", shape);
+      add_state("moment2", shape);
+      add_state("step", {});
+    } else {
+      throw InputError(SourcePlace{}, "training: no optimizer '{}'; expected sgd, momentum, adam or adamw",
+                       options_.optimizer);
+    }
+    operands.push_back(item.gradient);
+    const std::vector<TensorId> results = add(type_name, attributes, operands);
+    SHARDPLAN_CHECK(results.size() == stored.size());
+    for (std::size_t i = 0; i < stored.size(); ++i) builder_.tensor(results[i]).updates = stored[i];
+    if (is_mixed) {
+      const TensorId cast = add("Cast", {{"dtype", std::string(to_string(parameter.type.dtype))}}, {results[0]})[0];
+      builder_.tensor(cast).updates = item.parameter;
+    }
+  }
+
+  // ---- names
+
+  std::string unique(const std::string& name) {
+    std::string result = name;
+    for (int number = 1; !names_.insert(result).second; ++number) result = fmt::format("{}_{}", name, number);
+    return result;
+  }
+
+  /// Numbers between dots are copies of a repeat: "layers.3.up.weight" -> "layers.*.up.weight".
+  static std::string folded(const std::string& name) {
+    std::string result;
+    std::size_t begin = 0;
+    while (begin <= name.size()) {
+      const std::size_t end = std::min(name.find('.', begin), name.size());
+      const std::string part = name.substr(begin, end - begin);
+      const bool is_number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+      result += (begin == 0 ? "" : ".") + (is_number ? "*" : part);
+      begin = end + 1;
+    }
+    return result;
+  }
+
+  const OperatorGraph& forward_;
+  const TrainingOptions& options_;
+  mutable OperatorGraphBuilder builder_;
+  IdVector<TensorId, char> needed_;
+  IdVector<TensorId, std::vector<TensorId>> gradients_;
+  std::map<double, TensorId> constants_;
+  std::set<std::string> names_;
+  std::optional<OperatorId> current_;
+  Stage stage_ = Stage::kBackward;
+  std::string update_name_;
+  std::string update_class_;
+};
+
+}  // namespace
+
+OperatorGraph differentiate(const OperatorGraph& forward, const TrainingOptions& options) {
+  return Differentiation(forward, options).run();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "graph/model.h"
+#include "graph/operator_graph.h"
+
+namespace shardplan {
+
+/// The graph of one training step: the forward operators, then the backward ones, then the updates. All are ordinary
+/// operators of the catalogue, so that nothing behind knows that it is trained.
+///
+/// - The backward pass starts from a replicated 1 on the loss and runs the forward operators in reverse; where a tensor
+/// has several
+///   readers its gradients are added up in that order.
+/// - Every trained parameter gets its update, and states of its shape ("NAME.moment1", ...). With mixed precision the
+/// gradient
+///   is cast to f32 and a master copy ("NAME.master") is what is updated.
+/// - Backward operators are named "grad.OPERATOR.TYPE", a parameter's final gradient "grad.PARAMETER", updates
+///   "update.PARAMETER".
+///
+/// Throws InputError that names the operator on the way from the loss to a trained parameter that has no gradient, an
+/// unknown optimizer, or a loss that is not a scalar.
+OperatorGraph differentiate(const OperatorGraph& forward, const TrainingOptions& options);
+
+}  // namespace shardplan

@@ -1,0 +1,275 @@
+#include "program/planning.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "planner/levels.h"
+#include "strategies/data_parallel.h"
+
+namespace shardplan {
+namespace {
+
+/// How often a plan whose true memory is above a limit is mended by lowering that limit.
+constexpr int kMaxMendings = 4;
+
+DeviceMesh mesh_of(const Model& model, const Cluster& cluster) {
+  if (model.parallel.mesh.empty()) return make_mesh(cluster);
+  std::vector<MeshAxis> axes;
+  for (const auto& [name, size] : model.parallel.mesh) axes.push_back({name, size});
+  return make_mesh(cluster, axes);
+}
+
+/// A user's axes stay whole; the cluster's levels may be cut.
+std::vector<AxisRef> pieces_of(const Model& model, const DeviceMesh& mesh) {
+  if (model.parallel.mesh.empty()) return search_pieces(mesh);
+  std::vector<AxisRef> pieces;
+  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) pieces.push_back(mesh.whole(axis));
+  return pieces;
+}
+
+/// The schedule time of every instruction: that of the operator that it belongs to or comes before.
+std::vector<std::size_t> times_of(const ParallelProgram& program, std::size_t num_operators) {
+  std::vector<std::size_t> times(program.instructions.size());
+  std::size_t next = num_operators;
+  for (std::size_t i = program.instructions.size(); i-- > 0;) {
+    if (program.instructions[i].op) next = program.instructions[i].op->value();
+    times[i] = next;
+  }
+  return times;
+}
+
+/// Lowers the limits of the times at which the true memory is too much, by the excess. True if there are any.
+bool lower_limits(StrategyProblem& problem, const ParallelProgram& program, const MemoryProfile& memory, Bytes usable,
+                  std::size_t num_operators) {
+  const std::vector<std::size_t> times = times_of(program, num_operators);
+  std::vector<Bytes> excess(problem.memory_limits.size(), 0);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    excess[times[i]] = std::max(excess[times[i]], memory.bytes[i] - usable);
+  }
+  bool any = false;
+  for (std::size_t time = 0; time < excess.size(); ++time) {
+    if (excess[time] <= 0) continue;
+    any = true;
+    problem.memory_limits[time] = std::max<Bytes>(0, problem.memory_limits[time] - excess[time]);
+  }
+  return any;
+}
+
+/// Of the contractions' time, what is spent on work that another device does as well.
+Picoseconds repeated_time(const ParallelProgram& program) {
+  Picoseconds repeated = 0;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.kind != InstructionKind::kOperator) continue;
+    const Operation& operation = *instruction.operation;
+    if (operation.type->work != WorkKind::kContraction) continue;
+    std::int64_t cut = 1;
+    for (const std::vector<AxisRef>& axes : instruction.strategy.factors) cut *= num_pieces(axes);
+    const std::int64_t devices = program.mesh.num_devices();
+    repeated += instruction.time - multiply_divide(instruction.time, cut, devices);
+  }
+  return repeated;
+}
+
+}  // namespace
+
+std::string_view level_name(int level) { return level == 0 ? "ratio" : level == 1 ? "memory" : "speed"; }
+
+std::optional<double> Plan::gap() const {
+  if (cost <= bound) return 0.0;
+  if (bound <= 0) return std::nullopt;
+  return static_cast<double>(cost - bound) / static_cast<double>(bound);
+}
+
+Planning::Planning(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
+    : model_(std::move(model)), options_(std::move(options)) {
+  const ParallelMode mode = model_->parallel.parallel_mode;
+  if (mode == ParallelMode::kHybridParallel) {
+    throw InputError(model_->parallel.place,
+                     "parallel_mode hybrid_parallel: models that are one device's view are not planned yet");
+  }
+  graph_ = std::make_shared<const OperatorGraph>(model_->graph);
+  lives_ = tensor_lives(*graph_);
+  const DeviceMesh mesh = mesh_of(*model_, cluster);
+  costs_ = std::make_unique<CostModel>(cluster, mesh);
+  RedistributionOptions redistribution_options;
+  redistribution_options.bounded_memory = options_.bounded_redistribution;
+  redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options);
+  pieces_ = pieces_of(*model_, mesh);
+  user_ = resolve_user_strategies(*graph_, mesh, pieces_);
+
+  const auto batch = batch_factors(*graph_);
+  for (const OperatorId op : graph_->operators().ids()) {
+    if (!user_.operators[op].empty()) continue;
+    const Operation& operation = graph_->operation(op);
+    if (mode == ParallelMode::kStandAlone) {
+      user_.operators[op] = {replicated_strategy(operation)};
+    } else if (graph_->operators()[op].stage == Stage::kForward &&
+               (graph_->operators()[op].is_data_parallel || mode == ParallelMode::kDataParallel ||
+                mode == ParallelMode::kSemiAutoParallel)) {
+      user_.operators[op] = {data_parallel_strategy(operation, batch[op], mesh)};
+    }
+  }
+  for (const TensorId id : graph_->tensors().ids()) {
+    const GraphTensor& tensor = graph_->tensor(id);
+    if (tensor.kind == TensorKind::kInput && model_->parallel.full_batch && !user_.stored[id]) {
+      user_.stored[id] = TensorLayout::replicated(tensor.type.shape.size());
+    }
+  }
+}
+
+Bytes Planning::usable() const { return options_.capacity.value_or(costs_->cluster().usable_bytes()); }
+
+Restrictions Planning::restrictions(int level) const {
+  Restrictions result = no_restrictions(*graph_, lives_);
+  result.operators = user_.operators;
+  for (const VersionId id : lives_.versions.ids()) {
+    const TensorVersion& version = lives_.versions[id];
+    if (version.kind == TensorVersion::Kind::kStored) result.versions[id] = user_.stored[version.tensor];
+    if (version.kind == TensorVersion::Kind::kWanted) result.versions[id] = user_.wanted[version.tensor];
+  }
+  result.least_contraction_work = level == 0;
+  result.pieces = pieces_;
+  result.capacity = usable();
+  return result;
+}
+
+std::vector<Strategy> Planning::candidates(OperatorId op) const {
+  const Restrictions limits = restrictions(2);
+  if (!limits.operators[op].empty()) return limits.operators[op];
+  return enumerate_strategies(graph_->operation(op), mesh(), pieces_, {}).strategies;
+}
+
+Plan Planning::plan(int level, std::string_view search_name, std::stop_token stop, const Progress& progress) const {
+  Plan plan;
+  plan.model = model_;
+  plan.graph = graph_;
+  plan.cluster = costs_->cluster();
+  plan.mesh = mesh();
+  plan.options = options_;
+  plan.options.level = level;
+  plan.options.search = search_name;
+  plan.objective = level_name(level);
+  plan.usable = usable();
+  plan.notices = model_->notices;
+
+  const std::unique_ptr<Search> search = make_search(search_name);
+  if (!search) throw InputError(SourcePlace{}, "no search '{}'", search_name);
+  ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions(level));
+  plan.candidates_complete = problem.candidates_complete;
+  LevelOptions options;
+  options.level = level;
+  options.memory_slack_ppm = static_cast<std::int64_t>(options_.memory_slack * 1e6 + 0.5);
+  options.seed = options_.seed;
+  options.threads = options_.threads;
+  options.limits.seconds = options_.time_limit;
+  options.limits.work = options_.work_limit;
+  options.limits.stop = std::move(stop);
+  options.limits.progress = progress;
+
+  LevelResult result = search_level(problem.problem, *search, options);
+  plan.bound = result.bound;
+  plan.statistics = result.statistics;
+  plan.status = result.status;
+  if (!result.choice) return plan;
+  finish(plan, problem, *result.choice);
+  // The search does not see what a redistribution holds while it runs. Where that is too much the limit is lowered.
+  for (int mending = 0; mending < kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
+    if (!lower_limits(problem.problem, plan.program, plan.memory, plan.usable, graph_->operators().size())) break;
+    options.start = result.choice;
+    const LevelResult mended = search_level(problem.problem, *search, options);
+    if (!mended.choice) break;
+    finish(plan, problem, *mended.choice);
+    plan.status = PlanStatus::kFeasible;
+    result.choice = mended.choice;
+  }
+  if (plan.memory.peak > plan.usable) plan.status = PlanStatus::kNoPlanFound;
+  const Evaluation evaluation = evaluate(problem.problem, *result.choice);
+  plan.cost = level == 0   ? evaluation.cost.communication
+              : level == 1 ? evaluation.peak_bytes
+                           : evaluation.cost.computation + evaluation.cost.communication;
+  if (plan.status == PlanStatus::kFeasible && plan.cost <= plan.bound) plan.status = PlanStatus::kOptimal;
+  return plan;
+}
+
+void Planning::finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const {
+  Decisions decisions;
+  plan.strategies = {};
+  plan.is_user_strategy = {};
+  for (const OperatorId op : graph_->operators().ids()) {
+    decisions.strategies.push_back(problem.strategy(op, choice));
+    plan.strategies.push_back(problem.strategy(op, choice));
+    plan.is_user_strategy.push_back(!graph_->operators()[op].strategy.in.empty());
+  }
+  decisions.versions = version_layouts(*graph_, lives_, problem, choice, mesh());
+  plan.program = lower(*graph_, lives_, decisions, *costs_, *redistributions_);
+  plan.versions = decisions.versions;
+  plan.memory = memory_profile(plan.program);
+  plan.time.computation = plan.program.computation();
+  plan.time.communication = plan.program.communication();
+  plan.time.repeated = repeated_time(plan.program);
+}
+
+Baseline Planning::baseline(std::string name, const Restrictions& restrictions) const {
+  const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions);
+  SearchOptions options;
+  options.seed = options_.seed;
+  const PlanResult found = make_search("auto")->search(problem.problem, options);
+  Baseline result;
+  result.name = std::move(name);
+  if (!found.choice) return result;
+  Plan plan;
+  finish(plan, problem, *found.choice);
+  result.time = plan.time;
+  result.peak = plan.memory.peak;
+  result.fits = result.peak <= usable();
+  return result;
+}
+
+Baseline Planning::data_parallel() const {
+  Restrictions limits = no_restrictions(*graph_, lives_);
+  const auto batch = batch_factors(*graph_);
+  for (const OperatorId op : graph_->operators().ids()) {
+    limits.operators[op] = {data_parallel_strategy(graph_->operation(op), batch[op], mesh())};
+  }
+  for (const VersionId id : lives_.versions.ids()) {
+    const TensorVersion& version = lives_.versions[id];
+    const GraphTensor& tensor = graph_->tensor(version.tensor);
+    if (version.kind == TensorVersion::Kind::kStored && tensor.kind != TensorKind::kInput) {
+      limits.versions[id] = TensorLayout::replicated(tensor.type.shape.size());
+    }
+  }
+  limits.pieces = pieces_;
+  limits.capacity = kUnlimitedBytes;
+  return baseline("data_parallel", limits);
+}
+
+Baseline Planning::stand_alone() const {
+  Restrictions limits = no_restrictions(*graph_, lives_);
+  for (const OperatorId op : graph_->operators().ids()) {
+    limits.operators[op] = {replicated_strategy(graph_->operation(op))};
+  }
+  for (const VersionId id : lives_.versions.ids()) {
+    limits.versions[id] = TensorLayout::replicated(graph_->tensor(lives_.versions[id].tensor).type.shape.size());
+  }
+  limits.pieces = pieces_;
+  limits.capacity = kUnlimitedBytes;
+  return baseline("stand_alone", limits);
+}
+
+std::optional<Baseline> Planning::forced(int level, OperatorId op, const Strategy& strategy) const {
+  Restrictions limits = restrictions(level);
+  limits.operators[op] = {strategy};
+  const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
+  LevelOptions options;
+  options.level = level;
+  options.seed = options_.seed;
+  const LevelResult found = search_level(problem.problem, *make_search("auto"), options);
+  if (!found.choice) return std::nullopt;
+  Plan plan;
+  finish(plan, problem, *found.choice);
+  return Baseline{{}, plan.time, plan.memory.peak, plan.memory.peak <= usable()};
+}
+
+}  // namespace shardplan

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "costmodel/cost_model.h"
+#include "planner/model_problem.h"
+#include "planner/search.h"
+#include "planner/tensor_lives.h"
+#include "program/lower.h"
+#include "program/plan.h"
+#include "strategies/user_strategy.h"
+
+namespace shardplan {
+
+/// What every plan of one model on one cluster shares: the graph, the mesh, the lives of its tensors, what the user
+/// decided, and the redistributions planned so far. Made once, asked for several plans (levels, baselines, forced
+/// alternatives).
+class Planning {
+ public:
+  /// Throws InputError: the mesh does not fit the devices, strategies are not legal, the cluster cannot compute a
+  /// dtype, ...
+  Planning(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options);
+
+  const OperatorGraph& graph() const { return *graph_; }
+  const TensorLives& lives() const { return lives_; }
+  const DeviceMesh& mesh() const { return costs_->mesh(); }
+  const CostModel& costs() const { return *costs_; }
+  RedistributionPlanner& redistributions() const { return *redistributions_; }
+  const PlanOptions& options() const { return options_; }
+  Bytes usable() const;
+
+  using Progress = std::function<void(const SearchProgress&)>;
+  /// The plan of `level` (0, 1, 2) found by the search of that name. If nothing fits, the status says so and the plan
+  /// holds the smallest one that was found.
+  Plan plan(int level, std::string_view search, std::stop_token stop = {}, const Progress& progress = {}) const;
+
+  /// Pure data parallel (the batch over all devices, parameters everywhere) and all work on every device. User
+  /// strategies do not bind them, nor does the memory.
+  Baseline data_parallel() const;
+  Baseline stand_alone() const;
+
+  /// The best plan with one operator's strategy forced, at the plan's level; nothing if there is none.
+  std::optional<Baseline> forced(int level, OperatorId op, const Strategy& strategy) const;
+
+  /// The strategies that an operator may have under what the user said.
+  std::vector<Strategy> candidates(OperatorId op) const;
+
+ private:
+  Restrictions restrictions(int level) const;
+  Baseline baseline(std::string name, const Restrictions& restrictions) const;
+  void finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const;
+
+  std::shared_ptr<const Model> model_;
+  PlanOptions options_;
+  std::shared_ptr<const OperatorGraph> graph_;
+  TensorLives lives_;
+  std::unique_ptr<CostModel> costs_;
+  std::unique_ptr<RedistributionPlanner> redistributions_;
+  std::vector<AxisRef> pieces_;
+  UserStrategies user_;
+};
+
+/// "ratio", "memory", "speed".
+std::string_view level_name(int level);
+
+}  // namespace shardplan
