@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mesh/collectives.h"
+#include "mesh/data.h"
+#include "mesh/fault.h"
+#include "mesh/reference.h"
+#include "program/parallel_program.h"
+
+namespace shardplan {
+
+/// What all devices hold of one value: a buffer each, in nobody else's reach.
+struct PlacedValue {
+  DeviceBuffers data;
+  /// Only of a value with rims (after a halo exchange): each device's extents, and how many positions of them stand
+  /// before its own shard, by dimension.
+  std::vector<Shape> shapes;
+  std::vector<Shape> before;
+};
+
+struct ExecutionOptions {
+  Precision precision = Precision::kFloat64;
+  std::uint64_t seed = 0;
+  int threads = 1;  // devices side by side; the numbers do not depend on it
+};
+
+/// N simulated devices, stepped through a program's one sequence together: an instruction runs on all of them before
+/// the next one starts, so that a thousand devices need no thousand threads. A value is freed when its last reader has
+/// run.
+///
+/// Copying an executor is cheap (values are shared, and never changed once written): a copy goes its own way from
+/// there, as one does that is made wrong on purpose.
+///
+/// Requires: the program passes `check_program`, every operator has a kernel; program and graph outlive the executor.
+class Executor {
+ public:
+  Executor(const ParallelProgram& program, const OperatorGraph& graph, const ExecutionOptions& options);
+
+  /// Begins `step` with all that is given: inputs, parameters and states, from `stored`.
+  void start(std::uint64_t step, const StoredValues& stored, const Fault* fault = nullptr);
+  /// Begins the next step: what was updated takes the place of what was stored, only inputs are given anew.
+  void start_next(std::uint64_t step, const StoredValues& inputs);
+
+  bool is_done() const { return next_ == program_->instructions.size(); }
+  std::size_t next_instruction() const { return next_; }
+  /// Runs one instruction; `fault`, if it is for this one, makes it wrong.
+  void run_next(const Fault* fault = nullptr);
+
+  /// Requires: alive, that is given, just made, still to be read, an output or an update.
+  const PlacedValue& value(ValueId id) const { return *values_[id]; }
+
+ private:
+  std::shared_ptr<const PlacedValue> place(ValueId id, TensorValues tensor) const;
+  PlacedValue make_constant(const Instruction& instruction) const;
+  std::vector<PlacedValue> run_operator(const Instruction& instruction, const Fault* fault) const;
+  PlacedValue run_collective(const Instruction& instruction, const Fault* fault) const;
+  PlacedValue exchange_rims(const Instruction& instruction, const Fault* fault) const;
+
+  const ParallelProgram* program_;
+  const OperatorGraph* graph_;
+  ExecutionOptions options_;
+  std::shared_ptr<const std::vector<std::vector<ValueId>>> freed_before_;  // by instruction
+  IdVector<ValueId, std::shared_ptr<const PlacedValue>> values_;
+  std::size_t next_ = 0;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace shardplan
