@@ -137,6 +137,15 @@ Cluster read_cluster(const std::string& name_or_path) {
   return cluster;
 }
 
+Cluster with_capacity(const Cluster& cluster, std::string_view capacity) {
+  Cluster changed = cluster;
+  changed.device.capacity = parse_bytes(capacity);
+  changed.device.reserved = 0;
+  if (changed.device.capacity < 1) throw InputError(SourcePlace{}, "capacity '{}' is nothing; expected more", capacity);
+  changed.text = write_cluster(changed);
+  return changed;
+}
+
 Cluster take_devices(const Cluster& cluster, std::int64_t device_num) {
   const std::int64_t all = cluster.num_devices();
   if (device_num == all) return cluster;

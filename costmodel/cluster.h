@@ -94,5 +94,8 @@ const std::vector<std::pair<std::string, std::string>>& cluster_presets();
 /// The first `device_num` devices; throws InputError if they are not whole groups, or that names the preset that would
 /// do.
 Cluster take_devices(const Cluster& cluster, std::int64_t device_num);
+/// The cluster with devices of which `capacity` ("16GiB") is usable, whatever the file says of capacity and reserved.
+/// Throws InputError.
+Cluster with_capacity(const Cluster& cluster, std::string_view capacity);
 
 }  // namespace shardplan

@@ -1,0 +1,258 @@
+#include "costmodel/rank_table.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "cli/cluster_command.h"
+#include "costmodel/cluster_report.h"
+#include "costmodel/cost_model.h"
+#include "costmodel/json_tree.h"
+
+namespace shardplan {
+namespace {
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string read_error(const std::string& text) {
+  return error_of([&] { read_rank_table_text(text, "rank_table.json"); });
+}
+
+/// A device's line; the file of the documents has ten blanks before each.
+std::string device(const std::string& card, const std::string& address, const std::string& rank) {
+  return "          {\"device_id\": \"" + card + "\",\"device_ip\": \"" + address + "\",\"rank_id\": \"" + rank + "\"}";
+}
+
+std::string server(const std::string& id, const std::vector<std::string>& devices) {
+  std::string text = "    {\n      \"server_id\": \"" + id + "\",\n        \"device\": [\n";
+  for (std::size_t i = 0; i < devices.size(); ++i) text += devices[i] + (i + 1 < devices.size() ? ",\n" : "\n");
+  return text + "        ],\n      \"host_nic_ip\": \"reserve\"}";
+}
+
+std::string table(const std::vector<std::string>& servers, const std::string& count,
+                  const std::string& status = "completed") {
+  std::string text = "{\n  \"version\": \"1.0\",\n  \"server_count\": \"" + count + "\",\n  \"server_list\": [\n";
+  for (std::size_t i = 0; i < servers.size(); ++i) text += servers[i] + (i + 1 < servers.size() ? ",\n" : "\n");
+  return text + "  ],\n  \"status\": \"" + status + "\"\n}\n";
+}
+
+/// Cards in this order with ranks from `first`, addresses of network `net`.
+std::vector<std::string> cards(const std::vector<int>& order, int first = 0, int net = 27) {
+  std::vector<std::string> lines;
+  for (const int card : order) {
+    lines.push_back(device(std::to_string(card), fmt::format("192.{}.{}.6", card + 1, net), std::to_string(first++)));
+  }
+  return lines;
+}
+
+const std::vector<int> kAllCards = {0, 1, 2, 3, 4, 5, 6, 7};
+
+TEST(RankTable, OneServerIsThePreset) {
+  const RankTable read = read_rank_table_text(table({server("10.155.111.140", cards(kAllCards))}, "1"), "r.json");
+  ASSERT_EQ(read.servers.size(), 1u);
+  EXPECT_EQ(read.servers[0].devices[3], (RankTable::Device{3, "192.4.27.6", 3}));
+  const Cluster preset = read_cluster("ascend-910");
+  Cluster cluster = with_rank_table(preset, read);
+  cluster.text = preset.text;
+  EXPECT_EQ(cluster, preset);
+}
+
+TEST(RankTable, SeveralServersFollowTheTextOfTheirIds) {
+  const std::string text =
+      table({server("10.155.111.141", cards(kAllCards, 8, 28)), server("10.155.111.140", cards(kAllCards, 0))}, "2");
+  const Cluster cluster = with_rank_table(read_cluster("ascend-910"), read_rank_table_text(text, "r.json"));
+  EXPECT_EQ(cluster, read_cluster("ascend-910x2"));
+  EXPECT_TRUE(cluster.notices.empty());
+}
+
+TEST(RankTable, FewCardsLieInOneRing) {
+  const auto mesh = [](const std::vector<int>& order) {
+    const std::string text = table({server("10.0.0.1", cards(order))}, "1");
+    return make_mesh(with_rank_table(read_cluster("ascend-910"), read_rank_table_text(text, "r.json"))).to_string();
+  };
+  EXPECT_EQ(mesh({4, 5, 6, 7}), "hccs=4");
+  EXPECT_EQ(mesh({2, 1}), "hccs=2");
+  EXPECT_EQ(mesh({5}), "");
+}
+
+TEST(RankTable, CardsOutOfOrderAreCostedWhereTheyStand) {
+  const std::string text = table({server("10.0.0.1", cards({0, 1, 4, 5, 2, 3, 6, 7}))}, "1");
+  const Cluster cluster = with_rank_table(read_cluster("ascend-910"), read_rank_table_text(text, "r.json"));
+  EXPECT_EQ(cluster.position_of_rank, (std::vector<std::int64_t>{0, 1, 4, 5, 2, 3, 6, 7}));
+  const DeviceMesh mesh = make_mesh(cluster);
+  EXPECT_EQ(spanned_levels(cluster, mesh, mesh.whole(1)), (std::vector<std::string>{"pcie", "hccs"}));
+  const Cluster straight = read_cluster("ascend-910");
+  const std::vector<AxisRef> hccs = {mesh.whole(1)};
+  EXPECT_GT(CostModel(cluster, mesh).collective(CollectiveKind::kAllGather, hccs, 1 << 20),
+            2 * CostModel(straight, mesh).collective(CollectiveKind::kAllGather, hccs, 1 << 20));
+  EXPECT_EQ(error_of([&] { take_devices(cluster, 4); }),
+            "error: device_num is 4, but the first 4 ranks of the rank table do not stand on the first 4 cards");
+}
+
+TEST(RankTable, EveryRuleHasItsMessage) {
+  const std::string good = table({server("10.155.111.140", cards(kAllCards))}, "1");
+  std::string text = good;
+  text.replace(text.find("\"rank_id\": \"0\""), 14, "\"rank_id\": 0");
+  EXPECT_EQ(read_error(text),
+            "rank_table.json:8:66: error: \"rank_id\" is the number 0; rank tables hold strings: \"0\"");
+  text = good;
+  text.replace(text.find("\"rank_id\": \"0\""), 9, "\"rankid\"");
+  EXPECT_EQ(read_error(text),
+            "rank_table.json:8:11: error: \"rank_id\" is missing\n"
+            "rank_table.json:8:55: error: unknown key \"rankid\"; did you mean \"rank_id\"?");
+  EXPECT_EQ(
+      read_error(table({server("10.155.111.140", cards(kAllCards))}, "1", "initializing")),
+      "rank_table.json:19:13: error: status is \"initializing\"; the table is not finished (expected \"completed\")");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", cards(kAllCards))}, "2")),
+            "rank_table.json:3:19: error: server_count is \"2\" but server_list holds 1 server");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", cards({0, 1, 2, 3, 4, 5}))}, "1")),
+            "rank_table.json:7:19: error: 6 devices on one server; HCCL takes 1, 2, 4 or 8");
+  EXPECT_EQ(
+      read_error(table(
+          {server("10.155.111.140", cards(kAllCards)), server("10.155.111.141", cards({0, 1, 2, 3}, 8, 28))}, "2")),
+      "rank_table.json:20:19: error: server 10.155.111.141 has 4 devices; with several servers each needs 8");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", cards({2, 3, 4, 5}))}, "1")),
+            "rank_table.json:8:25: error: devices 2, 3, 4, 5 cross the rings 0-3 and 4-7; take four of one ring");
+  std::vector<std::string> devices = cards(kAllCards);
+  devices[4] = device("4", "192.5.27.6", "3");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
+            "rank_table.json:12:66: error: rank_id \"3\" was given at 11:66");
+  EXPECT_EQ(
+      read_error(table(
+          {server("10.155.111.140", cards(kAllCards, 8)), server("10.155.111.141", cards(kAllCards, 0, 28))}, "2")),
+      "rank_table.json:21:66: error: rank_id \"0\" is on 10.155.111.141, after 10.155.111.140; ranks must follow the "
+      "order of server_id");
+  devices = cards(kAllCards);
+  devices[5] = device("5", "192.4.27.6", "5");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
+            "rank_table.json:13:42: error: device_ip 192.4.27.6 was given at 11:42");
+  devices[5] = device("4", "192.6.27.6", "9");
+  devices[6] = device("8", "192.7.27.6", "x");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
+            "rank_table.json:13:25: error: device_id 4 was given at 12:25\n"
+            "rank_table.json:13:66: error: rank_id \"9\" is outside 0 to 7: there are 8 devices\n"
+            "rank_table.json:14:25: error: device_id \"8\" is no card of a server; expected 0 to 7\n"
+            "rank_table.json:14:66: error: rank_id \"x\" is not a whole number");
+  EXPECT_EQ(read_error(table({server("a", cards(kAllCards)), server("a", cards(kAllCards, 8, 28))}, "2")),
+            "rank_table.json:19:20: error: server_id a was given at 6:20");
+  EXPECT_EQ(read_error("[]"),
+            "rank_table.json:1:1: error: expected an object with version, server_count, server_list and status; found "
+            "a list");
+}
+
+TEST(RankTable, ServersInTextOrderThatIsNotTheOrderOfNumbersGetANotice) {
+  const std::string text =
+      table({server("10.0.0.9", cards(kAllCards, 8)), server("10.0.0.10", cards(kAllCards, 0, 28))}, "2");
+  EXPECT_EQ(read_rank_table_text(text, "r.json").notices,
+            (std::vector<std::string>{
+                "r.json: servers stand in the text order of server_id, 10.0.0.10 before 10.0.0.9; by their "
+                "addresses it would be the other way round"}));
+}
+
+TEST(RankTable, WhatIsWrittenReadsBack) {
+  for (const char* name : {"ascend-910", "ascend-910x2", "ascend-910x16", "dgx-a100x100", "dgx-h100x200"}) {
+    const Cluster cluster = read_cluster(name);
+    const RankTable read = read_rank_table_text(write_rank_table(cluster), "w.json");
+    EXPECT_TRUE(read.notices.empty()) << name;
+    const std::string preset = std::string(name).substr(0, std::string(name).find('x', 5));
+    Cluster again = with_rank_table(read_cluster(preset), read);
+    again.text = cluster.text;
+    EXPECT_EQ(again, cluster);
+  }
+  const Cluster four = take_devices(read_cluster("ascend-910"), 4);
+  EXPECT_EQ(with_rank_table(read_cluster("ascend-910"), read_rank_table_text(write_rank_table(four), "w.json")), four);
+  EXPECT_NE(write_rank_table(read_cluster("ascend-910x2"))
+                .find("{\"device_id\": \"2\", \"device_ip\": \"192.3.0.2\", \"rank_id\": \"10\"}"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { write_rank_table(take_devices(read_cluster("ascend-910"), 3)); }), "no error");
+}
+
+TEST(RankTable, DamagedTablesGiveErrorsWithPlaces) {
+  Random random(11);
+  const std::string good = write_rank_table(read_cluster("ascend-910x2"));
+  const std::vector<std::string> pieces = {"{",       "}",
+                                           "[",       "]",
+                                           ":",       ",",
+                                           "\n",      "\"",
+                                           "0",       "7",
+                                           "\\",      "\\u",
+                                           "\\ud800", "null",
+                                           "true",    "-",
+                                           "1e",      std::string(1, '\0'),
+                                           "\xff",    "\"rank_id\": \"1\","};
+  int num_read = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string text = good;
+    for (std::uint64_t edits = 1 + random.below(3); edits > 0; --edits) {
+      const std::size_t at = random.below(text.size());
+      text.replace(at, std::min<std::size_t>(random.below(4), text.size() - at), pieces[random.below(pieces.size())]);
+    }
+    try {
+      with_rank_table(read_cluster("ascend-910"), read_rank_table_text(text, "f.json"));
+      ++num_read;
+    } catch (const InputError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics())
+        EXPECT_GE(diagnostic.place.line, 1) << diagnostic.message;
+    }
+  }
+  EXPECT_GT(num_read, 10);
+}
+
+TEST(JsonTree, ReadsValuesWithPlacesAndRefusesWhatIsNotJson) {
+  const JsonNode root = parse_json("{\"a\": [1, -2.5e+3, true, null,\n \"x\\u00e9\\ud83d\\ude00\\n\"]}", "j.json");
+  const JsonNode& list = *root.find("a");
+  EXPECT_EQ(list.items[1].text, "-2.5e+3");
+  EXPECT_EQ(list.items[4].text, "x\xc3\xa9\xf0\x9f\x98\x80\n");
+  EXPECT_EQ(list.items[4].place, (SourcePlace{"j.json", 2, 2}));
+  for (const char* text : {"", "{", "[1,]", "{\"a\" 1}", "01", "1.", "+1", "tru", "\"", "\"\\x\"", "\"\\u12\"",
+                           "{\"a\":1,\"a\":2}", "1 2", "\"\n\"", "{a: 1}", "'a'", "[1 2]"}) {
+    EXPECT_NE(error_of([&] { parse_json(text, "j.json"); }), "no error") << text;
+  }
+  EXPECT_EQ(error_of([&] { parse_json(std::string(100'000, '['), "j.json"); }),
+            "j.json:1:102: error: brackets nest deeper than 100");
+}
+
+TEST(ClusterReport, SummaryIsThatOfTheDocumentation) {
+  EXPECT_EQ(cluster_summary(read_cluster("dgx-a100x8")).substr(0, 421),
+            "dgx-a100x8: 64 devices A100 SXM4 80GB, 76 GiB usable each\n\n"
+            "  level    axis size   link         line rate     used   latency   all_reduce of 1 GB along it\n"
+            "  ib               8   per device     25 GB/s   86.0 %   14.0 us                       81.6 ms\n"
+            "  nvlink           8   per device    300 GB/s   77.5 %    4.0 us                       7.58 ms\n\n"
+            "  rank 0 is ib 0, nvlink 0; rank 9 is ib 1, nvlink 1\n"
+            "  numbers from: device ");
+  const std::string ascend = cluster_summary(read_cluster("ascend-910"));
+  EXPECT_NE(ascend.find("rank 0 is pcie 0, hccs 0; rank 5 is pcie 1, hccs 1\n"), std::string::npos) << ascend;
+  EXPECT_NE(
+      ascend.find("  roce            -   per device   12.5 GB/s   90.0 %   20.0 us                             -\n"),
+      std::string::npos)
+      << ascend;
+  const std::string json = cluster_json(read_cluster("dgx-a100x8"));
+  EXPECT_EQ(parse_json(json, "c.json").find("levels")->items[1].find("all_reduce_1_gb")->text, "0.007582881721");
+}
+
+TEST(ClusterCommand, PrintsSummaryJsonOrRankTable) {
+  ClusterArguments arguments;
+  arguments.cluster = "ascend-910x2";
+  arguments.capacity = "16GiB";
+  arguments.device_num = 8;
+  EXPECT_EQ(cluster_command(arguments).results.substr(0, 59),
+            "ascend-910: 8 devices Ascend 910, 16 GiB usable each\n\n  lev");
+  arguments.to = "rank-table";
+  const CommandOutput table = cluster_command(arguments);
+  EXPECT_EQ(read_rank_table_text(table.results, "t.json").servers.size(), 1u);
+  EXPECT_EQ(table.messages, "notice: server_id and device_ip are placeholders; put in the addresses of your servers\n");
+  arguments.to = "ranks";
+  EXPECT_EQ(error_of([&] { cluster_command(arguments); }), "error: --to ranks: expected rank-table");
+}
+
+}  // namespace
+}  // namespace shardplan
