@@ -37,6 +37,9 @@ struct KernelCall {
   std::uint64_t seed = 0;             // of random operators; with the global index it decides every draw
 
   const Box& box(std::string_view factor) const;
+  /// The box of the factor that a dimension walks; the whole dimension if it walks none. Not for windows and products.
+  Box operand_box(std::size_t operand, std::size_t dimension) const;
+  Box result_box(std::size_t result, std::size_t dimension) const;
 };
 using Kernel = void (*)(const KernelCall&);
 
@@ -79,35 +82,44 @@ enum class WorkKind {
   kView,         // no work and no memory of its own: reshape
 };
 
+enum class AttributeKind { kFlag, kInteger, kNumber, kText, kList };
+
+/// A given integer stands for a number where a number is wanted, and for a list of one where a list is.
 struct AttributeSpec {
   std::string name;
+  AttributeKind kind = AttributeKind::kInteger;
   std::optional<Attribute> standard;  // nothing: must be given
   std::string meaning;
 };
 
-/// One line of the catalogue: everything that the project knows about an operator's type.
+/// One line of the catalogue: everything that the project knows about an operator's type. The first result is the one that
+/// the operator's own name stands for; further ones (the mask of Dropout, statistics of BatchNorm) serve gradients and states.
 struct OperatorType {
-  std::string name;                       // MindSpore's primitive name
-  std::vector<std::string> operand_names; // "x1", "x2"; the last ends in "..." if it may repeat
-  std::vector<std::string> result_names;
-  std::vector<AttributeSpec> attributes;
+  std::string name;                           // MindSpore's primitive name
+  std::vector<std::string> operand_names;     // "x1", "x2"; the last ends in "..." if it may repeat
+  std::vector<std::string> result_names;      // the last ends in "..." if attributes decide how many there are
+  std::vector<AttributeSpec> attributes = {};
   /// Result types of operands and attributes; throws InputError (no place) if they do not fit.
   std::vector<TensorType> (*infer)(const Operation&) = nullptr;
   ShardingRule (*rule)(const Operation&) = nullptr;  // called after `infer`
   Kernel kernel = nullptr;                           // null: cannot be proven (custom operators)
   WorkKind work = WorkKind::kElementwise;
   double flops_per_point = 1;                        // of the product of all factors; 2 for a contraction
+  double (*whole_flops)(const Operation&) = nullptr; // of the whole operation, where the product of factors does not say it
   Phases (*phases)(const Operation&) = nullptr;      // set if the rule may have normalised factors
   Gradient gradient = nullptr;                       // null: not differentiable
-  std::string rule_text;                             // for `shardplan operators`: "... m k, k n -> ... m n"
-  std::string notes;                                 // conditions that users know; may be empty
+  std::string rule_text = {};                        // for `shardplan operators`: "... m k, k n -> ... m n"
+  std::string notes = {};                            // conditions that users know; may be empty
   bool is_internal = false;                          // phases and gradients: not for model files
 };
 
 /// The catalogue, sorted by name.
 const std::vector<OperatorType>& operator_catalogue();
-/// Null if there is none of that name.
+/// Null if there is none of that name. The pointer stays valid.
 const OperatorType* find_operator_type(std::string_view name);
+
+/// The phases of an operation with normalised factors as operations of their own, in order: value types follow `Phase::inputs`.
+std::vector<Operation> phase_operations(const Operation& operation, const Phases& phases);
 
 /// Floating-point operations of the part of the iteration space with these extents per factor.
 double flops(const Operation& operation, std::span<const std::int64_t> factor_extents);
