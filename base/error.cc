@@ -55,8 +55,8 @@ std::string to_string(const Diagnostic& diagnostic) {
   return text;
 }
 
-InputError::InputError(std::vector<Diagnostic> diagnostics)
-    : diagnostics_(std::move(diagnostics)), text_(join_diagnostics(diagnostics_)) {}
+InputError::InputError(std::vector<Diagnostic> diagnostics, std::string note)
+    : diagnostics_(std::move(diagnostics)), note_(std::move(note)), text_(join_diagnostics(diagnostics_)) {}
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   std::string best;

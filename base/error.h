@@ -33,18 +33,21 @@ std::string to_string(const Diagnostic& diagnostic);
 /// The user's data is wrong. Readers collect what they find and throw once, so that all faults are shown in one run.
 class InputError : public std::exception {
  public:
-  explicit InputError(std::vector<Diagnostic> diagnostics);
+  explicit InputError(std::vector<Diagnostic> diagnostics, std::string note = {});
   template <class... Args>
   InputError(SourcePlace place, fmt::format_string<Args...> format, Args&&... args)
       : InputError(std::vector<Diagnostic>{
             Diagnostic{std::move(place), fmt::format(format, std::forward<Args>(args)...), {}}}) {}
 
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+  /// What was not looked at because of them, for the last line: "shapes behind act were not checked"; may be empty.
+  const std::string& note() const { return note_; }
   /// All diagnostics, one below the other.
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   std::vector<Diagnostic> diagnostics_;
+  std::string note_;
   std::string text_;
 };
 

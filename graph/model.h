@@ -26,6 +26,13 @@ struct TrainingOptions {
   std::int64_t micro_batches = 1;
   std::optional<DataType> mixed_precision;
   std::vector<std::string> recompute;  // names, '*' allowed
+  SourcePlace place;
+};
+
+/// How collectives of one kind are joined: MindSpore's comm_fusion.
+struct CommFusion {
+  std::string mode;                  // "auto", "size", "index"
+  std::vector<std::int64_t> config;  // size: one number, in MB; index: where fusion ids change
 };
 
 /// The `parallel:` section, with MindSpore's names and the defaults of the model language.
@@ -39,8 +46,13 @@ struct ParallelOptions {
   std::string compat;              // "" or "mindspore-1.7"
   bool keep_out_strategy = true;
   bool full_batch = false;
-  std::optional<std::string> dataset_strategy;
+  std::optional<std::string> dataset_strategy;  // "data_parallel", "full_batch", or "entries"; set in the inputs' layouts as well
+  std::vector<StrategyEntry> dataset_entries;   // one per input
   bool gradients_mean = false;
+  bool gradient_fp32_sync = true;
+  bool parameter_broadcast = false;
+  std::map<std::string, CommFusion> comm_fusion;  // by "allreduce", "allgather", "reducescatter"
+  std::string device;                             // "Ascend", "GPU" or ""
   bool enable_parallel_optimizer = false;
   std::string strategy_ckpt_save_file;
   std::string strategy_ckpt_load_file;

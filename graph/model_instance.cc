@@ -1,0 +1,438 @@
+#include "graph/model_instance.h"
+
+#include <functional>
+#include <unordered_map>
+
+namespace shardplan {
+namespace {
+
+using Value = BlockTemplate::Value;
+
+/// What a block hands on to all that is inside.
+struct Inherited {
+  ParallelMode mode = ParallelMode::kAutoParallel;
+  std::optional<int> level;
+  std::string level_scope;
+  int worker = 0;
+  bool recompute = false;
+  std::optional<int> comm_fusion;
+};
+
+/// Where in the model a body stands.
+struct Position {
+  std::string prefix;                  // "layers.3."
+  std::string class_prefix;            // "layers.*."
+  std::string scope;                   // "layers-CellList/3-layer"
+  const SourcePlace* place = nullptr;  // of the use, inside a built-in block
+
+  std::string scope_of(const std::string& part) const { return scope.empty() ? part : scope + "/" + part; }
+};
+
+class Instantiation {
+ public:
+  Instantiation(const ParallelOptions& parallel, const TrainingOptions* training, SettingsTable& settings,
+                OperatorGraphBuilder& builder, std::vector<std::string>& notices, std::vector<Diagnostic>& faults)
+      : parallel_(parallel),
+        training_(training),
+        settings_(settings),
+        builder_(builder),
+        notices_(notices),
+        faults_(faults) {}
+
+  /// Returns the device that blocks or the file name.
+  std::string run(const BlockTemplate& file) {
+    device_.value = parallel_.device;
+    device_.place = parallel_.place;
+    std::vector<TensorId> inputs;
+    for (std::size_t i = 0; i < file.num_inputs; ++i) inputs.push_back(add_input(file, i));
+    set_dataset_strategy(inputs);
+    Inherited inherited;
+    inherited.mode = parallel_.parallel_mode;
+    std::optional<TensorId> loss;
+    for (const TensorId output : add_body(file, inputs, {}, inherited, &loss)) builder_.tensor(output).is_output = true;
+    if (loss) {
+      builder_.tensor(*loss).is_output = true;
+      builder_.set_loss(*loss);
+    }
+    check_names();
+    if (ignores_strategies_) {
+      notices_.push_back(
+          fmt::format("strategies are not used in parallel_mode {}",
+                      parallel_.parallel_mode == ParallelMode::kStandAlone ? "stand_alone" : "data_parallel"));
+    }
+    if (overridden_outputs_ > 0) {
+      notices_.push_back(
+          fmt::format("out_strategy of {} block{} gives way to data parallel in training ({})", overridden_outputs_,
+                      overridden_outputs_ == 1 ? "" : "s",
+                      parallel_.compat.empty() ? "keep_out_strategy: false" : "compat: " + parallel_.compat));
+    }
+    return device_.value;
+  }
+
+ private:
+  void fault(const SourcePlace& place, std::string message) { faults_.push_back({place, std::move(message), {}}); }
+
+  // ---- tensors ----------------------------------------------------------------------------------------------------
+
+  TensorId add_input(const BlockTemplate& file, std::size_t i) {
+    const TensorSyntax& syntax = file.syntax->inputs[i];
+    GraphTensor tensor;
+    tensor.name = syntax.name.text;
+    tensor.type = file.types[i];
+    tensor.kind = TensorKind::kInput;
+    tensor.place = syntax.name.place;
+    tensor.shape_text = file.input_shape_text[i];
+    tensor.layout = layout_of(tensor.name, syntax.strategy, "an input");
+    return builder_.add_tensor(std::move(tensor));
+  }
+
+  std::optional<StrategyEntry> layout_of(const std::string& name, const std::optional<StrategyEntry>& beside,
+                                         const char* what) {
+    Settings said;
+    if (beside) said.strategy = {*beside, beside->place};
+    said = settings_.find(name, said, faults_);
+    const auto refuse = [&](const auto& field, const char* key) {
+      if (field) fault(field->place, fmt::format("{} is {}; it takes strategy, not {}", name, what, key));
+    };
+    refuse(said.in_strategy, "in_strategy");
+    refuse(said.out_strategy, "out_strategy");
+    refuse(said.level, "level");
+    refuse(said.parallel_mode, "parallel_mode");
+    refuse(said.worker, "place");
+    refuse(said.comm_fusion, "comm_fusion");
+    refuse(said.recompute, "recompute");
+    return said.strategy ? std::optional(said.strategy->value) : std::nullopt;
+  }
+
+  void set_dataset_strategy(const std::vector<TensorId>& inputs) {
+    if (!parallel_.dataset_strategy) return;
+    if (!parallel_.dataset_entries.empty() && parallel_.dataset_entries.size() != inputs.size()) {
+      fault(parallel_.dataset_entries[0].place,
+            fmt::format("dataset_strategy has {} entr{}, the model has {} input{}", parallel_.dataset_entries.size(),
+                        parallel_.dataset_entries.size() == 1 ? "y" : "ies", inputs.size(),
+                        inputs.size() == 1 ? "" : "s"));
+      return;
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      GraphTensor& tensor = builder_.tensor(inputs[i]);
+      if (tensor.layout) continue;  // its own strategy wins
+      StrategyEntry entry;
+      entry.place = parallel_.place;
+      if (!parallel_.dataset_entries.empty()) {
+        entry = parallel_.dataset_entries[i];
+      } else if (*parallel_.dataset_strategy == "full_batch") {
+        entry.kind = tensor.type.shape.empty() ? StrategyEntry::Kind::kFollow : StrategyEntry::Kind::kTuple;
+        entry.tuple.assign(tensor.type.shape.size(), 1);
+      } else {
+        entry.kind = StrategyEntry::Kind::kDataParallel;
+      }
+      tensor.layout = std::move(entry);
+    }
+  }
+
+  void add_stored(const BlockTemplate& body, const BlockTemplate::Stored& stored, TensorKind kind,
+                  const Position& position, std::vector<TensorId>& ids) {
+    GraphTensor tensor;
+    tensor.name = position.prefix + stored.name;
+    tensor.type = body.types[stored.value];
+    tensor.kind = kind;
+    tensor.fill = stored.fill;
+    tensor.shape_text = stored.shape_text;
+    if (stored.syntax) {
+      tensor.place = position.place ? *position.place : stored.syntax->name.place;
+      tensor.requires_grad = stored.syntax->requires_grad;
+      tensor.layerwise_parallel = stored.syntax->layerwise_parallel;
+      tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
+      if (kind == TensorKind::kParameter)
+        tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter");
+    }
+    const std::string name = tensor.name;
+    ids[stored.value] = builder_.add_tensor(std::move(tensor));
+    if (kind == TensorKind::kParameter) parameter_by_name_.emplace(name, ids[stored.value]);
+  }
+
+  // ---- bodies -----------------------------------------------------------------------------------------------------
+
+  std::vector<TensorId> add_body(const BlockTemplate& body, const std::vector<TensorId>& inputs,
+                                 const Position& position, const Inherited& inherited,
+                                 std::optional<TensorId>* loss = nullptr) {
+    std::vector<TensorId> ids(body.types.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) ids[i] = inputs[i];
+    for (const auto& stored : body.parameters) add_stored(body, stored, TensorKind::kParameter, position, ids);
+    for (const auto& stored : body.constants) add_stored(body, stored, TensorKind::kConstant, position, ids);
+    for (const BlockTemplate::Item& item : body.items) {
+      if (item.copies.empty()) {
+        add_operator(item, position, inherited, ids);
+      } else {
+        add_call(item, position, inherited, ids);
+      }
+    }
+    std::vector<TensorId> outputs;
+    for (const Value output : body.outputs) outputs.push_back(ids[output]);
+    if (loss && body.loss) *loss = ids[*body.loss];
+    return outputs;
+  }
+
+  /// What an operator or block says itself, over what is around it.
+  Inherited inside(const std::string& name, const Settings& settings, const Inherited& around) {
+    Inherited result = around;
+    if (settings.parallel_mode) result.mode = settings.parallel_mode->value;
+    if (settings.level) {
+      result.level = settings.level->value;
+      result.level_scope = name;
+    }
+    if (settings.worker) result.worker = settings.worker->value;
+    if (settings.recompute) result.recompute = settings.recompute->value;
+    if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
+    if (training_) {
+      recompute_used_.resize(training_->recompute.size());
+      for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
+        if (!matches_name(training_->recompute[i], name)) continue;
+        recompute_used_[i] = true;
+        result.recompute = true;
+      }
+    }
+    return result;
+  }
+
+  GraphOperator make_operator(const std::string& name, const std::string& repeat_class, const Position& position,
+                              const Inherited& inherited, const SourcePlace& place) {
+    GraphOperator op;
+    op.name = name;
+    op.repeat_class = repeat_class;
+    op.scope = position.scope;
+    op.place = position.place ? *position.place : place;
+    op.level = inherited.level;
+    op.level_scope = inherited.level_scope;
+    op.worker = inherited.worker;
+    op.recompute = inherited.recompute;
+    op.comm_fusion = inherited.comm_fusion;
+    return op;
+  }
+
+  bool is_data_parallel(const Inherited& inherited, bool has_strategy) {
+    const bool ignores =
+        parallel_.parallel_mode == ParallelMode::kDataParallel || parallel_.parallel_mode == ParallelMode::kStandAlone;
+    if (has_strategy && ignores) ignores_strategies_ = true;
+    if (parallel_.parallel_mode == ParallelMode::kStandAlone) return false;
+    const bool by_mode =
+        inherited.mode == ParallelMode::kDataParallel || inherited.mode == ParallelMode::kSemiAutoParallel;
+    return by_mode && (!has_strategy || ignores);
+  }
+
+  void add_operator(const BlockTemplate::Item& item, const Position& position, const Inherited& around,
+                    std::vector<TensorId>& ids) {
+    const OperatorSyntax& syntax = *item.syntax;
+    const std::string name = position.prefix + syntax.name.text;
+    const std::string repeat_class = position.class_prefix + syntax.name.text;
+    const Settings settings = settings_.find(name, syntax.settings, faults_);
+    const Inherited inherited = inside(name, settings, around);
+    GraphOperator op = make_operator(name, repeat_class, position, inherited, syntax.name.place);
+    op.operation = item.operation;
+    for (const Value operand : item.operands) op.operands.push_back(ids[operand]);
+    if (settings.in_strategy) {
+      op.strategy.in = settings.in_strategy->value;
+      op.strategy.in_place = settings.in_strategy->place;
+    }
+    if (settings.out_strategy) {
+      op.strategy.out = settings.out_strategy->value;
+      op.strategy.out_place = settings.out_strategy->place;
+    }
+    op.is_data_parallel = is_data_parallel(inherited, settings.in_strategy || settings.out_strategy);
+    note_device(settings);
+    std::vector<std::string> result_names;
+    for (const std::string& result : item.result_names) result_names.push_back(position.prefix + result);
+    const std::vector<TensorId> results = builder_.op(builder_.add_operator(std::move(op), result_names)).results;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      ids[item.results[i]] = results[i];
+      if (i == 0) builder_.tensor(results[i]).shape_text = item.shape_text;
+      const Settings of_result = result_names[i] == name ? settings : settings_.find(result_names[i], {}, faults_);
+      if (of_result.strategy) {
+        ids[item.results[i]] =
+            add_border(result_names[i] + ".out0", repeat_class + ".out0", results[i], of_result.strategy->value,
+                       Border::kStored, position, inherited, syntax.name.place);
+      }
+    }
+  }
+
+  enum class Border { kIn, kOut, kStored };
+
+  /// An Identity that pins a layout; none where the entry says "follows".
+  TensorId add_border(const std::string& name, const std::string& repeat_class, TensorId tensor, StrategyEntry entry,
+                      Border border, const Position& position, const Inherited& inherited, const SourcePlace& place) {
+    if (entry.kind == StrategyEntry::Kind::kFollow) return tensor;
+    GraphOperator op = make_operator(name, repeat_class, position, inherited, place);
+    op.operands = {tensor};
+    (void)is_data_parallel(inherited, true);
+    if (parallel_.parallel_mode == ParallelMode::kDataParallel) op.is_data_parallel = true;
+    if (border == Border::kIn) {
+      op.strategy.in_place = entry.place;
+      op.strategy.in = {std::move(entry)};
+    } else {
+      op.strategy.out_place = entry.place;
+      op.strategy.out = {std::move(entry)};
+    }
+    const OperatorType* identity = find_operator_type("Identity");
+    SHARDPLAN_CHECK(identity != nullptr);
+    const OperatorId id =
+        builder_.add_operator(std::move(op), make_operation(*identity, {}, {builder_.tensor(tensor).type}));
+    return builder_.op(id).results[0];
+  }
+
+  void check_count(const std::optional<Placed<std::vector<StrategyEntry>>>& entries, const char* key,
+                   const std::string& name, std::size_t expected, const char* what) {
+    if (!entries || entries->value.size() == expected) return;
+    fault(entries->place,
+          fmt::format("{}: {} has {} entr{}, {} has {} {}{}", name, key, entries->value.size(),
+                      entries->value.size() == 1 ? "y" : "ies", name, expected, what, expected == 1 ? "" : "s"));
+  }
+
+  /// One block with its border: a use, or a copy of a repeated use.
+  std::vector<TensorId> add_bordered(
+      const Settings& settings, const std::string& name, const std::string& repeat_class, std::vector<TensorId> inputs,
+      std::size_t num_results, const Position& position, const Inherited& around, const SourcePlace& place,
+      const std::function<std::vector<TensorId>(const std::vector<TensorId>&, const Inherited&)>& add) {
+    Inherited inherited = inside(name, settings, around);
+    block_names_.push_back(name);
+    note_device(settings);
+    Settings border = settings;
+    if (border.strategy && !border.out_strategy) {
+      border.out_strategy = {{border.strategy->value}, border.strategy->place};
+    }
+    check_count(border.in_strategy, "in_strategy", name, inputs.size(), "input");
+    check_count(border.out_strategy, "out_strategy", name, num_results, "result");
+    // The border is what the user fixes; between borders is searched, unless the block says otherwise.
+    if ((border.in_strategy || border.out_strategy || border.level) && !border.parallel_mode) {
+      inherited.mode = ParallelMode::kAutoParallel;
+    }
+    if (border.in_strategy && border.in_strategy->value.size() == inputs.size()) {
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const std::string suffix = ".in" + std::to_string(i);
+        inputs[i] = add_border(name + suffix, repeat_class + suffix, inputs[i], border.in_strategy->value[i],
+                               Border::kIn, position, inherited, place);
+      }
+    }
+    std::vector<TensorId> results = add(inputs, inherited);
+    if (border.out_strategy && border.out_strategy->value.size() == results.size()) {
+      const bool is_overridden = training_ && !parallel_.keep_out_strategy;
+      if (is_overridden) ++overridden_outputs_;
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const std::string suffix = ".out" + std::to_string(i);
+        StrategyEntry entry = border.out_strategy->value[i];
+        if (is_overridden) {
+          StrategyEntry data_parallel;
+          data_parallel.kind = StrategyEntry::Kind::kDataParallel;
+          data_parallel.place = entry.place;
+          entry = std::move(data_parallel);
+        }
+        results[i] = add_border(name + suffix, repeat_class + suffix, results[i], std::move(entry), Border::kOut,
+                                position, inherited, place);
+      }
+    }
+    return results;
+  }
+
+  void add_call(const BlockTemplate::Item& item, const Position& position, const Inherited& around,
+                std::vector<TensorId>& ids) {
+    const OperatorSyntax& syntax = *item.syntax;
+    const std::string name = position.prefix + syntax.name.text;
+    const std::string repeat_class = position.class_prefix + syntax.name.text;
+    const Settings settings = settings_.find(name, syntax.settings, faults_);
+    std::vector<TensorId> inputs;
+    for (const Value operand : item.operands) inputs.push_back(ids[operand]);
+
+    const auto add_inner = [&](const BlockTemplate& body, const std::string& inner_name, const std::string& inner_class,
+                               const std::string& scope, const std::vector<TensorId>& arguments,
+                               const Inherited& inherited) {
+      Position inner{inner_name + ".", inner_class + ".", scope, position.place};
+      if (!inner.place && body.syntax->is_built_in) inner.place = &syntax.name.place;
+      return add_body(body, arguments, inner, inherited);
+    };
+    const std::string& block_name = item.copies[0]->syntax->scope_name;
+    const std::size_t num_results = item.copies[0]->outputs.size();
+    std::vector<TensorId> results;
+    if (!syntax.repeat) {
+      results =
+          add_bordered(settings, name, repeat_class, inputs, num_results, position, around, syntax.name.place,
+                       [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
+                         return add_inner(*item.copies[0], name, repeat_class,
+                                          position.scope_of(syntax.name.text + "-" + block_name), arguments, inherited);
+                       });
+    } else {
+      // A border round the whole repeat, and one round each copy.
+      const auto add_copies = [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
+        std::vector<TensorId> next = arguments;
+        for (std::size_t i = 0; i < item.copies.size(); ++i) {
+          const std::string copy_name = name + "." + std::to_string(i);
+          const std::string scope =
+              position.scope_of(fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name));
+          const std::vector<TensorId> copy_results = add_bordered(
+              settings_.find(copy_name, {}, faults_), copy_name, repeat_class + ".*", next, 1, position, inherited,
+              syntax.name.place, [&](const std::vector<TensorId>& inner_arguments, const Inherited& inner) {
+                return add_inner(*item.copies[i], copy_name, repeat_class + ".*", scope, inner_arguments, inner);
+              });
+          results.push_back(copy_results[0]);
+          next[0] = copy_results[0];
+        }
+        return std::vector<TensorId>{results.back()};
+      };
+      const std::vector<TensorId> last =
+          add_bordered(settings, name, repeat_class, inputs, 1, position, around, syntax.name.place, add_copies);
+      results.back() = last[0];
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) ids[item.results[i]] = results[i];
+    for (const BlockTemplate::Parameter& parameter : item.parameters) {
+      const std::string copy = syntax.repeat ? "." + std::to_string(parameter.copy) : "";
+      ids[parameter.value] = parameter_by_name_.at(name + copy + "." + parameter.path);
+    }
+  }
+
+  // ---- checks -----------------------------------------------------------------------------------------------------
+
+  /// MindSpore's shard(..., device=...) says what the whole job runs on.
+  void note_device(const Settings& settings) {
+    if (!settings.device) return;
+    if (device_.value.empty()) device_ = *settings.device;
+    if (device_.value == settings.device->value) return;
+    fault(settings.device->place,
+          fmt::format("device is {}, but {} in line {}", settings.device->value, device_.value, device_.place.line));
+  }
+
+  void check_names() {
+    std::vector<std::string> names = block_names_;
+    for (std::size_t i = 0; i < builder_.num_tensors(); ++i) names.push_back(builder_.tensor(TensorId(i)).name);
+    for (std::size_t i = 0; i < builder_.num_operators(); ++i) names.push_back(builder_.op(OperatorId(i)).name);
+    settings_.check_used(names, faults_);
+    if (!training_) return;
+    recompute_used_.resize(training_->recompute.size());
+    for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
+      if (recompute_used_[i]) continue;
+      const std::string nearest = nearest_name(training_->recompute[i], names);
+      fault(training_->place, fmt::format("training: recompute: no operator or block '{}'{}", training_->recompute[i],
+                                          nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+    }
+  }
+
+  const ParallelOptions& parallel_;
+  const TrainingOptions* training_;
+  SettingsTable& settings_;
+  OperatorGraphBuilder& builder_;
+  std::vector<std::string>& notices_;
+  std::vector<Diagnostic>& faults_;
+  std::unordered_map<std::string, TensorId> parameter_by_name_;
+  std::vector<std::string> block_names_;
+  std::vector<bool> recompute_used_;
+  Placed<std::string> device_;
+  bool ignores_strategies_ = false;
+  int overridden_outputs_ = 0;
+};
+
+}  // namespace
+
+void instantiate_model(const BlockTemplate& file, const ParallelOptions& parallel, const TrainingOptions* training,
+                       SettingsTable& settings, OperatorGraphBuilder& builder, std::vector<std::string>& notices,
+                       std::string& device, std::vector<Diagnostic>& faults) {
+  device = Instantiation(parallel, training, settings, builder, notices, faults).run(file);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shardplan {
+
+/// What may stand behind a key; the names are those of the definitions in the JSON Schema.
+enum class ValueForm {
+  kText,
+  kName,
+  kNames,   // one name or a list
+  kInputs,  // tensors or numbers, one or a list
+  kWhole,   // a whole number
+  kNumber,
+  kFlag,        // true or false
+  kExpression,  // of dims
+  kShape,
+  kDataType,
+  kEntry,  // of a strategy
+  kEntries,
+  kPlace,
+  kDims,
+  kBlockDims,
+  kTensors,
+  kConstants,
+  kBlocks,
+  kOperators,
+  kTraining,
+  kParallel,
+  kStrategies,
+  kCustomOperators,
+  kMesh,
+  kCommFusion,
+  kFactors,
+};
+
+/// One key of a map in a model file: the reader accepts exactly these, and the schema lists them.
+struct KeySpec {
+  std::string name;
+  ValueForm form = ValueForm::kText;
+  std::string meaning;
+  std::vector<std::string> choices;  // if only these words may stand there
+};
+using KeySpecs = std::vector<KeySpec>;
+
+const KeySpecs& file_keys();
+const KeySpecs& block_keys();
+const KeySpecs& input_keys();
+const KeySpecs& parameter_keys();
+const KeySpecs& constant_keys();
+/// Of an operator beside its attributes, and of a block's use beside its dims.
+const KeySpecs& operator_keys();
+const KeySpecs& call_keys();
+/// What operators, blocks and the lines of `strategies:` may all say.
+const KeySpecs& settings_keys();
+const KeySpecs& place_keys();
+const KeySpecs& training_keys();
+const KeySpecs& parallel_keys();
+const KeySpecs& custom_operator_keys();
+
+std::vector<std::string> key_names(const KeySpecs& specs);
+
+}  // namespace shardplan

@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <tuple>
+
+#include "graph/block_template.h"
+#include "graph/index_extents.h"
+#include "graph/model.h"
+#include "graph/model_instance.h"
+#include "graph/model_options.h"
+#include "graph/model_syntax.h"
+#include "graph/settings_table.h"
+
+// A file becomes a graph in four steps, each of which goes on after faults as far as it can, so that one run shows them
+// all: its text is read (model_syntax), dims get numbers (here), bodies get types (block_template), copies get names
+// (model_instance).
+
+namespace shardplan {
+namespace {
+
+/// The file's dims, in whatever order they stand; those that cannot be computed become 1 and a fault.
+class DimEvaluator {
+ public:
+  DimEvaluator(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
+               std::vector<Diagnostic>& faults)
+      : overrides_(overrides), faults_(faults) {
+    for (const BlockDim& dim : dims) dims_.emplace(dim.name.text, &dim);
+    for (const auto& [name, value] : overrides) {
+      if (!dims_.contains(name)) {
+        const std::string nearest = nearest_name(name, names());
+        faults.push_back(
+            {{"--dim", 0, 0},
+             fmt::format("no dim '{}'{}", name, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)),
+             dims_.empty() ? "the model has no dims" : fmt::format("the model's dims: {}", fmt::join(names(), ", "))});
+      } else if (value < 1) {
+        faults.push_back({{"--dim", 0, 0}, fmt::format("{} is {}; expected at least 1", name, value), ""});
+      }
+    }
+  }
+
+  std::map<std::string, std::int64_t> evaluate() {
+    for (const auto& [name, dim] : dims_) value_of(name, *dim);
+    return std::move(values_);
+  }
+
+ private:
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, dim] : dims_) names.push_back(name);
+    return names;
+  }
+
+  std::int64_t value_of(const std::string& name, const BlockDim& dim) {
+    if (const auto known = values_.find(name); known != values_.end()) return known->second;
+    if (const auto given = overrides_.find(name); given != overrides_.end()) {
+      return values_[name] = std::max<std::int64_t>(given->second, 1);
+    }
+    if (!open_.insert(name).second) {
+      fault(dim, "depends on itself");
+      return values_[name] = 1;
+    }
+    std::int64_t value = 1;
+    try {
+      value = dim.expression.evaluate([&](std::string_view other) {
+        const auto found = dims_.find(std::string(other));
+        if (found != dims_.end()) {
+          if (open_.size() > 200) throw InputError({}, "dims that depend on each other more than 200 deep");
+          return value_of(found->first, *found->second);
+        }
+        const std::string nearest = nearest_name(std::string(other), names());
+        throw InputError({}, "no dim '{}' here{}", other,
+                         nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+      });
+      if (value < 1) {
+        fault(dim, fmt::format("is {}; expected at least 1", value));
+        value = 1;
+      }
+    } catch (const InputError& error) {
+      fault(dim, error.diagnostics()[0].message);
+    }
+    open_.erase(name);
+    return values_[name] = value;
+  }
+
+  void fault(const BlockDim& dim, const std::string& what) {
+    const bool is_sentence = what.starts_with("is ") || what.starts_with("depends");
+    faults_.push_back({dim.name.place, fmt::format("dims: {}{} {}", dim.name.text, is_sentence ? "" : ":", what), ""});
+  }
+
+  const std::map<std::string, std::int64_t>& overrides_;
+  std::vector<Diagnostic>& faults_;
+  std::map<std::string, const BlockDim*> dims_;
+  std::map<std::string, std::int64_t> values_;
+  std::set<std::string> open_;
+};
+
+/// In the file's order, each once.
+[[noreturn]] void throw_faults(std::vector<Diagnostic> faults, const std::string& file,
+                               const std::vector<std::string>& unchecked) {
+  std::stable_sort(faults.begin(), faults.end(), [&](const Diagnostic& a, const Diagnostic& b) {
+    const auto key = [&](const Diagnostic& d) {
+      return std::make_tuple(d.place.file != file, d.place.line, d.place.column);
+    };
+    return key(a) < key(b);
+  });
+  std::vector<Diagnostic> unique;
+  for (Diagnostic& fault : faults) {
+    const bool is_known = std::any_of(unique.begin(), unique.end(), [&](const Diagnostic& other) {
+      return other.place == fault.place && other.message == fault.message;
+    });
+    if (!is_known) unique.push_back(std::move(fault));
+  }
+  std::string note;
+  if (!unchecked.empty()) {
+    const std::size_t shown = std::min<std::size_t>(unchecked.size(), 3);
+    note = fmt::format("shapes behind {}",
+                       fmt::join(unchecked.begin(), unchecked.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    if (unchecked.size() > shown) note += fmt::format(" and {} more", unchecked.size() - shown);
+    note += " were not checked";
+  }
+  throw InputError(std::move(unique), std::move(note));
+}
+
+std::vector<StrategyLine> read_set_options(const std::map<std::string, std::string>& options,
+                                           std::vector<Diagnostic>& faults) {
+  std::vector<StrategyLine> lines;
+  for (const auto& [name, entry] : options) {
+    StrategyLine line;
+    const std::string owner = read_set_option(name, entry, line.settings, faults);
+    line.name = {owner, {"--set", 0, 0}};
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string cluster_of(const ModelSyntax& syntax, const ParallelOptions& parallel) {
+  if (syntax.cluster) return syntax.cluster->text;
+  return parallel.device == "GPU" ? "dgx-a100" : "ascend-910";
+}
+
+}  // namespace
+
+Model read_model(const std::string& path, const ModelOverrides& overrides) {
+  return read_model_text(read_text_file(path), path, overrides);
+}
+
+Model read_model_text(const std::string& text, const std::string& file, const ModelOverrides& overrides) {
+  std::vector<Diagnostic> faults;
+  const ModelSyntax syntax = read_model_syntax(text, file, faults);
+
+  Model model;
+  model.name = syntax.name;
+  model.file = file;
+  model.text = text;
+  model.dims = DimEvaluator(syntax.body.dims, overrides.dims, faults).evaluate();
+  for (const BlockDim& dim : syntax.body.dims) {
+    if (dim.expression.literal()) model.free_dims.push_back(dim.name.text);
+  }
+  if (syntax.parallel) model.parallel = read_parallel(*syntax.document, *syntax.parallel, faults);
+  if (syntax.training) {
+    model.training = read_training(*syntax.document, *syntax.training, faults);
+    if (!syntax.loss)
+      faults.push_back({model.training->place, "training: the model has no loss",
+                        "loss: NAME names the scalar that training makes small"});
+  }
+  SettingsTable settings(syntax.strategies, read_set_options(overrides.strategies, faults));
+
+  TemplateOptions options;
+  options.dtype = syntax.dtype.value_or(DataType::kF32);
+  if (model.training && model.training->mixed_precision) options.dtype = *model.training->mixed_precision;
+  OperatorGraphBuilder builder(model.name);
+  TemplateLibrary library(syntax, model.dims, options, builder, faults);
+  std::vector<std::string> unchecked;
+  const BlockTemplate* body = library.file_template(unchecked);
+  if (body && body->loss && !body->types[*body->loss].shape.empty()) {
+    faults.push_back({syntax.loss->place,
+                      fmt::format("loss: {} is [{}]; expected a scalar", syntax.loss->text,
+                                  fmt::join(body->types[*body->loss].shape, ", ")),
+                      "reduce it: {op: ReduceMean, in: " + syntax.loss->text + "}"});
+  }
+  if (!body) throw_faults(std::move(faults), file, unchecked);
+  instantiate_model(*body, model.parallel, model.training ? &*model.training : nullptr, settings, builder,
+                    model.notices, model.parallel.device, faults);
+  if (!faults.empty()) throw_faults(std::move(faults), file, unchecked);
+  model.cluster = cluster_of(syntax, model.parallel);
+  set_index_extents(builder);
+  model.graph = builder.build();
+  return model;
+}
+
+}  // namespace shardplan
