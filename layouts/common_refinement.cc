@@ -190,17 +190,21 @@ PieceChart make_chart(Refiner& refiner, std::vector<Reduction> reductions, Detai
 
 }  // namespace
 
-std::vector<PieceChart> common_charts(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
-                                      const Shape& shape, Detail detail) {
+std::vector<Reduction> reductions_of(const TensorLayout& from, const TensorLayout& to) {
   std::vector<Reduction> reductions;
   for (const TensorLayout* end : {&from, &to}) {
     if (!end->partial.empty()) reductions.push_back(end->reduction);
   }
   std::sort(reductions.begin(), reductions.end());
   reductions.erase(std::unique(reductions.begin(), reductions.end()), reductions.end());
+  return reductions;
+}
 
+std::vector<PieceChart> common_charts(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
+                                      const Shape& shape, Detail detail) {
+  const std::vector<Reduction> reductions = reductions_of(from, to);
   Refiner both(mesh, shape);
-  if (both.add(from) && both.add(to) && both.align()) return {make_chart(both, std::move(reductions), detail)};
+  if (both.add(from) && both.add(to) && both.align()) return {make_chart(both, reductions, detail)};
   std::vector<PieceChart> charts;
   for (const TensorLayout* end : {&from, &to}) {
     Refiner one(mesh, shape);

@@ -22,4 +22,7 @@ enum class Detail {
 std::vector<PieceChart> common_charts(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
                                       const Shape& shape, Detail detail);
 
+/// Those of the ends that are partial, in order, once each.
+std::vector<Reduction> reductions_of(const TensorLayout& from, const TensorLayout& to);
+
 }  // namespace shardplan

@@ -23,7 +23,9 @@
 #include "layouts/redistribution.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -35,8 +37,8 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kManyStates = 1500;
-constexpr std::size_t kMostSearches = 64;
+constexpr std::int64_t kManyStates = 400;
+constexpr std::size_t kMostSearches = 512;
 
 /// What a graph depends on. Shape and target only where they matter.
 struct GraphKey {
@@ -97,12 +99,21 @@ struct RedistributionPlanner::State {
     RedistributionGraph graph;
     std::map<Bytes, PriceList> prices;  // by bytes of the whole tensor
   };
-  struct Search {
+  struct SearchKey {
     const Graph* graph = nullptr;
     Bytes tensor_bytes = 0;
     std::uint32_t source = 0;
     PathBound bound;
-    std::unique_ptr<ShortestPaths> paths;
+
+    bool operator==(const SearchKey&) const = default;
+  };
+  struct SearchKeyHash {
+    std::size_t operator()(const SearchKey& key) const noexcept {
+      std::uint64_t value =
+          mix(std::bit_cast<std::uintptr_t>(key.graph)) ^ static_cast<std::uint64_t>(key.tensor_bytes);
+      value = mix(value ^ key.source) ^ static_cast<std::uint64_t>(key.bound.least_shards);
+      return mix(mix(value) ^ static_cast<std::uint64_t>(key.bound.most_peak));
+    }
   };
   /// One question, with all that is needed to ask it.
   struct Route {
@@ -113,9 +124,22 @@ struct RedistributionPlanner::State {
   };
 
   State(DeviceMesh mesh_, std::shared_ptr<const CollectiveCosts> costs_, RedistributionOptions options_)
-      : mesh(std::move(mesh_)), costs(std::move(costs_)), options(options_) {}
+      : mesh(std::move(mesh_)), costs(std::move(costs_)), options(options_) {
+    std::vector<AxisRef> pieces;
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+      std::int64_t prime = 2;
+      std::int64_t rest = mesh.axes()[axis].size;
+      while (rest % prime != 0 && prime < rest) ++prime;
+      for (std::int64_t before = 1; rest > 1; before *= prime, rest /= prime) {
+        if (rest % prime != 0) return;
+        pieces.push_back({static_cast<std::uint32_t>(axis), before, prime});
+      }
+    }
+    if (pieces.size() <= PieceState::kMostPieces) prime_pieces = std::move(pieces);
+  }
 
   Graph& graph_of(GraphKey key);
+  Graph* shared_graph(const TensorLayout& from, const TensorLayout& to, const Shape& shape);
   Route route(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
   ShortestPaths& paths(const Route& route, const PathBound& bound);
   ShortestPaths& best_paths(const Route& route);
@@ -124,9 +148,10 @@ struct RedistributionPlanner::State {
   DeviceMesh mesh;
   std::shared_ptr<const CollectiveCosts> costs;
   RedistributionOptions options;
+  std::optional<std::vector<AxisRef>> prime_pieces;  // of all axes, if there is one way to cut them
   std::map<GraphKey, std::unique_ptr<Graph>> graphs;
-  std::vector<Search> searches;  // the last ones
-  std::size_t oldest_search = 0;
+  std::map<PieceChart, Graph*> shared_graphs;  // nothing if it would be too large
+  std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches;  // forgotten when there are too many
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;
 };
 
@@ -139,9 +164,41 @@ RedistributionPlanner::State::Graph& RedistributionPlanner::State::graph_of(Grap
   return *entry->second;
 }
 
+/// The graph of nearly all questions on a small mesh, found without refining the two ends. Only if each axis is a power
+/// of one prime, so that there is one way to cut it.
+RedistributionPlanner::State::Graph* RedistributionPlanner::State::shared_graph(const TensorLayout& from,
+                                                                                const TensorLayout& to,
+                                                                                const Shape& shape) {
+  if (!prime_pieces) return nullptr;
+  PieceChart chart{*prime_pieces, {}, reductions_of(from, to)};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t divisor = std::gcd(shape[d], mesh.num_devices());
+    if (divisor > 1) chart.bins.push_back({d, divisor, false});
+  }
+  const auto known = shared_graphs.find(chart);
+  if (known != shared_graphs.end()) return known->second;
+  const bool is_small = chart.bins.size() <= PieceState::kMostBins &&
+                        num_states(chart.pieces.size(), chart.bins.size(), chart.reductions.size()) <= kManyStates;
+  Graph* const graph = is_small ? &graph_of({{chart}, {}, {}}) : nullptr;
+  return shared_graphs.emplace(std::move(chart), graph).first->second;
+}
+
 RedistributionPlanner::State::Route RedistributionPlanner::State::route(const TensorLayout& from,
                                                                         const TensorLayout& to, const Shape& shape,
                                                                         Bytes element_bytes) {
+  Route route;
+  route.tensor_bytes = element_bytes;
+  for (const std::int64_t extent : shape) route.tensor_bytes *= extent;
+  if (Graph* const shared = shared_graph(from, to, shape)) {
+    const auto source = shared->graph.find(from, shape);
+    const auto target = shared->graph.find(to, shape);
+    if (source && target) {
+      route.graph = shared;
+      route.source = *source;
+      route.target = *target;
+      return route;
+    }
+  }
   GraphKey key;
   for (const Detail detail : {Detail::kPrimes, Detail::kEnds, Detail::kUsed, Detail::kMoved}) {
     key.charts = common_charts(from, to, mesh, shape, detail);
@@ -162,37 +219,23 @@ RedistributionPlanner::State::Route RedistributionPlanner::State::route(const Te
     return std::any_of(chart.bins.begin(), chart.bins.end(), [](const Bin& bin) { return bin.continues; });
   };
   if (key.charts.size() > 1 || has_parts(key.charts[0])) key.shape = shape;
-  Route route;
   route.graph = &graph_of(std::move(key));
   const auto source = route.graph->graph.find(from, shape);
   const auto target = route.graph->graph.find(to, shape);
   SHARDPLAN_CHECK(source && target);
   route.source = *source;
   route.target = *target;
-  route.tensor_bytes = element_bytes;
-  for (const std::int64_t extent : shape) route.tensor_bytes *= extent;
   return route;
 }
 
 ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const PathBound& bound) {
-  for (const Search& search : searches) {
-    if (search.graph == route.graph && search.tensor_bytes == route.tensor_bytes && search.source == route.source &&
-        search.bound == bound) {
-      return *search.paths;
-    }
-  }
+  const SearchKey key = {route.graph, route.tensor_bytes, route.source, bound};
+  const auto known = searches.find(key);
+  if (known != searches.end()) return known->second;
+  if (searches.size() == kMostSearches) searches.clear();
   PriceList& prices =
       route.graph->prices.try_emplace(route.tensor_bytes, route.graph->graph, *costs, route.tensor_bytes).first->second;
-  Search search = {route.graph, route.tensor_bytes, route.source, bound,
-                   std::make_unique<ShortestPaths>(route.graph->graph, prices, route.source, bound)};
-  if (searches.size() < kMostSearches) {
-    searches.push_back(std::move(search));
-    return *searches.back().paths;
-  }
-  Search& replaced = searches[oldest_search];
-  oldest_search = (oldest_search + 1) % kMostSearches;
-  replaced = std::move(search);
-  return *replaced.paths;
+  return searches.try_emplace(key, route.graph->graph, prices, route.source, bound).first->second;
 }
 
 ShortestPaths& RedistributionPlanner::State::best_paths(const Route& route) {
