@@ -141,7 +141,7 @@ class LayoutReader {
     if (!axis) {
       std::vector<std::string> names;
       for (const MeshAxis& known : mesh_.axes()) names.push_back(known.name);
-      const std::string near = nearest_name(name, names);
+      const std::string near = name.size() > 1 ? nearest_name(name, names) : std::string();
       fail(start, fmt::format("unknown axis '{}'; the mesh is {}{}", name, mesh_.to_string(),
                               near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
     }

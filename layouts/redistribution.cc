@@ -150,7 +150,7 @@ struct RedistributionPlanner::State {
   RedistributionOptions options;
   std::optional<std::vector<AxisRef>> prime_pieces;  // of all axes, if there is one way to cut them
   std::map<GraphKey, std::unique_ptr<Graph>> graphs;
-  std::map<PieceChart, Graph*> shared_graphs;  // nothing if it would be too large
+  std::map<PieceChart, Graph*> shared_graphs;                            // nothing if it would be too large
   std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches;  // forgotten when there are too many
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;
 };
