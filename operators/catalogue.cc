@@ -3,13 +3,17 @@
 #include <cmath>
 #include <numbers>
 
+#include "operators/batch_norm.h"
 #include "operators/contraction.h"
+#include "operators/convolution.h"
 #include "operators/elementwise.h"
 #include "operators/indexing.h"
 #include "operators/loss.h"
 #include "operators/normalisation.h"
 #include "operators/operator_type.h"
+#include "operators/optimizer.h"
 #include "operators/phases.h"
+#include "operators/pooling.h"
 #include "operators/rearranging.h"
 #include "operators/reduction.h"
 #include "operators/reshaping.h"
@@ -152,7 +156,47 @@ std::vector<AttributeSpec> slice_attributes(std::optional<std::vector<std::int64
           list("end", std::nullopt, "first position behind; negative: from the end"),
           list("strides", std::move(strides), "steps; 1 if empty")};
 }
+std::vector<AttributeSpec> convolution_attributes(std::string size = {}) {
+  std::vector<AttributeSpec> attributes = {
+      text("pad_mode", "valid", "valid, same or pad"), list("pad", std::vector<std::int64_t>{0}, "of pad_mode pad: one number, or top, bottom, left, right"),
+      list("stride", std::vector<std::int64_t>{1}, "one number, or height, width"), list("dilation", std::vector<std::int64_t>{1}, "one number, or height, width"),
+      integer("group", 1, "channels are convolved within groups")};
+  if (!size.empty()) attributes.push_back(list(std::move(size), std::nullopt, "height, width"));
+  return attributes;
+}
+std::vector<AttributeSpec> pool_attributes(bool has_input_size = false) {
+  std::vector<AttributeSpec> attributes = {
+      list("kernel_size", std::vector<std::int64_t>{1}, "one number, or height, width"), list("strides", std::vector<std::int64_t>{1}, "one number, or height, width"),
+      text("pad_mode", "valid", "valid, same or pad"), list("pad", std::vector<std::int64_t>{0}, "of pad_mode pad: one number, or top, bottom, left, right")};
+  if (has_input_size) attributes.push_back(list("input_size", std::nullopt, "height, width of x"));
+  return attributes;
+}
 AttributeSpec reduction() { return text("reduction", "mean", "of the rows' losses: mean, sum or none"); }
+
+/// An optimizer's update.
+OperatorType update(std::string name, std::vector<std::string> operands, std::vector<AttributeSpec> attributes, Kernel kernel, double flops_per_point) {
+  std::vector<std::string> results(operands.begin(), operands.end() - 1);
+  attributes.insert(attributes.begin(), number("learning_rate", std::nullopt, "factor of each step"));
+  attributes.push_back(number("weight_decay", 0, "share of the parameter that is taken off"));
+  return {.name = std::move(name), .operand_names = std::move(operands), .result_names = std::move(results),
+          .attributes = std::move(attributes), .infer = infer_update, .rule = update_rule, .kernel = kernel,
+          .flops_per_point = flops_per_point, .rule_text = "..., ..., ... -> ..., ..."};
+}
+std::vector<AttributeSpec> adam_attributes() {
+  return {number("beta1", 0.9, "decay of the first moment"), number("beta2", 0.999, "decay of the second moment"),
+          number("eps", 1e-8, "added to the root of the second moment")};
+}
+
+/// A phase of BatchNorm with channel vectors.
+OperatorType channel_phase(std::string name, std::vector<std::string> operands, std::vector<std::string> results,
+                           std::vector<AttributeSpec> attributes, bool is_statistic, Kernel kernel) {
+  const bool has_two = results.size() == 2;
+  return {.name = std::move(name), .operand_names = std::move(operands), .result_names = std::move(results),
+          .attributes = std::move(attributes),
+          .infer = !is_statistic ? infer_channel_apply : has_two ? infer_two_channel_statistics : infer_channel_statistic,
+          .rule = is_statistic ? channel_statistic_rule : channel_apply_rule, .kernel = kernel, .flops_per_point = 4,
+          .rule_text = is_statistic ? "n c ..., c -> c; n, ...: sum" : "n c ..., c -> n c ...", .is_internal = true};
+}
 
 OperatorType matmul(std::string name) {
   return {.name = std::move(name),
@@ -180,6 +224,34 @@ std::vector<OperatorType> make_catalogue() {
        .attributes = {text("equation", std::nullopt, "as in \"bsh,hf->bsf\"; one or two terms")},
        .infer = infer_einsum, .rule = einsum_rule, .kernel = contract, .work = WorkKind::kContraction, .flops_per_point = 2,
        .gradient = einsum_gradient, .rule_text = "as the equation says"},
+
+      {.name = "Conv2D", .operand_names = {"x", "weight"}, .result_names = {"y"}, .attributes = convolution_attributes(),
+       .infer = infer_conv2d, .rule = conv2d_rule, .kernel = conv2d_kernel, .work = WorkKind::kContraction, .flops_per_point = 2,
+       .gradient = conv2d_gradient, .rule_text = "n (g i) s*h+kh s*w+kw, (g o) i kh kw -> n (g o) h w; i: sum; kh, kw: whole",
+       .notes = "strategy  ((n, i, h, w), (o, i, 1, 1)); h or w cut needs a halo, no wider than the neighbour's piece"},
+      {.name = "Conv2DBackpropInput", .operand_names = {"dy", "weight"}, .result_names = {"dx"},
+       .attributes = convolution_attributes("input_size"), .infer = infer_conv2d_backprop_input, .rule = conv2d_backprop_input_rule,
+       .kernel = conv2d_backprop_input_kernel, .work = WorkKind::kContraction, .whole_flops = conv2d_backprop_input_flops,
+       .rule_text = "n (g o) h+kh w+kw, (g o) i kh kw -> n (g i) (h th) (w tw); o: sum; kh, kw, th, tw: whole", .is_internal = true},
+      {.name = "Conv2DBackpropFilter", .operand_names = {"dy", "x"}, .result_names = {"dweight"},
+       .attributes = convolution_attributes("kernel_size"), .infer = infer_conv2d_backprop_filter,
+       .rule = conv2d_backprop_filter_rule, .kernel = conv2d_backprop_filter_kernel, .work = WorkKind::kContraction,
+       .flops_per_point = 2, .rule_text = "n (g o) h w, n (g i) s*h+kh s*w+kw -> (g o) i kh kw; n, h, w: sum; kh, kw: whole",
+       .is_internal = true},
+
+      // ---- pooling -----------------------------------------------------------------------------------------------------
+      {.name = "MaxPool", .operand_names = {"x"}, .result_names = {"y"}, .attributes = pool_attributes(), .infer = infer_pool,
+       .rule = pool_rule, .kernel = max_pool_kernel, .gradient = max_pool_gradient,
+       .rule_text = "n c s*h+kh s*w+kw -> n c h w; kh, kw: whole"},
+      {.name = "AvgPool", .operand_names = {"x"}, .result_names = {"y"}, .attributes = pool_attributes(), .infer = infer_pool,
+       .rule = pool_rule, .kernel = avg_pool_kernel, .gradient = avg_pool_gradient,
+       .rule_text = "n c s*h+kh s*w+kw -> n c h w; kh, kw: whole"},
+      {.name = "MaxPoolGrad", .operand_names = {"dy", "x"}, .result_names = {"dx"}, .attributes = pool_attributes(),
+       .infer = infer_max_pool_grad, .rule = max_pool_grad_rule, .kernel = max_pool_grad_kernel,
+       .rule_text = "n c h+kh w+kw, n c s*h+rh s*w+rw -> n c (h th) (w tw); only n, c, h, w are cut", .is_internal = true},
+      {.name = "AvgPoolGrad", .operand_names = {"dy"}, .result_names = {"dx"}, .attributes = pool_attributes(true),
+       .infer = infer_avg_pool_grad, .rule = avg_pool_grad_rule, .kernel = avg_pool_grad_kernel,
+       .rule_text = "n c h+kh w+kw -> n c (h th) (w tw); only n, c, h, w are cut", .is_internal = true},
 
       // ---- elementwise, one operand ------------------------------------------------------------------------------------
       map<[](double x) { return 0 < x ? x : 0; }>("ReLU", gradient_from_result, elementwise<Passes::kFirstMonotone>),
@@ -329,6 +401,28 @@ std::vector<OperatorType> make_catalogue() {
        .kernel = rms_norm_grad_apply_kernel, .flops_per_point = 8, .rule_text = "... k, ... k, k, ... 1, ... 1 -> ... k, k; ...: sum",
        .is_internal = true},
 
+      {.name = "BatchNorm", .operand_names = {"x", "gamma", "beta", "moving_mean", "moving_variance"},
+       .result_names = {"y", "moving_mean", "moving_variance", "mean", "variance"},
+       .attributes = {flag("is_training", false, "normalise by the batch's statistics"), epsilon(1e-5),
+                      number("momentum", 0.1, "share of the batch in the moving statistics")},
+       .infer = infer_batch_norm, .rule = batch_norm_rule, .kernel = run_phases, .flops_per_point = 8, .phases = batch_norm_phases,
+       .gradient = batch_norm_gradient, .rule_text = "n c ..., c, c, c, c -> n c ..., c, c, c, c; n, ...: normalised",
+       .notes = "strategy  ((n, c, h, w), (c), (c), (c), (c)); statistics are of the whole batch, however it is cut;\n"
+                "          in inference y is the only result and nothing is normalised"},
+      {.name = "BatchNormGrad", .operand_names = {"dy", "x", "gamma", "mean", "variance"}, .result_names = {"dx", "dgamma", "dbeta"},
+       .attributes = {epsilon(1e-5)}, .infer = infer_batch_norm_grad, .rule = batch_norm_grad_rule, .kernel = run_phases,
+       .flops_per_point = 12, .phases = batch_norm_grad_phases,
+       .rule_text = "n c ..., n c ..., c, c, c -> n c ..., c, c; n, ...: normalised", .is_internal = true},
+      channel_phase("ChannelMean", {"x"}, {"mean"}, {}, true, channel_mean_kernel),
+      channel_phase("ChannelVariance", {"x", "mean"}, {"variance"}, {}, true, channel_variance_kernel),
+      channel_phase("BatchNormApply", {"x", "gamma", "beta", "mean", "variance"}, {"y"}, {epsilon(1e-5)}, false, batch_norm_apply_kernel),
+      {.name = "MovingAverage", .operand_names = {"moving", "value"}, .result_names = {"moving"},
+       .attributes = {number("momentum", std::nullopt, "share of the new value"), number("scale", std::nullopt, "of the new value")},
+       .infer = infer_moving_average, .rule = moving_average_rule, .kernel = moving_average_kernel, .rule_text = "c, c -> c",
+       .is_internal = true},
+      channel_phase("BatchNormGradSums", {"dy", "x", "mean", "variance"}, {"dgamma", "dbeta"}, {epsilon(1e-5)}, true, batch_norm_grad_sums_kernel),
+      channel_phase("BatchNormGradApply", {"dy", "x", "gamma", "mean", "variance", "dgamma", "dbeta"}, {"dx"}, {epsilon(1e-5)}, false, batch_norm_grad_apply_kernel),
+
       // ---- losses ------------------------------------------------------------------------------------------------------
       {.name = "SoftmaxCrossEntropyWithLogits", .operand_names = {"logits", "labels"}, .result_names = {"loss"},
        .infer = infer_cross_entropy, .rule = cross_entropy_rule, .kernel = run_phases, .flops_per_point = 5,
@@ -362,6 +456,15 @@ std::vector<OperatorType> make_catalogue() {
        .result_names = {"dlogits"}, .attributes = {reduction()}, .infer = infer_like_second, .rule = loss_grad_apply_rule,
        .kernel = sparse_cross_entropy_grad_apply_kernel, .flops_per_point = 4, .rule_text = ", ... c, ..., ... 1, ... 1 -> ... c",
        .is_internal = true},
+
+      // ---- optimizers --------------------------------------------------------------------------------------------------
+      update("ApplyGradientDescent", {"param", "grad"}, {}, gradient_descent_kernel, 4),
+      update("ApplyMomentum", {"param", "moment", "grad"}, {number("momentum", 0.9, "decay of the moment")}, momentum_kernel, 6),
+      update("ApplyAdam", {"param", "m", "v", "step", "grad"}, adam_attributes(), adam_kernel, 14),
+      update("ApplyAdamW", {"param", "m", "v", "step", "grad"}, adam_attributes(), adam_kernel, 14),
+      {.name = "ClipScale", .operand_names = {"square_sum"}, .result_names = {"scale"},
+       .attributes = {number("clip_norm", std::nullopt, "largest global norm of all gradients")}, .infer = infer_unary,
+       .rule = elementwise<Passes::kNothing>, .kernel = clip_scale_kernel, .rule_text = " -> "},
 
       // ---- views -------------------------------------------------------------------------------------------------------
       view("Reshape", {list("shape", std::nullopt, "of the result; one -1 is solved for")}, infer_reshape),
