@@ -1,0 +1,87 @@
+#include "cli/planning_options.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "costmodel/cluster.h"
+#include "planner/search.h"
+
+namespace shardplan {
+namespace {
+
+ModelOverrides overrides(const PlanningArguments& arguments) {
+  ModelOverrides result;
+  for (const std::string& text : arguments.dims) {
+    const std::size_t equals = text.find('=');
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const char* begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
+    const auto [stop, error] = std::from_chars(begin, end, value);
+    if (equals == 0 || equals == std::string::npos || error != std::errc() || stop != end || value < 1) {
+      throw InputError(SourcePlace{}, "--dim {}: expected NAME=SIZE with a whole number of at least 1, as B=16", text);
+    }
+    result.dims[text.substr(0, equals)] = value;
+  }
+  for (const std::string& text : arguments.strategies) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw InputError(SourcePlace{}, "--set {}: expected NAME=STRATEGY, as 'fc.weight=[{{}}, {{mp}}]'", text);
+    }
+    result.strategies[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_planning_options(CLI::App& command, PlanningArguments& arguments) {
+  command.add_option("MODEL", arguments.model, "the model file (YAML)")->required();
+  command.add_option("--cluster", arguments.cluster,
+                     "a preset (ascend-910, dgx-a100, dgx-h100; xN for N nodes, as dgx-a100x8) or a cluster file");
+  command.add_option("--level", arguments.level, "0: greatest ratio of computation to communication; 1: least memory; 2: fastest")
+      ->check(CLI::Range(0, 2));
+  command.add_option("--search", arguments.search, "how to search: auto, propagation, elimination, ilp, local");
+  command.add_option("--dim", arguments.dims, "another size for a dim of the file, as B=16; may repeat")->allow_extra_args(false);
+  command.add_option("--set", arguments.strategies, "another strategy, as 'fc.weight=[{}, {mp}]'; may repeat")
+      ->allow_extra_args(false);
+  command.add_option("--capacity", arguments.capacity, "memory per device, as 16GiB, instead of the cluster's");
+  command.add_option("--memory-slack", arguments.memory_slack, "level 1: share of the least memory to give for time")
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--memory", arguments.memory, "what redistributions may hold: bounded or unbounded")
+      ->check(CLI::IsMember({"bounded", "unbounded"}));
+  command.add_option("--seed", arguments.seed, "of the search and of the proof's data");
+  command.add_option("--time-limit", arguments.time_limit, "seconds; the best plan until then")->check(CLI::PositiveNumber);
+  command.add_option("--work-limit", arguments.work_limit, "units of search work: a limit that gives the same plan everywhere");
+  command.add_option("--threads", arguments.threads, "of the search")->check(CLI::Range(1, 64));
+}
+
+std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments) {
+  const ModelOverrides changed = overrides(arguments);
+  auto model = std::make_shared<const Model>(read_model(arguments.model, changed));
+  Cluster cluster = read_cluster(arguments.cluster.value_or(model->cluster.value_or("ascend-910")));
+  if (model->parallel.device_num) cluster = take_devices(cluster, *model->parallel.device_num);
+
+  PlanOptions options;
+  options.level = arguments.level.value_or(model->parallel.level);
+  options.search = arguments.search.value_or(model->parallel.search);
+  if (!make_search(options.search)) {
+    const std::string near = nearest_name(options.search, search_names());
+    throw InputError(SourcePlace{}, "--search {}: there is no such search{}", options.search,
+                     near.empty() ? "" : "; did you mean '" + near + "'?");
+  }
+  options.seed = arguments.seed;
+  options.time_limit = arguments.time_limit.value_or(0);
+  options.work_limit = arguments.work_limit.value_or(0);
+  options.threads = arguments.threads;
+  options.memory_slack = arguments.memory_slack.value_or(options.memory_slack);
+  if (arguments.capacity) options.capacity = parse_bytes(*arguments.capacity);
+  options.bounded_redistribution = arguments.memory == "bounded";
+  options.dims = changed.dims;
+  options.strategies = changed.strategies;
+  for (const std::string& text : model->notices) notice(text);
+  for (const std::string& text : cluster.notices) notice(text);
+  return std::make_unique<Planning>(std::move(model), cluster, std::move(options));
+}
+
+}  // namespace shardplan

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/model.h"
+#include "program/planning.h"
+
+namespace shardplan {
+
+/// The options that every command that plans takes, as given.
+struct PlanningArguments {
+  std::string model;
+  std::optional<std::string> cluster;
+  std::optional<int> level;
+  std::optional<std::string> search;
+  std::uint64_t seed = 0;
+  std::optional<double> time_limit;
+  std::optional<std::uint64_t> work_limit;
+  int threads = 1;
+  std::optional<std::string> capacity;
+  std::optional<double> memory_slack;
+  std::vector<std::string> dims;
+  std::vector<std::string> strategies;
+  std::string memory = "bounded";
+};
+
+/// Adds MODEL and the options; `arguments` must outlive the parse.
+void add_planning_options(CLI::App& command, PlanningArguments& arguments);
+
+/// Reads the model and the cluster; precedence: options, the file, defaults. Throws InputError.
+std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments);
+
+}  // namespace shardplan

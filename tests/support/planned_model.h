@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "costmodel/cost_model.h"
+#include "graph/differentiate.h"
+#include "graph/model.h"
+#include "planner/model_problem.h"
+#include "program/lower.h"
+#include "strategies/user_strategy.h"
+
+namespace shardplan {
+
+/// A model with everything that stands between it and its plans, for tests that look inside.
+struct PlannedModel {
+  Model model;
+  OperatorGraph graph;
+  TensorLives lives;
+  std::unique_ptr<CostModel> costs;
+  std::unique_ptr<RedistributionPlanner> redistributions;
+  ModelProblem problem;
+
+  PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes) : model(std::move(read)) {
+    graph = model.training ? differentiate(model.graph, *model.training) : model.graph;
+    lives = tensor_lives(graph);
+    const Cluster machine = read_cluster(cluster);
+    const DeviceMesh mesh = axes.empty() ? make_mesh(machine) : make_mesh(machine, axes);
+    costs = std::make_unique<CostModel>(machine, mesh);
+    redistributions = std::make_unique<RedistributionPlanner>(mesh, costs->collectives());
+    Restrictions restrictions = no_restrictions(graph, lives);
+    restrictions.pieces = search_pieces(mesh);
+    restrictions.capacity = kUnlimitedBytes;
+    problem = build_problem(graph, lives, *costs, *redistributions, restrictions);
+  }
+
+  /// Some choice without a kNever: strategies at random, versions drawn again until they fit.
+  Choice random_choice(Random& random) const {
+    Choice choice;
+    for (const NodeId node : problem.problem.nodes.ids()) {
+      choice.strategy.push_back(StrategyId(random.below(problem.problem.num_strategies(node))));
+    }
+    for (int round = 0; round < 1000 && evaluate(problem.problem, choice).never_count > 0; ++round) {
+      for (const ProblemEdge& edge : problem.problem.edges) {
+        const CostMatrix& matrix = problem.problem.matrices[edge.matrix];
+        const auto cost = [&] {
+          return matrix.costs[choice.strategy[edge.from].value() * matrix.columns + choice.strategy[edge.to].value()];
+        };
+        if (cost() >= kNever) choice.strategy[edge.to] = StrategyId(random.below(problem.problem.num_strategies(edge.to)));
+      }
+    }
+    return choice;
+  }
+
+  ParallelProgram lowered(const Choice& choice) const {
+    Decisions decisions;
+    for (const OperatorId op : graph.operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
+    decisions.versions = version_layouts(graph, lives, problem, choice, costs->mesh());
+    return lower(graph, lives, decisions, *costs, *redistributions);
+  }
+};
+
+}  // namespace shardplan
