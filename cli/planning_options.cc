@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "costmodel/cluster.h"
+#include "costmodel/quantity.h"
 #include "planner/search.h"
 
 namespace shardplan {
