@@ -9,7 +9,8 @@
 namespace {
 
 constexpr const char* kDescription =
-    "How should every tensor of a model be laid out on a cluster, which collectives does that cost, and is the answer right?";
+    "How should every tensor of a model be laid out on a cluster, which collectives does that cost, and is the answer "
+    "right?";
 constexpr const char* kFooter = R"(examples:
   shardplan plan configs/gpt2-small.yaml                     a plan, its time and memory, and how good it is
   shardplan plan configs/gpt2-small.yaml --validate          the same, proven on simulated devices

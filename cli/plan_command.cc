@@ -41,10 +41,12 @@ int run(const PlanArguments& arguments) {
 }  // namespace
 
 void add_plan_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command = app.add_subcommand("plan", "Plan a model: layouts, collectives, time, memory, and how good it is");
+  CLI::App* command =
+      app.add_subcommand("plan", "Plan a model: layouts, collectives, time, memory, and how good it is");
   const auto arguments = std::make_shared<PlanArguments>();
   add_planning_options(*command, arguments->planning);
-  command->add_option("--out", arguments->out, "folder for plan.json, step_parallel_begin.ir, step_parallel_end.ir, strategies.txt");
+  command->add_option("--out", arguments->out,
+                      "folder for plan.json, step_parallel_begin.ir, step_parallel_end.ir, strategies.txt");
   command->add_flag("--verbose", arguments->verbose, "also options, assumed numbers and statistics of the search");
   command->callback([arguments, &action] { action = [arguments] { return run(*arguments); }; });
 }

@@ -40,10 +40,13 @@ void add_planning_options(CLI::App& command, PlanningArguments& arguments) {
   command.add_option("MODEL", arguments.model, "the model file (YAML)")->required();
   command.add_option("--cluster", arguments.cluster,
                      "a preset (ascend-910, dgx-a100, dgx-h100; xN for N nodes, as dgx-a100x8) or a cluster file");
-  command.add_option("--level", arguments.level, "0: greatest ratio of computation to communication; 1: least memory; 2: fastest")
+  command
+      .add_option("--level", arguments.level,
+                  "0: greatest ratio of computation to communication; 1: least memory; 2: fastest")
       ->check(CLI::Range(0, 2));
   command.add_option("--search", arguments.search, "how to search: auto, propagation, elimination, ilp, local");
-  command.add_option("--dim", arguments.dims, "another size for a dim of the file, as B=16; may repeat")->allow_extra_args(false);
+  command.add_option("--dim", arguments.dims, "another size for a dim of the file, as B=16; may repeat")
+      ->allow_extra_args(false);
   command.add_option("--set", arguments.strategies, "another strategy, as 'fc.weight=[{}, {mp}]'; may repeat")
       ->allow_extra_args(false);
   command.add_option("--capacity", arguments.capacity, "memory per device, as 16GiB, instead of the cluster's");
@@ -52,8 +55,10 @@ void add_planning_options(CLI::App& command, PlanningArguments& arguments) {
   command.add_option("--memory", arguments.memory, "what redistributions may hold: bounded or unbounded")
       ->check(CLI::IsMember({"bounded", "unbounded"}));
   command.add_option("--seed", arguments.seed, "of the search and of the proof's data");
-  command.add_option("--time-limit", arguments.time_limit, "seconds; the best plan until then")->check(CLI::PositiveNumber);
-  command.add_option("--work-limit", arguments.work_limit, "units of search work: a limit that gives the same plan everywhere");
+  command.add_option("--time-limit", arguments.time_limit, "seconds; the best plan until then")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--work-limit", arguments.work_limit,
+                     "units of search work: a limit that gives the same plan everywhere");
   command.add_option("--threads", arguments.threads, "of the search")->check(CLI::Range(1, 64));
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "graph/differentiate.h"
 #include "planner/levels.h"
 #include "strategies/data_parallel.h"
 
@@ -89,7 +90,8 @@ Planning::Planning(std::shared_ptr<const Model> model, const Cluster& cluster, P
     throw InputError(model_->parallel.place,
                      "parallel_mode hybrid_parallel: models that are one device's view are not planned yet");
   }
-  graph_ = std::make_shared<const OperatorGraph>(model_->graph);
+  graph_ = std::make_shared<const OperatorGraph>(model_->training ? differentiate(model_->graph, *model_->training)
+                                                                  : model_->graph);
   lives_ = tensor_lives(*graph_);
   const DeviceMesh mesh = mesh_of(*model_, cluster);
   costs_ = std::make_unique<CostModel>(cluster, mesh);

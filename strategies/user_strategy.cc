@@ -70,10 +70,10 @@ class Resolver {
  private:
   /// What the entries say of one operator's factors: cuts (of tuples) become axes once all are known.
   struct Said {
-    std::vector<std::int64_t> cuts;                  // by factor; 0: nothing said
-    std::vector<std::size_t> cut_by;                 // the operand that said so
-    std::vector<std::vector<AxisRef>> axes;          // of layouts
-    std::vector<char> is_said;                       // by factor
+    std::vector<std::int64_t> cuts;          // by factor; 0: nothing said
+    std::vector<std::size_t> cut_by;         // the operand that said so
+    std::vector<std::vector<AxisRef>> axes;  // of layouts
+    std::vector<char> is_said;               // by factor
   };
 
   void fault(const SourcePlace& place, std::string message, std::string hint = {}) {
@@ -136,7 +136,8 @@ class Resolver {
           return;
         }
         if (!check_tuple(entry, op.name, "in_strategy", tensor.name, shape)) return;
-        for (std::size_t d = 0; d < shape.size(); ++d) say_cut(id, operand, d, walk[d], entry.tuple[d], entry.place, said);
+        for (std::size_t d = 0; d < shape.size(); ++d)
+          say_cut(id, operand, d, walk[d], entry.tuple[d], entry.place, said);
         return;
       case StrategyEntry::Kind::kDataParallel: {
         if (shape.empty()) return;
@@ -170,8 +171,8 @@ class Resolver {
     }
   }
 
-  bool check_tuple(const StrategyEntry& entry, const std::string& owner, std::string_view what, const std::string& tensor,
-                   const Shape& shape) {
+  bool check_tuple(const StrategyEntry& entry, const std::string& owner, std::string_view what,
+                   const std::string& tensor, const Shape& shape) {
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const std::int64_t cut = entry.tuple[d];
       if (cut < 1) {
@@ -220,9 +221,9 @@ class Resolver {
       if (here != factors[factor].size) break;
     }
     if (cut != 1) {
-      fault(place, fmt::format("{}: dimension {} of {} cannot be cut so by {}", graph_.operators()[id].name, dimension,
-                               graph_.tensor(graph_.operators()[id].operands[operand]).name,
-                               graph_.operation(id).type->name));
+      fault(place,
+            fmt::format("{}: dimension {} of {} cannot be cut so by {}", graph_.operators()[id].name, dimension,
+                        graph_.tensor(graph_.operators()[id].operands[operand]).name, graph_.operation(id).type->name));
     }
   }
 
@@ -232,11 +233,12 @@ class Resolver {
     const auto tensor_name = [&](std::size_t i) { return graph_.tensor(op.operands[i]).name; };
     if (said.cuts[factor] != 0 && said.cuts[factor] != cut) {
       const Factor& info = graph_.operation(id).rule.factors[factor];
-      fault(place, fmt::format("{}: cuts {} in {} along the {} but {} in {}", op.name, tensor_name(said.cut_by[factor]),
-                               said.cuts[factor],
-                               info.kind == FactorKind::kReduction ? std::string("summed dimension")
-                                                                   : fmt::format("dimension they share ({})", info.name),
-                               tensor_name(operand), cut));
+      fault(place,
+            fmt::format("{}: cuts {} in {} along the {} but {} in {}", op.name, tensor_name(said.cut_by[factor]),
+                        said.cuts[factor],
+                        info.kind == FactorKind::kReduction ? std::string("summed dimension")
+                                                            : fmt::format("dimension they share ({})", info.name),
+                        tensor_name(operand), cut));
       return;
     }
     said.cuts[factor] = cut;
@@ -255,30 +257,31 @@ class Resolver {
     std::size_t at = 0;
     for (const std::uint32_t factor : walk.factors) {
       std::vector<AxisRef> here;
-      while (at < axes.size() && factors[factor].size % (num_pieces(here) * axes[at].size) == 0) here.push_back(axes[at++]);
+      while (at < axes.size() && factors[factor].size % (num_pieces(here) * axes[at].size) == 0)
+        here.push_back(axes[at++]);
       const bool used_up = num_pieces(here) == factors[factor].size;
       say_factor_axes(id, operand, factor, here, place, said);
       if (!used_up) break;
     }
     if (at < axes.size()) {
-      fault(place, fmt::format("{}: dimension {} of {} cannot be cut by {} here", graph_.operators()[id].name, dimension,
-                               graph_.tensor(graph_.operators()[id].operands[operand]).name, mesh_.to_string(axes)));
+      fault(place,
+            fmt::format("{}: dimension {} of {} cannot be cut by {} here", graph_.operators()[id].name, dimension,
+                        graph_.tensor(graph_.operators()[id].operands[operand]).name, mesh_.to_string(axes)));
     }
   }
 
   void say_parts(OperatorId id, std::size_t operand, std::size_t dimension, const DimensionWalk& walk,
                  const DimensionLayout& layout, const SourcePlace& place, Said& said) {
     const std::vector<Factor>& factors = graph_.operation(id).rule.factors;
-    const bool fits = !walk.window && walk.factors.size() == layout.parts.size() &&
-                      std::equal(walk.factors.begin(), walk.factors.end(), layout.parts.begin(),
-                                 [&](std::uint32_t factor, const DimensionPart& part) {
-                                   return factors[factor].size == part.size;
-                                 });
+    const bool fits =
+        !walk.window && walk.factors.size() == layout.parts.size() &&
+        std::equal(walk.factors.begin(), walk.factors.end(), layout.parts.begin(),
+                   [&](std::uint32_t factor, const DimensionPart& part) { return factors[factor].size == part.size; });
     if (!fits) {
-      fault(place, fmt::format("{}: dimension {} of {} does not consist of these parts for {}",
-                               graph_.operators()[id].name, dimension,
-                               graph_.tensor(graph_.operators()[id].operands[operand]).name,
-                               graph_.operation(id).type->name));
+      fault(place,
+            fmt::format("{}: dimension {} of {} does not consist of these parts for {}", graph_.operators()[id].name,
+                        dimension, graph_.tensor(graph_.operators()[id].operands[operand]).name,
+                        graph_.operation(id).type->name));
       return;
     }
     for (std::size_t i = 0; i < layout.parts.size(); ++i) {
@@ -318,21 +321,22 @@ class Resolver {
     if (product > devices || devices % product != 0) {
       std::string factors;
       for (const std::int64_t cut : matrix) factors += (factors.empty() ? "" : " x ") + std::to_string(cut);
-      fault(op.strategy.in_place, fmt::format("{}: needs {} devices ({}), there are {}", op.name, product, factors, devices),
+      fault(op.strategy.in_place,
+            fmt::format("{}: needs {} devices ({}), there are {}", op.name, product, factors, devices),
             product < devices ? "the number of devices must be a multiple" : "");
       return false;
     }
-    matrix.push_back(devices / product);
-    const std::vector<std::vector<AxisRef>> pieces = split_ranks(mesh_, matrix);
-    if (pieces.empty()) {
+    const std::optional<std::vector<std::vector<AxisRef>>> pieces = split_ranks(mesh_, matrix);
+    if (!pieces) {
       fault(op.strategy.in_place, fmt::format("{}: these cuts do not fit the mesh {}", op.name, mesh_.to_string()));
       return false;
     }
-    for (std::size_t i = 0; i < factor_of.size(); ++i) said.axes[factor_of[i]] = pieces[i];
+    for (std::size_t i = 0; i < factor_of.size(); ++i) said.axes[factor_of[i]] = (*pieces)[i];
     return true;
   }
 
-  /// The strategies that agree with what is said: the factors not mentioned are cut by the pieces not used, in all ways.
+  /// The strategies that agree with what is said: the factors not mentioned are cut by the pieces not used, in all
+  /// ways.
   std::vector<Strategy> complete(const Operation& operation, const Strategy& base, const std::vector<char>& is_said) {
     if (std::all_of(is_said.begin(), is_said.end(), [](char said) { return said != 0; })) return {base};
     std::vector<AxisRef> used, rest;
@@ -359,9 +363,10 @@ class Resolver {
   void resolve_out(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     if (op.strategy.out.size() != op.results.size()) {
-      fault(op.strategy.out_place, fmt::format("{}: out_strategy has {} {}, {} has {} result{}", op.name,
-                                               op.strategy.out.size(), op.strategy.out.size() == 1 ? "entry" : "entries",
-                                               op.name, op.results.size(), op.results.size() == 1 ? "" : "s"));
+      fault(op.strategy.out_place,
+            fmt::format("{}: out_strategy has {} {}, {} has {} result{}", op.name, op.strategy.out.size(),
+                        op.strategy.out.size() == 1 ? "entry" : "entries", op.name, op.results.size(),
+                        op.results.size() == 1 ? "" : "s"));
       return;
     }
     for (std::size_t i = 0; i < op.results.size(); ++i) {
@@ -380,8 +385,9 @@ class Resolver {
     result_.stored[id] = tensor_layout(*tensor.layout, tensor.name, "strategy", tensor, std::nullopt);
   }
 
-  /// One tensor's entry on its own. `natural` is the layout in which its operator leaves it: a tuple that says the same cuts
-  /// means that layout, one that cuts a dimension also by the axes of the partial sum means the reduce_scatter of it.
+  /// One tensor's entry on its own. `natural` is the layout in which its operator leaves it: a tuple that says the same
+  /// cuts means that layout, one that cuts a dimension also by the axes of the partial sum means the reduce_scatter of
+  /// it.
   std::optional<TensorLayout> tensor_layout(const StrategyEntry& entry, const std::string& owner, std::string_view what,
                                             const GraphTensor& tensor, const std::optional<TensorLayout>& natural) {
     const Shape& shape = tensor.type.shape;
@@ -421,9 +427,9 @@ class Resolver {
                                            const GraphTensor& tensor, const std::optional<TensorLayout>& natural) {
     const Shape& shape = tensor.type.shape;
     if (entry.tuple.size() != shape.size()) {
-      fault(entry.place, fmt::format("{}: {} has {} value{}, {} has {} dimension{}", owner, what, entry.tuple.size(),
-                                     entry.tuple.size() == 1 ? "" : "s", tensor.name, shape.size(),
-                                     shape.size() == 1 ? "" : "s"));
+      fault(entry.place,
+            fmt::format("{}: {} has {} value{}, {} has {} dimension{}", owner, what, entry.tuple.size(),
+                        entry.tuple.size() == 1 ? "" : "s", tensor.name, shape.size(), shape.size() == 1 ? "" : "s"));
       return std::nullopt;
     }
     if (!check_tuple(entry, owner, what, tensor.name, shape)) return std::nullopt;
@@ -452,16 +458,14 @@ class Resolver {
       }
       if (same) return layout;
     }
-    std::vector<std::int64_t> matrix = entry.tuple;
-    matrix.push_back(mesh_.num_devices() / product);
-    const std::vector<std::vector<AxisRef>> pieces = split_ranks(mesh_, matrix);
-    if (pieces.empty()) {
-      fault(entry.place, fmt::format("{}: {} {} does not fit the mesh {}", owner, what, tuple_text(entry.tuple),
-                                     mesh_.to_string()));
+    const std::optional<std::vector<std::vector<AxisRef>>> pieces = split_ranks(mesh_, entry.tuple);
+    if (!pieces) {
+      fault(entry.place,
+            fmt::format("{}: {} {} does not fit the mesh {}", owner, what, tuple_text(entry.tuple), mesh_.to_string()));
       return std::nullopt;
     }
     TensorLayout layout = TensorLayout::replicated(shape.size());
-    for (std::size_t d = 0; d < shape.size(); ++d) layout.dimensions[d].parts = {{0, pieces[d]}};
+    for (std::size_t d = 0; d < shape.size(); ++d) layout.dimensions[d].parts = {{0, (*pieces)[d]}};
     return layout;
   }
 

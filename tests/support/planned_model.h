@@ -47,7 +47,8 @@ struct PlannedModel {
         const auto cost = [&] {
           return matrix.costs[choice.strategy[edge.from].value() * matrix.columns + choice.strategy[edge.to].value()];
         };
-        if (cost() >= kNever) choice.strategy[edge.to] = StrategyId(random.below(problem.problem.num_strategies(edge.to)));
+        if (cost() >= kNever)
+          choice.strategy[edge.to] = StrategyId(random.below(problem.problem.num_strategies(edge.to)));
       }
     }
     return choice;
