@@ -881,7 +881,7 @@ class BodyTyper {
               fmt::format("{}{}: more than {} operators", label_, op.name.text, state_.options.max_operators));
         return;
       }
-      if (operands.empty() && repeat > 1) {
+      if (operands.empty()) {
         fault(op.repeat->place, fmt::format("{}{}: a block without inputs cannot be repeated", label_, op.name.text));
         return;
       }

@@ -43,11 +43,12 @@ struct ParallelOptions {
   std::vector<std::pair<std::string, std::int64_t>> mesh;  // empty: the cluster's levels
   bool mesh_auto = false;
   int level = 0;
-  std::string compat;              // "" or "mindspore-1.7"
+  std::string compat;  // "" or "mindspore-1.7"
   bool keep_out_strategy = true;
   bool full_batch = false;
-  std::optional<std::string> dataset_strategy;  // "data_parallel", "full_batch", or "entries"; set in the inputs' layouts as well
-  std::vector<StrategyEntry> dataset_entries;   // one per input
+  std::optional<std::string>
+      dataset_strategy;  // "data_parallel", "full_batch", or "entries"; set in the inputs' layouts as well
+  std::vector<StrategyEntry> dataset_entries;  // one per input
   bool gradients_mean = false;
   bool gradient_fp32_sync = true;
   bool parameter_broadcast = false;
@@ -59,24 +60,28 @@ struct ParallelOptions {
   SourcePlace place;
 };
 
+/// Values that replace what the file says.
+struct ModelOverrides {
+  std::map<std::string, std::int64_t> dims;       // --dim B=16
+  std::map<std::string, std::string> strategies;  // --set NAME=ENTRY
+};
+
 /// A model file, understood: the graph at given sizes, and what else the file says.
 struct Model {
   std::string name;
   std::string file;
-  std::string text;                                // of the file, for plan.json
-  OperatorGraph graph;                             // forward; graph/differentiate makes the training graph
+  std::string text;     // of the file, for plan.json
+  OperatorGraph graph;  // forward; graph/differentiate makes the training graph
   std::optional<TrainingOptions> training;
   ParallelOptions parallel;
-  std::optional<std::string> cluster;              // preset or path
-  std::map<std::string, std::int64_t> dims;        // all file-level dims, evaluated
-  std::vector<std::string> free_dims;              // those given as plain numbers, in the order of the file: what a proof may shrink
-  std::vector<std::string> notices;                // for standard error
-};
-
-/// Values that replace what the file says.
-struct ModelOverrides {
-  std::map<std::string, std::int64_t> dims;         // --dim B=16
-  std::map<std::string, std::string> strategies;    // --set NAME=ENTRY
+  std::optional<std::string> cluster;        // preset or path
+  std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated
+  std::vector<std::string>
+      free_dims;  // those given as plain numbers, in the order of the file: what a proof may shrink
+  std::vector<std::string> dim_order;    // all file-level dims in the order of the file
+  std::vector<std::string> repeat_dims;  // those that `repeat:` counts depend on
+  ModelOverrides overrides;              // with which it was read
+  std::vector<std::string> notices;      // for standard error
 };
 
 /// Reads a model file, or its text under the name `file`. Throws InputError with all faults found.

@@ -28,6 +28,14 @@ struct Position {
   std::string scope_of(const std::string& part) const { return scope.empty() ? part : scope + "/" + part; }
 };
 
+/// One operator or block of the model, by its full name.
+struct Site {
+  std::string name;          // "layers.3.attn"
+  std::string repeat_class;  // "layers.*.attn"
+  const Position& position;  // of the body that it stands in
+  SourcePlace place;
+};
+
 class Instantiation {
  public:
   Instantiation(const ParallelOptions& parallel, const TrainingOptions* training, SettingsTable& settings,
@@ -195,19 +203,24 @@ class Instantiation {
     return result;
   }
 
-  GraphOperator make_operator(const std::string& name, const std::string& repeat_class, const Position& position,
-                              const Inherited& inherited, const SourcePlace& place) {
+  GraphOperator make_operator(const Site& site, const std::string& suffix, const Inherited& inherited) {
     GraphOperator op;
-    op.name = name;
-    op.repeat_class = repeat_class;
-    op.scope = position.scope;
-    op.place = position.place ? *position.place : place;
+    op.name = site.name + suffix;
+    op.repeat_class = site.repeat_class + suffix;
+    op.scope = site.position.scope;
+    op.place = site.place;
     op.level = inherited.level;
     op.level_scope = inherited.level_scope;
     op.worker = inherited.worker;
     op.recompute = inherited.recompute;
     op.comm_fusion = inherited.comm_fusion;
     return op;
+  }
+
+  static Site site_of(const BlockTemplate::Item& item, const Position& position) {
+    const Word& name = item.syntax->name;
+    return {position.prefix + name.text, position.class_prefix + name.text, position,
+            position.place ? *position.place : name.place};
   }
 
   bool is_data_parallel(const Inherited& inherited, bool has_strategy) {
@@ -222,12 +235,10 @@ class Instantiation {
 
   void add_operator(const BlockTemplate::Item& item, const Position& position, const Inherited& around,
                     std::vector<TensorId>& ids) {
-    const OperatorSyntax& syntax = *item.syntax;
-    const std::string name = position.prefix + syntax.name.text;
-    const std::string repeat_class = position.class_prefix + syntax.name.text;
-    const Settings settings = settings_.find(name, syntax.settings, faults_);
-    const Inherited inherited = inside(name, settings, around);
-    GraphOperator op = make_operator(name, repeat_class, position, inherited, syntax.name.place);
+    const Site site = site_of(item, position);
+    const Settings settings = settings_.find(site.name, item.syntax->settings, faults_);
+    const Inherited inherited = inside(site.name, settings, around);
+    GraphOperator op = make_operator(site, "", inherited);
     op.operation = item.operation;
     for (const Value operand : item.operands) op.operands.push_back(ids[operand]);
     if (settings.in_strategy) {
@@ -246,26 +257,22 @@ class Instantiation {
     for (std::size_t i = 0; i < results.size(); ++i) {
       ids[item.results[i]] = results[i];
       if (i == 0) builder_.tensor(results[i]).shape_text = item.shape_text;
-      const Settings of_result = result_names[i] == name ? settings : settings_.find(result_names[i], {}, faults_);
-      if (of_result.strategy) {
-        ids[item.results[i]] =
-            add_border(result_names[i] + ".out0", repeat_class + ".out0", results[i], of_result.strategy->value,
-                       Border::kStored, position, inherited, syntax.name.place);
-      }
+      const Settings of_result = result_names[i] == site.name ? settings : settings_.find(result_names[i], {}, faults_);
+      if (!of_result.strategy) continue;
+      const Site of_name{result_names[i], position.class_prefix + item.result_names[i], position, site.place};
+      ids[item.results[i]] = add_border(of_name, ".out0", results[i], of_result.strategy->value, inherited);
     }
   }
 
-  enum class Border { kIn, kOut, kStored };
-
-  /// An Identity that pins a layout; none where the entry says "follows".
-  TensorId add_border(const std::string& name, const std::string& repeat_class, TensorId tensor, StrategyEntry entry,
-                      Border border, const Position& position, const Inherited& inherited, const SourcePlace& place) {
+  /// An Identity that pins a layout, named by the suffix ".in0" or ".out0"; none where the entry says "follows".
+  TensorId add_border(const Site& site, const std::string& suffix, TensorId tensor, StrategyEntry entry,
+                      const Inherited& inherited) {
     if (entry.kind == StrategyEntry::Kind::kFollow) return tensor;
-    GraphOperator op = make_operator(name, repeat_class, position, inherited, place);
+    GraphOperator op = make_operator(site, suffix, inherited);
     op.operands = {tensor};
-    (void)is_data_parallel(inherited, true);
-    if (parallel_.parallel_mode == ParallelMode::kDataParallel) op.is_data_parallel = true;
-    if (border == Border::kIn) {
+    op.border_of = site.name;
+    op.is_data_parallel = is_data_parallel(inherited, true);
+    if (suffix.starts_with(".in")) {
       op.strategy.in_place = entry.place;
       op.strategy.in = {std::move(entry)};
     } else {
@@ -287,103 +294,86 @@ class Instantiation {
                       entries->value.size() == 1 ? "y" : "ies", name, expected, what, expected == 1 ? "" : "s"));
   }
 
-  /// One block with its border: a use, or a copy of a repeated use.
-  std::vector<TensorId> add_bordered(
-      const Settings& settings, const std::string& name, const std::string& repeat_class, std::vector<TensorId> inputs,
-      std::size_t num_results, const Position& position, const Inherited& around, const SourcePlace& place,
-      const std::function<std::vector<TensorId>(const std::vector<TensorId>&, const Inherited&)>& add) {
-    Inherited inherited = inside(name, settings, around);
-    block_names_.push_back(name);
+  using AddInside =
+      std::function<std::vector<TensorId>(const std::vector<TensorId>& inputs, const Inherited& inherited)>;
+
+  /// One block with its border: a use, the whole of a repeated use, or one copy of it.
+  std::vector<TensorId> add_bordered(const Site& site, const Settings& settings, std::vector<TensorId> inputs,
+                                     std::size_t num_results, const Inherited& around, const AddInside& add) {
+    Inherited inherited = inside(site.name, settings, around);
+    block_names_.push_back(site.name);
     note_device(settings);
-    Settings border = settings;
-    if (border.strategy && !border.out_strategy) {
-      border.out_strategy = {{border.strategy->value}, border.strategy->place};
-    }
-    check_count(border.in_strategy, "in_strategy", name, inputs.size(), "input");
-    check_count(border.out_strategy, "out_strategy", name, num_results, "result");
-    // The border is what the user fixes; between borders is searched, unless the block says otherwise.
-    if ((border.in_strategy || border.out_strategy || border.level) && !border.parallel_mode) {
+    auto out_strategy = settings.out_strategy;
+    if (settings.strategy && !out_strategy) out_strategy = {{settings.strategy->value}, settings.strategy->place};
+    check_count(settings.in_strategy, "in_strategy", site.name, inputs.size(), "input");
+    check_count(out_strategy, "out_strategy", site.name, num_results, "result");
+    // The border is what the user fixes; what is between is searched, unless the block says otherwise.
+    if ((settings.in_strategy || out_strategy || settings.level) && !settings.parallel_mode) {
       inherited.mode = ParallelMode::kAutoParallel;
     }
-    if (border.in_strategy && border.in_strategy->value.size() == inputs.size()) {
+    if (settings.in_strategy && settings.in_strategy->value.size() == inputs.size()) {
       for (std::size_t i = 0; i < inputs.size(); ++i) {
-        const std::string suffix = ".in" + std::to_string(i);
-        inputs[i] = add_border(name + suffix, repeat_class + suffix, inputs[i], border.in_strategy->value[i],
-                               Border::kIn, position, inherited, place);
+        inputs[i] = add_border(site, ".in" + std::to_string(i), inputs[i], settings.in_strategy->value[i], inherited);
       }
     }
     std::vector<TensorId> results = add(inputs, inherited);
-    if (border.out_strategy && border.out_strategy->value.size() == results.size()) {
+    if (out_strategy && out_strategy->value.size() == results.size()) {
       const bool is_overridden = training_ && !parallel_.keep_out_strategy;
       if (is_overridden) ++overridden_outputs_;
       for (std::size_t i = 0; i < results.size(); ++i) {
-        const std::string suffix = ".out" + std::to_string(i);
-        StrategyEntry entry = border.out_strategy->value[i];
+        StrategyEntry entry = out_strategy->value[i];
         if (is_overridden) {
-          StrategyEntry data_parallel;
-          data_parallel.kind = StrategyEntry::Kind::kDataParallel;
-          data_parallel.place = entry.place;
-          entry = std::move(data_parallel);
+          entry = {};
+          entry.kind = StrategyEntry::Kind::kDataParallel;
+          entry.place = out_strategy->value[i].place;
         }
-        results[i] = add_border(name + suffix, repeat_class + suffix, results[i], std::move(entry), Border::kOut,
-                                position, inherited, place);
+        results[i] = add_border(site, ".out" + std::to_string(i), results[i], std::move(entry), inherited);
       }
     }
+    if (results.size() == 1) builder_.add_alias(site.name, results[0]);
     return results;
   }
 
   void add_call(const BlockTemplate::Item& item, const Position& position, const Inherited& around,
                 std::vector<TensorId>& ids) {
     const OperatorSyntax& syntax = *item.syntax;
-    const std::string name = position.prefix + syntax.name.text;
-    const std::string repeat_class = position.class_prefix + syntax.name.text;
-    const Settings settings = settings_.find(name, syntax.settings, faults_);
+    const Site site = site_of(item, position);
+    const Settings settings = settings_.find(site.name, syntax.settings, faults_);
     std::vector<TensorId> inputs;
     for (const Value operand : item.operands) inputs.push_back(ids[operand]);
-
-    const auto add_inner = [&](const BlockTemplate& body, const std::string& inner_name, const std::string& inner_class,
-                               const std::string& scope, const std::vector<TensorId>& arguments,
-                               const Inherited& inherited) {
-      Position inner{inner_name + ".", inner_class + ".", scope, position.place};
+    const auto add_inner = [&](std::size_t copy, const Site& inner_site, const std::string& scope, const Settings& said,
+                               const std::vector<TensorId>& arguments, const Inherited& outside) {
+      const BlockTemplate& body = *item.copies[copy];
+      Position inner{inner_site.name + ".", inner_site.repeat_class + ".", position.scope_of(scope), position.place};
       if (!inner.place && body.syntax->is_built_in) inner.place = &syntax.name.place;
-      return add_body(body, arguments, inner, inherited);
+      return add_bordered(inner_site, said, arguments, body.outputs.size(), outside,
+                          [&](const std::vector<TensorId>& bordered, const Inherited& inherited) {
+                            return add_body(body, bordered, inner, inherited);
+                          });
     };
     const std::string& block_name = item.copies[0]->syntax->scope_name;
-    const std::size_t num_results = item.copies[0]->outputs.size();
     std::vector<TensorId> results;
     if (!syntax.repeat) {
-      results =
-          add_bordered(settings, name, repeat_class, inputs, num_results, position, around, syntax.name.place,
-                       [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
-                         return add_inner(*item.copies[0], name, repeat_class,
-                                          position.scope_of(syntax.name.text + "-" + block_name), arguments, inherited);
-                       });
+      results = add_inner(0, site, syntax.name.text + "-" + block_name, settings, inputs, around);
     } else {
       // A border round the whole repeat, and one round each copy.
       const auto add_copies = [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
         std::vector<TensorId> next = arguments;
         for (std::size_t i = 0; i < item.copies.size(); ++i) {
-          const std::string copy_name = name + "." + std::to_string(i);
-          const std::string scope =
-              position.scope_of(fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name));
-          const std::vector<TensorId> copy_results = add_bordered(
-              settings_.find(copy_name, {}, faults_), copy_name, repeat_class + ".*", next, 1, position, inherited,
-              syntax.name.place, [&](const std::vector<TensorId>& inner_arguments, const Inherited& inner) {
-                return add_inner(*item.copies[i], copy_name, repeat_class + ".*", scope, inner_arguments, inner);
-              });
-          results.push_back(copy_results[0]);
-          next[0] = copy_results[0];
+          const Site copy{fmt::format("{}.{}", site.name, i), site.repeat_class + ".*", position, site.place};
+          const std::string scope = fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name);
+          next[0] = add_inner(i, copy, scope, settings_.find(copy.name, {}, faults_), next, inherited)[0];
+          results.push_back(next[0]);
         }
         return std::vector<TensorId>{results.back()};
       };
-      const std::vector<TensorId> last =
-          add_bordered(settings, name, repeat_class, inputs, 1, position, around, syntax.name.place, add_copies);
-      results.back() = last[0];
+      const TensorId last = add_bordered(site, settings, inputs, 1, around, add_copies)[0];
+      results.back() = last;
     }
     for (std::size_t i = 0; i < results.size(); ++i) ids[item.results[i]] = results[i];
     for (const BlockTemplate::Parameter& parameter : item.parameters) {
       const std::string copy = syntax.repeat ? "." + std::to_string(parameter.copy) : "";
-      ids[parameter.value] = parameter_by_name_.at(name + copy + "." + parameter.path);
+      ids[parameter.value] = parameter_by_name_.at(site.name + copy + "." + parameter.path);
     }
   }
 

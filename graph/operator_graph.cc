@@ -149,6 +149,9 @@ const Operation& OperatorGraphBuilder::operation(OperationId id) const { return 
 std::size_t OperatorGraphBuilder::num_tensors() const { return state_->graph.tensors_.size(); }
 std::size_t OperatorGraphBuilder::num_operators() const { return state_->graph.operators_.size(); }
 void OperatorGraphBuilder::set_loss(TensorId loss) { state_->graph.loss_ = loss; }
+void OperatorGraphBuilder::add_alias(std::string name, TensorId tensor) {
+  state_->graph.tensor_by_name_.emplace(std::move(name), tensor);
+}
 void OperatorGraphBuilder::set_training() { state_->graph.is_training_ = true; }
 void OperatorGraphBuilder::own(std::shared_ptr<const OperatorType> type) {
   state_->graph.own_types_.push_back(std::move(type));
@@ -208,6 +211,7 @@ OperatorGraph OperatorGraphBuilder::build() {
     if (tensor.producer) tensor.producer = new_id[tensor.producer->value()];
   }
   graph.operator_by_name_.clear();
+  const auto aliases = std::move(graph.tensor_by_name_);
   graph.tensor_by_name_.clear();
   for (const OperatorId id : graph.operators_.ids()) {
     GraphOperator& op = graph.operators_[id];
@@ -222,6 +226,7 @@ OperatorGraph OperatorGraphBuilder::build() {
       throw InputError(graph.tensors_[id].place, "two tensors are called '{}'", graph.tensors_[id].name);
     }
   }
+  for (const auto& [name, id] : aliases) graph.tensor_by_name_.emplace(name, id);
   return graph;
 }
 

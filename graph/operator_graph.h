@@ -102,6 +102,7 @@ struct GraphOperator {
   bool recompute = false;              // its own or by its block
   std::optional<int> comm_fusion;      // fusion id of its block's gradients
   int worker = 0;                      // of `place`
+  std::string border_of;               // of an Identity at the border of a block: the block's name, as users know it
   SourcePlace place;
 };
 
@@ -161,6 +162,8 @@ class OperatorGraphBuilder {
   std::size_t num_operators() const;
   void set_loss(TensorId loss);
   void set_training();
+  /// Another name by which `find_tensor` knows a tensor: that of the block whose result it is.
+  void add_alias(std::string name, TensorId tensor);
 
   /// Keeps what `operation.type` points to alive as long as the graph: types that are not of the catalogue.
   void own(std::shared_ptr<const OperatorType> type);

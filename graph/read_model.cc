@@ -133,6 +133,29 @@ std::vector<StrategyLine> read_set_options(const std::map<std::string, std::stri
   return lines;
 }
 
+/// The names in `repeat:` counts, and those that they are made of.
+std::vector<std::string> repeat_dims(const ModelSyntax& syntax) {
+  std::vector<std::string> names;
+  const auto add = [&](const Expression& expression) {
+    for (const std::string& name : expression.names()) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  };
+  const auto add_body = [&](const BlockSyntax& body) {
+    for (const OperatorSyntax& op : body.operators) {
+      if (op.repeat) add(op.repeat->expression);
+    }
+  };
+  add_body(syntax.body);
+  for (const BlockSyntax& block : syntax.blocks) add_body(block);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (const BlockDim& dim : syntax.body.dims) {
+      if (dim.name.text == names[i]) add(dim.expression);
+    }
+  }
+  return names;
+}
+
 std::string cluster_of(const ModelSyntax& syntax, const ParallelOptions& parallel) {
   if (syntax.cluster) return syntax.cluster->text;
   return parallel.device == "GPU" ? "dgx-a100" : "ascend-910";
@@ -154,8 +177,11 @@ Model read_model_text(const std::string& text, const std::string& file, const Mo
   model.text = text;
   model.dims = DimEvaluator(syntax.body.dims, overrides.dims, faults).evaluate();
   for (const BlockDim& dim : syntax.body.dims) {
+    model.dim_order.push_back(dim.name.text);
     if (dim.expression.literal()) model.free_dims.push_back(dim.name.text);
   }
+  model.repeat_dims = repeat_dims(syntax);
+  model.overrides = overrides;
   if (syntax.parallel) model.parallel = read_parallel(*syntax.document, *syntax.parallel, faults);
   if (syntax.training) {
     model.training = read_training(*syntax.document, *syntax.training, faults);
