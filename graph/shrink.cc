@@ -188,15 +188,29 @@ class Shrinker {
     demand.least = std::max(demand.least, std::min(least, full_sizes_[index]));
   }
 
+  /// Of `count` factors that are normalised together their product counts.
+  std::int64_t least_of_each(std::ptrdiff_t count) const {
+    std::int64_t least = 2;
+    const auto product = [&] {
+      std::int64_t result = 1;
+      for (std::ptrdiff_t i = 0; i < count; ++i) result = std::min(result * least, request_.least_normalised);
+      return result;
+    };
+    while (count > 0 && product() < request_.least_normalised) ++least;
+    return least;
+  }
+
   void collect_demands(const OperatorGraph& graph) {
     std::size_t index = 0;
     for (const OperatorId id : graph.operators().ids()) {
       const std::vector<Factor>& factors = graph.operation(id).rule.factors;
+      const std::int64_t least_normalised = least_of_each(std::count_if(
+          factors.begin(), factors.end(), [](const Factor& f) { return f.kind == FactorKind::kNormalised; }));
       for (std::size_t f = 0; f < factors.size(); ++f, ++index) {
         const bool has_pieces = id.value() < request_.operator_pieces.size() && f < request_.operator_pieces[id].size();
         const std::int64_t pieces = has_pieces ? request_.operator_pieces[id][f] : 1;
         const bool is_normalised = factors[f].kind == FactorKind::kNormalised;
-        demand(index, pieces, std::max(pieces * request_.least_local, is_normalised ? request_.least_normalised : 2));
+        demand(index, pieces, std::max(pieces * request_.least_local, is_normalised ? least_normalised : 2));
       }
     }
     for (const TensorId id : graph.tensors().ids()) {
