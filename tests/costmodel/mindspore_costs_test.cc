@@ -1,0 +1,477 @@
+// Numbers that MindSpore's tests assert, or that follow from its formulas (reference figures K1 to K4, X1 to X19), and
+// its published choices as the argmin over all combinations of strategies.
+#include "costmodel/mindspore_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+// --------------------------------------------------------------------------------------------------------
+// redistribution
+
+TEST(MindSporeRedistribution, LayoutsUnify) {
+  const MindSporeLayout a = {{8, 4}, {1, 0}, {512, 1024}};
+  const MindSporeLayout b = {{2, 16}, {1, 0}, {512, 1024}};
+  EXPECT_EQ(unify(a, b), (UnifiedLayouts{{{2, 4, 4}, {2, 1, 0, -1}, {2, 256, 4, 256}},
+                                         {{2, 4, 4}, {2, -1, 1, 0}, {2, 256, 4, 256}}}));
+  EXPECT_EQ(
+      unify({{8}, {0, -1}, {512, 1024}}, {{2, 2, 2}, {2, 1}, {512, 1024}}),
+      (UnifiedLayouts{{{2, 2, 2}, {2, 1, 0, -1}, {2, 2, 128, 1024}}, {{2, 2, 2}, {2, -1, -1, 1}, {2, 2, 128, 1024}}}));
+  EXPECT_EQ(unify({{16}, {0, -1}, {512, 1024}}, {{16}, {-1, 0}, {512, 1024}}),
+            (UnifiedLayouts{{{16}, {0, -1}, {512, 1024}}, {{16}, {-1, 0}, {512, 1024}}}));
+  // Through a reshape.
+  EXPECT_EQ(unify({{8, 4}, {1, 0}, {512, 1024}}, {{8, 4}, {1, 0}, {128, 4096}}),
+            (UnifiedLayouts{{{8, 4}, {1, -1, 0}, {128, 4, 1024}}, {{8, 4}, {1, 0, -1}, {128, 4, 1024}}}));
+  EXPECT_EQ(unify({{2, 3}, {1, 0}, {6, 6}}, {{3, 2}, {1, 0}, {6, 6}}), std::nullopt);
+}
+
+/// All powers of two: device matrices of 2^k devices, tensors of 2^t elements, every map; every pair of equal shape
+/// unifies, and the number of layouts and pairs is that of MindSpore's exhaustive test.
+TEST(MindSporeRedistribution, EveryPairOfPowersOfTwoUnifies) {
+  const std::function<std::vector<std::vector<std::int64_t>>(int)> compositions = [&](int exponent) {
+    std::vector<std::vector<std::int64_t>> result;
+    if (exponent == 0) return std::vector<std::vector<std::int64_t>>{{}};
+    for (int first = 1; first <= exponent; ++first) {
+      for (std::vector<std::int64_t> rest : compositions(exponent - first)) {
+        rest.insert(rest.begin(), std::int64_t{1} << first);
+        result.push_back(rest);
+      }
+    }
+    return result;
+  };
+  const struct {
+    int devices;
+    int tensor;
+    std::size_t layouts;
+    std::size_t pairs;
+  } kCounts[] = {{1, 1, 2, 4},   {1, 2, 5, 13},   {1, 3, 12, 38},  {2, 1, 4, 16},
+                 {2, 2, 13, 89}, {2, 3, 37, 383}, {3, 2, 31, 521}, {3, 3, 103, 3145}};
+  for (const auto& count : kCounts) {
+    std::vector<MindSporeLayout> layouts;
+    for (const auto& matrix : compositions(count.devices)) {
+      for (const auto& shape : compositions(count.tensor)) {
+        std::vector<std::int64_t> map(shape.size(), -1);
+        const std::function<void(std::size_t)> fill = [&](std::size_t d) {
+          if (d == shape.size()) {
+            layouts.push_back({matrix, map, shape});
+            return;
+          }
+          for (std::int64_t entry = -1; entry < static_cast<std::int64_t>(matrix.size()); ++entry) {
+            const bool is_used = entry >= 0 && std::find(map.begin(), map.begin() + static_cast<std::ptrdiff_t>(d),
+                                                         entry) != map.begin() + static_cast<std::ptrdiff_t>(d);
+            if (is_used) continue;
+            if (entry >= 0 && shape[d] % matrix[matrix.size() - 1 - static_cast<std::size_t>(entry)] != 0) continue;
+            map[d] = entry;
+            fill(d + 1);
+          }
+          map[d] = -1;
+        };
+        fill(0);
+      }
+    }
+    EXPECT_EQ(layouts.size(), count.layouts);
+    std::size_t pairs = 0;
+    for (const MindSporeLayout& from : layouts) {
+      for (const MindSporeLayout& to : layouts) {
+        if (from.shape != to.shape) continue;
+        ++pairs;
+        const auto unified = unify(from, to);
+        ASSERT_TRUE(unified);
+        EXPECT_EQ(unified->from.shape, unified->to.shape);
+        EXPECT_EQ(unified->from.device_matrix, unified->to.device_matrix);
+        EXPECT_EQ(unified->from.slice_elements(), from.slice_elements());
+        EXPECT_EQ(unified->to.slice_elements(), to.slice_elements());
+      }
+    }
+    EXPECT_EQ(pairs, count.pairs);
+  }
+}
+
+/// All pairs of maps on n digits of 2: replayed, the steps give the target; their number is that of a reference run.
+TEST(MindSporeRedistribution, GreedyStepsReachTheTargetInTheKnownNumbers) {
+  const struct {
+    std::size_t n;
+    std::map<std::size_t, int> lengths;
+    int splits, concats, permutes;
+  } kRuns[] = {{2, {{1, 20}, {2, 20}, {3, 2}}, 26, 26, 14},
+               {3, {{1, 180}, {2, 450}, {3, 444}, {4, 48}}, 903, 903, 798}};
+  for (const auto& run : kRuns) {
+    std::vector<std::vector<std::int64_t>> maps;
+    std::vector<std::int64_t> map(run.n, -1);
+    const std::function<void(std::size_t)> fill = [&](std::size_t d) {
+      if (d == run.n) return maps.push_back(map);
+      for (std::int64_t entry = -1; entry < static_cast<std::int64_t>(run.n); ++entry) {
+        if (entry >= 0 && std::count(map.begin(), map.begin() + static_cast<std::ptrdiff_t>(d), entry) > 0) continue;
+        map[d] = entry;
+        fill(d + 1);
+      }
+      map[d] = -1;
+    };
+    fill(0);
+    std::map<std::size_t, int> lengths;
+    std::map<MindSporeStep::Kind, int> kinds;
+    for (const auto& from : maps) {
+      for (const auto& to : maps) {
+        if (from == to) continue;
+        const auto steps = greedy_steps(std::vector<std::int64_t>(run.n, 2), from, to);
+        ++lengths[steps.size()];
+        auto now = from;
+        for (const MindSporeStep& step : steps) {
+          ++kinds[step.kind];
+          if (step.kind == MindSporeStep::Kind::kSplit) now[step.dimension] = to[step.dimension];
+          if (step.kind == MindSporeStep::Kind::kConcat) now[step.dimension] = -1;
+          if (step.kind == MindSporeStep::Kind::kPermute) {
+            now[step.dimension] = now[step.concat_dimension];
+            now[step.concat_dimension] = -1;
+          }
+        }
+        EXPECT_EQ(now, to);
+      }
+    }
+    EXPECT_EQ(lengths, run.lengths);
+    EXPECT_EQ(kinds[MindSporeStep::Kind::kSplit], run.splits);
+    EXPECT_EQ(kinds[MindSporeStep::Kind::kConcat], run.concats);
+    EXPECT_EQ(kinds[MindSporeStep::Kind::kPermute], run.permutes);
+  }
+}
+
+struct EdgeCase {
+  const char* name;
+  MindSporeLayout from, to;
+  double forward, backward, computation, memory;
+  double refined;  // bytes of f32 communication made practical; 0: not known
+};
+
+TEST(MindSporeRedistribution, EdgesCostAsInTheReference) {
+  const EdgeCase kCases[] = {
+      {"X1", {{8}, {0, -1}, {512, 1024}}, {{8}, {-1, -1}, {512, 1024}}, 262144, 32768, 131072, 589824, 1181696},
+      {"X3", {{8}, {-1, -1}, {512, 1024}}, {{8}, {0, -1}, {512, 1024}}, 0, 0, 524288, 524288, 0},
+      {"X5", {{8}, {0, -1}, {512, 1024}}, {{8}, {-1, 0}, {512, 1024}}, 131072, 131072, 131072, 131072, 1050624},
+      {"X7", {{2, 4}, {1, 0}, {64, 64}}, {{2, 4}, {1, -1}, {64, 64}}, 1024, 256, 5120, 5120, 8192},
+      {"X9", {{2, 4}, {1, -1}, {64, 64}}, {{2, 4}, {1, 0}, {64, 64}}, 0, 0, 2048, 2048, 0},
+      {"X11", {{8}, {0, -1}, {64, 64}}, {{2, 4}, {1, 0}, {64, 64}}, 1024, 1024, 6144, 6144, 10240},
+      {"X13", {{8, 4}, {1, 0}, {512, 1024}}, {{2, 16}, {1, 0}, {512, 1024}}, 65536, 65536, 360448, 360448, 526336},
+      {"X15", {{8}, {0, -1}, {512, 1024}}, {{2, 2, 2}, {2, 1}, {512, 1024}}, 196608, 163840, 917504, 917504, 1443840},
+      {"X17", {{16, 1, 1}, {2, 0}, {512, 1024}}, {{1, 16, 1}, {2, 1}, {512, 1024}}, 65536, 65536, 65536, 65536, 0},
+      {"X19", {{2, 2, 2}, {2, 1, -1}, {8, 8, 8}}, {{2, 2, 2}, {-1, 2, 1}, {8, 8, 8}}, 512, 512, 1024, 1024, 6144},
+  };
+  for (const EdgeCase& test : kCases) {
+    EXPECT_EQ(mindspore_edge_cost(test.from, test.to),
+              (MindSporeRedistributionCost{test.forward, test.backward, test.computation, test.memory}))
+        << test.name;
+    const auto cost = mindspore_edge_cost(test.from, test.to, 4, false, {});
+    ASSERT_TRUE(cost);
+    if (test.refined > 0) {
+      EXPECT_EQ(cost->communication, test.refined) << test.name;
+    }
+    EXPECT_EQ(mindspore_edge_cost(test.from, test.to, 1, true, {}).has_value(), test.forward == 0) << test.name;
+  }
+}
+
+// --------------------------------------------------------------------------------------------------------------
+// operators
+
+MindSporeTensor tensor(Shape shape, std::vector<std::int64_t> cuts, bool is_parameter = false,
+                       Bytes element_bytes = 4) {
+  return {std::move(shape), std::move(cuts), element_bytes, is_parameter};
+}
+
+/// A [i, k] times B [k, j] cut in (m, k, n).
+MindSporeOperator matmul(const Shape& a, std::int64_t j, std::int64_t m, std::int64_t k, std::int64_t n,
+                         bool is_parameter = false) {
+  return {MindSporeFamily::kMatMul,
+          {tensor(a, {m, k}), tensor({a[1], j}, {k, n}, is_parameter)},
+          tensor({a[0], j}, {m, n}),
+          false,
+          false};
+}
+
+TEST(MindSporeCosts, PReLU) {  // K1
+  const MindSporeOperator op = {MindSporeFamily::kArithmetic,
+                                {tensor({32, 32, 32, 32}, {4, 1, 4, 4}), tensor({32}, {1}, true)},
+                                tensor({32, 32, 32, 32}, {4, 1, 4, 4}),
+                                false,
+                                false};
+  EXPECT_EQ(mindspore_figures(op, 1024), (MindSporeFigures{0, 128, 65664, 128}));
+}
+
+TEST(MindSporeCosts, MatMul) {  // K2
+  EXPECT_EQ(mindspore_figures(matmul({200, 300}, 500, 10, 6, 20), 1024), (MindSporeFigures{2000, 0, 11000, 0}));
+  EXPECT_EQ(mindspore_figures(matmul({200, 300}, 500, 10, 6, 20, true), 1024),
+            (MindSporeFigures{2000, 5000, 11000, 5000}));
+}
+
+TEST(MindSporeCosts, SelectionTakesTheLeastTime) {  // K3: without partial communication set, computation decides
+  std::vector<std::vector<MindSporeCost>> lists(2);
+  lists[0] = {{10, 20, 0, 0, 100}, {100, 10, 0, 0, 100}};
+  lists[1] = {{1010, 20, 0, 0, 100}, {1050, 20, 0, 0, 100}};
+  EXPECT_EQ(least_training_time(lists, 1024), (std::vector<std::size_t>{0, 0}));
+  EXPECT_EQ(least_training_time(lists, 199), std::nullopt);
+  lists[0][0].memory = 1000;
+  EXPECT_EQ(least_training_time(lists, 1024), (std::vector<std::size_t>{1, 0}));
+}
+
+TEST(MindSporeCosts, SimplificationKeepsWhatCommunicatesLess) {  // K4
+  const auto cost = [](double computation, double communication) {
+    return MindSporeCost{computation, communication, 0, 0, 0};
+  };
+  EXPECT_EQ(simplify({cost(100, 20), cost(200, 10), cost(300, 50)}),
+            (std::vector<MindSporeCost>{cost(100, 20), cost(200, 10)}));
+}
+
+TEST(MindSporeCosts, ObjectivesOfAllMatMulStrategies) {
+  const struct {
+    std::int64_t m, k, n;
+    double computation, communication, objective;
+  } kPlain[] = {{1, 1, 1, 2560, 0, 2560},      {1, 1, 8, 768, 0, 768},         {1, 2, 4, 768, 256, 1229568},
+                {1, 4, 2, 896, 512, 1229696},  {1, 8, 1, 1344, 1024, 1230144}, {2, 1, 4, 768, 0, 768},
+                {2, 2, 2, 896, 256, 1229696},  {2, 4, 1, 1088, 512, 1229888},  {4, 1, 2, 1152, 0, 1152},
+                {4, 2, 1, 1344, 256, 1230144}, {8, 1, 1, 2111, 0, 2111}};
+  for (const auto& test : kPlain) {
+    const MindSporeOperator op = matmul({8, 16}, 32, test.m, test.k, test.n);
+    EXPECT_EQ(mindspore_figures(op, 8).forward_communication, test.communication);
+    EXPECT_EQ(mindspore_operator_cost(op, 8).computation, test.computation);
+    EXPECT_EQ(mindspore_operator_cost(op, 8).objective(), test.objective);
+  }
+  const struct {
+    std::int64_t m, k, n;
+    double objective;
+  } kParameter[] = {{1, 1, 1, 39321.6}, {1, 1, 8, 18432},     {1, 2, 4, 2062336},   {1, 4, 2, 3700736},
+                    {1, 8, 1, 6983680}, {2, 1, 4, 13926.4},   {2, 2, 2, 2061926.4}, {2, 4, 1, 3702374.4},
+                    {4, 1, 2, 15564.8}, {4, 2, 1, 2065612.8}, {8, 1, 1, 24984.2}};
+  for (const auto& test : kParameter) {
+    EXPECT_NEAR(mindspore_operator_cost(matmul({64, 64}, 64, test.m, test.k, test.n, true), 8).objective(),
+                test.objective, 1e-6);
+  }
+}
+
+TEST(MindSporeCosts, OtherFamilies) {
+  const auto x = [](bool is_parameter) { return tensor({64, 32}, {8, 1}, is_parameter); };  // slice 1024 B
+  const auto figures = [](MindSporeFamily family, std::vector<MindSporeTensor> operands, const MindSporeTensor& result,
+                          bool reduces = false, bool cuts_axis = false) {
+    return mindspore_figures({family, std::move(operands), result, reduces, cuts_axis}, 16);
+  };
+  EXPECT_EQ(figures(MindSporeFamily::kActivation, {x(true)}, x(false)), (MindSporeFigures{0, 1024, 1024, 0}));
+  EXPECT_EQ(figures(MindSporeFamily::kSoftmax, {x(false)}, x(false)), (MindSporeFigures{0, 0, 1024, 0}));
+  EXPECT_EQ(figures(MindSporeFamily::kReduce, {x(false)}, tensor({32}, {1}), true),
+            (MindSporeFigures{128, 0, 1152, 0}));
+  EXPECT_EQ(figures(MindSporeFamily::kReduceMean, {x(false)}, tensor({32}, {1}), true),
+            (MindSporeFigures{128, 0, 1280, 0}));
+  EXPECT_EQ(figures(MindSporeFamily::kReduce, {x(false)}, tensor({64}, {8})), (MindSporeFigures{0, 0, 1024, 0}));
+  EXPECT_EQ(figures(MindSporeFamily::kUnlearned, {x(false), x(false)}, x(false)), (MindSporeFigures{0, 0, 2048, 0}));
+  EXPECT_EQ(figures(MindSporeFamily::kDropout, {x(false)}, x(false)), (MindSporeFigures{0, 0, 1152, 0}));
+  EXPECT_EQ(figures(MindSporeFamily::kBatchParallel, {x(false), tensor({32}, {1}, true)}, x(false)),
+            (MindSporeFigures{0, 128, 1152, 0}));
+  const MindSporeTensor indices = tensor({10}, {1});  // 40 B
+  EXPECT_EQ(figures(MindSporeFamily::kGather, {x(true), indices}, tensor({10, 32}, {1, 1})),
+            (MindSporeFigures{0, 1024, 1064, 0}));
+  EXPECT_EQ(figures(MindSporeFamily::kGather, {x(true), indices}, tensor({10, 32}, {1, 1}), false, true),
+            (MindSporeFigures{40 * 32, 1024, 3 * 1024 + 7 * 40, 2 * 1280 + 6 * 40}));
+  EXPECT_EQ(figures(MindSporeFamily::kNothing, {}, tensor({}, {})), MindSporeFigures{});
+}
+
+// ------------------------------------------------------------------------------------------------------ published
+// choices
+
+/// One strategy of one operator: its cost and the layouts of its tensors.
+struct Candidate {
+  std::string name;
+  double objective = 0;
+  std::vector<MindSporeLayout> operands;
+  MindSporeLayout result;
+};
+struct Link {
+  std::size_t from = 0;  // operator, or the data set where it is `kDataset`
+  std::size_t to = 0;
+  std::size_t operand = 0;
+};
+constexpr std::size_t kDataset = SIZE_MAX;
+
+/// The least and the second least objective over all combinations, and the names of the best.
+struct Best {
+  double least = 1e300;
+  double second = 1e300;
+  std::string names;
+};
+Best brute_force(const std::vector<std::vector<Candidate>>& operators, const std::vector<Link>& links) {
+  Best best;
+  std::vector<std::size_t> choice(operators.size(), 0);
+  while (true) {
+    double sum = 0;
+    std::string names;
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      sum += operators[i][choice[i]].objective;
+      names += operators[i][choice[i]].name + " ";
+    }
+    for (const Link& link : links) {
+      const MindSporeLayout& to = operators[link.to][choice[link.to]].operands[link.operand];
+      MindSporeLayout from = to;
+      from.tensor_map.assign(to.tensor_map.size(), -1);
+      if (link.from != kDataset) from = operators[link.from][choice[link.from]].result;
+      sum += mindspore_edge_cost(from, to, 4, false, {})->objective();
+    }
+    if (sum < best.least) {
+      best.second = best.least;
+      best.least = sum;
+      best.names = names;
+    } else if (sum < best.second) {
+      best.second = sum;
+    }
+    std::size_t digit = operators.size();
+    while (digit > 0 && ++choice[digit - 1] == operators[digit - 1].size()) choice[--digit] = 0;
+    if (digit == 0) return best;
+  }
+}
+
+std::vector<std::int64_t> cuts_of(std::int64_t devices) {
+  std::vector<std::int64_t> cuts;
+  for (std::int64_t cut = 1; cut <= devices; cut *= 2) cuts.push_back(cut);
+  return cuts;
+}
+
+/// All cuts that use every device, and one that uses a single device if `with_one`.
+std::vector<Candidate> matmul_candidates(const Shape& a, std::int64_t j, std::int64_t devices, bool with_one) {
+  std::vector<Candidate> candidates;
+  for (const std::int64_t m : cuts_of(devices)) {
+    for (const std::int64_t k : cuts_of(devices)) {
+      for (const std::int64_t n : cuts_of(devices)) {
+        if (m * k * n != devices && !(with_one && m * k * n == 1)) continue;
+        if (a[0] % m != 0 || a[1] % k != 0 || j % n != 0) continue;
+        std::vector<std::int64_t> matrix = {m, k, n, devices / (m * k * n)};
+        candidates.push_back({fmt::format("({},{},{})", m, k, n),
+                              mindspore_operator_cost(matmul(a, j, m, k, n), devices).objective(),
+                              {{matrix, {3, 2}, a}, {matrix, {2, 1}, {a[1], j}}},
+                              {matrix, {3, 1}, {a[0], j}}});
+      }
+    }
+  }
+  return candidates;
+}
+
+/// Elementwise a and b to the result, with broadcasting; cuts of the result's dimensions.
+std::vector<Candidate> arithmetic_candidates(const Shape& a, const Shape& b, const Shape& result, std::int64_t devices,
+                                             bool with_one) {
+  std::vector<Candidate> candidates;
+  std::vector<std::int64_t> cuts(result.size(), 1);
+  const std::function<void(std::size_t, std::int64_t)> fill = [&](std::size_t d, std::int64_t left) {
+    if (d == result.size()) {
+      if (left != 1 && !(with_one && left == devices)) return;
+      std::vector<std::int64_t> matrix = cuts;
+      matrix.push_back(left);
+      MindSporeOperator op{MindSporeFamily::kArithmetic, {}, tensor(result, cuts), false, false};
+      Candidate candidate;
+      for (const std::int64_t cut : cuts)
+        candidate.name += fmt::format("{}{}", candidate.name.empty() ? "(" : ",", cut);
+      candidate.name += ")";
+      for (const Shape& shape : {a, b}) {
+        const std::size_t skipped = result.size() - shape.size();
+        std::vector<std::int64_t> own;
+        std::vector<std::int64_t> map;
+        for (std::size_t i = 0; i < shape.size(); ++i) {
+          own.push_back(shape[i] == 1 ? 1 : cuts[skipped + i]);
+          map.push_back(shape[i] == 1 ? -1 : static_cast<std::int64_t>(result.size() - skipped - i));
+        }
+        op.operands.push_back(tensor(shape, own));
+        candidate.operands.push_back({matrix, map, shape});
+      }
+      candidate.objective = mindspore_operator_cost(op, devices).objective();
+      candidates.push_back(candidate);
+      return;
+    }
+    for (const std::int64_t cut : cuts_of(left)) {
+      if (result[d] % cut != 0) continue;
+      cuts[d] = cut;
+      fill(d + 1, left / cut);
+    }
+    cuts[d] = 1;
+  };
+  fill(0, devices);
+  return candidates;
+}
+
+TEST(MindSporeGoldens, TwoMatMulsOn16Devices) {  // G1
+  const std::vector<Link> between = {{0, 1, 0}};
+  Best best =
+      brute_force({matmul_candidates({128, 32}, 64, 16, false), matmul_candidates({128, 64}, 64, 16, false)}, between);
+  EXPECT_EQ(best.names, "(16,1,1) (16,1,1) ");
+  EXPECT_EQ(best.least, 27646);
+  EXPECT_EQ(best.second, 2068480);
+  // With the data set as an operator that is cut on the way.
+  best = brute_force({matmul_candidates({128, 32}, 64, 16, true), matmul_candidates({128, 64}, 64, 16, true)},
+                     {{0, 1, 0}, {kDataset, 0, 0}, {kDataset, 0, 1}, {kDataset, 1, 1}});
+  EXPECT_EQ(best.names, "(16,1,1) (16,1,1) ");
+  EXPECT_EQ(best.least, 44030);
+  EXPECT_EQ(best.second, 73728);
+}
+
+TEST(MindSporeGoldens, SharedWeightThroughCasts) {  // G3
+  // w f16 goes through two Casts; m1 = x w, m2 = z w, m3 = m2 m1. Elementwise operators follow, so both Casts and the
+  // weights of m1 and m2 are cut alike.
+  const auto all = matmul_candidates({64, 64}, 64, 8, false);
+  Best best;
+  for (const std::int64_t k : cuts_of(8)) {
+    for (const std::int64_t n : cuts_of(8 / k)) {
+      const MindSporeOperator cast = {
+          MindSporeFamily::kActivation, {tensor({64, 64}, {k, n}, true, 2)}, tensor({64, 64}, {k, n}), false, false};
+      const std::vector<Candidate> casts = {{"cast", mindspore_operator_cost(cast, 8).objective(), {}, {}}};
+      std::vector<Candidate> alike;
+      for (const Candidate& candidate : all) {
+        if (candidate.name == fmt::format("({},{},{})", 8 / (k * n), k, n)) alike.push_back(candidate);
+      }
+      const Best here = brute_force({casts, casts, alike, alike, all}, {{3, 4, 0}, {2, 4, 1}});
+      const double second = std::min(std::max(best.least, here.least), std::min(best.second, here.second));
+      if (here.least < best.least) best = here;
+      best.second = second;
+    }
+  }
+  EXPECT_EQ(best.names, "cast cast (8,1,1) (8,1,1) (8,1,1) ");
+  EXPECT_NEAR(best.least, 4997526.6, 1e-6);
+  EXPECT_NEAR(best.second, 5009408, 1e-6);
+}
+
+TEST(MindSporeGoldens, MatMulAndFloorDivOfAColumn) {  // G5
+  Best best = brute_force(
+      {matmul_candidates({64, 32}, 1, 8, false), arithmetic_candidates({64, 1}, {1, 64}, {64, 64}, 8, false)},
+      {{0, 1, 0}});
+  EXPECT_EQ(best.names, "(8,1,1) (8,1) ");
+  EXPECT_EQ(best.least, 1438);
+  EXPECT_EQ(best.second, 1230144);
+  best =
+      brute_force({matmul_candidates({64, 32}, 1, 8, true), arithmetic_candidates({64, 1}, {1, 64}, {64, 64}, 8, true)},
+                  {{0, 1, 0}, {kDataset, 0, 0}, {kDataset, 0, 1}, {kDataset, 1, 1}});
+  EXPECT_EQ(best.names, "(1,1,1) (1,1) ");
+  EXPECT_EQ(best.least, 8832);
+  EXPECT_EQ(best.second, 8863);
+}
+
+TEST(MindSporeGoldens, MatMulAndFloorDivOfACube) {  // G7
+  Best best = brute_force({matmul_candidates({64, 32}, 32, 8, false),
+                           arithmetic_candidates({64, 32}, {128, 64, 32}, {128, 64, 32}, 8, false)},
+                          {{0, 1, 0}});
+  EXPECT_EQ(best.names, "(4,1,2) (1,4,2) ");
+  EXPECT_EQ(best.least, 136192);
+  EXPECT_EQ(best.second, 137214);
+  best = brute_force({matmul_candidates({64, 32}, 32, 8, true),
+                      arithmetic_candidates({64, 32}, {128, 64, 32}, {128, 64, 32}, 8, true)},
+                     {{0, 1, 0}, {kDataset, 0, 0}, {kDataset, 0, 1}, {kDataset, 1, 1}});
+  EXPECT_EQ(best.names, "(1,1,1) (1,1,1) ");
+  EXPECT_EQ(best.least, 1069056);
+  EXPECT_EQ(best.second, 1193472);
+}
+
+TEST(MindSporeGoldens, MulIsDataParallelByTheTieBreakAlone) {  // G9
+  const Shape shape = {16, 3, 128, 32};
+  const Best best = brute_force({arithmetic_candidates(shape, shape, shape, 16, false)}, {});
+  EXPECT_EQ(best.names, "(16,1,1,1) ");
+  EXPECT_EQ(best.least, 98303);
+  EXPECT_EQ(best.second, 98304);
+}
+
+}  // namespace
+}  // namespace shardplan
