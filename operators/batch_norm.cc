@@ -18,7 +18,8 @@ TensorWalk channel_walk(RuleBuilder& builder, const Shape& shape, FactorKind oth
   static constexpr const char* kNames[] = {"n", "c", "h", "w"};
   TensorWalk walk;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    walk.push_back(builder.add(d < 4 ? kNames[d] : position_name(d), shape[d], d == 1 ? FactorKind::kPassThrough : others));
+    walk.push_back(
+        builder.add(d < 4 ? kNames[d] : position_name(d), shape[d], d == 1 ? FactorKind::kPassThrough : others));
   }
   return walk;
 }
@@ -27,7 +28,8 @@ TensorWalk channel_walk(RuleBuilder& builder, const Shape& shape, FactorKind oth
 ShardingRule channel_rule(const Operation& operation, FactorKind others) {
   RuleBuilder builder;
   const TensorWalk x = channel_walk(builder, operation.operands[0].shape, others);
-  for (const TensorType& operand : operation.operands) builder.operand(operand.shape.size() == 1 ? TensorWalk{x[1]} : x);
+  for (const TensorType& operand : operation.operands)
+    builder.operand(operand.shape.size() == 1 ? TensorWalk{x[1]} : x);
   for (const TensorType& result : operation.results) builder.result(result.shape.size() == 1 ? TensorWalk{x[1]} : x);
   return builder.build();
 }
@@ -37,7 +39,8 @@ void check_channels(const Operation& operation, const Shape& x) {
   for (std::size_t i = 1; i < operation.operands.size(); ++i) {
     const Shape& shape = operation.operands[i].shape;
     if (shape == x || shape == Shape{x[1]}) continue;
-    operand_error(operation, fmt::format("{} is {}; expected [{}]", operation.type->operand_names[i], shape_text(shape), x[1]));
+    operand_error(operation,
+                  fmt::format("{} is {}; expected [{}]", operation.type->operand_names[i], shape_text(shape), x[1]));
   }
 }
 
@@ -96,11 +99,14 @@ std::vector<TensorType> infer_batch_norm_grad(const Operation& operation) {
   return {operation.operands[1], operation.operands[2], operation.operands[2]};
 }
 
-ShardingRule batch_norm_grad_rule(const Operation& operation) { return channel_rule(operation, FactorKind::kNormalised); }
+ShardingRule batch_norm_grad_rule(const Operation& operation) {
+  return channel_rule(operation, FactorKind::kNormalised);
+}
 
 Phases batch_norm_grad_phases(const Operation& operation) {
   const Attributes epsilon = {{"epsilon", operation.number("epsilon")}};
-  return {{{"BatchNormGradSums", epsilon, {0, 1, 3, 4}}, {"BatchNormGradApply", epsilon, {0, 1, 2, 3, 4, 5, 6}}}, {7, 5, 6}};
+  return {{{"BatchNormGradSums", epsilon, {0, 1, 3, 4}}, {"BatchNormGradApply", epsilon, {0, 1, 2, 3, 4, 5, 6}}},
+          {7, 5, 6}};
 }
 
 std::vector<TensorType> infer_channel_statistic(const Operation& operation) { return {channel_type(operation)}; }
@@ -109,11 +115,15 @@ std::vector<TensorType> infer_two_channel_statistics(const Operation& operation)
   return {channel_type(operation), channel_type(operation)};
 }
 
-ShardingRule channel_statistic_rule(const Operation& operation) { return channel_rule(operation, FactorKind::kReduction); }
+ShardingRule channel_statistic_rule(const Operation& operation) {
+  return channel_rule(operation, FactorKind::kReduction);
+}
 
 std::vector<TensorType> infer_channel_apply(const Operation& operation) { return {operation.operands[0]}; }
 
-ShardingRule channel_apply_rule(const Operation& operation) { return channel_rule(operation, FactorKind::kPassThrough); }
+ShardingRule channel_apply_rule(const Operation& operation) {
+  return channel_rule(operation, FactorKind::kPassThrough);
+}
 
 std::vector<TensorType> infer_moving_average(const Operation& operation) { return {operation.operands[0]}; }
 
@@ -128,7 +138,8 @@ ShardingRule moving_average_rule(const Operation& operation) {
 
 void channel_mean_kernel(const KernelCall& call) {
   const double count = global_count(call.operation);
-  for_each_element(call, [&](std::int64_t at, std::int64_t c) { call.results[0].data[c] += call.operands[0].data[at]; });
+  for_each_element(call,
+                   [&](std::int64_t at, std::int64_t c) { call.results[0].data[c] += call.operands[0].data[at]; });
   for (std::int64_t c = 0; c < call.results[0].shape[0]; ++c) call.results[0].data[c] /= count;
 }
 
@@ -147,7 +158,8 @@ void batch_norm_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
   for_each_element(call, [&](std::int64_t at, std::int64_t c) {
     const double scale = call.operands[1].data[c] / std::sqrt(call.operands[4].data[c] + epsilon);
-    call.results[0].data[at] = (call.operands[0].data[at] - call.operands[3].data[c]) * scale + call.operands[2].data[c];
+    call.results[0].data[at] =
+        (call.operands[0].data[at] - call.operands[3].data[c]) * scale + call.operands[2].data[c];
   });
 }
 
@@ -177,8 +189,9 @@ void batch_norm_grad_apply_kernel(const KernelCall& call) {
   for_each_element(call, [&](std::int64_t at, std::int64_t c) {
     const double sigma = std::sqrt(call.operands[4].data[c] + epsilon);
     const double normalised = (call.operands[1].data[at] - call.operands[3].data[c]) / sigma;
-    call.results[0].data[at] = call.operands[2].data[c] / sigma *
-                               (call.operands[0].data[at] - (call.operands[6].data[c] + normalised * call.operands[5].data[c]) / count);
+    call.results[0].data[at] =
+        call.operands[2].data[c] / sigma *
+        (call.operands[0].data[at] - (call.operands[6].data[c] + normalised * call.operands[5].data[c]) / count);
   });
 }
 
@@ -188,9 +201,9 @@ Gradients batch_norm_gradient(GradientBuilder& builder, const GradientRequest& r
   if (!request.operation.flag("is_training")) {
     throw InputError(SourcePlace{}, "BatchNorm with is_training: false has no gradient");
   }
-  const std::vector<TensorId> all =
-      builder.add("BatchNormGrad", {{"epsilon", request.operation.number("epsilon")}},
-                  {*request.result_gradients[0], request.operands[0], request.operands[1], request.results[3], request.results[4]});
+  const std::vector<TensorId> all = builder.add(
+      "BatchNormGrad", {{"epsilon", request.operation.number("epsilon")}},
+      {*request.result_gradients[0], request.operands[0], request.operands[1], request.results[3], request.results[4]});
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (request.needed[i]) gradients[i] = all[i];
   }

@@ -4,9 +4,9 @@
 
 namespace shardplan {
 
-/// BatchNorm(x [n, c, ...], gamma, beta, moving_mean, moving_variance). In training: statistics over all dimensions but c, of the
-/// global batch: with any of these cut it runs in phases. Results y, the updated moving statistics, and mean and variance of
-/// the batch, which the gradient reads. In inference: y alone, by the moving statistics.
+/// BatchNorm(x [n, c, ...], gamma, beta, moving_mean, moving_variance). In training: statistics over all dimensions but
+/// c, of the global batch: with any of these cut it runs in phases. Results y, the updated moving statistics, and mean
+/// and variance of the batch, which the gradient reads. In inference: y alone, by the moving statistics.
 std::vector<TensorType> infer_batch_norm(const Operation& operation);
 ShardingRule batch_norm_rule(const Operation& operation);
 Phases batch_norm_phases(const Operation& operation);

@@ -1,7 +1,7 @@
-// All contractions are one kernel: the factors of the rule say which indices are in both operands and the result (batch), in
-// one operand and the result (m, n) or only in the operands (k). The operands are packed as [batch, m, k] and [batch, k, n],
-// multiplied by three plain loops, and the result is unpacked. Packing costs one pass over the data and makes every
-// transposition, broadcast and einsum the same case.
+// All contractions are one kernel: the factors of the rule say which indices are in both operands and the result
+// (batch), in one operand and the result (m, n) or only in the operands (k). The operands are packed as [batch, m, k]
+// and [batch, k, n], multiplied by three plain loops, and the result is unpacked. Packing costs one pass over the data
+// and makes every transposition, broadcast and einsum the same case.
 #include "operators/contraction.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,8 @@ MatMulShapes matmul_shapes(const Operation& operation) {
   const Shape& a = operation.operands[0].shape;
   const Shape& b = operation.operands[1].shape;
   if (a.size() < 2 || b.size() < 2) {
-    operand_error(operation, fmt::format("needs operands of at least 2 dimensions, found {} and {}", shape_text(a), shape_text(b)));
+    operand_error(operation, fmt::format("needs operands of at least 2 dimensions, found {} and {}", shape_text(a),
+                                         shape_text(b)));
   }
   MatMulShapes shapes;
   const bool ta = operation.flag("transpose_a");
@@ -36,8 +37,8 @@ MatMulShapes matmul_shapes(const Operation& operation) {
   shapes.n = b[b.size() - (tb ? 2 : 1)];
   const std::int64_t k_of_b = b[b.size() - (tb ? 1 : 2)];
   if (shapes.k != k_of_b) {
-    operand_error(operation, fmt::format("the summed dimensions of {} and {} differ: {} and {}", shape_text(a), shape_text(b),
-                                         shapes.k, k_of_b));
+    operand_error(operation, fmt::format("the summed dimensions of {} and {} differ: {} and {}", shape_text(a),
+                                         shape_text(b), shapes.k, k_of_b));
   }
   shapes.batch_a.assign(a.begin(), a.end() - 2);
   shapes.batch_b.assign(b.begin(), b.end() - 2);
@@ -49,7 +50,8 @@ DataType common_type(const Operation& operation) {
   const DataType type = operation.operands[0].dtype;
   for (const TensorType& operand : operation.operands) {
     if (operand.dtype != type) {
-      operand_error(operation, fmt::format("inputs are {} and {}; Cast one of them", to_string(type), to_string(operand.dtype)));
+      operand_error(operation,
+                    fmt::format("inputs are {} and {}; Cast one of them", to_string(type), to_string(operand.dtype)));
     }
   }
   return type;
@@ -126,7 +128,8 @@ Shape strides_by_factor(const ShardingRule& rule, const TensorWalk& walk, const 
 }
 
 bool walks(const TensorWalk& walk, std::uint32_t factor) {
-  return std::ranges::any_of(walk, [&](const DimensionWalk& d) { return std::ranges::find(d.factors, factor) != d.factors.end(); });
+  return std::ranges::any_of(
+      walk, [&](const DimensionWalk& d) { return std::ranges::find(d.factors, factor) != d.factors.end(); });
 }
 
 /// Extents and strides of some factors, as a loop nest.
@@ -184,8 +187,10 @@ ShardingRule matmul_rule(const Operation& operation) {
   const DimensionWalk n = builder.add("n", shapes.n);
   const bool ta = operation.flag("transpose_a");
   const bool tb = operation.flag("transpose_b");
-  builder.operand(concatenate(broadcast_walk(batch, shapes.batch, shapes.batch_a), ta ? TensorWalk{k, m} : TensorWalk{m, k}));
-  builder.operand(concatenate(broadcast_walk(batch, shapes.batch, shapes.batch_b), tb ? TensorWalk{n, k} : TensorWalk{k, n}));
+  builder.operand(
+      concatenate(broadcast_walk(batch, shapes.batch, shapes.batch_a), ta ? TensorWalk{k, m} : TensorWalk{m, k}));
+  builder.operand(
+      concatenate(broadcast_walk(batch, shapes.batch, shapes.batch_b), tb ? TensorWalk{n, k} : TensorWalk{k, n}));
   builder.result(concatenate(batch, {m, n}));
   builder.linear({0});
   builder.linear({1});

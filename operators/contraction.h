@@ -4,7 +4,8 @@
 
 namespace shardplan {
 
-/// MatMul and BatchMatMul: [.., m, k] times [.., k, n], each also transposed, leading dimensions broadcast as numpy does.
+/// MatMul and BatchMatMul: [.., m, k] times [.., k, n], each also transposed, leading dimensions broadcast as numpy
+/// does.
 std::vector<TensorType> infer_matmul(const Operation& operation);
 ShardingRule matmul_rule(const Operation& operation);
 

@@ -12,8 +12,8 @@ TensorId einsum(GradientBuilder& builder, const std::vector<std::string>& terms,
   std::string letters;
   Shape with_ones;
   for (std::size_t d = 0; d < result.size(); ++d) {
-    const bool is_known = std::ranges::any_of(
-        terms, [&](const std::string& term) { return term.find(result[d]) != std::string::npos; });
+    const bool is_known =
+        std::ranges::any_of(terms, [&](const std::string& term) { return term.find(result[d]) != std::string::npos; });
     if (is_known) letters += result[d];
     with_ones.push_back(is_known ? shape[d] : 1);
   }
@@ -41,7 +41,8 @@ Lettered letter(const Shape& operand, const Shape& result, char row, char column
 
 }  // namespace
 
-/// A matmul again where no batch dimension has to be added up, else an Einsum, so that no sum over the batch is held unreduced.
+/// A matmul again where no batch dimension has to be added up, else an Einsum, so that no sum over the batch is held
+/// unreduced.
 Gradients matmul_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0]) return gradients;
@@ -64,10 +65,10 @@ Gradients matmul_gradient(GradientBuilder& builder, const GradientRequest& reque
     } else if (has_all_batches) {
       gradients[1] = tb ? matmul(dy, other, true, ta) : matmul(other, dy, !ta, false);
     } else {
-      const auto [row, column] = i == 0 ? (ta ? std::pair('k', 'm') : std::pair('m', 'k'))
-                                        : (tb ? std::pair('n', 'k') : std::pair('k', 'n'));
-      const auto [other_row, other_column] = i == 1 ? (ta ? std::pair('k', 'm') : std::pair('m', 'k'))
-                                                    : (tb ? std::pair('n', 'k') : std::pair('k', 'n'));
+      const auto [row, column] =
+          i == 0 ? (ta ? std::pair('k', 'm') : std::pair('m', 'k')) : (tb ? std::pair('n', 'k') : std::pair('k', 'n'));
+      const auto [other_row, other_column] =
+          i == 1 ? (ta ? std::pair('k', 'm') : std::pair('m', 'k')) : (tb ? std::pair('n', 'k') : std::pair('k', 'n'));
       const Lettered target = letter(own, y, row, column);
       const Lettered partner = letter(operation.operands[1 - i].shape, y, other_row, other_column);
       const Lettered gradient = letter(y, y, 'm', 'n');

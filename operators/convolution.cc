@@ -1,5 +1,5 @@
-// Channels are (group, channel within the group). All three kernels visit the same products weight * x * dy; the inner loop runs
-// over the widths that lie in the tensor, so that padding costs nothing.
+// Channels are (group, channel within the group). All three kernels visit the same products weight * x * dy; the inner
+// loop runs over the widths that lie in the tensor, so that padding costs nothing.
 #include "operators/convolution.h"
 
 #include <fmt/format.h>
@@ -22,10 +22,12 @@ Convolution make_convolution(const Operation& operation, const Shape& x, const S
   Convolution conv;
   conv.groups = operation.integer("group");
   if (x.size() != 4 || weight.size() != 4) {
-    operand_error(operation, fmt::format("needs x [n, c, h, w] and weight [out, c, kh, kw], found {} and {}", shape_text(x), shape_text(weight)));
+    operand_error(operation, fmt::format("needs x [n, c, h, w] and weight [out, c, kh, kw], found {} and {}",
+                                         shape_text(x), shape_text(weight)));
   }
   if (conv.groups < 1 || x[1] % conv.groups != 0 || weight[0] % conv.groups != 0 || x[1] / conv.groups != weight[1]) {
-    operand_error(operation, fmt::format("{} channels of x, a weight {} and group {} do not fit", x[1], shape_text(weight), conv.groups));
+    operand_error(operation, fmt::format("{} channels of x, a weight {} and group {} do not fit", x[1],
+                                         shape_text(weight), conv.groups));
   }
   conv.windows = spatial_windows(operation, {x[2], x[3]}, {weight[2], weight[3]});
   conv.x = x;
@@ -40,7 +42,8 @@ Convolution of_forward(const Operation& operation) {
 
 void check_gradient_shape(const Operation& operation, const Convolution& conv) {
   if (operation.operands[0].shape != conv.y) {
-    operand_error(operation, fmt::format("dy is {}; expected {}", shape_text(operation.operands[0].shape), shape_text(conv.y)));
+    operand_error(operation,
+                  fmt::format("dy is {}; expected {}", shape_text(operation.operands[0].shape), shape_text(conv.y)));
   }
 }
 
@@ -56,7 +59,8 @@ Convolution of_backprop_filter(const Operation& operation) {
   const Shape& dy = operation.operands[0].shape;
   const Shape& x = operation.operands[1].shape;
   const std::array<std::int64_t, 2> size = pair_attribute(operation, "kernel_size");
-  if (dy.size() != 4 || x.size() != 4 || operation.integer("group") < 1) operand_error(operation, "needs dy and x of 4 dimensions");
+  if (dy.size() != 4 || x.size() != 4 || operation.integer("group") < 1)
+    operand_error(operation, "needs dy and x of 4 dimensions");
   return make_convolution(operation, x, {dy[1], x[1] / operation.integer("group"), size[0], size[1]});
 }
 
@@ -64,7 +68,8 @@ Convolution of_backprop_filter(const Operation& operation) {
 struct ChannelWalks {
   DimensionWalk n, x_channels, y_channels, weight_in;
 
-  ChannelWalks(RuleBuilder& builder, const Convolution& conv, FactorKind n_kind, FactorKind in_kind, FactorKind out_kind) {
+  ChannelWalks(RuleBuilder& builder, const Convolution& conv, FactorKind n_kind, FactorKind in_kind,
+               FactorKind out_kind) {
     n = builder.add("n", conv.x[0], n_kind);
     const DimensionWalk g = conv.groups == 1 ? whole() : builder.add("g", conv.groups);
     const DimensionWalk in = builder.add("i", conv.weight[1], in_kind);
@@ -95,12 +100,15 @@ struct Plane {
   }
   std::int64_t width() const { return columns.end - columns.begin; }
   std::int64_t size() const { return (rows.end - rows.begin) * width(); }
-  std::int64_t offset(std::int64_t row, std::int64_t column) const { return (row - rows.begin) * width() + column - columns.begin; }
+  std::int64_t offset(std::int64_t row, std::int64_t column) const {
+    return (row - rows.begin) * width() + column - columns.begin;
+  }
 };
 
 /// Calls body(offset in x, offset in y, count, step in x) for each run of products of one weight in one pair of planes.
 template <class Body>
-void for_each_run(const SpatialWindows& windows, std::int64_t kh, std::int64_t kw, const Plane& x, const Plane& y, Body body) {
+void for_each_run(const SpatialWindows& windows, std::int64_t kh, std::int64_t kw, const Plane& x, const Plane& y,
+                  Body body) {
   const Interval rows = windows[0].outputs_reading(kh, x.rows, y.rows);
   const Interval columns = windows[1].outputs_reading(kw, x.columns, y.columns);
   if (columns.begin >= columns.end) return;
@@ -160,16 +168,17 @@ void conv2d_kernel(const KernelCall& call) {
   const Convolution conv = of_forward(call.operation);
   const Plane x = Plane::of(call.operands[0]);
   const Plane y = result_plane(call);
-  for_each_weight(ChannelLoops(call), conv,
-                  [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
-                    const double factor = call.operands[1].data[weight];
-                    const double* from = call.operands[0].data + x_plane * x.size();
-                    double* to = call.results[0].data + y_plane * y.size();
-                    for_each_run(conv.windows, kh, kw, x, y,
-                                 [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
-                                   for (std::int64_t j = 0; j < count; ++j) to[out + j] += factor * from[in + j * step];
-                                 });
-                  });
+  for_each_weight(
+      ChannelLoops(call), conv,
+      [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
+        const double factor = call.operands[1].data[weight];
+        const double* from = call.operands[0].data + x_plane * x.size();
+        double* to = call.results[0].data + y_plane * y.size();
+        for_each_run(conv.windows, kh, kw, x, y,
+                     [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
+                       for (std::int64_t j = 0; j < count; ++j) to[out + j] += factor * from[in + j * step];
+                     });
+      });
 }
 
 std::vector<TensorType> infer_conv2d_backprop_input(const Operation& operation) {
@@ -196,17 +205,19 @@ void conv2d_backprop_input_kernel(const KernelCall& call) {
   const Convolution conv = of_backprop_input(call.operation);
   const Plane y = Plane::of(call.operands[0]);
   const Shape& local = call.results[0].shape;
-  const Plane x = {backward_range(call, conv.windows[0], "h", local[2]), backward_range(call, conv.windows[1], "w", local[3])};
-  for_each_weight(ChannelLoops(call), conv,
-                  [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
-                    const double factor = call.operands[1].data[weight];
-                    const double* from = call.operands[0].data + y_plane * y.size();
-                    double* to = call.results[0].data + x_plane * x.size();
-                    for_each_run(conv.windows, kh, kw, x, y,
-                                 [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
-                                   for (std::int64_t j = 0; j < count; ++j) to[in + j * step] += factor * from[out + j];
-                                 });
-                  });
+  const Plane x = {backward_range(call, conv.windows[0], "h", local[2]),
+                   backward_range(call, conv.windows[1], "w", local[3])};
+  for_each_weight(
+      ChannelLoops(call), conv,
+      [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
+        const double factor = call.operands[1].data[weight];
+        const double* from = call.operands[0].data + y_plane * y.size();
+        double* to = call.results[0].data + x_plane * x.size();
+        for_each_run(conv.windows, kh, kw, x, y,
+                     [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
+                       for (std::int64_t j = 0; j < count; ++j) to[in + j * step] += factor * from[out + j];
+                     });
+      });
 }
 
 double conv2d_backprop_input_flops(const Operation& operation) {
@@ -242,17 +253,18 @@ void conv2d_backprop_filter_kernel(const KernelCall& call) {
   const Convolution conv = of_backprop_filter(call.operation);
   const Plane x = Plane::of(call.operands[1]);
   const Plane y = Plane::of(call.operands[0]);
-  for_each_weight(ChannelLoops(call), conv,
-                  [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
-                    const double* dy = call.operands[0].data + y_plane * y.size();
-                    const double* from = call.operands[1].data + x_plane * x.size();
-                    double sum = 0;
-                    for_each_run(conv.windows, kh, kw, x, y,
-                                 [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
-                                   for (std::int64_t j = 0; j < count; ++j) sum += dy[out + j] * from[in + j * step];
-                                 });
-                    call.results[0].data[weight] += sum;
-                  });
+  for_each_weight(
+      ChannelLoops(call), conv,
+      [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
+        const double* dy = call.operands[0].data + y_plane * y.size();
+        const double* from = call.operands[1].data + x_plane * x.size();
+        double sum = 0;
+        for_each_run(conv.windows, kh, kw, x, y,
+                     [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
+                       for (std::int64_t j = 0; j < count; ++j) sum += dy[out + j] * from[in + j * step];
+                     });
+        call.results[0].data[weight] += sum;
+      });
 }
 
 Gradients conv2d_gradient(GradientBuilder& builder, const GradientRequest& request) {

@@ -4,8 +4,8 @@
 
 namespace shardplan {
 
-/// Conv2D(x [n, c, h, w], weight [out, c / group, kh, kw]), NCHW. Heights and widths of the result are factors that x reads
-/// through windows: cut, x needs a halo.
+/// Conv2D(x [n, c, h, w], weight [out, c / group, kh, kw]), NCHW. Heights and widths of the result are factors that x
+/// reads through windows: cut, x needs a halo.
 std::vector<TensorType> infer_conv2d(const Operation& operation);
 ShardingRule conv2d_rule(const Operation& operation);
 void conv2d_kernel(const KernelCall& call);

@@ -1,6 +1,7 @@
 #include "operators/elementwise.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <numbers>
@@ -27,7 +28,8 @@ DataType common_type(const Operation& operation, std::size_t first) {
     if (other.dtype == chosen->dtype) continue;
     const bool is_scalar = other.shape.empty();
     if (!is_scalar && !chosen->shape.empty()) {
-      operand_error(operation, fmt::format("inputs are {} and {}; Cast one of them", to_string(chosen->dtype), to_string(other.dtype)));
+      operand_error(operation, fmt::format("inputs are {} and {}; Cast one of them", to_string(chosen->dtype),
+                                           to_string(other.dtype)));
     }
     const TensorType& scalar = is_scalar ? other : *chosen;
     const TensorType& tensor = is_scalar ? *chosen : other;
@@ -80,9 +82,10 @@ std::vector<TensorType> infer_select(const Operation& operation) {
 std::vector<TensorType> infer_add_n(const Operation& operation) {
   for (const TensorType& operand : operation.operands) {
     if (operand != operation.operands[0]) {
-      operand_error(operation, fmt::format("inputs are {} {} and {} {}; expected all alike",
-                                           to_string(operation.operands[0].dtype), shape_text(operation.operands[0].shape),
-                                           to_string(operand.dtype), shape_text(operand.shape)));
+      operand_error(
+          operation,
+          fmt::format("inputs are {} {} and {} {}; expected all alike", to_string(operation.operands[0].dtype),
+                      shape_text(operation.operands[0].shape), to_string(operand.dtype), shape_text(operand.shape)));
     }
   }
   return {operation.operands[0]};
@@ -102,15 +105,17 @@ std::vector<TensorType> infer_bias_add(const Operation& operation) {
   const Shape& bias = operation.operands[1].shape;
   const std::size_t channel = channel_dimension(operation);
   if (bias.size() != 1 || bias[0] != x[channel]) {
-    operand_error(operation, fmt::format("bias is {}, but dimension {} of the input {} has {} (data_format {})",
-                                         shape_text(bias), channel, shape_text(x), x[channel], operation.text("data_format")));
+    operand_error(operation,
+                  fmt::format("bias is {}, but dimension {} of the input {} has {} (data_format {})", shape_text(bias),
+                              channel, shape_text(x), x[channel], operation.text("data_format")));
   }
   return {{x, common_type(operation, 0)}};
 }
 
 std::vector<TensorType> infer_dropout(const Operation& operation) {
   const double keep = operation.number("keep_prob");
-  if (!(keep > 0 && keep <= 1)) operand_error(operation, fmt::format("keep_prob is {}; expected above 0, at most 1", keep));
+  if (!(keep > 0 && keep <= 1))
+    operand_error(operation, fmt::format("keep_prob is {}; expected above 0, at most 1", keep));
   return {operation.operands[0], {operation.operands[0].shape, DataType::kBool}};
 }
 
@@ -134,10 +139,38 @@ ShardingRule elementwise_rule(const Operation& operation, Passes passes) {
     if (passes == Passes::kEach) builder.linear({i});
     if (passes == Passes::kEachMonotone || passes == Passes::kJointlyAndEachMonotone) builder.monotone({i});
   }
-  if (passes == Passes::kFirstMonotone || passes == Passes::kJointlyAndFirstMonotone || passes == Passes::kLinearUnary) {
+  if (passes == Passes::kFirstMonotone || passes == Passes::kJointlyAndFirstMonotone ||
+      passes == Passes::kLinearUnary) {
     builder.monotone({0});
   }
   return builder.build();
+}
+
+std::string partial_text(Passes passes, const std::vector<std::string>& operands) {
+  const std::string each = fmt::format("{}", fmt::join(operands, " and in "));
+  const std::string together =
+      fmt::format("{}{}", fmt::join(operands, " and "), operands.size() > 1 ? " together" : "");
+  switch (passes) {
+    case Passes::kNothing:
+      return "";
+    case Passes::kFirst:
+      return fmt::format("linear in {}", operands[0]);
+    case Passes::kEach:
+      return fmt::format("linear in {}: a partial sum passes through {}", each, operands.size() > 2 ? "any" : "either");
+    case Passes::kJointly:
+      return fmt::format("linear in {}", together);
+    case Passes::kFirstMonotone:
+      return fmt::format("monotone in {}", operands[0]);
+    case Passes::kEachMonotone:
+      return fmt::format("monotone in {}", each);
+    case Passes::kJointlyAndEachMonotone:
+      return fmt::format("linear in {}, monotone in {}", together, each);
+    case Passes::kJointlyAndFirstMonotone:
+      return fmt::format("linear in {}, monotone in {}", together, operands[0]);
+    case Passes::kLinearUnary:
+      return fmt::format("linear and monotone in {}", operands[0]);
+  }
+  return "";
 }
 
 ShardingRule select_rule(const Operation& operation) {
@@ -167,12 +200,13 @@ ShardingRule bias_add_rule(const Operation& operation) {
 void select_kernel(const KernelCall& call) {
   const Shape& extents = call.results[0].shape;
   double* result = call.results[0].data;
-  for_each_point<3>(extents,
-                    {broadcast_strides(call.operands[0].shape, extents), broadcast_strides(call.operands[1].shape, extents),
-                     broadcast_strides(call.operands[2].shape, extents)},
-                    [&](const std::array<std::int64_t, 3>& at) {
-                      *result++ = call.operands[0].data[at[0]] != 0 ? call.operands[1].data[at[1]] : call.operands[2].data[at[2]];
-                    });
+  for_each_point<3>(
+      extents,
+      {broadcast_strides(call.operands[0].shape, extents), broadcast_strides(call.operands[1].shape, extents),
+       broadcast_strides(call.operands[2].shape, extents)},
+      [&](const std::array<std::int64_t, 3>& at) {
+        *result++ = call.operands[0].data[at[0]] != 0 ? call.operands[1].data[at[1]] : call.operands[2].data[at[2]];
+      });
 }
 
 void add_n_kernel(const KernelCall& call) {
@@ -187,7 +221,9 @@ void cast_kernel(const KernelCall& call) {
   const std::int64_t size = num_elements(call.results[0].shape);
   for (std::int64_t i = 0; i < size; ++i) {
     const double value = call.operands[0].data[i];
-    call.results[0].data[i] = is_floating(to) ? value : to == DataType::kBool ? (value != 0 ? 1 : 0) : std::trunc(value);
+    call.results[0].data[i] = is_floating(to)         ? value
+                              : to == DataType::kBool ? (value != 0 ? 1 : 0)
+                                                      : std::trunc(value);
   }
 }
 
@@ -226,7 +262,8 @@ void gelu_grad_kernel(const KernelCall& call) {
       const double t = std::tanh(kTanhScale * (x + 0.044715 * x * x * x));
       slope = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kTanhScale * (1 + 3 * 0.044715 * x * x);
     } else {
-      slope = 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+      slope =
+          0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
     }
     call.results[0].data[i] = dy * slope;
   }

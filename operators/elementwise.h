@@ -8,14 +8,14 @@ namespace shardplan {
 /// Which partial operands an elementwise operator lets through.
 enum class Passes {
   kNothing,
-  kFirst,          // linear in the first operand alone: x / c, dy * f'(x)
-  kEach,           // linear in each: x * y
-  kJointly,        // linear in all together: x + y
-  kFirstMonotone,  // max and min pass through the first: exp(x)
-  kEachMonotone,   // max(x, y)
-  kJointlyAndEachMonotone,  // x + y
-  kJointlyAndFirstMonotone, // x - y
-  kLinearUnary,    // identity: sum, max and min
+  kFirst,                    // linear in the first operand alone: x / c, dy * f'(x)
+  kEach,                     // linear in each: x * y
+  kJointly,                  // linear in all together: x + y
+  kFirstMonotone,            // max and min pass through the first: exp(x)
+  kEachMonotone,             // max(x, y)
+  kJointlyAndEachMonotone,   // x + y
+  kJointlyAndFirstMonotone,  // x - y
+  kLinearUnary,              // identity: sum, max and min
 };
 
 /// One operand; the result has its type.
@@ -33,6 +33,8 @@ std::vector<TensorType> infer_dropout(const Operation& operation);
 std::vector<TensorType> infer_dropout_grad(const Operation& operation);
 
 ShardingRule elementwise_rule(const Operation& operation, Passes passes);
+/// "linear in x1 and in x2", of these operands.
+std::string partial_text(Passes passes, const std::vector<std::string>& operands);
 template <Passes passes>
 ShardingRule elementwise(const Operation& operation) {
   return elementwise_rule(operation, passes);
@@ -58,11 +60,11 @@ template <auto function>
 void binary(const KernelCall& call) {
   const Shape& extents = call.results[0].shape;
   double* result = call.results[0].data;
-  for_each_point<2>(extents,
-                    {broadcast_strides(call.operands[0].shape, extents), broadcast_strides(call.operands[1].shape, extents)},
-                    [&](const std::array<std::int64_t, 2>& at) {
-                      *result++ = function(call.operands[0].data[at[0]], call.operands[1].data[at[1]]);
-                    });
+  for_each_point<2>(
+      extents, {broadcast_strides(call.operands[0].shape, extents), broadcast_strides(call.operands[1].shape, extents)},
+      [&](const std::array<std::int64_t, 2>& at) {
+        *result++ = function(call.operands[0].data[at[0]], call.operands[1].data[at[1]]);
+      });
 }
 
 void select_kernel(const KernelCall& call);
@@ -71,9 +73,9 @@ void cast_kernel(const KernelCall& call);
 void bias_add_kernel(const KernelCall& call);
 void gelu_kernel(const KernelCall& call);
 void gelu_grad_kernel(const KernelCall& call);
-/// Keeps an element with probability keep_prob, by (seed, global position), and divides it by keep_prob. The second result is
-/// the mask. `KernelCall::seed` is to differ between the Dropouts of one graph and between steps, and to be equal for the copy of
-/// one that recomputation makes.
+/// Keeps an element with probability keep_prob, by (seed, global position), and divides it by keep_prob. The second
+/// result is the mask. `KernelCall::seed` is to differ between the Dropouts of one graph and between steps, and to be
+/// equal for the copy of one that recomputation makes.
 void dropout_kernel(const KernelCall& call);
 void dropout_grad_kernel(const KernelCall& call);
 

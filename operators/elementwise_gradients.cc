@@ -119,7 +119,8 @@ Gradients select_gradient(GradientBuilder& builder, const GradientRequest& reque
 
 Gradients neg_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
-  if (request.result_gradients[0] && request.needed[0]) gradients[0] = add_one(builder, "Neg", {*request.result_gradients[0]});
+  if (request.result_gradients[0] && request.needed[0])
+    gradients[0] = add_one(builder, "Neg", {*request.result_gradients[0]});
   return gradients;
 }
 
@@ -156,8 +157,8 @@ Gradients bias_add_gradient(GradientBuilder& builder, const GradientRequest& req
 Gradients dropout_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  gradients[0] = add_one(builder, "DropoutGrad", {*request.result_gradients[0], request.results[1]},
-                         request.operation.attributes);
+  gradients[0] =
+      add_one(builder, "DropoutGrad", {*request.result_gradients[0], request.results[1]}, request.operation.attributes);
   return gradients;
 }
 

@@ -66,8 +66,8 @@ TableShapes scatter_shapes(const Operation& operation) {
   const std::int64_t size = operation.integer(is_segment_sum ? "num_segments" : "size");
   const auto axis = static_cast<std::size_t>(is_segment_sum ? 0 : operation.integer("axis"));
   if (rows.size() < axis + indices.size() || slice(rows, axis, axis + indices.size()) != indices) {
-    operand_error(operation, fmt::format("{} does not begin with {}, the shape of {}", shape_text(rows), shape_text(indices),
-                                         operation.type->operand_names[1]));
+    operand_error(operation, fmt::format("{} does not begin with {}, the shape of {}", shape_text(rows),
+                                         shape_text(indices), operation.type->operand_names[1]));
   }
   return {slice(rows, 0, axis), indices, slice(rows, axis + indices.size(), rows.size()), size};
 }
@@ -126,7 +126,8 @@ ShardingRule scatter_add_rule(const Operation& operation) { return table_rule(sc
 void scatter_add_kernel(const KernelCall& call) {
   for_each_row(call.operands[0].shape, scatter_shapes(call.operation).pre.size(), call.operands[1], call.box("v"),
                [&](std::int64_t table, std::int64_t row, std::int64_t width) {
-                 for (std::int64_t i = 0; i < width; ++i) call.results[0].data[table + i] += call.operands[0].data[row + i];
+                 for (std::int64_t i = 0; i < width; ++i)
+                   call.results[0].data[table + i] += call.operands[0].data[row + i];
                });
 }
 
@@ -211,9 +212,10 @@ std::vector<TensorType> infer_rotary(const Operation& operation) {
   }
   for (std::size_t i = 1; i < 3; ++i) {
     const Shape& table = operation.operands[i].shape;
-    if (table.empty() || table.back() != x.back() || table.size() > x.size() || broadcast_shapes(operation, x, table) != x) {
-      operand_error(operation, fmt::format("{} is {}; expected the last dimensions of {}", operation.type->operand_names[i],
-                                           shape_text(table), shape_text(x)));
+    if (table.empty() || table.back() != x.back() || table.size() > x.size() ||
+        broadcast_shapes(operation, x, table) != x) {
+      operand_error(operation, fmt::format("{} is {}; expected the last dimensions of {}",
+                                           operation.type->operand_names[i], shape_text(table), shape_text(x)));
     }
   }
   return {operation.operands[0]};

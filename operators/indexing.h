@@ -4,8 +4,8 @@
 
 namespace shardplan {
 
-/// Gather(params, indices): rows of `params` along `axis`, one per index: "v h, b s -> b s h". Cut along v, each device gives
-/// the rows it has and zeros for the others, which is a partial sum. Indices outside give zeros.
+/// Gather(params, indices): rows of `params` along `axis`, one per index: "v h, b s -> b s h". Cut along v, each device
+/// gives the rows it has and zeros for the others, which is a partial sum. Indices outside give zeros.
 std::vector<TensorType> infer_gather(const Operation& operation);
 ShardingRule gather_rule(const Operation& operation);
 void gather_kernel(const KernelCall& call);
@@ -28,8 +28,8 @@ std::vector<TensorType> infer_range(const Operation& operation);
 ShardingRule range_rule(const Operation& operation);
 void range_kernel(const KernelCall& call);
 
-/// RotaryEmbedding(x, cos, sin): x * cos + (-x2, x1) * sin with the halves x1, x2 of the last dimension, which walks (half,
-/// position): the positions may be cut. The Grad form is its transpose in x.
+/// RotaryEmbedding(x, cos, sin): x * cos + (-x2, x1) * sin with the halves x1, x2 of the last dimension, which walks
+/// (half, position): the positions may be cut. The Grad form is its transpose in x.
 std::vector<TensorType> infer_rotary(const Operation& operation);
 ShardingRule rotary_rule(const Operation& operation);
 void rotary_kernel(const KernelCall& call);

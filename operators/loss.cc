@@ -1,6 +1,6 @@
-// Cross-entropy of softmax, as phases: the largest logit of each row, the sum of exponentials, then the loss. What is kept for
-// the gradient are the logits; it takes the two statistics again, which is cheaper than holding the probabilities.
-// Row statistics keep the classes as a last dimension of size 1.
+// Cross-entropy of softmax, as phases: the largest logit of each row, the sum of exponentials, then the loss. What is
+// kept for the gradient are the logits; it takes the two statistics again, which is cheaper than holding the
+// probabilities. Row statistics keep the classes as a last dimension of size 1.
 #include "operators/loss.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,8 @@ Shape rows_shape(const Shape& logits) { return Shape(logits.begin(), logits.end(
 
 void check_logits(const Operation& operation, const TensorType& logits) {
   if (logits.shape.empty()) operand_error(operation, "logits are a scalar; expected classes in the last dimension");
-  if (!is_floating(logits.dtype)) operand_error(operation, fmt::format("logits are {}; expected a floating type", to_string(logits.dtype)));
+  if (!is_floating(logits.dtype))
+    operand_error(operation, fmt::format("logits are {}; expected a floating type", to_string(logits.dtype)));
 }
 
 bool is_reduced(const Operation& operation) { return operation.text("reduction") != "none"; }
@@ -40,7 +41,8 @@ double reduction_scale(const Operation& operation, const Shape& rows) {
 struct LossWalks {
   TensorWalk logits, rows, kept;
 
-  LossWalks(RuleBuilder& builder, const Shape& shape, FactorKind kind_of_classes) : logits(builder.add_positions(shape)) {
+  LossWalks(RuleBuilder& builder, const Shape& shape, FactorKind kind_of_classes)
+      : logits(builder.add_positions(shape)) {
     builder.set_kind(logits.back(), kind_of_classes);
     rows.assign(logits.begin(), logits.end() - 1);
     kept = rows;
@@ -55,7 +57,8 @@ TensorWalk walk_of(const LossWalks& walks, const Shape& logits, const Shape& sha
   return shape.size() + 1 == logits.size() ? walks.rows : TensorWalk{};
 }
 
-ShardingRule loss_rule(const Operation& operation, const Shape& logits, FactorKind kind_of_classes, FactorKind kind_of_rows) {
+ShardingRule loss_rule(const Operation& operation, const Shape& logits, FactorKind kind_of_classes,
+                       FactorKind kind_of_rows) {
   RuleBuilder builder;
   const LossWalks walks(builder, logits, kind_of_classes);
   for (const DimensionWalk& row : walks.rows) builder.set_kind(row, kind_of_rows);
@@ -70,8 +73,8 @@ std::vector<TensorType> infer_cross_entropy(const Operation& operation) {
   const TensorType& logits = operation.operands[0];
   check_logits(operation, logits);
   if (operation.operands[1].shape != logits.shape) {
-    operand_error(operation, fmt::format("labels are {}; expected {} as the logits", shape_text(operation.operands[1].shape),
-                                         shape_text(logits.shape)));
+    operand_error(operation, fmt::format("labels are {}; expected {} as the logits",
+                                         shape_text(operation.operands[1].shape), shape_text(logits.shape)));
   }
   return {{rows_shape(logits.shape), logits.dtype}};
 }
@@ -108,8 +111,9 @@ std::vector<TensorType> infer_sparse_cross_entropy(const Operation& operation) {
   check_logits(operation, logits);
   const Shape rows = rows_shape(logits.shape);
   if (operation.operands[1].shape != rows || is_floating(operation.operands[1].dtype)) {
-    operand_error(operation, fmt::format("labels are {} {}; expected integers {}", to_string(operation.operands[1].dtype),
-                                         shape_text(operation.operands[1].shape), shape_text(rows)));
+    operand_error(operation,
+                  fmt::format("labels are {} {}; expected integers {}", to_string(operation.operands[1].dtype),
+                              shape_text(operation.operands[1].shape), shape_text(rows)));
   }
   const std::string& reduction = operation.text("reduction");
   if (reduction != "mean" && reduction != "sum" && reduction != "none") {
@@ -210,7 +214,8 @@ void sparse_pick_kernel(const KernelCall& call) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
     const double label = call.operands[1].data[row];
     if (!(label >= static_cast<double>(classes.begin) && label < static_cast<double>(classes.end))) continue;
-    call.results[0].data[row] = call.operands[0].data[row * rows.classes + static_cast<std::int64_t>(label) - classes.begin];
+    call.results[0].data[row] =
+        call.operands[0].data[row * rows.classes + static_cast<std::int64_t>(label) - classes.begin];
   }
 }
 
@@ -250,7 +255,8 @@ Gradients cross_entropy_gradient(GradientBuilder& builder, const GradientRequest
     gradients[0] = add_one(builder, "SoftmaxCrossEntropyGrad", {dloss, request.operands[0], request.operands[1]});
   }
   if (request.needed[1]) {
-    const TensorId log_probability = add_one(builder, "LogSoftmax", {request.operands[0]}, {{"axis", std::int64_t{-1}}});
+    const TensorId log_probability =
+        add_one(builder, "LogSoftmax", {request.operands[0]}, {{"axis", std::int64_t{-1}}});
     const TensorId column = add_one(builder, "ExpandDims", {dloss}, {{"axis", std::int64_t{-1}}});
     gradients[1] = add_one(builder, "Neg", {add_one(builder, "Mul", {log_probability, column})});
   }
@@ -260,8 +266,9 @@ Gradients cross_entropy_gradient(GradientBuilder& builder, const GradientRequest
 Gradients sparse_cross_entropy_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  gradients[0] = add_one(builder, "SparseSoftmaxCrossEntropyGrad",
-                         {*request.result_gradients[0], request.operands[0], request.operands[1]}, request.operation.attributes);
+  gradients[0] =
+      add_one(builder, "SparseSoftmaxCrossEntropyGrad",
+              {*request.result_gradients[0], request.operands[0], request.operands[1]}, request.operation.attributes);
   return gradients;
 }
 

@@ -4,8 +4,8 @@
 
 namespace shardplan {
 
-/// SoftmaxCrossEntropyWithLogits: logits and labels [.., classes] -> one loss per row. The classes are the last dimension; cut, the
-/// operator runs in phases.
+/// SoftmaxCrossEntropyWithLogits: logits and labels [.., classes] -> one loss per row. The classes are the last
+/// dimension; cut, the operator runs in phases.
 std::vector<TensorType> infer_cross_entropy(const Operation& operation);
 ShardingRule cross_entropy_rule(const Operation& operation);
 Phases cross_entropy_phases(const Operation& operation);
@@ -37,6 +37,7 @@ void sparse_cross_entropy_apply_kernel(const KernelCall& call);
 void sparse_cross_entropy_grad_apply_kernel(const KernelCall& call);
 
 std::vector<std::optional<TensorId>> cross_entropy_gradient(GradientBuilder& builder, const GradientRequest& request);
-std::vector<std::optional<TensorId>> sparse_cross_entropy_gradient(GradientBuilder& builder, const GradientRequest& request);
+std::vector<std::optional<TensorId>> sparse_cross_entropy_gradient(GradientBuilder& builder,
+                                                                   const GradientRequest& request);
 
 }  // namespace shardplan

@@ -1,8 +1,8 @@
-// Every operator here is written once, as its phases; uncut, `run_phases` runs them one after the other. A phase is either a
-// statistic (a reduction of the first operand's shape over `axis`, those dimensions kept as 1) or elementwise with the
-// statistics broadcast, so that two rules serve all of them. Means divide by the global count, so their partial results add
-// up. Variances are the means of squared distances from the mean, a second statistic: sums of squares would lose half of
-// the digits in float32.
+// Every operator here is written once, as its phases; uncut, `run_phases` runs them one after the other. A phase is
+// either a statistic (a reduction of the first operand's shape over `axis`, those dimensions kept as 1) or elementwise
+// with the statistics broadcast, so that two rules serve all of them. Means divide by the global count, so their
+// partial results add up. Variances are the means of squared distances from the mean, a second statistic: sums of
+// squares would lose half of the digits in float32.
 #include "operators/normalisation.h"
 
 #include <fmt/format.h>
@@ -41,8 +41,10 @@ void check_parameter(const Operation& operation, std::size_t operand, std::size_
   const Shape& x = x_shape(operation);
   const Shape wanted(x.begin() + static_cast<std::ptrdiff_t>(first), x.end());
   if (operation.operands[operand].shape != wanted) {
-    operand_error(operation, fmt::format("{} is {}; expected {}, the last dimensions of {}", operation.type->operand_names[operand],
-                                         shape_text(operation.operands[operand].shape), shape_text(wanted), shape_text(x)));
+    operand_error(
+        operation,
+        fmt::format("{} is {}; expected {}, the last dimensions of {}", operation.type->operand_names[operand],
+                    shape_text(operation.operands[operand].shape), shape_text(wanted), shape_text(x)));
   }
 }
 
@@ -53,7 +55,8 @@ Shape kept_shape(const Operation& operation) {
 }
 
 double global_count(const KernelCall& call) {
-  return static_cast<double>(num_elements(call.operation.operands[0].shape) / num_elements(call.operation.results[0].shape));
+  return static_cast<double>(num_elements(call.operation.operands[0].shape) /
+                             num_elements(call.operation.results[0].shape));
 }
 
 /// Adds `term(offsets of the N operands)` of every point of the first operand up in the first result.
@@ -106,7 +109,8 @@ ShardingRule norm_rule(const Operation& operation, std::size_t begin_norm, std::
     if (d >= begin_norm) builder.set_kind(x[d], FactorKind::kNormalised);
   }
   add_broadcast_operands(builder, operation, x);
-  for (const TensorType& result : operation.results) builder.result(broadcast_walk(x, x_shape(operation), result.shape));
+  for (const TensorType& result : operation.results)
+    builder.result(broadcast_walk(x, x_shape(operation), result.shape));
   return builder.build();
 }
 
@@ -167,7 +171,8 @@ Phases log_softmax_grad_phases(const Operation& operation) {
 std::vector<TensorType> infer_layer_norm(const Operation& operation) {
   const std::size_t begin_params = begin_params_axis(operation);
   if (begin_params > begin_norm_axis(operation)) {
-    operand_error(operation, fmt::format("begin_params_axis {} lies behind begin_norm_axis {}", begin_params, begin_norm_axis(operation)));
+    operand_error(operation, fmt::format("begin_params_axis {} lies behind begin_norm_axis {}", begin_params,
+                                         begin_norm_axis(operation)));
   }
   check_parameter(operation, 1, begin_params);
   check_parameter(operation, 2, begin_params);
@@ -217,9 +222,9 @@ ShardingRule rms_norm_rule(const Operation& operation) {
 
 Phases rms_norm_phases(const Operation& operation) {
   const std::vector<std::int64_t> axes = axes_from(rms_first(operation), x_shape(operation).size());
-  return {{{"SquareMean", {{"axis", axes}}, {0}},
-           {"RmsNormApply", {{"epsilon", operation.number("epsilon")}}, {0, 1, 2}}},
-          {3}};
+  return {
+      {{"SquareMean", {{"axis", axes}}, {0}}, {"RmsNormApply", {{"epsilon", operation.number("epsilon")}}, {0, 1, 2}}},
+      {3}};
 }
 
 std::vector<TensorType> infer_rms_norm_grad(const Operation& operation) {

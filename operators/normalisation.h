@@ -4,8 +4,9 @@
 
 namespace shardplan {
 
-/// Softmax and LogSoftmax along one axis, LayerNorm and RmsNorm over the last dimensions: with the normalised dimensions cut
-/// they run in phases, whose small statistics keep these dimensions as size 1. All factors are named by position.
+/// Softmax and LogSoftmax along one axis, LayerNorm and RmsNorm over the last dimensions: with the normalised
+/// dimensions cut they run in phases, whose small statistics keep these dimensions as size 1. All factors are named by
+/// position.
 std::vector<TensorType> infer_softmax(const Operation& operation);
 ShardingRule softmax_rule(const Operation& operation);
 Phases softmax_phases(const Operation& operation);

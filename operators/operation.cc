@@ -63,8 +63,8 @@ Attributes complete_attributes(const OperatorType& type, const Attributes& given
     }
     Attribute& value = result.emplace(spec.name, at->second).first->second;
     if (!convert(value, spec.kind)) {
-      throw InputError(SourcePlace{}, "attribute {} of {} is {}; expected {}", spec.name, type.name, to_string(at->second),
-                       kind_text(spec.kind));
+      throw InputError(SourcePlace{}, "attribute {} of {} is {}; expected {}", spec.name, type.name,
+                       to_string(at->second), kind_text(spec.kind));
     }
   }
   for (const auto& [name, value] : given) {
@@ -81,8 +81,8 @@ void check_operand_count(const OperatorType& type, std::size_t found) {
   const std::size_t wanted = type.operand_names.size();
   if (repeats ? found >= wanted : found == wanted) return;
   throw InputError(SourcePlace{}, "{} takes {}{} input{}{}, found {}", type.name, repeats ? "at least " : "", wanted,
-                   wanted == 1 ? "" : "s",
-                   wanted == 0 ? "" : fmt::format(" ({})", fmt::join(type.operand_names, ", ")), found);
+                   wanted == 1 ? "" : "s", wanted == 0 ? "" : fmt::format(" ({})", fmt::join(type.operand_names, ", ")),
+                   found);
 }
 
 /// Sizes that hostile files may give: every tensor's bytes must fit in 64 bits.

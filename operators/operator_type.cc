@@ -22,7 +22,8 @@ Box dimension_box(const DimensionWalk& walk, std::span<const Box> boxes, std::in
 }  // namespace
 
 Box KernelCall::operand_box(std::size_t operand, std::size_t dimension) const {
-  return dimension_box(operation.rule.operands[operand][dimension], boxes, operation.operands[operand].shape[dimension]);
+  return dimension_box(operation.rule.operands[operand][dimension], boxes,
+                       operation.operands[operand].shape[dimension]);
 }
 
 Box KernelCall::result_box(std::size_t result, std::size_t dimension) const {
@@ -31,7 +32,8 @@ Box KernelCall::result_box(std::size_t result, std::size_t dimension) const {
 
 const OperatorType* find_operator_type(std::string_view name) {
   const std::vector<OperatorType>& all = operator_catalogue();
-  const auto at = std::ranges::lower_bound(all, name, {}, [](const OperatorType& type) -> std::string_view { return type.name; });
+  const auto at =
+      std::ranges::lower_bound(all, name, {}, [](const OperatorType& type) -> std::string_view { return type.name; });
   return at != all.end() && at->name == name ? &*at : nullptr;
 }
 
@@ -44,7 +46,8 @@ double flops(const Operation& operation, std::span<const std::int64_t> factor_ex
     points *= static_cast<double>(factor_extents[f]);
     all_points *= static_cast<double>(operation.rule.factors[f].size);
   }
-  return type.whole_flops != nullptr ? type.whole_flops(operation) * (points / all_points) : type.flops_per_point * points;
+  return type.whole_flops != nullptr ? type.whole_flops(operation) * (points / all_points)
+                                     : type.flops_per_point * points;
 }
 
 }  // namespace shardplan

@@ -83,7 +83,8 @@ void adam_kernel(const KernelCall& call) {
     const double gradient = call.operands[4].data[i] + (is_decoupled ? 0 : decay * parameter);
     const double m = beta1 * call.operands[1].data[i] + (1 - beta1) * gradient;
     const double v = beta2 * call.operands[2].data[i] + (1 - beta2) * gradient * gradient;
-    const double change = (m / correction1) / (std::sqrt(v / correction2) + eps) + (is_decoupled ? decay * parameter : 0);
+    const double change =
+        (m / correction1) / (std::sqrt(v / correction2) + eps) + (is_decoupled ? decay * parameter : 0);
     call.results[0].data[i] = parameter - rate * change;
     call.results[1].data[i] = m;
     call.results[2].data[i] = v;

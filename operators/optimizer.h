@@ -4,9 +4,10 @@
 
 namespace shardplan {
 
-/// Optimizer updates: elementwise over tensors shaped as the parameter, so that an update may be cut in any way, whatever the
-/// layout that the parameter is stored in. The first operands are the parameter (its f32 master copy in mixed precision) and
-/// its states, the last is the gradient, of any floating type; results are the new parameter and states in that order.
+/// Optimizer updates: elementwise over tensors shaped as the parameter, so that an update may be cut in any way,
+/// whatever the layout that the parameter is stored in. The first operands are the parameter (its f32 master copy in
+/// mixed precision) and its states, the last is the gradient, of any floating type; results are the new parameter and
+/// states in that order.
 ///
 ///   ApplyGradientDescent (param, grad)              p - lr * (g + weight_decay * p)
 ///   ApplyMomentum        (param, moment, grad)      m' = momentum * m + g + weight_decay * p;  p - lr * m'

@@ -17,7 +17,9 @@ SpatialWindows windows_over(const Operation& operation, const Shape& x) {
   return spatial_windows(operation, {x[2], x[3]}, pair_attribute(operation, "kernel_size"));
 }
 
-Shape pooled_shape(const Shape& x, const SpatialWindows& windows) { return {x[0], x[1], windows[0].output, windows[1].output}; }
+Shape pooled_shape(const Shape& x, const SpatialWindows& windows) {
+  return {x[0], x[1], windows[0].output, windows[1].output};
+}
 
 /// The shape of x of AvgPoolGrad, whose only operand is dy.
 Shape avg_pool_input(const Operation& operation) {
@@ -29,7 +31,8 @@ Shape avg_pool_input(const Operation& operation) {
 
 void check_pooled(const Operation& operation, const Shape& wanted) {
   if (operation.operands[0].shape != wanted) {
-    operand_error(operation, fmt::format("dy is {}; expected {}", shape_text(operation.operands[0].shape), shape_text(wanted)));
+    operand_error(operation,
+                  fmt::format("dy is {}; expected {}", shape_text(operation.operands[0].shape), shape_text(wanted)));
   }
 }
 
@@ -65,7 +68,8 @@ void for_each_window(const KernelCall& call, Body body) {
 
 /// Calls body(plane, dy, rows, columns) for each local output of dy whose window touches the local part of dx.
 template <class Body>
-void for_each_touching(const KernelCall& call, const SpatialWindows& windows, const Interval& rows, const Interval& columns, Body body) {
+void for_each_touching(const KernelCall& call, const SpatialWindows& windows, const Interval& rows,
+                       const Interval& columns, Body body) {
   const OperandView& dy = call.operands[0];
   const std::int64_t planes = dy.shape[0] * dy.shape[1];
   const double* value = dy.data;
@@ -89,7 +93,8 @@ std::vector<TensorType> infer_pool(const Operation& operation) {
   const SpatialWindows windows = windows_over(operation, x.shape);
   for (const SlidingWindow& window : windows) {
     if (window.pad_before >= window.kernel || window.pad_after >= window.kernel) {
-      operand_error(operation, fmt::format("padding {} and {} reach the window's size {}", window.pad_before, window.pad_after, window.kernel));
+      operand_error(operation, fmt::format("padding {} and {} reach the window's size {}", window.pad_before,
+                                           window.pad_after, window.kernel));
     }
   }
   return {{pooled_shape(x.shape, windows), x.dtype}};
@@ -113,7 +118,8 @@ void max_pool_kernel(const KernelCall& call) {
   for_each_window(call, [](double& result, const Interval& rows, const Interval& columns, auto at) {
     result = -std::numeric_limits<double>::infinity();
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      for (std::int64_t column = columns.begin; column < columns.end; ++column) result = std::max(result, at(row, column));
+      for (std::int64_t column = columns.begin; column < columns.end; ++column)
+        result = std::max(result, at(row, column));
     }
   });
 }
@@ -154,26 +160,27 @@ void max_pool_grad_kernel(const KernelCall& call) {
   const Interval rows = backward_range(call, windows[0], "h", local[2]);
   const Interval columns = backward_range(call, windows[1], "w", local[3]);
   const OperandView& x = call.operands[1];
-  for_each_touching(call, windows, rows, columns,
-                    [&](std::int64_t plane, double dy, const Interval& window_rows, const Interval& window_columns) {
-                      const double* origin = x.data + plane * x.shape[2] * x.shape[3];
-                      double largest = -std::numeric_limits<double>::infinity();
-                      std::int64_t best_row = window_rows.begin;
-                      std::int64_t best_column = window_columns.begin;
-                      for (std::int64_t row = window_rows.begin; row < window_rows.end; ++row) {
-                        for (std::int64_t column = window_columns.begin; column < window_columns.end; ++column) {
-                          const double value = origin[(row - x.begin[2]) * x.shape[3] + column - x.begin[3]];
-                          if (value <= largest) continue;
-                          largest = value;
-                          best_row = row;
-                          best_column = column;
-                        }
-                      }
-                      const bool is_mine = best_row >= rows.begin && best_row < rows.end && best_column >= columns.begin &&
-                                           best_column < columns.end;
-                      if (!is_mine) return;
-                      call.results[0].data[(plane * local[2] + best_row - rows.begin) * local[3] + best_column - columns.begin] += dy;
-                    });
+  for_each_touching(
+      call, windows, rows, columns,
+      [&](std::int64_t plane, double dy, const Interval& window_rows, const Interval& window_columns) {
+        const double* origin = x.data + plane * x.shape[2] * x.shape[3];
+        double largest = -std::numeric_limits<double>::infinity();
+        std::int64_t best_row = window_rows.begin;
+        std::int64_t best_column = window_columns.begin;
+        for (std::int64_t row = window_rows.begin; row < window_rows.end; ++row) {
+          for (std::int64_t column = window_columns.begin; column < window_columns.end; ++column) {
+            const double value = origin[(row - x.begin[2]) * x.shape[3] + column - x.begin[3]];
+            if (value <= largest) continue;
+            largest = value;
+            best_row = row;
+            best_column = column;
+          }
+        }
+        const bool is_mine =
+            best_row >= rows.begin && best_row < rows.end && best_column >= columns.begin && best_column < columns.end;
+        if (!is_mine) return;
+        call.results[0].data[(plane * local[2] + best_row - rows.begin) * local[3] + best_column - columns.begin] += dy;
+      });
 }
 
 std::vector<TensorType> infer_avg_pool_grad(const Operation& operation) {
@@ -201,23 +208,26 @@ void avg_pool_grad_kernel(const KernelCall& call) {
   const Shape& local = call.results[0].shape;
   const Interval rows = backward_range(call, windows[0], "h", local[2]);
   const Interval columns = backward_range(call, windows[1], "w", local[3]);
-  for_each_touching(call, windows, rows, columns,
-                    [&](std::int64_t plane, double dy, const Interval& window_rows, const Interval& window_columns) {
-                      const double share = dy / static_cast<double>((window_rows.end - window_rows.begin) *
-                                                                    (window_columns.end - window_columns.begin));
-                      for (std::int64_t row = std::max(rows.begin, window_rows.begin); row < std::min(rows.end, window_rows.end); ++row) {
-                        for (std::int64_t column = std::max(columns.begin, window_columns.begin);
-                             column < std::min(columns.end, window_columns.end); ++column) {
-                          call.results[0].data[(plane * local[2] + row - rows.begin) * local[3] + column - columns.begin] += share;
-                        }
-                      }
-                    });
+  for_each_touching(
+      call, windows, rows, columns,
+      [&](std::int64_t plane, double dy, const Interval& window_rows, const Interval& window_columns) {
+        const double share = dy / static_cast<double>((window_rows.end - window_rows.begin) *
+                                                      (window_columns.end - window_columns.begin));
+        for (std::int64_t row = std::max(rows.begin, window_rows.begin); row < std::min(rows.end, window_rows.end);
+             ++row) {
+          for (std::int64_t column = std::max(columns.begin, window_columns.begin);
+               column < std::min(columns.end, window_columns.end); ++column) {
+            call.results[0].data[(plane * local[2] + row - rows.begin) * local[3] + column - columns.begin] += share;
+          }
+        }
+      });
 }
 
 Gradients max_pool_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  gradients[0] = add_one(builder, "MaxPoolGrad", {*request.result_gradients[0], request.operands[0]}, request.operation.attributes);
+  gradients[0] = add_one(builder, "MaxPoolGrad", {*request.result_gradients[0], request.operands[0]},
+                         request.operation.attributes);
   return gradients;
 }
 

@@ -27,7 +27,9 @@ std::int64_t checked_size(const Operation& operation, std::optional<std::int64_t
 struct SliceBounds {
   Shape begin, step, size;
 
-  bool is_whole(std::size_t d, const Shape& shape) const { return begin[d] == 0 && step[d] == 1 && size[d] == shape[d]; }
+  bool is_whole(std::size_t d, const Shape& shape) const {
+    return begin[d] == 0 && step[d] == 1 && size[d] == shape[d];
+  }
 };
 
 /// Slice by begin and size (-1: to the end), StridedSlice by begin, end (negative: from the end) and strides.
@@ -36,9 +38,11 @@ SliceBounds slice_bounds(const Operation& operation, const Shape& shape) {
   const bool is_strided = operation.attributes.contains("end");
   const std::vector<std::int64_t>& second = operation.list(is_strided ? "end" : "size");
   const std::vector<std::int64_t> steps = is_strided ? operation.list("strides") : std::vector<std::int64_t>{};
-  if (begin.size() > shape.size() || second.size() != begin.size() || (!steps.empty() && steps.size() != begin.size())) {
-    operand_error(operation, fmt::format("begin {}, {} {} and strides {} do not fit an input {}", shape_text(begin),
-                                         is_strided ? "end" : "size", shape_text(second), shape_text(steps), shape_text(shape)));
+  if (begin.size() > shape.size() || second.size() != begin.size() ||
+      (!steps.empty() && steps.size() != begin.size())) {
+    operand_error(operation,
+                  fmt::format("begin {}, {} {} and strides {} do not fit an input {}", shape_text(begin),
+                              is_strided ? "end" : "size", shape_text(second), shape_text(steps), shape_text(shape)));
   }
   SliceBounds bounds{Shape(shape.size(), 0), Shape(shape.size(), 1), shape};
   for (std::size_t d = 0; d < begin.size(); ++d) {
@@ -70,11 +74,13 @@ const Shape& full_shape(const Operation& operation) {
 }
 
 bool are_equal_pieces(const std::vector<TensorType>& pieces, std::size_t axis) {
-  return std::ranges::all_of(pieces, [&](const TensorType& piece) { return piece.shape[axis] == pieces[0].shape[axis]; });
+  return std::ranges::all_of(pieces,
+                             [&](const TensorType& piece) { return piece.shape[axis] == pieces[0].shape[axis]; });
 }
 
 /// The rule of Split (`whole` is the operand) and Concat (`whole` is the result).
-ShardingRule pieces_rule(const TensorType& together, const std::vector<TensorType>& pieces, std::size_t axis, bool is_split) {
+ShardingRule pieces_rule(const TensorType& together, const std::vector<TensorType>& pieces, std::size_t axis,
+                         bool is_split) {
   RuleBuilder builder;
   Shape outside = together.shape;
   outside[axis] = 1;  // named below
@@ -130,7 +136,8 @@ std::vector<TensorType> infer_transpose(const Operation& operation) {
   const bool is_permutation =
       perm.size() == x.shape.size() && normal_axes(operation, perm, x.shape.size()).size() == x.shape.size();
   if (!is_permutation) {
-    operand_error(operation, fmt::format("perm {} does not order the dimensions of {}", shape_text(perm), shape_text(x.shape)));
+    operand_error(operation,
+                  fmt::format("perm {} does not order the dimensions of {}", shape_text(perm), shape_text(x.shape)));
   }
   Shape shape;
   for (const std::int64_t from : perm) shape.push_back(x.shape[normal_axis(operation, from, x.shape.size())]);
@@ -167,7 +174,8 @@ std::vector<TensorType> infer_split(const Operation& operation) {
   if (sizes.empty()) {
     const std::int64_t count = operation.integer("output_num");
     if (count < 1 || count > kMostPieces || x.shape[axis] % count != 0) {
-      operand_error(operation, fmt::format("cannot cut dimension {} of {} in {} equal pieces", axis, shape_text(x.shape), count));
+      operand_error(operation,
+                    fmt::format("cannot cut dimension {} of {} in {} equal pieces", axis, shape_text(x.shape), count));
     }
     sizes.assign(static_cast<std::size_t>(count), x.shape[axis] / count);
   }
@@ -181,7 +189,8 @@ std::vector<TensorType> infer_split(const Operation& operation) {
     results.back().shape[axis] = size;
   }
   if (left != 0) {
-    operand_error(operation, fmt::format("size_splits {} do not add up to dimension {} of {}", shape_text(sizes), axis, shape_text(x.shape)));
+    operand_error(operation, fmt::format("size_splits {} do not add up to dimension {} of {}", shape_text(sizes), axis,
+                                         shape_text(x.shape)));
   }
   return results;
 }
@@ -205,14 +214,16 @@ std::vector<TensorType> infer_concat(const Operation& operation) {
   for (std::size_t i = 1; i < operation.operands.size(); ++i) {
     TensorType other = operation.operands[i];
     if (other.shape.size() != result.shape.size()) {
-      operand_error(operation, fmt::format("inputs {} and {} differ in rank", shape_text(result.shape), shape_text(other.shape)));
+      operand_error(operation,
+                    fmt::format("inputs {} and {} differ in rank", shape_text(result.shape), shape_text(other.shape)));
     }
     const std::int64_t size = other.shape[axis];
     other.shape[axis] = result.shape[axis];
     if (other != result) {
-      operand_error(operation, fmt::format("inputs {} {} and {} {} differ outside axis {}", to_string(operation.operands[0].dtype),
-                                           shape_text(operation.operands[0].shape), to_string(operation.operands[i].dtype),
-                                           shape_text(operation.operands[i].shape), axis));
+      operand_error(operation,
+                    fmt::format("inputs {} {} and {} {} differ outside axis {}", to_string(operation.operands[0].dtype),
+                                shape_text(operation.operands[0].shape), to_string(operation.operands[i].dtype),
+                                shape_text(operation.operands[i].shape), axis));
     }
     result.shape[axis] = checked_size(operation, checked_add(result.shape[axis], size));
   }
@@ -235,7 +246,9 @@ void concat_kernel(const KernelCall& call) {
 std::vector<TensorType> infer_stack(const Operation& operation) {
   TensorType result = operation.operands[0];
   for (const TensorType& other : operation.operands) {
-    if (other != result) operand_error(operation, fmt::format("inputs {} and {} differ", shape_text(result.shape), shape_text(other.shape)));
+    if (other != result)
+      operand_error(operation,
+                    fmt::format("inputs {} and {} differ", shape_text(result.shape), shape_text(other.shape)));
   }
   const auto axis = static_cast<std::ptrdiff_t>(axis_of(operation));
   result.shape.insert(result.shape.begin() + axis, static_cast<std::int64_t>(operation.operands.size()));
@@ -280,7 +293,8 @@ std::vector<TensorType> infer_strided_slice(const Operation& operation) { return
 std::vector<TensorType> infer_slice_grad(const Operation& operation) {
   const Shape& full = operation.list("shape");
   if (slice_bounds(operation, full).size != operation.operands[0].shape) {
-    operand_error(operation, fmt::format("the input {} is no such slice of {}", shape_text(operation.operands[0].shape), shape_text(full)));
+    operand_error(operation, fmt::format("the input {} is no such slice of {}", shape_text(operation.operands[0].shape),
+                                         shape_text(full)));
   }
   return {{full, operation.operands[0].dtype}};
 }
@@ -305,7 +319,8 @@ namespace {
 
 /// Offsets of the points of a slice in the local full tensor: dimensions that are cut are whole, so their slice is too.
 template <class Body>
-void for_each_slice_point(const Operation& operation, const Shape& global, const Shape& local_full, const Shape& local_slice, Body body) {
+void for_each_slice_point(const Operation& operation, const Shape& global, const Shape& local_full,
+                          const Shape& local_slice, Body body) {
   const SliceBounds bounds = slice_bounds(operation, global);
   Shape strides = row_major_strides(local_full);
   std::int64_t first = 0;
@@ -334,7 +349,8 @@ std::vector<TensorType> infer_tile(const Operation& operation) {
   const TensorType& x = operation.operands[0];
   const std::vector<std::int64_t>& multiples = operation.list("multiples");
   if (multiples.size() < x.shape.size()) {
-    operand_error(operation, fmt::format("multiples {} are fewer than the dimensions of {}", shape_text(multiples), shape_text(x.shape)));
+    operand_error(operation, fmt::format("multiples {} are fewer than the dimensions of {}", shape_text(multiples),
+                                         shape_text(x.shape)));
   }
   Shape shape = multiples;
   const std::size_t skipped = multiples.size() - x.shape.size();
@@ -384,7 +400,8 @@ void tile_kernel(const KernelCall& call) {
     strides.push_back(d < skipped ? 0 : own[d - skipped]);
   }
   double* y = call.results[0].data;
-  for_each_point<1>(extents, {strides}, [&](const std::array<std::int64_t, 1>& at) { *y++ = call.operands[0].data[at[0]]; });
+  for_each_point<1>(extents, {strides},
+                    [&](const std::array<std::int64_t, 1>& at) { *y++ = call.operands[0].data[at[0]]; });
 }
 
 std::vector<TensorType> infer_broadcast_to(const Operation& operation) {

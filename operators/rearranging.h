@@ -16,8 +16,8 @@ std::vector<TensorType> infer_tile(const Operation& operation);
 std::vector<TensorType> infer_broadcast_to(const Operation& operation);
 
 ShardingRule transpose_rule(const Operation& operation);
-/// A dimension cut into equal pieces walks (piece, position): the positions may be cut, the pieces may not. Unequal pieces
-/// keep the dimension whole.
+/// A dimension cut into equal pieces walks (piece, position): the positions may be cut, the pieces may not. Unequal
+/// pieces keep the dimension whole.
 ShardingRule split_rule(const Operation& operation);
 ShardingRule concat_rule(const Operation& operation);
 ShardingRule stack_rule(const Operation& operation);

@@ -78,8 +78,9 @@ std::vector<TensorType> infer_reduce(const Operation& operation) {
 
 ShardingRule reduce_rule(const Operation& operation) {
   const std::string& name = operation.type->name;
-  const Reduction reduction =
-      name == "ReduceMax" ? Reduction::kMax : name == "ReduceMin" ? Reduction::kMin : Reduction::kSum;
+  const Reduction reduction = name == "ReduceMax"   ? Reduction::kMax
+                              : name == "ReduceMin" ? Reduction::kMin
+                                                    : Reduction::kSum;
   const std::vector<bool> reduced = reduced_dimensions(operation);
   RuleBuilder builder;
   const TensorWalk x = builder.add_positions(operation.operands[0].shape);
@@ -252,7 +253,8 @@ Gradients reduce_mean_gradient(GradientBuilder& builder, const GradientRequest& 
       num_elements(request.operation.operands[0].shape) / num_elements(request.operation.results[0].shape);
   const TensorId share =
       add_one(builder, "Mul", {*request.result_gradients[0], builder.constant(1.0 / static_cast<double>(count))});
-  gradients[0] = broadcast_to(builder, with_kept_dims(builder, request.operation, share), request.operation.operands[0].shape);
+  gradients[0] =
+      broadcast_to(builder, with_kept_dims(builder, request.operation, share), request.operation.operands[0].shape);
   return gradients;
 }
 
@@ -262,9 +264,11 @@ Gradients reduce_extreme_gradient(GradientBuilder& builder, const GradientReques
   const TensorId extreme = with_kept_dims(builder, request.operation, request.results[0]);
   const TensorId dy = with_kept_dims(builder, request.operation, *request.result_gradients[0]);
   const std::string dtype(to_string(request.operation.operands[0].dtype));
-  const TensorId taken = add_one(builder, "Cast", {add_one(builder, "Equal", {request.operands[0], extreme})}, {{"dtype", dtype}});
-  const TensorId count = add_one(builder, "ReduceSum", {taken},
-                                 {{"axis", attribute_axes(reduced_dimensions(request.operation))}, {"keep_dims", true}});
+  const TensorId taken =
+      add_one(builder, "Cast", {add_one(builder, "Equal", {request.operands[0], extreme})}, {{"dtype", dtype}});
+  const TensorId count =
+      add_one(builder, "ReduceSum", {taken},
+              {{"axis", attribute_axes(reduced_dimensions(request.operation))}, {"keep_dims", true}});
   gradients[0] = add_one(builder, "Mul", {taken, add_one(builder, "RealDiv", {dy, count})});
   return gradients;
 }

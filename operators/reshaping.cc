@@ -32,8 +32,8 @@ std::vector<TensorType> infer_reshape(const Operation& operation) {
     known = total;
   }
   if (known != total) {
-    operand_error(operation, fmt::format("cannot make {} of {}, which has {} elements", shape_text(operation.list("shape")),
-                                         shape_text(x.shape), total));
+    operand_error(operation, fmt::format("cannot make {} of {}, which has {} elements",
+                                         shape_text(operation.list("shape")), shape_text(x.shape), total));
   }
   return {{std::move(shape), x.dtype}};
 }
@@ -71,7 +71,8 @@ std::vector<TensorType> infer_squeeze(const Operation& operation) {
     const bool is_listed = std::ranges::find(axes, d) != axes.end();
     if (is_listed && x.shape[d] == 1) continue;
     if (is_listed && !given.empty()) {
-      operand_error(operation, fmt::format("dimension {} of {} has size {}; expected 1", d, shape_text(x.shape), x.shape[d]));
+      operand_error(operation,
+                    fmt::format("dimension {} of {} has size {}; expected 1", d, shape_text(x.shape), x.shape[d]));
     }
     shape.push_back(x.shape[d]);
   }
@@ -129,7 +130,8 @@ ShardingRule reshape_rule(const Operation& operation) {
   return builder.build();
 }
 
-/// A common factor keeps its place in the row-major order of both shapes, so the local elements come in the same order too.
+/// A common factor keeps its place in the row-major order of both shapes, so the local elements come in the same order
+/// too.
 void copy_kernel(const KernelCall& call) {
   std::copy_n(call.operands[0].data, num_elements(call.operands[0].shape), call.results[0].data);
 }

@@ -19,7 +19,8 @@ DimensionWalk RuleBuilder::add(std::string name, std::int64_t size, FactorKind k
 TensorWalk RuleBuilder::add_named(const std::string& prefix, const Shape& shape, FactorKind kind) {
   TensorWalk walk;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    walk.push_back(shape[d] == 1 ? whole() : add(shape.size() == 1 ? prefix : prefix + std::to_string(d), shape[d], kind));
+    walk.push_back(shape[d] == 1 ? whole()
+                                 : add(shape.size() == 1 ? prefix : prefix + std::to_string(d), shape[d], kind));
   }
   return walk;
 }
@@ -71,7 +72,8 @@ std::size_t normal_axis(const Operation& operation, std::int64_t axis, std::size
   return static_cast<std::size_t>(axis < 0 ? axis + size : axis);
 }
 
-std::vector<std::size_t> normal_axes(const Operation& operation, const std::vector<std::int64_t>& axes, std::size_t rank) {
+std::vector<std::size_t> normal_axes(const Operation& operation, const std::vector<std::int64_t>& axes,
+                                     std::size_t rank) {
   std::vector<std::size_t> result;
   for (const std::int64_t axis : axes) result.push_back(normal_axis(operation, axis, rank));
   if (axes.empty()) {

@@ -9,14 +9,15 @@
 
 namespace shardplan {
 
-/// Makes a `ShardingRule` factor by factor. Two ways of naming: by role (m, k, n; b0, b1), and by position (a, b, c, ... for
-/// dimension 0, 1, 2, ... of the widest tensor), which elementwise operators, reductions, norms and the phases of all these
-/// share, so that a phase's factors have the names of the whole operator's.
+/// Makes a `ShardingRule` factor by factor. Two ways of naming: by role (m, k, n; b0, b1), and by position (a, b, c,
+/// ... for dimension 0, 1, 2, ... of the widest tensor), which elementwise operators, reductions, norms and the phases
+/// of all these share, so that a phase's factors have the names of the whole operator's.
 class RuleBuilder {
  public:
   /// A factor, and the walk of a dimension that is just it.
   DimensionWalk add(std::string name, std::int64_t size, FactorKind kind = FactorKind::kPassThrough);
-  /// A walk of each dimension of `shape`, named `prefix` (0, 1, ... behind it if there are several); of size 1: nothing.
+  /// A walk of each dimension of `shape`, named `prefix` (0, 1, ... behind it if there are several); of size 1:
+  /// nothing.
   TensorWalk add_named(const std::string& prefix, const Shape& shape, FactorKind kind = FactorKind::kPassThrough);
   /// The same, named by position.
   TensorWalk add_positions(const Shape& shape, FactorKind kind = FactorKind::kPassThrough);
@@ -36,7 +37,8 @@ class RuleBuilder {
 /// "a", "b", ..., "z", "d26", ...
 std::string position_name(std::size_t dimension);
 
-/// How an operand of `shape`, right-aligned with a tensor of `full` that walks `walk`, walks: nothing where it is broadcast.
+/// How an operand of `shape`, right-aligned with a tensor of `full` that walks `walk`, walks: nothing where it is
+/// broadcast.
 TensorWalk broadcast_walk(const TensorWalk& walk, const Shape& full, const Shape& shape);
 
 /// Walks one behind the other.
@@ -46,11 +48,13 @@ TensorWalk concatenate(TensorWalk left, const TensorWalk& right);
 /// A dimension that is always whole.
 inline DimensionWalk whole() { return {}; }
 
-/// One step of checked axis arithmetic for inference: `axis` counted from 0, or InputError "axis 4 of Softmax is outside
+/// One step of checked axis arithmetic for inference: `axis` counted from 0, or InputError "axis 4 of Softmax is
+/// outside
 /// [-3, 3)".
 std::size_t normal_axis(const Operation& operation, std::int64_t axis, std::size_t rank);
 /// Sorted and without repeats; all axes if the attribute is empty.
-std::vector<std::size_t> normal_axes(const Operation& operation, const std::vector<std::int64_t>& axes, std::size_t rank);
+std::vector<std::size_t> normal_axes(const Operation& operation, const std::vector<std::int64_t>& axes,
+                                     std::size_t rank);
 
 /// numpy's broadcasting of two shapes; InputError if they do not fit.
 Shape broadcast_shapes(const Operation& operation, const Shape& a, const Shape& b);

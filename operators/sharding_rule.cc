@@ -108,7 +108,8 @@ class RuleParser {
   }
 
   [[noreturn]] void fault(const std::string& what) const {
-    throw InputError(SourcePlace{}, "rule '{}' holds {}; expected names parted by spaces, tensors by commas", text_, what);
+    throw InputError(SourcePlace{}, "rule '{}' holds {}; expected names parted by spaces, tensors by commas", text_,
+                     what);
   }
 
   std::string_view text_;
@@ -134,14 +135,16 @@ std::string to_string(const ShardingRule& rule) {
 ShardingRule parse_rule(std::string_view text, const std::vector<Shape>& operands) {
   const auto [operand_texts, result_texts] = RuleParser(text).parse();
   if (operand_texts.size() != operands.size() && !(operands.empty() && operand_texts.front().empty())) {
-    throw InputError(SourcePlace{}, "rule '{}' is for {} operands, found {}", text, operand_texts.size(), operands.size());
+    throw InputError(SourcePlace{}, "rule '{}' is for {} operands, found {}", text, operand_texts.size(),
+                     operands.size());
   }
   // Sizes: of plain dimensions first, then the one unknown of each product.
   std::map<std::string, std::int64_t> sizes;
   const auto define = [&](const std::string& name, std::int64_t size) {
     const auto [at, is_new] = sizes.emplace(name, size);
     if (!is_new && at->second != size) {
-      throw InputError(SourcePlace{}, "rule '{}': {} is {} in one place and {} in another", text, name, at->second, size);
+      throw InputError(SourcePlace{}, "rule '{}': {} is {} in one place and {} in another", text, name, at->second,
+                       size);
     }
   };
   for (int pass = 0; pass < 2; ++pass) {
@@ -162,17 +165,18 @@ ShardingRule parse_rule(std::string_view text, const std::vector<Shape>& operand
           } else if (rest % known->second == 0) {
             rest /= known->second;
           } else {
-            throw InputError(SourcePlace{}, "rule '{}': dimension {} of operand {} is {}, not a multiple of {} = {}", text, d,
-                             i, operands[i][d], name, known->second);
+            throw InputError(SourcePlace{}, "rule '{}': dimension {} of operand {} is {}, not a multiple of {} = {}",
+                             text, d, i, operands[i][d], name, known->second);
           }
         }
         if (unknown.size() == 1) define(unknown[0], rest);
         if (unknown.size() > 1) {
-          throw InputError(SourcePlace{}, "rule '{}': the sizes of {} and {} are not known", text, unknown[0], unknown[1]);
+          throw InputError(SourcePlace{}, "rule '{}': the sizes of {} and {} are not known", text, unknown[0],
+                           unknown[1]);
         }
         if (unknown.empty() && rest != 1) {
-          throw InputError(SourcePlace{}, "rule '{}': dimension {} of operand {} is {}, {} times what is walked", text, d, i,
-                           operands[i][d], rest);
+          throw InputError(SourcePlace{}, "rule '{}': dimension {} of operand {} is {}, {} times what is walked", text,
+                           d, i, operands[i][d], rest);
         }
       }
     }
@@ -193,7 +197,8 @@ ShardingRule parse_rule(std::string_view text, const std::vector<Shape>& operand
           std::optional<std::uint32_t> at = rule.find(name);
           if (!at) {
             const auto size = sizes.find(name);
-            if (size == sizes.end()) throw InputError(SourcePlace{}, "rule '{}': the size of {} is not known", text, name);
+            if (size == sizes.end())
+              throw InputError(SourcePlace{}, "rule '{}': the size of {} is not known", text, name);
             at = static_cast<std::uint32_t>(rule.factors.size());
             rule.factors.push_back({name, size->second, FactorKind::kReduction, Reduction::kSum});
           }

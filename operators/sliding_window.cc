@@ -31,7 +31,8 @@ std::array<std::int64_t, 2> pair_attribute(const Operation& operation, const std
   if (values.size() == 4 && values[0] == 1 && values[1] == 1) values.erase(values.begin(), values.begin() + 2);
   if (values.size() == 1) values.push_back(values[0]);
   if (values.size() != 2 || values[0] < 1 || values[1] < 1 || values[0] > kLargest || values[1] > kLargest) {
-    operand_error(operation, fmt::format("{} is {}; expected one or two positive numbers", name, shape_text(operation.list(name))));
+    operand_error(operation, fmt::format("{} is {}; expected one or two positive numbers", name,
+                                         shape_text(operation.list(name))));
   }
   return {values[0], values[1]};
 }
@@ -48,11 +49,13 @@ SpatialWindows spatial_windows(const Operation& operation, const std::array<std:
   const bool is_valid_pad =
       pad.size() == 4 && std::ranges::all_of(pad, [](std::int64_t p) { return p >= 0 && p <= kLargest; });
   if ((mode != "valid" && mode != "same" && mode != "pad") || !is_valid_pad) {
-    operand_error(operation, fmt::format("pad_mode is {} and pad {}; expected valid, same, or pad with one or four numbers", mode,
-                                         shape_text(operation.list("pad"))));
+    operand_error(operation,
+                  fmt::format("pad_mode is {} and pad {}; expected valid, same, or pad with one or four numbers", mode,
+                              shape_text(operation.list("pad"))));
   }
   if (mode != "pad" && std::ranges::any_of(pad, [](std::int64_t p) { return p != 0; })) {
-    operand_error(operation, fmt::format("pad is {}, which pad_mode {} does not use", shape_text(operation.list("pad")), mode));
+    operand_error(operation,
+                  fmt::format("pad is {}, which pad_mode {} does not use", shape_text(operation.list("pad")), mode));
   }
   SpatialWindows windows;
   for (std::size_t d = 0; d < 2; ++d) {
@@ -62,15 +65,16 @@ SpatialWindows spatial_windows(const Operation& operation, const std::array<std:
     const std::int64_t reach = window.dilation * (window.kernel - 1) + 1;
     if (mode == "same") {
       window.output = ceil_div(window.input, window.stride);
-      const std::int64_t padding = std::max<std::int64_t>(0, (window.output - 1) * window.stride + reach - window.input);
+      const std::int64_t padding =
+          std::max<std::int64_t>(0, (window.output - 1) * window.stride + reach - window.input);
       window.pad_before = padding / 2;
       window.pad_after = padding - window.pad_before;
       continue;
     }
     const std::int64_t padded = window.input + window.pad_before + window.pad_after;
     if (padded < reach) {
-      operand_error(operation, fmt::format("a window of {} does not fit in {} positions (input {}, padding {} and {})", reach, padded,
-                                           window.input, window.pad_before, window.pad_after));
+      operand_error(operation, fmt::format("a window of {} does not fit in {} positions (input {}, padding {} and {})",
+                                           reach, padded, window.input, window.pad_before, window.pad_after));
     }
     window.output = (padded - reach) / window.stride + 1;
   }
@@ -88,7 +92,8 @@ ForwardWalk forward_walk(RuleBuilder& builder, const SlidingWindow& window, cons
   return walk;
 }
 
-BackwardWalk backward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name, bool needs_input) {
+BackwardWalk backward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name,
+                           bool needs_input) {
   if (window.input % window.stride != 0) return {};
   // Input stride*h + t, 0 <= t < stride, is read by the outputs h + lo to h + hi.
   const std::int64_t lo = ceil_div(window.pad_before - window.dilation * (window.kernel - 1), window.stride);
@@ -96,7 +101,8 @@ BackwardWalk backward_walk(RuleBuilder& builder, const SlidingWindow& window, co
   const std::int64_t count = window.input / window.stride;
   BackwardWalk walk;
   const DimensionWalk h = builder.add(name, count);
-  walk.input = window.stride == 1 ? h : product(h, builder.add("t" + name, window.stride, FactorKind::kNeedReplication));
+  walk.input =
+      window.stride == 1 ? h : product(h, builder.add("t" + name, window.stride, FactorKind::kNeedReplication));
   walk.output = h;
   if (lo != 0 || hi != 0 || window.output != count) {
     const DimensionWalk offset = builder.add("k" + name, hi - lo + 1, FactorKind::kNeedReplication);
@@ -112,7 +118,8 @@ BackwardWalk backward_walk(RuleBuilder& builder, const SlidingWindow& window, co
   return walk;
 }
 
-Interval backward_range(const KernelCall& call, const SlidingWindow& window, const std::string& name, std::int64_t local_size) {
+Interval backward_range(const KernelCall& call, const SlidingWindow& window, const std::string& name,
+                        std::int64_t local_size) {
   const std::int64_t begin = window.input % window.stride == 0 ? call.box(name).begin * window.stride : 0;
   return {begin, begin + local_size};
 }

@@ -7,7 +7,8 @@
 
 namespace shardplan {
 
-/// One spatial dimension of a convolution or pooling: output i reads input stride*i + dilation*r - pad_before, 0 <= r < kernel.
+/// One spatial dimension of a convolution or pooling: output i reads input stride*i + dilation*r - pad_before, 0 <= r <
+/// kernel.
 struct SlidingWindow {
   std::int64_t input = 1;
   std::int64_t output = 1;
@@ -24,15 +25,16 @@ struct SlidingWindow {
 };
 using SpatialWindows = std::array<SlidingWindow, 2>;
 
-/// Height and width of a window over an NCHW tensor of `input` extents, from the attributes stride(s), pad_mode ("valid",
-/// "same", "pad"), pad (top, bottom, left, right) and dilation. Throws InputError if they make no sense.
+/// Height and width of a window over an NCHW tensor of `input` extents, from the attributes stride(s), pad_mode
+/// ("valid", "same", "pad"), pad (top, bottom, left, right) and dilation. Throws InputError if they make no sense.
 SpatialWindows spatial_windows(const Operation& operation, const std::array<std::int64_t, 2>& input,
                                const std::array<std::int64_t, 2>& kernel);
 
 /// One or two (height, width) or four (1, 1, height, width) values of a list attribute.
 std::array<std::int64_t, 2> pair_attribute(const Operation& operation, const std::string& name);
 
-/// How the input dimension walks where the factor is the output: a window, or the plain factor if there is nothing to slide.
+/// How the input dimension walks where the factor is the output: a window, or the plain factor if there is nothing to
+/// slide.
 struct ForwardWalk {
   DimensionWalk input;
   DimensionWalk output;
@@ -40,16 +42,18 @@ struct ForwardWalk {
 };
 ForwardWalk forward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name);
 
-/// How the dimensions walk where the input's gradient is the result: its dimension is (h, phase) with `stride` phases, and the
-/// outputs that touch h are a window of stride 1 round it. Whole if the stride does not divide the input.
+/// How the dimensions walk where the input's gradient is the result: its dimension is (h, phase) with `stride` phases,
+/// and the outputs that touch h are a window of stride 1 round it. Whole if the stride does not divide the input.
 struct BackwardWalk {
   DimensionWalk input;         // of dx
   DimensionWalk output;        // of dy
   DimensionWalk input_window;  // of x, where all that those outputs read is needed too
 };
-BackwardWalk backward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name, bool needs_input);
+BackwardWalk backward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name,
+                           bool needs_input);
 
 /// The local range of a dimension of dx.
-Interval backward_range(const KernelCall& call, const SlidingWindow& window, const std::string& name, std::int64_t local_size);
+Interval backward_range(const KernelCall& call, const SlidingWindow& window, const std::string& name,
+                        std::int64_t local_size);
 
 }  // namespace shardplan

@@ -18,7 +18,9 @@ struct OperandSpec {
 };
 inline OperandSpec real(Shape shape) { return {std::move(shape)}; }
 inline OperandSpec positive(Shape shape) { return {std::move(shape), 0.5, 2}; }
-inline OperandSpec index(Shape shape, std::int64_t extent) { return {std::move(shape), 0, static_cast<double>(extent), true, false}; }
+inline OperandSpec index(Shape shape, std::int64_t extent) {
+  return {std::move(shape), 0, static_cast<double>(extent), true, false};
+}
 inline OperandSpec truth(Shape shape) { return {std::move(shape), 0, 2, false, true}; }
 
 /// One instance of an operator, of random small sizes.

@@ -22,7 +22,8 @@ class EagerBuilder : public GradientBuilder {
     values_.push_back(std::move(values));
     return TensorId(types_.size() - 1);
   }
-  std::vector<TensorId> add(std::string_view type, const Attributes& attributes, const std::vector<TensorId>& operands) override {
+  std::vector<TensorId> add(std::string_view type, const Attributes& attributes,
+                            const std::vector<TensorId>& operands) override {
     const OperatorType* found = find_operator_type(type);
     if (found == nullptr) throw InputError(SourcePlace{}, "no operator {}", type);
     std::vector<TensorType> types;
@@ -34,7 +35,8 @@ class EagerBuilder : public GradientBuilder {
     const Operation operation = make_operation(*found, attributes, types);
     std::vector<TensorId> results;
     std::vector<Values> outputs = run_whole(operation, inputs);
-    for (std::size_t r = 0; r < outputs.size(); ++r) results.push_back(add_values(operation.results[r], std::move(outputs[r])));
+    for (std::size_t r = 0; r < outputs.size(); ++r)
+      results.push_back(add_values(operation.results[r], std::move(outputs[r])));
     return results;
   }
   TensorId constant(double value) override { return add_values({{}, DataType::kF32}, {{}, {value}}); }
@@ -65,12 +67,14 @@ TEST(Gradient, EqualsFiniteDifferences) {
     for (int instance = 0; instance < 4; ++instance) {
       const OperatorCase example = maker.make(random);
       const Operation operation = operation_of(example);
-      if (operation.type->gradient == nullptr || maker.name == "BatchNorm_inference" || maker.name == "Cast_int") continue;
+      if (operation.type->gradient == nullptr || maker.name == "BatchNorm_inference" || maker.name == "Cast_int")
+        continue;
       seen.insert(operation.type->name);
       std::vector<Values> operands = draw_operands(example, random);
       EagerBuilder builder;
       std::vector<TensorId> operand_ids;
-      for (std::size_t i = 0; i < operands.size(); ++i) operand_ids.push_back(builder.add_values(operation.operands[i], operands[i]));
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        operand_ids.push_back(builder.add_values(operation.operands[i], operands[i]));
       const std::vector<Values> results = run_whole(operation, operands);
       std::vector<TensorId> result_ids;
       std::vector<std::optional<TensorId>> result_gradients;
@@ -87,7 +91,8 @@ TEST(Gradient, EqualsFiniteDifferences) {
       std::vector<bool> needed;
       for (const TensorType& type : operation.operands) needed.push_back(is_floating(type.dtype));
       if (operation.type->name == "BatchNorm") needed[3] = needed[4] = false;
-      const auto gradients = operation.type->gradient(builder, {operation, operand_ids, result_ids, result_gradients, needed});
+      const auto gradients =
+          operation.type->gradient(builder, {operation, operand_ids, result_ids, result_gradients, needed});
       ASSERT_EQ(gradients.size(), operands.size()) << maker.name;
       const auto loss = [&] {
         const std::vector<Values> now = run_whole(operation, operands);
@@ -134,8 +139,10 @@ TEST(Gradient, MakesOnlyWhatIsNeeded) {
     if (operation.type->gradient == nullptr || maker.name == "BatchNorm_inference") continue;
     EagerBuilder builder;
     std::vector<TensorId> operand_ids, result_ids;
-    for (const TensorType& type : operation.operands) operand_ids.push_back(builder.add_values(type, make_values(type.shape, [] { return 1.0; })));
-    for (const TensorType& type : operation.results) result_ids.push_back(builder.add_values(type, make_values(type.shape, [] { return 1.0; })));
+    for (const TensorType& type : operation.operands)
+      operand_ids.push_back(builder.add_values(type, make_values(type.shape, [] { return 1.0; })));
+    for (const TensorType& type : operation.results)
+      result_ids.push_back(builder.add_values(type, make_values(type.shape, [] { return 1.0; })));
     const std::vector<std::optional<TensorId>> none(result_ids.size());
     const std::vector<bool> all(operand_ids.size(), true);
     for (const auto& gradient : operation.type->gradient(builder, {operation, operand_ids, result_ids, none, all})) {
@@ -146,7 +153,8 @@ TEST(Gradient, MakesOnlyWhatIsNeeded) {
       incoming.push_back(is_floating(operation.results[r].dtype) ? std::optional(result_ids[r]) : std::nullopt);
     }
     const std::vector<bool> nothing(operand_ids.size(), false);
-    for (const auto& gradient : operation.type->gradient(builder, {operation, operand_ids, result_ids, incoming, nothing})) {
+    for (const auto& gradient :
+         operation.type->gradient(builder, {operation, operand_ids, result_ids, incoming, nothing})) {
       EXPECT_FALSE(gradient) << maker.name << ": none is needed";
     }
   }

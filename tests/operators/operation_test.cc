@@ -32,11 +32,14 @@ TEST(Operation, InfersResultAndRuleOfMatMul) {
 
 TEST(Operation, NamesWhatIsWrong) {
   EXPECT_EQ(fault("Softmax", {{"axis", std::int64_t{4}}}, {{2, 3, 4}}), "axis 4 of Softmax is outside [-3, 3)");
-  EXPECT_EQ(fault("Softmax", {{"axes", std::int64_t{1}}}, {{2, 3}}), "Softmax has no attribute 'axes'; did you mean 'axis'?");
-  EXPECT_EQ(fault("Transpose", {}, {{2, 3}}), "Transpose needs the attribute perm (for each dimension of the result the one of x)");
+  EXPECT_EQ(fault("Softmax", {{"axes", std::int64_t{1}}}, {{2, 3}}),
+            "Softmax has no attribute 'axes'; did you mean 'axis'?");
+  EXPECT_EQ(fault("Transpose", {}, {{2, 3}}),
+            "Transpose needs the attribute perm (for each dimension of the result the one of x)");
   EXPECT_EQ(fault("Softmax", {{"axis", true}}, {{2, 3}}), "attribute axis of Softmax is true; expected an integer");
   EXPECT_EQ(fault("MatMul", {}, {{2, 3}}), "MatMul takes 2 inputs (x1, x2), found 1");
-  EXPECT_EQ(fault("MatMul", {}, {{2, 3}, {4, 5}}), "MatMul: the summed dimensions of [2, 3] and [4, 5] differ: 3 and 4");
+  EXPECT_EQ(fault("MatMul", {}, {{2, 3}, {4, 5}}),
+            "MatMul: the summed dimensions of [2, 3] and [4, 5] differ: 3 and 4");
   EXPECT_EQ(fault("Add", {}, {{2, 3}, {4, 3}}), "Add: shapes [2, 3] and [4, 3] do not fit: dimension 0 is 2 and 4");
   EXPECT_EQ(fault("Tile", {{"multiples", std::vector<std::int64_t>{1 << 30, 1 << 30}}}, {{1 << 20, 1 << 20}}),
             "Tile: result [1125899906842624, 1125899906842624] has more bytes than 64 bits can count");

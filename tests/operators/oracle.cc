@@ -18,7 +18,8 @@ std::int64_t elements(const Shape& shape) {
 }
 
 /// Calls body(flat position in the local tensor, flat position in the whole one).
-void for_each_index(const Indices& indices, const Shape& shape, const std::function<void(std::size_t, std::size_t)>& body) {
+void for_each_index(const Indices& indices, const Shape& shape,
+                    const std::function<void(std::size_t, std::size_t)>& body) {
   std::size_t count = 1;
   for (const auto& list : indices) count *= list.size();
   for (std::size_t local = 0; local < count; ++local) {
@@ -65,7 +66,8 @@ Indices positions(const ShardingRule& rule, const TensorWalk& walk, const Shape&
       for (const std::uint32_t f : walk[d].factors) {
         std::vector<std::int64_t> longer;
         for (const std::int64_t major : list) {
-          for (std::int64_t at = boxes[f].begin; at < boxes[f].end; ++at) longer.push_back(major * rule.factors[f].size + at);
+          for (std::int64_t at = boxes[f].begin; at < boxes[f].end; ++at)
+            longer.push_back(major * rule.factors[f].size + at);
         }
         list = std::move(longer);
       }
@@ -117,7 +119,8 @@ struct DeviceGrid {
 };
 
 /// One kernel on all devices. `operands` are whole; results come back whole.
-ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& operands, const Assignment& assignment, Random& random) {
+ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& operands, const Assignment& assignment,
+                      Random& random) {
   const ShardingRule& rule = operation.rule;
   const DeviceGrid grid{assignment.sizes};
   // The axes that carry partial operands, read as one.
@@ -133,7 +136,8 @@ ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& ope
   }
   const auto position_along = [&](const std::vector<std::int64_t>& at, const std::vector<std::size_t>& axes) {
     std::size_t position = 0;
-    for (const std::size_t a : axes) position = position * static_cast<std::size_t>(grid.sizes[a]) + static_cast<std::size_t>(at[a]);
+    for (const std::size_t a : axes)
+      position = position * static_cast<std::size_t>(grid.sizes[a]) + static_cast<std::size_t>(at[a]);
     return position;
   };
   std::size_t num_parts = 1;
@@ -214,11 +218,16 @@ ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& ope
       Assembly& assembly = assemblies[r];
       const std::size_t key = position_along(at, assembly.axes);
       const Shape& shape = operation.results[r].shape;
-      Values& whole = assembly.tensors.try_emplace(key, Values{shape, std::vector<double>(static_cast<std::size_t>(elements(shape)), 0.0)}).first->second;
-      std::vector<char>& filled = assembly.filled.try_emplace(key, std::vector<char>(whole.data.size(), 0)).first->second;
+      Values& whole =
+          assembly.tensors
+              .try_emplace(key, Values{shape, std::vector<double>(static_cast<std::size_t>(elements(shape)), 0.0)})
+              .first->second;
+      std::vector<char>& filled =
+          assembly.filled.try_emplace(key, std::vector<char>(whole.data.size(), 0)).first->second;
       for_each_index(indices_of[r], shape, [&](std::size_t from, std::size_t to) {
         const double value = outputs[r][from];
-        if (filled[to] && std::abs(whole.data[to] - value) > 1e-9 * (1 + std::abs(value))) run.fault = "copies of a result differ";
+        if (filled[to] && std::abs(whole.data[to] - value) > 1e-9 * (1 + std::abs(value)))
+          run.fault = "copies of a result differ";
         whole.data[to] = value;
         filled[to] = 1;
       });
@@ -254,7 +263,8 @@ std::vector<Values> run_whole(const Operation& operation, const std::vector<Valu
   std::vector<Box> boxes;
   for (const Factor& factor : operation.rule.factors) boxes.push_back({0, factor.size, factor.size});
   std::vector<OperandView> views;
-  for (const Values& operand : operands) views.push_back({operand.data.data(), operand.shape, Shape(operand.shape.size(), 0)});
+  for (const Values& operand : operands)
+    views.push_back({operand.data.data(), operand.shape, Shape(operand.shape.size(), 0)});
   std::vector<Values> results;
   for (const TensorType& type : operation.results) results.push_back(make_values(type.shape, [] { return 0.0; }));
   std::vector<ResultView> result_views;
@@ -289,7 +299,8 @@ std::string Assignment::text() const {
   return result;
 }
 
-ShardedRun run_sharded(const Operation& operation, const std::vector<Values>& operands, const Assignment& assignment, Random& random) {
+ShardedRun run_sharded(const Operation& operation, const std::vector<Values>& operands, const Assignment& assignment,
+                       Random& random) {
   bool in_phases = false;
   for (const AxisUse& use : assignment.uses) {
     if (use.kind != AxisUse::Kind::kFactor) continue;
@@ -335,11 +346,13 @@ double relative_difference(const Values& expected, const Values& found) {
   return largest == 0 ? difference : difference / largest;
 }
 
-std::vector<Assignment> legal_assignments(const Operation& operation, const std::vector<std::int64_t>& sizes, std::size_t limit, Random& random) {
+std::vector<Assignment> legal_assignments(const Operation& operation, const std::vector<std::int64_t>& sizes,
+                                          std::size_t limit, Random& random) {
   const ShardingRule& rule = operation.rule;
   std::vector<AxisUse> choices = {{}};
   for (const Factor& factor : rule.factors) {
-    if (factor.kind != FactorKind::kNeedReplication && factor.size > 1) choices.push_back({AxisUse::Kind::kFactor, factor.name, 0});
+    if (factor.kind != FactorKind::kNeedReplication && factor.size > 1)
+      choices.push_back({AxisUse::Kind::kFactor, factor.name, 0});
   }
   for (std::size_t g = 0; g < rule.linear.size(); ++g) choices.push_back({AxisUse::Kind::kLinear, "", g});
   for (std::size_t g = 0; g < rule.monotone.size(); ++g) {
@@ -364,7 +377,7 @@ std::vector<Assignment> legal_assignments(const Operation& operation, const std:
         if (factor.kind == FactorKind::kReduction) reductions.insert(factor.reduction);
       } else if (use.kind != AxisUse::Kind::kNothing) {
         groups.insert({static_cast<int>(use.kind), use.group});
-        reductions.insert(use.kind == AxisUse::Kind::kLinear         ? Reduction::kSum
+        reductions.insert(use.kind == AxisUse::Kind::kLinear        ? Reduction::kSum
                           : use.kind == AxisUse::Kind::kMonotoneMax ? Reduction::kMax
                                                                     : Reduction::kMin);
       }

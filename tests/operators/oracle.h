@@ -20,7 +20,8 @@ Values make_values(const Shape& shape, const std::function<double()>& draw);
 /// One device: the whole box.
 std::vector<Values> run_whole(const Operation& operation, const std::vector<Values>& operands, std::uint64_t seed = 7);
 
-/// What one mesh axis does to an operator: cuts a factor, carries the summands of a linear (or monotone) group, or nothing.
+/// What one mesh axis does to an operator: cuts a factor, carries the summands of a linear (or monotone) group, or
+/// nothing.
 struct AxisUse {
   enum class Kind { kNothing, kFactor, kLinear, kMonotoneMax, kMonotoneMin };
   Kind kind = Kind::kNothing;
@@ -35,10 +36,10 @@ struct Assignment {
   std::string text() const;
 };
 
-/// Runs the operator on every device of the mesh: slices the operands by the boxes of each device, runs the kernel (in phases if a
-/// normalised factor is cut), puts the pieces together and adds up what is partial. Shares no code with layouts and mesh. A
-/// partial operand is taken apart into unequal summands of both signs. Results that should be equal on several devices and are
-/// not are reported in `fault`.
+/// Runs the operator on every device of the mesh: slices the operands by the boxes of each device, runs the kernel (in
+/// phases if a normalised factor is cut), puts the pieces together and adds up what is partial. Shares no code with
+/// layouts and mesh. A partial operand is taken apart into unequal summands of both signs. Results that should be equal
+/// on several devices and are not are reported in `fault`.
 struct ShardedRun {
   std::vector<Values> results;
   std::string fault;
@@ -50,7 +51,7 @@ ShardedRun run_sharded(const Operation& operation, const std::vector<Values>& op
 double relative_difference(const Values& expected, const Values& found);
 
 /// All assignments of the axes that the rule and divisibility allow; at most `limit` of them, drawn evenly.
-std::vector<Assignment> legal_assignments(const Operation& operation, const std::vector<std::int64_t>& sizes, std::size_t limit,
-                                          Random& random);
+std::vector<Assignment> legal_assignments(const Operation& operation, const std::vector<std::int64_t>& sizes,
+                                          std::size_t limit, Random& random);
 
 }  // namespace shardplan

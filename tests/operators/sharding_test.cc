@@ -1,5 +1,5 @@
-// Every rule is verified by execution: random small instances of every operator, assignments of one, two and three axes of two, four
-// and eight devices to factors and linear groups, compared with the kernel on one device.
+// Every rule is verified by execution: random small instances of every operator, assignments of one, two and three axes
+// of two, four and eight devices to factors and linear groups, compared with the kernel on one device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,8 +65,9 @@ std::vector<std::vector<std::string>> names_of(const ShardingRule& rule, const T
   return names;
 }
 
-/// Lowering relies on this: factors of phases are the whole operator's, final results walk as its own do, and they are partial over a
-/// normalised factor nowhere. An operator with phases lets no partial operand through, since statistics are not linear.
+/// Lowering relies on this: factors of phases are the whole operator's, final results walk as its own do, and they are
+/// partial over a normalised factor nowhere. An operator with phases lets no partial operand through, since statistics
+/// are not linear.
 TEST(Sharding, PhasesAgreeWithTheirOperator) {
   Random random(kSeed);
   for (const CaseMaker& maker : case_makers()) {
@@ -90,19 +91,24 @@ TEST(Sharding, PhasesAgreeWithTheirOperator) {
       const auto& [p, result] = makers[phases.results[r]];
       const ShardingRule& rule = steps[p].rule;
       EXPECT_EQ(operation.results[r], steps[p].results[result]) << maker.name;
-      EXPECT_EQ(names_of(operation.rule, operation.rule.results[r]), names_of(rule, rule.results[result])) << maker.name << " result " << r;
+      EXPECT_EQ(names_of(operation.rule, operation.rule.results[r]), names_of(rule, rule.results[result]))
+          << maker.name << " result " << r;
       if (read.contains(phases.results[r])) continue;  // completed before the next phase
       for (std::uint32_t f = 0; f < rule.factors.size(); ++f) {
         const Factor& whole = operation.rule.factors[*operation.rule.find(rule.factors[f].name)];
-        const bool is_walked = std::ranges::any_of(rule.results[result], [&](const DimensionWalk& d) { return std::ranges::find(d.factors, f) != d.factors.end(); });
+        const bool is_walked = std::ranges::any_of(rule.results[result], [&](const DimensionWalk& d) {
+          return std::ranges::find(d.factors, f) != d.factors.end();
+        });
         const bool is_partial = rule.factors[f].kind == FactorKind::kReduction && !is_walked;
-        EXPECT_EQ(is_partial, whole.kind == FactorKind::kReduction && !is_walked) << maker.name << " result " << r << " over " << whole.name;
+        EXPECT_EQ(is_partial, whole.kind == FactorKind::kReduction && !is_walked)
+            << maker.name << " result " << r << " over " << whole.name;
       }
     }
   }
 }
 
-// ---- what rules forbid is wrong ------------------------------------------------------------------------------------------
+// ---- what rules forbid is wrong
+// ------------------------------------------------------------------------------------------
 
 Operation make(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
   std::vector<TensorType> operands;
@@ -115,7 +121,8 @@ double difference(Operation operation, const AxisUse& use, const std::function<v
   Random random(kSeed);
   change(operation.rule);
   std::vector<Values> operands;
-  for (const TensorType& type : operation.operands) operands.push_back(make_values(type.shape, [&] { return 2 * random.unit() - 1; }));
+  for (const TensorType& type : operation.operands)
+    operands.push_back(make_values(type.shape, [&] { return 2 * random.unit() - 1; }));
   const ShardedRun run = run_sharded(operation, operands, {{4}, {use}}, random);
   return relative_difference(run_whole(operation, operands)[0], run.results[0]);
 }
@@ -139,7 +146,10 @@ TEST(Sharding, NonlinearFunctionsOfPartialSumsAreWrong) {
     EXPECT_GT(difference(make(type, {}, {{4, 8}}), sum_of_group(0), first), 0.01) << type;
   }
   EXPECT_GT(difference(make("Maximum", {}, {{4, 8}, {4, 8}}), sum_of_group(0), first), 0.01);
-  EXPECT_GT(difference(make("RealDiv", {}, {{4, 8}, {4, 8}}), sum_of_group(0), [](ShardingRule& rule) { rule.linear = {{1}}; }), 0.01) << "the divisor";
+  EXPECT_GT(difference(make("RealDiv", {}, {{4, 8}, {4, 8}}), sum_of_group(0),
+                       [](ShardingRule& rule) { rule.linear = {{1}}; }),
+            0.01)
+      << "the divisor";
 }
 
 TEST(Sharding, AddingUpPartialMaximaIsWrong) {
@@ -178,7 +188,8 @@ TEST(Sharding, SoftmaxOfAPieceIsNotAPieceOfTheSoftmax) {
   const auto free = [](ShardingRule& rule) { rule.factors[1].kind = FactorKind::kPassThrough; };
   EXPECT_GT(difference(make("Softmax", {}, {{4, 8}}), {AxisUse::Kind::kFactor, "b", 0}, free), 0.1);
   EXPECT_GT(difference(make("LayerNorm", {}, {{4, 8}, {8}, {8}}), {AxisUse::Kind::kFactor, "b", 0}, free), 0.1);
-  EXPECT_GT(difference(make("CumSum", {{"axis", std::int64_t{1}}}, {{4, 8}}), {AxisUse::Kind::kFactor, "b", 0}, free), 0.1);
+  EXPECT_GT(difference(make("CumSum", {{"axis", std::int64_t{1}}}, {{4, 8}}), {AxisUse::Kind::kFactor, "b", 0}, free),
+            0.1);
 }
 
 TEST(Sharding, DropoutMaskDependsOnSeedAlone) {

@@ -1,0 +1,35 @@
+#include "cli/operators_command.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "graph/built_in_blocks.h"
+#include "operators/catalogue_report.h"
+
+namespace shardplan {
+namespace {
+
+std::string block_text(const BuiltInBlock& block) {
+  std::string text = fmt::format("{}: {}\n", block.name, block.summary);
+  for (const AttributeSpec& option : block.options) {
+    text += fmt::format("  {}{}: {}\n", option.name, option.standard ? " = " + to_string(*option.standard) : "",
+                        option.meaning);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string operators_command(const std::string& name) {
+  if (name.empty()) return catalogue_report();
+  if (const OperatorType* type = find_operator_type(name)) return operator_report(*type);
+  if (const BuiltInBlock* block = find_built_in_block(name)) return block_text(*block);
+  std::vector<std::string> known;
+  for (const OperatorType& type : operator_catalogue()) known.push_back(type.name);
+  for (const BuiltInBlock& block : built_in_blocks()) known.push_back(block.name);
+  const std::string nearest = nearest_name(name, known);
+  throw InputError(SourcePlace{}, "no operator '{}'{}", name,
+                   nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+}
+
+}  // namespace shardplan

@@ -1,0 +1,50 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cases.h"
+#include "operators/catalogue_report.h"
+
+namespace shardplan {
+namespace {
+
+TEST(Catalogue, IsSortedAndFound) {
+  const std::vector<OperatorType>& all = operator_catalogue();
+  EXPECT_TRUE(std::ranges::is_sorted(all, {}, &OperatorType::name));
+  for (const OperatorType& type : all) EXPECT_EQ(find_operator_type(type.name), &type) << type.name;
+  EXPECT_EQ(find_operator_type("Relu"), nullptr);
+}
+
+TEST(Catalogue, SaysWhichPartialOperandsPassThrough) {
+  Random random(1);
+  for (const CaseMaker& maker : case_makers()) {
+    const Operation operation = operation_of(maker.make(random));
+    const ShardingRule& rule = operation.rule;
+    if (operation.type->name.starts_with("Apply")) continue;  // a stored tensor is never partial
+    EXPECT_EQ(operation.type->partial_text.empty(), rule.linear.empty() && rule.monotone.empty()) << maker.name;
+  }
+}
+
+TEST(Catalogue, ReportsOneOperator) {
+  EXPECT_EQ(operator_report(*find_operator_type("MatMul")),
+            "MatMul(x1, x2) -> y        transpose_a = false, transpose_b = false\n"
+            "  rule      ... m k, k n -> ... m n          k: sum; all others pass through\n"
+            "  linear in x1 and in x2: a partial sum passes through either\n"
+            "  strategy  ((.., a, b), (b, c)), with transpose_b ((.., a, b), (c, b)); b > 1 adds all_reduce,\n"
+            "            or reduce_scatter with out_strategy ((.., a*b, c))\n"
+            "  errors    cuts x1 in A along the summed dimension but x2 in B\n"
+            "  flops     2 m k n        gradient  yes        proven by execution on 2, 4, 8 devices\n"
+            "  transpose_a  x1 is [.., k, m]\n"
+            "  transpose_b  x2 is [.., n, k]\n");
+}
+
+TEST(Catalogue, ReportsAllOperators) {
+  const std::string text = catalogue_report();
+  EXPECT_NE(text.find("\nSoftmax                              ... k -> ... k; k: normalised"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("SoftmaxGrad"), std::string::npos) << "internal operators are not for model files";
+  EXPECT_TRUE(text.ends_with(" operators\n"));
+}
+
+}  // namespace
+}  // namespace shardplan
