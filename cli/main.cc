@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   CommandAction action;
   add_plan_command(app, action);
+  add_solve_command(app, action);
 
   try {
     app.parse(argc, argv);

@@ -21,17 +21,24 @@ enum class PlanStatus {
 };
 std::string_view to_string(PlanStatus status);
 
-/// Reported whenever the best cost or the bound improves.
+/// Named figures of one stage ("presolve", "dual", ...), in the order they were made, for --verbose and --json.
+struct StageStatistics {
+  std::string stage;
+  std::vector<std::pair<std::string, std::int64_t>> figures;
+};
+
+/// Reported whenever the best cost or the bound improves, and when a stage has ended that runs but once.
 struct SearchProgress {
   std::optional<std::int64_t> cost;
   std::int64_t lower_bound = 0;
+  const StageStatistics* stage = nullptr;  // the one that ended, if any
 };
 
 /// When to stop. Work decides what is found; time only when it ends.
 struct SearchLimits {
-  double seconds = 0;           // wall clock for the whole call; 0: no limit
-  std::uint64_t work = 0;       // units of work (deterministic); 0: no limit
-  std::stop_token stop;         // Ctrl-C: return the best so far
+  double seconds = 0;                                   // wall clock for the whole call; 0: no limit
+  std::uint64_t work = 0;                               // units of work (deterministic); 0: no limit
+  std::stop_token stop;                                 // Ctrl-C: return the best so far
   std::function<void(const SearchProgress&)> progress;  // may be empty; called from the caller's thread
 };
 
@@ -43,25 +50,19 @@ struct SearchOptions {
   SearchLimits limits;
 };
 
-/// Named figures of one stage ("presolve", "dual", ...), in the order they were made, for --verbose and --json.
-struct StageStatistics {
-  std::string stage;
-  std::vector<std::pair<std::string, std::int64_t>> figures;
-};
-
 struct PlanResult {
   PlanStatus status = PlanStatus::kNoPlanFound;
-  std::optional<Choice> choice;   // set exactly when status is kOptimal or kFeasible
-  std::int64_t cost = 0;          // the objective's value of `choice`, as `evaluate` gives it on the original problem
-  std::int64_t lower_bound = 0;   // no feasible choice has a smaller value; certified
-  std::string found_by;           // the stage that found `choice`
-  double seconds_to_best = 0;     // wall clock: for standard error only
+  std::optional<Choice> choice;  // set exactly when status is kOptimal or kFeasible
+  std::int64_t cost = 0;         // the objective's value of `choice`, as `evaluate` gives it on the original problem
+  std::int64_t lower_bound = 0;  // no feasible choice has a smaller value; certified
+  std::string found_by;          // the stage that found `choice`
+  double seconds_to_best = 0;    // wall clock: for standard error only
   std::vector<StageStatistics> statistics;
 };
 
-/// One way to search. Every search obeys the same contract (tests/planner/search_contract_test.cc): the choice is feasible and
-/// costs what is claimed, the bound is a bound, "optimal" and "infeasible" are true, equal input and options give equal
-/// results unless a time limit or stop ended the search.
+/// One way to search. Every search obeys the same contract (tests/planner/search_contract_test.cc): the choice is
+/// feasible and costs what is claimed, the bound is a bound, "optimal" and "infeasible" are true, equal input and
+/// options give equal results unless a time limit or stop ended the search.
 class Search {
  public:
   virtual ~Search() = default;

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "planner/core_problem.h"
+#include "planner/search.h"
+#include "planner/work_meter.h"
+
+namespace shardplan {
+
+/// What a core is searched with and for how long.
+struct CoreSearchOptions {
+  int threads = 1;
+  std::uint64_t seed = 0;
+  std::uint64_t work = 0;           // of all threads together; 0: no limit
+  std::optional<CoreChoice> start;  // need not be feasible
+  bool is_exact = true;             // whether branch and bound takes part where a pass is cheap
+  bool has_bound = true;            // false: local moves only
+  std::function<void(const CoreChoice*, double cost, double bound)>
+      progress;  // a null choice: only the bound is better
+};
+
+struct CoreSearchResult {
+  std::optional<CoreChoice> choice;  // the best that was found
+  double cost = 0;
+  double bound = 0;          // no feasible choice costs less
+  bool is_complete = false;  // the choice is optimal, or there is none
+  std::string found_by;
+  double seconds_to_best = 0;
+  std::vector<StageStatistics> statistics;
+};
+
+/// Searches a core with several threads in epochs of fixed work: at the end of each, choices, bounds and prices are
+/// exchanged in a fixed order. Equal options and seed give equal results unless the deadline ends the search.
+///
+///   start    least memory, or the given choice; repaired and improved node by node
+///   bound    message passing with prices, each thread with steps of its own; decoded choices are repaired on the way
+///   exact    branch and bound where a pass is cheap
+///   dives, tree moves, block moves, and the bound again with the better target, in turns
+CoreSearchResult search_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline);
+
+}  // namespace shardplan
