@@ -105,7 +105,9 @@ class IrWriter {
     line.instance = last_part(name);
     std::vector<std::string> attributes;
     attributes.push_back(names_text("input_names", operation.type->operand_names));
-    attributes.push_back(names_text("output_names", operation.type->result_names));
+    // MindSpore calls a single result "output", whatever the catalogue's name for it.
+    attributes.push_back(names_text("output_names", operation.results.size() == 1 ? std::vector<std::string>{"output"}
+                                                                                  : operation.type->result_names));
     for (const auto& [key, value] : operation.attributes) {
       attributes.push_back(fmt::format("{}: {}", key, to_string(value)));
     }
@@ -345,7 +347,7 @@ class EndReport : public IrWriter {
   }
 
   std::string parameter_or_tensor(const Instruction& instruction) const {
-    const std::optional<TensorId> parameter = parameter_of(graph_, program_, instruction);
+    const std::optional<TensorId> parameter = stored_tensor(graph_, program_, instruction);
     return parameter ? graph_.tensor(*parameter).name : program_.values[instruction.outputs[0]].name;
   }
 

@@ -72,22 +72,20 @@ Picoseconds time_until(const ParallelProgram& program, std::size_t end) {
   return time;
 }
 
-std::optional<TensorId> parameter_of(const OperatorGraph& graph, const ParallelProgram& program,
-                                     const Instruction& instruction) {
-  const auto is_parameter = [&](TensorId tensor) { return graph.tensor(tensor).kind == TensorKind::kParameter; };
-  for (const std::string& name : {instruction.origin.consumer, instruction.origin.producer}) {
-    const std::optional<TensorId> tensor = graph.find_tensor(name);
-    if (tensor && is_parameter(*tensor)) return tensor;
-  }
-  for (const std::vector<ValueId>& values : {instruction.outputs, instruction.inputs}) {
-    for (const ValueId value : values) {
+std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const ParallelProgram& program,
+                                      const Instruction& instruction) {
+  const auto is_stored = [&](TensorId tensor) {
+    return graph.tensor(tensor).kind == TensorKind::kParameter || graph.tensor(tensor).kind == TensorKind::kState;
+  };
+  for (const std::vector<ValueId>* values : {&instruction.outputs, &instruction.inputs}) {
+    for (const ValueId value : *values) {
       const std::optional<TensorId> tensor = program.values[value].tensor;
       if (!tensor) continue;
-      if (is_parameter(*tensor)) return tensor;
-      if (const auto updated = graph.tensor(*tensor).updates; updated && is_parameter(*updated)) return updated;
+      if (is_stored(*tensor)) return tensor;
+      if (const auto updated = graph.tensor(*tensor).updates) return updated;
       for (const Reader& reader : graph.tensor(*tensor).readers) {
         for (const TensorId result : graph.operators()[reader.op].results) {
-          if (const auto updated = graph.tensor(result).updates; updated && is_parameter(*updated)) return updated;
+          if (const auto updated = graph.tensor(result).updates) return updated;
         }
       }
     }

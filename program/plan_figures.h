@@ -36,9 +36,10 @@ StageTimes stage_times(const ParallelProgram& program, Stage stage);
 /// The sum of the times of the instructions before position `end`.
 Picoseconds time_until(const ParallelProgram& program, std::size_t end);
 
-/// The parameter that an instruction's tensor is a gradient or a new value of, if it is.
-std::optional<TensorId> parameter_of(const OperatorGraph& graph, const ParallelProgram& program,
-                                     const Instruction& instruction);
+/// The parameter or state that an instruction's tensor is, is a new value of, or is the gradient of; nothing for
+/// others.
+std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const ParallelProgram& program,
+                                      const Instruction& instruction);
 
 /// True for the borders of a sharded block, "block1.in0" and "block1.out0": operators that pass their operand on, so
 /// that the block's strategy has a place. They compute nothing and are not printed as operators.

@@ -224,10 +224,14 @@ std::string inner_name(std::string_view name) {
   return folded_name(name.size() > block.size() ? name.substr(block.size() + 1) : name);
 }
 
+/// The model's name of what a backward or update operator belongs to.
 std::string forward_name(const OperatorGraph& graph, const std::string& name) {
   const std::optional<OperatorId> op = graph.find_operator(name);
-  if (!op || !graph.operators()[*op].forward) return name;
-  return graph.operators()[*graph.operators()[*op].forward].name;
+  if (op && graph.operators()[*op].forward) return graph.operators()[*graph.operators()[*op].forward].name;
+  for (const std::string_view prefix : {"grad.", "update."}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
 }
 
 std::string origin_words(const Plan& plan, const Instruction& instruction) {
@@ -235,7 +239,7 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
   const Origin& origin = instruction.origin;
   if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
     const bool is_gradient = instruction.stage != Stage::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
-    const std::optional<TensorId> parameter = parameter_of(graph, plan.program, instruction);
+    const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
     return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of",
                        parameter ? folded_block(graph.tensor(*parameter).name) : folded_block(origin.producer));
   }
