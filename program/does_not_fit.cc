@@ -81,7 +81,7 @@ std::string cut_text(const Holder& holder) {
 std::string peak_name(const Plan& plan) {
   if (plan.program.instructions.empty()) return "the start";
   const Instruction& at = plan.program.instructions[plan.memory.peak_instruction];
-  if (!at.op) return at.name;
+  if (!at.op) return fmt::format("{} of {}", to_string(at.stage), at.origin.producer);
   const GraphOperator& op = plan.graph->operators()[*at.op];
   return fmt::format("{} of {}", to_string(at.stage), op.forward ? plan.graph->operators()[*op.forward].name : op.name);
 }

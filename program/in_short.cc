@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -60,7 +61,9 @@ std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRe
 /// The axes that cut a model's batch, heads, ... as `in_short` words them.
 struct Patterns {
   std::vector<AxisRef> batch, heads, weights, vocabulary;
-  std::vector<AxisRef> weights_used, weights_stored, states;
+  std::vector<AxisRef> gathered;   // that cut most of the weights where they are stored, but not where they are used
+  std::vector<AxisRef> states;     // that cut most of the optimizer's states, further than their weights
+  bool states_as_weights = false;  // the states are cut as the gathered weights are
 };
 
 bool is_weight(const GraphTensor& tensor) {
@@ -76,6 +79,60 @@ const GraphTensor& behind_casts(const OperatorGraph& graph, TensorId id) {
   return *tensor;
 }
 
+/// The most pieces in which any forward operator takes each tensor.
+IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  IdVector<TensorId, std::int64_t> pieces(graph.tensors().size(), 1);
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    if (op.stage != Stage::kForward) continue;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      if (graph.tensor(op.operands[i]).kind != TensorKind::kParameter) continue;
+      const TensorLayout taken = operand_layout(graph.operation(id), plan.strategies[id], plan.mesh, i);
+      pieces[op.operands[i]] = std::max(pieces[op.operands[i]], num_pieces(cut_axes(taken)));
+    }
+  }
+  return pieces;
+}
+
+/// ZeRO: weights that are gathered where they are used, states that are cut further than their weights. Half of the
+/// bytes make a pattern.
+void find_stored_patterns(const Plan& plan, Patterns& patterns) {
+  const OperatorGraph& graph = *plan.graph;
+  const IdVector<TensorId, std::int64_t> used = used_pieces(plan);
+  std::map<std::string_view, std::vector<AxisRef>> stored;
+  double weight_bytes = 0, gathered_bytes = 0, state_bytes = 0, cut_bytes = 0;
+  Majority gathered, states;
+  for (const Binding& binding : plan.program.given) {
+    const GraphTensor& tensor = graph.tensor(binding.tensor);
+    if (!is_weight(tensor)) continue;
+    const std::vector<AxisRef> axes = cut_axes(plan.program.values[binding.value].layout);
+    const auto bytes = static_cast<double>(tensor.type.bytes());
+    stored.emplace(tensor.name, axes);
+    weight_bytes += bytes;
+    if (num_pieces(axes) > used[binding.tensor]) {
+      gathered_bytes += bytes;
+      gathered.add(axes, bytes);
+    }
+  }
+  for (const Binding& binding : plan.program.given) {
+    const GraphTensor& tensor = graph.tensor(binding.tensor);
+    // "layers.0.up.weight.moment1" is a state of "layers.0.up.weight".
+    const auto weight = stored.find(std::string_view(tensor.name).substr(0, tensor.name.rfind('.')));
+    if (tensor.kind != TensorKind::kState || weight == stored.end()) continue;
+    const std::vector<AxisRef> axes = cut_axes(plan.program.values[binding.value].layout);
+    const auto bytes = static_cast<double>(tensor.type.bytes());
+    state_bytes += bytes;
+    if (num_pieces(axes) > num_pieces(weight->second)) {
+      cut_bytes += bytes;
+      states.add(axes, bytes);
+    }
+  }
+  if (2 * gathered_bytes >= weight_bytes) patterns.gathered = gathered.winner();
+  if (2 * cut_bytes >= state_bytes) patterns.states = states.winner();
+  patterns.states_as_weights = state_bytes > 0 && 2 * cut_bytes < state_bytes;
+}
+
 Patterns find_patterns(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
   std::int64_t batch_size = 0;
@@ -86,18 +143,12 @@ Patterns find_patterns(const Plan& plan) {
       break;
     }
   }
-  Majority batch, heads, weights, vocabulary, used, stored, states;
+  Majority batch, heads, weights, vocabulary;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     if (op.stage != Stage::kForward) continue;
     const Operation& operation = graph.operation(id);
     const auto operand = [&](std::size_t i) { return operand_layout(operation, plan.strategies[id], plan.mesh, i); };
-    for (std::size_t i = 0; i < op.operands.size(); ++i) {
-      const GraphTensor& tensor = behind_casts(graph, op.operands[i]);
-      if (is_weight(tensor) && operation.type->name != "Cast") {
-        used.add(cut_axes(operand(i)), static_cast<double>(tensor.type.bytes()));
-      }
-    }
     if (operation.type->name == "Gather" && is_weight(behind_casts(graph, op.operands[0]))) {
       const std::int64_t rows = operation.operands[0].shape[0];
       if (rows >= vocabulary_size) vocabulary = Majority();
@@ -121,21 +172,12 @@ Patterns find_patterns(const Plan& plan) {
       if (is_weight(tensor) && tensor.type.shape[0] != vocabulary_size) weights.add(cut_axes(operand(i)), work);
     }
   }
-  for (const Binding& binding : plan.program.given) {
-    const GraphTensor& tensor = graph.tensor(binding.tensor);
-    const double bytes = static_cast<double>(tensor.type.bytes());
-    const std::vector<AxisRef> axes = cut_axes(plan.program.values[binding.value].layout);
-    if (is_weight(tensor)) stored.add(axes, bytes);
-    if (tensor.kind == TensorKind::kState) states.add(axes, bytes);
-  }
   Patterns patterns;
   patterns.batch = batch.winner();
   patterns.heads = heads.winner();
   patterns.weights = without(weights.winner(), patterns.batch);
   patterns.vocabulary = vocabulary.winner();
-  patterns.weights_used = used.winner();
-  patterns.weights_stored = stored.winner();
-  patterns.states = states.winner();
+  find_stored_patterns(plan, patterns);
   return patterns;
 }
 
@@ -159,11 +201,10 @@ std::string in_short(const Plan& plan) {
   say("heads", patterns.heads);
   say("weights", patterns.weights, " (tensor parallel)");
   say("vocabulary", patterns.vocabulary);
-  const bool gathered = !without(patterns.weights_stored, patterns.weights_used).empty();
-  if (gathered) {
-    say(patterns.states == patterns.weights_stored ? "weights and optimizer states" : "weights stored",
-        patterns.weights_stored, " (as ZeRO-3)");
-  } else if (!without(patterns.states, patterns.weights_stored).empty()) {
+  if (!patterns.gathered.empty()) {
+    say(patterns.states_as_weights ? "weights and optimizer states" : "weights stored", patterns.gathered,
+        " (as ZeRO-3)");
+  } else {
     say("optimizer states", patterns.states, " (as ZeRO-1)");
   }
   return text;

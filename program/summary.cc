@@ -15,6 +15,7 @@ namespace {
 
 using Align = TextTable::Align;
 
+constexpr std::size_t kWidth = 100;
 constexpr std::size_t kMostBlocks = 12;
 constexpr std::size_t kMostCollectives = 5;
 constexpr std::size_t kMostHolders = 6;
@@ -248,6 +249,8 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
   const std::string_view backward = instruction.stage == Stage::kBackward ? "backward of " : "";
   if (origin.kind == Origin::Kind::kForwardOp || consumer.empty() || producer.empty()) {
     const std::string& of = producer.empty() ? consumer : producer;
+    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step.before.partial.empty();
+    if (is_sum && producer != consumer) return fmt::format("{}sum of {}", backward, folded_name(of));
     const std::string because = origin.because.empty() ? "" : ", " + origin.because;
     return fmt::format("{}{}{}", backward, folded_name(of), because);
   }
@@ -270,8 +273,17 @@ std::string collectives_table(const Plan& plan) {
   }
   const ColumnUnit time = time_unit(largest);
   const ColumnUnit bytes = bytes_unit(most_bytes);
+  // What is left of the width is for where they come from.
+  const std::string each = fmt::format("{} each", bytes.name);
+  std::size_t what_width = std::string_view("dearest collectives").size(), axes_width = 0;
+  for (std::size_t i = 0; i < shown; ++i) {
+    what_width = std::max(what_width, groups[i].what.size());
+    axes_width = std::max(axes_width, groups[i].axes.size());
+  }
+  const std::size_t used = 2 + what_width + 2 + axes_width + 2 + 5 + 2 + each.size() + 2 + 6 + 2;
+  const std::size_t from_width = used + 20 < kWidth ? kWidth - used : 20;
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  table.add({"dearest collectives", "", "count", fmt::format("{} each", bytes.name), std::string(time.name), "from"});
+  table.add({"dearest collectives", "", "count", each, std::string(time.name), "from"});
   Picoseconds rest = 0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const CollectiveGroup& group = groups[i];
@@ -279,8 +291,10 @@ std::string collectives_table(const Plan& plan) {
       rest += group.time;
       continue;
     }
+    std::string from = group.from;
+    if (from.size() > from_width) from = from.substr(0, from_width - 3) + "...";
     table.add({group.what, group.axes, fmt::format("{}", group.count),
-               bytes.format(group.bytes / static_cast<Bytes>(group.count)), time.format(group.time), group.from});
+               bytes.format(group.bytes / static_cast<Bytes>(group.count)), time.format(group.time), from});
   }
   if (rest > 0) table.add({fmt::format("{} more", groups.size() - shown), "", "", "", time.format(rest)});
   return table.to_string(2);
@@ -292,7 +306,7 @@ std::string peak_line(const Plan& plan) {
   const MemoryProfile& memory = plan.memory;
   if (plan.program.instructions.empty()) return "";
   const Instruction& at = plan.program.instructions[memory.peak_instruction];
-  const std::string name = at.op ? forward_name(*plan.graph, plan.graph->operators()[*at.op].name) : at.name;
+  const std::string name = forward_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin.producer);
   const ColumnUnit unit = bytes_unit(memory.peak);
   std::string words =
       fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
