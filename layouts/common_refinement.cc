@@ -1,6 +1,7 @@
 #include "layouts/common_refinement.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -127,35 +128,77 @@ class Refiner {
   }
 
   std::vector<Bin> bins(Detail detail) const {
-    const auto divisor = [&](std::size_t d) { return std::gcd(shape_[d], mesh_.num_devices()); };
+    struct Dimension {
+      Cuts cuts;                 // the products at which a digit ends
+      std::int64_t divisor = 1;  // of the rest, by which devices could cut it
+      bool needs_rest = false;
+    };
+    std::vector<Dimension> dimensions(shape_.size());
     std::optional<std::size_t> spare;
-    std::vector<bool> is_used(shape_.size());
     for (std::size_t d = 0; d < shape_.size(); ++d) {
+      // A digit ends wherever an end's piece does, if no piece of the other end lies across.
+      Cuts& cuts = dimensions[d].cuts;
+      Cuts wanted = part_cuts_[d];
       for (const auto& end : ends_) {
-        for (const IndexDigit& digit : end[d]) is_used[d] = is_used[d] || digit.axis.has_value();
+        for_each_piece(end[d], [&](const AxisRef& piece, std::int64_t before) {
+          if (before > 1) wanted.insert(before);
+          wanted.insert(before * piece.size);
+        });
       }
-      if (!is_used[d] && (!spare || divisor(d) > divisor(*spare))) spare = d;
+      for (const std::int64_t cut : wanted) {
+        const bool fits = std::all_of(wanted.begin(), wanted.end(),
+                                      [&](std::int64_t other) { return cut % other == 0 || other % cut == 0; });
+        if (fits) cuts.insert(cut);
+      }
+      // Where pieces do lie across, as 2 x 3 and 3 x 2 in 6, they stand in a row without digits.
+      dimensions[d].needs_rest = cuts.size() < wanted.size();
+      const bool has_digits = detail == Detail::kAll && !dimensions[d].needs_rest;
+      if (has_digits) add_prime_cuts(cuts, shape_[d]);
+      const std::int64_t last = cuts.empty() ? 1 : *cuts.rbegin();
+      dimensions[d].divisor = has_digits ? 1 : std::gcd(shape_[d] / last, mesh_.num_devices());
+      if (!spare || dimensions[d].divisor > dimensions[*spare].divisor) spare = d;
     }
     std::vector<Bin> bins;
     for (std::size_t d = 0; d < shape_.size(); ++d) {
-      const bool is_wanted =
-          is_used[d] || detail == Detail::kPrimes || detail == Detail::kEnds || (detail == Detail::kUsed && spare == d);
-      if (!is_wanted) continue;
-      if (part_cuts_[d].empty()) {
-        if (divisor(d) > 1) bins.push_back({d, divisor(d), false});
-        continue;
-      }
+      const auto& [cuts, divisor, needs_rest] = dimensions[d];
       std::int64_t last = 1;
-      for (const std::int64_t cut : part_cuts_[d]) {
+      for (const std::int64_t cut : cuts) {
         bins.push_back({d, cut / last, true});
         last = cut;
       }
-      bins.push_back({d, shape_[d] / last, false});
+      const bool is_wanted = needs_rest || (detail == Detail::kUsed ? spare == d : detail != Detail::kMoved);
+      if (!cuts.empty() || (is_wanted && divisor > 1)) bins.push_back({d, is_wanted ? divisor : 1, false});
     }
     return bins;
   }
 
  private:
+  /// Cuts what is left between the cuts, and behind them, into primes; of each prime at most as many as there are
+  /// pieces.
+  void add_prime_cuts(Cuts& cuts, std::int64_t extent) const {
+    if (extent == 0) return;
+    std::map<std::int64_t, std::size_t> left;
+    for (const AxisRef& piece : pieces(true)) ++left[piece.size];
+    const std::vector<std::int64_t> borders(cuts.begin(), cuts.end());
+    std::int64_t last = 1;
+    for (const std::int64_t border : borders) {
+      const auto digit = left.find(border / last);
+      if (digit != left.end() && digit->second > 0) --digit->second;
+      last = border;
+    }
+    const auto fill = [&](std::int64_t from, std::int64_t to) {
+      for (auto& [prime, count] : left) {
+        for (; count > 0 && to / from % prime == 0; --count) cuts.insert(from *= prime);
+      }
+    };
+    last = 1;
+    for (const std::int64_t border : borders) {
+      if (!left.contains(border / last)) fill(last, border);
+      last = border;
+    }
+    fill(last, extent);
+  }
+
   template <class Visit>
   void for_each_piece(const std::vector<IndexDigit>& digits, Visit visit) const {
     std::int64_t product = 1;
@@ -184,7 +227,9 @@ class Refiner {
 };
 
 PieceChart make_chart(Refiner& refiner, std::vector<Reduction> reductions, Detail detail) {
-  if (detail == Detail::kPrimes) refiner.cut_to_primes();
+  if (detail == Detail::kAll || detail == Detail::kPrimes) refiner.cut_to_primes();
+  // With partial states even where neither end is partial, padding and one all_reduce can save launches.
+  if (detail == Detail::kAll && reductions.empty()) reductions.push_back(Reduction::kSum);
   return {refiner.pieces(detail != Detail::kMoved), refiner.bins(detail), std::move(reductions)};
 }
 

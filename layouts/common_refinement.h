@@ -8,12 +8,13 @@
 
 namespace shardplan {
 
-/// How finely a search looks.
+/// How finely a search looks, from all there is to what it needs.
 enum class Detail {
-  kPrimes,  // every axis of the mesh in its prime factors, every dimension: the same chart for nearly all pairs
-  kEnds,    // axes and dimensions cut as the two ends need it, the mesh's other axes whole
-  kUsed,    // the same, without the dimensions that neither end cuts but the most divisible one
-  kMoved,   // the same, without the axes and dimensions that neither end uses
+  kAll,     // every axis in its prime factors, every dimension in all digits that they can cut, partial sums
+  kPrimes,  // every axis in its prime factors, dimensions in the digits that the ends cut
+  kEnds,    // axes as the two ends need it, the mesh's other axes whole
+  kUsed,    // the same, and only one dimension in which axes can be parked behind what the ends cut
+  kMoved,   // the same, without the axes that neither end uses and without parking
 };
 
 /// The pieces and bins that can say both layouts (canonical, of one shape), refined so that both cut every dimension at

@@ -1,6 +1,7 @@
 #include "layouts/piece_chart.h"
 
 #include <algorithm>
+#include <map>
 
 namespace shardplan {
 namespace {
@@ -30,34 +31,17 @@ std::optional<PieceState> PieceChart::encode(const TensorLayout& layout, const S
     const auto is_cut = [](const IndexDigit& digit) { return digit.axis.has_value(); };
     if (std::none_of(digits.begin(), digits.end(), is_cut)) continue;
     if (bin == bins.size() || bins[bin].dimension != d) return std::nullopt;
-    // A dimension of one bin: all cuts first, then the rest. Otherwise the bins are filled one after the other.
-    if (!bins[bin].continues) {
-      std::size_t position = 0;
-      std::int64_t product = 1;
-      for (std::size_t i = 0; i < digits.size(); ++i) {
-        if (!digits[i].axis) {
-          if (i + 1 < digits.size()) return std::nullopt;
-          continue;
-        }
-        const std::vector<std::size_t> axis_pieces = pieces_of(*digits[i].axis, pieces);
-        if (axis_pieces.empty()) return std::nullopt;
-        for (const std::size_t piece : axis_pieces) {
-          state.place[piece] = PieceState::in_bin(bin, position++);
-          product *= pieces[piece].size;
-        }
-      }
-      if (bins[bin].extent % product != 0) return std::nullopt;
-      continue;
-    }
     std::size_t at = bin;
     std::size_t position = 0;
-    std::int64_t room = bins[at].extent;  // of the current bin, not yet taken
-    bool rest_begun = false;              // the current bin's uncut digit
+    std::int64_t left = shape[d];                                     // behind the bins before this one
+    std::int64_t room = bins[at].continues ? bins[at].extent : left;  // of this bin, not yet taken
+    bool rest_begun = false;                                          // this bin's uncut digit
     const auto next_bin_if_full = [&] {
       if (room > 1 || !bins[at].continues) return;
+      left /= bins[at].extent;
       ++at;
       position = 0;
-      room = bins[at].extent;
+      room = bins[at].continues ? bins[at].extent : left;
       rest_begun = false;
     };
     for (const IndexDigit& digit : digits) {
@@ -133,25 +117,40 @@ TensorLayout PieceChart::decode(const PieceState& state, const Shape& shape) con
   return layout;
 }
 
-std::int64_t num_states(std::size_t pieces, std::size_t bins, std::size_t reductions) {
+std::int64_t num_states(const PieceChart& chart) {
   constexpr double kMost = 1e15;
   const auto choose = [](double n, double k) {
     double result = 1;
     for (double i = 0; i < k; ++i) result = result * (n - i) / (i + 1);
     return result;
   };
-  double total = 0;
-  const double k = static_cast<double>(pieces);
-  const double b = static_cast<double>(bins);
-  for (double partial = 0; partial <= (reductions == 0 ? 0 : k); ++partial) {
-    double placed_ways = 1;  // none in a bin
-    double orders = 1;
-    for (double placed = 1; bins > 0 && placed <= k - partial; ++placed) {
-      orders *= placed;
-      placed_ways += choose(k - partial, placed) * orders * choose(placed + b - 1, b - 1);
+  const auto orders = [](double n, double k) {
+    double result = 1;
+    for (double i = 0; i < k; ++i) result *= n - i;
+    return result;
+  };
+  std::map<std::int64_t, double> pieces_of_size;
+  for (const AxisRef& piece : chart.pieces) ++pieces_of_size[piece.size];
+  double total = 1;
+  for (const auto& [size, k] : pieces_of_size) {
+    double digits = 0;  // with room for one piece
+    double rows = 0;    // with room for many
+    for (const Bin& bin : chart.bins) {
+      if (bin.extent > 1 && bin.extent % size == 0) ++(bin.continues ? digits : rows);
     }
-    total += choose(k, partial) * (partial == 0 ? 1.0 : static_cast<double>(reductions)) * placed_ways;
+    double ways = 0;
+    for (double partial = 0; partial <= (chart.reductions.empty() ? 0 : k); ++partial) {
+      for (double single = 0; single <= std::min(k - partial, digits); ++single) {
+        for (double others = 0; others <= (rows > 0 ? k - partial - single : 0); ++others) {
+          ways += choose(k, partial) * choose(k - partial, single) * choose(k - partial - single, others) *
+                  orders(digits, single) * orders(others, others) *
+                  (others > 0 ? choose(others + rows - 1, rows - 1) : 1);
+        }
+      }
+    }
+    total *= ways;
   }
+  total *= std::max(1.0, static_cast<double>(chart.reductions.size()));
   return static_cast<std::int64_t>(std::min(total, kMost));
 }
 

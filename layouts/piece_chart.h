@@ -27,13 +27,13 @@ struct PieceState {
   auto operator<=>(const PieceState&) const = default;
 };
 
-/// A part of a dimension that pieces may cut. `extent` bounds what may cut it: the product of the pieces must divide
-/// it. Where a dimension is one bin only the greatest common divisor with the number of devices matters and is kept, so
-/// that tensors of many shapes share one chart.
+/// A digit of a dimension's index that pieces may cut, outermost first: the product of those in it must divide
+/// `extent`. Of a dimension's last bin only the greatest common divisor with the number of devices is kept, so that
+/// tensors of many shapes share one chart.
 struct Bin {
   std::size_t dimension = 0;
   std::int64_t extent = 1;
-  bool continues = false;  // the next bin is the next part of the same dimension
+  bool continues = false;  // the next bin is the next digit of the same dimension
 
   auto operator<=>(const Bin&) const = default;
 };
@@ -54,7 +54,8 @@ struct PieceChart {
   TensorLayout decode(const PieceState& state, const Shape& shape) const;
 };
 
-/// The states of a chart, roughly: what an exhaustive search would have to visit; saturates.
-std::int64_t num_states(std::size_t pieces, std::size_t bins, std::size_t reductions);
+/// The states of a chart, roughly: as if every digit but a dimension's last had room for one piece, and pieces of
+/// different sizes did not get in each other's way. Saturates.
+std::int64_t num_states(const PieceChart& chart);
 
 }  // namespace shardplan

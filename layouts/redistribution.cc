@@ -29,8 +29,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "base/random.h"
 #include "layouts/common_refinement.h"
+#include "layouts/index_digits.h"
 #include "layouts/redistribution_graph.h"
 #include "layouts/shortest_paths.h"
 
@@ -66,12 +68,6 @@ struct PlanKeyHash {
   }
 };
 
-std::int64_t num_shards(const TensorLayout& layout) {
-  std::int64_t shards = 1;
-  for (const DimensionLayout& dimension : layout.dimensions) shards *= dimension.num_pieces();
-  return shards;
-}
-
 }  // namespace
 
 std::string_view to_string(CollectiveKind kind) {
@@ -92,6 +88,54 @@ std::string_view to_string(CollectiveKind kind) {
       return "to_partial";
   }
   return "?";
+}
+
+std::int64_t num_shards(const TensorLayout& layout) {
+  std::int64_t shards = 1;
+  for (const DimensionLayout& dimension : layout.dimensions) shards *= dimension.num_pieces();
+  return shards;
+}
+
+Bytes sent_bytes(CollectiveKind kind, std::int64_t group_size, Bytes group_bytes) {
+  const std::int64_t p = group_size;
+  switch (kind) {
+    case CollectiveKind::kSlice:
+    case CollectiveKind::kToPartial:
+      return 0;
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      return group_bytes / p * (p - 1);
+    case CollectiveKind::kAllReduce:
+      return multiply_divide(2 * (p - 1), group_bytes, p);
+    case CollectiveKind::kAllToAll:
+      return group_bytes / p / p * (p - 1);
+    case CollectiveKind::kCollectivePermute:
+      return group_bytes / p;
+  }
+  return 0;
+}
+
+void set_price(CollectiveStep& step, Bytes tensor_bytes, const CollectiveCosts& costs) {
+  const std::int64_t p = num_pieces(step.axes);
+  Bytes group_bytes = tensor_bytes / num_shards(step.kind == CollectiveKind::kAllGather ? step.after : step.before);
+  if (step.kind == CollectiveKind::kAllToAll || step.kind == CollectiveKind::kCollectivePermute) group_bytes *= p;
+  step.sent = sent_bytes(step.kind, p, group_bytes);
+  std::vector<AxisRef> axes = step.axes;
+  std::sort(axes.begin(), axes.end());
+  const bool is_free = step.kind == CollectiveKind::kSlice || step.kind == CollectiveKind::kToPartial;
+  step.time = is_free ? 0 : costs.time(step.kind, joined(axes), group_bytes);
+}
+
+void add_up(Redistribution& redistribution, Bytes tensor_bytes) {
+  redistribution.time = 0;
+  redistribution.sent = 0;
+  redistribution.peak = tensor_bytes / num_shards(redistribution.from);
+  for (const CollectiveStep& step : redistribution.steps) {
+    redistribution.time += step.time;
+    redistribution.sent += step.sent;
+    redistribution.peak =
+        std::max(redistribution.peak, tensor_bytes / num_shards(step.before) + tensor_bytes / num_shards(step.after));
+  }
 }
 
 struct RedistributionPlanner::State {
@@ -124,22 +168,9 @@ struct RedistributionPlanner::State {
   };
 
   State(DeviceMesh mesh_, std::shared_ptr<const CollectiveCosts> costs_, RedistributionOptions options_)
-      : mesh(std::move(mesh_)), costs(std::move(costs_)), options(options_) {
-    std::vector<AxisRef> pieces;
-    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
-      std::int64_t prime = 2;
-      std::int64_t rest = mesh.axes()[axis].size;
-      while (rest % prime != 0 && prime < rest) ++prime;
-      for (std::int64_t before = 1; rest > 1; before *= prime, rest /= prime) {
-        if (rest % prime != 0) return;
-        pieces.push_back({static_cast<std::uint32_t>(axis), before, prime});
-      }
-    }
-    if (pieces.size() <= PieceState::kMostPieces) prime_pieces = std::move(pieces);
-  }
+      : mesh(std::move(mesh_)), costs(std::move(costs_)), options(options_) {}
 
   Graph& graph_of(GraphKey key);
-  Graph* shared_graph(const TensorLayout& from, const TensorLayout& to, const Shape& shape);
   Route route(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
   ShortestPaths& paths(const Route& route, const PathBound& bound);
   ShortestPaths& best_paths(const Route& route);
@@ -148,9 +179,7 @@ struct RedistributionPlanner::State {
   DeviceMesh mesh;
   std::shared_ptr<const CollectiveCosts> costs;
   RedistributionOptions options;
-  std::optional<std::vector<AxisRef>> prime_pieces;  // of all axes, if there is one way to cut them
   std::map<GraphKey, std::unique_ptr<Graph>> graphs;
-  std::map<PieceChart, Graph*> shared_graphs;                            // nothing if it would be too large
   std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches;  // forgotten when there are too many
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;
 };
@@ -164,48 +193,19 @@ RedistributionPlanner::State::Graph& RedistributionPlanner::State::graph_of(Grap
   return *entry->second;
 }
 
-/// The graph of nearly all questions on a small mesh, found without refining the two ends. Only if each axis is a power
-/// of one prime, so that there is one way to cut it.
-RedistributionPlanner::State::Graph* RedistributionPlanner::State::shared_graph(const TensorLayout& from,
-                                                                                const TensorLayout& to,
-                                                                                const Shape& shape) {
-  if (!prime_pieces) return nullptr;
-  PieceChart chart{*prime_pieces, {}, reductions_of(from, to)};
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const std::int64_t divisor = std::gcd(shape[d], mesh.num_devices());
-    if (divisor > 1) chart.bins.push_back({d, divisor, false});
-  }
-  const auto known = shared_graphs.find(chart);
-  if (known != shared_graphs.end()) return known->second;
-  const bool is_small = chart.bins.size() <= PieceState::kMostBins &&
-                        num_states(chart.pieces.size(), chart.bins.size(), chart.reductions.size()) <= kManyStates;
-  Graph* const graph = is_small ? &graph_of({{chart}, {}, {}}) : nullptr;
-  return shared_graphs.emplace(std::move(chart), graph).first->second;
-}
-
 RedistributionPlanner::State::Route RedistributionPlanner::State::route(const TensorLayout& from,
                                                                         const TensorLayout& to, const Shape& shape,
                                                                         Bytes element_bytes) {
   Route route;
   route.tensor_bytes = element_bytes;
   for (const std::int64_t extent : shape) route.tensor_bytes *= extent;
-  if (Graph* const shared = shared_graph(from, to, shape)) {
-    const auto source = shared->graph.find(from, shape);
-    const auto target = shared->graph.find(to, shape);
-    if (source && target) {
-      route.graph = shared;
-      route.source = *source;
-      route.target = *target;
-      return route;
-    }
-  }
   GraphKey key;
-  for (const Detail detail : {Detail::kPrimes, Detail::kEnds, Detail::kUsed, Detail::kMoved}) {
+  for (const Detail detail : {Detail::kAll, Detail::kPrimes, Detail::kEnds, Detail::kUsed, Detail::kMoved}) {
     key.charts = common_charts(from, to, mesh, shape, detail);
     std::int64_t states = 0;
     bool fits = true;
     for (const PieceChart& chart : key.charts) {
-      states += num_states(chart.pieces.size(), chart.bins.size(), chart.reductions.size());
+      states += num_states(chart);
       fits = fits && chart.pieces.size() <= PieceState::kMostPieces && chart.bins.size() <= PieceState::kMostBins;
     }
     if (fits && states <= kManyStates) break;
@@ -215,10 +215,7 @@ RedistributionPlanner::State::Route RedistributionPlanner::State::route(const Te
       key.ends.emplace(*key.charts[0].encode(from, shape), *key.charts[0].encode(to, shape));
     }
   }
-  const auto has_parts = [](const PieceChart& chart) {
-    return std::any_of(chart.bins.begin(), chart.bins.end(), [](const Bin& bin) { return bin.continues; });
-  };
-  if (key.charts.size() > 1 || has_parts(key.charts[0])) key.shape = shape;
+  if (key.charts.size() > 1) key.shape = shape;
   route.graph = &graph_of(std::move(key));
   const auto source = route.graph->graph.find(from, shape);
   const auto target = route.graph->graph.find(to, shape);
@@ -259,7 +256,6 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
   const RedistributionGraph& graph = asked.graph->graph;
   PriceList& prices =
       asked.graph->prices.try_emplace(asked.tensor_bytes, graph, *costs, asked.tensor_bytes).first->second;
-  plan.peak = asked.tensor_bytes / num_shards(key.from);
   for (const ShortestPaths::Hop& hop : best_paths(asked).path(asked.target)) {
     CollectiveStep step;
     step.kind = hop.edge.kind;
@@ -272,8 +268,6 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
     step.local_shape = local_shape(step.after, key.shape);
     step.sent = prices[hop.edge.price].sent;
     step.time = prices[hop.edge.price].time;
-    plan.time += step.time;
-    plan.sent += step.sent;
     CollectiveStep* last = plan.steps.empty() ? nullptr : &plan.steps.back();
     const bool joins =
         last != nullptr && last->kind == step.kind && last->from_dim == step.from_dim && last->to_dim == step.to_dim &&
@@ -287,10 +281,7 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
       plan.steps.push_back(std::move(step));
     }
   }
-  for (const CollectiveStep& step : plan.steps) {
-    plan.peak =
-        std::max(plan.peak, asked.tensor_bytes / num_shards(step.before) + asked.tensor_bytes / num_shards(step.after));
-  }
+  add_up(plan, asked.tensor_bytes);
   return plan;
 }
 

@@ -63,6 +63,15 @@ struct RedistributionOptions {
   bool bounded_memory = true;  // no intermediate shard above the larger end, wherever such a sequence exists
 };
 
+/// In how many pieces a layout cuts a tensor: a shard is the tensor divided by this.
+std::int64_t num_shards(const TensorLayout& layout);
+/// What the busiest device sends in one collective over `group_size` devices; `group_bytes` as for CollectiveCosts.
+Bytes sent_bytes(CollectiveKind kind, std::int64_t group_size, Bytes group_bytes);
+/// Fills `sent` and `time` of a step of which all else is known.
+void set_price(CollectiveStep& step, Bytes tensor_bytes, const CollectiveCosts& costs);
+/// Fills `time`, `sent` and `peak` of the whole.
+void add_up(Redistribution& redistribution, Bytes tensor_bytes);
+
 /// Plans redistributions on one mesh and remembers them: the cheapest sequence of collectives under `costs`, found by
 /// shortest path (redistribution.cc says over what states). Equal costs are resolved by a fixed order, so results never
 /// depend on what was asked before.

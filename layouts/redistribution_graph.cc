@@ -104,11 +104,8 @@ class RedistributionGraph::Expansion {
 
   void add(const PieceState& target, CollectiveKind kind, std::uint16_t pieces, int from_bin, int to_bin) {
     std::int64_t divisor = num_shards_;
-    if (kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kAllGather ||
-        kind == CollectiveKind::kCollectivePermute) {
-      for (std::size_t i = 0; i < chart_.pieces.size(); ++i) {
-        if ((pieces & bit(i)) != 0 && is_in_bin(state_.place[i])) divisor /= chart_.pieces[i].size;
-      }
+    for (std::size_t i = 0; kind == CollectiveKind::kAllGather && i < chart_.pieces.size(); ++i) {
+      if ((pieces & bit(i)) != 0) divisor /= chart_.pieces[i].size;
     }
     RedistributionEdge edge;
     edge.kind = kind;

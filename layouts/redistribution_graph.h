@@ -28,7 +28,8 @@ struct RedistributionPrice {
   std::uint8_t chart = 0;
   std::uint16_t pieces = 0;
   std::int64_t group_size = 1;
-  std::int64_t divisor = 1;  // a group's tensor is the whole tensor divided by this
+  std::int64_t divisor =
+      1;  // the whole tensor divided by this is one device's share before (all_gather: after) the step
 };
 
 /// The states that layouts can take over one or two charts and the steps between them, grown on demand: edges are made

@@ -11,28 +11,11 @@ const PriceList::Entry& PriceList::operator[](std::uint32_t price) {
   Entry& entry = entries_[price];
   if (entry.time >= 0) return entry;
   const RedistributionPrice& group = graph_.prices()[price];
-  const Bytes bytes = tensor_bytes_ / group.divisor;
-  const std::int64_t p = group.group_size;
-  switch (group.kind) {
-    case CollectiveKind::kSlice:
-    case CollectiveKind::kToPartial:
-      entry.time = 0;
-      return entry;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-      entry.sent = bytes / p * (p - 1);
-      break;
-    case CollectiveKind::kAllReduce:
-      entry.sent = (2 * bytes * (p - 1) + p - 1) / p;
-      break;
-    case CollectiveKind::kAllToAll:
-      entry.sent = bytes / p * (p - 1) / p;
-      break;
-    case CollectiveKind::kCollectivePermute:
-      entry.sent = bytes / p;
-      break;
-  }
-  entry.time = costs_.time(group.kind, graph_.axes(group.chart, group.pieces), bytes);
+  const bool is_divided = group.kind == CollectiveKind::kAllToAll || group.kind == CollectiveKind::kCollectivePermute;
+  const Bytes bytes = tensor_bytes_ / group.divisor * (is_divided ? group.group_size : 1);
+  entry.sent = sent_bytes(group.kind, group.group_size, bytes);
+  const bool is_free = group.kind == CollectiveKind::kSlice || group.kind == CollectiveKind::kToPartial;
+  entry.time = is_free ? 0 : costs_.time(group.kind, graph_.axes(group.chart, group.pieces), bytes);
   SHARDPLAN_CHECK(entry.time >= 0);
   return entry;
 }
