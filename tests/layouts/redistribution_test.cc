@@ -376,7 +376,7 @@ TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
   Bytes tensor_bytes = 4;
   for (const std::int64_t extent : shape) tensor_bytes *= extent;
   // Some sources of the large ones; all of them, and the triangles, with SHARDPLAN_EXHAUSTIVE=1.
-  const std::size_t stride = layouts.size() < 100 || is_exhaustive() ? 1 : layouts.size() / 12;
+  const std::size_t stride = layouts.size() < 40 || is_exhaustive() ? 1 : layouts.size() / 6;
   std::size_t num_costs = 0;
   for (const CostCase& cost : cost_cases()) {
     if (layouts.size() > 200 && num_costs++ != 2 && !is_exhaustive()) continue;
@@ -631,8 +631,8 @@ TEST(GreedyRedistributionTest, IsNeverBetter) {
       RedistributionPlanner unbounded(mesh, cost.costs, {.bounded_memory = false});
       Bytes tensor_bytes = 4;
       for (const std::int64_t extent : shape) tensor_bytes *= extent;
-      // Every fourth pair of the large products; all of them with SHARDPLAN_EXHAUSTIVE=1.
-      const std::size_t stride = layouts.size() < 60 || is_exhaustive() ? 1 : 4;
+      // Every twelfth pair of the large products; all of them with SHARDPLAN_EXHAUSTIVE=1.
+      const std::size_t stride = layouts.size() < 30 || is_exhaustive() ? 1 : 12;
       std::size_t pair = 0;
       for (const TensorLayout& from : layouts) {
         for (const TensorLayout& to : layouts) {
