@@ -34,6 +34,16 @@ struct Entry {
   auto operator<=>(const Entry&) const = default;
 };
 
+/// What a redistribution's cost depends on besides the layouts.
+struct WholeTensor {
+  Shape shape;
+  Bytes element_bytes = 0;
+
+  bool operator==(const WholeTensor&) const = default;
+};
+
+constexpr std::int64_t kUnknown = -1;
+
 /// How an edge's matrix is filled.
 enum class EdgeKind {
   kRedistribute,  // the redistribution's cost; where the second shares the stored memory, the first is it: must be
@@ -63,10 +73,11 @@ class LayoutTables {
   const std::vector<Entry>& entries(ListId id) const { return *lists_[id]; }
 
   TypeId type(const TensorType& type) {
+    const WholeTensor whole{type.shape, element_bytes(type.dtype)};
     for (const TypeId id : types_.ids()) {
-      if (types_[id] == type) return id;
+      if (types_[id] == whole) return id;
     }
-    return types_.push_back(type);
+    return types_.push_back(whole);
   }
 
   /// Nothing if the matrix would be all zero.
@@ -84,17 +95,11 @@ class LayoutTables {
   }
 
  private:
-  std::int64_t cost(LayoutId from, LayoutId to, TypeId type) {
-    if (from == to) return 0;
-    const std::uint64_t key = (static_cast<std::uint64_t>(type.value()) << 48) |
-                              (static_cast<std::uint64_t>(from.value()) << 24) | to.value();
-    const auto [found, is_new] = costs_.try_emplace(key, 0);
-    if (is_new) {
-      found->second =
-          redistributions_.plan(layouts_[from], layouts_[to], types_[type].shape, element_bytes(types_[type].dtype))
-              .time;
-    }
-    return found->second;
+  /// Costs from one layout to all that were asked for, by LayoutId; kUnknown where none was.
+  std::vector<std::int64_t>& costs_from(LayoutId from, TypeId type) {
+    std::vector<std::int64_t>& row = costs_[(static_cast<std::uint64_t>(type.value()) << 32) | from.value()];
+    row.resize(layouts_.size(), kUnknown);
+    return row;
   }
 
   std::optional<MatrixId> make_matrix(const std::vector<Entry>& from, const std::vector<Entry>& to, TypeId type,
@@ -104,13 +109,19 @@ class LayoutTables {
     matrix.columns = static_cast<std::uint32_t>(to.size());
     matrix.costs.reserve(from.size() * to.size());
     bool is_zero = true;
+    const WholeTensor& tensor = types_[type];
     for (const Entry& a : from) {
+      std::vector<std::int64_t>& row = costs_from(a.layout, type);
       for (const Entry& b : to) {
         std::int64_t value = 0;
         if (b.shares) {
           if (kind != EdgeKind::kMadeOrShared && a.layout != b.layout) value = kNever;
-        } else if (kind != EdgeKind::kShares) {
-          value = cost(a.layout, b.layout, type);
+        } else if (kind != EdgeKind::kShares && a.layout != b.layout) {
+          std::int64_t& known = row[b.layout.value()];
+          if (known == kUnknown) {
+            known = redistributions_.time(layouts_[a.layout], layouts_[b.layout], tensor.shape, tensor.element_bytes);
+          }
+          value = known;
         }
         is_zero = is_zero && value == 0;
         matrix.costs.push_back(value);
@@ -126,8 +137,8 @@ class LayoutTables {
   IdVector<LayoutId, TensorLayout> layouts_;
   std::map<std::vector<Entry>, ListId> list_ids_;
   IdVector<ListId, const std::vector<Entry>*> lists_;
-  IdVector<TypeId, TensorType> types_;
-  std::unordered_map<std::uint64_t, std::int64_t> costs_;
+  IdVector<TypeId, WholeTensor> types_;
+  std::unordered_map<std::uint64_t, std::vector<std::int64_t>> costs_;
   std::map<std::tuple<std::size_t, std::size_t, std::size_t, EdgeKind>, std::optional<MatrixId>> matrix_ids_;
   std::map<std::vector<Bytes>, UsageTableId> usage_ids_;
 };

@@ -40,8 +40,11 @@ Strategy data_parallel_strategy(const Operation& operation, std::optional<std::u
   if (!batch_factor) return strategy;
   for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
     strategy.factors[*batch_factor].push_back(mesh.whole(axis));
+    if (check_strategy(operation, strategy, mesh).empty()) continue;
+    strategy.factors[*batch_factor].pop_back();
+    break;
   }
-  return check_strategy(operation, strategy, mesh).empty() ? strategy : replicated_strategy(operation);
+  return strategy;
 }
 
 Strategy replicated_strategy(const Operation& operation) {

@@ -11,7 +11,7 @@ namespace shardplan {
 /// walks through the graph. A weight's gradient sums over it; an update has none.
 IdVector<OperatorId, std::optional<std::uint32_t>> batch_factors(const OperatorGraph& graph);
 
-/// The batch cut over all axes, everything else repeated; all repeated if there is no batch or it does not divide.
+/// The batch cut over all axes, or over the first so many that divide it; everything else repeated.
 Strategy data_parallel_strategy(const Operation& operation, std::optional<std::uint32_t> batch_factor,
                                 const DeviceMesh& mesh);
 /// All work on every device.
