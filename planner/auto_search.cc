@@ -61,6 +61,7 @@ class AutoSearch : public Search {
     core_options.threads = std::max(options.threads, 1);
     core_options.seed = options.seed;
     core_options.work = options.limits.work;
+    core_options.good_enough = options.limits.gap * static_cast<double>(std::max<std::int64_t>(presolve.base(), 0));
     core_options.is_exact = parts_.is_exact;
     core_options.has_bound = parts_.has_bound;
     if (options.start) core_options.start = presolve.project(*options.start);

@@ -81,8 +81,9 @@ class CoreSearch {
   };
 
   bool is_proven() const { return best_.choice && bound_ > best_.cost - 1; }
+  bool is_good_enough() const { return is_proven() || (best_.choice && best_.cost - bound_ <= options_.good_enough); }
   bool is_done() const {
-    return is_proven() || is_complete_ || deadline_.is_over() || (options_.work > 0 && work_ >= options_.work);
+    return is_good_enough() || is_complete_ || deadline_.is_over() || (options_.work > 0 && work_ >= options_.work);
   }
   std::uint64_t epoch_work() const {
     const std::uint64_t usual = std::clamp<std::uint64_t>(workers_[0].dual.work_per_pass() * 256, 200'000, kEpochWork);

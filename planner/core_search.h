@@ -16,6 +16,7 @@ struct CoreSearchOptions {
   std::uint64_t seed = 0;
   std::uint64_t work = 0;           // of all threads together; 0: no limit
   std::optional<CoreChoice> start;  // need not be feasible
+  double good_enough = 0;           // a cost that is at most this far above the bound ends the search
   bool is_exact = true;             // whether branch and bound takes part where a pass is cheap
   bool has_bound = true;            // false: local moves only
   std::function<void(const CoreChoice*, double cost, double bound)>

@@ -38,6 +38,7 @@ struct SearchProgress {
 struct SearchLimits {
   double seconds = 0;                                   // wall clock for the whole call; 0: no limit
   std::uint64_t work = 0;                               // units of work (deterministic); 0: no limit
+  double gap = 0;                                       // (cost - bound) / bound that is good enough to stop at
   std::stop_token stop;                                 // Ctrl-C: return the best so far
   std::function<void(const SearchProgress&)> progress;  // may be empty; called from the caller's thread
 };

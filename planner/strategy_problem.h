@@ -17,8 +17,8 @@ using StrategyTableId = Index<struct StrategyTableTag>;
 using UsageTableId = Index<struct UsageTableTag>;
 using MatrixId = Index<struct MatrixTag>;
 
-/// A cost of at least this much means "never": entries are clamped to it on construction, and a choice that contains one is
-/// not feasible. Low enough that sixteen of them still fit in 64 bits.
+/// A cost of at least this much means "never": entries are clamped to it on construction, and a choice that contains
+/// one is not feasible. Low enough that sixteen of them still fit in 64 bits.
 inline constexpr std::int64_t kNever = std::int64_t{1} << 58;
 
 /// A memory limit that never binds.
@@ -46,8 +46,8 @@ struct UsageTable {
   bool operator==(const UsageTable&) const = default;
 };
 
-/// Cost of every pair of strategies of two neighbours (a redistribution's communication, or kNever). Held once for all equal
-/// edges. Row-major: `costs[row * columns + column]`, rows are the strategies of the edge's `from`.
+/// Cost of every pair of strategies of two neighbours (a redistribution's communication, or kNever). Held once for all
+/// equal edges. Row-major: `costs[row * columns + column]`, rows are the strategies of the edge's `from`.
 struct CostMatrix {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
@@ -76,9 +76,9 @@ struct ProblemEdge {
   MatrixId matrix;
 };
 
-/// All that a search may see: choose one strategy per node, so that no edge is kNever and that at each time the bytes in use
-/// stay within that time's limit, at least cost. The form is that of the ASPLOS/EuroSys 2025 contest on intra-operator
-/// parallelism, with tables held once and referred to, and several uses per node.
+/// All that a search may see: choose one strategy per node, so that no edge is kNever and that at each time the bytes
+/// in use stay within that time's limit, at least cost. The form is that of the ASPLOS/EuroSys 2025 contest on
+/// intra-operator parallelism, with tables held once and referred to, and several uses per node.
 ///
 /// Invariants (`check_problem`): every index is in range, every table of a node has the same number (at least one) of
 /// strategies, matrices fit their ends, no cost or usage is negative, lives lie within `memory_limits`.
@@ -110,12 +110,12 @@ struct Choice {
 
 /// What a choice costs and whether it may be used.
 struct Evaluation {
-  bool feasible = false;           // no kNever, no time over its limit
-  std::size_t never_count = 0;     // strategies and pairs of cost kNever in it; they are left out of `cost`
+  bool feasible = false;        // no kNever, no time over its limit
+  std::size_t never_count = 0;  // strategies and pairs of cost kNever in it; they are left out of `cost`
   Cost cost;
-  Bytes peak_bytes = 0;            // over all times
-  std::size_t peak_time = 0;       // the first time of the peak
-  Bytes worst_excess = 0;          // the most that any time is over its limit; at most 0 when it fits
+  Bytes peak_bytes = 0;       // over all times
+  std::size_t peak_time = 0;  // the first time of the peak
+  Bytes worst_excess = 0;     // the most that any time is over its limit; at most 0 when it fits
 
   /// The objective of `cost`; saturates instead of overflowing.
   std::int64_t value(const Objective& objective) const;
@@ -124,7 +124,8 @@ struct Evaluation {
 /// The only definition of cost and feasibility; linear in the problem.
 Evaluation evaluate(const StrategyProblem& problem, const Choice& choice);
 
-/// Throws InputError naming the first violated invariant of `StrategyProblem` (a problem read from a file may be hostile).
+/// Throws InputError naming the first violated invariant of `StrategyProblem` (a problem read from a file may be
+/// hostile).
 void check_problem(const StrategyProblem& problem);
 
 }  // namespace shardplan

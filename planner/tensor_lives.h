@@ -29,10 +29,10 @@ struct TensorVersion {
   std::optional<VersionId> from;    // what it is made of; nothing for the first
   std::optional<VersionId> stored;  // kDelivered, kKept of a stored tensor: its first version, which it may share
                                     // memory with; kUpdated: the version whose layout it has
-  std::vector<Reader> readers;  // that read this version, in program order
-  std::vector<VersionId> next;  // versions made of it
-  std::uint32_t begin = 0;      // life in schedule times [begin, end): operator k runs at time k, and what a version
-                                // is made with just before the operator of time `begin` (kProduced: by it)
+  std::vector<Reader> readers;      // that read this version, in program order
+  std::vector<VersionId> next;      // versions made of it
+  std::uint32_t begin = 0;  // life in schedule times [begin, end): operator k runs at time k, and what a version
+                            // is made with just before the operator of time `begin` (kProduced: by it)
   std::uint32_t end = 0;
 };
 

@@ -12,6 +12,11 @@
 namespace shardplan {
 namespace {
 
+/// Where nothing else is asked for a search ends after this much work, some seconds; the answer says how good it is.
+constexpr std::uint64_t kDefaultWork = 10'000'000'000;
+/// Or as soon as no plan can be better by more than this share.
+constexpr double kGoodEnough = 1e-6;
+
 /// How often a plan whose true memory is above a limit is mended by lowering that limit.
 constexpr int kMaxMendings = 4;
 
@@ -167,6 +172,8 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   options.threads = options_.threads;
   options.limits.seconds = options_.time_limit;
   options.limits.work = options_.work_limit;
+  if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;
+  options.limits.gap = kGoodEnough;
   options.limits.stop = std::move(stop);
   options.limits.progress = progress;
 
@@ -217,6 +224,8 @@ Baseline Planning::baseline(std::string name, const Restrictions& restrictions) 
   const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions);
   SearchOptions options;
   options.seed = options_.seed;
+  options.limits.gap = kGoodEnough;
+  options.limits.work = kDefaultWork;
   const PlanResult found = make_search("auto")->search(problem.problem, options);
   Baseline result;
   result.name = std::move(name);
@@ -267,6 +276,8 @@ std::optional<Baseline> Planning::forced(int level, OperatorId op, const Strateg
   LevelOptions options;
   options.level = level;
   options.seed = options_.seed;
+  options.limits.gap = kGoodEnough;
+  options.limits.work = kDefaultWork;
   const LevelResult found = search_level(problem.problem, *make_search("auto"), options);
   if (!found.choice) return std::nullopt;
   Plan plan;
