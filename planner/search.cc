@@ -1,6 +1,9 @@
 #include "planner/search.h"
 
 #include "planner/auto_search.h"
+#include "planner/elimination_search.h"
+#include "planner/ilp_search.h"
+#include "planner/propagation_search.h"
 
 namespace shardplan {
 std::string_view to_string(PlanStatus status) {
@@ -19,9 +22,13 @@ std::string_view to_string(PlanStatus status) {
 
 std::unique_ptr<Search> make_search(std::string_view name) {
   if (name == "auto") return make_auto_search();
+  if (name == "elimination") return make_elimination_search();
+  if (name == "ilp") return make_ilp_search();
+  if (name == "local") return make_auto_search({.presolve = true, .is_exact = false, .has_bound = false});
+  if (name == "propagation") return make_propagation_search();
   return nullptr;
 }
 
-std::vector<std::string> search_names() { return {"auto"}; }
+std::vector<std::string> search_names() { return {"auto", "elimination", "ilp", "local", "propagation"}; }
 
 }  // namespace shardplan

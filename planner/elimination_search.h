@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+
+#include "planner/search.h"
+
+namespace shardplan {
+
+/// "elimination": exact dynamic programming. Nodes of the reduced problem are eliminated one after the other, the one
+/// with the smallest table first; eliminating a node replaces its tables by one over its remaining neighbours. Exact
+/// where every table stays below a limit (chains, trees, ladders, small cores); else the answer is kNoPlanFound with
+/// the presolve's bound.
+///
+/// Memory enters by prices: with prices at which the cheapest choice fits, and costs as much as the priced bound, the
+/// choice is proven; else the best fitting choice met is returned with the best priced bound.
+std::unique_ptr<Search> make_elimination_search();
+
+}  // namespace shardplan
