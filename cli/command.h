@@ -24,10 +24,13 @@ using CommandAction = std::function<int()>;
 // Each adds its subcommand to `app`; parsing sets `action`. One file a command: cli/<name>_command.cc.
 void add_cluster_command(CLI::App& app, CommandAction& action);
 void add_compare_command(CLI::App& app, CommandAction& action);
+void add_export_command(CLI::App& app, CommandAction& action);
 void add_layout_command(CLI::App& app, CommandAction& action);
 void add_operators_command(CLI::App& app, CommandAction& action);
 void add_plan_command(CLI::App& app, CommandAction& action);
 void add_redistribute_command(CLI::App& app, CommandAction& action);
+void add_schema_command(CLI::App& app, CommandAction& action);
+void add_simulate_command(CLI::App& app, CommandAction& action);
 void add_solve_command(CLI::App& app, CommandAction& action);
 void add_validate_command(CLI::App& app, CommandAction& action);
 

@@ -3,10 +3,12 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/yaml.h"
 #include "cli/command.h"
 #include "costmodel/cluster.h"
 #include "costmodel/quantity.h"
 #include "planner/search.h"
+#include "program/plan_file.h"
 
 namespace shardplan {
 namespace {
@@ -34,10 +36,19 @@ ModelOverrides overrides(const PlanningArguments& arguments) {
   return result;
 }
 
+/// A preset by its name, which also says how many nodes; any other from the text that the plan holds.
+Cluster cluster_of(const PlanFile& file) {
+  try {
+    return read_cluster(file.cluster_name);
+  } catch (const InputError&) {
+    return read_cluster_text(file.cluster_text, file.cluster_name);
+  }
+}
+
 }  // namespace
 
 void add_planning_options(CLI::App& command, PlanningArguments& arguments) {
-  command.add_option("MODEL", arguments.model, "the model file (YAML)")->required();
+  command.add_option("MODEL", arguments.model, "the model file (YAML), or the plan.json of an earlier run")->required();
   command.add_option("--cluster", arguments.cluster,
                      "a preset (ascend-910, dgx-a100, dgx-h100; xN for N nodes, as dgx-a100x8) or a cluster file");
   command
@@ -88,6 +99,37 @@ std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments) {
   for (const std::string& text : model->notices) notice(text);
   for (const std::string& text : cluster.notices) notice(text);
   return std::make_unique<Planning>(std::move(model), cluster, std::move(options));
+}
+
+PlannedModel plan_or_load(const PlanningArguments& arguments) {
+  PlannedModel result;
+  if (!arguments.model.ends_with(".json")) {
+    result.planning = make_planning(arguments);
+    const PlanOptions& options = result.planning->options();
+    result.plan = result.planning->plan(options.level, options.search, interrupt_token());
+    return result;
+  }
+  const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
+  ModelOverrides changed;
+  changed.dims = file.options.dims;
+  changed.strategies = file.options.strategies;
+  auto model = std::make_shared<const Model>(read_model_text(file.model_text, file.model_file, changed));
+  Cluster cluster = cluster_of(file);
+  if (cluster.num_devices() != file.mesh.num_devices()) cluster = take_devices(cluster, file.mesh.num_devices());
+  result.planning = std::make_unique<Planning>(std::move(model), cluster, file.options);
+  if (!(result.planning->mesh() == file.mesh)) {
+    throw InputError({arguments.model, 0, 0}, "mesh: the plan's is {}, its model and cluster make {}",
+                     file.mesh.to_string(), result.planning->mesh().to_string());
+  }
+  const Decisions decisions = decisions_of(file, result.planning->graph(), result.planning->lives(), file.mesh);
+  Plan plan = result.planning->unsolved(file.options.level, file.options.search);
+  plan.status = file.status;
+  plan.candidates_complete = file.candidates_complete;
+  plan.cost = file.cost;
+  plan.bound = file.bound;
+  plan.baselines = file.baselines;
+  result.plan = result.planning->decided(decisions, std::move(plan));
+  return result;
 }
 
 }  // namespace shardplan

@@ -34,4 +34,15 @@ void add_planning_options(CLI::App& command, PlanningArguments& arguments);
 /// Reads the model and the cluster; precedence: options, the file, defaults. Throws InputError.
 std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments);
 
+/// A plan and what it was planned with.
+struct PlannedModel {
+  std::unique_ptr<Planning> planning;
+  Plan plan;
+
+  bool is_found() const { return plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible; }
+};
+/// MODEL.yaml is planned; the plan.json of an earlier run is read again, and everything in it follows anew from its model and
+/// decisions. Throws InputError.
+PlannedModel plan_or_load(const PlanningArguments& arguments);
+
 }  // namespace shardplan

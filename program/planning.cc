@@ -148,7 +148,7 @@ std::vector<Strategy> Planning::candidates(OperatorId op) const {
   return enumerate_strategies(graph_->operation(op), mesh(), pieces_, {}).strategies;
 }
 
-Plan Planning::plan(int level, std::string_view search_name, std::stop_token stop, const Progress& progress) const {
+Plan Planning::unsolved(int level, std::string_view search) const {
   Plan plan;
   plan.model = model_;
   plan.graph = graph_;
@@ -156,11 +156,40 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   plan.mesh = mesh();
   plan.options = options_;
   plan.options.level = level;
-  plan.options.search = search_name;
+  plan.options.search = search;
   plan.objective = level_name(level);
   plan.usable = usable();
   plan.notices = model_->notices;
+  return plan;
+}
 
+Plan Planning::smallest(std::stop_token stop) const {
+  Plan plan = unsolved(1, "auto");
+  Restrictions limits = restrictions(1);
+  limits.capacity = kUnlimitedBytes;
+  const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
+  LevelOptions options;
+  options.level = 1;
+  options.memory_slack_ppm = 0;
+  options.seed = options_.seed;
+  options.limits.gap = kGoodEnough;
+  options.limits.work = kDefaultWork;
+  options.limits.stop = std::move(stop);
+  const LevelResult result = search_level(problem.problem, *make_search("auto"), options);
+  plan.bound = result.bound;
+  plan.status = result.status;
+  if (result.choice) finish(plan, problem, *result.choice);
+  plan.cost = plan.memory.peak;
+  return plan;
+}
+
+Plan Planning::decided(const Decisions& decisions, Plan like) const {
+  finish(like, decisions);
+  return like;
+}
+
+Plan Planning::plan(int level, std::string_view search_name, std::stop_token stop, const Progress& progress) const {
+  Plan plan = unsolved(level, search_name);
   const std::unique_ptr<Search> search = make_search(search_name);
   if (!search) throw InputError(SourcePlace{}, "no search '{}'", search_name);
   ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions(level));
@@ -204,14 +233,15 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
 
 void Planning::finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const {
   Decisions decisions;
-  plan.strategies = {};
-  plan.is_user_strategy = {};
-  for (const OperatorId op : graph_->operators().ids()) {
-    decisions.strategies.push_back(problem.strategy(op, choice));
-    plan.strategies.push_back(problem.strategy(op, choice));
-    plan.is_user_strategy.push_back(!graph_->operators()[op].strategy.in.empty());
-  }
+  for (const OperatorId op : graph_->operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
   decisions.versions = version_layouts(*graph_, lives_, problem, choice, mesh());
+  finish(plan, decisions);
+}
+
+void Planning::finish(Plan& plan, const Decisions& decisions) const {
+  plan.strategies = decisions.strategies;
+  plan.is_user_strategy = {};
+  for (const GraphOperator& op : graph_->operators()) plan.is_user_strategy.push_back(!op.strategy.in.empty());
   plan.program = lower(*graph_, lives_, decisions, *costs_, *redistributions_);
   plan.versions = decisions.versions;
   plan.memory = memory_profile(plan.program);

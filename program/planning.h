@@ -39,6 +39,15 @@ class Planning {
   /// holds the smallest one that was found.
   Plan plan(int level, std::string_view search, std::stop_token stop = {}, const Progress& progress = {}) const;
 
+  /// The plan of least memory, whether it fits or not; its bound says that no plan needs less.
+  Plan smallest(std::stop_token stop = {}) const;
+
+  /// A plan decided elsewhere, with the figures that follow from it; `like` says what was asked and proven.
+  Plan decided(const Decisions& decisions, Plan like) const;
+
+  /// A plan as the search begins it: all but what is found.
+  Plan unsolved(int level, std::string_view search) const;
+
   /// Pure data parallel (the batch over all devices, parameters everywhere) and all work on every device. User
   /// strategies do not bind them, nor does the memory.
   Baseline data_parallel() const;
@@ -54,6 +63,7 @@ class Planning {
   Restrictions restrictions(int level) const;
   Baseline baseline(std::string name, const Restrictions& restrictions) const;
   void finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const;
+  void finish(Plan& plan, const Decisions& decisions) const;
 
   std::shared_ptr<const Model> model_;
   PlanOptions options_;
