@@ -1,10 +1,9 @@
-#include "program/export.h"
-
 #include <memory>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/planning_options.h"
+#include "program/export.h"
 
 namespace shardplan {
 namespace {

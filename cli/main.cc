@@ -29,7 +29,12 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   CommandAction action;
   add_plan_command(app, action);
+  add_compare_command(app, action);
+  add_export_command(app, action);
   add_solve_command(app, action);
+  add_cluster_command(app, action);
+  add_operators_command(app, action);
+  add_schema_command(app, action);
 
   try {
     app.parse(argc, argv);

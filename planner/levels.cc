@@ -74,8 +74,9 @@ Bytes least_imaginable(const StrategyProblem& problem) {
 constexpr std::int64_t kBracketPpm = 2'000;
 constexpr int kMaxProbes = 16;
 
-/// The least limit for which there is a choice: between what is proven too little and what was found to do. A probe asks only for
-/// feasibility (all costs weigh nothing), so it ends with the first choice or the proof that there is none.
+/// The least limit for which there is a choice: between what is proven too little and what was found to do. A probe
+/// asks only for feasibility (all costs weigh nothing), so it ends with the first choice or the proof that there is
+/// none.
 LevelResult search_least_peak(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
   const Objective nothing{0, 0};
   StrategyProblem probe = problem;
@@ -90,7 +91,8 @@ LevelResult search_least_peak(const StrategyProblem& problem, const Search& sear
   Bytes found = 0;
   const auto ask = [&](Bytes most) {
     limit(most);
-    PlanResult answer = search.search(probe, search_options(options, nothing, result.choice ? result.choice : options.start));
+    PlanResult answer =
+        search.search(probe, search_options(options, nothing, result.choice ? result.choice : options.start));
     append(result.statistics, answer.statistics);
     if (answer.choice) {
       found = evaluate(problem, *answer.choice).peak_bytes;
