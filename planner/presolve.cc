@@ -59,8 +59,8 @@ std::vector<std::uint32_t> dominated_values(const std::vector<std::int64_t>& cos
 }  // namespace
 
 Presolve::Presolve(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost,
-                   bool reduce_problem)
-    : graph_(problem, objective, known_cost), known_cost_(known_cost) {
+                   bool reduce_problem, Memory memory)
+    : graph_(problem, objective, known_cost, memory == Memory::kKept), known_cost_(known_cost) {
   statistics_.stage = "presolve";
   const auto count = [&](const char* name, std::int64_t value) { statistics_.figures.emplace_back(name, value); };
   count("nodes", static_cast<std::int64_t>(graph_.num_nodes()));

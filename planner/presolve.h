@@ -22,10 +22,12 @@ namespace shardplan {
 /// Tables are interned, and the outcome of a rule is remembered by its operands: equal layers are reduced once.
 class Presolve {
  public:
+  enum class Memory { kKept, kIgnored };
+
   /// `known_cost`: of a feasible choice, if one is known; dearer choices may be lost. `reduce` false: only what the
   /// core's form requires.
   Presolve(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost = {},
-           bool reduce = true);
+           bool reduce = true, Memory memory = Memory::kKept);
 
   bool is_infeasible() const { return graph_.is_infeasible(); }
   /// Valid unless infeasible; no nodes if everything is decided.

@@ -29,8 +29,8 @@ std::vector<std::int64_t> pick(const std::vector<std::int64_t>& items, const std
 }  // namespace
 
 ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& objective,
-                               std::optional<std::int64_t> known_cost)
-    : limits_(problem.memory_limits), num_alive_(problem.nodes.size()) {
+                               std::optional<std::int64_t> known_cost, bool with_memory)
+    : limits_(with_memory ? problem.memory_limits : std::vector<Bytes>()), num_alive_(problem.nodes.size()) {
   // Equal strategy tables, usages and matrices are converted once.
   Int128 total = 0;
   const std::int64_t most = known_cost ? std::min(*known_cost, kNever - 1) : kNever - 1;
@@ -73,7 +73,7 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
     }
     node.values = values;
     for (const MemoryUse& use : from.memory) {
-      if (use.begin < use.end) node.memory.push_back({use.begin, use.end, usages[use.usage.value()]});
+      if (with_memory && use.begin < use.end) node.memory.push_back({use.begin, use.end, usages[use.usage.value()]});
     }
     for (std::size_t value = 0; value < node.costs.size(); ++value) {
       if (node.costs[value] >= kNever) {

@@ -45,7 +45,8 @@ class ReductionGraph {
 
   /// Requires check_problem(problem). `known_cost`: what a known feasible choice costs; pairs and strategies that alone
   /// cost more may not be. Sums that reach kNever may not be either: see `is_never_certain`.
-  ReductionGraph(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost);
+  ReductionGraph(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost,
+                 bool with_memory = true);
 
   std::size_t num_nodes() const { return nodes_.size(); }
   Node& node(std::size_t id) { return nodes_[id]; }
