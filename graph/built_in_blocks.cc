@@ -155,7 +155,8 @@ std::string batch_norm(const Attributes& options, const std::vector<TensorType>&
       "operators:\n"
       "  batch_norm: {{op: BatchNorm, in: [x, gamma, beta, moving_mean, moving_variance], is_training: {}, epsilon: "
       "{}, momentum: {}}}\n",
-      is_set(options, "use_batch_statistics"), real(options, "eps"), real(options, "momentum"));
+      is_set(options, "use_batch_statistics"), real(options, "eps"),
+      fmt::format("{:.15g}", 1 - std::get<double>(options.at("momentum"))));  // the operator's is the batch's share
 }
 
 std::string embedding(const Attributes& options, const std::vector<TensorType>&) {
