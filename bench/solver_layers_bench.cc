@@ -1,0 +1,38 @@
+// Does the time to plan grow with the number of layers alone? The same block 12, 96 and 960 times, forward and with a
+// backward chain, memory not binding; each three times, median and spread.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "planner/search.h"
+#include "tests/planner/problems.h"
+
+int main() {
+  using namespace shardplan;
+  for (const bool training : {false, true}) {
+    for (const std::size_t layers : {12u, 96u, 960u}) {
+      if (training && layers > 96) continue;
+      const StrategyProblem problem = layered_problem(
+          {.layers = layers, .width = 20, .strategies = 64, .training = training, .limit_percent = 200});
+      std::vector<double> seconds;
+      PlanResult result;
+      for (int round = 0; round < 3; ++round) {
+        SearchOptions options;
+        options.threads = 2;
+        options.limits.work = 2'000'000'000;
+        const auto begin = std::chrono::steady_clock::now();
+        result = make_search("auto")->search(problem, options);
+        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      }
+      std::sort(seconds.begin(), seconds.end());
+      fmt::print("{:8} {:4} layers, {:6} nodes: {:8.3f} s (from {:.3f} to {:.3f}), {}, gap {:.4f} %\n",
+                 training ? "training" : "forward", layers, problem.nodes.size(), seconds[1], seconds[0], seconds[2],
+                 to_string(result.status),
+                 100.0 * static_cast<double>(result.cost - result.lower_bound) /
+                     static_cast<double>(std::max<std::int64_t>(result.lower_bound, 1)));
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,57 @@
+#include "planner/least_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/planner/problems.h"
+
+namespace shardplan {
+namespace {
+
+/// Of all choices without kNever that hold the limits, by trying all.
+std::optional<Bytes> brute_force_peak(const StrategyProblem& problem) {
+  Choice choice;
+  choice.strategy.resize(problem.nodes.size(), StrategyId(0));
+  std::optional<Bytes> best;
+  for (;;) {
+    const Evaluation evaluation = evaluate(problem, choice);
+    if (evaluation.feasible && (!best || evaluation.peak_bytes < *best)) best = evaluation.peak_bytes;
+    std::size_t node = 0;
+    for (; node < problem.nodes.size(); ++node) {
+      StrategyId& strategy = choice.strategy[NodeId(node)];
+      strategy = StrategyId(strategy.value() + 1);
+      if (strategy.value() < problem.num_strategies(NodeId(node))) break;
+      strategy = StrategyId(0);
+    }
+    if (node == problem.nodes.size()) return best;
+  }
+}
+
+TEST(LeastMemory, BracketsTheLeastPeak) {
+  const std::unique_ptr<Search> search = make_search("auto");
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed + 5000);
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    SearchOptions options;
+    options.limits.work = 200'000'000;
+    const LeastMemory result = least_memory(problem, *search, options);
+    const std::optional<Bytes> least = brute_force_peak(problem);
+    ASSERT_EQ(result.choice.has_value(), least.has_value()) << describe(problem);
+    if (!least) continue;
+    EXPECT_EQ(result.feasible, *least) << describe(problem);
+    EXPECT_EQ(result.infeasible, *least - 1) << describe(problem);
+    EXPECT_EQ(evaluate(problem, *result.choice).peak_bytes, result.feasible);
+  }
+}
+
+TEST(LeastMemory, ProblemsOfRepeatedLayersAreReducedOnce) {
+  // Every layer of a forward chain reduces to the same tables, so a hundred layers are proven without a search.
+  const StrategyProblem problem =
+      layered_problem({.layers = 96, .width = 8, .strategies = 24, .training = false, .limit_percent = 200});
+  const PlanResult result = make_search("auto")->search(problem, {});
+  EXPECT_EQ(result.status, PlanStatus::kOptimal);
+  EXPECT_EQ(result.found_by, "presolve");
+}
+
+}  // namespace
+}  // namespace shardplan
