@@ -14,6 +14,7 @@ namespace shardplan {
 namespace {
 
 constexpr Bytes kExampleBytes = 1'000'000'000;
+constexpr std::size_t kWidth = 100;
 
 /// By level: an all_reduce of 1 GB along it; nothing for levels that join one part.
 std::vector<std::optional<Picoseconds>> all_reduce_times(const Cluster& cluster) {
@@ -107,11 +108,18 @@ std::string cluster_summary(const Cluster& cluster) {
   } else {
     text += "\n";
   }
-  std::string sources;
+  std::string line = "  numbers from:";
   for (const auto& [key, provenance] : cluster.provenance()) {
-    sources += fmt::format("{}{} {}", sources.empty() ? "" : ", ", key, to_string(provenance));
+    const std::string item = fmt::format(" {} {}", key, to_string(provenance));
+    const bool is_first = line.back() == ':';
+    if (!is_first) line += ',';
+    if (line.size() + item.size() > kWidth) {
+      text += line + "\n";
+      line = "               ";
+    }
+    line += item;
   }
-  return text + fmt::format("  numbers from: {}\n", sources);
+  return text + line + "\n";
 }
 
 std::string cluster_json(const Cluster& cluster) {

@@ -258,7 +258,7 @@ TEST(Cluster, DamagedFilesGiveErrorsWithPlaces) {
                                            "\xff", "GiB",
                                            "-1",   "1e9"};
   int num_read = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 500; ++round) {
     const auto& presets = cluster_presets();
     std::string text = presets[random.below(presets.size())].second;
     for (std::uint64_t edits = 1 + random.below(4); edits > 0; --edits) {

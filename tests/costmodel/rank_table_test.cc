@@ -190,7 +190,7 @@ TEST(RankTable, DamagedTablesGiveErrorsWithPlaces) {
                                            "1e",      std::string(1, '\0'),
                                            "\xff",    "\"rank_id\": \"1\","};
   int num_read = 0;
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < 700; ++round) {
     std::string text = good;
     for (std::uint64_t edits = 1 + random.below(3); edits > 0; --edits) {
       const std::size_t at = random.below(text.size());
@@ -222,13 +222,14 @@ TEST(JsonTree, ReadsValuesWithPlacesAndRefusesWhatIsNotJson) {
 }
 
 TEST(ClusterReport, SummaryIsThatOfTheDocumentation) {
-  EXPECT_EQ(cluster_summary(read_cluster("dgx-a100x8")).substr(0, 421),
+  EXPECT_EQ(cluster_summary(read_cluster("dgx-a100x8")),
             "dgx-a100x8: 64 devices A100 SXM4 80GB, 76 GiB usable each\n\n"
             "  level    axis size   link         line rate     used   latency   all_reduce of 1 GB along it\n"
             "  ib               8   per device     25 GB/s   86.0 %   14.0 us                       81.6 ms\n"
             "  nvlink           8   per device    300 GB/s   77.5 %    4.0 us                       7.58 ms\n\n"
             "  rank 0 is ib 0, nvlink 0; rank 9 is ib 1, nvlink 1\n"
-            "  numbers from: device ");
+            "  numbers from: device datasheet, nvlink measured, ib measured, latency measured elsewhere,\n"
+            "                efficiency.matmul measured elsewhere, efficiency.memory assumed, start assumed\n");
   const std::string ascend = cluster_summary(read_cluster("ascend-910"));
   EXPECT_NE(ascend.find("rank 0 is pcie 0, hccs 0; rank 5 is pcie 1, hccs 1\n"), std::string::npos) << ascend;
   EXPECT_NE(
