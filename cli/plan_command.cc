@@ -26,7 +26,9 @@ struct PlanArguments {
 std::string folder_text(const std::string& folder) { return folder.ends_with('/') ? folder : folder + "/"; }
 
 int does_not_fit(const PlannedModel& planned, bool json) {
-  const Plan smallest = planned.planning->smallest(interrupt_token());
+  Plan smallest = planned.planning->smallest(interrupt_token());
+  smallest.options.level = planned.plan.options.level;
+  smallest.objective = planned.plan.objective;
   DoesNotFit answer;
   answer.smallest = &smallest;
   answer.least = smallest.bound;

@@ -23,7 +23,9 @@ std::string check_collective(const Instruction& instruction, const ProgramValue&
   if (step.local_shape != output.local_shape) return fmt::format("{}: local shape differs", instruction.name);
   const bool needs_from = step.kind == CollectiveKind::kAllGather || step.kind == CollectiveKind::kAllToAll;
   const bool needs_to = step.kind == CollectiveKind::kAllToAll || step.kind == CollectiveKind::kReduceScatter;
-  if (needs_from != step.from_dim.has_value() && step.kind != CollectiveKind::kCollectivePermute) {
+  // A step into a partial layout may pad a dimension that was cut.
+  const bool may_have_from = step.kind == CollectiveKind::kCollectivePermute || step.kind == CollectiveKind::kToPartial;
+  if (needs_from != step.from_dim.has_value() && !may_have_from) {
     return fmt::format("{}: {} says {} from_dim", instruction.name, to_string(step.kind), needs_from ? "no" : "a");
   }
   if (needs_to && !step.to_dim) return fmt::format("{}: {} says no to_dim", instruction.name, to_string(step.kind));

@@ -208,6 +208,10 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
 
   LevelResult result = search_level(problem.problem, *search, options);
   plan.bound = result.bound;
+  if (result.choice && (search_name == "propagation" || search_name == "local")) {
+    // These find plans without knowing how good they are.
+    plan.bound = std::max(plan.bound, search_level(problem.problem, *make_search("auto"), options).bound);
+  }
   plan.statistics = result.statistics;
   plan.status = result.status;
   if (!result.choice) return plan;

@@ -35,12 +35,12 @@ operators:
 outputs: [out]
 )";
 
-PlannedModel attention(const std::string& cluster) {
-  return PlannedModel(read_model_text(kAttention, "attention.yaml"), cluster, {});
+PlannedModel attention() {
+  return PlannedModel(read_model_text(kAttention, "attention.yaml"), "ascend-910", {{"dp", 2}, {"mp", 4}});
 }
 
 TEST(LowerTest, AnyChoiceCostsInTheProgramWhatEvaluateSays) {
-  const PlannedModel model = attention("ascend-910");
+  const PlannedModel model = attention();
   Random random(1);
   for (int round = 0; round < 200; ++round) {
     const Choice choice = model.random_choice(random);
@@ -54,7 +54,7 @@ TEST(LowerTest, AnyChoiceCostsInTheProgramWhatEvaluateSays) {
 }
 
 TEST(LowerTest, TheProgramHoldsAtMostWhatTheProblemSaysBesidesTransients) {
-  const PlannedModel model = attention("ascend-910");
+  const PlannedModel model = attention();
   Random random(2);
   for (int round = 0; round < 50; ++round) {
     const Choice choice = model.random_choice(random);

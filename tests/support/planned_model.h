@@ -30,7 +30,8 @@ struct PlannedModel {
     costs = std::make_unique<CostModel>(machine, mesh);
     redistributions = std::make_unique<RedistributionPlanner>(mesh, costs->collectives());
     Restrictions restrictions = no_restrictions(graph, lives);
-    restrictions.pieces = search_pieces(mesh);
+    if (axes.empty()) restrictions.pieces = search_pieces(mesh);
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) restrictions.pieces.push_back(mesh.whole(axis));
     restrictions.capacity = kUnlimitedBytes;
     problem = build_problem(graph, lives, *costs, *redistributions, restrictions);
   }

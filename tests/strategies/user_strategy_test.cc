@@ -1,0 +1,80 @@
+#include "strategies/user_strategy.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/model.h"
+
+namespace shardplan {
+namespace {
+
+const DeviceMesh kMesh = DeviceMesh::parse("pcie=2, hccs=4");
+
+std::vector<AxisRef> whole_axes() { return {kMesh.whole(0), kMesh.whole(1)}; }
+
+/// fc: [64, 512] x [512, 128] -> [64, 128] -> ReLU.
+OperatorGraph matmul_with(const std::string& strategies) {
+  return read_model_text(
+             "shardplan: 1\nmodel: m\ninputs: {x: [64, 512]}\nparameters: {w: [512, 128]}\noperators:\n  fc: {op: "
+             "MatMul, "
+             "in: [x, w]" +
+                 strategies + "}\n  act: {op: ReLU, in: fc}\noutputs: [act]\n",
+             "m.yaml")
+      .graph;
+}
+
+std::string layout_of_operand(const OperatorGraph& graph, std::size_t operand) {
+  const UserStrategies user = resolve_user_strategies(graph, kMesh, whole_axes());
+  const OperatorId fc = *graph.find_operator("fc");
+  if (user.operators[fc].size() != 1) return "several";
+  return to_string(operand_layout(graph.operation(fc), user.operators[fc][0], kMesh, operand), kMesh);
+}
+
+std::string faults(const std::string& strategies) {
+  try {
+    resolve_user_strategies(matmul_with(strategies), kMesh, whole_axes());
+  } catch (const InputError& error) {
+    std::string text;
+    for (const Diagnostic& diagnostic : error.diagnostics()) text += diagnostic.message + "|";
+    return text;
+  }
+  return "";
+}
+
+TEST(UserStrategyTest, TuplesTakeConsecutivePiecesOfTheRowMajorRanks) {
+  EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[2, 4], [4, 1]]"), 0), "[{pcie}, {hccs}]");
+  EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[4, 2], [2, 1]]"), 0), "[{pcie, hccs:(1)2}, {hccs:(2)2}]");
+  // Repeated calculation comes last: the cuts take the outer ranks.
+  EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[2, 1], [1, 1]]"), 0), "[{pcie}, {}]");
+  EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[1, 2], [2, 4]]"), 1), "[{pcie}, {hccs}]");
+}
+
+TEST(UserStrategyTest, LayoutsAndNullMeanWhatTheySay) {
+  EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[{hccs}, {}], [{}, {pcie}]]"), 1), "[{}, {pcie}]");
+  EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [null, [1, 1]]"), 0), "[{pcie, hccs}, {}]");
+}
+
+TEST(UserStrategyTest, WhatIsNotSaidIsEnumeratedOverTheAxesLeft) {
+  const OperatorGraph graph = matmul_with(", in_strategy: [[{pcie}, {}], []]");
+  const UserStrategies user = resolve_user_strategies(graph, kMesh, whole_axes());
+  // n over hccs, or hccs repeats.
+  EXPECT_EQ(user.operators[*graph.find_operator("fc")].size(), 2u);
+}
+
+TEST(UserStrategyTest, AnOutStrategyOfMoreRowsIsTheReduceScatterOfTheSum) {
+  const OperatorGraph graph = matmul_with(", in_strategy: [[2, 4], [4, 1]], out_strategy: [[8, 1]]");
+  const UserStrategies user = resolve_user_strategies(graph, kMesh, whole_axes());
+  EXPECT_EQ(to_string(*user.wanted[*graph.find_tensor("fc")], kMesh), "[{pcie, hccs}, {}]");
+}
+
+TEST(UserStrategyTest, FaultsAreThoseThatUsersKnow) {
+  EXPECT_EQ(faults(", in_strategy: [[1, 1]]"), "fc: in_strategy has 1 entry, fc has 2 tensor inputs|");
+  EXPECT_EQ(faults(", in_strategy: [[1, 1], [1]]"), "fc: entry 2 has 1 value, w has 2 dimensions|");
+  EXPECT_EQ(faults(", in_strategy: [[1, 1], [1, 3]]"),
+            "fc: in_strategy (1, 3) cuts dimension 1 of w in 3, but its size is 128|");
+  EXPECT_EQ(faults(", in_strategy: [[2, 8], [8, 1]]"), "fc: needs 16 devices (2 x 8), there are 8|");
+  EXPECT_EQ(faults(", in_strategy: [[1, 4], [2, 1]]"), "fc: cuts x in 4 along the summed dimension but w in 2|");
+  EXPECT_EQ(faults(", in_strategy: [[{pcie}, {}], [{}, {pcie}]]"), "fc: axis pcie is used twice|");
+}
+
+}  // namespace
+}  // namespace shardplan
