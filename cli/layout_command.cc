@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/tensor_arguments.h"
+#include "layouts/mindspore_layout.h"
+#include "layouts/permutation.h"
+
+namespace shardplan {
+namespace {
+
+/// `shardplan layout`: one layout in all notations. Given as one of: device matrix and tensor map, strategy, layout.
+struct LayoutArguments {
+  std::string mesh;           // empty: one axis, d
+  std::string device_matrix;
+  std::string tensor_map;
+  std::string strategy;
+  std::string layout;
+  std::string shape;
+  bool json = false;
+};
+
+struct Told {
+  DeviceMesh mesh;
+  Shape shape;
+  TensorLayout layout;
+};
+
+Told read(const LayoutArguments& arguments) {
+  const int given = (arguments.device_matrix.empty() ? 0 : 1) + (arguments.strategy.empty() ? 0 : 1) +
+                    (arguments.layout.empty() ? 0 : 1);
+  if (given != 1 || arguments.device_matrix.empty() != arguments.tensor_map.empty()) {
+    throw InputError({}, "give one of --device-matrix with --tensor-map, --strategy with --mesh, --layout with --mesh");
+  }
+  if (arguments.device_matrix.empty() && arguments.mesh.empty()) {
+    throw InputError({}, "--mesh is missing; expected axes and sizes such as x=2,y=4");
+  }
+  Told told;
+  told.shape = parse_shape("--shape", arguments.shape, 1);
+  if (!arguments.layout.empty()) {
+    told.mesh = DeviceMesh::parse(arguments.mesh);
+    std::string note;
+    told.layout = parse_layout(arguments.layout, told.mesh, &note);
+    if (!note.empty()) notice("note: " + note);
+  } else if (!arguments.strategy.empty()) {
+    told.mesh = DeviceMesh::parse(arguments.mesh);
+    const std::vector<std::int64_t> tuple = parse_integers("--strategy", arguments.strategy, 1);
+    const auto layout = layout_of_tuple(tuple, told.mesh);
+    if (!layout) {
+      throw InputError({}, "--strategy ({}) cannot be cut from the {} devices of {}", fmt::join(tuple, ", "),
+                       told.mesh.num_devices(), told.mesh.to_string());
+    }
+    told.layout = *layout;
+  } else {
+    DeviceArrangement arrangement;
+    arrangement.device_matrix = parse_integers("--device-matrix", arguments.device_matrix, 1);
+    for (const std::int64_t entry : parse_integers("--tensor-map", arguments.tensor_map, -1)) {
+      arrangement.tensor_map.push_back(entry < 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{entry});
+    }
+    // Without names the entries of the matrix are the axes.
+    std::vector<MeshAxis> axes;
+    for (const std::int64_t size : arrangement.device_matrix) axes.push_back({fmt::format("d{}", axes.size()), size});
+    told.mesh = arguments.mesh.empty() ? DeviceMesh(axes) : DeviceMesh::parse(arguments.mesh);
+    told.layout = layout_of_arrangement(arrangement, told.mesh);
+  }
+  if (const std::string fault = check_layout(told.layout, told.mesh, told.shape); !fault.empty()) {
+    throw InputError({}, "{}: {}", to_string(told.layout, told.mesh), fault);
+  }
+  told.layout = canonical(told.layout, told.mesh, told.shape);
+  return told;
+}
+
+int layout(const LayoutArguments& arguments) {
+  const Told told = read(arguments);
+  const auto arrangement = arrangement_of_layout(told.layout, told.mesh, told.shape);
+  const auto tuple = tuple_of_layout(told.layout, told.mesh, told.shape);
+  const Shape slice = local_shape(told.layout, told.shape);
+  std::map<std::int64_t, std::vector<std::int64_t>> holders;  // by shard
+  for (std::int64_t point = 0; point < told.mesh.num_devices(); ++point) {
+    holders[shard_number(told.layout, told.mesh, point)].push_back(point);
+  }
+  if (arguments.json) {
+    std::vector<std::string> groups;
+    for (const auto& [shard, ranks] : holders) groups.push_back(fmt::format("[{}]", fmt::join(ranks, ", ")));
+    std::string text = fmt::format("{{\"schema\": \"shardplan.layout/1\", \"mesh\": \"{}\", \"shape\": [{}],\n",
+                                   told.mesh.to_string(), fmt::join(told.shape, ", "));
+    text += fmt::format(" \"layout\": \"{}\",\n", to_string(told.layout, told.mesh));
+    if (arrangement) {
+      std::vector<std::string> entries;
+      for (const auto& entry : arrangement->tensor_map) {
+        entries.push_back(entry.empty()       ? "-1"
+                          : entry.size() == 1 ? std::to_string(entry[0])
+                                              : fmt::format("[{}]", fmt::join(entry, ", ")));
+      }
+      text += fmt::format(" \"device_matrix\": [{}], \"tensor_map\": [{}],\n",
+                          fmt::join(arrangement->device_matrix, ", "), fmt::join(entries, ", "));
+    } else {
+      text += " \"device_matrix\": null, \"tensor_map\": null,\n";
+    }
+    text += tuple ? fmt::format(" \"strategy\": [{}],\n", fmt::join(*tuple, ", ")) : " \"strategy\": null,\n";
+    text += fmt::format(" \"slice_shape\": [{}], \"same_slice\": [{}]}}\n", fmt::join(slice, ", "),
+                        fmt::join(groups, ", "));
+    print(text);
+    return kDone;
+  }
+  std::string text = fmt::format("[{}] on {}\n\n", fmt::join(told.shape, ", "), told.mesh.to_string());
+  const auto line = [&](std::string_view key, const std::string& value) {
+    text += fmt::format("  {:<15}{}\n", key, value);
+  };
+  line("layout", to_string(told.layout, told.mesh));
+  line("device_matrix", arrangement ? fmt::format("({})", fmt::join(arrangement->device_matrix, ", ")) : "cannot say it");
+  if (arrangement) line("tensor_map", to_string(*arrangement).substr(to_string(*arrangement).find("), ") + 3));
+  line("strategy", tuple ? fmt::format("({})", fmt::join(*tuple, ", ")) : "cannot say it");
+  line("slice", fmt::format("[{}]", fmt::join(slice, ", ")));
+  std::string groups;
+  std::size_t shown = 0;
+  for (const auto& [shard, ranks] : holders) {
+    const std::string group = fmt::format("{}{{{}}}", groups.empty() ? "" : " ", fmt::join(ranks, ","));
+    if (groups.size() + group.size() > 75) break;
+    groups += group;
+    ++shown;
+  }
+  if (shown < holders.size()) groups += fmt::format(" ... {} in all", holders.size());
+  line("same slice", holders.size() == static_cast<std::size_t>(told.mesh.num_devices()) ? "no two ranks" : groups);
+  print(text);
+  return kDone;
+}
+
+}  // namespace
+
+void add_layout_command(CLI::App& app, CommandAction& action) {
+  auto arguments = std::make_shared<LayoutArguments>();
+  CLI::App& command = *app.add_subcommand("layout", "one layout in all notations, its slice, who holds the same");
+  command.add_option("--mesh", arguments->mesh, "axes and sizes, as x=2,y=4; without it the device matrix names d0, d1, ...");
+  command.add_option("--device-matrix", arguments->device_matrix, "MindSpore's, as 8,4");
+  command.add_option("--tensor-map", arguments->tensor_map, "positions counted from the right, -1 not cut, as 1,0");
+  command.add_option("--strategy", arguments->strategy, "cuts of each dimension, as 2,4");
+  command.add_option("--layout", arguments->layout, "as '[{x}, {y}]'");
+  command.add_option("--shape", arguments->shape, "of the whole tensor, as 512x1024")->required();
+  command.add_flag("--json", arguments->json, "one JSON document");
+  command.callback([arguments, &action] { action = [arguments] { return layout(*arguments); }; });
+}
+
+}  // namespace shardplan
