@@ -16,7 +16,7 @@ namespace {
 
 /// `shardplan layout`: one layout in all notations. Given as one of: device matrix and tensor map, strategy, layout.
 struct LayoutArguments {
-  std::string mesh;           // empty: one axis, d
+  std::string mesh;  // empty: one axis, d
   std::string device_matrix;
   std::string tensor_map;
   std::string strategy;
@@ -113,7 +113,8 @@ int layout(const LayoutArguments& arguments) {
     text += fmt::format("  {:<15}{}\n", key, value);
   };
   line("layout", to_string(told.layout, told.mesh));
-  line("device_matrix", arrangement ? fmt::format("({})", fmt::join(arrangement->device_matrix, ", ")) : "cannot say it");
+  line("device_matrix",
+       arrangement ? fmt::format("({})", fmt::join(arrangement->device_matrix, ", ")) : "cannot say it");
   if (arrangement) line("tensor_map", to_string(*arrangement).substr(to_string(*arrangement).find("), ") + 3));
   line("strategy", tuple ? fmt::format("({})", fmt::join(*tuple, ", ")) : "cannot say it");
   line("slice", fmt::format("[{}]", fmt::join(slice, ", ")));
@@ -136,7 +137,8 @@ int layout(const LayoutArguments& arguments) {
 void add_layout_command(CLI::App& app, CommandAction& action) {
   auto arguments = std::make_shared<LayoutArguments>();
   CLI::App& command = *app.add_subcommand("layout", "one layout in all notations, its slice, who holds the same");
-  command.add_option("--mesh", arguments->mesh, "axes and sizes, as x=2,y=4; without it the device matrix names d0, d1, ...");
+  command.add_option("--mesh", arguments->mesh,
+                     "axes and sizes, as x=2,y=4; without it the device matrix names d0, d1, ...");
   command.add_option("--device-matrix", arguments->device_matrix, "MindSpore's, as 8,4");
   command.add_option("--tensor-map", arguments->tensor_map, "positions counted from the right, -1 not cut, as 1,0");
   command.add_option("--strategy", arguments->strategy, "cuts of each dimension, as 2,4");

@@ -31,6 +31,8 @@ int run(int argc, char** argv) {
   add_plan_command(app, action);
   add_compare_command(app, action);
   add_export_command(app, action);
+  add_redistribute_command(app, action);
+  add_layout_command(app, action);
   add_solve_command(app, action);
   add_cluster_command(app, action);
   add_operators_command(app, action);

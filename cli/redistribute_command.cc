@@ -159,10 +159,10 @@ std::string text_report(const Question& question, const Redistribution& plan,
     spans += fmt::format("{}{}={}", spans.empty() ? "" : ", ", mesh.axes()[axis].name, mesh.axes()[axis].size);
     if (!levels.empty()) spans += fmt::format(" ({})", fmt::join(levels, " x "));
   }
-  std::string text = fmt::format("{} {} on {}: {} local {}  ->  {} local {}\n", to_string(question.dtype),
-                                 list_text(question.shape), spans, to_string(plan.from, mesh),
-                                 list_text(local_shape(plan.from, question.shape)), to_string(plan.to, mesh),
-                                 list_text(local_shape(plan.to, question.shape)));
+  std::string text =
+      fmt::format("{} {} on {}: {} local {}  ->  {} local {}\n", to_string(question.dtype), list_text(question.shape),
+                  spans, to_string(plan.from, mesh), list_text(local_shape(plan.from, question.shape)),
+                  to_string(plan.to, mesh), list_text(local_shape(plan.to, question.shape)));
   if (plan.steps.empty()) {
     text += "\n  nothing to do: both place alike\n";
   } else {
@@ -191,9 +191,9 @@ std::string text_report(const Question& question, const Redistribution& plan,
   }
   text += "\n";
   if (error) {
-    text += *error == 0 || *error <= 1e-9 ? fmt::format("  verified on {} simulated devices\n", mesh.num_devices())
-                                          : fmt::format("  WRONG: off by up to {:.3g} on {} simulated devices\n", *error,
-                                                        mesh.num_devices());
+    text += *error == 0 || *error <= 1e-9
+                ? fmt::format("  verified on {} simulated devices\n", mesh.num_devices())
+                : fmt::format("  WRONG: off by up to {:.3g} on {} simulated devices\n", *error, mesh.num_devices());
   }
   return text;
 }
@@ -229,7 +229,10 @@ std::string json_report(const Question& question, const Redistribution& plan, st
                         to_seconds(step.time));
   }
   text += fmt::format("],\n \"seconds\": {}, \"bytes\": {}, \"peak_bytes\": {}, \"verified\": {}}}\n",
-                      to_seconds(plan.time), plan.sent, plan.peak, !error ? "null" : *error <= 1e-9 ? "true" : "false");
+                      to_seconds(plan.time), plan.sent, plan.peak,
+                      !error           ? "null"
+                      : *error <= 1e-9 ? "true"
+                                       : "false");
   return text;
 }
 
@@ -240,14 +243,16 @@ double largest_error_of(const Question& question, const Redistribution& plan) {
   for (const std::int64_t extent : question.shape) elements *= extent;
   const std::int64_t held = std::max(elements / num_shards(plan.from), elements / num_shards(plan.to));
   if (elements > kMostElements || held > kMostElements / question.mesh.num_devices()) {
-    throw InputError({}, "--check: the simulated devices would hold {} elements, at most {} are possible; give a smaller --shape",
-                     held * question.mesh.num_devices(), kMostElements);
+    throw InputError(
+        {}, "--check: the simulated devices would hold {} elements, at most {} are possible; give a smaller --shape",
+        held * question.mesh.num_devices(), kMostElements);
   }
   Random random(1);
   std::vector<double> values;
   for (std::int64_t i = 0; i < elements; ++i) values.push_back(random.unit() * 2 - 1);
-  return largest_error(apply(plan, question.mesh, question.shape, scatter(values, question.shape, plan.from, question.mesh)),
-                       values, question.shape, plan.to, question.mesh);
+  return largest_error(
+      apply(plan, question.mesh, question.shape, scatter(values, question.shape, plan.from, question.mesh)), values,
+      question.shape, plan.to, question.mesh);
 }
 
 int redistribute(const RedistributeArguments& arguments) {
@@ -261,8 +266,8 @@ int redistribute(const RedistributeArguments& arguments) {
   if (arguments.json) {
     print(json_report(question, plan, error));
   } else {
-    const auto greedy = greedy_redistribution(question.from, question.to, question.shape, bytes, question.mesh,
-                                              *model.collectives());
+    const auto greedy =
+        greedy_redistribution(question.from, question.to, question.shape, bytes, question.mesh, *model.collectives());
     print(text_report(question, plan, greedy, error));
   }
   return error && !(*error <= 1e-9) ? kDifferenceFound : kDone;

@@ -9,7 +9,8 @@
 
 namespace shardplan {
 
-/// "16x8" or "16,8"; empty is a scalar. Throws InputError that names `option`, also if the tensor's bytes leave 62 bits.
+/// "16x8" or "16,8"; empty is a scalar. Throws InputError that names `option`, also if the tensor's bytes leave 62
+/// bits.
 Shape parse_shape(const std::string& option, const std::string& text, Bytes element_bytes);
 
 /// "8,4" or "(8, 4)"; with `-1` where `least` allows it.

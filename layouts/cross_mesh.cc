@@ -10,7 +10,8 @@
 namespace shardplan {
 namespace {
 
-/// An axis is a digit of the rank: stride and size. On the other mesh it is the digits in between, if they end where it does.
+/// An axis is a digit of the rank: stride and size. On the other mesh it is the digits in between, if they end where it
+/// does.
 std::optional<std::vector<AxisRef>> axes_on(const AxisRef& axis, const DeviceMesh& mesh, const DeviceMesh& other) {
   const std::int64_t low = mesh.stride(axis);
   const std::int64_t high = low * axis.size;

@@ -10,10 +10,12 @@
 namespace shardplan {
 
 /// The same placement told in the axes of another mesh over the same devices in the same order: [{a}] of a=4, b=2 is
-/// [{x, y:(1)2}] on x=2, y=4. Nothing if the axes have no common refinement (a=2, b=3 and x=3, y=2) or the devices differ.
+/// [{x, y:(1)2}] on x=2, y=4. Nothing if the axes have no common refinement (a=2, b=3 and x=3, y=2) or the devices
+/// differ.
 std::optional<TensorLayout> on_mesh(const TensorLayout& layout, const DeviceMesh& mesh, const DeviceMesh& other);
 
-/// What one device sends to another: the elements at all combinations of these positions, one ascending list per dimension.
+/// What one device sends to another: the elements at all combinations of these positions, one ascending list per
+/// dimension.
 struct BoxSend {
   std::int64_t from_device = 0;
   std::int64_t to_device = 0;
@@ -22,10 +24,10 @@ struct BoxSend {
   std::int64_t num_elements() const;
 };
 
-/// The sends that bring a tensor from one mesh to another, whose devices may be others, the same, or partly both: for each
-/// receiver the intersections of its shard with the shards of the senders. What a device already holds it sends to itself.
-/// Copies share the sending evenly. Requires that `from` is not partial (reduce first); on a partial target, of a sum only the
-/// members at coordinate 0 receive, the others hold zeros. Ordered by receiver, then sender.
+/// The sends that bring a tensor from one mesh to another, whose devices may be others, the same, or partly both: for
+/// each receiver the intersections of its shard with the shards of the senders. What a device already holds it sends to
+/// itself. Copies share the sending evenly. Requires that `from` is not partial (reduce first); on a partial target, of
+/// a sum only the members at coordinate 0 receive, the others hold zeros. Ordered by receiver, then sender.
 std::vector<BoxSend> plan_sends(const TensorLayout& from, const DeviceMesh& from_mesh, const TensorLayout& to,
                                 const DeviceMesh& to_mesh, const Shape& shape);
 
