@@ -7,10 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
-#include "base/error.h"
-#include "operators/gradient_support.h"
 #include "operators/rule_builder.h"
 #include "operators/strided_loop.h"
 

@@ -81,9 +81,8 @@ std::vector<OperatorType> derived_operators() {
                                                      : 0; }>("AbsGrad", "x"),
       slope<[](double dy, double x) { return dy * 2 * std::numbers::inv_sqrtpi * std::exp(-x * x); }>("ErfGrad", "x"),
       slope<[](double dy, double x) { return 2 * dy * x; }>("SquareGrad", "x"),
-      define("DropoutGrad", "dy, mask -> dx", {number("keep_prob", 0.5, "as the forward operator's")},
-             infer_dropout_grad, elementwise<Passes::kFirst>, dropout_grad_kernel, nullptr, 1, "..., ... -> ...",
-             "linear in dy"),
+      define("DropoutGrad", "dy, mask -> dx", {number("keep_prob", 0.5, "as the forward operator's")}, infer_unary,
+             elementwise<Passes::kFirst>, dropout_grad_kernel, nullptr, 1, "..., ... -> ...", "linear in dy"),
 
       // Reductions.
       define("TopKGrad", "dvalues, indices -> dx", {integer("size", std::nullopt, "of the last dimension of x")},
@@ -91,11 +90,10 @@ std::vector<OperatorType> derived_operators() {
              "linear in dvalues"),
 
       // Softmax and norms.
-      in_phases(softmax_grad_phases,
-                define("SoftmaxGrad", "dy, y -> dx", {softmax_axis()}, infer_softmax_grad, softmax_rule, run_phases,
-                       nullptr, 4, "... k, ... k -> ... k; k: normalised")),
+      in_phases(softmax_grad_phases, define("SoftmaxGrad", "dy, y -> dx", {softmax_axis()}, infer_softmax, softmax_rule,
+                                            run_phases, nullptr, 4, "... k, ... k -> ... k; k: normalised")),
       in_phases(log_softmax_grad_phases,
-                define("LogSoftmaxGrad", "dy, y -> dx", {softmax_axis()}, infer_softmax_grad, softmax_rule, run_phases,
+                define("LogSoftmaxGrad", "dy, y -> dx", {softmax_axis()}, infer_softmax, softmax_rule, run_phases,
                        nullptr, 4, "... k, ... k -> ... k; k: normalised")),
       in_phases(layer_norm_grad_phases, define("LayerNormGrad", "dy, x, gamma -> dx, dgamma, dbeta", norm_attributes(),
                                                infer_layer_norm_grad, layer_norm_grad_rule, run_phases, nullptr, 16,
@@ -105,8 +103,7 @@ std::vector<OperatorType> derived_operators() {
                                              "... k, ... k, k -> ... k, k; k: normalised; ...: sum")),
       statistic("ExpSum", "x, max -> sum", exp_sum_kernel),
       define("SoftmaxExp", "x, max -> exp, sum", {list("axis", std::nullopt, "the normalised dimension")},
-             infer_exp_and_sum, exp_and_sum_rule, exp_and_sum_kernel, nullptr, 3,
-             "... k, ... 1 -> ... k, ... 1; k: sum"),
+             infer_exp_and_sum, statistic_rule, exp_and_sum_kernel, nullptr, 3, "... k, ... 1 -> ... k, ... 1; k: sum"),
       statistic("ProductSum", "x1, x2 -> sum", product_sum_kernel),
       statistic("CentredSquareMean", "x, mean -> variance", centred_square_mean_kernel),
       statistic("SquareMean", "x -> mean", square_mean_kernel),

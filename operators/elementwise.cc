@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/error.h"
 #include "base/random.h"
 #include "operators/gradient_support.h"
 #include "operators/rule_builder.h"
@@ -119,8 +118,6 @@ std::vector<TensorType> infer_dropout(const Operation& operation) {
   return {operation.operands[0], {operation.operands[0].shape, DataType::kBool}};
 }
 
-std::vector<TensorType> infer_dropout_grad(const Operation& operation) { return {operation.operands[0]}; }
-
 ShardingRule elementwise_rule(const Operation& operation, Passes passes) {
   const Shape full = broadcast_all(operation);
   RuleBuilder builder;
@@ -131,8 +128,8 @@ ShardingRule elementwise_rule(const Operation& operation, Passes passes) {
     all.push_back(i);
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) builder.result(walk);
-  const bool jointly = passes == Passes::kJointly || passes == Passes::kJointlyAndEachMonotone ||
-                       passes == Passes::kJointlyAndFirstMonotone || passes == Passes::kLinearUnary;
+  const bool jointly = passes == Passes::kJointlyAndEachMonotone || passes == Passes::kJointlyAndFirstMonotone ||
+                       passes == Passes::kLinearUnary;
   if (jointly) builder.linear(all);
   if (passes == Passes::kFirst) builder.linear({0});
   for (const std::uint32_t i : all) {
@@ -157,8 +154,6 @@ std::string partial_text(Passes passes, const std::vector<std::string>& operands
       return fmt::format("linear in {}", operands[0]);
     case Passes::kEach:
       return fmt::format("linear in {}: a partial sum passes through {}", each, operands.size() > 2 ? "any" : "either");
-    case Passes::kJointly:
-      return fmt::format("linear in {}", together);
     case Passes::kFirstMonotone:
       return fmt::format("monotone in {}", operands[0]);
     case Passes::kEachMonotone:

@@ -10,7 +10,6 @@ enum class Passes {
   kNothing,
   kFirst,                    // linear in the first operand alone: x / c, dy * f'(x)
   kEach,                     // linear in each: x * y
-  kJointly,                  // linear in all together: x + y
   kFirstMonotone,            // max and min pass through the first: exp(x)
   kEachMonotone,             // max(x, y)
   kJointlyAndEachMonotone,   // x + y
@@ -30,7 +29,6 @@ std::vector<TensorType> infer_add_n(const Operation& operation);
 std::vector<TensorType> infer_cast(const Operation& operation);
 std::vector<TensorType> infer_bias_add(const Operation& operation);
 std::vector<TensorType> infer_dropout(const Operation& operation);
-std::vector<TensorType> infer_dropout_grad(const Operation& operation);
 
 ShardingRule elementwise_rule(const Operation& operation, Passes passes);
 /// "linear in x1 and in x2", of these operands.

@@ -27,7 +27,7 @@ std::vector<std::int64_t> axes_from(std::size_t first, std::size_t rank) {
   return axes;
 }
 
-/// Where the operand x stands: behind dy in gradients.
+/// Of x, or in gradients of dy, which is shaped alike.
 const Shape& x_shape(const Operation& operation) { return operation.operands[0].shape; }
 
 std::size_t begin_norm_axis(const Operation& operation) {
@@ -156,8 +156,6 @@ Phases log_softmax_phases(const Operation& operation) {
           {3}};
 }
 
-std::vector<TensorType> infer_softmax_grad(const Operation& operation) { return infer_softmax(operation); }
-
 Phases softmax_grad_phases(const Operation& operation) {
   const std::vector<std::int64_t> axis = {static_cast<std::int64_t>(softmax_axis(operation))};
   return {{{"ProductSum", {{"axis", axis}}, {0, 1}}, {"SoftmaxGradApply", {}, {0, 1, 2}}}, {3}};
@@ -267,8 +265,6 @@ ShardingRule statistic_rule(const Operation& operation) {
 std::vector<TensorType> infer_exp_and_sum(const Operation& operation) {
   return {operation.operands[0], {kept_shape(operation), operation.operands[0].dtype}};
 }
-
-ShardingRule exp_and_sum_rule(const Operation& operation) { return statistic_rule(operation); }
 
 std::vector<TensorType> infer_like_first(const Operation& operation) { return {operation.operands[0]}; }
 
@@ -423,7 +419,8 @@ void rms_norm_grad_apply_kernel(const KernelCall& call) {
   });
 }
 
-Gradients layer_norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
+/// Of LayerNorm and RmsNorm: by the operator "<Name>Grad" of (dy, x, gamma).
+Gradients norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0]) return gradients;
   const std::vector<TensorId> all =
@@ -433,10 +430,6 @@ Gradients layer_norm_gradient(GradientBuilder& builder, const GradientRequest& r
     if (request.needed[i]) gradients[i] = all[i];
   }
   return gradients;
-}
-
-Gradients rms_norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  return layer_norm_gradient(builder, request);
 }
 
 }  // namespace shardplan

@@ -12,7 +12,6 @@ ShardingRule softmax_rule(const Operation& operation);
 Phases softmax_phases(const Operation& operation);
 Phases log_softmax_phases(const Operation& operation);
 /// (dy, y) -> dx.
-std::vector<TensorType> infer_softmax_grad(const Operation& operation);
 Phases softmax_grad_phases(const Operation& operation);
 Phases log_softmax_grad_phases(const Operation& operation);
 
@@ -37,7 +36,6 @@ std::vector<TensorType> infer_statistic(const Operation& operation);
 std::vector<TensorType> infer_two_statistics(const Operation& operation);
 ShardingRule statistic_rule(const Operation& operation);
 std::vector<TensorType> infer_exp_and_sum(const Operation& operation);
-ShardingRule exp_and_sum_rule(const Operation& operation);
 /// Results as the first operand; others broadcast to it.
 std::vector<TensorType> infer_like_first(const Operation& operation);
 std::vector<TensorType> infer_norm_grad_apply(const Operation& operation);
@@ -58,7 +56,6 @@ void rms_norm_apply_kernel(const KernelCall& call);
 void rms_norm_grad_mean_kernel(const KernelCall& call);
 void rms_norm_grad_apply_kernel(const KernelCall& call);
 
-std::vector<std::optional<TensorId>> layer_norm_gradient(GradientBuilder& builder, const GradientRequest& request);
-std::vector<std::optional<TensorId>> rms_norm_gradient(GradientBuilder& builder, const GradientRequest& request);
+std::vector<std::optional<TensorId>> norm_gradient(GradientBuilder& builder, const GradientRequest& request);
 
 }  // namespace shardplan

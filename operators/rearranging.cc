@@ -288,8 +288,6 @@ std::vector<TensorType> infer_slice(const Operation& operation) {
   return {{slice_bounds(operation, operation.operands[0].shape).size, operation.operands[0].dtype}};
 }
 
-std::vector<TensorType> infer_strided_slice(const Operation& operation) { return infer_slice(operation); }
-
 std::vector<TensorType> infer_slice_grad(const Operation& operation) {
   const Shape& full = operation.list("shape");
   if (slice_bounds(operation, full).size != operation.operands[0].shape) {

@@ -10,7 +10,6 @@ std::vector<TensorType> infer_split(const Operation& operation);
 std::vector<TensorType> infer_concat(const Operation& operation);
 std::vector<TensorType> infer_stack(const Operation& operation);
 std::vector<TensorType> infer_slice(const Operation& operation);
-std::vector<TensorType> infer_strided_slice(const Operation& operation);
 std::vector<TensorType> infer_slice_grad(const Operation& operation);
 std::vector<TensorType> infer_tile(const Operation& operation);
 std::vector<TensorType> infer_broadcast_to(const Operation& operation);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "base/error.h"
-#include "base/integer.h"
 
 namespace shardplan {
 namespace {
