@@ -174,6 +174,20 @@ std::vector<BlockRow> block_rows(const Plan& plan) {
   return rows;
 }
 
+std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    widest = std::max(widest, end - begin);
+    begin = end + 1;
+  }
+  return widest;
+}
+
+std::string shortened(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+}
+
 std::string laid_out(const Plan& plan) {
   const std::vector<BlockRow> rows = block_rows(plan);
   if (rows.empty()) return "";
@@ -192,6 +206,17 @@ std::string laid_out(const Plan& plan) {
                runs[i].count > 1 ? fmt::format("{} x", runs[i].count) : ""});
   }
   std::string text = table.to_string(2);
+  if (widest_line(text) > kWidth) {
+    // Layouts of many sub-axes; strategies.txt has them in full.
+    TextTable narrow({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
+    narrow.add({"laid out  ", "result", "weights stored", updates ? "update" : ""});
+    for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks); ++i) {
+      const BlockRow& row = rows[runs[i].first];
+      narrow.add({shortened(runs[i].name, 18), shortened(row.result, 28), shortened(row.stored, 18),
+                  shortened(row.update, 18), runs[i].count > 1 ? fmt::format("{} x", runs[i].count) : ""});
+    }
+    text = narrow.to_string(2);
+  }
   if (runs.size() > kMostBlocks) text += fmt::format("  {} more blocks\n", runs.size() - kMostBlocks);
   return text;
 }
@@ -291,10 +316,9 @@ std::string collectives_table(const Plan& plan) {
       rest += group.time;
       continue;
     }
-    std::string from = group.from;
-    if (from.size() > from_width) from = from.substr(0, from_width - 3) + "...";
     table.add({group.what, group.axes, fmt::format("{}", group.count),
-               bytes.format(group.bytes / static_cast<Bytes>(group.count)), time.format(group.time), from});
+               bytes.format(group.bytes / static_cast<Bytes>(group.count)), time.format(group.time),
+               shortened(group.from, from_width)});
   }
   if (rest > 0) table.add({fmt::format("{} more", groups.size() - shown), "", "", "", time.format(rest)});
   return table.to_string(2);

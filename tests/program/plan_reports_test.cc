@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "program/compare_report.h"
 #include "program/does_not_fit.h"
+#include "program/explain_report.h"
 #include "program/export.h"
 #include "program/in_short.h"
 #include "program/plan_file.h"
@@ -110,6 +111,37 @@ TEST(DoesNotFit, NamesTheLargestHoldersAndWhatWouldHelp) {
   expect_has(text, "\n  would fit     training: {micro_batches: 2}  10 KiB, step about +1 %\n");
   expect_has(text, "\n  in the way    --set a=[{}]  0.2 KiB\n");
   expect_has(does_not_fit_json(answer), "\"status\": \"infeasible\"");
+}
+
+TEST(Explain, ShowsTheChosenStrategyAndOrdersTheOthers) {
+  const Plan plan = tiny_plan();
+  Explanation explanation;
+  explanation.plan = &plan;
+  explanation.op = *plan.graph->find_operator("layers.0.up.matmul");
+  const Operation& operation = plan.graph->operation(explanation.op);
+  Strategy by_columns, repeated;
+  by_columns.factors.resize(operation.rule.factors.size());
+  repeated = by_columns;
+  by_columns.factors[*operation.rule.find("n")] = parse_axes("{pcie, hccs}", plan.mesh);
+  StepTime dearer = plan.time, dearest = plan.time;
+  dearer.communication += 1'000'000'000;
+  dearest.repeated = dearest.computation += 9'000'000'000;
+  explanation.alternatives = {{repeated, dearest, plan.memory.peak + 2048, false},
+                              {by_columns, dearer, plan.memory.peak, true}};
+  const std::string text = explain_report(explanation);
+  expect_fits_terminal(text);
+  EXPECT_TRUE(
+      text.starts_with("layers.0.up.matmul: MatMul(wte.gather [8, 16, 32], layers.0.up.weight [32, 32]) -> [8, 16, "
+                       "32]\nchosen by the search\n\n  chosen       "))
+      << text;
+  expect_has(text, "\n    layouts    [{pcie}, {}, {}], [{}, {}] -> [{pcie}, {}, {}]\n");
+  expect_has(text, "\n    local      [4, 16, 32], [32, 32] -> [4, 16, 32]\n");
+  expect_has(text, "\n    needs      ");
+  expect_has(text, "\n  n over pcie, hccs ");
+  expect_has(text, "  does not fit\n");
+  EXPECT_EQ(alternative_reason(plan, explanation.op, repeated), "all of the work done 8 times");
+  EXPECT_LT(text.find("n over pcie, hccs"), text.find("all repeated"));
+  expect_has(explain_json(explanation), "\"schema\": \"shardplan.explanation/1\"");
 }
 
 TEST(Sha256, HashesAsTheStandardSays) {
