@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kEpochWork = 40'000'000;     // per thread
 constexpr std::uint64_t kExactPassWork = 1'000'000;  // branch and bound takes part up to this work per pass
+constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Runs `task(thread)` on all threads and waits. Tasks share nothing that changes.
@@ -92,6 +93,12 @@ class CoreSearch {
     return std::min<std::uint64_t>(usual, left / static_cast<std::uint64_t>(options_.threads) + 1);
   }
 
+  /// Fewer passes than this in a row say little about where the bound is going.
+  std::uint64_t bound_work() const {
+    const std::uint64_t left = options_.work == 0 ? kInfiniteWork : epoch_work();
+    return std::min(std::max(epoch_work(), 60 * workers_[0].dual.work_per_pass()), left);
+  }
+
   void start() {
     Worker& worker = workers_[0];
     WorkMeter meter(deadline_, options_.work == 0 ? 10 * kEpochWork : options_.work);
@@ -156,7 +163,7 @@ class CoreSearch {
       if (best_.choice && worker.dual.best_bound() > best_.cost - 1) break;
       if (!best_.choice && worker.dual.best_bound() > core_.never - 1) break;
       if (worker.dual.num_passes() < worker.next_decode) continue;
-      worker.next_decode = worker.dual.num_passes() + std::max<std::uint64_t>(4, worker.dual.num_passes() / 8);
+      worker.next_decode = worker.dual.num_passes() + std::clamp<std::uint64_t>(worker.dual.num_passes() / 8, 4, 20);
       worker.state.set(worker.dual.decoded());
       WorkMeter part = meter.part(worker.dual.work_per_pass() * 4);
       if (worker.state.repair(part)) {
@@ -173,7 +180,7 @@ class CoreSearch {
     double before = -kInfinity;
     int still = 0;
     while (!is_done() && still < 3) {
-      const std::uint64_t work = epoch_work();
+      const std::uint64_t work = bound_work();
       const double old_cost = best_.cost;
       in_parallel(options_.threads, [&](int thread) { run_bound(workers_[static_cast<std::size_t>(thread)], work); });
       exchange();
@@ -182,8 +189,14 @@ class CoreSearch {
       const double gain = bound_ - before;
       before = bound_;
       const double gap = best_.choice ? best_.cost - bound_ : kInfinity;
+      if (best_.choice && old_cost - best_.cost > 0.2 * gap) restart_steps(1);
       still = gain < 0.02 * gap && !(old_cost - best_.cost > 0.02 * gap) ? still + 1 : 0;
     }
+  }
+
+  /// Steps shrink towards the old target; a much better one is worth long steps again.
+  void restart_steps(double step) {
+    for (Worker& worker : workers_) worker.dual.restart_steps(step);
   }
 
   void share_prices() {
@@ -267,7 +280,11 @@ class CoreSearch {
   void run(Worker& worker, Job job, int thread, std::uint64_t work, std::vector<BranchAndBound::Subproblem> batch) {
     Random random = Random(options_.seed).fork(num_turns_ * 64 + static_cast<std::uint64_t>(thread));
     WorkMeter meter(deadline_, work);
-    if (job == Job::kBound) return run_bound(worker, work);
+    if (job == Job::kBound) {
+      worker.dual.raise_prices(best_prices_, bound_);
+      worker.dual.restart_steps(0.1 + 0.4 * random.unit());
+      return run_bound(worker, bound_work());
+    }
     if (job == Job::kExact) {
       WorkMeter endless(deadline_, std::numeric_limits<std::uint64_t>::max());
       double best = best_.cost < core_.never ? best_.cost : core_.never;
