@@ -116,7 +116,7 @@ TEST_P(SearchContractTest, RepeatsItselfAndEndsAtItsLimits) {
     SearchOptions options;
     options.threads = threads;
     options.seed = 3;
-    options.limits.work = 30'000'000;
+    options.limits.work = 8'000'000;
     const PlanResult first = search->search(problem, options);
     const PlanResult second = search->search(problem, options);
     EXPECT_EQ(first.status, second.status);
