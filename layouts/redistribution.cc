@@ -40,7 +40,7 @@ namespace shardplan {
 namespace {
 
 constexpr std::int64_t kManyStates = 400;
-constexpr std::size_t kMostSearches = 512;
+constexpr std::size_t kMostSearches = 2048;
 
 /// What a graph depends on. Shape and target only where they matter.
 struct GraphKey {
@@ -172,6 +172,8 @@ struct RedistributionPlanner::State {
 
   Graph& graph_of(GraphKey key);
   Route route(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
+  /// By the asker's own pieces; false if they cannot say both ends.
+  bool plain_route(Route& route, const TensorLayout& from, const TensorLayout& to, const Shape& shape);
   ShortestPaths& paths(const Route& route, const PathBound& bound);
   ShortestPaths& best_paths(const Route& route);
   Redistribution make_plan(const PlanKey& key);
@@ -180,6 +182,11 @@ struct RedistributionPlanner::State {
   std::shared_ptr<const CollectiveCosts> costs;
   RedistributionOptions options;
   std::map<GraphKey, std::unique_ptr<Graph>> graphs;
+  struct PlainGraph {
+    PieceChart chart;
+    Graph* graph = nullptr;
+  };
+  std::map<Shape, PlainGraph> plain_graphs;
   std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches;  // forgotten when there are too many
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;
 };
@@ -193,12 +200,43 @@ RedistributionPlanner::State::Graph& RedistributionPlanner::State::graph_of(Grap
   return *entry->second;
 }
 
+bool RedistributionPlanner::State::plain_route(Route& route, const TensorLayout& from, const TensorLayout& to,
+                                               const Shape& shape) {
+  const auto is_foreign = [](const TensorLayout& layout) {
+    return !layout.partial.empty() && layout.reduction != Reduction::kSum;
+  };
+  if (options.pieces.empty() || is_foreign(from) || is_foreign(to)) return false;
+  PlainGraph& plain = plain_graphs[shape];
+  if (plain.graph == nullptr) {
+    plain.chart.pieces = options.pieces;
+    plain.chart.reductions = {Reduction::kSum};
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::int64_t divisor = std::gcd(shape[d], mesh.num_devices());
+      if (divisor > 1) plain.chart.bins.push_back({d, divisor, false});
+    }
+    GraphKey key;
+    key.charts = {plain.chart};
+    plain.graph = &graph_of(std::move(key));
+  }
+  const std::optional<PieceState> source = plain.chart.encode(from, shape);
+  const std::optional<PieceState> target = plain.chart.encode(to, shape);
+  if (!source || !target) return false;
+  const auto source_state = plain.graph->graph.find(from, shape);
+  const auto target_state = plain.graph->graph.find(to, shape);
+  if (!source_state || !target_state) return false;
+  route.graph = plain.graph;
+  route.source = *source_state;
+  route.target = *target_state;
+  return true;
+}
+
 RedistributionPlanner::State::Route RedistributionPlanner::State::route(const TensorLayout& from,
                                                                         const TensorLayout& to, const Shape& shape,
                                                                         Bytes element_bytes) {
   Route route;
   route.tensor_bytes = element_bytes;
   for (const std::int64_t extent : shape) route.tensor_bytes *= extent;
+  if (plain_route(route, from, to, shape)) return route;
   GraphKey key;
   for (const Detail detail : {Detail::kAll, Detail::kPrimes, Detail::kEnds, Detail::kUsed, Detail::kMoved}) {
     key.charts = common_charts(from, to, mesh, shape, detail);

@@ -61,6 +61,10 @@ struct Redistribution {
 
 struct RedistributionOptions {
   bool bounded_memory = true;  // no intermediate shard above the larger end, wherever such a sequence exists
+  /// The pieces in which the asker cuts the mesh, in mesh order. Between layouts that place whole pieces in whole
+  /// dimensions the steps are then looked for among such layouts only: all pairs of a tensor share one small graph.
+  /// Other pairs, and all if this is empty, are refined as they need it.
+  std::vector<AxisRef> pieces = {};
 };
 
 /// In how many pieces a layout cuts a tensor: a shard is the tensor divided by this.

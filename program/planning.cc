@@ -102,8 +102,9 @@ Planning::Planning(std::shared_ptr<const Model> model, const Cluster& cluster, P
   costs_ = std::make_unique<CostModel>(cluster, mesh);
   RedistributionOptions redistribution_options;
   redistribution_options.bounded_memory = options_.bounded_redistribution;
-  redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options);
   pieces_ = pieces_of(*model_, mesh);
+  redistribution_options.pieces = pieces_;
+  redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options);
   user_ = resolve_user_strategies(*graph_, mesh, pieces_);
 
   const auto batch = batch_factors(*graph_);
