@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::uint64_t kEpochWork = 40'000'000;     // per thread
 constexpr std::uint64_t kExactPassWork = 1'000'000;  // branch and bound takes part up to this work per pass
+constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
+constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one turn
+constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves
 constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -63,13 +66,16 @@ class CoreSearch {
           blocks(core) {
       // No one setting suits all problems: threads differ, and each changes over when its steps have become short.
       steps = kSteps[static_cast<std::size_t>(number) % std::size(kSteps)];
-      setting = static_cast<std::size_t>(number);
+      setting = fresh_setting = static_cast<std::size_t>(number);
     }
     static constexpr DualBound::Steps kSteps[] = {{DualBound::Subgradient::kDecoded, 0.8},
                                                   {DualBound::Subgradient::kDecoded, 0.5},
                                                   {DualBound::Subgradient::kMarginals, 0.8}};
     DualBound dual;
     std::optional<DualBound> part_dual;  // of subproblems
+    std::optional<DualBound> fresh;      // see run_fresh_bound
+    std::size_t fresh_setting = 0;
+    std::uint64_t next_fresh_decode = 0;
     LocalState state;
     TreeMoves trees;
     BlockMoves blocks;
@@ -94,9 +100,9 @@ class CoreSearch {
   }
 
   /// Fewer passes than this in a row say little about where the bound is going.
-  std::uint64_t bound_work() const {
+  std::uint64_t bound_work(std::uint64_t passes) const {
     const std::uint64_t left = options_.work == 0 ? kInfiniteWork : epoch_work();
-    return std::min(std::max(epoch_work(), 60 * workers_[0].dual.work_per_pass()), left);
+    return std::min(std::max(epoch_work(), passes * workers_[0].dual.work_per_pass()), left);
   }
 
   void start() {
@@ -154,12 +160,30 @@ class CoreSearch {
     return best_.choice ? std::min(best_.cost, bound_ > 0 ? 20 * bound_ + 1 : best_.cost) : above;
   }
 
-  void run_bound(Worker& worker, std::uint64_t work) {
+  /// The path of prices depends on the target from the first step on: once a good choice is known, a bound from nothing
+  /// passes by where the old one stands still. It goes on in later turns until its steps are short.
+  void run_fresh_bound(Worker& worker, std::uint64_t work) {
+    if (!worker.fresh || worker.fresh->has_converged()) {
+      worker.fresh.emplace(core_);
+      worker.fresh_setting += 1;
+    }
+    const DualBound::Steps steps = Worker::kSteps[worker.fresh_setting % std::size(Worker::kSteps)];
+    std::swap(*worker.fresh, worker.dual);
+    std::swap(worker.next_decode, worker.next_fresh_decode);
+    run_bound(worker, steps, work);
+    std::swap(worker.next_decode, worker.next_fresh_decode);
+    std::swap(*worker.fresh, worker.dual);
+    if (worker.fresh->best_bound() <= worker.dual.best_bound()) return;
+    worker.dual = *worker.fresh;
+    worker.steps = steps;
+  }
+
+  void run_bound(Worker& worker, const DualBound::Steps& steps, std::uint64_t work) {
     WorkMeter meter(deadline_, work);
     const double goal = target();
     while (!meter.is_spent()) {
       meter.spend(worker.dual.work_per_pass());
-      if (worker.dual.iterate(goal, worker.steps) == kInfinity) break;
+      if (worker.dual.iterate(goal, steps) == kInfinity) break;
       if (best_.choice && worker.dual.best_bound() > best_.cost - 1) break;
       if (!best_.choice && worker.dual.best_bound() > core_.never - 1) break;
       if (worker.dual.num_passes() < worker.next_decode) continue;
@@ -180,9 +204,12 @@ class CoreSearch {
     double before = -kInfinity;
     int still = 0;
     while (!is_done() && still < 3) {
-      const std::uint64_t work = bound_work();
+      const std::uint64_t work = bound_work(kFirstPasses);
       const double old_cost = best_.cost;
-      in_parallel(options_.threads, [&](int thread) { run_bound(workers_[static_cast<std::size_t>(thread)], work); });
+      in_parallel(options_.threads, [&](int thread) {
+        Worker& worker = workers_[static_cast<std::size_t>(thread)];
+        run_bound(worker, worker.steps, work);
+      });
       exchange();
       ++num_epochs_[static_cast<std::size_t>(Job::kBound)];
       share_prices();
@@ -216,14 +243,18 @@ class CoreSearch {
   Job job_of(int thread) const {
     if (!options_.has_bound)
       return (num_turns_ + static_cast<std::uint64_t>(thread)) % 4 == 3 ? Job::kBlocks : Job::kTrees;
-    const std::uint64_t turn = num_turns_ + (thread == 0 ? 0 : 3);
     if (uses_exact()) {
       // Branch and bound on all threads, but every eighth turn of the first thread looks for a better choice elsewhere.
-      return thread == 0 && turn % 8 == 7 ? (turn % 16 == 15 ? Job::kBlocks : Job::kTrees) : Job::kExact;
+      const bool is_move = thread == 0 && num_turns_ % 8 == 7;
+      return !is_move ? Job::kExact : num_turns_ % 16 == 15 ? Job::kBlocks : Job::kTrees;
     }
-    constexpr Job kTurns[] = {Job::kDive,   Job::kTrees,  Job::kTrees, Job::kBlocks,
-                              Job::kBlocks, Job::kBlocks, Job::kBound, Job::kBlocks};
-    return kTurns[turn % std::size(kTurns)];
+    // Dives and bounds last longer than moves, so all threads are at them together and none waits.
+    constexpr Job kTurns[] = {Job::kDive,  Job::kTrees, Job::kBlocks, Job::kBlocks,
+                              Job::kBound, Job::kTrees, Job::kBlocks, Job::kBlocks};
+    const Job job = kTurns[num_turns_ % std::size(kTurns)];
+    if (job == Job::kBound && best_.cost - bound_ < 1e-4 * bound_) return Job::kDive;
+    if (thread % 2 == 0 || job == Job::kDive || job == Job::kBound) return job;
+    return job == Job::kTrees ? Job::kBlocks : Job::kTrees;
   }
 
   bool uses_exact() const { return options_.is_exact && workers_[0].dual.work_per_pass() <= kExactPassWork; }
@@ -234,7 +265,7 @@ class CoreSearch {
       workers_[0].dual.pass();
       exact_.emplace(core_, workers_[0].dual);
     }
-    const std::uint64_t work = epoch_work();
+    const std::uint64_t work = epoch_work() * (uses_exact() || options_.work > 0 ? 1 : kMovesPerExchange);
     std::vector<Job> jobs;
     for (int thread = 0; thread < options_.threads; ++thread) jobs.push_back(job_of(thread));
     std::vector<std::vector<BranchAndBound::Subproblem>> batches(jobs.size());
@@ -281,9 +312,7 @@ class CoreSearch {
     Random random = Random(options_.seed).fork(num_turns_ * 64 + static_cast<std::uint64_t>(thread));
     WorkMeter meter(deadline_, work);
     if (job == Job::kBound) {
-      worker.dual.raise_prices(best_prices_, bound_);
-      worker.dual.restart_steps(0.1 + 0.4 * random.unit());
-      return run_bound(worker, bound_work());
+      return run_fresh_bound(worker, bound_work(kFreshPasses));
     }
     if (job == Job::kExact) {
       WorkMeter endless(deadline_, std::numeric_limits<std::uint64_t>::max());
@@ -300,7 +329,7 @@ class CoreSearch {
       DualBound dual = worker.dual;
       dual.raise_prices(best_prices_, bound_);
       dual.restart_steps(0.1 + 0.3 * random.unit());
-      WorkMeter part(deadline_, 20 * work);
+      WorkMeter part(deadline_, 5 * work);
       const double rate = 0.08 + 0.25 * random.unit();
       const int passes = 2 + static_cast<int>(random.below(5));
       if (const auto choice = dive(core_, dual, target(), rate, passes, worker.steps, part)) {
