@@ -73,7 +73,7 @@ std::optional<PieceState> PieceChart::encode(const TensorLayout& layout, const S
       const std::vector<std::size_t> axis_pieces = pieces_of(axis, pieces);
       if (axis_pieces.empty()) return std::nullopt;
       for (const std::size_t piece : axis_pieces) {
-        state.place[piece] = static_cast<std::uint8_t>(PieceState::kPartial + (reduction - reductions.begin()));
+        state.place[piece] = static_cast<PieceState::Place>(PieceState::kPartial + (reduction - reductions.begin()));
       }
     }
   }
@@ -81,7 +81,7 @@ std::optional<PieceState> PieceChart::encode(const TensorLayout& layout, const S
 }
 
 TensorLayout PieceChart::decode(const PieceState& state, const Shape& shape) const {
-  // By bin and position, since the bytes sort so.
+  // By bin and position, since places sort so.
   std::array<std::uint8_t, PieceState::kMostPieces> order{};
   for (std::size_t i = 0; i < pieces.size(); ++i) order[i] = static_cast<std::uint8_t>(i);
   std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(pieces.size()),
@@ -98,7 +98,7 @@ TensorLayout PieceChart::decode(const PieceState& state, const Shape& shape) con
       const bool is_last = !bins[bin].continues;
       std::int64_t room = is_last ? left : bins[bin].extent;
       left /= is_last ? 1 : bins[bin].extent;
-      for (; at < pieces.size() && state.place[order[at]] >> 4 == bin; ++at) {
+      for (; at < pieces.size() && PieceState::bin(state.place[order[at]]) == bin; ++at) {
         const AxisRef& piece = pieces[order[at]];
         digits.push_back({piece.size, piece});
         room /= piece.size;
@@ -108,7 +108,7 @@ TensorLayout PieceChart::decode(const PieceState& state, const Shape& shape) con
     layout.dimensions.push_back(dimension_of_digits(joined(digits)));
   }
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const std::uint8_t place = state.place[i];
+    const PieceState::Place place = state.place[i];
     if (place == PieceState::kUnused || place < PieceState::kPartial) continue;
     layout.partial.push_back(pieces[i]);
     layout.reduction = reductions[place - PieceState::kPartial];

@@ -11,19 +11,20 @@
 namespace shardplan {
 
 /// Where each piece of a mesh stands: in a bin (a part of a dimension) at a position, among the partial axes, or
-/// nowhere (replicated). One byte a piece, so that states are compared and hashed as two words.
+/// nowhere (replicated). Two bytes a piece, so that states are compared and hashed as a few words.
 struct PieceState {
   static constexpr std::size_t kMostPieces = 16;
-  static constexpr std::size_t kMostBins = 13;
-  static constexpr std::uint8_t kUnused = 0xff;
-  static constexpr std::uint8_t kPartial = 0xe0;  // + position of the reduction in PieceChart::reductions
+  static constexpr std::size_t kMostBins = 40;
+  using Place = std::uint16_t;  // sorts by bin, then position
+  static constexpr Place kUnused = 0xffff;
+  static constexpr Place kPartial = 0xff00;  // + position of the reduction in PieceChart::reductions
 
-  std::array<std::uint8_t, kMostPieces> place;
+  std::array<Place, kMostPieces> place;
 
   PieceState() { place.fill(kUnused); }
-  static std::uint8_t in_bin(std::size_t bin, std::size_t position) {
-    return static_cast<std::uint8_t>(bin << 4 | position);
-  }
+  static Place in_bin(std::size_t bin, std::size_t position) { return static_cast<Place>(bin << 8 | position); }
+  static std::size_t bin(Place place) { return place >> 8; }
+  static std::size_t position(Place place) { return place & 255; }
   auto operator<=>(const PieceState&) const = default;
 };
 

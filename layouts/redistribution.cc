@@ -1,21 +1,17 @@
 // Shortest paths over layouts.
 //
 // The states and steps are those of RedistributionGraph, the algorithm is Dijkstra's. What keeps it small is the choice
-// of the pieces into which axes are cut and of the parts of dimensions in which they may stand (common_refinement.h):
+// of the pieces into which axes are cut and of the digits of dimensions in which they may stand (common_refinement.h):
 //
-//   - Up to kManyStates states, axes are cut to primes and stand in any dimension. The chart then depends on hardly
-//   anything but
-//     the mesh and the divisibility of the shape, so all pairs of layouts of all tensors share one graph, and one
-//     search answers for all targets of a source. Cost over all pairs is a metric by construction: a path through any
-//     layout is a path.
-//   - Beyond, axes are cut only where the two ends cut a dimension at different products; then dimensions that neither
-//   end cuts
-//     are dropped but the most divisible one (to park an axis while another is gathered); then axes that neither end
-//     uses.
+//   - Up to kManyStates states, axes are cut to primes and dimensions into all digits that those can cut. All pairs of
+//     layouts of all tensors of like divisibility share one graph, one search answers for all targets of a source, and
+//     cost is a metric by construction: a path through any layout is a path.
+//   - Beyond, digits are those that the two ends cut; then axes are cut only where the ends cut a dimension at
+//     different products; then an axis can be parked, while another is gathered, in one dimension only; then axes that
+//     neither end uses are left out.
 //   - Beyond that the search is made for its one target: pieces move only to where they end, leading pieces that both
-//   ends have in
-//     common stay, and a permute stands only before the final gathers (arXiv 2112.01075 shows that this loses nothing
-//     in bytes moved).
+//     ends have in common stay, and after a permute each part begins as it ends. It looks only for what beats
+//     MindSpore's greedy order, and gives up in its favour after kMostSettled states; that alone may exceed the bound.
 //
 // A slower path within the memory bound is preferred to a faster one above it. The bound is a least number of shards,
 // so the searches of one source differ only by the few products that shards can have.
@@ -32,6 +28,7 @@
 #include "base/integer.h"
 #include "base/random.h"
 #include "layouts/common_refinement.h"
+#include "layouts/greedy_redistribution.h"
 #include "layouts/index_digits.h"
 #include "layouts/redistribution_graph.h"
 #include "layouts/shortest_paths.h"
@@ -41,6 +38,7 @@ namespace {
 
 constexpr std::int64_t kManyStates = 400;
 constexpr std::size_t kMostSearches = 2048;
+constexpr std::size_t kMostSettled = 400;  // of a search for one target
 
 /// What a graph depends on. Shape and target only where they matter.
 struct GraphKey {
@@ -165,6 +163,7 @@ struct RedistributionPlanner::State {
     Bytes tensor_bytes = 0;
     std::uint32_t source = 0;
     std::uint32_t target = 0;
+    bool is_large = false;  // searched for this one target, as far as is reasonable
   };
 
   State(DeviceMesh mesh_, std::shared_ptr<const CollectiveCosts> costs_, RedistributionOptions options_)
@@ -175,7 +174,8 @@ struct RedistributionPlanner::State {
   /// By the asker's own pieces; false if they cannot say both ends.
   bool plain_route(Route& route, const TensorLayout& from, const TensorLayout& to, const Shape& shape);
   ShortestPaths& paths(const Route& route, const PathBound& bound);
-  ShortestPaths& best_paths(const Route& route);
+  ShortestPaths* best_paths(const Route& route, const PlanKey& key);
+  Redistribution greedy_plan(const PlanKey& key);
   Redistribution make_plan(const PlanKey& key);
 
   DeviceMesh mesh;
@@ -248,7 +248,12 @@ RedistributionPlanner::State::Route RedistributionPlanner::State::route(const Te
     }
     if (fits && states <= kManyStates) break;
     if (detail != Detail::kMoved) continue;
-    SHARDPLAN_CHECK(fits);
+    if (!fits) {
+      throw InputError({},
+                       "from {} to {}: cuts the mesh into more than {} pieces, or the tensor into more than {} parts",
+                       to_string(from, mesh), to_string(to, mesh), PieceState::kMostPieces, PieceState::kMostBins);
+    }
+    route.is_large = true;
     if (key.charts.size() == 1) {
       key.ends.emplace(*key.charts[0].encode(from, shape), *key.charts[0].encode(to, shape));
     }
@@ -273,17 +278,63 @@ ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const Pat
   return searches.try_emplace(key, route.graph->graph, prices, route.source, bound).first->second;
 }
 
-ShortestPaths& RedistributionPlanner::State::best_paths(const Route& route) {
+/// Nothing if a large search gave up.
+ShortestPaths* RedistributionPlanner::State::best_paths(const Route& route, const PlanKey& key) {
   RedistributionGraph& graph = route.graph->graph;
   PathBound bound;
   if (options.bounded_memory) {
     bound.least_shards = std::min(graph.num_shards(route.source), graph.num_shards(route.target));
   }
+  if (route.is_large) {
+    bound.most_time = greedy_plan(key).time;
+    bound.most_settled = kMostSettled;
+    ShortestPaths& within = paths(route, bound);
+    return within.time(route.target) ? &within : nullptr;
+  }
   ShortestPaths& within = paths(route, bound);
-  if (within.time(route.target)) return within;
+  if (within.time(route.target)) return &within;
   const std::optional<Bytes> peak = least_peak(graph, route.tensor_bytes, route.source, route.target);
   SHARDPLAN_CHECK(peak.has_value());
-  return paths(route, {1, *peak});
+  PathBound raised;
+  raised.most_peak = *peak;
+  ShortestPaths& above = paths(route, raised);
+  SHARDPLAN_CHECK(above.time(route.target).has_value());
+  return &above;
+}
+
+/// What is partial is reduced first and what becomes partial is so last; in between MindSpore's order.
+Redistribution RedistributionPlanner::State::greedy_plan(const PlanKey& key) {
+  Redistribution plan;
+  plan.from = key.from;
+  plan.to = key.to;
+  Bytes tensor_bytes = key.element_bytes;
+  for (const std::int64_t extent : key.shape) tensor_bytes *= extent;
+  const auto without_partial = [](TensorLayout layout) {
+    layout.partial.clear();
+    layout.reduction = Reduction::kSum;
+    return layout;
+  };
+  const auto add = [&](CollectiveKind kind, const TensorLayout& before, const TensorLayout& after,
+                       const TensorLayout& partial) {
+    if (partial.partial.empty()) return;
+    CollectiveStep step;
+    step.kind = kind;
+    step.axes = partial.partial;
+    step.reduction = partial.reduction;
+    step.before = before;
+    step.after = after;
+    step.local_shape = local_shape(after, key.shape);
+    set_price(step, tensor_bytes, *costs);
+    plan.steps.push_back(std::move(step));
+  };
+  const TensorLayout reduced = without_partial(key.from);
+  const TensorLayout whole = without_partial(key.to);
+  add(CollectiveKind::kAllReduce, key.from, reduced, key.from);
+  Redistribution middle = *greedy_redistribution(reduced, whole, key.shape, key.element_bytes, mesh, *costs);
+  std::move(middle.steps.begin(), middle.steps.end(), std::back_inserter(plan.steps));
+  add(CollectiveKind::kToPartial, whole, key.to, key.to);
+  add_up(plan, tensor_bytes);
+  return plan;
 }
 
 Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
@@ -294,7 +345,9 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
   const RedistributionGraph& graph = asked.graph->graph;
   PriceList& prices =
       asked.graph->prices.try_emplace(asked.tensor_bytes, graph, *costs, asked.tensor_bytes).first->second;
-  for (const ShortestPaths::Hop& hop : best_paths(asked).path(asked.target)) {
+  ShortestPaths* const best = best_paths(asked, key);
+  if (best == nullptr) return greedy_plan(key);
+  for (const ShortestPaths::Hop& hop : best->path(asked.target)) {
     CollectiveStep step;
     step.kind = hop.edge.kind;
     step.axes = graph.ordered_axes(hop.from, hop.edge);
@@ -346,7 +399,9 @@ Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLa
   const TensorLayout target = canonical(to, state_->mesh, shape);
   if (source == target) return 0;
   const State::Route route = state_->route(source, target, shape, element_bytes);
-  return *state_->best_paths(route).time(route.target);
+  const PlanKey key = {source, target, shape, element_bytes};
+  ShortestPaths* const best = state_->best_paths(route, key);
+  return best == nullptr ? state_->greedy_plan(key).time : *best->time(route.target);
 }
 
 }  // namespace shardplan

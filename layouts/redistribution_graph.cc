@@ -19,6 +19,7 @@
 #include "layouts/redistribution_graph.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -39,14 +40,14 @@ struct Unpacked {
   Unpacked(const PieceChart& chart, const PieceState& state) {
     product.fill(1);
     for (std::size_t piece = 0; piece < chart.pieces.size(); ++piece) {
-      const std::uint8_t place = state.place[piece];
+      const PieceState::Place place = state.place[piece];
       if (place == PieceState::kUnused) {
         unused |= bit(piece);
       } else if (place >= PieceState::kPartial) {
         partial[place - PieceState::kPartial] |= bit(piece);
       } else {
-        const std::size_t bin = place >> 4;
-        list[bin][place & 15] = static_cast<std::uint8_t>(piece);
+        const std::size_t bin = PieceState::bin(place);
+        list[bin][PieceState::position(place)] = static_cast<std::uint8_t>(piece);
         ++count[bin];
         product[bin] *= chart.pieces[piece].size;
       }
@@ -79,7 +80,7 @@ class RedistributionGraph::Expansion {
 
  private:
   bool may_stand(std::size_t piece, std::size_t bin) const {
-    return !graph_.target_state_ || graph_.target_state_->place[piece] >> 4 == bin;
+    return !graph_.target_state_ || PieceState::bin(graph_.target_state_->place[piece]) == bin;
   }
 
   /// The end of a row of neighbouring parts, while pieces are appended.
@@ -117,7 +118,7 @@ class RedistributionGraph::Expansion {
     edge.target = graph_.node(chart_index_, target);
     edges_.push_back(edge);
   }
-  static bool is_in_bin(std::uint8_t place) { return place < PieceState::kPartial; }
+  static bool is_in_bin(PieceState::Place place) { return place < PieceState::kPartial; }
 
   void slices() {
     for (std::size_t piece = 0; piece < chart_.pieces.size(); ++piece) {
@@ -136,7 +137,7 @@ class RedistributionGraph::Expansion {
     for (std::size_t r = 0; r < chart_.reductions.size(); ++r) {
       if (unpacked_.partial[1 - r] != 0) continue;
       const auto become = [&](std::size_t piece, int from_bin) {
-        const auto place = static_cast<std::uint8_t>(PieceState::kPartial + r);
+        const auto place = static_cast<PieceState::Place>(PieceState::kPartial + r);
         if (graph_.target_state_ && graph_.target_state_->place[piece] != place) return;
         PieceState next = state_;
         next.place[piece] = place;
@@ -228,16 +229,19 @@ class RedistributionGraph::Expansion {
       const std::int64_t next_product = product * chart_.pieces[piece].size;
       if (unpacked_.product[bin] % next_product != 0) continue;
       next.place[piece] = PieceState::in_bin(bin, position);
-      if (prefix_serves_target(bin, position, piece)) {
+      const bool serves = prefix_serves_target(bin, position, piece);
+      if (serves) {
         fill(bin, position + 1, next_product, left & static_cast<std::uint16_t>(~bit(piece)), next);
       }
       next.place[piece] = PieceState::kUnused;
+      if (serves && graph_.target_state_) return;
     }
   }
-  /// Towards one target, a permute leaves each part beginning as it ends.
+  /// Towards one target, a permute leaves each part beginning as it ends; behind that, the first piece that fits will
+  /// do.
   bool prefix_serves_target(std::size_t bin, std::uint8_t position, std::size_t piece) const {
     if (!graph_.target_state_) return true;
-    const std::uint8_t at = PieceState::in_bin(bin, position);
+    const PieceState::Place at = PieceState::in_bin(bin, position);
     const auto& wanted = graph_.target_state_->place;
     return wanted[piece] == at || std::find(wanted.begin(), wanted.end(), at) == wanted.end();
   }
@@ -248,7 +252,7 @@ class RedistributionGraph::Expansion {
     }
     for (; piece < chart_.pieces.size(); ++piece) {
       if ((left & bit(piece)) == 0 || summands % chart_.pieces[piece].size != 0) continue;
-      next.place[piece] = static_cast<std::uint8_t>(PieceState::kPartial + r);
+      next.place[piece] = static_cast<PieceState::Place>(PieceState::kPartial + r);
       fill_partial(piece + 1, r, summands / chart_.pieces[piece].size, left, next);
       next.place[piece] = PieceState::kUnused;
     }
@@ -260,17 +264,20 @@ class RedistributionGraph::Expansion {
     const Unpacked after(chart_, next);
     std::uint16_t moved = 0;
     for (std::size_t i = 0; i < chart_.pieces.size(); ++i) {
-      const std::uint8_t place = next.place[i];
-      const bool stays = is_in_bin(place) ? is_in_bin(state_.place[i]) && place >> 4 == state_.place[i] >> 4 &&
+      const PieceState::Place place = next.place[i];
+      const bool stays = is_in_bin(place) ? is_in_bin(state_.place[i]) &&
+                                                PieceState::bin(place) == PieceState::bin(state_.place[i]) &&
                                                 pieces_before(unpacked_, state_.place[i]) == pieces_before(after, place)
                                           : place == state_.place[i];
       if (!stays) moved |= bit(i);
     }
     add(next, CollectiveKind::kCollectivePermute, moved, -1, -1);
   }
-  std::int64_t pieces_before(const Unpacked& unpacked, std::uint8_t place) const {
+  std::int64_t pieces_before(const Unpacked& unpacked, PieceState::Place place) const {
     std::int64_t product = 1;
-    for (std::size_t i = 0; i < (place & 15); ++i) product *= chart_.pieces[unpacked.list[place >> 4][i]].size;
+    for (std::size_t i = 0; i < PieceState::position(place); ++i) {
+      product *= chart_.pieces[unpacked.list[PieceState::bin(place)][i]].size;
+    }
     return product;
   }
 
@@ -375,10 +382,10 @@ std::vector<AxisRef> RedistributionGraph::axes(std::uint8_t chart, std::uint16_t
 }
 
 std::vector<AxisRef> RedistributionGraph::ordered_axes(std::uint32_t from, const RedistributionEdge& edge) const {
-  // A piece's byte sorts by bin and position; the side on which the pieces stand in a bin tells their order.
+  // A place sorts by bin and position; the side on which the pieces stand in a bin tells their order.
   const bool by_source = edge.kind == CollectiveKind::kAllGather || edge.kind == CollectiveKind::kAllToAll;
   const PieceState& state = *nodes_[by_source ? from : edge.target].states[edge.chart];
-  std::vector<std::pair<std::uint8_t, AxisRef>> placed;
+  std::vector<std::pair<PieceState::Place, AxisRef>> placed;
   for (std::size_t i = 0; i < charts_[edge.chart].pieces.size(); ++i) {
     if ((edge.pieces & bit(i)) != 0) placed.emplace_back(state.place[i], charts_[edge.chart].pieces[i]);
   }
@@ -391,10 +398,9 @@ std::vector<AxisRef> RedistributionGraph::ordered_axes(std::uint32_t from, const
 }
 
 std::size_t RedistributionGraph::StateHash::operator()(const PieceState& state) const noexcept {
-  std::uint64_t words[2];
-  static_assert(sizeof(words) == sizeof(state.place));
-  std::copy(state.place.begin(), state.place.end(), reinterpret_cast<std::uint8_t*>(words));
-  return mix(words[0] ^ mix(words[1]));
+  static_assert(sizeof(state.place) == 4 * sizeof(std::uint64_t));
+  const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(state.place);
+  return mix(words[0] ^ mix(words[1] ^ mix(words[2] ^ mix(words[3]))));
 }
 
 std::size_t RedistributionGraph::PriceHash::operator()(const std::array<std::int64_t, 2>& key) const noexcept {

@@ -28,12 +28,13 @@ ShortestPaths::ShortestPaths(RedistributionGraph& graph, PriceList& prices, std:
 
 bool ShortestPaths::settle(std::uint32_t target) {
   while (target >= labels_.size() || !labels_[target].is_final) {
-    if (waiting_.empty()) return false;
+    if (waiting_.empty() || num_settled_ >= bound_.most_settled) return false;
     std::pop_heap(waiting_.begin(), waiting_.end());
     const std::uint32_t state = waiting_.back().state;
     waiting_.pop_back();
     if (labels_[state].is_final) continue;
     labels_[state].is_final = true;
+    ++num_settled_;
     const std::vector<RedistributionEdge>& edges = graph_.edges(state);
     if (labels_.size() < graph_.num_states()) labels_.resize(graph_.num_states());
     const Label here = labels_[state];
@@ -47,6 +48,7 @@ bool ShortestPaths::settle(std::uint32_t target) {
       const PriceList::Entry& price = prices_[edge.price];
       const Label next = {
           here.time + price.time, here.sent + price.sent, here.steps + 1, state, static_cast<std::uint32_t>(i), false};
+      if (next.time > bound_.most_time) continue;
       if (next.is_better(there)) {
         there = next;
         waiting_.push_back({next.time, next.sent, next.steps, edge.target});

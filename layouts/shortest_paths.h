@@ -33,6 +33,8 @@ class PriceList {
 struct PathBound {
   std::int64_t least_shards = 1;  // every state cuts the tensor in at least so many pieces
   Bytes most_peak = INT64_MAX;    // input plus output of every step
+  Picoseconds most_time = INT64_MAX;
+  std::size_t most_settled = SIZE_MAX;  // states; then the search gives up
 
   bool operator==(const PathBound&) const = default;
 };
@@ -43,7 +45,7 @@ class ShortestPaths {
  public:
   ShortestPaths(RedistributionGraph& graph, PriceList& prices, std::uint32_t source, PathBound bound);
 
-  /// Nothing if no path keeps the bound.
+  /// Nothing if no path keeps the bound, or the search gave up.
   std::optional<Picoseconds> time(std::uint32_t target);
   struct Hop {
     std::uint32_t from = 0;
@@ -88,6 +90,7 @@ class ShortestPaths {
   PathBound bound_;
   std::vector<Label> labels_;
   std::vector<Waiting> waiting_;
+  std::size_t num_settled_ = 0;
 };
 
 /// The least over all paths of the largest input plus output of a step.

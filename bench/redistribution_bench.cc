@@ -1,0 +1,121 @@
+// How long does it take to plan a redistribution, and by how much are the plans better than greedy ones?
+//
+// Prices are those of 10 us a hop and 10 GB/s on the outermost axis, 2 us and 100 GB/s on the others. Times are of this
+// thread's processor, so that a busy machine does not matter much. `cold` plans with a new planner each time; `warm`
+// asks a planner that has planned other pairs of the shape; `known` asks again; `all` is the time of one pair when all
+// pairs of the layouts are asked for their times in turn, as building a strategy problem does.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <time.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "layouts/greedy_redistribution.h"
+#include "layouts/redistribution.h"
+#include "tests/layouts/all_layouts.h"
+#include "tests/layouts/test_costs.h"
+
+namespace shardplan {
+namespace {
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+struct Spread {
+  std::vector<double> microseconds;
+
+  void add(const std::function<void()>& work) {
+    const double start = thread_seconds();
+    work();
+    microseconds.push_back((thread_seconds() - start) * 1e6);
+  }
+  std::string text() {
+    std::sort(microseconds.begin(), microseconds.end());
+    const auto at = [&](double share) {
+      return microseconds[static_cast<std::size_t>(share * static_cast<double>(microseconds.size() - 1))];
+    };
+    return fmt::format("{:8.1f} {:8.1f} {:8.1f}", at(0.5), at(0.9), at(1));
+  }
+};
+
+struct Instance {
+  const char* mesh;
+  Shape shape;
+  bool with_sub_axes;
+  std::size_t pairs;
+};
+const Instance kInstances[] = {
+    {"pcie=2,hccs=4", {4096, 4096}, false, 200},       {"a=2,b=2,c=2", {4096, 4096}, false, 200},
+    {"a=2,b=2,c=2", {32, 16, 1024, 64}, false, 200},   {"node=8,a=2,b=4", {32, 64, 1024, 64}, false, 200},
+    {"a=4,b=2,c=2,d=4", {64, 128, 64, 64}, true, 200}, {"node=16,a=4,b=2,c=8", {1024, 1024, 1024}, true, 200},
+};
+
+void run(const Instance& instance) {
+  const DeviceMesh mesh = DeviceMesh::parse(instance.mesh);
+  std::vector<TestCosts::Axis> links(mesh.axes().size(), {2'000'000, 10});
+  links[0] = {10'000'000, 100};
+  const auto costs = std::make_shared<TestCosts>(0, links);
+  Random random(1);
+  const auto draw = [&] {
+    TensorLayout layout = random_layout(mesh, instance.shape, random, instance.with_sub_axes, false);
+    if (layout.reduction != Reduction::kSum) layout.partial.clear();
+    layout.reduction = Reduction::kSum;
+    return layout;
+  };
+  std::vector<std::pair<TensorLayout, TensorLayout>> pairs;
+  for (std::size_t i = 0; i < instance.pairs; ++i) pairs.emplace_back(draw(), draw());
+
+  Spread cold;
+  for (const auto& [from, to] : pairs) {
+    cold.add([&] { RedistributionPlanner(mesh, costs).plan(from, to, instance.shape, 2); });
+  }
+  Spread warm;
+  Spread known;
+  RedistributionPlanner planner(mesh, costs);
+  double sum_of_ratios = 0;
+  std::size_t compared = 0;
+  std::size_t wins = 0;
+  for (const auto& [from, to] : pairs) {
+    warm.add([&] { planner.plan(from, to, instance.shape, 2); });
+  }
+  for (const auto& [from, to] : pairs) {
+    known.add([&] { planner.plan(from, to, instance.shape, 2); });
+    const auto greedy = greedy_redistribution(from, to, instance.shape, 2, mesh, *costs);
+    const Picoseconds best = planner.plan(from, to, instance.shape, 2).time;
+    if (!greedy || best == 0) continue;
+    ++compared;
+    wins += greedy->time > best ? 1 : 0;
+    sum_of_ratios += static_cast<double>(greedy->time) / static_cast<double>(best);
+  }
+  RedistributionPlanner many(mesh, costs);
+  std::vector<TensorLayout> layouts;
+  for (std::size_t i = 0; i < 60; ++i) layouts.push_back(pairs[i].first);
+  const double start = thread_seconds();
+  for (const TensorLayout& from : layouts) {
+    for (const TensorLayout& to : layouts) many.time(from, to, instance.shape, 2);
+  }
+  const double all = (thread_seconds() - start) * 1e6 / static_cast<double>(layouts.size() * layouts.size());
+  fmt::print("{:22} {:22} {} {} {} {:8.1f}   {:3.0f} % {:5.2f}\n", instance.mesh,
+             fmt::format("[{}]", fmt::join(instance.shape, ", ")), cold.text(), warm.text(), known.text(), all,
+             100.0 * static_cast<double>(wins) / static_cast<double>(std::max<std::size_t>(compared, 1)),
+             sum_of_ratios / static_cast<double>(std::max<std::size_t>(compared, 1)));
+}
+
+}  // namespace
+}  // namespace shardplan
+
+int main() {
+  fmt::print(
+      "seed 1; microseconds of processor time: median, 90 %, largest; then pairs where MindSpore's order is slower, "
+      "and\n"
+      "its time over ours on average\n");
+  fmt::print("{:22} {:22} {:^26} {:^26} {:^26} {:>8}   {}\n", "mesh", "shape", "cold", "warm", "known", "all",
+             "greedy");
+  for (const shardplan::Instance& instance : shardplan::kInstances) shardplan::run(instance);
+  return 0;
+}
