@@ -63,9 +63,16 @@ void round_to(Precision precision, DataType dtype, TensorValues& values) {
   for (double& value : values) value = static_cast<double>(static_cast<float>(value));
 }
 
-TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t seed, std::uint64_t step) {
+TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t seed, std::uint64_t step,
+                         States states) {
   const GraphTensor& tensor = graph.tensor(id);
   if (tensor.kind == TensorKind::kConstant) return fill_constant(tensor);
+  constexpr std::string_view kMaster = ".master";
+  if (tensor.kind == TensorKind::kState && tensor.name.ends_with(kMaster)) {
+    const std::string_view name = tensor.name;
+    const auto original = graph.find_tensor(name.substr(0, name.size() - kMaster.size()));
+    if (original) return draw_tensor(graph, *original, seed, step, states);
+  }
   const bool is_input = tensor.kind == TensorKind::kInput;
   Random random(mix(seed ^ mix(hash_text(tensor.name) + (is_input ? step : 0))));
   TensorValues values(static_cast<std::size_t>(num_elements(tensor.type.shape)));
@@ -74,23 +81,28 @@ TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t 
     for (double& value : values) value = static_cast<double>(random.below(bound));
     return values;
   }
-  double low = -1;
-  double high = 1;
   if (tensor.kind == TensorKind::kState) {
-    low = 0;
-    high = 0.01;
-  } else if (tensor.kind == TensorKind::kParameter) {
+    if (states == States::kFresh) return values;
+    if (tensor.type.shape.empty()) return {static_cast<double>(random.below(8))};
+    for (double& value : values) value = 0.01 * random.unit();
+    return values;
+  }
+  double middle = 0;
+  double reach = 1;
+  if (tensor.kind == TensorKind::kParameter) {
     const std::string_view name = role(graph, tensor);
     const bool is_scale = name == "gamma" || name == "scale" || name == "variance" || name == "moving_variance";
-    const double reach = is_scale ? 0.5 : std::sqrt(3.0 / std::max(3.0, fan_in(graph, tensor)));
-    low = is_scale ? 1 - reach : -reach;
-    high = is_scale ? 1 + reach : reach;
+    middle = is_scale ? 1 : 0;
+    reach = is_scale ? 0.5 : std::sqrt(3.0 / std::max(3.0, fan_in(graph, tensor)));
   }
-  for (double& value : values) value = low + (high - low) * random.unit();
+  for (double& value : values) value = middle + reach * (2 * random.unit() - 1);
   return values;
 }
 
-std::uint64_t operator_seed(std::uint64_t seed, std::uint64_t step, std::string_view name) {
+std::uint64_t operator_seed(const OperatorGraph& graph, OperatorId id, std::uint64_t seed, std::uint64_t step) {
+  const std::optional<OperatorId>& forward = graph.operators()[id].forward;
+  const bool is_copy = forward && graph.operation(*forward).type == graph.operation(id).type;
+  const std::string& name = graph.operators()[is_copy ? *forward : id].name;
   return mix(mix(seed ^ 0x6472616773ULL) ^ mix(step) ^ hash_text(name));
 }
 

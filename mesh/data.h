@@ -20,16 +20,25 @@ inline constexpr double kStandsForInfinity = 1e8;
 enum class Precision { kFloat64, kFloat32 };
 void round_to(Precision precision, DataType dtype, TensorValues& values);
 
+/// What an optimizer's states hold at the start of the first step.
+enum class States {
+  kRandom,  // small and not negative (a second moment is a mean of squares), a count of steps below 8: as in
+            // mid-training
+  kFresh,   // zero
+};
+
 /// What an input, parameter, state or constant of the graph holds at the start of `step`. Drawn from the seed and the
 /// tensor's name, so it is the same on any mesh and does not change when another tensor is added; only inputs depend on
 /// the step.
 ///   inputs       numbers of both signs below 1; integers below the extent that they index
 ///   parameters   +-sqrt(3 / fan_in), so that a chain of layers neither grows nor fades; scales of norms around 1
-///   states       small and not negative (a second moment is a mean of squares)
+///   states       as `states` says; a master copy ("NAME.master") holds what parameter NAME does
 ///   constants    their fill
-TensorValues draw_tensor(const OperatorGraph& graph, TensorId tensor, std::uint64_t seed, std::uint64_t step);
+TensorValues draw_tensor(const OperatorGraph& graph, TensorId tensor, std::uint64_t seed, std::uint64_t step,
+                         States states = States::kRandom);
 
-/// What the random operator `name` is given in `step`; with the global index it decides every draw.
-std::uint64_t operator_seed(std::uint64_t seed, std::uint64_t step, std::string_view name);
+/// What a random operator is given in `step`; with the global index it decides every draw. A copy of a forward
+/// operator, run again in the backward pass, draws what the original drew.
+std::uint64_t operator_seed(const OperatorGraph& graph, OperatorId op, std::uint64_t seed, std::uint64_t step);
 
 }  // namespace shardplan

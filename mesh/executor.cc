@@ -162,8 +162,8 @@ PlacedValue Executor::make_constant(const Instruction& instruction) const {
 std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, const Fault* fault) const {
   const Operation& operation = *instruction.operation;
   const std::size_t num_devices = static_cast<std::size_t>(program_->mesh.num_devices());
-  const std::uint64_t seed = operator_seed(
-      options_.seed, step_, instruction.op ? graph_->operators()[*instruction.op].name : instruction.name);
+  SHARDPLAN_CHECK(instruction.op.has_value());
+  const std::uint64_t seed = operator_seed(*graph_, *instruction.op, options_.seed, step_);
   std::size_t work = 1;
   for (const std::int64_t extent : local_extents(operation, instruction.strategy)) {
     work *= static_cast<std::size_t>(extent);

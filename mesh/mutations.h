@@ -20,7 +20,7 @@ struct Mutation {
 /// all_reduce whose members are swapped.
 ///   every collective   removed; members swapped; ranks rotated; sums doubled      (slices: swapped and rotated)
 ///   every halo         removed
-///   every operator     that is cut: boxes shifted
+///   every operator     that is cut, but for windows: boxes shifted
 ///   every given tensor that is cut: two devices' pieces swapped
 /// Where layers repeat, one of a class is taken, the last: origins are equal but for the numbers in their names.
 std::vector<Mutation> list_mutations(const ParallelProgram& program, const OperatorGraph& graph);

@@ -33,7 +33,7 @@ ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stor
       run.tensors[result].assign(size, 0.0);
       results.push_back({run.tensors[result].data(), shape});
     }
-    operation.type->kernel({operation, boxes, operands, results, operator_seed(seed, step, op.name)});
+    operation.type->kernel({operation, boxes, operands, results, operator_seed(graph, id, seed, step)});
     for (const TensorId result : op.results) round_to(precision, graph.tensor(result).type.dtype, run.tensors[result]);
   }
   return run;

@@ -1,0 +1,44 @@
+#include "mesh/simulate.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "mesh/executor.h"
+
+namespace shardplan {
+
+std::vector<SimulatedStep> simulate(const ParallelProgram& program, const OperatorGraph& graph,
+                                    const SimulationOptions& options) {
+  SHARDPLAN_CHECK(graph.loss().has_value());
+  const TensorId loss = *graph.loss();
+  const auto output = std::find_if(program.outputs.begin(), program.outputs.end(),
+                                   [&](const Binding& binding) { return binding.tensor == loss; });
+  SHARDPLAN_CHECK(output != program.outputs.end());
+
+  std::map<TensorId, TensorValues> stored;  // on the one device
+  const StoredValues given = [&](TensorId id) {
+    const auto found = stored.find(id);
+    return found != stored.end() ? found->second : draw_tensor(graph, id, options.seed, 0, States::kFresh);
+  };
+  Executor executor(program, graph, {.seed = options.seed, .threads = options.threads});
+  std::vector<SimulatedStep> steps;
+  for (int i = 0; i < options.steps; ++i) {
+    const auto step = static_cast<std::uint64_t>(i);
+    if (i == 0) {
+      executor.start(step, given);
+    } else {
+      executor.start_next(step, given);
+    }
+    while (!executor.is_done()) executor.run_next();
+    const ReferenceStep reference = run_reference(graph, given, options.seed, step, Precision::kFloat64);
+    steps.push_back({reference.tensors[loss].front(), executor.value(output->value).data.front().front()});
+    for (const TensorId id : graph.tensors().ids()) {
+      const std::optional<TensorId>& updates = graph.tensor(id).updates;
+      if (updates) stored[*updates] = reference.tensors[id];
+    }
+  }
+  return steps;
+}
+
+}  // namespace shardplan

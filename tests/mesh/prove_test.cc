@@ -1,0 +1,75 @@
+#include "mesh/prove.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "mesh/simulate.h"
+#include "tests/support/planned_model.h"
+
+namespace shardplan {
+namespace {
+
+/// A plan that nobody searched: for every operator and every version of a tensor one of the candidates, by chance.
+Plan random_plan(const PlannedModel& planned, std::uint64_t seed) {
+  Random random(seed);
+  const Choice choice = planned.random_choice(random);
+  Plan plan;
+  plan.model = std::make_shared<const Model>(planned.model);
+  plan.graph = std::make_shared<const OperatorGraph>(planned.graph);
+  plan.mesh = planned.costs->mesh();
+  for (const OperatorId op : planned.graph.operators().ids()) {
+    plan.strategies.push_back(planned.problem.strategy(op, choice));
+  }
+  plan.program = planned.lowered(choice);
+  EXPECT_EQ(check_program(plan.program, *plan.graph), "");
+  return plan;
+}
+
+std::string text_of(const Proof& proof) {
+  if (!proof.shrinking.refusal.empty()) return proof.shrinking.refusal;
+  if (!proof.validation.first_wrong) return "proven";
+  const FirstWrong& wrong = *proof.validation.first_wrong;
+  return wrong.tensor + " made by " + wrong.instruction + ": " + wrong.looks_like;
+}
+
+struct RandomPlanCase {
+  const char* name;
+  const char* file;
+  std::map<std::string, std::int64_t> dims;
+  std::vector<MeshAxis> axes;
+  bool training;
+  int plans;
+};
+void PrintTo(const RandomPlanCase& c, std::ostream* out) { *out << c.name; }
+
+class RandomPlans : public testing::TestWithParam<RandomPlanCase> {};
+
+TEST_P(RandomPlans, ComputeWhatOneDeviceDoes) {
+  const RandomPlanCase& c = GetParam();
+  Model model = read_model(c.file, {c.dims, {}});
+  if (!c.training) model.training.reset();
+  const PlannedModel planned(std::move(model), "ascend-910", c.axes);
+  for (int i = 0; i < c.plans; ++i) {
+    const Plan plan = random_plan(planned, static_cast<std::uint64_t>(i));
+    const Proof proof = prove(plan, {.validation = {.steps = 2}, .shrink = false});
+    EXPECT_EQ(text_of(proof), "proven") << "plan " << i;
+  }
+}
+
+using Dims = std::map<std::string, std::int64_t>;
+const Dims kSmallTransformer = {{"B", 8}, {"S", 8}, {"H", 32}, {"heads", 8}, {"L", 1}, {"V", 16}};
+const Dims kSmallMlp = {{"B", 16}, {"side", 4}, {"hidden1", 16}, {"hidden2", 24}, {"classes", 8}};
+const Dims kSmallLenet = {{"B", 8}, {"side", 20}, {"F1", 16}, {"F2", 24}, {"classes", 8}};
+const RandomPlanCase kRandomPlans[] = {
+    {"mlp", "configs/mlp.yaml", kSmallMlp, {{"x", 2}, {"y", 4}}, true, 6},
+    {"basic_blocks", "configs/basic-blocks.yaml", {{"B", 8}}, {{"x", 2}, {"y", 4}}, false, 6},
+    {"lenet", "configs/lenet.yaml", kSmallLenet, {{"x", 2}, {"y", 2}, {"z", 2}}, false, 3},
+    {"gpt2", "configs/gpt2-small.yaml", kSmallTransformer, {{"x", 2}, {"y", 2}, {"z", 2}}, true, 3},
+    {"llama", "configs/llama-7b.yaml", kSmallTransformer, {{"x", 2}, {"y", 4}}, false, 3},
+};
+INSTANTIATE_TEST_SUITE_P(Models, RandomPlans, testing::ValuesIn(kRandomPlans),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace shardplan
