@@ -30,6 +30,8 @@ int run(int argc, char** argv) {
   CommandAction action;
   add_plan_command(app, action);
   add_compare_command(app, action);
+  add_validate_command(app, action);
+  add_simulate_command(app, action);
   add_export_command(app, action);
   add_redistribute_command(app, action);
   add_layout_command(app, action);

@@ -6,7 +6,6 @@
 #include "cli/cluster_command.h"
 #include "cli/command.h"
 #include "cli/operators_command.h"
-#include "graph/model_schema.h"
 #include "program/plan_json.h"
 
 namespace shardplan {
@@ -22,8 +21,8 @@ int show_cluster(const ClusterArguments& arguments) {
 }
 
 int show_schema(const std::string& name) {
-  if (name != "plan" && name != "model") throw InputError(SourcePlace{}, "schema {}: expected plan or model", name);
-  print(name == "plan" ? plan_schema() : model_schema());
+  if (name != "plan") throw InputError(SourcePlace{}, "schema {}: expected plan", name);
+  print(plan_schema());
   return kDone;
 }
 
@@ -57,7 +56,7 @@ void add_operators_command(CLI::App& app, CommandAction& action) {
 void add_schema_command(CLI::App& app, CommandAction& action) {
   CLI::App* command = app.add_subcommand("schema", "The JSON Schema of a kind of file");
   const auto name = std::make_shared<std::string>();
-  command->add_option("NAME", *name, "plan or model")->required();
+  command->add_option("NAME", *name, "plan")->required();
   command->callback([name, &action] { action = [name] { return show_schema(*name); }; });
 }
 
