@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/planning_options.h"
+#include "mesh/proof_report.h"
+#include "mesh/prove.h"
 #include "program/does_not_fit.h"
 #include "program/ir_report.h"
 #include "program/plan_json.h"
@@ -19,6 +22,7 @@ struct PlanArguments {
   PlanningArguments planning;
   std::string out;
   std::int64_t rank = 0;
+  bool validate = false;
   bool json = false;
   bool verbose = false;
 };
@@ -37,6 +41,18 @@ int does_not_fit(const PlannedModel& planned, bool json) {
   return kNoFeasiblePlan;
 }
 
+ProofRecord record_of(const Proof& proof, std::uint64_t seed) {
+  ProofRecord record;
+  record.equal = proof.is_proven();
+  record.seed = seed;
+  for (const ShrunkSize& dim : proof.shrinking.dims) record.dims[dim.name] = dim.to;
+  for (const PrecisionResult& precision : proof.validation.precisions) {
+    record.checks.push_back({precision.precision == Precision::kFloat64 ? "f64" : "f32", precision.steps,
+                             compared_text(precision), precision.largest, precision.allowed, precision.is_equal});
+  }
+  return record;
+}
+
 int run(const PlanArguments& arguments) {
   PlannedModel planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
@@ -46,10 +62,22 @@ int run(const PlanArguments& arguments) {
     throw InputError(SourcePlace{}, "--rank {}: there are ranks 0 to {}", arguments.rank, plan.mesh.num_devices() - 1);
   }
 
+  std::optional<Proof> proof;
+  if (arguments.validate) {
+    ProofOptions options;
+    options.validation.seed = arguments.planning.seed;
+    options.validation.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    proof = prove(plan, options);
+  }
+  std::optional<ProofRecord> record;
+  if (proof) record = record_of(*proof, arguments.planning.seed);
+
   SummaryOptions options;
   options.colour = wants_colour();
   options.verbose = arguments.verbose;
-  const std::string document = arguments.json || !arguments.out.empty() ? plan_json(plan) : "";
+  if (proof) options.proof = proof_summary(*proof);
+  const std::string document =
+      arguments.json || !arguments.out.empty() ? plan_json(plan, record ? &*record : nullptr) : "";
   if (!arguments.out.empty()) {
     const std::vector<NamedText> files{{"plan.json", document},
                                        {"step_parallel_begin.ir", begin_report(plan)},
@@ -60,7 +88,7 @@ int run(const PlanArguments& arguments) {
     for (const NamedText& file : files) options.written.push_back(file.name);
   }
   print(arguments.json ? document : summary_report(plan, options));
-  return kDone;
+  return proof && !proof->is_proven() ? kDifferenceFound : kDone;
 }
 
 }  // namespace
@@ -73,6 +101,7 @@ void add_plan_command(CLI::App& app, CommandAction& action) {
   command->add_option("--out", arguments->out,
                       "folder for plan.json, step_parallel_begin.ir, step_parallel_end.ir, strategies.txt");
   command->add_option("--rank", arguments->rank, "whose program step_parallel_end.ir shows (0)");
+  command->add_flag("--validate", arguments->validate, "prove the plan on simulated devices");
   command->add_flag("--json", arguments->json, "one JSON document instead of the summary");
   command->add_flag("--verbose", arguments->verbose, "also options, assumed numbers and statistics of the search");
   command->callback([arguments, &action] { action = [arguments] { return run(*arguments); }; });

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -67,16 +66,13 @@ class Differentiation : public GradientBuilder {
   }
 
   TensorId constant(double value) override {
-    const auto [found, is_new] = constants_.try_emplace(value);
-    if (is_new) {
-      GraphTensor tensor;
-      tensor.name = unique(fmt::format("constant_{}", value));
-      tensor.type = {{}, DataType::kF32};
-      tensor.kind = TensorKind::kConstant;
-      tensor.fill.value = value;
-      found->second = builder_.add_tensor(std::move(tensor));
-    }
-    return found->second;
+    // Named by who asks, not by the value: at other sizes the same graph has other values.
+    GraphTensor tensor;
+    tensor.name = unique(current_ ? fmt::format("grad.{}.constant", forward_.operators()[*current_].name) : "grad.one");
+    tensor.type = {{}, DataType::kF32};
+    tensor.kind = TensorKind::kConstant;
+    tensor.fill.value = value;
+    return builder_.add_tensor(std::move(tensor));
   }
 
   const TensorType& type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
@@ -271,7 +267,6 @@ class Differentiation : public GradientBuilder {
   mutable OperatorGraphBuilder builder_;
   IdVector<TensorId, char> needed_;
   IdVector<TensorId, std::vector<TensorId>> gradients_;
-  std::map<double, TensorId> constants_;
   std::set<std::string> names_;
   std::optional<OperatorId> current_;
   Stage stage_ = Stage::kBackward;

@@ -21,17 +21,6 @@ std::string plural(std::size_t count, const std::string& word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
-/// "loss, 148 parameters, 296 states".
-std::string compared_text(const PrecisionResult& result) {
-  std::vector<std::string> parts;
-  if (result.has_loss) parts.push_back("loss");
-  if (result.outputs > 0) parts.push_back(plural(result.outputs, "output"));
-  if (result.gradients > 0) parts.push_back(plural(result.gradients, "gradient"));
-  if (result.parameters > 0) parts.push_back(plural(result.parameters, "parameter"));
-  if (result.states > 0) parts.push_back(plural(result.states, "state"));
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 std::string sizes_text(const std::vector<ShrunkSize>& sizes) {
   std::vector<std::string> parts;
   for (const ShrunkSize& size : sizes) parts.push_back(fmt::format("{} {} -> {}", size.name, size.from, size.to));
@@ -155,6 +144,27 @@ std::string subject_text(const ValidationSubject& subject, const Shrinking& shri
 }
 
 }  // namespace
+
+std::string compared_text(const PrecisionResult& result) {
+  std::vector<std::string> parts;
+  if (result.has_loss) parts.push_back("loss");
+  if (result.outputs > 0) parts.push_back(plural(result.outputs, "output"));
+  if (result.gradients > 0) parts.push_back(plural(result.gradients, "gradient"));
+  if (result.parameters > 0) parts.push_back(plural(result.parameters, "parameter"));
+  if (result.states > 0) parts.push_back(plural(result.states, "state"));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string proof_summary(const Proof& proof) {
+  if (!proof.shrinking.refusal.empty()) return "no         " + proof.shrinking.refusal;
+  if (!proof.is_proven()) return "NO         the devices do not compute what one does: shardplan validate says where";
+  std::vector<std::string> parts;
+  for (const PrecisionResult& precision : proof.validation.precisions) {
+    parts.push_back(fmt::format("{} {:.1e}", name_of(precision.precision), precision.largest));
+  }
+  return fmt::format("equal      {} devices compute what one does; largest difference {}", proof.validation.num_devices,
+                     fmt::join(parts, ", "));
+}
 
 std::string validation_text(const ValidationSubject& subject, const Proof& proof) {
   const ValidationResult& validation = proof.validation;

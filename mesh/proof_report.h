@@ -22,6 +22,11 @@ struct ValidationSubject {
 std::string validation_text(const ValidationSubject& subject, const Proof& proof);
 std::string validation_json(const ValidationSubject& subject, const Proof& proof);
 
+/// "loss, 148 parameters, 296 states".
+std::string compared_text(const PrecisionResult& result);
+/// What stands behind "proven" in the summary of a plan.
+std::string proof_summary(const Proof& proof);
+
 /// 0: proven; 5: a difference, or a fault that was not caught; 3: an operator without a kernel, or sizes that cannot be
 /// proven.
 int validation_exit_code(const Proof& proof);
