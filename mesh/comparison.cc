@@ -150,10 +150,7 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
                    const TensorValues& reference, const Tolerance& tolerance) {
   Comparison result;
   result.scale = scale_of(reference);
-  const bool is_partial = num_pieces(value.layout.partial) > 1;
-  DeviceBuffers sums;
-  if (is_partial) sums = reduced(placed.data, value.layout.partial, value.layout.reduction, mesh);
-  const DeviceBuffers& found = is_partial ? sums : placed.data;
+  const DeviceBuffers found = completed(placed, value, mesh);
   for (std::size_t device = 0; device < found.size(); ++device) {
     const auto held = positions(placed, value, mesh, static_cast<std::int64_t>(device));
     const TensorValues expected = cut_out(reference, value.type.shape, held);
@@ -181,10 +178,14 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
   return result;
 }
 
+DeviceBuffers completed(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh) {
+  return reduced(placed.data, value.layout.partial, value.layout.reduction, mesh);
+}
+
 std::string looks_like(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,
                        const TensorValues& reference, const Tolerance& tolerance) {
   const double scale = scale_of(reference);
-  const DeviceBuffers found = reduced(placed.data, value.layout.partial, value.layout.reduction, mesh);
+  const DeviceBuffers found = completed(placed, value, mesh);
   DeviceBuffers expected;
   for (std::size_t device = 0; device < found.size(); ++device) {
     const auto held = positions(placed, value, mesh, static_cast<std::int64_t>(device));

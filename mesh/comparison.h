@@ -39,6 +39,9 @@ struct Comparison {
 Comparison compare(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,
                    const TensorValues& reference, const Tolerance& tolerance);
 
+/// A value's buffers with what is partial reduced in the order of the members: every member holds the whole sum.
+DeviceBuffers completed(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh);
+
 /// What a wrong value resembles: a sum that is missing or counted several times, a piece of another device, a shift,
 /// zeros; empty if nothing fits. Tested against the numbers, on all devices.
 std::string looks_like(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,

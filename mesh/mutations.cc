@@ -103,26 +103,27 @@ class Classes {
 class Trial {
  public:
   Trial(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options)
-      : program_(program), graph_(graph), options_(options), delivered_(delivered_tensors(program, graph)) {
+      : program_(program), graph_(graph), options_(options), held_(held_tensors(program, graph)) {
     stored_ = [this](TensorId id) { return draw_tensor(graph_, id, options_.seed, 0); };
     reference_ = run_reference_pair(graph, stored_, options.seed, 0);
   }
 
   const StoredValues& stored() const { return stored_; }
 
-  /// True if both executors hold the same in `id`, within the tolerance.
+  /// True if both executors hold the same in `id`, within the tolerance; of what is partial, summands that add up to
+  /// the same.
   bool hold_the_same(const Executor& a, const Executor& b, ValueId id) const {
-    const PlacedValue& left = a.value(id);
-    const PlacedValue& right = b.value(id);
+    const ProgramValue& value = program_.values[id];
+    const DeviceBuffers left = completed(a.value(id), value, program_.mesh);
+    const DeviceBuffers right = completed(b.value(id), value, program_.mesh);
     double scale = 0;
-    for (const TensorValues& buffer : left.data) scale = std::max(scale, scale_of(buffer));
-    const std::optional<TensorId>& tensor = program_.values[id].tensor;
-    const Tolerance tolerance = tensor ? float64_tolerance(options_.float64_tolerance, reference_, *tensor)
-                                       : Tolerance{options_.float64_tolerance, 0};
-    for (std::size_t device = 0; device < left.data.size(); ++device) {
-      for (std::size_t i = 0; i < left.data[device].size(); ++i) {
-        const double x = left.data[device][i];
-        const double y = right.data[device][i];
+    for (const TensorValues& buffer : left) scale = std::max(scale, scale_of(buffer));
+    const Tolerance tolerance = value.tensor ? float64_tolerance(options_.float64_tolerance, reference_, *value.tensor)
+                                             : Tolerance{options_.float64_tolerance, 0};
+    for (std::size_t device = 0; device < left.size(); ++device) {
+      for (std::size_t i = 0; i < left[device].size(); ++i) {
+        const double x = left[device][i];
+        const double y = right[device][i];
         if (x != y && !(std::abs(x - y) <= tolerance.allowed(scale, x))) return false;
       }
     }
@@ -141,31 +142,31 @@ class Trial {
     return low == high;
   }
 
-  /// The name of the first delivered tensor that is wrong, with the executor run on from where it stands.
+  /// The name of the first tensor that is wrong, with the executor run on from where it stands.
   std::string run_until_caught(Executor executor) const {
     while (!executor.is_done()) {
       const Instruction& instruction = program_.instructions[executor.next_instruction()];
       executor.run_next();
       for (const ValueId id : instruction.outputs) {
-        if (is_wrong(executor, id)) return graph_.tensor(*delivered_[id]).name;
+        if (is_wrong(executor, id)) return graph_.tensor(*held_[id]).name;
       }
     }
     return {};
   }
   bool is_wrong(const Executor& executor, ValueId id) const {
-    if (!delivered_[id]) return false;
-    const TensorId tensor = *delivered_[id];
+    if (!held_[id]) return false;
+    const TensorId tensor = *held_[id];
     return !compare(executor.value(id), program_.values[id], program_.mesh, reference_.exact.tensors[tensor],
                     float64_tolerance(options_.float64_tolerance, reference_, tensor))
                 .is_equal();
   }
-  const IdVector<ValueId, std::optional<TensorId>>& delivered() const { return delivered_; }
+  const IdVector<ValueId, std::optional<TensorId>>& held() const { return held_; }
 
  private:
   const ParallelProgram& program_;
   const OperatorGraph& graph_;
   const ValidationOptions& options_;
-  IdVector<ValueId, std::optional<TensorId>> delivered_;
+  IdVector<ValueId, std::optional<TensorId>> held_;
   StoredValues stored_;
   ReferencePair reference_;
 };
@@ -234,7 +235,7 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
       result.is_blind = trial.is_blind(right, id);
     } else if (trial.is_wrong(wrong, id)) {
       result.outcome = MutationOutcome::kCaught;
-      result.caught_in = graph.tensor(*trial.delivered()[id]).name;
+      result.caught_in = graph.tensor(*trial.held()[id]).name;
     } else {
       pending.push_back({next, std::move(wrong)});
     }
@@ -252,7 +253,7 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
       for (const ValueId id : program.instructions[place].outputs) {
         has_effect = has_effect || !trial.hold_the_same(right, wrong, id);
         if (result.caught_in.empty() && trial.is_wrong(wrong, id)) {
-          result.caught_in = graph.tensor(*trial.delivered()[id]).name;
+          result.caught_in = graph.tensor(*trial.held()[id]).name;
         }
       }
       if (!has_effect) {

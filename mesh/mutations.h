@@ -26,7 +26,7 @@ struct Mutation {
 std::vector<Mutation> list_mutations(const ParallelProgram& program, const OperatorGraph& graph);
 
 enum class MutationOutcome {
-  kCaught,         // an output, update or loss differs by more than the float64 tolerance
+  kCaught,         // a tensor of the graph differs by more than the float64 tolerance
   kWithoutEffect,  // what the wrong instruction leaves behind is, on every device, what the right one does, within the
                    // tolerance
   kUncaught,

@@ -152,6 +152,7 @@ std::string compared_text(const PrecisionResult& result) {
   if (result.gradients > 0) parts.push_back(plural(result.gradients, "gradient"));
   if (result.parameters > 0) parts.push_back(plural(result.parameters, "parameter"));
   if (result.states > 0) parts.push_back(plural(result.states, "state"));
+  if (result.between > 0) parts.push_back(fmt::format("{} between", result.between));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -187,6 +188,8 @@ std::string validation_text(const ValidationSubject& subject, const Proof& proof
     text += fmt::format("  not proven         {} more\n", validation.unproven.size() - kMostListed);
   }
   if (!proof.mutations.empty()) text += mutations_text(proof.mutations);
+  if (count(proof.mutations, MutationOutcome::kUncaught) > 0)
+    return text + "not proven: a fault would not be noticed\n";
   text += fmt::format("proven: {} compute{} what one does ({} per step)\n",
                       plural(static_cast<std::size_t>(validation.num_devices), "device"),
                       validation.num_devices == 1 ? "s" : "", plural(validation.num_collectives, "collective"));
@@ -219,6 +222,7 @@ std::string validation_json(const ValidationSubject& subject, const Proof& proof
                                   {"gradients", result.gradients},
                                   {"parameters", result.parameters},
                                   {"states", result.states},
+                                  {"between", result.between},
                                   {"largest_difference", result.largest},
                                   {"largest_in", result.largest_in},
                                   {"allowed", result.allowed},

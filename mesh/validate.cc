@@ -69,6 +69,18 @@ bool is_made_by_update(const OperatorGraph& graph, TensorId id) {
   return tensor.producer && graph.operators()[*tensor.producer].stage == Stage::kUpdate;
 }
 
+/// By value: the tensor that it must equal in the end, for outputs and updates.
+Watched delivered_tensors(const ParallelProgram& program, const OperatorGraph& graph) {
+  std::map<TensorId, TensorId> new_value;  // of a parameter or state
+  for (const TensorId id : graph.tensors().ids()) {
+    if (graph.tensor(id).updates) new_value[*graph.tensor(id).updates] = id;
+  }
+  Watched delivered(program.values.size());
+  for (const Binding& binding : program.outputs) delivered[binding.value] = binding.tensor;
+  for (const Binding& binding : program.updates) delivered[binding.value] = new_value.at(binding.tensor);
+  return delivered;
+}
+
 Watched float32_watched(const ParallelProgram& program, const OperatorGraph& graph) {
   Watched watched = delivered_tensors(program, graph);
   const std::set<TensorId> wanted = gradients(graph);
@@ -200,7 +212,9 @@ void count_compared(const OperatorGraph& graph, const Watched& watched, Precisio
     } else if (updates) {
       ++(graph.tensor(*updates).kind == TensorKind::kParameter ? result.parameters : result.states);
     } else {
-      ++(wanted.count(*tensor) > 0 ? result.gradients : result.outputs);
+      const bool is_gradient = result.precision == Precision::kFloat32 && wanted.count(*tensor) > 0;
+      const bool is_between = !graph.tensor(*tensor).is_output;
+      ++(is_gradient ? result.gradients : is_between ? result.between : result.outputs);
     }
   }
 }
@@ -255,16 +269,12 @@ Tolerance float64_tolerance(double relative, const ReferencePair& reference, Ten
   return {relative, 0x1p-24 * reference.rounding[tensor]};
 }
 
-IdVector<ValueId, std::optional<TensorId>> delivered_tensors(const ParallelProgram& program,
-                                                             const OperatorGraph& graph) {
-  std::map<TensorId, TensorId> new_value;  // of a parameter or state
-  for (const TensorId id : graph.tensors().ids()) {
-    if (graph.tensor(id).updates) new_value[*graph.tensor(id).updates] = id;
+IdVector<ValueId, std::optional<TensorId>> held_tensors(const ParallelProgram& program, const OperatorGraph& graph) {
+  IdVector<ValueId, std::optional<TensorId>> held = delivered_tensors(program, graph);
+  for (const ValueId id : program.values.ids()) {
+    if (!held[id]) held[id] = program.values[id].tensor;
   }
-  IdVector<ValueId, std::optional<TensorId>> delivered(program.values.size());
-  for (const Binding& binding : program.outputs) delivered[binding.value] = binding.tensor;
-  for (const Binding& binding : program.updates) delivered[binding.value] = new_value.at(binding.tensor);
-  return delivered;
+  return held;
 }
 
 ValidationResult validate(const ParallelProgram& program, const OperatorGraph& graph,
@@ -277,7 +287,8 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
       std::count_if(program.instructions.begin(), program.instructions.end(), is_communication));
 
   const bool asks_one = !options.until.empty();
-  const Watched watched64 = asks_one ? only(program, graph, options.until) : delivered_tensors(program, graph);
+  const Watched watched64 = asks_one ? only(program, graph, options.until) : held_tensors(program, graph);
+  const Watched judged_in_the_end = asks_one ? watched64 : delivered_tensors(program, graph);
   const Watched watched32 = asks_one ? watched64 : float32_watched(program, graph);
   result.precisions.push_back({.precision = Precision::kFloat64, .allowed = options.float64_tolerance});
   count_compared(graph, watched64, result.precisions.back());
@@ -296,7 +307,7 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
     const auto number = static_cast<std::uint64_t>(step - 1);
     const StoredValues given = [&](TensorId id) { return stored.at(id, number); };
     const ReferencePair reference = run_reference_pair(graph, given, options.seed, number);
-    if (step == 1) find_unproven(graph, watched64, reference, options.float64_tolerance, result.unproven);
+    if (step == 1) find_unproven(graph, judged_in_the_end, reference, options.float64_tolerance, result.unproven);
     for (PrecisionResult& judged : result.precisions) {
       const bool is_exact = judged.precision == Precision::kFloat64;
       const Run run{program, graph, reference, judged.precision, judged.allowed, step};

@@ -31,6 +31,7 @@ struct PrecisionResult {
   std::size_t parameters = 0;  // their new values
   std::size_t states = 0;
   std::size_t gradients = 0;
+  std::size_t between = 0;      // any other tensor of the graph
   double largest = 0;           // difference relative to the largest value of the tensor
   std::string largest_in = {};  // the tensor's name
   double allowed = 0;
@@ -77,21 +78,21 @@ struct ValidationResult {
 /// Runs the program on the simulated mesh and the graph on one device, on the same data drawn from the seed, and
 /// compares what comes out.
 ///
-/// float64: every graph output and every new value of a parameter or state; step k+1 starts, on each device, from what
-/// step k left there. float32 (everything rounded after every instruction): outputs and the gradients that updates
-/// read, each step started from the exact weights, since Adam turns the rounding of a gradient that is truly 0 into a
-/// step of up to the learning rate. To the tolerance comes what rounding does to the tensor on one device: 2^-24 of the
-/// difference between the exact and the rounded reference in float64, 8 times it in float32; a tensor that is not above
-/// that, or is constant, is reported as unproven.
+/// float64: every graph output and every new value of a parameter or state, and every value on the way that holds a
+/// tensor of the graph (a fault may leave the outputs as they are: a sum does not mind in which order its summands
+/// stand); step k+1 starts, on each device, from what step k left there. float32 (everything rounded after every
+/// instruction): outputs and the gradients that updates read, each step started from the exact weights, since Adam
+/// turns the rounding of a gradient that is truly 0 into a step of up to the learning rate. To the tolerance comes what
+/// rounding does to the tensor on one device: 2^-24 of the difference between the exact and the rounded reference in
+/// float64, 8 times it in float32; a tensor that is not above that, or is constant, is reported as unproven.
 ///
-/// After a difference, the step is run again and every value that holds a graph tensor is compared, to find the first.
+/// After a difference, the step is run again with every value compared, to find the first.
 ValidationResult validate(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options);
 
 /// The float64 tolerance of one tensor: `relative` and what its rounding adds.
 Tolerance float64_tolerance(double relative, const ReferencePair& reference, TensorId tensor);
 
-/// By value: the tensor that it must equal in the end, for outputs and updates.
-IdVector<ValueId, std::optional<TensorId>> delivered_tensors(const ParallelProgram& program,
-                                                             const OperatorGraph& graph);
+/// By value: the graph's tensor that it must equal, for outputs, updates and all values that hold one.
+IdVector<ValueId, std::optional<TensorId>> held_tensors(const ParallelProgram& program, const OperatorGraph& graph);
 
 }  // namespace shardplan

@@ -79,7 +79,8 @@ TEST(Validate, UntilComparesThatTensorOnly) {
   const SmallModel::Built built = mixed();
   const ValidationResult result = validate(built.program, built.graph, {.until = "blurred"});
   EXPECT_TRUE(result.is_equal());
-  EXPECT_EQ(result.precisions[0].outputs, 1u);
+  EXPECT_EQ(result.precisions[0].between, 1u);
+  EXPECT_EQ(result.precisions[0].outputs, 0u);
   EXPECT_THROW(validate(built.program, built.graph, {.until = "blured"}), InputError);
 }
 
@@ -147,6 +148,21 @@ TEST(Mutations, SwappingEqualPiecesIsWithoutEffect) {
     EXPECT_EQ(result.outcome, MutationOutcome::kWithoutEffect) << result.mutation.description;
     EXPECT_TRUE(result.is_blind);
   }
+}
+
+/// The output is a sum over the columns, which does not mind that two of them are exchanged.
+TEST(Mutations, FaultsThatOutputsDoNotShowAreCaughtOnTheWay) {
+  SmallModel model("x=2");
+  const ValueId input = model.give("input", {4, 4}, TensorKind::kInput, "[{}, {}]");
+  const ValueId weight = model.give("weight", {4, 4}, TensorKind::kParameter, "[{}, {x}]");
+  const ValueId product = model.run("product", "Product", {input, weight}, "{}, {}, {x}");
+  model.put_out(model.move(model.run("total", "Total", {product}, "{}, {x}"), "[]"));
+  const SmallModel::Built built = model.build();
+  const std::vector<MutationResult> results = test_mutations(built.program, built.graph, {});
+  ASSERT_FALSE(results.empty());
+  EXPECT_EQ(results[0].mutation.description, "two pieces of weight swapped");
+  EXPECT_EQ(results[0].outcome, MutationOutcome::kCaught);
+  EXPECT_EQ(results[0].caught_in, "weight");
 }
 
 TEST(Mutations, RepeatedLayersAreOneClass) {
