@@ -24,6 +24,7 @@ using CommandAction = std::function<int()>;
 // Each adds its subcommand to `app`; parsing sets `action`. One file a command: cli/<name>_command.cc.
 void add_cluster_command(CLI::App& app, CommandAction& action);
 void add_compare_command(CLI::App& app, CommandAction& action);
+void add_explain_command(CLI::App& app, CommandAction& action);
 void add_export_command(CLI::App& app, CommandAction& action);
 void add_layout_command(CLI::App& app, CommandAction& action);
 void add_operators_command(CLI::App& app, CommandAction& action);

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   add_compare_command(app, action);
   add_validate_command(app, action);
   add_simulate_command(app, action);
+  add_explain_command(app, action);
   add_export_command(app, action);
   add_redistribute_command(app, action);
   add_layout_command(app, action);

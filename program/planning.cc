@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kDefaultWork = 10'000'000'000;
 /// Or as soon as no plan can be better by more than this share.
 constexpr double kGoodEnough = 1e-6;
+/// Where plans are only compared with each other.
+constexpr double kGoodEnoughToCompare = 1e-3;
 
 /// How often a plan whose true memory is above a limit is mended by lowering that limit.
 constexpr int kMaxMendings = 4;
@@ -143,10 +145,11 @@ Restrictions Planning::restrictions(int level) const {
   return result;
 }
 
-std::vector<Strategy> Planning::candidates(OperatorId op) const {
-  const Restrictions limits = restrictions(2);
-  if (!limits.operators[op].empty()) return limits.operators[op];
-  return enumerate_strategies(graph_->operation(op), mesh(), pieces_, {}).strategies;
+std::vector<Strategy> Planning::alternatives(OperatorId op) const {
+  if (!user_.operators[op].empty()) return user_.operators[op];
+  std::vector<AxisRef> axes;
+  for (std::size_t axis = 0; axis < mesh().axes().size(); ++axis) axes.push_back(mesh().whole(axis));
+  return enumerate_strategies(graph_->operation(op), mesh(), axes, {}).strategies;
 }
 
 Plan Planning::unsolved(int level, std::string_view search) const {
@@ -304,20 +307,36 @@ Baseline Planning::stand_alone() const {
   return baseline("stand_alone", limits);
 }
 
-std::optional<Baseline> Planning::forced(int level, OperatorId op, const Strategy& strategy) const {
+std::vector<std::optional<Baseline>> Planning::forced(int level, OperatorId op, const std::vector<Strategy>& strategies,
+                                                      std::stop_token stop) const {
   Restrictions limits = restrictions(level);
-  limits.operators[op] = {strategy};
-  const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
+  limits.operators[op] = strategies;
+  ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
+  ProblemNode& node = problem.problem.nodes[problem.operator_nodes[op]];
+  const StrategyTable all = problem.problem.strategy_tables[node.strategies];
+  node.strategies = problem.problem.strategy_tables.push_back(all);
   LevelOptions options;
   options.level = level;
   options.seed = options_.seed;
-  options.limits.gap = kGoodEnough;
-  options.limits.work = kDefaultWork;
-  const LevelResult found = search_level(problem.problem, *make_search("auto"), options);
-  if (!found.choice) return std::nullopt;
-  Plan plan;
-  finish(plan, problem, *found.choice);
-  return Baseline{{}, plan.time, plan.memory.peak, plan.memory.peak <= usable()};
+  options.limits.gap = kGoodEnoughToCompare;
+  options.limits.work = kDefaultWork / 20;
+  options.limits.stop = stop;
+  std::vector<std::optional<Baseline>> results;
+  for (std::size_t i = 0; i < strategies.size() && !stop.stop_requested(); ++i) {
+    StrategyTable& table = problem.problem.strategy_tables[node.strategies];
+    table = all;
+    for (std::size_t other = 0; other < table.costs.size(); ++other) {
+      if (other != i) table.costs[other].communication = kNever;
+    }
+    const LevelResult found = search_level(problem.problem, *make_search("auto"), options);
+    results.emplace_back();
+    if (!found.choice) continue;
+    Plan plan;
+    finish(plan, problem, *found.choice);
+    results.back() = Baseline{{}, plan.time, plan.memory.peak, plan.memory.peak <= usable()};
+  }
+  results.resize(strategies.size());
+  return results;
 }
 
 }  // namespace shardplan

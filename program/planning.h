@@ -53,11 +53,13 @@ class Planning {
   Baseline data_parallel() const;
   Baseline stand_alone() const;
 
-  /// The best plan with one operator's strategy forced, at the plan's level; nothing if there is none.
-  std::optional<Baseline> forced(int level, OperatorId op, const Strategy& strategy) const;
+  /// The best plans at `level` with one operator's strategy forced in turn, the rest searched anew; nothing where there
+  /// is none.
+  std::vector<std::optional<Baseline>> forced(int level, OperatorId op, const std::vector<Strategy>& strategies,
+                                              std::stop_token stop = {}) const;
 
-  /// The strategies that an operator may have under what the user said.
-  std::vector<Strategy> candidates(OperatorId op) const;
+  /// The strategies that an operator could have in which every axis of the mesh does one thing.
+  std::vector<Strategy> alternatives(OperatorId op) const;
 
  private:
   Restrictions restrictions(int level) const;

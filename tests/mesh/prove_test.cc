@@ -36,6 +36,7 @@ std::string text_of(const Proof& proof) {
 struct RandomPlanCase {
   const char* name;
   const char* file;
+  const char* cluster;
   std::map<std::string, std::int64_t> dims;
   std::vector<MeshAxis> axes;
   bool training;
@@ -49,7 +50,7 @@ TEST_P(RandomPlans, ComputeWhatOneDeviceDoes) {
   const RandomPlanCase& c = GetParam();
   Model model = read_model(c.file, {c.dims, {}});
   if (!c.training) model.training.reset();
-  const PlannedModel planned(std::move(model), "ascend-910", c.axes);
+  const PlannedModel planned(std::move(model), c.cluster, c.axes);
   for (int i = 0; i < c.plans; ++i) {
     const Plan plan = random_plan(planned, static_cast<std::uint64_t>(i));
     const Proof proof = prove(plan, {.validation = {.steps = 2}, .shrink = false});
@@ -62,11 +63,11 @@ const Dims kSmallTransformer = {{"B", 8}, {"S", 8}, {"H", 32}, {"heads", 8}, {"L
 const Dims kSmallMlp = {{"B", 16}, {"side", 4}, {"hidden1", 16}, {"hidden2", 24}, {"classes", 8}};
 const Dims kSmallLenet = {{"B", 8}, {"side", 20}, {"F1", 16}, {"F2", 24}, {"classes", 8}};
 const RandomPlanCase kRandomPlans[] = {
-    {"mlp", "configs/mlp.yaml", kSmallMlp, {{"x", 2}, {"y", 4}}, true, 6},
-    {"basic_blocks", "configs/basic-blocks.yaml", {{"B", 8}}, {{"x", 2}, {"y", 4}}, false, 6},
-    {"lenet", "configs/lenet.yaml", kSmallLenet, {{"x", 2}, {"y", 2}, {"z", 2}}, false, 3},
-    {"gpt2", "configs/gpt2-small.yaml", kSmallTransformer, {{"x", 2}, {"y", 2}, {"z", 2}}, true, 3},
-    {"llama", "configs/llama-7b.yaml", kSmallTransformer, {{"x", 2}, {"y", 4}}, false, 3},
+    {"mlp", "configs/mlp.yaml", "ascend-910", kSmallMlp, {{"x", 2}, {"y", 4}}, true, 6},
+    {"basic_blocks", "configs/basic-blocks.yaml", "ascend-910", {{"B", 8}}, {{"x", 2}, {"y", 4}}, false, 6},
+    {"lenet", "configs/lenet.yaml", "ascend-910", kSmallLenet, {{"x", 2}, {"y", 4}}, false, 3},
+    {"gpt2", "configs/gpt2-small.yaml", "ascend-910", kSmallTransformer, {{"x", 2}, {"y", 4}}, true, 2},
+    {"llama", "configs/llama-7b.yaml", "dgx-a100", kSmallTransformer, {{"x", 2}, {"y", 4}}, false, 3},
 };
 INSTANTIATE_TEST_SUITE_P(Models, RandomPlans, testing::ValuesIn(kRandomPlans),
                          [](const auto& tested) { return std::string(tested.param.name); });
