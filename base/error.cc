@@ -17,19 +17,23 @@ std::string join_diagnostics(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
-/// Levenshtein distance; case differences count half so that 'Relu' is nearer to 'ReLU' than to 'Real'.
+/// Twice the least number of insertions, deletions, changes and swaps of neighbours (Damerau); a change of case alone
+/// counts half, so that 'Relu' is nearer to 'ReLU' than to 'Real'.
 int twice_edit_distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::vector<int> before(b.size() + 1);  // rows i - 2, i - 1 and i
+  std::vector<int> above(b.size() + 1);
   std::vector<int> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(2 * j);
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
+    before.swap(above);
+    above.swap(row);
     row[0] = static_cast<int>(2 * i);
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const int change = a[i - 1] == b[j - 1] ? 0 : lower(a[i - 1]) == lower(b[j - 1]) ? 1 : 2;
-      const int best = std::min({row[j] + 2, row[j - 1] + 2, diagonal + change});
-      diagonal = row[j];
-      row[j] = best;
+      row[j] = std::min({above[j] + 2, row[j - 1] + 2, above[j - 1] + change});
+      const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swap) row[j] = std::min(row[j], before[j - 2] + 2);
     }
   }
   return row[b.size()];
@@ -60,8 +64,12 @@ InputError::InputError(std::vector<Diagnostic> diagnostics, std::string note)
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   std::string best;
-  int best_distance = static_cast<int>(2 * std::max<std::size_t>(1, name.size() / 3)) + 1;
+  // Of a single letter only the case may differ: any other is as near as the next.
+  int best_distance = name.size() < 2 ? 2 : static_cast<int>(2 * std::max<std::size_t>(1, name.size() / 3)) + 1;
   for (const std::string& candidate : candidates) {
+    const std::size_t longer = std::max(name.size(), candidate.size());
+    const std::size_t shorter = std::min(name.size(), candidate.size());
+    if (2 * (longer - shorter) > static_cast<std::size_t>(best_distance)) continue;
     const int distance = twice_edit_distance(name, candidate);
     if (distance < best_distance || (distance == best_distance && !best.empty() && candidate < best)) {
       best = candidate;

@@ -6,6 +6,7 @@
 #include "cli/cluster_command.h"
 #include "cli/command.h"
 #include "cli/operators_command.h"
+#include "graph/model_schema.h"
 #include "program/plan_json.h"
 
 namespace shardplan {
@@ -21,8 +22,8 @@ int show_cluster(const ClusterArguments& arguments) {
 }
 
 int show_schema(const std::string& name) {
-  if (name != "plan") throw InputError(SourcePlace{}, "schema {}: expected plan", name);
-  print(plan_schema());
+  if (name != "model" && name != "plan") throw InputError(SourcePlace{}, "schema {}: expected model or plan", name);
+  print(name == "model" ? model_schema() : plan_schema());
   return kDone;
 }
 
@@ -56,7 +57,7 @@ void add_operators_command(CLI::App& app, CommandAction& action) {
 void add_schema_command(CLI::App& app, CommandAction& action) {
   CLI::App* command = app.add_subcommand("schema", "The JSON Schema of a kind of file");
   const auto name = std::make_shared<std::string>();
-  command->add_option("NAME", *name, "plan")->required();
+  command->add_option("NAME", *name, "model or plan")->required();
   command->callback([name, &action] { action = [name] { return show_schema(*name); }; });
 }
 

@@ -60,7 +60,7 @@ struct BlockTemplate {
 
 struct TemplateOptions {
   DataType dtype = DataType::kF32;  // of floating tensors that do not say one
-  std::int64_t max_operators = 2'000'000;
+  std::int64_t max_operators = 500'000;
 };
 
 /// Types the bodies of one file. Keeps what it has typed, so that a block is worked through once for each set of input

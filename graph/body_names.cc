@@ -77,7 +77,8 @@ class NameResolver {
       if (word.text.find_first_of("+-*/() ") != std::string::npos) return {NameSource::Kind::kNumber, 0, {}, {}};
       std::vector<std::string> known;
       for (const auto& [name, entry] : table_) known.push_back(name);
-      const std::string nearest = nearest_name(head, known);
+      // A file in which nearly everything is wrong needs no suggestions, and they would take long.
+      const std::string nearest = faults_.size() < 200 ? nearest_name(head, known) : std::string();
       std::string hint;
       for (const OperatorSyntax& op : body_.operators) {
         if (op.name.text == head) hint = fmt::format("the results of {} are called {}", head, list_of(op.out));

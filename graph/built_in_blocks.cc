@@ -71,7 +71,7 @@ std::int64_t inferred(const Attributes& options, const char* name, const TensorT
 }
 
 std::size_t last_dimension(const TensorType& input) {
-  if (input.shape.empty()) throw InputError({}, "the input is a scalar; expected at least 1 dimension");
+  if (input.shape.empty()) throw InputError(SourcePlace{}, "the input is a scalar; expected at least 1 dimension");
   return input.shape.size() - 1;
 }
 

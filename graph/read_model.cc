@@ -42,6 +42,8 @@ class DimEvaluator {
     for (const auto& [name, dim] : dims_) value_of(name, *dim);
     return std::move(values_);
   }
+  /// Whether some dim has no value of its own.
+  bool is_broken() const { return !broken_.empty(); }
 
  private:
   std::vector<std::string> names() const {
@@ -64,8 +66,10 @@ class DimEvaluator {
       value = dim.expression.evaluate([&](std::string_view other) {
         const auto found = dims_.find(std::string(other));
         if (found != dims_.end()) {
-          if (open_.size() > 200) throw InputError({}, "dims that depend on each other more than 200 deep");
-          return value_of(found->first, *found->second);
+          if (open_.size() > 200) throw InputError(SourcePlace{}, "dims that depend on each other more than 200 deep");
+          const std::int64_t inner = value_of(found->first, *found->second);
+          if (broken_.contains(found->first)) broken_.insert(name);  // told there
+          return inner;
         }
         const std::string nearest = nearest_name(std::string(other), names());
         throw InputError({}, "no dim '{}' here{}", other,
@@ -83,6 +87,7 @@ class DimEvaluator {
   }
 
   void fault(const BlockDim& dim, const std::string& what) {
+    if (!broken_.insert(dim.name.text).second) return;
     const bool is_sentence = what.starts_with("is ") || what.starts_with("depends");
     faults_.push_back({dim.name.place, fmt::format("dims: {}{} {}", dim.name.text, is_sentence ? "" : ":", what), ""});
   }
@@ -91,12 +96,20 @@ class DimEvaluator {
   std::vector<Diagnostic>& faults_;
   std::map<std::string, const BlockDim*> dims_;
   std::map<std::string, std::int64_t> values_;
-  std::set<std::string> open_;
+  std::set<std::string> open_;    // being computed
+  std::set<std::string> broken_;  // without a value, themselves or by what they depend on
 };
 
+std::string unchecked_note(const std::vector<std::string>& unchecked) {
+  if (unchecked.empty()) return {};
+  const auto shown = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(unchecked.size()), 3);
+  const std::string names = fmt::format("{}", fmt::join(unchecked.begin(), unchecked.begin() + shown, ", "));
+  const std::size_t more = unchecked.size() - static_cast<std::size_t>(shown);
+  return fmt::format("shapes behind {}{} were not checked", names, more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
 /// In the file's order, each once.
-[[noreturn]] void throw_faults(std::vector<Diagnostic> faults, const std::string& file,
-                               const std::vector<std::string>& unchecked) {
+[[noreturn]] void throw_faults(std::vector<Diagnostic> faults, const std::string& file, std::string note) {
   std::stable_sort(faults.begin(), faults.end(), [&](const Diagnostic& a, const Diagnostic& b) {
     const auto key = [&](const Diagnostic& d) {
       return std::make_tuple(d.place.file != file, d.place.line, d.place.column);
@@ -109,14 +122,6 @@ class DimEvaluator {
       return other.place == fault.place && other.message == fault.message;
     });
     if (!is_known) unique.push_back(std::move(fault));
-  }
-  std::string note;
-  if (!unchecked.empty()) {
-    const std::size_t shown = std::min<std::size_t>(unchecked.size(), 3);
-    note = fmt::format("shapes behind {}",
-                       fmt::join(unchecked.begin(), unchecked.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-    if (unchecked.size() > shown) note += fmt::format(" and {} more", unchecked.size() - shown);
-    note += " were not checked";
   }
   throw InputError(std::move(unique), std::move(note));
 }
@@ -175,7 +180,8 @@ Model read_model_text(const std::string& text, const std::string& file, const Mo
   model.name = syntax.name;
   model.file = file;
   model.text = text;
-  model.dims = DimEvaluator(syntax.body.dims, overrides.dims, faults).evaluate();
+  DimEvaluator dims(syntax.body.dims, overrides.dims, faults);
+  model.dims = dims.evaluate();
   for (const BlockDim& dim : syntax.body.dims) {
     model.dim_order.push_back(dim.name.text);
     if (dim.expression.literal()) model.free_dims.push_back(dim.name.text);
@@ -197,6 +203,8 @@ Model read_model_text(const std::string& text, const std::string& file, const Mo
   OperatorGraphBuilder builder(model.name);
   TemplateLibrary library(syntax, model.dims, options, builder, faults);
   std::vector<std::string> unchecked;
+  // What follows from a dim without a value would only be confusing.
+  if (dims.is_broken()) throw_faults(std::move(faults), file, "shapes were not checked");
   const BlockTemplate* body = library.file_template(unchecked);
   if (body && body->loss && !body->types[*body->loss].shape.empty()) {
     faults.push_back({syntax.loss->place,
@@ -204,10 +212,10 @@ Model read_model_text(const std::string& text, const std::string& file, const Mo
                                   fmt::join(body->types[*body->loss].shape, ", ")),
                       "reduce it: {op: ReduceMean, in: " + syntax.loss->text + "}"});
   }
-  if (!body) throw_faults(std::move(faults), file, unchecked);
+  if (!body) throw_faults(std::move(faults), file, unchecked_note(unchecked));
   instantiate_model(*body, model.parallel, model.training ? &*model.training : nullptr, settings, builder,
                     model.notices, model.parallel.device, faults);
-  if (!faults.empty()) throw_faults(std::move(faults), file, unchecked);
+  if (!faults.empty()) throw_faults(std::move(faults), file, unchecked_note(unchecked));
   model.cluster = cluster_of(syntax, model.parallel);
   set_index_extents(builder);
   model.graph = builder.build();

@@ -40,8 +40,8 @@ std::optional<bool> read_flag(const YamlDocument& document, const YamlNode& node
 }
 
 constexpr const char* kEntryForms =
-    "an entry is [2, 4] (pieces per dimension), [{dp}, {mp}] (axes per dimension), null (data parallel) or [] "
-    "(follows)";
+    "an entry is [2, 4] (pieces per dimension), [{dp}, {mp}] (axes per dimension),\n"
+    "null (data parallel) or [] (follows)";
 
 /// "{dp, mp}" of the map {dp, mp}; nothing if it is no set of axes.
 std::optional<std::string> axes_text(const YamlNode& node) {
@@ -79,7 +79,8 @@ std::optional<YamlDocument> reparse(const YamlDocument& document, const YamlNode
     }
   } catch (const InputError&) {
   }
-  faults.push_back({document.place(node), fmt::format("{} is {}", where, describe(node)), kEntryForms});
+  faults.push_back({document.place(node),
+                    fmt::format("{} is {}; expected entries of a strategy", where, describe(node)), kEntryForms});
   return std::nullopt;
 }
 
