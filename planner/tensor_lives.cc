@@ -121,6 +121,22 @@ class Lives {
     return 0;
   }
 
+  /// The end of the version's use by its readers. A view goes on in the memory of what it is a view of: at its time
+  /// only its result counts.
+  std::uint32_t last_use(const TensorVersion& version) const {
+    const OperatorId last = version.readers.back().op;
+    const bool is_view = graph_.operation(last).type->work == WorkKind::kView;
+    return time_of(last) + (is_view ? 0 : 1);
+  }
+
+  /// A new value of a stored tensor that no one reads in its old one any more.
+  bool replaces_old_value(TensorId tensor) const {
+    const GraphTensor& value = graph_.tensor(tensor);
+    if (!value.updates) return false;
+    const std::vector<Reader>& readers = graph_.tensor(*value.updates).readers;
+    return readers.empty() || readers.back().op <= *value.producer;
+  }
+
   void set_life(VersionId id) {
     TensorVersion& version = lives_.versions[id];
     const TensorKind kind = graph_.tensor(version.tensor).kind;
@@ -135,7 +151,11 @@ class Lives {
       version.end = version.begin;  // it takes the place of the old value
       return;
     }
-    if (!version.readers.empty()) version.end = std::max(version.end, time_of(version.readers.back().op) + 1);
+    if (version.kind == TensorVersion::Kind::kProduced && replaces_old_value(version.tensor)) {
+      version.end = version.begin;
+      return;
+    }
+    if (!version.readers.empty()) version.end = std::max(version.end, last_use(version));
     for (const VersionId next : version.next) version.end = std::max(version.end, made_at(lives_.versions[next]));
     version.end = std::min(version.end, lives_.num_times);
   }

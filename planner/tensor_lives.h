@@ -32,7 +32,9 @@ struct TensorVersion {
   std::vector<Reader> readers;      // that read this version, in program order
   std::vector<VersionId> next;      // versions made of it
   std::uint32_t begin = 0;  // life in schedule times [begin, end): operator k runs at time k, and what a version
-                            // is made with just before the operator of time `begin` (kProduced: by it)
+                            // is made with just before the operator of time `begin` (kProduced: by it). Where a
+                            // view reads last it ends at that time, since the view goes on in the same memory; a new
+                            // value that is written in the place of the old one has no life of its own
   std::uint32_t end = 0;
 };
 

@@ -33,6 +33,34 @@ std::string check_collective(const Instruction& instruction, const ProgramValue&
   return {};
 }
 
+/// The value in whose memory each value stands: itself, unless it is a view of another or a stored tensor's new value,
+/// which is written over the old one once that is no longer read.
+IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
+  IdVector<ValueId, std::size_t> last_reader(program.values.size(), 0);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    for (const ValueId input : program.instructions[i].inputs) last_reader[input] = i;
+  }
+  std::map<TensorId, ValueId> stored;
+  for (const Binding& given : program.given) stored.emplace(given.tensor, given.value);
+  std::map<ValueId, ValueId> old_values;  // by new value
+  for (const Binding& update : program.updates) old_values.emplace(update.value, stored.at(update.tensor));
+  IdVector<ValueId, ValueId> owner;
+  for (const ValueId id : program.values.ids()) owner.push_back(id);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    for (const ValueId output : instruction.outputs) {
+      const auto old = old_values.find(output);
+      if (old != old_values.end() && last_reader[old->second] <= i) {
+        owner[output] = old->second;
+      } else if (instruction.kind == InstructionKind::kOperator &&
+                 instruction.operation->type->work == WorkKind::kView) {
+        owner[output] = owner[instruction.inputs[0]];
+      }
+    }
+  }
+  return owner;
+}
+
 }  // namespace
 
 Picoseconds ParallelProgram::computation() const {
@@ -116,23 +144,22 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
 MemoryProfile memory_profile(const ParallelProgram& program) {
   const std::size_t count = program.instructions.size();
   constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+  const IdVector<ValueId, ValueId> owner = memory_owners(program);
   IdVector<ValueId, std::size_t> first(program.values.size(), kNever), last(program.values.size(), 0);
   const std::size_t end = count == 0 ? 0 : count - 1;
   for (std::size_t i = 0; i < count; ++i) {
-    for (const ValueId input : program.instructions[i].inputs) last[input] = i;
-    for (const ValueId output : program.instructions[i].outputs) first[output] = last[output] = i;
+    for (const ValueId input : program.instructions[i].inputs) last[owner[input]] = i;
+    for (const ValueId output : program.instructions[i].outputs) {
+      if (owner[output] == output) first[output] = i;
+      last[owner[output]] = i;
+    }
   }
-  std::map<TensorId, ValueId> new_values;
-  for (const Binding& update : program.updates) new_values.emplace(update.tensor, update.value);
   for (const Binding& given : program.given) {
     first[given.value] = 0;
-    const auto found = new_values.find(given.tensor);
-    const bool is_replaced = found != new_values.end() && found->second != given.value;
-    // Parameters and states stay, but an updated one makes room for its new value; inputs go after their last reader.
-    if (!is_replaced && !given.is_input) last[given.value] = end;
+    if (!given.is_input) last[given.value] = end;  // parameters and states stay; inputs go after their last reader
   }
-  for (const Binding& output : program.outputs) last[output.value] = end;
-  for (const Binding& update : program.updates) last[update.value] = end;
+  for (const Binding& output : program.outputs) last[owner[output.value]] = end;
+  for (const Binding& update : program.updates) last[owner[update.value]] = end;
 
   MemoryProfile profile;
   std::vector<Bytes> change(count + 1, 0);

@@ -94,7 +94,8 @@ struct ParallelProgram {
 /// stored.
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph);
 
-/// Bytes in use on each device after every instruction, and at the peak.
+/// Bytes in use on each device after every instruction, and at the peak. A view stands in the memory of what it is a view
+/// of, which is freed after the last reader of all of them; the new value of a parameter or state is written over the old one.
 struct MemoryProfile {
   struct Alive {
     ValueId value;

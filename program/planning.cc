@@ -8,6 +8,7 @@
 #include "graph/differentiate.h"
 #include "planner/levels.h"
 #include "strategies/data_parallel.h"
+#include "strategies/parallel_optimizer.h"
 
 namespace shardplan {
 namespace {
@@ -108,6 +109,13 @@ Planning::Planning(std::shared_ptr<const Model> model, const Cluster& cluster, P
   redistribution_options.pieces = pieces_;
   redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options);
   user_ = resolve_user_strategies(*graph_, mesh, pieces_);
+
+  if (model_->parallel.enable_parallel_optimizer) {
+    const auto states = parallel_optimizer_states(*graph_, mesh, pieces_, user_.stored);
+    for (const TensorId id : graph_->tensors().ids()) {
+      if (states[id]) user_.stored[id] = states[id];
+    }
+  }
 
   const auto batch = batch_factors(*graph_);
   for (const OperatorId op : graph_->operators().ids()) {

@@ -1,0 +1,49 @@
+#include "strategies/parallel_optimizer.h"
+
+#include <algorithm>
+
+namespace shardplan {
+namespace {
+
+bool overlap(const AxisRef& a, const AxisRef& b) {
+  return a.axis == b.axis && a.before < b.before * b.size && b.before < a.before * a.size;
+}
+
+bool is_cut_by(const TensorLayout& layout, const AxisRef& piece) {
+  return std::ranges::any_of(layout.dimensions, [&](const DimensionLayout& dimension) {
+    return std::ranges::any_of(dimension.parts, [&](const DimensionPart& part) {
+      return std::ranges::any_of(part.axes, [&](const AxisRef& axis) { return overlap(axis, piece); });
+    });
+  });
+}
+
+}  // namespace
+
+IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
+    const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
+    const IdVector<TensorId, std::optional<TensorLayout>>& stored) {
+  IdVector<TensorId, std::optional<TensorLayout>> layouts(graph.tensors().size());
+  for (const TensorId id : graph.tensors().ids()) {
+    const GraphTensor& state = graph.tensor(id);
+    if (state.kind != TensorKind::kState || state.type.shape.empty()) continue;
+    // "layers.0.up.weight.moment1" is a state of "layers.0.up.weight".
+    const auto parameter = graph.find_tensor(std::string_view(state.name).substr(0, state.name.rfind('.')));
+    if (!parameter || !graph.tensor(*parameter).parallel_optimizer) continue;
+    if (graph.tensor(*parameter).type.shape != state.type.shape) continue;
+    TensorLayout layout = stored[*parameter].value_or(TensorLayout::replicated(state.type.shape.size()));
+    std::vector<AxisRef> repeats;
+    for (const AxisRef& piece : pieces) {
+      if (!is_cut_by(layout, piece)) repeats.push_back(piece);
+    }
+    DimensionLayout& rows = layout.dimensions[0];
+    if (rows.parts.size() > 1) continue;
+    std::vector<AxisRef>& axes = rows.parts[0].axes;
+    axes.insert(axes.end(), repeats.begin(), repeats.end());
+    if (check_layout(layout, mesh, state.type.shape).empty()) {
+      layouts[id] = canonical(layout, mesh, state.type.shape);
+    }
+  }
+  return layouts;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/operator_graph.h"
+#include "layouts/tensor_layout.h"
+
+namespace shardplan {
+
+/// MindSpore's enable_parallel_optimizer: the layout of every optimizer state whose parameter allows it. A state is cut
+/// as the user stores its parameter (`stored`; elsewhere whole), and its dimension 0 further over all `pieces` of the
+/// mesh that hold the same part: for a parameter stored whole on x=2, y=4 that is "[{x, y}, {}]". Nothing where they do
+/// not divide dimension 0, as in MindSpore, whose limit of 64 KB is not kept. How the parameter is stored stays open:
+/// whole (ZeRO-1) or in pieces, gathered at use (ZeRO-3).
+IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
+    const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
+    const IdVector<TensorId, std::optional<TensorLayout>>& stored);
+
+}  // namespace shardplan
