@@ -1,6 +1,7 @@
 #include "layouts/common_refinement.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -234,6 +235,44 @@ PieceChart make_chart(Refiner& refiner, std::vector<Reduction> reductions, Detai
 }
 
 }  // namespace
+
+PartBorders part_borders(const TensorLayout& layout, const Shape& shape) {
+  PartBorders borders(shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (layout.dimensions[d].parts.size() < 2) continue;
+    const std::vector<IndexDigit> digits = index_digits(layout.dimensions[d], shape[d]);
+    std::int64_t product = 1;
+    for (std::size_t i = 0; i + 1 < digits.size(); ++i) {
+      product *= digits[i].size;
+      if (!digits[i].axis) borders[d].push_back(product);
+    }
+  }
+  return borders;
+}
+
+std::optional<PartBorders> joined_borders(const PartBorders& a, const PartBorders& b) {
+  PartBorders joined(a.size());
+  for (std::size_t d = 0; d < a.size(); ++d) {
+    std::set_union(a[d].begin(), a[d].end(), b[d].begin(), b[d].end(), std::back_inserter(joined[d]));
+    if (!is_chain({joined[d].begin(), joined[d].end()})) return std::nullopt;
+  }
+  return joined;
+}
+
+PieceChart chart_of_pieces(const std::vector<AxisRef>& pieces, const PartBorders& borders, const Shape& shape,
+                           std::int64_t num_devices) {
+  PieceChart chart{pieces, {}, {Reduction::kSum}};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t last = 1;
+    for (const std::int64_t border : borders[d]) {
+      chart.bins.push_back({d, border / last, true});
+      last = border;
+    }
+    const std::int64_t divisor = std::gcd(shape[d] / last, num_devices);
+    if (last > 1 || divisor > 1) chart.bins.push_back({d, divisor, false});
+  }
+  return chart;
+}
 
 std::vector<Reduction> reductions_of(const TensorLayout& from, const TensorLayout& to) {
   std::vector<Reduction> reductions;

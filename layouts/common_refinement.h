@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "layouts/piece_chart.h"
@@ -22,6 +24,16 @@ enum class Detail {
 /// one for each layout, if an axis or a dimension has no common refinement.
 std::vector<PieceChart> common_charts(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
                                       const Shape& shape, Detail detail);
+
+/// Inside each dimension the products at which a part ends, ascending: those of (2:{}, 12:{x}) are {2}; where nothing
+/// is cut, or one part is the whole, there are none.
+using PartBorders = std::vector<std::vector<std::int64_t>>;
+PartBorders part_borders(const TensorLayout& layout, const Shape& shape);
+/// All of both; nothing if in some dimension one does not divide the next.
+std::optional<PartBorders> joined_borders(const PartBorders& a, const PartBorders& b);
+/// The pieces as they are and the parts between the borders, for layouts that are partial over sums at most.
+PieceChart chart_of_pieces(const std::vector<AxisRef>& pieces, const PartBorders& borders, const Shape& shape,
+                           std::int64_t num_devices);
 
 /// Those of the ends that are partial, in order, once each.
 std::vector<Reduction> reductions_of(const TensorLayout& from, const TensorLayout& to);

@@ -32,6 +32,7 @@
 #include "layouts/index_digits.h"
 #include "layouts/redistribution_graph.h"
 #include "layouts/shortest_paths.h"
+#include "layouts/time_table.h"
 
 namespace shardplan {
 namespace {
@@ -65,6 +66,12 @@ struct PlanKeyHash {
     return mix(value ^ static_cast<std::uint64_t>(key.element_bytes));
   }
 };
+
+Bytes bytes_of(const Shape& shape, Bytes element_bytes) {
+  Bytes bytes = element_bytes;
+  for (const std::int64_t extent : shape) bytes *= extent;
+  return bytes;
+}
 
 }  // namespace
 
@@ -138,8 +145,10 @@ void add_up(Redistribution& redistribution, Bytes tensor_bytes) {
 
 struct RedistributionPlanner::State {
   struct Graph {
+    Graph(const GraphKey& key, bool bounded) : graph(key.charts, key.shape, key.ends), table(graph, bounded) {}
     RedistributionGraph graph;
     std::map<Bytes, PriceList> prices;  // by bytes of the whole tensor
+    TimeTable table;
   };
   struct SearchKey {
     const Graph* graph = nullptr;
@@ -157,12 +166,15 @@ struct RedistributionPlanner::State {
       return mix(mix(value) ^ static_cast<std::uint64_t>(key.bound.most_peak));
     }
   };
+  struct Ends {
+    std::uint32_t source = 0;
+    std::uint32_t target = 0;
+  };
   /// One question, with all that is needed to ask it.
   struct Route {
     Graph* graph = nullptr;
     Bytes tensor_bytes = 0;
-    std::uint32_t source = 0;
-    std::uint32_t target = 0;
+    Ends ends;
     bool is_large = false;  // searched for this one target, as far as is reasonable
   };
 
@@ -171,8 +183,12 @@ struct RedistributionPlanner::State {
 
   Graph& graph_of(GraphKey key);
   Route route(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
-  /// By the asker's own pieces; false if they cannot say both ends.
-  bool plain_route(Route& route, const TensorLayout& from, const TensorLayout& to, const Shape& shape);
+  PriceList& prices(Graph& graph, Bytes tensor_bytes);
+  static std::optional<Ends> ends_in(Graph& graph, const TensorLayout& from, const TensorLayout& to,
+                                     const Shape& shape);
+  /// Of layouts that place whole pieces of the asker in parts that end at these borders; the first graph that can say
+  /// both ends of a pair is its own.
+  std::vector<Graph*> graphs_of_pieces(const PartBorders& from, const PartBorders& to, const Shape& shape);
   ShortestPaths& paths(const Route& route, const PathBound& bound);
   ShortestPaths* best_paths(const Route& route, const PlanKey& key);
   Redistribution greedy_plan(const PlanKey& key);
@@ -182,11 +198,6 @@ struct RedistributionPlanner::State {
   std::shared_ptr<const CollectiveCosts> costs;
   RedistributionOptions options;
   std::map<GraphKey, std::unique_ptr<Graph>> graphs;
-  struct PlainGraph {
-    PieceChart chart;
-    Graph* graph = nullptr;
-  };
-  std::map<Shape, PlainGraph> plain_graphs;
   std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches;  // forgotten when there are too many
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;
 };
@@ -194,49 +205,52 @@ struct RedistributionPlanner::State {
 RedistributionPlanner::State::Graph& RedistributionPlanner::State::graph_of(GraphKey key) {
   auto [entry, is_new] = graphs.try_emplace(std::move(key));
   if (is_new) {
-    const GraphKey& made = entry->first;
-    entry->second = std::make_unique<Graph>(Graph{RedistributionGraph(made.charts, made.shape, made.ends), {}});
+    entry->second = std::make_unique<Graph>(entry->first, options.bounded_memory);
   }
   return *entry->second;
 }
 
-bool RedistributionPlanner::State::plain_route(Route& route, const TensorLayout& from, const TensorLayout& to,
-                                               const Shape& shape) {
-  const auto is_foreign = [](const TensorLayout& layout) {
-    return !layout.partial.empty() && layout.reduction != Reduction::kSum;
-  };
-  if (options.pieces.empty() || is_foreign(from) || is_foreign(to)) return false;
-  PlainGraph& plain = plain_graphs[shape];
-  if (plain.graph == nullptr) {
-    plain.chart.pieces = options.pieces;
-    plain.chart.reductions = {Reduction::kSum};
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      const std::int64_t divisor = std::gcd(shape[d], mesh.num_devices());
-      if (divisor > 1) plain.chart.bins.push_back({d, divisor, false});
+std::optional<RedistributionPlanner::State::Ends> RedistributionPlanner::State::ends_in(Graph& graph,
+                                                                                        const TensorLayout& from,
+                                                                                        const TensorLayout& to,
+                                                                                        const Shape& shape) {
+  const auto source = graph.graph.find(from, shape);
+  if (!source) return std::nullopt;
+  const auto target = graph.graph.find(to, shape);
+  if (!target) return std::nullopt;
+  return Ends{*source, *target};
+}
+
+std::vector<RedistributionPlanner::State::Graph*> RedistributionPlanner::State::graphs_of_pieces(
+    const PartBorders& from, const PartBorders& to, const Shape& shape) {
+  std::vector<Graph*> result;
+  if (options.pieces.empty() || options.pieces.size() > PieceState::kMostPieces) return result;
+  const auto add = [&](GraphKey key) {
+    for (const PieceChart& chart : key.charts) {
+      if (chart.bins.size() > PieceState::kMostBins) return;
     }
-    GraphKey key;
-    key.charts = {plain.chart};
-    plain.graph = &graph_of(std::move(key));
-  }
-  const std::optional<PieceState> source = plain.chart.encode(from, shape);
-  const std::optional<PieceState> target = plain.chart.encode(to, shape);
-  if (!source || !target) return false;
-  const auto source_state = plain.graph->graph.find(from, shape);
-  const auto target_state = plain.graph->graph.find(to, shape);
-  if (!source_state || !target_state) return false;
-  route.graph = plain.graph;
-  route.source = *source_state;
-  route.target = *target_state;
-  return true;
+    result.push_back(&graph_of(std::move(key)));
+  };
+  const auto chart = [&](const PartBorders& borders) {
+    return chart_of_pieces(options.pieces, borders, shape, mesh.num_devices());
+  };
+  if (const std::optional<PartBorders> both = joined_borders(from, to)) add({{chart(*both)}, {}, {}});
+  if (from != to) add({{chart(from), chart(to)}, shape, {}});
+  return result;
 }
 
 RedistributionPlanner::State::Route RedistributionPlanner::State::route(const TensorLayout& from,
                                                                         const TensorLayout& to, const Shape& shape,
                                                                         Bytes element_bytes) {
   Route route;
-  route.tensor_bytes = element_bytes;
-  for (const std::int64_t extent : shape) route.tensor_bytes *= extent;
-  if (plain_route(route, from, to, shape)) return route;
+  route.tensor_bytes = bytes_of(shape, element_bytes);
+  for (Graph* const graph : graphs_of_pieces(part_borders(from, shape), part_borders(to, shape), shape)) {
+    if (const std::optional<Ends> ends = ends_in(*graph, from, to, shape)) {
+      route.graph = graph;
+      route.ends = *ends;
+      return route;
+    }
+  }
   GraphKey key;
   for (const Detail detail : {Detail::kAll, Detail::kPrimes, Detail::kEnds, Detail::kUsed, Detail::kMoved}) {
     key.charts = common_charts(from, to, mesh, shape, detail);
@@ -260,22 +274,23 @@ RedistributionPlanner::State::Route RedistributionPlanner::State::route(const Te
   }
   if (key.charts.size() > 1) key.shape = shape;
   route.graph = &graph_of(std::move(key));
-  const auto source = route.graph->graph.find(from, shape);
-  const auto target = route.graph->graph.find(to, shape);
-  SHARDPLAN_CHECK(source && target);
-  route.source = *source;
-  route.target = *target;
+  const std::optional<Ends> ends = ends_in(*route.graph, from, to, shape);
+  SHARDPLAN_CHECK(ends.has_value());
+  route.ends = *ends;
   return route;
 }
 
+PriceList& RedistributionPlanner::State::prices(Graph& graph, Bytes tensor_bytes) {
+  return graph.prices.try_emplace(tensor_bytes, graph.graph, *costs, tensor_bytes).first->second;
+}
+
 ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const PathBound& bound) {
-  const SearchKey key = {route.graph, route.tensor_bytes, route.source, bound};
+  const SearchKey key = {route.graph, route.tensor_bytes, route.ends.source, bound};
   const auto known = searches.find(key);
   if (known != searches.end()) return known->second;
   if (searches.size() == kMostSearches) searches.clear();
-  PriceList& prices =
-      route.graph->prices.try_emplace(route.tensor_bytes, route.graph->graph, *costs, route.tensor_bytes).first->second;
-  return searches.try_emplace(key, route.graph->graph, prices, route.source, bound).first->second;
+  PriceList& list = prices(*route.graph, route.tensor_bytes);
+  return searches.try_emplace(key, route.graph->graph, list, route.ends.source, bound).first->second;
 }
 
 /// Nothing if a large search gave up.
@@ -283,22 +298,22 @@ ShortestPaths* RedistributionPlanner::State::best_paths(const Route& route, cons
   RedistributionGraph& graph = route.graph->graph;
   PathBound bound;
   if (options.bounded_memory) {
-    bound.least_shards = std::min(graph.num_shards(route.source), graph.num_shards(route.target));
+    bound.least_shards = std::min(graph.num_shards(route.ends.source), graph.num_shards(route.ends.target));
   }
   if (route.is_large) {
     bound.most_time = greedy_plan(key).time;
     bound.most_settled = kMostSettled;
     ShortestPaths& within = paths(route, bound);
-    return within.time(route.target) ? &within : nullptr;
+    return within.time(route.ends.target) ? &within : nullptr;
   }
   ShortestPaths& within = paths(route, bound);
-  if (within.time(route.target)) return &within;
-  const std::optional<Bytes> peak = least_peak(graph, route.tensor_bytes, route.source, route.target);
+  if (within.time(route.ends.target)) return &within;
+  const std::optional<Bytes> peak = least_peak(graph, route.tensor_bytes, route.ends.source, route.ends.target);
   SHARDPLAN_CHECK(peak.has_value());
   PathBound raised;
   raised.most_peak = *peak;
   ShortestPaths& above = paths(route, raised);
-  SHARDPLAN_CHECK(above.time(route.target).has_value());
+  SHARDPLAN_CHECK(above.time(route.ends.target).has_value());
   return &above;
 }
 
@@ -307,8 +322,7 @@ Redistribution RedistributionPlanner::State::greedy_plan(const PlanKey& key) {
   Redistribution plan;
   plan.from = key.from;
   plan.to = key.to;
-  Bytes tensor_bytes = key.element_bytes;
-  for (const std::int64_t extent : key.shape) tensor_bytes *= extent;
+  const Bytes tensor_bytes = bytes_of(key.shape, key.element_bytes);
   const auto without_partial = [](TensorLayout layout) {
     layout.partial.clear();
     layout.reduction = Reduction::kSum;
@@ -343,11 +357,10 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
   plan.to = key.to;
   const Route asked = route(key.from, key.to, key.shape, key.element_bytes);
   const RedistributionGraph& graph = asked.graph->graph;
-  PriceList& prices =
-      asked.graph->prices.try_emplace(asked.tensor_bytes, graph, *costs, asked.tensor_bytes).first->second;
+  PriceList& list = prices(*asked.graph, asked.tensor_bytes);
   ShortestPaths* const best = best_paths(asked, key);
   if (best == nullptr) return greedy_plan(key);
-  for (const ShortestPaths::Hop& hop : best->path(asked.target)) {
+  for (const ShortestPaths::Hop& hop : best->path(asked.ends.target)) {
     CollectiveStep step;
     step.kind = hop.edge.kind;
     step.axes = graph.ordered_axes(hop.from, hop.edge);
@@ -357,8 +370,8 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
     step.after = graph.layout(hop.edge.target, key.shape);
     step.reduction = step.kind == CollectiveKind::kToPartial ? step.after.reduction : step.before.reduction;
     step.local_shape = local_shape(step.after, key.shape);
-    step.sent = prices[hop.edge.price].sent;
-    step.time = prices[hop.edge.price].time;
+    step.sent = list[hop.edge.price].sent;
+    step.time = list[hop.edge.price].time;
     CollectiveStep* last = plan.steps.empty() ? nullptr : &plan.steps.back();
     const bool joins =
         last != nullptr && last->kind == step.kind && last->from_dim == step.from_dim && last->to_dim == step.to_dim &&
@@ -401,7 +414,63 @@ Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLa
   const State::Route route = state_->route(source, target, shape, element_bytes);
   const PlanKey key = {source, target, shape, element_bytes};
   ShortestPaths* const best = state_->best_paths(route, key);
-  return best == nullptr ? state_->greedy_plan(key).time : *best->time(route.target);
+  return best == nullptr ? state_->greedy_plan(key).time : *best->time(route.ends.target);
+}
+
+std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayout* const> from,
+                                                      std::span<const TensorLayout* const> to, const Shape& shape,
+                                                      Bytes element_bytes) {
+  constexpr Picoseconds kUnknown = -1;
+  struct Class {
+    std::vector<std::size_t> members;
+    std::vector<TensorLayout> layouts;
+  };
+  const auto classes_of = [&](std::span<const TensorLayout* const> layouts) {
+    std::map<PartBorders, Class> classes;
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      TensorLayout layout = canonical(*layouts[i], state_->mesh, shape);
+      Class& same = classes[part_borders(layout, shape)];
+      same.members.push_back(i);
+      same.layouts.push_back(std::move(layout));
+    }
+    return classes;
+  };
+  std::vector<Picoseconds> result(from.size() * to.size(), kUnknown);
+  const auto fill = [&](State::Graph& graph, const Class& sources, const Class& targets) {
+    const auto find = [&](const Class& layouts) {
+      std::vector<std::optional<std::uint32_t>> found;
+      for (const TensorLayout& layout : layouts.layouts) found.push_back(graph.graph.find(layout, shape));
+      return found;
+    };
+    const auto source_states = find(sources);
+    const auto target_states = find(targets);
+    PriceList& prices = state_->prices(graph, bytes_of(shape, element_bytes));
+    for (std::size_t i = 0; i < source_states.size(); ++i) {
+      if (!source_states[i]) continue;
+      const std::vector<Picoseconds>& row = graph.table.row(*source_states[i], prices);
+      for (std::size_t j = 0; j < target_states.size(); ++j) {
+        Picoseconds& value = result[sources.members[i] * to.size() + targets.members[j]];
+        if (value != kUnknown || !target_states[j]) continue;
+        if (row[*target_states[j]] != TimeTable::kNoPath) value = row[*target_states[j]];
+      }
+    }
+  };
+  const std::map<PartBorders, Class> from_classes = classes_of(from);
+  const std::map<PartBorders, Class> to_classes = classes_of(to);
+  for (const auto& [from_borders, sources] : from_classes) {
+    for (const auto& [to_borders, targets] : to_classes) {
+      for (State::Graph* const graph : state_->graphs_of_pieces(from_borders, to_borders, shape)) {
+        fill(*graph, sources, targets);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      Picoseconds& value = result[i * to.size() + j];
+      if (value == kUnknown) value = time(*from[i], *to[j], shape, element_bytes);
+    }
+  }
+  return result;
 }
 
 }  // namespace shardplan

@@ -42,8 +42,6 @@ struct WholeTensor {
   bool operator==(const WholeTensor&) const = default;
 };
 
-constexpr std::int64_t kUnknown = -1;
-
 /// How an edge's matrix is filled.
 enum class EdgeKind {
   kRedistribute,  // the redistribution's cost; where the second shares the stored memory, the first is it: must be
@@ -52,7 +50,7 @@ enum class EdgeKind {
   kShares,        // only this: what shares the stored memory must be equal to the first, which is it
 };
 
-/// Interned layouts and lists, and the cost of every pair asked for.
+/// Interned layouts and lists, and the matrices between lists.
 class LayoutTables {
  public:
   LayoutTables(RedistributionPlanner& redistributions, StrategyProblem& problem)
@@ -95,11 +93,10 @@ class LayoutTables {
   }
 
  private:
-  /// Costs from one layout to all that were asked for, by LayoutId; kUnknown where none was.
-  std::vector<std::int64_t>& costs_from(LayoutId from, TypeId type) {
-    std::vector<std::int64_t>& row = costs_[(static_cast<std::uint64_t>(type.value()) << 32) | from.value()];
-    row.resize(layouts_.size(), kUnknown);
-    return row;
+  std::vector<const TensorLayout*> layouts_of(const std::vector<Entry>& entries) const {
+    std::vector<const TensorLayout*> layouts;
+    for (const Entry& entry : entries) layouts.push_back(&layouts_[entry.layout]);
+    return layouts;
   }
 
   std::optional<MatrixId> make_matrix(const std::vector<Entry>& from, const std::vector<Entry>& to, TypeId type,
@@ -107,26 +104,20 @@ class LayoutTables {
     CostMatrix matrix;
     matrix.rows = static_cast<std::uint32_t>(from.size());
     matrix.columns = static_cast<std::uint32_t>(to.size());
-    matrix.costs.reserve(from.size() * to.size());
-    bool is_zero = true;
-    const WholeTensor& tensor = types_[type];
-    for (const Entry& a : from) {
-      std::vector<std::int64_t>& row = costs_from(a.layout, type);
-      for (const Entry& b : to) {
-        std::int64_t value = 0;
-        if (b.shares) {
-          if (kind != EdgeKind::kMadeOrShared && a.layout != b.layout) value = kNever;
-        } else if (kind != EdgeKind::kShares && a.layout != b.layout) {
-          std::int64_t& known = row[b.layout.value()];
-          if (known == kUnknown) {
-            known = redistributions_.time(layouts_[a.layout], layouts_[b.layout], tensor.shape, tensor.element_bytes);
-          }
-          value = known;
-        }
-        is_zero = is_zero && value == 0;
-        matrix.costs.push_back(value);
+    if (kind == EdgeKind::kShares) {
+      matrix.costs.assign(from.size() * to.size(), 0);
+    } else {
+      const WholeTensor& tensor = types_[type];
+      matrix.costs = redistributions_.times(layouts_of(from), layouts_of(to), tensor.shape, tensor.element_bytes);
+    }
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      for (std::size_t j = 0; j < to.size(); ++j) {
+        if (!to[j].shares) continue;
+        const bool is_other = kind != EdgeKind::kMadeOrShared && from[i].layout != to[j].layout;
+        matrix.costs[i * to.size() + j] = is_other ? kNever : 0;
       }
     }
+    const bool is_zero = std::all_of(matrix.costs.begin(), matrix.costs.end(), [](std::int64_t c) { return c == 0; });
     if (is_zero) return std::nullopt;
     return problem_.matrices.push_back(std::move(matrix));
   }
@@ -138,7 +129,6 @@ class LayoutTables {
   std::map<std::vector<Entry>, ListId> list_ids_;
   IdVector<ListId, const std::vector<Entry>*> lists_;
   IdVector<TypeId, WholeTensor> types_;
-  std::unordered_map<std::uint64_t, std::vector<std::int64_t>> costs_;
   std::map<std::tuple<std::size_t, std::size_t, std::size_t, EdgeKind>, std::optional<MatrixId>> matrix_ids_;
   std::map<std::vector<Bytes>, UsageTableId> usage_ids_;
 };
