@@ -28,6 +28,7 @@ class Differentiation : public GradientBuilder {
     gradients_[*forward_.loss()] = {constant(1.0)};
     for (std::size_t i = forward_.operators().size(); i-- > 0;) differentiate_operator(OperatorId(i));
     update_parameters();
+    update_statistics();
     builder_.set_training();
     return builder_.build();
   }
@@ -237,6 +238,25 @@ class Differentiation : public GradientBuilder {
     if (is_mixed) {
       const TensorId cast = add("Cast", {{"dtype", std::string(to_string(parameter.type.dtype))}}, {results[0]})[0];
       builder_.tensor(cast).updates = item.parameter;
+    }
+  }
+
+  /// What forward operators store: a result with the name of an operand is its new value ("moving_mean" of BatchNorm).
+  void update_statistics() {
+    for (const GraphOperator& op : forward_.operators()) {
+      const OperatorType& type = *forward_.operations()[op.operation].type;
+      if (find_operator_type(type.name) != &type) continue;  // custom operators name as they like
+      for (std::size_t i = 0; i < std::min(op.results.size(), type.result_names.size()); ++i) {
+        for (std::size_t k = 0; k < std::min(op.operands.size(), type.operand_names.size()); ++k) {
+          const GraphTensor& stored = forward_.tensor(op.operands[k]);
+          if (type.result_names[i] != type.operand_names[k] || stored.kind != TensorKind::kParameter) continue;
+          if (stored.readers.size() > 1) {
+            throw InputError(op.place, "{}: stores {} anew, but {} operators read it; expected one", op.name,
+                             stored.name, stored.readers.size());
+          }
+          builder_.tensor(op.results[i]).updates = op.operands[k];
+        }
+      }
     }
   }
 

@@ -9,11 +9,10 @@ namespace shardplan {
 /// operators of the catalogue, so that nothing behind knows that it is trained.
 ///
 /// - The backward pass starts from a replicated 1 on the loss and runs the forward operators in reverse; where a tensor
-/// has several
-///   readers its gradients are added up in that order.
+///   has several readers its gradients are added up in that order.
 /// - Every trained parameter gets its update, and states of its shape ("NAME.moment1", ...). With mixed precision the
-/// gradient
-///   is cast to f32 and a master copy ("NAME.master") is what is updated.
+///   gradient is cast to f32 and a master copy ("NAME.master") is what is updated.
+/// - The moving statistics of BatchNorm are stored anew in the forward pass.
 /// - Backward operators are named "grad.OPERATOR.TYPE", a parameter's final gradient "grad.PARAMETER", updates
 ///   "update.PARAMETER".
 ///

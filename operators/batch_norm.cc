@@ -195,12 +195,38 @@ void batch_norm_grad_apply_kernel(const KernelCall& call) {
   });
 }
 
+namespace {
+
+/// With given statistics: y = (x - mean) * s + beta, s = gamma / sqrt(variance + epsilon).
+Gradients fixed_statistics_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  Gradients gradients = no_gradients(request);
+  const TensorId dy = *request.result_gradients[0];
+  const Shape& x = request.operation.operands[0].shape;
+  Shape beside(x.size() - 1, 1);  // channels as a factor of x: [c, 1, 1]
+  beside[0] = x[1];
+  const TensorId epsilon = builder.constant(request.operation.number("epsilon"));
+  const TensorId inverse = add_one(builder, "Rsqrt", {add_one(builder, "Add", {request.operands[4], epsilon})});
+  const auto per_channel = [&](TensorId of_x) { return reshape_to(builder, sum_to(builder, of_x, beside), {x[1]}); };
+  if (request.needed[0]) {
+    const TensorId scale = add_one(builder, "Mul", {request.operands[1], inverse});
+    gradients[0] = add_one(builder, "Mul", {dy, reshape_to(builder, scale, beside)});
+  }
+  if (request.needed[1]) {
+    const TensorId centred =
+        add_one(builder, "Sub", {request.operands[0], reshape_to(builder, request.operands[3], beside)});
+    const TensorId sum = per_channel(add_one(builder, "Mul", {dy, centred}));
+    gradients[1] = add_one(builder, "Mul", {sum, inverse});
+  }
+  if (request.needed[2]) gradients[2] = per_channel(dy);
+  return gradients;
+}
+
+}  // namespace
+
 Gradients batch_norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0]) return gradients;
-  if (!request.operation.flag("is_training")) {
-    throw InputError(SourcePlace{}, "BatchNorm with is_training: false has no gradient");
-  }
+  if (!request.operation.flag("is_training")) return fixed_statistics_gradient(builder, request);
   const std::vector<TensorId> all = builder.add(
       "BatchNormGrad", {{"epsilon", request.operation.number("epsilon")}},
       {*request.result_gradients[0], request.operands[0], request.operands[1], request.results[3], request.results[4]});
