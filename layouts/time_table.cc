@@ -45,49 +45,52 @@ const std::vector<Picoseconds>& TimeTable::row(std::uint32_t source, PriceList& 
   if (!is_new) return row;
   num_times_ += shards_.size();
   row.assign(shards_.size(), kNoPath);
+  reached_.assign(shards_.size(), kNoPath);
+  reached_[source] = 0;
+  next_edge_.assign(first_edge_.begin(), first_edge_.end() - 1);
+  waiting_.assign(1, {0, source});
   if (!bounded_) {
-    search(source, 1, false, size, row);
+    settle(1, size);
+    row = reached_;
     return row;
   }
-  // The bound is the fewer shards of the two ends.
-  search(source, shards_[source], false, size, row);
-  for (const std::int64_t shards : shard_numbers_) {
-    if (shards < shards_[source]) search(source, shards, true, size, row);
+  // The bound is the fewer shards of the two ends. With each lower bound some states are added; times so far stay, but
+  // for those to which a way through the new states is shorter.
+  for (auto least = shard_numbers_.rbegin(); least != shard_numbers_.rend(); ++least) {
+    if (*least > shards_[source]) continue;
+    for (std::uint32_t state = 0; state < shards_.size(); ++state) {
+      if (reached_[state] != kNoPath) relax(state, next_edge_[state], *least, size);
+    }
+    settle(*least, size);
+    for (std::uint32_t state = 0; state < shards_.size(); ++state) {
+      const bool is_bound = shards_[state] == *least || (shards_[state] > *least && *least == shards_[source]);
+      if (is_bound) row[state] = reached_[state];
+    }
   }
   return row;
 }
 
-/// Dijkstra's algorithm among the states of `least_shards` and more. Fills the row at those states, or only at those
-/// of exactly so many.
-void TimeTable::search(std::uint32_t source, std::int64_t least_shards, bool only_these, const OfSize& size,
-                       std::vector<Picoseconds>& row) {
-  const auto is_wanted = [&](std::uint32_t state) {
-    return only_these ? shards_[state] == least_shards : shards_[state] >= least_shards;
-  };
-  std::size_t left = 0;
-  for (std::uint32_t state = 0; state < shards_.size(); ++state) left += is_wanted(state) ? 1 : 0;
-  reached_.assign(shards_.size(), kNoPath);
-  reached_[source] = 0;
-  waiting_.assign(1, {0, source});
-  while (!waiting_.empty() && left > 0) {
+/// Dijkstra's algorithm among the states of `least_shards` and more, from where it stands.
+void TimeTable::settle(std::int64_t least_shards, const OfSize& size) {
+  while (!waiting_.empty()) {
     std::pop_heap(waiting_.begin(), waiting_.end());
     const auto [time, state] = waiting_.back();
     waiting_.pop_back();
-    if (time > reached_[state] || (is_wanted(state) && row[state] != kNoPath)) continue;
-    if (is_wanted(state)) {
-      row[state] = time;
-      --left;
-    }
-    for (std::size_t i = first_edge_[state]; i < first_edge_[state + 1]; ++i) {
-      const std::uint32_t target = edges_[i].target;
-      if (shards_[target] < least_shards) break;
-      const Picoseconds next = time + size.edge_times[i];
-      if (next >= reached_[target]) continue;
-      reached_[target] = next;
-      waiting_.push_back({next, target});
-      std::push_heap(waiting_.begin(), waiting_.end());
-    }
+    if (time == reached_[state]) relax(state, first_edge_[state], least_shards, size);
   }
+}
+
+void TimeTable::relax(std::uint32_t state, std::size_t edge, std::int64_t least_shards, const OfSize& size) {
+  for (; edge < first_edge_[state + 1]; ++edge) {
+    const std::uint32_t target = edges_[edge].target;
+    if (shards_[target] < least_shards) break;
+    const Picoseconds time = reached_[state] + size.edge_times[edge];
+    if (time >= reached_[target]) continue;
+    reached_[target] = time;
+    waiting_.push_back({time, target});
+    std::push_heap(waiting_.begin(), waiting_.end());
+  }
+  next_edge_[state] = edge;
 }
 
 }  // namespace shardplan

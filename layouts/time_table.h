@@ -38,8 +38,8 @@ class TimeTable {
   };
 
   void lay_out_edges();
-  void search(std::uint32_t source, std::int64_t least_shards, bool only_these, const OfSize& size,
-              std::vector<Picoseconds>& row);
+  void settle(std::int64_t least_shards, const OfSize& size);
+  void relax(std::uint32_t state, std::size_t edge, std::int64_t least_shards, const OfSize& size);
 
   RedistributionGraph& graph_;
   bool bounded_;
@@ -49,7 +49,9 @@ class TimeTable {
   std::vector<std::int64_t> shard_numbers_;  // that there are, ascending
   std::unordered_map<Bytes, OfSize> sizes_;
   std::size_t num_times_ = 0;  // in all rows
+  // Of the search that runs:
   std::vector<Picoseconds> reached_;
+  std::vector<std::size_t> next_edge_;  // by state, the first that leads below the bound
   std::vector<Waiting> waiting_;
 };
 
