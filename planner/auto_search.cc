@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integer.h"
 #include "planner/core_search.h"
 #include "planner/dual_bound.h"
 #include "planner/presolve.h"
@@ -21,15 +22,8 @@ class Run {
   PlanResult run() {
     check_problem(problem_);
     if (options_.start) offer(*options_.start, "start");
-    const Presolve presolve(problem_, options_.objective, known_cost(), parts_.presolve);
-    result_.statistics.push_back(presolve.statistics());
-    report(&presolve.statistics());
-    if (presolve.is_infeasible()) {
-      if (presolve.is_never_certain()) result_.status = PlanStatus::kInfeasible;
-      return result_;
-    }
-    if (parts_.presolve && parts_.has_bound && seems_slack(presolve.core())) search_without_memory();
-    if (!is_good_enough()) search_core_of(presolve, options_.limits.work);
+    if (parts_.presolve && parts_.has_bound) search_without_memory();
+    if (!is_over_ && !is_good_enough()) search_with_memory();
     if (result_.choice) {
       result_.lower_bound = std::min(result_.lower_bound, result_.cost);
       if (result_.lower_bound == result_.cost) result_.status = PlanStatus::kOptimal;
@@ -59,22 +53,79 @@ class Run {
     if (options_.limits.progress) options_.limits.progress({known_cost(), result_.lower_bound, stage});
   }
 
-  /// Whether a cheap choice made without regard to memory fits: then memory probably does not bind.
-  static bool seems_slack(const CoreProblem& core) {
-    if (core.limits.empty() || core.num_nodes() == 0) return false;
+  /// Whether no choice could exceed a limit.
+  bool is_never_short() const {
+    std::vector<Int128> change(problem_.memory_limits.size() + 1, 0);
+    for (const ProblemNode& node : problem_.nodes) {
+      for (const MemoryUse& use : node.memory) {
+        if (use.begin >= use.end) continue;
+        const std::vector<Bytes>& bytes = problem_.usage_tables[use.usage].bytes;
+        const Bytes most = *std::max_element(bytes.begin(), bytes.end());
+        change[use.begin] += most;
+        change[use.end] -= most;
+      }
+    }
+    Int128 bytes = 0;
+    for (std::size_t time = 0; time < problem_.memory_limits.size(); ++time) {
+      bytes += change[time];
+      if (bytes > problem_.memory_limits[time]) return false;
+    }
+    return true;
+  }
+
+  bool fits(const Choice& choice) const { return evaluate(problem_, choice).worst_excess <= 0; }
+  /// Whether the known choice, or else the cheapest strategy of every node, fits.
+  bool may_be_slack() const {
+    if (options_.start) return fits(*options_.start);
+    IdVector<StrategyTableId, StrategyId> cheapest;
+    for (const StrategyTable& table : problem_.strategy_tables) {
+      const auto value = [&](const Cost& cost) {
+        Evaluation item;
+        item.cost = cost;
+        return item.value(options_.objective);
+      };
+      const auto least = std::min_element(table.costs.begin(), table.costs.end(),
+                                          [&](const Cost& a, const Cost& b) { return value(a) < value(b); });
+      cheapest.push_back(StrategyId(static_cast<std::size_t>(least - table.costs.begin())));
+    }
+    Choice choice;
+    for (const ProblemNode& node : problem_.nodes) choice.strategy.push_back(cheapest[node.strategies]);
+    return fits(choice);
+  }
+  /// Whether a good choice made without regard to memory fits: then memory probably does not bind.
+  bool seems_slack(const Presolve& presolve) const {
+    const CoreProblem& core = presolve.core();
     DualBound dual(core);
     for (int pass = 0; pass < 3; ++pass) dual.pass();
-    return evaluate(core, dual.decoded()).excess == 0;
+    return fits(presolve.expand(core.num_nodes() == 0 ? CoreChoice{} : dual.decoded()));
   }
 
   /// Without memory a problem reduces much further, and its optimum, if it fits, is the optimum.
   void search_without_memory() {
-    Presolve presolve(problem_, options_.objective, known_cost(), true, Presolve::Memory::kIgnored);
-    if (presolve.is_infeasible()) return;
+    is_over_ = is_never_short();
+    if (!is_over_ && !may_be_slack()) return;
+    const Presolve presolve(problem_, options_.objective, known_cost(), true, Presolve::Memory::kIgnored);
+    if (!is_over_ && (presolve.is_infeasible() || !seems_slack(presolve))) return;
     StageStatistics statistics = presolve.statistics();
-    statistics.stage += " without memory";
+    if (!is_over_) statistics.stage += " without memory";
+    const std::uint64_t work = is_over_                   ? options_.limits.work
+                               : options_.limits.work > 0 ? options_.limits.work / 2
+                                                          : kWorkWithoutMemory;
+    search(presolve, std::move(statistics), work);
+  }
+  void search_with_memory() {
+    const Presolve presolve(problem_, options_.objective, known_cost(), parts_.presolve);
+    search(presolve, presolve.statistics(), options_.limits.work);
+  }
+
+  void search(const Presolve& presolve, StageStatistics statistics, std::uint64_t work) {
+    report(&statistics);
     result_.statistics.push_back(std::move(statistics));
-    search_core_of(presolve, options_.limits.work > 0 ? options_.limits.work / 2 : kWorkWithoutMemory);
+    if (!presolve.is_infeasible()) {
+      search_core_of(presolve, work);
+    } else if (presolve.is_never_certain()) {
+      result_.status = PlanStatus::kInfeasible;
+    }
   }
 
   void search_core_of(const Presolve& presolve, std::uint64_t work) {
@@ -124,6 +175,7 @@ class Run {
   const SearchOptions& options_;
   const AutoSearchOptions& parts_;
   const Deadline deadline_;
+  bool is_over_ = false;  // what was searched without memory was the whole problem
   PlanResult result_;
 };
 

@@ -13,11 +13,27 @@ constexpr double kRemoved = 1e30;  // above every sum of costs, far below the en
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kPatience = 20;  // passes without a better bound before steps shorten
 
-/// out[c] = min over r of in[r] + matrix[r][c]; the hot loop of everything.
+/// out[c] = min over r of in[r] + matrix[r][c]; the hot loop of everything. Four rows at a time, so that `out` is read
+/// and written less often.
 SHARDPLAN_VECTOR_CODE void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns,
-                                    double* out) {
-  for (std::size_t c = 0; c < columns; ++c) out[c] = in[0] + matrix[c];
-  for (std::size_t r = 1; r < rows; ++r) {
+                                    double* __restrict out) {
+  for (std::size_t c = 0; c < columns; ++c) out[c] = kInfinity;
+  std::size_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const double in0 = in[r], in1 = in[r + 1], in2 = in[r + 2], in3 = in[r + 3];
+    const double* const row0 = matrix + r * columns;
+    const double* const row1 = row0 + columns;
+    const double* const row2 = row1 + columns;
+    const double* const row3 = row2 + columns;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double sum0 = in0 + row0[c], sum1 = in1 + row1[c], sum2 = in2 + row2[c], sum3 = in3 + row3[c];
+      const double least01 = sum1 < sum0 ? sum1 : sum0;
+      const double least23 = sum3 < sum2 ? sum3 : sum2;
+      const double least = least23 < least01 ? least23 : least01;
+      out[c] = least < out[c] ? least : out[c];
+    }
+  }
+  for (; r < rows; ++r) {
     const double first = in[r];
     const double* const row = matrix + r * columns;
     for (std::size_t c = 0; c < columns; ++c) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -35,10 +36,15 @@ inline std::uint64_t content_hash(std::span<const std::uint32_t> items) {
   for (const std::uint32_t item : items) hash = mix(hash ^ item);
   return hash;
 }
+/// Tables are hashed often, so four at a time, with one multiplication each.
 inline std::uint64_t content_hash(std::span<const std::int64_t> items) {
-  std::uint64_t hash = items.size();
-  for (const std::int64_t item : items) hash = mix(hash ^ static_cast<std::uint64_t>(item));
-  return hash;
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+  std::uint64_t hashes[4] = {items.size(), 1, 2, 3};
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    std::uint64_t& hash = hashes[i % 4];
+    hash = (std::rotl(hash, 29) ^ static_cast<std::uint64_t>(items[i])) * kOdd;
+  }
+  return mix(hashes[0] ^ mix(hashes[1] ^ mix(hashes[2] ^ mix(hashes[3]))));
 }
 inline std::uint64_t content_hash(const std::vector<std::uint32_t>& items) { return content_hash(std::span(items)); }
 inline std::uint64_t content_hash(const std::vector<std::int64_t>& items) { return content_hash(std::span(items)); }

@@ -36,20 +36,58 @@ LevelResult of(PlanResult found) {
   return result;
 }
 
-/// Least communication proves the bound; a second search that begins there and weighs computation a little picks among
-/// the plans of (nearly) that communication.
+/// The most that computation can come to.
+Picoseconds most_computation(const StrategyProblem& problem) {
+  std::vector<Picoseconds> of_table;
+  for (const StrategyTable& table : problem.strategy_tables) {
+    Picoseconds most = 0;
+    for (const Cost& cost : table.costs) most = std::max(most, cost.computation);
+    of_table.push_back(most);
+  }
+  Picoseconds sum = 0;
+  for (const ProblemNode& node : problem.nodes) {
+    sum = checked_add(sum, of_table[node.strategies.value()]).value_or(INT64_MAX);
+  }
+  return sum;
+}
+
+/// A bound is worth another search if it is this much below the cost, though the weighted sum is known more exactly; or
+/// if the problem is so small, in entries of edges, that the proof takes a moment.
+constexpr double kLooseBound = 1e-3;
+constexpr std::size_t kSmallProblem = 4'000'000;
+
+bool is_small(const StrategyProblem& problem) {
+  std::size_t entries = 0;
+  for (const ProblemEdge& edge : problem.edges) entries += problem.matrices[edge.matrix].costs.size();
+  return entries <= kSmallProblem;
+}
+
+/// One search for the weighted sum. Its bound less all that computation could come to is a bound on communication;
+/// where that says little, because communication is short, a second search is for communication alone.
 LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
-  LevelResult result = of(search.search(problem, search_options(options, {0, 1}, options.start)));
-  if (!result.choice) return result;
-  PlanResult second = search.search(problem, search_options(options, {1, kFirst}, result.choice));
-  append(result.statistics, second.statistics);
-  if (!second.choice) return result;
-  const Evaluation first_cost = evaluate(problem, *result.choice);
-  const Evaluation second_cost = evaluate(problem, *second.choice);
   const Objective both{1, kFirst};
-  if (second_cost.feasible && second_cost.value(both) <= first_cost.value(both))
-    result.choice = std::move(second.choice);
-  if (evaluate(problem, *result.choice).cost.communication > result.bound) result.status = PlanStatus::kFeasible;
+  const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
+  const PlanResult weighted = search.search(problem, search_options(options, both, options.start));
+  LevelResult result = of(weighted);
+  if (!result.choice) return result;
+  result.bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
+  Picoseconds found = communication(*result.choice);
+  const auto gap = [](std::int64_t cost, std::int64_t bound) {
+    return cost > bound ? static_cast<double>(cost - bound) / static_cast<double>(cost) : 0.0;
+  };
+  const bool is_loose = gap(found, result.bound) > kLooseBound + 2 * gap(weighted.cost, weighted.lower_bound);
+  if (is_loose || (found > result.bound && is_small(problem))) {
+    PlanResult least = search.search(problem, search_options(options, {0, 1}, result.choice));
+    append(result.statistics, least.statistics);
+    result.bound = std::max(result.bound, least.lower_bound);
+    if (least.choice && communication(*least.choice) < found) {
+      PlanResult again = search.search(problem, search_options(options, both, least.choice));
+      append(result.statistics, again.statistics);
+      if (again.choice && again.cost < weighted.cost) result.choice = std::move(again.choice);
+      found = communication(*result.choice);
+    }
+  }
+  result.status = found > result.bound ? PlanStatus::kFeasible : PlanStatus::kOptimal;
   return result;
 }
 

@@ -37,11 +37,30 @@ std::vector<std::uint32_t> dominated_values(const std::vector<std::int64_t>& cos
   std::vector<std::uint32_t> order(costs.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return costs[a] < costs[b]; });
+  // Most pairs fail where the worse row is least, so these columns are looked at first.
+  std::vector<std::size_t> least_columns(rows.size() * costs.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t value = 0; value < costs.size(); ++value) {
+      const auto row = rows[i]->costs.begin() + static_cast<std::ptrdiff_t>(value * rows[i]->columns);
+      least_columns[value * rows.size() + i] =
+          static_cast<std::size_t>(std::min_element(row, row + rows[i]->columns) - row);
+    }
+  }
+  const auto fails_at_least = [&](std::uint32_t better, std::uint32_t value) {
+    std::int64_t allowance = costs[value] - costs[better];
+    for (std::size_t i = 0; i < rows.size() && allowance >= 0; ++i) {
+      const std::size_t column = least_columns[value * rows.size() + i];
+      const std::int64_t least = rows[i]->at(value, column);
+      if (least < kNever) allowance -= std::max<std::int64_t>(0, rows[i]->at(better, column) - least);
+    }
+    return allowance < 0;
+  };
   std::vector<std::uint32_t> kept, dominated;
   std::uint64_t work = 0;
   for (const std::uint32_t value : order) {
     const bool is_dominated = work < kDominanceWork && std::any_of(kept.begin(), kept.end(), [&](std::uint32_t better) {
-                                work += memory.size();
+                                work += memory.size() + 1;
+                                if (fails_at_least(better, value)) return false;
                                 for (const UsageSegment& segment : memory) {
                                   if ((*segment.bytes)[better] > (*segment.bytes)[value]) return false;
                                 }

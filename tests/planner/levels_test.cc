@@ -1,0 +1,47 @@
+#include "planner/levels.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/planner/problems.h"
+
+namespace shardplan {
+namespace {
+
+// Level 0 is the least communication, then the least computation: with costs of a few tens, the weighted sum in which
+// communication counts 1000 times says the same and is tried out.
+TEST(LevelsTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
+  Random random(5);
+  for (int i = 0; i < 60; ++i) {
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    const LevelResult result = search_level(problem, *make_search("auto"), {});
+    const auto best = brute_force(problem, {1, 1000});
+    ASSERT_EQ(result.choice.has_value(), best.has_value()) << describe(problem);
+    if (!best) continue;
+    const Evaluation evaluation = evaluate(problem, *result.choice);
+    EXPECT_TRUE(evaluation.feasible);
+    EXPECT_EQ(evaluation.value({1, 1000}), *best) << describe(problem);
+    EXPECT_EQ(result.status, PlanStatus::kOptimal);
+    EXPECT_EQ(result.bound, evaluation.cost.communication) << describe(problem);
+  }
+}
+
+// Where memory hardly binds, and where it cannot bind, the answer is that of the search with all limits.
+TEST(LevelsTest, FastestIsTheLeastSumUnderTheLimits) {
+  Random random(6);
+  for (int i = 0; i < 60; ++i) {
+    RandomProblemOptions options = random_options(random);
+    options.limit_percent = 40 + 20 * (i % 5);
+    const StrategyProblem problem = random_problem(random, options);
+    LevelOptions level;
+    level.level = 2;
+    const LevelResult result = search_level(problem, *make_search("auto"), level);
+    const auto best = brute_force(problem);
+    ASSERT_EQ(result.choice.has_value(), best.has_value()) << describe(problem);
+    if (!best) continue;
+    EXPECT_EQ(evaluate(problem, *result.choice).value({}), *best) << describe(problem);
+    EXPECT_EQ(result.bound, *best) << describe(problem);
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
