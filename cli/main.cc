@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "mesh/reference.h"
 
 namespace {
 
@@ -64,6 +65,9 @@ int main(int argc, char** argv) {
     const std::size_t count = error.diagnostics().size();
     if (count > 1) notice(fmt::format("{} errors", count));
     return kBadInput;
+  } catch (const Stopped&) {
+    notice("stopped before the end: nothing is proven");
+    return kInterrupted;
   } catch (const std::bad_alloc&) {
     notice("shardplan: out of memory");
     return kOurFault;

@@ -67,6 +67,8 @@ int run(const PlanArguments& arguments) {
     ProofOptions options;
     options.validation.seed = arguments.planning.seed;
     options.validation.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    options.validation.stop = interrupt_token();
+    if (shows_progress()) options.validation.progress = notice;
     proof = prove(plan, options);
   }
   std::optional<ProofRecord> record;

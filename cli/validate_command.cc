@@ -43,6 +43,8 @@ int run_validate(const ValidateArguments& arguments) {
   options.validation.until = arguments.until;
   options.shrink = !arguments.full_size;
   options.mutations = arguments.faults;
+  options.validation.stop = interrupt_token();
+  if (shows_progress()) options.validation.progress = notice;
   const Proof proof = prove(plan, options);
   const ValidationSubject subject = subject_of(plan, arguments.planning);
   print(arguments.json ? validation_json(subject, proof) : validation_text(subject, proof));
@@ -66,9 +68,11 @@ int run_simulate(const ValidateArguments& arguments) {
   const Executable executable = make_executable(plan, !arguments.full_size, ProofOptions().most_devices);
   std::vector<SimulatedStep> steps;
   if (executable.shrinking.refusal.empty()) {
-    steps = simulate(
-        executable.program, *executable.graph,
-        {.seed = arguments.planning.seed, .steps = arguments.steps, .threads = threads_of(arguments.planning)});
+    steps = simulate(executable.program, *executable.graph,
+                     {.seed = arguments.planning.seed,
+                      .steps = arguments.steps,
+                      .threads = threads_of(arguments.planning),
+                      .stop = interrupt_token()});
   }
   const ValidationSubject subject = subject_of(plan, arguments.planning);
   print(arguments.json ? simulation_json(subject, executable.shrinking, steps)

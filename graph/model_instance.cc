@@ -68,6 +68,7 @@ class Instantiation {
           fmt::format("strategies are not used in parallel_mode {}",
                       parallel_.parallel_mode == ParallelMode::kStandAlone ? "stand_alone" : "data_parallel"));
     }
+    if (has_workers_) notices_.push_back("place is not planned yet: every device takes part in every operator");
     if (overridden_outputs_ > 0) {
       notices_.push_back(
           fmt::format("out_strategy of {} block{} gives way to data parallel in training ({})", overridden_outputs_,
@@ -189,7 +190,10 @@ class Instantiation {
       result.level = settings.level->value;
       result.level_scope = name;
     }
-    if (settings.worker) result.worker = settings.worker->value;
+    if (settings.worker) {
+      result.worker = settings.worker->value;
+      has_workers_ = true;
+    }
     if (settings.recompute) result.recompute = settings.recompute->value;
     if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
     if (training_) {
@@ -408,6 +412,7 @@ class Instantiation {
   SettingsTable& settings_;
   OperatorGraphBuilder& builder_;
   std::vector<std::string>& notices_;
+  bool has_workers_ = false;
   std::vector<Diagnostic>& faults_;
   std::unordered_map<std::string, TensorId> parameter_by_name_;
   std::vector<std::string> block_names_;

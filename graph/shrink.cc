@@ -207,10 +207,9 @@ class Shrinker {
       const std::int64_t least_normalised = least_of_each(std::count_if(
           factors.begin(), factors.end(), [](const Factor& f) { return f.kind == FactorKind::kNormalised; }));
       for (std::size_t f = 0; f < factors.size(); ++f, ++index) {
-        const bool has_pieces = id.value() < request_.operator_pieces.size() && f < request_.operator_pieces[id].size();
-        const std::int64_t pieces = has_pieces ? request_.operator_pieces[id][f] : 1;
         const bool is_normalised = factors[f].kind == FactorKind::kNormalised;
-        demand(index, pieces, std::max(pieces * request_.least_local, is_normalised ? least_normalised : 2));
+        demand(index, pieces(id, f),
+               std::max(pieces(id, f) * request_.least_local, is_normalised ? least_normalised : 2));
       }
     }
     for (const TensorId id : graph.tensors().ids()) {
@@ -223,20 +222,41 @@ class Shrinker {
     }
   }
 
-  /// Sizes that meet in one operator and are different.
+  /// Sizes that meet in one operator and are different: should one be taken for the other, shapes show it. Not images,
+  /// where it would be dear, nor constants, such as the size of a kernel; there only the numbers show it.
   void collect_pairs(const OperatorGraph& graph) {
-    std::set<std::pair<std::size_t, std::size_t>> pairs;
+    std::set<std::size_t> left_out;
     std::size_t index = 0;
+    for (const OperatorId id : graph.operators().ids()) {
+      const ShardingRule& rule = graph.operation(id).rule;
+      for (const TensorWalk& walk : rule.operands) {
+        for (const DimensionWalk& dimension : walk) {
+          if (dimension.window) left_out.insert(function_of_[index + dimension.window->output]);
+        }
+      }
+      for (std::size_t f = 0; f < rule.factors.size(); ++f, ++index) {
+        if (functions_[function_of_[index]].dims.empty()) left_out.insert(function_of_[index]);
+      }
+    }
+    std::set<std::pair<std::size_t, std::size_t>> pairs;
+    index = 0;
     for (const OperatorId id : graph.operators().ids()) {
       const std::size_t count = graph.operation(id).rule.factors.size();
       for (std::size_t a = index; a < index + count; ++a) {
         for (std::size_t b = a + 1; b < index + count; ++b) {
-          if (full_sizes_[a] != full_sizes_[b]) pairs.emplace(std::minmax(function_of_[a], function_of_[b]));
+          if (full_sizes_[a] == full_sizes_[b]) continue;
+          if (left_out.contains(function_of_[a]) || left_out.contains(function_of_[b])) continue;
+          pairs.emplace(std::minmax(function_of_[a], function_of_[b]));
         }
       }
       index += count;
     }
     pairs_.assign(pairs.begin(), pairs.end());
+  }
+
+  std::int64_t pieces(OperatorId op, std::size_t factor) const {
+    const bool is_known = op.value() < request_.operator_pieces.size() && factor < request_.operator_pieces[op].size();
+    return is_known ? request_.operator_pieces[op][factor] : 1;
   }
 
   // ---- growing ----------------------------------------------------------------------------------------------------

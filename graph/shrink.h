@@ -49,8 +49,9 @@ struct ShrunkModel {
 };
 
 /// The same model with small dims, for proofs: every factor stays divisible by its pieces, factors of one operator that
-/// had different sizes keep different sizes, and nothing falls below the least sizes of the request unless it was there
-/// before. Dims that count copies (`repeat:`) stay. Never fails: at worst the model comes back as it is.
+/// had different sizes keep different sizes (but for height and width of images), and nothing falls below the least
+/// sizes of the request unless it was there before. Dims that count copies (`repeat:`) stay. Never fails: at worst the
+/// model comes back as it is.
 ShrunkModel shrink(const Model& model, const ShrinkRequest& request);
 
 }  // namespace shardplan

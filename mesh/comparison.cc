@@ -159,7 +159,9 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
       ++result.num_compared;
       const double difference = distance(found[device][i], expected[i]);
       result.largest = std::max(result.largest, difference);
-      if (difference <= tolerance.allowed(result.scale, expected[i])) continue;
+      const double allowed = tolerance.allowed(result.scale, expected[i]);
+      if (difference > 0) result.worst = std::max(result.worst, difference / allowed);
+      if (difference <= allowed) continue;
       if (result.num_differing++ > 0) continue;
       result.point = static_cast<std::int64_t>(device);
       result.found = found[device][i];

@@ -24,6 +24,7 @@ double scale_of(const TensorValues& reference);
 struct Comparison {
   double scale = 0;                // of the reference
   double largest = 0;              // |found - should be|; infinite if one of the two is not a number
+  double worst = 0;                // the largest difference as a part of what is allowed
   std::int64_t num_compared = 0;   // on all devices
   std::int64_t num_differing = 0;  // by more than allowed
   std::int64_t num_devices_wrong = 0;

@@ -115,6 +115,7 @@ void Executor::start_next(std::uint64_t step, const StoredValues& inputs) {
 
 void Executor::run_next(const Fault* fault) {
   SHARDPLAN_CHECK(!is_done());
+  if (options_.stop.stop_requested()) throw Stopped();
   for (const ValueId id : (*freed_before_)[next_]) values_[id] = nullptr;
   if (fault != nullptr && fault->instruction != next_) fault = nullptr;
   const Instruction& instruction = program_->instructions[next_];

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "mesh/collectives.h"
@@ -26,6 +27,7 @@ struct ExecutionOptions {
   Precision precision = Precision::kFloat64;
   std::uint64_t seed = 0;
   int threads = 1;  // devices side by side; the numbers do not depend on it
+  std::stop_token stop = {};
 };
 
 /// N simulated devices, stepped through a program's one sequence together: an instruction runs on all of them before
@@ -47,7 +49,7 @@ class Executor {
 
   bool is_done() const { return next_ == program_->instructions.size(); }
   std::size_t next_instruction() const { return next_; }
-  /// Runs one instruction; `fault`, if it is for this one, makes it wrong.
+  /// Runs one instruction; `fault`, if it is for this one, makes it wrong. Throws Stopped if asked to stop.
   void run_next(const Fault* fault = nullptr);
 
   /// Requires: alive, that is given, just made, still to be read, an output or an update.

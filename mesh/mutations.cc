@@ -105,7 +105,7 @@ class Trial {
   Trial(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options)
       : program_(program), graph_(graph), options_(options), held_(held_tensors(program, graph)) {
     stored_ = [this](TensorId id) { return draw_tensor(graph_, id, options_.seed, 0); };
-    reference_ = run_reference_pair(graph, stored_, options.seed, 0);
+    reference_ = ReferenceSteps(graph, options.seed, options.stop).next(false);
   }
 
   const StoredValues& stored() const { return stored_; }
@@ -168,7 +168,7 @@ class Trial {
   const ValidationOptions& options_;
   IdVector<ValueId, std::optional<TensorId>> held_;
   StoredValues stored_;
-  ReferencePair reference_;
+  MeasuredReference reference_;
 };
 
 /// A faulty executor just behind its fault, still to be run to the end.
@@ -220,7 +220,7 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
   for (Mutation& mutation : list_mutations(program, graph)) results.push_back({.mutation = std::move(mutation)});
 
   // One right run; at each place that is to be wrong a copy of the executor leaves it.
-  const auto right_executor = [&] { return Executor(program, graph, {.seed = options.seed}); };
+  const auto right_executor = [&] { return Executor(program, graph, {.seed = options.seed, .stop = options.stop}); };
   std::vector<Pending> pending;
   Executor right = right_executor();
   right.start(0, trial.stored());
@@ -272,7 +272,11 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
   const auto work = [&] {
     for (std::size_t i = taken++; i < pending.size(); i = taken++) {
       MutationResult& result = results[pending[i].mutation];
-      result.caught_in = trial.run_until_caught(std::move(pending[i].executor));
+      try {
+        result.caught_in = trial.run_until_caught(std::move(pending[i].executor));
+      } catch (const Stopped&) {
+        return;
+      }
       result.outcome = result.caught_in.empty() ? MutationOutcome::kUncaught : MutationOutcome::kCaught;
     }
   };
@@ -280,6 +284,7 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
   for (int t = 1; t < options.threads; ++t) pool.emplace_back(work);
   work();
   pool.clear();
+  if (options.stop.stop_requested()) throw Stopped();
   return results;
 }
 

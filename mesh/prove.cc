@@ -209,6 +209,7 @@ Proof prove(const Plan& plan, const ProofOptions& options) {
   proof.shrinking = executable.shrinking;
   if (!proof.shrinking.refusal.empty()) return proof;
   proof.validation = validate(executable.program, *executable.graph, options.validation);
+  if (options.mutations && options.validation.progress) options.validation.progress("faults");
   if (options.mutations && proof.validation.is_equal()) {
     proof.mutations = test_mutations(executable.program, *executable.graph, options.validation);
   }

@@ -1,21 +1,30 @@
 #include "mesh/reference.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+
+#include "base/random.h"
 
 namespace shardplan {
 
-ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
-                            std::uint64_t step, Precision precision) {
+namespace {
+
+/// Called with every result right after it is computed.
+using Disturbance = std::function<void(DataType, TensorValues&)>;
+
+ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed, std::uint64_t step,
+                       const std::stop_token& stop, const Disturbance& disturb) {
   ReferenceStep run;
   run.tensors.resize(graph.tensors().size());
   for (const TensorId id : graph.tensors().ids()) {
     const GraphTensor& tensor = graph.tensor(id);
     if (tensor.kind == TensorKind::kResult) continue;
     run.tensors[id] = tensor.kind == TensorKind::kConstant ? draw_tensor(graph, id, seed, step) : stored(id);
-    round_to(precision, tensor.type.dtype, run.tensors[id]);
+    disturb(tensor.type.dtype, run.tensors[id]);
   }
   for (const OperatorId id : graph.operators().ids()) {
+    if (stop.stop_requested()) throw Stopped();
     const GraphOperator& op = graph.operators()[id];
     const Operation& operation = graph.operation(id);
     std::vector<Box> boxes;
@@ -34,26 +43,84 @@ ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stor
       results.push_back({run.tensors[result].data(), shape});
     }
     operation.type->kernel({operation, boxes, operands, results, operator_seed(graph, id, seed, step)});
-    for (const TensorId result : op.results) round_to(precision, graph.tensor(result).type.dtype, run.tensors[result]);
+    for (const TensorId result : op.results) disturb(graph.tensor(result).type.dtype, run.tensors[result]);
   }
   return run;
 }
 
-ReferencePair run_reference_pair(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
-                                 std::uint64_t step) {
-  ReferencePair pair;
-  pair.exact = run_reference(graph, stored, seed, step, Precision::kFloat64);
-  pair.rounded = run_reference(graph, stored, seed, step, Precision::kFloat32);
-  pair.rounding.resize(graph.tensors().size());
-  for (const TensorId id : graph.tensors().ids()) {
-    double& rounding = pair.rounding[id];
-    const TensorValues& exact = pair.exact.tensors[id];
-    const TensorValues& rounded = pair.rounded.tensors[id];
-    for (std::size_t i = 0; i < exact.size(); ++i) {
-      if (std::abs(exact[i]) < kStandsForInfinity) rounding = std::max(rounding, std::abs(exact[i] - rounded[i]));
+/// By tensor: the largest distance, numbers that stand for infinity left out.
+IdVector<TensorId, double> distances(const ReferenceStep& a, const ReferenceStep& b) {
+  IdVector<TensorId, double> result(a.tensors.size(), 0.0);
+  for (const TensorId id : a.tensors.ids()) {
+    for (std::size_t i = 0; i < a.tensors[id].size(); ++i) {
+      const double value = a.tensors[id][i];
+      if (std::abs(value) < kStandsForInfinity) {
+        result[id] = std::max(result[id], std::abs(value - b.tensors[id][i]));
+      }
     }
   }
-  return pair;
+  return result;
+}
+
+}  // namespace
+
+ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
+                            std::uint64_t step, Precision precision, const std::stop_token& stop) {
+  return run_step(graph, stored, seed, step, stop,
+                  [&](DataType dtype, TensorValues& values) { round_to(precision, dtype, values); });
+}
+
+ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
+                                      std::uint64_t step, int bits, const std::stop_token& stop) {
+  const std::uint64_t last = (std::uint64_t{1} << bits) - 1;
+  return run_step(graph, stored, seed, step, stop, [&](DataType dtype, TensorValues& values) {
+    if (!is_floating(dtype)) return;
+    for (double& value : values) {
+      if (value == 0 || !std::isfinite(value)) continue;
+      const std::uint64_t kept = std::bit_cast<std::uint64_t>(value) & ~last;
+      value = std::bit_cast<double>(kept | (mix(kept ^ seed) & last));
+    }
+  });
+}
+
+ReferenceSteps::Stored::Stored(const OperatorGraph& graph, std::uint64_t seed) : graph_(&graph), seed_(seed) {
+  for (const TensorId id : graph.tensors().ids()) {
+    const TensorKind kind = graph.tensor(id).kind;
+    if (kind == TensorKind::kParameter || kind == TensorKind::kState) values_[id] = draw_tensor(graph, id, seed, 0);
+  }
+}
+
+TensorValues ReferenceSteps::Stored::at(TensorId id, std::uint64_t step) const {
+  const auto found = values_.find(id);
+  return found != values_.end() ? found->second : draw_tensor(*graph_, id, seed_, step);
+}
+
+void ReferenceSteps::Stored::update(const ReferenceStep& run) {
+  for (const TensorId id : graph_->tensors().ids()) {
+    const GraphTensor& tensor = graph_->tensor(id);
+    if (tensor.updates) values_[*tensor.updates] = run.tensors[id];
+  }
+}
+
+ReferenceSteps::ReferenceSteps(const OperatorGraph& graph, std::uint64_t seed, std::stop_token stop)
+    : graph_(graph), seed_(seed), stop_(std::move(stop)), exact_(graph, seed), disturbed_(graph, seed) {}
+
+MeasuredReference ReferenceSteps::next(bool float32) {
+  const std::uint64_t step = next_++;
+  const StoredValues exact_stored = [&](TensorId id) { return exact_.at(id, step); };
+  const StoredValues disturbed_stored = [&](TensorId id) { return disturbed_.at(id, step); };
+  MeasuredReference reference;
+  reference.exact = run_reference(graph_, exact_stored, seed_, step, Precision::kFloat64, stop_);
+  if (float32) {
+    reference.moved32 = distances(reference.exact, run_disturbed_reference(graph_, exact_stored, seed_, step,
+                                                                           MeasuredReference::kDisturbedBits32, stop_));
+  }
+  const ReferenceStep disturbed =
+      run_disturbed_reference(graph_, disturbed_stored, seed_, step, MeasuredReference::kDisturbedBits64, stop_);
+  reference.moved64 = distances(reference.exact, disturbed);
+  exact_.update(reference.exact);
+  disturbed_.update(disturbed);
+  return reference;
 }
 
 std::vector<std::string> operators_without_kernel(const OperatorGraph& graph) {

@@ -21,7 +21,7 @@ std::vector<SimulatedStep> simulate(const ParallelProgram& program, const Operat
     const auto found = stored.find(id);
     return found != stored.end() ? found->second : draw_tensor(graph, id, options.seed, 0, States::kFresh);
   };
-  Executor executor(program, graph, {.seed = options.seed, .threads = options.threads});
+  Executor executor(program, graph, {.seed = options.seed, .threads = options.threads, .stop = options.stop});
   std::vector<SimulatedStep> steps;
   for (int i = 0; i < options.steps; ++i) {
     const auto step = static_cast<std::uint64_t>(i);
@@ -31,7 +31,7 @@ std::vector<SimulatedStep> simulate(const ParallelProgram& program, const Operat
       executor.start_next(step, given);
     }
     while (!executor.is_done()) executor.run_next();
-    const ReferenceStep reference = run_reference(graph, given, options.seed, step, Precision::kFloat64);
+    const ReferenceStep reference = run_reference(graph, given, options.seed, step, Precision::kFloat64, options.stop);
     steps.push_back({reference.tensors[loss].front(), executor.value(output->value).data.front().front()});
     for (const TensorId id : graph.tensors().ids()) {
       const std::optional<TensorId>& updates = graph.tensor(id).updates;

@@ -13,35 +13,6 @@ namespace {
 /// By value: the tensor to compare it with, if any.
 using Watched = IdVector<ValueId, std::optional<TensorId>>;
 
-/// What parameters and states hold between steps, on one device.
-class Stored {
- public:
-  Stored(const OperatorGraph& graph, std::uint64_t seed) : graph_(graph), seed_(seed) {
-    for (const TensorId id : graph.tensors().ids()) {
-      const TensorKind kind = graph.tensor(id).kind;
-      if (kind == TensorKind::kParameter || kind == TensorKind::kState) values_[id] = draw_tensor(graph, id, seed, 0);
-    }
-  }
-
-  /// What the tensor holds when `step` begins.
-  TensorValues at(TensorId id, std::uint64_t step) const {
-    const auto found = values_.find(id);
-    return found != values_.end() ? found->second : draw_tensor(graph_, id, seed_, step);
-  }
-
-  void update(const ReferenceStep& run) {
-    for (const TensorId id : graph_.tensors().ids()) {
-      const GraphTensor& tensor = graph_.tensor(id);
-      if (tensor.updates) values_[*tensor.updates] = run.tensors[id];
-    }
-  }
-
- private:
-  const OperatorGraph& graph_;
-  std::uint64_t seed_;
-  std::map<TensorId, TensorValues> values_;
-};
-
 bool is_constant(const TensorValues& values) {
   return values.size() > 1 &&
          std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
@@ -96,17 +67,15 @@ Watched float32_watched(const ParallelProgram& program, const OperatorGraph& gra
 struct Run {
   const ParallelProgram& program;
   const OperatorGraph& graph;
-  const ReferencePair& reference;
+  const MeasuredReference& reference;
   Precision precision;
   double relative;
   int step;  // from 1
 
-  const TensorValues& expected(TensorId tensor) const {
-    return (precision == Precision::kFloat64 ? reference.exact : reference.rounded).tensors[tensor];
-  }
+  const TensorValues& expected(TensorId tensor) const { return reference.exact.tensors[tensor]; }
   Tolerance tolerance(TensorId tensor) const {
     if (precision == Precision::kFloat64) return float64_tolerance(relative, reference, tensor);
-    return {relative, 8 * reference.rounding[tensor]};
+    return {relative, 2 * reference.moved32[tensor]};
   }
 };
 
@@ -119,10 +88,8 @@ bool run_and_compare(const Run& run, Executor& executor, const Watched& watched,
     const Tolerance tolerance = run.tolerance(tensor);
     const Comparison comparison =
         compare(executor.value(id), run.program.values[id], run.program.mesh, run.expected(tensor), tolerance);
-    const double unit = std::max(comparison.scale, tolerance.absolute / tolerance.relative);
-    const double largest = comparison.largest == 0 ? 0 : comparison.largest / unit;
-    if (comparison.scale < kStandsForInfinity && largest > result.largest) {
-      result.largest = largest;
+    if (comparison.worst * tolerance.relative > result.largest) {
+      result.largest = comparison.worst * tolerance.relative;
       result.largest_in = run.graph.tensor(tensor).name;
     }
     is_equal = is_equal && comparison.is_equal();
@@ -220,8 +187,8 @@ void count_compared(const OperatorGraph& graph, const Watched& watched, Precisio
 }
 
 /// Tensors of the exact run that would look right whatever happened to them.
-void find_unproven(const OperatorGraph& graph, const Watched& watched, const ReferencePair& reference, double relative,
-                   std::vector<Unproven>& unproven) {
+void find_unproven(const OperatorGraph& graph, const Watched& watched, const MeasuredReference& reference,
+                   double relative, std::vector<Unproven>& unproven) {
   std::set<TensorId> seen;
   for (const std::optional<TensorId>& tensor : watched) {
     if (!tensor || !seen.insert(*tensor).second) continue;
@@ -265,8 +232,8 @@ bool is_communication(const Instruction& instruction) {
 
 }  // namespace
 
-Tolerance float64_tolerance(double relative, const ReferencePair& reference, TensorId tensor) {
-  return {relative, 0x1p-24 * reference.rounding[tensor]};
+Tolerance float64_tolerance(double relative, const MeasuredReference& reference, TensorId tensor) {
+  return {relative, reference.moved64[tensor]};
 }
 
 IdVector<ValueId, std::optional<TensorId>> held_tensors(const ParallelProgram& program, const OperatorGraph& graph) {
@@ -297,21 +264,28 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
     count_compared(graph, watched32, result.precisions.back());
   }
 
-  Stored stored(graph, options.seed);
+  ReferenceSteps references(graph, options.seed, options.stop);
+  const auto tell = [&](const std::string& what) {
+    if (options.progress) options.progress(what);
+  };
   const auto executor_in = [&](Precision precision) {
-    return Executor(program, graph, {.precision = precision, .seed = options.seed, .threads = options.threads});
+    return Executor(program, graph,
+                    {.precision = precision, .seed = options.seed, .threads = options.threads, .stop = options.stop});
   };
   Executor exact = executor_in(Precision::kFloat64);
   const int steps = program.updates.empty() ? 1 : options.steps;
   for (int step = 1; step <= steps; ++step) {
     const auto number = static_cast<std::uint64_t>(step - 1);
-    const StoredValues given = [&](TensorId id) { return stored.at(id, number); };
-    const ReferencePair reference = run_reference_pair(graph, given, options.seed, number);
+    tell(fmt::format("step {} of {}: one device", step, steps));
+    const MeasuredReference reference = references.next(options.float32);
+    const StoredValues given = [&](TensorId id) { return reference.exact.tensors[id]; };
     if (step == 1) find_unproven(graph, judged_in_the_end, reference, options.float64_tolerance, result.unproven);
     for (PrecisionResult& judged : result.precisions) {
       const bool is_exact = judged.precision == Precision::kFloat64;
       const Run run{program, graph, reference, judged.precision, judged.allowed, step};
       const Watched& watched = is_exact ? watched64 : watched32;
+      tell(fmt::format("step {} of {}: {} devices in {}", step, steps, result.num_devices,
+                       is_exact ? "float64" : "float32"));
       Executor rounded = executor_in(judged.precision);
       Executor& executor = is_exact ? exact : rounded;
       if (is_exact && step > 1) {
@@ -327,7 +301,6 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
         return result;
       }
     }
-    stored.update(reference.exact);
   }
   return result;
 }

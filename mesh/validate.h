@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "mesh/comparison.h"
+#include "mesh/reference.h"
 
 namespace shardplan {
 
@@ -19,6 +22,8 @@ struct ValidationOptions {
   double float64_tolerance = 1e-9;
   double float32_tolerance = 2e-5;
   std::string until = {};  // a tensor to compare instead of the outputs
+  std::stop_token stop = {};
+  std::function<void(const std::string&)> progress = {};  // told what begins
 };
 
 /// All steps in one precision.
@@ -83,14 +88,14 @@ struct ValidationResult {
 /// stand); step k+1 starts, on each device, from what step k left there. float32 (everything rounded after every
 /// instruction): outputs and the gradients that updates read, each step started from the exact weights, since Adam
 /// turns the rounding of a gradient that is truly 0 into a step of up to the learning rate. To the tolerance comes what
-/// rounding does to the tensor on one device: 2^-24 of the difference between the exact and the rounded reference in
-/// float64, 8 times it in float32; a tensor that is not above that, or is constant, is reported as unproven.
+/// rounding does to the tensor on one device (MeasuredReference); a tensor that is not above that, or is constant, is
+/// reported as unproven.
 ///
-/// After a difference, the step is run again with every value compared, to find the first.
+/// After a difference, the step is run again with every value compared, to find the first. Throws Stopped if asked to.
 ValidationResult validate(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options);
 
 /// The float64 tolerance of one tensor: `relative` and what its rounding adds.
-Tolerance float64_tolerance(double relative, const ReferencePair& reference, TensorId tensor);
+Tolerance float64_tolerance(double relative, const MeasuredReference& reference, TensorId tensor);
 
 /// By value: the graph's tensor that it must equal, for outputs, updates and all values that hold one.
 IdVector<ValueId, std::optional<TensorId>> held_tensors(const ParallelProgram& program, const OperatorGraph& graph);

@@ -1,6 +1,6 @@
 // All contractions are one kernel: the factors of the rule say which indices are in both operands and the result
 // (batch), in one operand and the result (m, n) or only in the operands (k). The operands are packed as [batch, m, k]
-// and [batch, k, n], multiplied by three plain loops, and the result is unpacked. Packing costs one pass over the data
+// and [batch, k, n], multiplied, and the result is unpacked. Packing costs one pass over the data
 // and makes every transposition, broadcast and einsum the same case.
 #include "operators/contraction.h"
 
@@ -10,6 +10,7 @@
 #include <cctype>
 #include <map>
 
+#include "operators/matrix_product.h"
 #include "operators/rule_builder.h"
 #include "operators/strided_loop.h"
 
@@ -246,16 +247,8 @@ void contract(const KernelCall& call) {
       has_b ? pack(join(join(batch, k), n), only_b, call.operands[1].data, 1) : std::vector<double>{1.0};
   std::vector<double> c(static_cast<std::size_t>(batch.size * m.size * n.size), 0.0);
   for (std::int64_t s = 0; s < batch.size; ++s) {
-    const double* b_matrix = b.data() + s * k.size * n.size;
-    for (std::int64_t i = 0; i < m.size; ++i) {
-      const double* a_row = a.data() + (s * m.size + i) * k.size;
-      double* c_row = c.data() + (s * m.size + i) * n.size;
-      for (std::int64_t r = 0; r < k.size; ++r) {
-        const double factor = a_row[r];
-        const double* b_row = b_matrix + r * n.size;
-        for (std::int64_t j = 0; j < n.size; ++j) c_row[j] += factor * b_row[j];
-      }
-    }
+    multiply_add(m.size, n.size, k.size, a.data() + s * m.size * k.size, b.data() + s * k.size * n.size,
+                 c.data() + s * m.size * n.size);
   }
   std::size_t at = 0;
   const Loops all = join(join(batch, m), n);

@@ -1,10 +1,15 @@
-// Channels are (group, channel within the group). All three kernels visit the same products weight * x * dy; the inner
-// loop runs over the widths that lie in the tensor, so that padding costs nothing.
+// Channels are (group, channel within the group). All three kernels are matrix products over patches: row (i, kh, kw)
+// of a patch matrix holds, for every point (n, h, w) of the output, the input that this weight meets there, 0 in the
+// padding.
 #include "operators/convolution.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "operators/gradient_support.h"
+#include "operators/matrix_product.h"
 #include "operators/rule_builder.h"
 #include "operators/sliding_window.h"
 
@@ -118,24 +123,63 @@ void for_each_run(const SpatialWindows& windows, std::int64_t kh, std::int64_t k
   }
 }
 
-/// Calls body(x plane, y plane, weight index, kh, kw) for all local channels, batch entries and kernel positions.
+/// Some images' points of the output, for the patches of one group.
+struct Chunk {
+  std::int64_t first = 0;  // image
+  std::int64_t images = 0;
+  std::int64_t group = 0;
+  std::int64_t points = 0;  // images * points of a plane
+};
+
+/// Calls body(chunk) so that a chunk's patches stay small.
 template <class Body>
-void for_each_weight(const ChannelLoops& loops, const Convolution& conv, Body body) {
+void for_each_chunk(const ChannelLoops& loops, std::int64_t rows, std::int64_t plane, Body body) {
+  constexpr std::int64_t kMostElements = 1 << 20;
+  const std::int64_t most = std::max<std::int64_t>(1, kMostElements / std::max<std::int64_t>(1, rows * plane));
+  for (std::int64_t group = 0; group < loops.groups; ++group) {
+    for (std::int64_t first = 0; first < loops.n; first += most) {
+      const std::int64_t images = std::min(most, loops.n - first);
+      body(Chunk{first, images, group, images * plane});
+    }
+  }
+}
+
+/// Calls body(row of the patches, point of the chunk, offset in x, count, step in x) for all runs of a chunk.
+template <class Body>
+void for_each_patch(const ChannelLoops& loops, const Convolution& conv, const Chunk& chunk, const Plane& x,
+                    const Plane& y, Body body) {
   const std::int64_t kernel = conv.weight[2] * conv.weight[3];
-  for (std::int64_t n = 0; n < loops.n; ++n) {
-    for (std::int64_t g = 0; g < loops.groups; ++g) {
-      for (std::int64_t o = 0; o < loops.out; ++o) {
-        const std::int64_t y_plane = (n * loops.groups + g) * loops.out + o;
-        for (std::int64_t i = 0; i < loops.in; ++i) {
-          const std::int64_t x_plane = (n * loops.groups + g) * loops.in + i;
-          const std::int64_t weight = ((g * loops.out + o) * loops.in + i) * kernel;
-          for (std::int64_t k = 0; k < kernel; ++k) {
-            body(x_plane, y_plane, weight + k, k / conv.weight[3], k % conv.weight[3]);
-          }
-        }
+  for (std::int64_t image = 0; image < chunk.images; ++image) {
+    for (std::int64_t i = 0; i < loops.in; ++i) {
+      const std::int64_t x_plane = ((chunk.first + image) * loops.groups + chunk.group) * loops.in + i;
+      for (std::int64_t k = 0; k < kernel; ++k) {
+        for_each_run(conv.windows, k / conv.weight[3], k % conv.weight[3], x, y,
+                     [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
+                       body(i * kernel + k, image * y.size() + out, x_plane * x.size() + in, count, step);
+                     });
       }
     }
   }
+}
+
+/// Calls body(offset in [out, points], offset in y, count) for the planes of a chunk.
+template <class Body>
+void for_each_plane(const ChannelLoops& loops, const Chunk& chunk, const Plane& y, Body body) {
+  for (std::int64_t o = 0; o < loops.out; ++o) {
+    for (std::int64_t image = 0; image < chunk.images; ++image) {
+      const std::int64_t plane = ((chunk.first + image) * loops.groups + chunk.group) * loops.out + o;
+      body(o * chunk.points + image * y.size(), plane * y.size(), y.size());
+    }
+  }
+}
+
+/// dy of a chunk as [out, points].
+std::vector<double> pack_planes(const ChannelLoops& loops, const Chunk& chunk, const Plane& y, const double* dy) {
+  std::vector<double> packed(static_cast<std::size_t>(loops.out * chunk.points));
+  for_each_plane(loops, chunk, y, [&](std::int64_t at, std::int64_t in_y, std::int64_t count) {
+    std::copy_n(dy + in_y, count, packed.begin() + at);
+  });
+  return packed;
 }
 
 Plane result_plane(const KernelCall& call) {
@@ -168,17 +212,23 @@ void conv2d_kernel(const KernelCall& call) {
   const Convolution conv = of_forward(call.operation);
   const Plane x = Plane::of(call.operands[0]);
   const Plane y = result_plane(call);
-  for_each_weight(
-      ChannelLoops(call), conv,
-      [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
-        const double factor = call.operands[1].data[weight];
-        const double* from = call.operands[0].data + x_plane * x.size();
-        double* to = call.results[0].data + y_plane * y.size();
-        for_each_run(conv.windows, kh, kw, x, y,
-                     [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
-                       for (std::int64_t j = 0; j < count; ++j) to[out + j] += factor * from[in + j * step];
-                     });
-      });
+  const ChannelLoops loops(call);
+  const std::int64_t rows = loops.in * conv.weight[2] * conv.weight[3];
+  for_each_chunk(loops, rows, y.size(), [&](const Chunk& chunk) {
+    std::vector<double> patches(static_cast<std::size_t>(rows * chunk.points), 0.0);
+    for_each_patch(loops, conv, chunk, x, y,
+                   [&](std::int64_t row, std::int64_t point, std::int64_t in, std::int64_t count, std::int64_t step) {
+                     double* to = patches.data() + row * chunk.points + point;
+                     const double* from = call.operands[0].data + in;
+                     for (std::int64_t j = 0; j < count; ++j) to[j] = from[j * step];
+                   });
+    std::vector<double> product(static_cast<std::size_t>(loops.out * chunk.points), 0.0);
+    multiply_add(loops.out, chunk.points, rows, call.operands[1].data + chunk.group * loops.out * rows, patches.data(),
+                 product.data());
+    for_each_plane(loops, chunk, y, [&](std::int64_t at, std::int64_t in_y, std::int64_t count) {
+      std::copy_n(product.begin() + at, count, call.results[0].data + in_y);
+    });
+  });
 }
 
 std::vector<TensorType> infer_conv2d_backprop_input(const Operation& operation) {
@@ -207,17 +257,26 @@ void conv2d_backprop_input_kernel(const KernelCall& call) {
   const Shape& local = call.results[0].shape;
   const Plane x = {backward_range(call, conv.windows[0], "h", local[2]),
                    backward_range(call, conv.windows[1], "w", local[3])};
-  for_each_weight(
-      ChannelLoops(call), conv,
-      [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
-        const double factor = call.operands[1].data[weight];
-        const double* from = call.operands[0].data + y_plane * y.size();
-        double* to = call.results[0].data + x_plane * x.size();
-        for_each_run(conv.windows, kh, kw, x, y,
-                     [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
-                       for (std::int64_t j = 0; j < count; ++j) to[in + j * step] += factor * from[out + j];
-                     });
-      });
+  const ChannelLoops loops(call);
+  const std::int64_t rows = loops.in * conv.weight[2] * conv.weight[3];
+  for_each_chunk(loops, rows, y.size(), [&](const Chunk& chunk) {
+    const double* weight = call.operands[1].data + chunk.group * loops.out * rows;
+    std::vector<double> transposed(static_cast<std::size_t>(rows * loops.out));
+    for (std::int64_t o = 0; o < loops.out; ++o) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        transposed[static_cast<std::size_t>(row * loops.out + o)] = weight[o * rows + row];
+      }
+    }
+    const std::vector<double> dy = pack_planes(loops, chunk, y, call.operands[0].data);
+    std::vector<double> patches(static_cast<std::size_t>(rows * chunk.points), 0.0);
+    multiply_add(rows, chunk.points, loops.out, transposed.data(), dy.data(), patches.data());
+    for_each_patch(loops, conv, chunk, x, y,
+                   [&](std::int64_t row, std::int64_t point, std::int64_t in, std::int64_t count, std::int64_t step) {
+                     const double* from = patches.data() + row * chunk.points + point;
+                     double* to = call.results[0].data + in;
+                     for (std::int64_t j = 0; j < count; ++j) to[j * step] += from[j];
+                   });
+  });
 }
 
 double conv2d_backprop_input_flops(const Operation& operation) {
@@ -253,18 +312,20 @@ void conv2d_backprop_filter_kernel(const KernelCall& call) {
   const Convolution conv = of_backprop_filter(call.operation);
   const Plane x = Plane::of(call.operands[1]);
   const Plane y = Plane::of(call.operands[0]);
-  for_each_weight(
-      ChannelLoops(call), conv,
-      [&](std::int64_t x_plane, std::int64_t y_plane, std::int64_t weight, std::int64_t kh, std::int64_t kw) {
-        const double* dy = call.operands[0].data + y_plane * y.size();
-        const double* from = call.operands[1].data + x_plane * x.size();
-        double sum = 0;
-        for_each_run(conv.windows, kh, kw, x, y,
-                     [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
-                       for (std::int64_t j = 0; j < count; ++j) sum += dy[out + j] * from[in + j * step];
-                     });
-        call.results[0].data[weight] += sum;
-      });
+  const ChannelLoops loops(call);
+  const std::int64_t rows = loops.in * conv.weight[2] * conv.weight[3];
+  for_each_chunk(loops, rows, y.size(), [&](const Chunk& chunk) {
+    std::vector<double> patches(static_cast<std::size_t>(chunk.points * rows), 0.0);  // [points, rows]
+    for_each_patch(loops, conv, chunk, x, y,
+                   [&](std::int64_t row, std::int64_t point, std::int64_t in, std::int64_t count, std::int64_t step) {
+                     double* to = patches.data() + point * rows + row;
+                     const double* from = call.operands[1].data + in;
+                     for (std::int64_t j = 0; j < count; ++j) to[j * rows] = from[j * step];
+                   });
+    const std::vector<double> dy = pack_planes(loops, chunk, y, call.operands[0].data);
+    multiply_add(loops.out, rows, chunk.points, dy.data(), patches.data(),
+                 call.results[0].data + chunk.group * loops.out * rows);
+  });
 }
 
 Gradients conv2d_gradient(GradientBuilder& builder, const GradientRequest& request) {
