@@ -133,11 +133,22 @@ class Steps {
       const Strategy strategy = strategy_of_phase(*operation_, strategy_, *operation);
       const std::vector<std::size_t> results = run_kernel(operation, strategy, std::move(inputs), true);
       for (std::size_t i = 0; i < results.size(); ++i) {
+        // What leaves the operator may stay partial; what a later phase reads must be whole.
+        const auto final = std::find(phases.results.begin(), phases.results.end(), values.size());
+        const auto number = static_cast<std::size_t>(final - phases.results.begin());
+        const bool stays = final != phases.results.end() && !is_read(phases, values.size()) &&
+                           !result_layout(*operation_, strategy_, costs_.mesh(), number).partial.empty();
         types.push_back(operation->results[i]);
-        values.push_back(complete(*operation, strategy, i, results[i]));
+        values.push_back(stays ? results[i] : complete(*operation, strategy, i, results[i]));
       }
     }
     for (const std::size_t result : phases.results) result_.results.push_back(values[result]);
+  }
+
+  static bool is_read(const Phases& phases, std::size_t value) {
+    return std::any_of(phases.phases.begin(), phases.phases.end(), [&](const Phase& phase) {
+      return std::find(phase.inputs.begin(), phase.inputs.end(), value) != phase.inputs.end();
+    });
   }
 
   /// All-reduces a phase's partial result, if it is one.

@@ -15,6 +15,7 @@ struct Inherited {
   std::string level_scope;
   int worker = 0;
   bool recompute = false;
+  std::string recompute_scope;  // outermost block that says so; a repeat says it of each copy
   std::optional<int> comm_fusion;
 };
 
@@ -204,6 +205,8 @@ class Instantiation {
         result.recompute = true;
       }
     }
+    if (!result.recompute) result.recompute_scope.clear();
+    if (result.recompute && result.recompute_scope.empty()) result.recompute_scope = name;
     return result;
   }
 
@@ -216,7 +219,7 @@ class Instantiation {
     op.level = inherited.level;
     op.level_scope = inherited.level_scope;
     op.worker = inherited.worker;
-    op.recompute = inherited.recompute;
+    op.recompute_scope = inherited.recompute_scope;
     op.comm_fusion = inherited.comm_fusion;
     return op;
   }
@@ -363,10 +366,12 @@ class Instantiation {
       // A border round the whole repeat, and one round each copy.
       const auto add_copies = [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
         std::vector<TensorId> next = arguments;
+        Inherited each = inherited;
+        if (each.recompute_scope == site.name) each.recompute_scope.clear();
         for (std::size_t i = 0; i < item.copies.size(); ++i) {
           const Site copy{fmt::format("{}.{}", site.name, i), site.repeat_class + ".*", position, site.place};
           const std::string scope = fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name);
-          next[0] = add_inner(i, copy, scope, settings_.find(copy.name, {}, faults_), next, inherited)[0];
+          next[0] = add_inner(i, copy, scope, settings_.find(copy.name, {}, faults_), next, each)[0];
           results.push_back(next[0]);
         }
         return std::vector<TensorId>{results.back()};

@@ -4,6 +4,7 @@
 #include <boost/graph/strong_components.hpp>
 #include <functional>
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -81,6 +82,7 @@ std::optional<TensorId> OperatorGraph::find_tensor(std::string_view name) const 
 struct OperatorGraphBuilder::State {
   OperatorGraph graph;
   std::unordered_multimap<std::size_t, OperationId> operation_by_hash;
+  std::unordered_map<std::size_t, std::size_t> anchors;  // by operator: the one that it goes just before
 };
 
 OperatorGraphBuilder::OperatorGraphBuilder(std::string name) : state_(std::make_unique<State>()) {
@@ -148,6 +150,9 @@ const Operation& OperatorGraphBuilder::operation(OperatorId id) const { return s
 const Operation& OperatorGraphBuilder::operation(OperationId id) const { return state_->graph.operations_[id]; }
 std::size_t OperatorGraphBuilder::num_tensors() const { return state_->graph.tensors_.size(); }
 std::size_t OperatorGraphBuilder::num_operators() const { return state_->graph.operators_.size(); }
+void OperatorGraphBuilder::place_before(OperatorId op, OperatorId anchor) {
+  state_->anchors[op.value()] = anchor.value();
+}
 void OperatorGraphBuilder::set_loss(TensorId loss) { state_->graph.loss_ = loss; }
 void OperatorGraphBuilder::add_alias(std::string name, TensorId tensor) {
   state_->graph.tensor_by_name_.emplace(std::move(name), tensor);
@@ -159,6 +164,7 @@ void OperatorGraphBuilder::own(std::shared_ptr<const OperatorType> type) {
 
 OperatorGraph OperatorGraphBuilder::build() {
   OperatorGraph graph = std::move(state_->graph);
+  const auto anchors = std::move(state_->anchors);
   state_.reset();
   const std::size_t num_operators = graph.operators_.size();
 
@@ -174,19 +180,24 @@ OperatorGraph OperatorGraphBuilder::build() {
   }
 
   // Kahn's algorithm; of the operators that are ready, the one that was added first goes first.
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  using Turn = std::tuple<std::size_t, bool, std::size_t>;  // anchored ones come before their anchor
+  const auto turn_of = [&](std::size_t v) {
+    const auto anchor = anchors.find(v);
+    return anchor == anchors.end() ? Turn(v, true, v) : Turn(anchor->second, false, v);
+  };
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> ready;
   for (std::size_t v = 0; v < num_operators; ++v) {
-    if (num_missing[v] == 0) ready.push(v);
+    if (num_missing[v] == 0) ready.push(turn_of(v));
   }
   std::vector<std::size_t> order;
   order.reserve(num_operators);
   while (!ready.empty()) {
-    const std::size_t v = ready.top();
+    const std::size_t v = std::get<2>(ready.top());
     ready.pop();
     order.push_back(v);
     for (auto [out, end] = out_edges(v, dependencies); out != end; ++out) {
       const std::size_t reader = target(*out, dependencies);
-      if (--num_missing[reader] == 0) ready.push(reader);
+      if (--num_missing[reader] == 0) ready.push(turn_of(reader));
     }
   }
   if (order.size() < num_operators) {

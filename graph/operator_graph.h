@@ -28,8 +28,8 @@ enum class TensorKind {
 
 enum class Stage { kForward, kBackward, kUpdate };
 
-/// What a constant holds: one value everywhere; 0, 1, 2, ... along the last dimension; or 0 on and below the diagonal of the
-/// last two dimensions and -1e9 above it (causal mask).
+/// What a constant holds: one value everywhere; 0, 1, 2, ... along the last dimension; or 0 on and below the diagonal
+/// of the last two dimensions and -1e9 above it (causal mask).
 struct Fill {
   enum class Kind { kValue, kIota, kCausal };
   Kind kind = Kind::kValue;
@@ -78,11 +78,13 @@ struct GraphTensor {
   bool requires_grad = true;           // of kParameter
   bool layerwise_parallel = false;     // of kParameter: MindSpore's, each device keeps its own
   bool parallel_optimizer = true;      // of kParameter: its states may be cut by the parallel optimizer
-  std::optional<TensorId> updates;     // a new value of this parameter or state: stored in its layout at the end of the step
-  bool is_output = false;              // of the graph; never partial
-  std::int64_t index_extent = 0;       // of an integer input: values are drawn below it (the dimension that it indexes); 0: none known
-  std::optional<StrategyEntry> layout; // the user's: of an input (dataset_strategy), a parameter
-  std::vector<std::string> shape_text; // as the file writes its dimensions: {"B", "4*H"}; empty if it does not
+  std::optional<TensorId>
+      updates;             // a new value of this parameter or state: stored in its layout at the end of the step
+  bool is_output = false;  // of the graph; never partial
+  std::int64_t index_extent =
+      0;  // of an integer input: values are drawn below it (the dimension that it indexes); 0: none known
+  std::optional<StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter
+  std::vector<std::string> shape_text;  // as the file writes its dimensions: {"B", "4*H"}; empty if it does not
   SourcePlace place;
 };
 
@@ -92,17 +94,18 @@ struct GraphOperator {
   std::vector<TensorId> operands;
   std::vector<TensorId> results;
   Stage stage = Stage::kForward;
-  std::optional<OperatorId> forward;   // of a backward operator: whose gradient it is
-  std::string scope;                   // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
-  std::string repeat_class;            // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
+  std::optional<OperatorId> forward;  // of a backward operator: whose gradient it is, or whose copy
+  bool is_copy = false;               // computes `forward` again in the backward pass, under its strategy
+  std::string scope;         // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
+  std::string repeat_class;  // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
   UserStrategy strategy;
-  bool is_data_parallel = false;       // by parallel_mode of its block or the file (semi-auto without a strategy)
-  std::optional<int> level;            // its own or that of the innermost block that says one
-  std::string level_scope;             // full name of that operator or block: a search of its own
-  bool recompute = false;              // its own or by its block
-  std::optional<int> comm_fusion;      // fusion id of its block's gradients
-  int worker = 0;                      // of `place`
-  std::string border_of;               // of an Identity at the border of a block: the block's name, as users know it
+  bool is_data_parallel = false;   // by parallel_mode of its block or the file (semi-auto without a strategy)
+  std::optional<int> level;        // its own or that of the innermost block that says one
+  std::string level_scope;         // full name of that operator or block: a search of its own
+  std::string recompute_scope;     // full name of the operator or outermost block computed again; empty: kept
+  std::optional<int> comm_fusion;  // fusion id of its block's gradients
+  int worker = 0;                  // of `place`
+  std::string border_of;           // of an Identity at the border of a block: the block's name, as users know it
   SourcePlace place;
 };
 
@@ -134,9 +137,9 @@ class OperatorGraph {
   std::vector<std::shared_ptr<const OperatorType>> own_types_;
 };
 
-/// Collects tensors and operators in any order; `build` sorts the operators topologically (ties: the order of addition) and
-/// fills producers and readers. Tensors keep their indices, and so do operators that were added in a topological order.
-/// Equal operations are held once.
+/// Collects tensors and operators in any order; `build` sorts the operators topologically (ties: the order of addition)
+/// and fills producers and readers. Tensors keep their indices, and so do operators that were added in a topological
+/// order. Equal operations are held once.
 class OperatorGraphBuilder {
  public:
   explicit OperatorGraphBuilder(std::string name);
@@ -147,9 +150,9 @@ class OperatorGraphBuilder {
   explicit OperatorGraphBuilder(const OperatorGraph& graph);
 
   TensorId add_tensor(GraphTensor tensor);
-  /// `op.results` is filled with new kResult tensors named by `result_names` (or the operator's name if there is one result
-  /// and no name is given). Operand types come from tensors added before. `operation` must come from make_operation on
-  /// those types.
+  /// `op.results` is filled with new kResult tensors named by `result_names` (or the operator's name if there is one
+  /// result and no name is given). Operand types come from tensors added before. `operation` must come from
+  /// make_operation on those types.
   OperatorId add_operator(GraphOperator op, Operation operation, std::vector<std::string> result_names = {});
   /// The same in two steps, for operators of which there are many: `op.operation` must come from `intern`.
   OperationId intern(Operation operation);
@@ -160,6 +163,8 @@ class OperatorGraphBuilder {
   const Operation& operation(OperationId id) const;
   std::size_t num_tensors() const;
   std::size_t num_operators() const;
+  /// Ties go as if `op` had been added just before `anchor`; of several before one anchor the first added goes first.
+  void place_before(OperatorId op, OperatorId anchor);
   void set_loss(TensorId loss);
   void set_training();
   /// Another name by which `find_tensor` knows a tensor: that of the block whose result it is.

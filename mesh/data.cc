@@ -100,9 +100,8 @@ TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t 
 }
 
 std::uint64_t operator_seed(const OperatorGraph& graph, OperatorId id, std::uint64_t seed, std::uint64_t step) {
-  const std::optional<OperatorId>& forward = graph.operators()[id].forward;
-  const bool is_copy = forward && graph.operation(*forward).type == graph.operation(id).type;
-  const std::string& name = graph.operators()[is_copy ? *forward : id].name;
+  const GraphOperator& op = graph.operators()[id];
+  const std::string& name = op.is_copy ? graph.operators()[*op.forward].name : op.name;
   return mix(mix(seed ^ 0x6472616773ULL) ^ mix(step) ^ hash_text(name));
 }
 

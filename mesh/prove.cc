@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "graph/differentiate.h"
+#include "graph/planned_graph.h"
 #include "graph/shrink.h"
 #include "mesh/transfer.h"
 #include "strategies/strategy.h"
@@ -75,14 +75,10 @@ std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh,
              : fmt::format("{}: leaves {} elements on a device; expected {}", instruction.name, after, expected);
 }
 
-OperatorGraph planned_graph(const Plan& plan, const Model& model) {
-  return plan.graph->is_training() ? differentiate(model.graph, *model.training) : model.graph;
-}
-
 /// In how many pieces the plan cuts what, on the mesh of the proof.
 ShrinkRequest request_of(const Plan& plan, const SmallerMesh& mesh) {
   ShrinkRequest request;
-  request.planned_graph = [&plan](const Model& model) { return planned_graph(plan, model); };
+  request.planned_graph = planned_graph;
   for (const Strategy& strategy : plan.strategies) {
     std::vector<std::int64_t> pieces;
     for (const std::vector<AxisRef>& axes : mesh.at(strategy).factors) pieces.push_back(num_pieces(axes));
@@ -121,7 +117,7 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, s
     return TooSmall{transfer.culprit->first, transfer.culprit->second};
   };
   ShrunkModel model = shrink(*plan.model, request);
-  OperatorGraph graph = planned_graph(plan, model.model);
+  OperatorGraph graph = planned_graph(model.model);
   fault = compare_structure(*plan.graph, graph);
   if (!fault.empty()) return std::nullopt;
   Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);

@@ -4,6 +4,9 @@
 // its own (planner/tensor_lives.h) is a node whose strategies are layouts. Between a version and what is made of it or
 // reads it stands an edge with the redistribution's cost for every pair of layouts.
 //
+// A copy that recomputation makes (graph/recompute.h) has no node of its own: it is decided by its original's, which
+// costs and holds what both do.
+//
 // Layouts, lists of layouts, tables and matrices are interned, so that 96 equal layers cost what one does: the work is
 // done per distinct operation and per distinct pair of lists, the rest is looking up.
 
@@ -42,12 +45,14 @@ struct WholeTensor {
   bool operator==(const WholeTensor&) const = default;
 };
 
+/// What something costs that is done so often.
+std::int64_t times(std::int64_t cost, std::int64_t count) { return cost > kNever / count ? kNever : cost * count; }
+
 /// How an edge's matrix is filled.
 enum class EdgeKind {
-  kRedistribute,  // the redistribution's cost; where the second shares the stored memory, the first is it: must be
-                  // equal
+  kRedistribute,  // the redistribution's cost; where the second may share the stored memory, the first is it
   kMadeOrShared,  // the same, but what shares the stored memory is not made of the first: costs nothing here
-  kShares,        // only this: what shares the stored memory must be equal to the first, which is it
+  kShares,        // only this: the first is what is stored; the second shares its memory exactly where they are equal
 };
 
 /// Interned layouts and lists, and the matrices between lists.
@@ -110,11 +115,16 @@ class LayoutTables {
       const WholeTensor& tensor = types_[type];
       matrix.costs = redistributions_.times(layouts_of(from), layouts_of(to), tensor.shape, tensor.element_bytes);
     }
-    for (std::size_t i = 0; i < from.size(); ++i) {
+    const bool may_share = std::any_of(to.begin(), to.end(), [](const Entry& entry) { return entry.shares; });
+    for (std::size_t i = 0; may_share && i < from.size(); ++i) {
       for (std::size_t j = 0; j < to.size(); ++j) {
-        if (!to[j].shares) continue;
-        const bool is_other = kind != EdgeKind::kMadeOrShared && from[i].layout != to[j].layout;
-        matrix.costs[i * to.size() + j] = is_other ? kNever : 0;
+        std::int64_t& cost = matrix.costs[i * to.size() + j];
+        const bool says_never = kind != EdgeKind::kMadeOrShared && to[j].shares != (from[i].layout == to[j].layout);
+        if (says_never) {
+          cost = kNever;
+        } else if (to[j].shares) {
+          cost = 0;
+        }
       }
     }
     const bool is_zero = std::all_of(matrix.costs.begin(), matrix.costs.end(), [](std::int64_t c) { return c == 0; });
@@ -191,16 +201,20 @@ class Build {
     return groups;
   }
 
+  /// A node of its own; a copy shares its original's, which then costs and holds what both do.
   void add_operator(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
-    const CandidateTable& table = candidates(id);
-    ProblemNode node;
-    node.strategies = table.table;
+    const CandidateTable& table = op.is_copy ? *operator_tables_[*op.forward] : candidates(id);
+    const NodeId node_id =
+        op.is_copy ? result_.operator_nodes[*op.forward] : result_.problem.nodes.push_back({table.table, {}});
+    ProblemNode& node = result_.problem.nodes[node_id];
+    node_runs_.resize(result_.problem.nodes.size(), 0);
+    node.strategies = repeated(table.table, node_runs_[node_id] += 1);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const TensorVersion& produced = lives_.versions[*lives_.first[op.results[i]]];
       node.memory.push_back({table.result_usage[i], produced.begin, produced.end});
     }
-    result_.operator_nodes.push_back(result_.problem.nodes.push_back(std::move(node)));
+    result_.operator_nodes.push_back(node_id);
     result_.strategies.push_back(table.strategies);
     operator_tables_.push_back(&table);
     result_.candidates_complete = result_.candidates_complete && table.complete;
@@ -209,6 +223,18 @@ class Build {
       may_be_partial_[op.results[i]] = std::any_of(
           entries.begin(), entries.end(), [&](const Entry& entry) { return !tables_[entry.layout].partial.empty(); });
     }
+  }
+
+  /// The table of what runs several times.
+  StrategyTableId repeated(StrategyTableId table, std::int64_t runs) {
+    if (runs == 1) return table;
+    const auto [found, is_new] = repeated_tables_.try_emplace({table, runs});
+    if (is_new) {
+      StrategyTable all = result_.problem.strategy_tables[table];
+      for (Cost& cost : all.costs) cost = {times(cost.computation, runs), times(cost.communication, runs)};
+      found->second = result_.problem.strategy_tables.push_back(std::move(all));
+    }
+    return found->second;
   }
 
   const CandidateTable& candidates(OperatorId id) {
@@ -404,6 +430,8 @@ class Build {
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
   IdVector<OperationId, std::vector<std::unique_ptr<CandidateTable>>> tables_by_operation_;
   IdVector<OperatorId, const CandidateTable*> operator_tables_;
+  IdVector<NodeId, std::int64_t> node_runs_;  // of operators: how often what the node stands for runs
+  std::map<std::pair<StrategyTableId, std::int64_t>, StrategyTableId> repeated_tables_;
   IdVector<TensorId, char> may_be_partial_;
   IdVector<VersionId, ListId> version_lists_;
   std::map<std::size_t, StrategyTableId> free_tables_;

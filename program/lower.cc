@@ -90,6 +90,12 @@ class Lowering {
           origin.because = "stored so";
           break;
       }
+      const bool is_as_stored = version.kind != TensorVersion::Kind::kUpdated && version.stored &&
+                                decisions_.versions[id] == decisions_.versions[*version.stored];
+      if (is_as_stored) {
+        version_values_[id] = version_values_[*version.stored];
+        continue;
+      }
       version_values_[id] =
           redistribute(from, decisions_.versions[id], origin, fmt::format("{}.{}", tensor.name, suffix), stage, {});
       if (version.kind == TensorVersion::Kind::kOutput) {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
-#include "graph/differentiate.h"
+#include "graph/planned_graph.h"
 #include "planner/levels.h"
 #include "strategies/data_parallel.h"
 #include "strategies/parallel_optimizer.h"
@@ -101,8 +101,7 @@ Planning::Planning(std::shared_ptr<const Model> model, const Cluster& cluster, P
     throw InputError(model_->parallel.place,
                      "parallel_mode hybrid_parallel: models that are one device's view are not planned yet");
   }
-  graph_ = std::make_shared<const OperatorGraph>(model_->training ? differentiate(model_->graph, *model_->training)
-                                                                  : model_->graph);
+  graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_));
   lives_ = tensor_lives(*graph_);
   const DeviceMesh mesh = mesh_of(*model_, cluster);
   costs_ = std::make_unique<CostModel>(cluster, mesh);
@@ -324,7 +323,9 @@ Baseline Planning::stand_alone() const {
 std::vector<std::optional<Baseline>> Planning::forced(int level, OperatorId op, const std::vector<Strategy>& strategies,
                                                       std::stop_token stop) const {
   Restrictions limits = restrictions(level);
-  limits.operators[op] = strategies;
+  // A copy has its original's strategy.
+  const GraphOperator& asked = graph_->operators()[op];
+  limits.operators[asked.is_copy ? *asked.forward : op] = strategies;
   ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
   ProblemNode& node = problem.problem.nodes[problem.operator_nodes[op]];
   const StrategyTable all = problem.problem.strategy_tables[node.strategies];

@@ -271,7 +271,8 @@ parallel: {parallel_mode: semi_auto_parallel, device_num: 8}
   EXPECT_EQ(operator_of(graph, "semi.a").worker, 1);
   EXPECT_EQ(operator_of(graph, "semi.b").worker, 2);
   EXPECT_FALSE(operator_of(graph, "auto.a").is_data_parallel);
-  EXPECT_TRUE(operator_of(graph, "auto.a").recompute);
+  EXPECT_EQ(operator_of(graph, "auto.a").recompute_scope, "auto");
+  EXPECT_EQ(operator_of(graph, "semi.a").recompute_scope, "");
   EXPECT_EQ(operator_of(graph, "auto.a").comm_fusion, 3);
   EXPECT_FALSE(operator_of(graph, "shard.a").is_data_parallel);  // searched between its borders
   EXPECT_TRUE(operator_of(graph, "last").is_data_parallel);
@@ -295,7 +296,7 @@ parallel: {compat: mindspore-1.7}
   EXPECT_EQ(model.notices,
             std::vector<std::string>{
                 "out_strategy of 1 block gives way to data parallel in training (compat: mindspore-1.7)"});
-  EXPECT_TRUE(operator_of(model.graph, "a.a.matmul").recompute);
+  EXPECT_EQ(operator_of(model.graph, "a.a.matmul").recompute_scope, "a.a");
   const Model kept = read(text.substr(0, text.find("parallel:")));
   EXPECT_EQ(to_text(operator_of(kept.graph, "a.out0").strategy.out.at(0)), "[1, 8]");
   EXPECT_TRUE(kept.notices.empty());

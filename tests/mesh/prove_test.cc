@@ -4,7 +4,9 @@
 
 #include <memory>
 
+#include "mesh/reference.h"
 #include "mesh/simulate.h"
+#include "tests/support/marked_model.h"
 #include "tests/support/planned_model.h"
 
 namespace shardplan {
@@ -55,6 +57,37 @@ TEST_P(RandomPlans, ComputeWhatOneDeviceDoes) {
     const Plan plan = random_plan(planned, static_cast<std::uint64_t>(i));
     const Proof proof = prove(plan, {.validation = {.steps = 2}, .shrink = false});
     EXPECT_EQ(text_of(proof), "proven") << "plan " << i;
+  }
+}
+
+PlannedModel layered(const std::string& training) {
+  return PlannedModel(read_model_text(layered_model(training), "layered.yaml"), "ascend-910", {{"x", 2}, {"y", 4}});
+}
+
+TEST(Recompute, RandomPlansComputeWhatOneDeviceDoes) {
+  const PlannedModel planned = layered(", recompute: [layers.*]");
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    const Plan plan = random_plan(planned, seed);
+    EXPECT_EQ(text_of(prove(plan, {.validation = {.steps = 2}, .shrink = false})), "proven") << "plan " << seed;
+  }
+}
+
+TEST(Recompute, ChangesNoNumber) {
+  const OperatorGraph plain = layered("").graph;
+  const OperatorGraph marked = layered(", recompute: [layers.*]").graph;
+  const auto run = [](const OperatorGraph& graph) {
+    const StoredValues stored = [&](TensorId id) { return draw_tensor(graph, id, 7, 0); };
+    return run_reference(graph, stored, 7, 0, Precision::kFloat64);
+  };
+  const ReferenceStep expected = run(plain);
+  const ReferenceStep found = run(marked);
+  for (const TensorId id : plain.tensors().ids()) {
+    const std::string& name = plain.tensor(id).name;
+    EXPECT_EQ(found.tensors[*marked.find_tensor(name)], expected.tensors[id]) << name;
+    const auto copy = marked.find_tensor("recompute." + name);
+    if (copy) {
+      EXPECT_EQ(found.tensors[*copy], expected.tensors[id]) << name;
+    }
   }
 }
 

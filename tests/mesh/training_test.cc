@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "graph/differentiate.h"
 #include "mesh/prove.h"
 #include "program/planning.h"
 #include "tests/support/planned_model.h"

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "tests/support/marked_model.h"
 #include "tests/support/planned_model.h"
 
 namespace shardplan {
@@ -35,14 +38,20 @@ operators:
 outputs: [out]
 )";
 
+PlannedModel layered(const std::string& training) {
+  return PlannedModel(read_model_text(layered_model(training), "layered.yaml"), "ascend-910", {{"dp", 2}, {"mp", 4}});
+}
+
 PlannedModel attention() {
   return PlannedModel(read_model_text(kAttention, "attention.yaml"), "ascend-910", {{"dp", 2}, {"mp", 4}});
 }
 
-TEST(LowerTest, AnyChoiceCostsInTheProgramWhatEvaluateSays) {
-  const PlannedModel model = attention();
+class AnyChoice : public testing::TestWithParam<const char*> {};
+
+TEST_P(AnyChoice, CostsInTheProgramWhatEvaluateSays) {
+  const PlannedModel model = *GetParam() == '\0' ? attention() : layered(GetParam());
   Random random(1);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 40; ++round) {
     const Choice choice = model.random_choice(random);
     const Evaluation evaluation = evaluate(model.problem.problem, choice);
     ASSERT_EQ(evaluation.never_count, 0u);
@@ -52,6 +61,11 @@ TEST(LowerTest, AnyChoiceCostsInTheProgramWhatEvaluateSays) {
     EXPECT_EQ(check_program(program, model.graph), "") << "round " << round;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Lower, AnyChoice, testing::Values("", ", momentum: 0.9", ", recompute: [layers.*]"),
+                         [](const auto& tested) {
+                           return tested.index == 0 ? "attention" : tested.index == 1 ? "training" : "recompute";
+                         });
 
 TEST(LowerTest, TheProgramHoldsAtMostWhatTheProblemSaysBesidesTransients) {
   const PlannedModel model = attention();
@@ -69,6 +83,51 @@ TEST(LowerTest, TheProgramHoldsAtMostWhatTheProblemSaysBesidesTransients) {
     }
     EXPECT_LE(memory_profile(program).peak, evaluate(model.problem.problem, choice).peak_bytes + transients);
   }
+}
+
+/// The choice in which every device does and holds everything.
+Choice replicated_choice(const PlannedModel& model) {
+  Choice choice;
+  choice.strategy = IdVector<NodeId, StrategyId>(model.problem.problem.nodes.size());
+  const auto is_whole = [](const TensorLayout& layout) {
+    return layout == TensorLayout::replicated(layout.dimensions.size());
+  };
+  for (const OperatorId op : model.graph.operators().ids()) {
+    for (std::size_t i = 0; i < model.problem.strategies[op]->size(); ++i) {
+      const Strategy& strategy = (*model.problem.strategies[op])[i];
+      const bool uncut = std::all_of(strategy.factors.begin(), strategy.factors.end(),
+                                     [](const std::vector<AxisRef>& axes) { return axes.empty(); });
+      if (uncut && strategy.partial.empty()) choice.strategy[model.problem.operator_nodes[op]] = StrategyId(i);
+    }
+  }
+  for (const VersionId version : model.lives.versions.ids()) {
+    if (!model.problem.version_nodes[version]) continue;
+    const auto& choices = *model.problem.choices[version];
+    for (std::size_t i = choices.size(); i-- > 0;) {
+      if (is_whole(choices[i].layout)) choice.strategy[*model.problem.version_nodes[version]] = StrategyId(i);
+    }
+  }
+  return choice;
+}
+
+/// The most bytes that forward results take while the backward pass begins.
+Bytes kept_bytes(const PlannedModel& model) {
+  const ParallelProgram program = model.lowered(replicated_choice(model));
+  const MemoryProfile memory = memory_profile(program);
+  Bytes stored = 0;
+  for (const Binding& given : program.given) stored += given.is_input ? 0 : program.values[given.value].bytes;
+  std::size_t first = 0;
+  while (program.instructions[first].stage != Stage::kBackward) ++first;
+  return memory.bytes[first] - stored;
+}
+
+TEST(LowerTest, ARecomputedBlockKeepsItsInputOnly) {
+  const Bytes plain = kept_bytes(layered(""));
+  const Bytes marked = kept_bytes(layered(", recompute: [layers.*]"));
+  // Kept of a layer beside its input, in f32 but for the mask: the norm's result, [8, 16]; the first linear map's and
+  // the dropout's, 2 x [8, 32]; the mask, a byte of [8, 32]. With recomputation only the input is.
+  const Bytes layer = 4 * (8 * 16 + 2 * 8 * 32) + 8 * 32;
+  EXPECT_EQ(plain - marked, 3 * layer);
 }
 
 }  // namespace

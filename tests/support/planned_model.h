@@ -5,8 +5,8 @@
 
 #include "base/random.h"
 #include "costmodel/cost_model.h"
-#include "graph/differentiate.h"
 #include "graph/model.h"
+#include "graph/planned_graph.h"
 #include "planner/model_problem.h"
 #include "program/lower.h"
 #include "strategies/user_strategy.h"
@@ -23,7 +23,7 @@ struct PlannedModel {
   ModelProblem problem;
 
   PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes) : model(std::move(read)) {
-    graph = model.training ? differentiate(model.graph, *model.training) : model.graph;
+    graph = planned_graph(model);
     lives = tensor_lives(graph);
     const Cluster machine = read_cluster(cluster);
     const DeviceMesh mesh = axes.empty() ? make_mesh(machine) : make_mesh(machine, axes);

@@ -1,0 +1,80 @@
+#include "graph/recompute.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/planned_graph.h"
+#include "tests/support/marked_model.h"
+
+namespace shardplan {
+namespace {
+
+OperatorGraph graph_of(const std::string& training) {
+  return planned_graph(read_model_text(layered_model(training), "layered.yaml"));
+}
+
+std::vector<std::string> copies(const OperatorGraph& graph) {
+  std::vector<std::string> names;
+  for (const GraphOperator& op : graph.operators()) {
+    if (op.is_copy) names.push_back(op.name);
+  }
+  return names;
+}
+
+TEST(RecomputeTest, CopiesWhatBackwardNeedsBlockByBlockInTheOrderOfTheBackwardPass) {
+  const OperatorGraph graph = graph_of(", recompute: [layers.*]");
+  std::vector<std::string> expected;  // the last linear map and the sum are not needed again
+  for (const char* layer : {"2", "1", "0"}) {
+    for (const char* name : {"norm.layer_norm", "up.matmul", "up.bias_add", "gelu", "drop"}) {
+      expected.push_back(std::string("recompute.layers.") + layer + "." + name);
+    }
+  }
+  EXPECT_EQ(copies(graph), expected);
+  // The block's input is what is kept: the copy reads it as it is, and the rest of the copies each other.
+  const auto op = [&](const std::string& name) -> const GraphOperator& {
+    return graph.operators()[*graph.find_operator(name)];
+  };
+  EXPECT_EQ(op("recompute.layers.1.norm.layer_norm").operands[0], *graph.find_tensor("layers.0.add"));
+  EXPECT_EQ(op("recompute.layers.1.gelu").operands[0], *graph.find_tensor("recompute.layers.1.up.bias_add"));
+  EXPECT_EQ(op("recompute.layers.1.gelu").forward, graph.find_operator("layers.1.gelu"));
+  EXPECT_EQ(op("recompute.layers.1.gelu").stage, Stage::kBackward);
+  // A block's copies run when its own backward pass begins, not before.
+  const auto position = [&](const std::string& name) { return graph.find_operator(name)->value(); };
+  EXPECT_LT(position("recompute.layers.2.drop"), position("recompute.layers.1.norm.layer_norm"));
+  for (const GraphOperator& backward : graph.operators()) {
+    if (backward.is_copy || !backward.forward) continue;
+    if (graph.operators()[*backward.forward].recompute_scope != "layers.2") continue;
+    EXPECT_LT(position(backward.name), position("recompute.layers.1.norm.layer_norm")) << backward.name;
+  }
+}
+
+TEST(RecomputeTest, BackwardReadsNothingFromInsideAMarkedBlock) {
+  const OperatorGraph graph = graph_of(", recompute: [layers.*]");
+  for (const GraphTensor& tensor : graph.tensors()) {
+    if (!tensor.producer) continue;
+    const GraphOperator& producer = graph.operators()[*tensor.producer];
+    if (producer.stage != Stage::kForward || producer.recompute_scope.empty()) continue;
+    const bool leaves = tensor.name.ends_with(".add");
+    for (const Reader& reader : tensor.readers) {
+      EXPECT_TRUE(leaves || graph.operators()[reader.op].stage == Stage::kForward) << tensor.name;
+    }
+  }
+}
+
+TEST(RecomputeTest, WhatIsKeptAnywayIsNotMadeAgain) {
+  // The gradient of GeLU, outside of the block, keeps the one result of the linear map.
+  EXPECT_TRUE(copies(graph_of(", recompute: [layers.*.up]")).empty());
+  // Nothing in the backward pass reads what GeLU gives, since Dropout keeps its mask.
+  EXPECT_TRUE(copies(graph_of(", recompute: [layers.*.gelu]")).empty());
+  // But its mask is made again.
+  EXPECT_EQ(copies(graph_of(", recompute: [layers.1.drop]")), std::vector<std::string>{"recompute.layers.1.drop"});
+  EXPECT_TRUE(copies(graph_of("")).empty());
+}
+
+TEST(RecomputeTest, ARepeatThatIsMarkedMarksEachOfItsCopies) {
+  EXPECT_EQ(copies(graph_of(", recompute: [layers]")), copies(graph_of(", recompute: [layers.*]")));
+  // The outermost block counts.
+  EXPECT_EQ(copies(graph_of(", recompute: [layers.*.up, layers.*]")), copies(graph_of(", recompute: [layers.*]")));
+}
+
+}  // namespace
+}  // namespace shardplan
