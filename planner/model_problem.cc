@@ -474,6 +474,34 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
   return layouts;
 }
 
+std::optional<Choice> find_choice(const TensorLives& lives, const ModelProblem& problem,
+                                  const IdVector<OperatorId, Strategy>& strategies,
+                                  const IdVector<VersionId, TensorLayout>& layouts) {
+  Choice choice;
+  choice.strategy.resize(problem.problem.nodes.size(), StrategyId(0));
+  for (const OperatorId op : strategies.ids()) {
+    const std::vector<Strategy>& candidates = *problem.strategies[op];
+    const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                    [&](const Strategy& candidate) { return cut_alike(candidate, strategies[op]); });
+    if (found == candidates.end()) return std::nullopt;
+    choice.strategy[problem.operator_nodes[op]] = StrategyId(static_cast<std::size_t>(found - candidates.begin()));
+  }
+  for (const VersionId id : layouts.ids()) {
+    if (!problem.version_nodes[id]) continue;
+    const std::optional<VersionId>& stored = lives.versions[id].stored;
+    const bool may_share = stored && layouts[*stored] == layouts[id];
+    const std::vector<ModelProblem::VersionChoice>& candidates = *problem.choices[id];
+    std::optional<std::size_t> found;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (!(candidates[i].layout == layouts[id]) || (candidates[i].shares_stored && !may_share)) continue;
+      if (!found || candidates[i].shares_stored) found = i;
+    }
+    if (!found) return std::nullopt;
+    choice.strategy[*problem.version_nodes[id]] = StrategyId(*found);
+  }
+  return choice;
+}
+
 ModelProblem build_problem(const OperatorGraph& graph, const TensorLives& lives, const CostModel& costs,
                            RedistributionPlanner& redistributions, const Restrictions& restrictions) {
   return Build(graph, lives, costs, redistributions, restrictions).run();

@@ -48,6 +48,11 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
                                                   const ModelProblem& problem, const Choice& choice,
                                                   const DeviceMesh& mesh);
 
+/// The choice that is these strategies and layouts; nothing if the problem's candidates do not have one of them.
+std::optional<Choice> find_choice(const TensorLives& lives, const ModelProblem& problem,
+                                  const IdVector<OperatorId, Strategy>& strategies,
+                                  const IdVector<VersionId, TensorLayout>& layouts);
+
 /// Builds the problem: a node for every operator and for every version whose layout is a choice; an edge for every
 /// redistribution. Equal operators share their table, equal edges their matrix. Throws InputError if an operator is
 /// left without a strategy.

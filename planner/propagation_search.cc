@@ -92,15 +92,19 @@ class PropagationSearch : public Search {
     const auto offer = [&](const Choice& choice) {
       const Evaluation evaluation = evaluate(problem, choice);
       if (!evaluation.feasible) return false;
+      const std::int64_t cost = evaluation.value(options.objective);
+      if (result.choice && result.cost <= cost) return true;
       result.choice = choice;
-      result.cost = evaluation.value(options.objective);
+      result.cost = cost;
       result.found_by = "propagation";
       result.seconds_to_best = deadline.elapsed();
       return true;
     };
     result.lower_bound = least_sum(problem, options.objective);
-    const Choice first = propagate(problem, options.objective);
-    if (!offer(first)) repair(problem, options, deadline, first, result, offer);
+    std::vector<Choice> first = {propagate(problem, options.objective)};
+    if (options.start) first.push_back(*options.start);
+    for (const Choice& choice : first) offer(choice);
+    improve(problem, options, deadline, first, result, offer);
     if (!result.choice) return result;
     result.lower_bound = std::min(result.lower_bound, result.cost);
     result.status = result.lower_bound == result.cost ? PlanStatus::kOptimal : PlanStatus::kFeasible;
@@ -124,11 +128,11 @@ class PropagationSearch : public Search {
     return static_cast<std::int64_t>(std::min<Int128>(sum, std::numeric_limits<std::int64_t>::max()));
   }
 
-  /// Pairs that may not be and limits that break are mended on the reduced problem, where each node stands for all that
-  /// depend on it.
+  /// On the reduced problem, where each node stands for all that depend on it: pairs that may not be and limits that
+  /// break are mended, then single nodes move to what is cheapest beside their neighbours.
   template <class Offer>
-  static void repair(const StrategyProblem& problem, const SearchOptions& options, const Deadline& deadline,
-                     const Choice& first, PlanResult& result, const Offer& offer) {
+  static void improve(const StrategyProblem& problem, const SearchOptions& options, const Deadline& deadline,
+                      const std::vector<Choice>& first, PlanResult& result, const Offer& offer) {
     const Presolve presolve(problem, options.objective);
     if (presolve.is_infeasible()) {
       if (presolve.is_never_certain()) result.status = PlanStatus::kInfeasible;
@@ -139,14 +143,21 @@ class PropagationSearch : public Search {
       offer(presolve.expand({}));
       return;
     }
+    std::vector<CoreChoice> starts;
+    for (const Choice& choice : first) starts.push_back(presolve.project(choice));
+    starts.push_back(least_memory_choice(core));
     WorkMeter meter(deadline, options.limits.work > 0 ? options.limits.work : std::uint64_t{1} << 32);
-    for (const CoreChoice& start : {presolve.project(first), least_memory_choice(core)}) {
-      LocalState state(core, start);
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      // The least memory is the last resort.
+      if (i + 1 == starts.size() && result.choice) break;
+      LocalState state(core, starts[i]);
       for (int round = 0; round < 4 && !state.is_feasible(); ++round) {
         if (!state.repair(meter)) break;
         if (state.cost() >= core.never) state.descend(meter);
       }
-      if (state.is_feasible() && offer(presolve.expand(state.choice()))) return;
+      if (!state.is_feasible()) continue;
+      state.descend(meter);
+      offer(presolve.expand(state.choice()));
     }
   }
 };

@@ -220,6 +220,11 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   options.limits.stop = std::move(stop);
   options.limits.progress = progress;
 
+  // No search ends with less than data parallelism can do.
+  if (const auto& known = data_parallel_decisions()) {
+    options.start = find_choice(lives_, problem, known->strategies, known->versions);
+  }
+
   LevelResult result = search_level(problem.problem, *search, options);
   plan.bound = result.bound;
   if (result.choice && (search_name == "propagation" || search_name == "local")) {
@@ -252,11 +257,15 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   return plan;
 }
 
-void Planning::finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const {
+Decisions Planning::decisions_of(const ModelProblem& problem, const Choice& choice) const {
   Decisions decisions;
   for (const OperatorId op : graph_->operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
   decisions.versions = version_layouts(*graph_, lives_, problem, choice, mesh());
-  finish(plan, decisions);
+  return decisions;
+}
+
+void Planning::finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const {
+  finish(plan, decisions_of(problem, choice));
 }
 
 void Planning::finish(Plan& plan, const Decisions& decisions) const {
@@ -271,25 +280,30 @@ void Planning::finish(Plan& plan, const Decisions& decisions) const {
   plan.time.repeated = repeated_time(plan.program);
 }
 
-Baseline Planning::baseline(std::string name, const Restrictions& restrictions) const {
+std::optional<Decisions> Planning::best_within(const Restrictions& restrictions) const {
   const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions);
   SearchOptions options;
   options.seed = options_.seed;
   options.limits.gap = kGoodEnough;
   options.limits.work = kDefaultWork;
   const PlanResult found = make_search("auto")->search(problem.problem, options);
+  return found.choice ? std::optional(decisions_of(problem, *found.choice)) : std::nullopt;
+}
+
+Baseline Planning::baseline(std::string name, const std::optional<Decisions>& decisions) const {
   Baseline result;
   result.name = std::move(name);
-  if (!found.choice) return result;
+  if (!decisions) return result;
   Plan plan;
-  finish(plan, problem, *found.choice);
+  finish(plan, *decisions);
   result.time = plan.time;
   result.peak = plan.memory.peak;
   result.fits = result.peak <= usable();
   return result;
 }
 
-Baseline Planning::data_parallel() const {
+const std::optional<Decisions>& Planning::data_parallel_decisions() const {
+  if (data_parallel_) return *data_parallel_;
   Restrictions limits = no_restrictions(*graph_, lives_);
   const auto batch = batch_factors(*graph_);
   for (const OperatorId op : graph_->operators().ids()) {
@@ -304,8 +318,11 @@ Baseline Planning::data_parallel() const {
   }
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
-  return baseline("data_parallel", limits);
+  data_parallel_ = best_within(limits);
+  return *data_parallel_;
 }
+
+Baseline Planning::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }
 
 Baseline Planning::stand_alone() const {
   Restrictions limits = no_restrictions(*graph_, lives_);
@@ -317,7 +334,7 @@ Baseline Planning::stand_alone() const {
   }
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
-  return baseline("stand_alone", limits);
+  return baseline("stand_alone", best_within(limits));
 }
 
 std::vector<std::optional<Baseline>> Planning::forced(int level, OperatorId op, const std::vector<Strategy>& strategies,

@@ -63,7 +63,10 @@ class Planning {
 
  private:
   Restrictions restrictions(int level) const;
-  Baseline baseline(std::string name, const Restrictions& restrictions) const;
+  std::optional<Decisions> best_within(const Restrictions& restrictions) const;
+  const std::optional<Decisions>& data_parallel_decisions() const;
+  Baseline baseline(std::string name, const std::optional<Decisions>& decisions) const;
+  Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
   void finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const;
   void finish(Plan& plan, const Decisions& decisions) const;
 
@@ -75,6 +78,7 @@ class Planning {
   std::unique_ptr<RedistributionPlanner> redistributions_;
   std::vector<AxisRef> pieces_;
   UserStrategies user_;
+  mutable std::optional<std::optional<Decisions>> data_parallel_;  // once asked for
 };
 
 /// "ratio", "memory", "speed".

@@ -61,6 +61,27 @@ WindowPiece window_piece(const Operation& operation, const Window& window, std::
 
 }  // namespace
 
+bool cut_alike(const Strategy& a, const Strategy& b) {
+  const auto joined = [](const std::vector<AxisRef>& axes) {
+    std::vector<AxisRef> result;
+    for (const AxisRef& ref : axes) {
+      if (!result.empty() && result.back().axis == ref.axis &&
+          result.back().before * result.back().size == ref.before) {
+        result.back().size *= ref.size;
+      } else {
+        result.push_back(ref);
+      }
+    }
+    return result;
+  };
+  if (a.factors.size() != b.factors.size() || joined(a.partial) != joined(b.partial)) return false;
+  if (!a.partial.empty() && (a.group != b.group || a.reduction != b.reduction)) return false;
+  for (std::size_t f = 0; f < a.factors.size(); ++f) {
+    if (a.factors[f] != b.factors[f] && joined(a.factors[f]) != joined(b.factors[f])) return false;
+  }
+  return true;
+}
+
 TensorLayout operand_layout(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
                             std::size_t operand) {
   TensorLayout layout = layout_of_walk(operation, strategy, operation.rule.operands[operand]);
