@@ -68,6 +68,10 @@ Told read(const LayoutArguments& arguments) {
     told.mesh = arguments.mesh.empty() ? DeviceMesh(axes) : DeviceMesh::parse(arguments.mesh);
     told.layout = layout_of_arrangement(arrangement, told.mesh);
   }
+  constexpr std::int64_t kMostDevices = 1 << 20;
+  if (told.mesh.num_devices() > kMostDevices) {
+    throw InputError({}, "the mesh has {} devices; at most {} are listed", told.mesh.num_devices(), kMostDevices);
+  }
   if (const std::string fault = check_layout(told.layout, told.mesh, told.shape); !fault.empty()) {
     throw InputError({}, "{}: {}", to_string(told.layout, told.mesh), fault);
   }

@@ -16,4 +16,7 @@ Shape parse_shape(const std::string& option, const std::string& text, Bytes elem
 /// "8,4" or "(8, 4)"; with `-1` where `least` allows it.
 std::vector<std::int64_t> parse_integers(const std::string& option, const std::string& text, std::int64_t least);
 
+/// "0-3,8": ranges of whole numbers in the order given, `count` in all. Throws InputError.
+std::vector<std::int64_t> parse_ranges(const std::string& option, const std::string& text, std::int64_t count);
+
 }  // namespace shardplan

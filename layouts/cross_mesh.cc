@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
 #include "layouts/index_digits.h"
@@ -31,11 +32,11 @@ std::optional<std::vector<AxisRef>> axes_on(const AxisRef& axis, const DeviceMes
   return result;
 }
 
+}  // namespace
+
 std::int64_t device_at(const DeviceMesh& mesh, std::int64_t point) {
   return mesh.devices().empty() ? point : mesh.devices()[static_cast<std::size_t>(point)];
 }
-
-}  // namespace
 
 std::optional<TensorLayout> on_mesh(const TensorLayout& layout, const DeviceMesh& mesh, const DeviceMesh& other) {
   if (mesh.num_devices() != other.num_devices() || mesh.devices() != other.devices()) return std::nullopt;
@@ -58,6 +59,28 @@ std::optional<TensorLayout> on_mesh(const TensorLayout& layout, const DeviceMesh
   }
   if (!told(result.partial)) return std::nullopt;
   return result;
+}
+
+TensorCells cells_of(const TensorLayout& from, const TensorLayout& to, const Shape& shape) {
+  TensorCells cells;
+  cells.from = from;
+  cells.to = to;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::vector<IndexDigit> ends[2] = {index_digits(from.dimensions[d], shape[d]),
+                                       index_digits(to.dimensions[d], shape[d])};
+    std::int64_t block = shape[d];
+    for (const std::vector<IndexDigit>& digits : ends) {
+      block = std::gcd(block, digits.empty() || digits.back().axis ? 1 : digits.back().size);
+    }
+    for (std::vector<IndexDigit>& digits : ends) {
+      if (block > 1) digits.back().size /= block;
+    }
+    cells.shape.push_back(shape[d] / block);
+    cells.elements *= block;
+    cells.from.dimensions[d] = dimension_of_digits(joined(ends[0]));
+    cells.to.dimensions[d] = dimension_of_digits(joined(ends[1]));
+  }
+  return cells;
 }
 
 std::int64_t BoxSend::num_elements() const {

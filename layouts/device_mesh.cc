@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/shortened.h"
 
 namespace shardplan {
 namespace {
@@ -69,7 +70,8 @@ DeviceMesh DeviceMesh::parse(std::string_view text) {
     const std::string_view item = trimmed(rest.substr(0, comma));
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
-      throw InputError({}, "mesh '{}': found '{}'; expected axes and sizes such as x=2, y=4", text, item);
+      throw InputError({}, "mesh '{}': found '{}'; expected axes and sizes such as x=2, y=4", shortened(text),
+                       shortened(item));
     }
     const std::string_view name = trimmed(item.substr(0, equals));
     const std::string_view digits = trimmed(item.substr(equals + 1));
@@ -82,8 +84,8 @@ DeviceMesh DeviceMesh::parse(std::string_view text) {
       size = size * 10 + (c - '0');
     }
     if (digits.empty() || size < 1) {
-      throw InputError({}, "mesh '{}': axis '{}' has size '{}'; expected a whole number from 1 to {}", text, name,
-                       digits, kMostDevices);
+      throw InputError({}, "mesh '{}': axis '{}' has size '{}'; expected a whole number from 1 to {}", shortened(text),
+                       shortened(name), shortened(digits), kMostDevices);
     }
     axes.push_back({std::string(name), size});
     if (comma == rest.size()) break;

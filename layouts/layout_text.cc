@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/shortened.h"
 #include "layouts/tensor_layout.h"
 
 namespace shardplan {
@@ -59,9 +60,13 @@ class LayoutReader {
     if (accept(c)) return;
     fail(at_, fmt::format("found {}; expected '{}'", found(), c));
   }
-  std::string found() { return peek() == '\0' ? std::string("the end") : fmt::format("'{}'", peek()); }
+  std::string found() {
+    if (peek() == '\0') return "the end";
+    const auto byte = static_cast<unsigned char>(peek());
+    return byte < 0x20 || byte > 0x7e ? fmt::format("the byte 0x{:02x}", byte) : fmt::format("'{}'", peek());
+  }
   [[noreturn]] void fail(std::size_t at, const std::string& what) {
-    throw InputError({}, "layout '{}', character {}: {}", text_, at + 1, what);
+    throw InputError({}, "layout '{}', character {}: {}", shortened(text_), at + 1, what);
   }
   void drop(const std::string& what) {
     if (dropped_.find(what) != std::string::npos) return;
@@ -180,12 +185,12 @@ TensorLayout parse_layout(std::string_view text, const DeviceMesh& mesh, std::st
   LayoutReader reader(text, mesh);
   TensorLayout layout = reader.read();
   if (const std::string fault = check_axes(layout, mesh); !fault.empty()) {
-    throw InputError({}, "layout '{}': {}", text, fault);
+    throw InputError({}, "layout '{}': {}", shortened(text), fault);
   }
   if (note != nullptr) {
-    *note = reader.dropped().empty()
-                ? std::string()
-                : fmt::format("layout '{}': {} read and dropped; they place nothing", text, reader.dropped());
+    *note = reader.dropped().empty() ? std::string()
+                                     : fmt::format("layout '{}': {} read and dropped; they place nothing",
+                                                   shortened(text), reader.dropped());
   }
   return layout;
 }

@@ -11,7 +11,8 @@
 //     neither end uses are left out.
 //   - Beyond that the search is made for its one target: pieces move only to where they end, leading pieces that both
 //     ends have in common stay, and after a permute each part begins as it ends. It looks only for what beats
-//     MindSpore's greedy order, and gives up in its favour after kMostSettled states; that alone may exceed the bound.
+//     MindSpore's greedy order, and gives up in its favour after kMostSettled states; after many more where that order
+//     breaks the memory bound (bench/redistribution_bench.cc counts how often it stays broken).
 //
 // A slower path within the memory bound is preferred to a faster one above it. The bound is a least number of shards,
 // so the searches of one source differ only by the few products that shards can have.
@@ -39,7 +40,8 @@ namespace {
 
 constexpr std::int64_t kManyStates = 400;
 constexpr std::size_t kMostSearches = 2048;
-constexpr std::size_t kMostSettled = 400;  // of a search for one target
+constexpr std::size_t kMostSettled = 400;              // of a search for one target
+constexpr std::size_t kMostSettledForMemory = 20'000;  // where the greedy order breaks the memory bound
 
 /// What a graph depends on. Shape and target only where they matter.
 struct GraphKey {
@@ -69,7 +71,7 @@ struct PlanKeyHash {
 
 Bytes bytes_of(const Shape& shape, Bytes element_bytes) {
   Bytes bytes = element_bytes;
-  for (const std::int64_t extent : shape) bytes *= extent;
+  for (const std::int64_t extent : shape) bytes = multiply_divide(bytes, extent, 1);
   return bytes;
 }
 
@@ -101,6 +103,8 @@ std::int64_t num_shards(const TensorLayout& layout) {
   return shards;
 }
 
+Bytes of_group(Bytes shard, std::int64_t group_size) { return multiply_divide(shard, group_size, 1); }
+
 Bytes sent_bytes(CollectiveKind kind, std::int64_t group_size, Bytes group_bytes) {
   const std::int64_t p = group_size;
   switch (kind) {
@@ -123,12 +127,13 @@ Bytes sent_bytes(CollectiveKind kind, std::int64_t group_size, Bytes group_bytes
 void set_price(CollectiveStep& step, Bytes tensor_bytes, const CollectiveCosts& costs) {
   const std::int64_t p = num_pieces(step.axes);
   Bytes group_bytes = tensor_bytes / num_shards(step.kind == CollectiveKind::kAllGather ? step.after : step.before);
-  if (step.kind == CollectiveKind::kAllToAll || step.kind == CollectiveKind::kCollectivePermute) group_bytes *= p;
-  step.sent = sent_bytes(step.kind, p, group_bytes);
+  if (step.kind == CollectiveKind::kAllToAll || step.kind == CollectiveKind::kCollectivePermute)
+    group_bytes = of_group(group_bytes, p);
+  step.sent = std::min(kMostOfStep, sent_bytes(step.kind, p, group_bytes));
   std::vector<AxisRef> axes = step.axes;
   std::sort(axes.begin(), axes.end());
   const bool is_free = step.kind == CollectiveKind::kSlice || step.kind == CollectiveKind::kToPartial;
-  step.time = is_free ? 0 : costs.time(step.kind, joined(axes), group_bytes);
+  step.time = is_free ? 0 : std::min(kMostOfStep, costs.time(step.kind, joined(axes), group_bytes));
 }
 
 void add_up(Redistribution& redistribution, Bytes tensor_bytes) {
@@ -301,8 +306,12 @@ ShortestPaths* RedistributionPlanner::State::best_paths(const Route& route, cons
     bound.least_shards = std::min(graph.num_shards(route.ends.source), graph.num_shards(route.ends.target));
   }
   if (route.is_large) {
-    bound.most_time = greedy_plan(key).time;
-    bound.most_settled = kMostSettled;
+    const Redistribution greedy = greedy_plan(key);
+    const bool keeps_bound = std::all_of(greedy.steps.begin(), greedy.steps.end(), [&](const CollectiveStep& step) {
+      return num_shards(step.after) >= bound.least_shards;
+    });
+    bound.most_time = keeps_bound ? greedy.time : INT64_MAX;
+    bound.most_settled = keeps_bound ? kMostSettled : kMostSettledForMemory;
     ShortestPaths& within = paths(route, bound);
     return within.time(route.ends.target) ? &within : nullptr;
   }

@@ -62,9 +62,9 @@ struct Redistribution {
 
 struct RedistributionOptions {
   bool bounded_memory = true;  // no intermediate shard above the larger end, wherever such a sequence exists
-  /// The pieces in which the asker cuts the mesh, in mesh order. Between layouts that place whole pieces in whole
-  /// dimensions the steps are then looked for among such layouts only: all pairs of a tensor share one small graph.
-  /// Other pairs, and all if this is empty, are refined as they need it.
+  /// The pieces in which the asker cuts the mesh, in mesh order. Between layouts that place whole pieces the steps are
+  /// looked for among such layouts only, in the parts that the two ends have: all pairs of a tensor share a few small
+  /// graphs; detours through other parts are not seen. Other pairs, and all if this is empty, are refined as needed.
   std::vector<AxisRef> pieces = {};
 };
 

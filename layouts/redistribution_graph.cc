@@ -33,12 +33,12 @@ std::uint16_t bit(std::size_t piece) { return static_cast<std::uint16_t>(1u << p
 struct Unpacked {
   std::array<std::array<std::uint8_t, PieceState::kMostPieces>, PieceState::kMostBins> list;
   std::array<std::uint8_t, PieceState::kMostBins> count{};
-  std::array<std::int64_t, PieceState::kMostBins> product{};
+  std::array<std::int64_t, PieceState::kMostBins> product;
   std::array<std::uint16_t, 2> partial{};
   std::uint16_t unused = 0;
 
   Unpacked(const PieceChart& chart, const PieceState& state) {
-    product.fill(1);
+    std::fill(product.begin(), product.begin() + static_cast<std::ptrdiff_t>(chart.bins.size()), 1);
     for (std::size_t piece = 0; piece < chart.pieces.size(); ++piece) {
       const PieceState::Place place = state.place[piece];
       if (place == PieceState::kUnused) {
@@ -297,6 +297,8 @@ RedistributionGraph::RedistributionGraph(std::vector<PieceChart> charts, Shape s
   for (const PieceChart& chart : charts_) {
     SHARDPLAN_CHECK(chart.pieces.size() <= PieceState::kMostPieces && chart.bins.size() <= PieceState::kMostBins);
   }
+  node_of_state_[0].reserve(512);
+  price_of_key_.reserve(128);
   if (!only_ends) return;
   const auto& [source, target] = *only_ends;
   target_state_ = target;
@@ -352,13 +354,12 @@ std::uint32_t RedistributionGraph::price(CollectiveKind kind, std::uint8_t chart
 
 const std::vector<RedistributionEdge>& RedistributionGraph::edges(std::uint32_t state) {
   if (!nodes_[state].has_edges) {
-    std::vector<RedistributionEdge> edges;
+    new_edges_.clear();
     for (std::uint8_t chart = 0; chart < charts_.size(); ++chart) {
       if (!nodes_[state].states[chart]) continue;
-      Expansion(*this, chart, *nodes_[state].states[chart], nodes_[state].num_shards, edges).make_edges();
+      Expansion(*this, chart, *nodes_[state].states[chart], nodes_[state].num_shards, new_edges_).make_edges();
     }
-    edges.shrink_to_fit();
-    nodes_[state].edges = std::move(edges);
+    nodes_[state].edges.assign(new_edges_.begin(), new_edges_.end());
     nodes_[state].has_edges = true;
   }
   return nodes_[state].edges;
@@ -400,11 +401,13 @@ std::vector<AxisRef> RedistributionGraph::ordered_axes(std::uint32_t from, const
 std::size_t RedistributionGraph::StateHash::operator()(const PieceState& state) const noexcept {
   static_assert(sizeof(state.place) == 4 * sizeof(std::uint64_t));
   const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(state.place);
-  return mix(words[0] ^ mix(words[1] ^ mix(words[2] ^ mix(words[3]))));
+  std::uint64_t hash = 0;
+  for (const std::uint64_t word : words) hash = std::rotl(hash, 29) ^ (word * 0x9e3779b97f4a7c15);
+  return mix(hash);
 }
 
 std::size_t RedistributionGraph::PriceHash::operator()(const std::array<std::int64_t, 2>& key) const noexcept {
-  return mix(static_cast<std::uint64_t>(key[1]) ^ mix(static_cast<std::uint64_t>(key[0])));
+  return mix(static_cast<std::uint64_t>(key[1]) ^ (static_cast<std::uint64_t>(key[0]) * 0x9e3779b97f4a7c15));
 }
 
 }  // namespace shardplan

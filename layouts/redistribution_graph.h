@@ -85,6 +85,7 @@ class RedistributionGraph {
   std::optional<PieceState> target_state_;  // set if it is the only one
   std::uint16_t fixed_ = 0;                 // pieces that stay
   std::vector<Node> nodes_;
+  std::vector<RedistributionEdge> new_edges_;  // of the node that is being made
   std::array<std::unordered_map<PieceState, std::uint32_t, StateHash>, 2> node_of_state_;
   std::vector<RedistributionPrice> prices_;
   std::unordered_map<std::array<std::int64_t, 2>, std::uint32_t, PriceHash> price_of_key_;

@@ -9,6 +9,12 @@
 
 namespace shardplan {
 
+/// No step takes longer or sends more than this (10 hours, 32 PiB): what would is cut off, so that sums cannot
+/// overflow.
+inline constexpr std::int64_t kMostOfStep = std::int64_t{1} << 55;
+/// What the members of a group hold together of what one holds `shard` bytes.
+Bytes of_group(Bytes shard, std::int64_t group_size);
+
 /// The prices of a graph's edges for tensors of one size, asked once each.
 class PriceList {
  public:

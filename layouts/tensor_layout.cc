@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -105,7 +106,7 @@ std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, con
   if (std::string fault = check_axes(layout, mesh); !fault.empty()) return fault;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const std::vector<DimensionPart>& parts = layout.dimensions[i].parts;
-    std::int64_t product = 1;
+    std::optional<std::int64_t> product = 1;
     for (const DimensionPart& part : parts) {
       const std::int64_t size = part.size == 0 && parts.size() == 1 ? shape[i] : part.size;
       if (size < 1 && !(parts.size() == 1 && shape[i] == 0 && num_pieces(part.axes) == 1)) {
@@ -116,10 +117,11 @@ std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, con
                                                   : fmt::format("dimension {} of size {}", i, size);
         return fmt::format("{} cannot be cut in {} by {}", what, num_pieces(part.axes), mesh.to_string(part.axes));
       }
-      product = checked_multiply(product, size).value_or(-1);
+      if (product) product = checked_multiply(*product, size);
     }
     if (!parts.empty() && product != shape[i]) {
-      return fmt::format("the parts of dimension {} multiply to {}, but its size is {}", i, product, shape[i]);
+      return fmt::format("the parts of dimension {} multiply to {}, but its size is {}", i,
+                         product ? std::to_string(*product) : "more than 2^63", shape[i]);
     }
   }
   return {};

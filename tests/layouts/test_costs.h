@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -55,5 +56,26 @@ class TestCosts : public CollectiveCosts {
 inline std::shared_ptr<const CollectiveCosts> even_costs(std::size_t num_axes) {
   return std::make_shared<TestCosts>(100, std::vector<TestCosts::Axis>(num_axes, {10, 1}));
 }
+
+/// Prices of different kinds.
+struct CostCase {
+  const char* name;
+  bool has_equal_links;
+  std::shared_ptr<const CollectiveCosts> costs;
+};
+/// For up to four axes.
+inline std::vector<CostCase> cost_cases() {
+  using Axes = std::vector<TestCosts::Axis>;
+  const auto made = [](Picoseconds launch, Axes axes) { return std::make_shared<TestCosts>(launch, std::move(axes)); };
+  return {
+      {"bandwidth only", true, made(0, Axes(4, {0, 1}))},
+      {"launch and hops", true, made(1000, Axes(4, {50, 1}))},
+      {"slow outer axis", false, made(100, {{200, 10}, {20, 1}, {20, 1}, {20, 1}})},
+      {"slow inner axis", false, made(0, {{0, 1}, {0, 8}, {0, 3}, {0, 2}})},
+  };
+}
+
+/// Whether all pairs are to be tried.
+inline bool is_exhaustive() { return std::getenv("SHARDPLAN_EXHAUSTIVE") != nullptr; }
 
 }  // namespace shardplan

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <set>
 
+#include "layouts/reshape.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
 
@@ -25,9 +25,6 @@ std::vector<double> random_values(const Shape& shape, std::uint64_t seed) {
   for (std::int64_t i = 0; i < count; ++i) values.push_back(random.unit() * 20 - 10);
   return values;
 }
-
-/// The full products run only if asked for; a sample always.
-bool is_exhaustive() { return std::getenv("SHARDPLAN_EXHAUSTIVE") != nullptr; }
 
 ::testing::AssertionResult executes(const Redistribution& plan, const DeviceMesh& mesh, const Shape& shape) {
   const std::vector<double> values = random_values(shape, 7);
@@ -171,6 +168,29 @@ TEST_P(RandomPairsTest, ExecutesToTheTarget) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Meshes, RandomPairsTest, ::testing::ValuesIn(kRandomCases));
+
+// A device's shard is the same row of numbers in the tensor's shape, in the flattened one and, at the end, in the other
+// shape.
+TEST(CollectivesTest, RedistributesAcrossReshapes) {
+  const Shape shapes[] = {{24, 12}, {12, 24}, {288}, {2, 12, 3, 4}, {6, 1, 48}, {9, 32}};
+  Random random(53);
+  for (const char* text : {"a=2,b=4", "a=4,b=3,c=2"}) {
+    const DeviceMesh mesh = DeviceMesh::parse(text);
+    RedistributionPlanner planner(mesh, even_costs(mesh.axes().size()));
+    for (int i = 0; i < (is_exhaustive() ? 2000 : 120); ++i) {
+      const Shape& from_shape = shapes[random.below(6)];
+      const Shape& to_shape = shapes[random.below(6)];
+      const TensorLayout from = random_layout(mesh, from_shape, random, true, true);
+      const TensorLayout to = random_layout(mesh, to_shape, random, true, true);
+      const std::vector<double> values = random_values(from_shape, 11);
+      const ReshapeEnds ends = flatten_ends(from, from_shape, to, to_shape);
+      const Redistribution& plan = planner.plan(ends.from, ends.to, ends.shape, 4);
+      const DeviceBuffers result = apply(plan, mesh, ends.shape, scatter(values, from_shape, from, mesh));
+      ASSERT_LE(largest_error(result, values, to_shape, to, mesh), kTolerance)
+          << to_string(from, mesh) << " -> " << to_string(to, mesh);
+    }
+  }
+}
 
 TEST(CollectivesTest, RunsOnAThousandDevices) {
   const DeviceMesh mesh = DeviceMesh::parse("node=128,nvlink=8");

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "costmodel/cluster.h"
+
+namespace shardplan {
+
+/// What one device sends to another; devices are ranks of the cluster.
+struct DeviceSend {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  Bytes bytes = 0;
+};
+
+/// Time of sends that all begin at once. A send crosses one level of links, the outermost on which its ends stand
+/// apart, and goes out of one end's link into that level and in at the other's; a device that sends to itself takes no
+/// time.
+/// Formula:   the most, over all links and both directions, of (sends by one device) latency + (bytes on the link) /
+///            (rate of the link). A link that devices share (`link_per: group`) carries the bytes of all of them.
+/// Requires:  ranks below cluster.num_devices().
+Picoseconds sends_time(const Cluster& cluster, std::span<const DeviceSend> sends);
+
+}  // namespace shardplan
