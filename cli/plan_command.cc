@@ -8,11 +8,11 @@
 #include "cli/planning_options.h"
 #include "mesh/proof_report.h"
 #include "mesh/prove.h"
-#include "program/does_not_fit.h"
 #include "program/ir_report.h"
 #include "program/plan_json.h"
 #include "program/strategy_table.h"
 #include "program/summary.h"
+#include "program/why_not.h"
 #include "program/write_files.h"
 
 namespace shardplan {
@@ -33,10 +33,7 @@ int does_not_fit(const PlannedModel& planned, bool json) {
   Plan smallest = planned.planning->smallest(interrupt_token());
   smallest.options.level = planned.plan.options.level;
   smallest.objective = planned.plan.objective;
-  DoesNotFit answer;
-  answer.smallest = &smallest;
-  answer.least = smallest.bound;
-  answer.proven = smallest.bound > planned.plan.usable;
+  const DoesNotFit answer = why_not(smallest, interrupt_token());
   print(json ? does_not_fit_json(answer) : does_not_fit_report(answer, wants_colour()));
   return kNoFeasiblePlan;
 }

@@ -27,17 +27,6 @@ struct Holder {
   std::int64_t most_cut = 0;
 };
 
-/// The block under which a tensor is counted: two levels inside a repeat ("layers.*.attn"), else the outermost.
-std::string holder_block(const std::string& name) {
-  const std::string top = top_block(name);
-  std::string block = folded_name(top);
-  if (block.find('*') != std::string::npos && name.size() > top.size()) {
-    const std::string inner = top_block(name.substr(top.size() + 1));
-    if (inner.size() + top.size() + 1 < name.size()) block += "." + folded_name(inner);
-  }
-  return block;
-}
-
 std::vector<Holder> holders(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
   std::map<std::string, std::size_t> position;
@@ -95,6 +84,16 @@ std::string remedy_table(std::string_view title, const std::vector<DoesNotFit::R
 }
 
 }  // namespace
+
+std::string holder_block(const std::string& name) {
+  const std::string top = top_block(name);
+  std::string block = folded_name(top);
+  if (block.find('*') != std::string::npos && name.size() > top.size()) {
+    const std::string inner = top_block(name.substr(top.size() + 1));
+    if (inner.size() + top.size() + 1 < name.size()) block += "." + folded_name(inner);
+  }
+  return block;
+}
 
 std::string does_not_fit_report(const DoesNotFit& answer, bool colour) {
   const Plan& plan = *answer.smallest;

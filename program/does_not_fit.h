@@ -8,7 +8,8 @@
 
 namespace shardplan {
 
-/// Why no plan fits, and what would. Filled by whoever planned; `smallest` is the plan of least memory that was found.
+/// Why no plan fits, and what would. Filled by `why_not` (program/why_not.h); `smallest` is the plan of least memory
+/// that was found.
 struct DoesNotFit {
   const Plan* smallest = nullptr;
   bool proven = false;  // no plan on this mesh fits
@@ -24,6 +25,10 @@ struct DoesNotFit {
   /// without it 42.0, too much as well".
   std::vector<Remedy> in_the_way;
 };
+
+/// The block under which what an operator makes is counted: two levels inside a repeat ("layers.*.attn"), else the
+/// outermost.
+std::string holder_block(const std::string& name);
 
 /// What `shardplan plan` prints with exit code 4: how much is too much, what is alive at the peak by block, what would
 /// fit, what is in the way.

@@ -60,7 +60,7 @@ std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRe
 
 /// The axes that cut a model's batch, heads, ... as `in_short` words them.
 struct Patterns {
-  std::vector<AxisRef> batch, heads, weights, vocabulary;
+  std::vector<AxisRef> batch, sequence, heads, weights, vocabulary;
   std::vector<AxisRef> gathered;   // that cut most of the weights where they are stored, but not where they are used
   std::vector<AxisRef> states;     // that cut most of the optimizer's states, further than their weights
   bool states_as_weights = false;  // the states are cut as the gathered weights are
@@ -143,7 +143,7 @@ Patterns find_patterns(const Plan& plan) {
       break;
     }
   }
-  Majority batch, heads, weights, vocabulary;
+  Majority batch, sequence, heads, weights, vocabulary;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     if (op.stage != Stage::kForward) continue;
@@ -154,6 +154,10 @@ Patterns find_patterns(const Plan& plan) {
       if (rows >= vocabulary_size) vocabulary = Majority();
       vocabulary_size = std::max(vocabulary_size, rows);
       if (rows == vocabulary_size) vocabulary.add(dimension_axes(operand(0).dimensions[0]), 1);
+    }
+    const bool is_norm = operation.type->name == "LayerNorm" || operation.type->name == "RmsNorm";
+    if (is_norm && operation.results[0].shape.size() >= 3) {
+      sequence.add(dimension_axes(result_layout(operation, plan.strategies[id], plan.mesh, 0).dimensions[1]), 1);
     }
     if (operation.type->work != WorkKind::kContraction || operation.results.empty()) continue;
     std::vector<std::int64_t> extents;
@@ -174,6 +178,7 @@ Patterns find_patterns(const Plan& plan) {
   }
   Patterns patterns;
   patterns.batch = batch.winner();
+  patterns.sequence = sequence.winner();
   patterns.heads = heads.winner();
   patterns.weights = without(weights.winner(), patterns.batch);
   patterns.vocabulary = vocabulary.winner();
@@ -198,6 +203,7 @@ std::string in_short(const Plan& plan) {
     text += remark;
   };
   say("batch", patterns.batch);
+  say("sequence", patterns.sequence, " around norms (sequence parallel)");
   say("heads", patterns.heads);
   say("weights", patterns.weights, " (tensor parallel)");
   say("vocabulary", patterns.vocabulary);

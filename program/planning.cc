@@ -187,7 +187,9 @@ Plan Planning::smallest(std::stop_token stop) const {
   options.memory_slack_ppm = 0;
   options.seed = options_.seed;
   options.limits.gap = kGoodEnough;
-  options.limits.work = kDefaultWork;
+  options.limits.seconds = options_.time_limit;
+  options.limits.work = options_.work_limit;
+  if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;
   options.limits.stop = std::move(stop);
   const LevelResult result = search_level(problem.problem, *make_search("auto"), options);
   plan.bound = result.bound;
@@ -224,8 +226,26 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   if (const auto& known = data_parallel_decisions()) {
     options.start = find_choice(lives_, problem, known->strategies, known->versions);
   }
-
-  LevelResult result = search_level(problem.problem, *search, options);
+  // Where memory is tight a search may find nothing although there is something: then it begins anew at the least
+  // memory.
+  const auto find = [&] {
+    LevelResult found = search_level(problem.problem, *search, options);
+    if (found.choice || found.status == PlanStatus::kInfeasible || level == 1) return found;
+    LevelOptions least = options;
+    least.level = 1;
+    least.memory_slack_ppm = 0;
+    LevelResult smallest = search_level(problem.problem, *make_search("auto"), least);
+    if (!smallest.choice) return found;
+    options.start = smallest.choice;
+    LevelResult again = search_level(problem.problem, *search, options);
+    again.bound = std::max(again.bound, found.bound);
+    if (!again.choice) {
+      again.choice = smallest.choice;
+      again.status = PlanStatus::kFeasible;
+    }
+    return again;
+  };
+  LevelResult result = find();
   plan.bound = result.bound;
   if (result.choice && (search_name == "propagation" || search_name == "local")) {
     // These find plans without knowing how good they are.
@@ -242,7 +262,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   for (int mending = 0; mending < kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
     if (!lower_limits(problem.problem, plan.program, plan.memory, plan.usable, graph_->operators().size())) break;
     options.start = result.choice;
-    const LevelResult mended = search_level(problem.problem, *search, options);
+    const LevelResult mended = find();
     if (!mended.choice) break;
     finish(plan, problem, *mended.choice);
     plan.status = PlanStatus::kFeasible;
