@@ -106,16 +106,19 @@ class Run {
     if (!is_over_ && !may_be_slack()) return;
     const Presolve presolve(problem_, options_.objective, known_cost(), true, Presolve::Memory::kIgnored);
     if (!is_over_ && (presolve.is_infeasible() || !seems_slack(presolve))) return;
+    has_slack_ = true;
     StageStatistics statistics = presolve.statistics();
     if (!is_over_) statistics.stage += " without memory";
     const std::uint64_t work = is_over_                   ? options_.limits.work
-                               : options_.limits.work > 0 ? options_.limits.work / 2
+                               : options_.limits.work > 0 ? options_.limits.work / 4 * 3
                                                           : kWorkWithoutMemory;
     search(presolve, std::move(statistics), work);
   }
   void search_with_memory() {
     const Presolve presolve(problem_, options_.objective, known_cost(), parts_.presolve);
-    search(presolve, presolve.statistics(), options_.limits.work);
+    // A search without memory that found a plan went most of the way and has left a quarter of the work.
+    const bool is_rest = has_slack_ && result_.choice;
+    search(presolve, presolve.statistics(), is_rest ? options_.limits.work / 4 : options_.limits.work);
   }
 
   void search(const Presolve& presolve, StageStatistics statistics, std::uint64_t work) {
@@ -175,7 +178,8 @@ class Run {
   const SearchOptions& options_;
   const AutoSearchOptions& parts_;
   const Deadline deadline_;
-  bool is_over_ = false;  // what was searched without memory was the whole problem
+  bool is_over_ = false;    // what was searched without memory was the whole problem
+  bool has_slack_ = false;  // it was searched without memory
   PlanResult result_;
 };
 
