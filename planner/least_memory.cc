@@ -31,7 +31,8 @@ Bytes least_peak(const StrategyProblem& problem) {
 
 }  // namespace
 
-LeastMemory least_memory(const StrategyProblem& problem, const Search& search, const SearchOptions& options) {
+LeastMemory least_memory(const StrategyProblem& problem, const Search& search, const SearchOptions& options,
+                         std::int64_t tolerance_ppm) {
   const Deadline deadline(options.limits.seconds, options.limits.stop);
   LeastMemory result;
   StrategyProblem lowered = problem;
@@ -40,6 +41,7 @@ LeastMemory least_memory(const StrategyProblem& problem, const Search& search, c
       lowered.memory_limits[time] = limit ? std::min(problem.memory_limits[time], *limit) : problem.memory_limits[time];
     }
     SearchOptions part = options;
+    part.objective = {0, 0};
     part.limits.work = options.limits.work / 16;  // bisection of a bracket this narrow takes about as many searches
     if (options.limits.seconds > 0)
       part.limits.seconds = std::max((options.limits.seconds - deadline.elapsed()) / 4, 1e-3);
@@ -47,7 +49,7 @@ LeastMemory least_memory(const StrategyProblem& problem, const Search& search, c
     part.limits.progress = nullptr;
     if (result.choice) part.start = result.choice;
     PlanResult found = search.search(lowered, part);
-    result.statistics = std::move(found.statistics);
+    result.statistics.insert(result.statistics.end(), found.statistics.begin(), found.statistics.end());
     if (found.choice) {
       result.feasible = evaluate(problem, *found.choice).peak_bytes;
       result.choice = std::move(found.choice);
@@ -56,9 +58,18 @@ LeastMemory least_memory(const StrategyProblem& problem, const Search& search, c
     return found.status;
   };
   result.infeasible = least_peak(problem) - 1;
-  if (attempt(std::nullopt) != PlanStatus::kFeasible) return result;
+  if (attempt(result.infeasible + 1) != PlanStatus::kFeasible) {
+    const PlanStatus status = attempt(std::nullopt);
+    if (status != PlanStatus::kFeasible) {
+      result.status = status;
+      return result;
+    }
+  }
   Bytes undecided = result.infeasible;  // at or above `infeasible`: nothing was found up to here
-  while (undecided + 1 < result.feasible && !deadline.is_over()) {
+  const auto is_open = [&] {
+    return result.feasible - undecided > 1 + multiply_divide(result.feasible, tolerance_ppm, 1'000'000);
+  };
+  while (is_open() && !deadline.is_over()) {
     const Bytes limit = undecided + (result.feasible - undecided) / 2;
     const PlanStatus status = attempt(limit);
     if (status == PlanStatus::kFeasible) continue;
@@ -66,6 +77,7 @@ LeastMemory least_memory(const StrategyProblem& problem, const Search& search, c
     if (status == PlanStatus::kInfeasible) result.infeasible = limit;
     undecided = limit;
   }
+  result.status = result.infeasible + 1 >= result.feasible ? PlanStatus::kOptimal : PlanStatus::kFeasible;
   return result;
 }
 

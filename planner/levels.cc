@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/integer.h"
+#include "planner/least_memory.h"
 
 namespace shardplan {
 namespace {
@@ -91,75 +92,20 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   return result;
 }
 
-/// What every choice holds at some time: the sum of each node's least use, at its worst time.
-Bytes least_imaginable(const StrategyProblem& problem) {
-  std::vector<Bytes> change(problem.memory_limits.size() + 1, 0);
-  for (const ProblemNode& node : problem.nodes) {
-    for (const MemoryUse& use : node.memory) {
-      if (use.begin >= use.end) continue;
-      const std::vector<Bytes>& bytes = problem.usage_tables[use.usage].bytes;
-      const Bytes least = *std::min_element(bytes.begin(), bytes.end());
-      change[use.begin] += least;
-      change[use.end] -= least;
-    }
-  }
-  Bytes now = 0, worst = 0;
-  for (const Bytes step : change) worst = std::max(worst, now += step);
-  return worst;
-}
-
-/// The bracket is closed when its ends are this near to each other.
+/// How near to each other the ends of the bracket of the least peak must come.
 constexpr std::int64_t kBracketPpm = 2'000;
-constexpr int kMaxProbes = 16;
-
-/// The least limit for which there is a choice: between what is proven too little and what was found to do. A probe
-/// asks only for feasibility (all costs weigh nothing), so it ends with the first choice or the proof that there is
-/// none.
-LevelResult search_least_peak(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
-  const Objective nothing{0, 0};
-  StrategyProblem probe = problem;
-  const auto limit = [&](Bytes most) {
-    for (std::size_t time = 0; time < probe.memory_limits.size(); ++time) {
-      probe.memory_limits[time] = std::min(problem.memory_limits[time], most);
-    }
-  };
-  LevelResult result;
-  Bytes too_little = least_imaginable(problem) - 1;  // proven
-  Bytes hopeless = too_little;                       // nothing was found here, proven or not
-  Bytes found = 0;
-  const auto ask = [&](Bytes most) {
-    limit(most);
-    PlanResult answer =
-        search.search(probe, search_options(options, nothing, result.choice ? result.choice : options.start));
-    append(result.statistics, answer.statistics);
-    if (answer.choice) {
-      found = evaluate(problem, *answer.choice).peak_bytes;
-      result.choice = std::move(answer.choice);
-      return true;
-    }
-    if (answer.status == PlanStatus::kInfeasible) too_little = std::max(too_little, most);
-    hopeless = std::max(hopeless, most);
-    return false;
-  };
-  if (!ask(too_little + 1) && !ask(kUnlimitedBytes)) {
-    result.status = too_little >= kUnlimitedBytes ? PlanStatus::kInfeasible : PlanStatus::kNoPlanFound;
-    return result;
-  }
-  for (int i = 0; i < kMaxProbes && found - hopeless > 1 + multiply_divide(found, kBracketPpm, 1'000'000); ++i) {
-    if (options.limits.stop.stop_requested()) break;
-    ask(hopeless + (found - hopeless) / 2);
-  }
-  result.bound = too_little + 1;
-  result.status = found <= result.bound ? PlanStatus::kOptimal : PlanStatus::kFeasible;
-  return result;
-}
 
 /// The least peak, then the fastest plan that holds not much more.
 LevelResult search_memory(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
-  LevelResult result = search_least_peak(problem, search, options);
+  LeastMemory least = least_memory(problem, search, search_options(options, {0, 0}, options.start), kBracketPpm);
+  LevelResult result;
+  result.status = least.status;
+  result.choice = std::move(least.choice);
+  result.bound = least.infeasible + 1;
+  result.statistics = std::move(least.statistics);
   if (!result.choice) return result;
   StrategyProblem within = problem;
-  const Bytes peak = evaluate(problem, *result.choice).peak_bytes;
+  const Bytes peak = least.feasible;
   const Bytes most = peak + multiply_divide(peak, options.memory_slack_ppm, 1'000'000);
   for (Bytes& limit : within.memory_limits) limit = std::min(limit, most);
   PlanResult second = search.search(within, search_options(options, {1, 1}, result.choice));
