@@ -44,7 +44,7 @@ struct ProofOptions {
   ValidationOptions validation;
   bool shrink = true;              // false: at the plan's own sizes
   bool mutations = false;          // also show that faults are caught
-  std::int64_t most_devices = 64;  // beyond them mesh axes shrink too
+  std::int64_t most_devices = 32;  // beyond them mesh axes shrink too
 };
 
 /// What stands behind the word "proven".
