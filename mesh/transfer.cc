@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -254,12 +255,29 @@ class Transferring {
         instruction.step.before = new_.values[input].layout;
         instruction.step.after = new_.values[output].layout;
         instruction.step.local_shape = new_.values[output].local_shape;
+        if (!moves_whole_pieces(instruction.step, new_.values[input].type.shape)) {
+          throw Mismatch{fmt::format("{}: its pieces have other sizes on a mesh whose axes are not alike", old.name)};
+        }
         instruction.step.sent = 0;
         instruction.step.time = 0;
         break;
       }
     }
     return instruction;
+  }
+
+  /// True unless the step is a permutation of pieces that are no longer the same ones before and after: axes of one
+  /// size may have become axes of two.
+  bool moves_whole_pieces(const CollectiveStep& step, const Shape& shape) const {
+    if (step.kind != CollectiveKind::kCollectivePermute) return true;
+    std::set<std::vector<std::vector<std::int64_t>>> held;
+    for (std::int64_t point = 0; point < new_.mesh.num_devices(); ++point) {
+      held.insert(held_indices(step.before, new_.mesh, shape, point));
+    }
+    for (std::int64_t point = 0; point < new_.mesh.num_devices(); ++point) {
+      if (!held.contains(held_indices(step.after, new_.mesh, shape, point))) return false;
+    }
+    return true;
   }
 
   const ParallelProgram& old_;
