@@ -98,9 +98,6 @@ std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments) {
   options.strategies = changed.strategies;
   for (const std::string& text : model->notices) notice(text);
   for (const std::string& text : cluster.notices) notice(text);
-  if (model->training && model->training->micro_batches > 1) {
-    notice("notice: training: micro_batches are not planned yet; this is the plan of the whole batch at once");
-  }
   return std::make_unique<Planning>(std::move(model), cluster, std::move(options));
 }
 

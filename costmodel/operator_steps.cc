@@ -19,7 +19,8 @@ Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const 
     bytes += local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
-    bytes += local_bytes(operation.results[i], result_layout(operation, strategy, mesh, i));
+    const Bytes written = local_bytes(operation.results[i], result_layout(operation, strategy, mesh, i));
+    bytes += operation.type->accumulates ? 2 * written : written;  // what is added to is read as well
   }
   return bytes;
 }

@@ -25,11 +25,18 @@ class Differentiation : public GradientBuilder {
     check_loss();
     find_needed();
     gradients_.resize(forward_.tensors().size());
+    if (options_.micro_batches > 1) accumulate_loss();
     gradients_[*forward_.loss()] = {constant(1.0)};
-    for (std::size_t i = forward_.operators().size(); i-- > 0;) differentiate_operator(OperatorId(i));
+    finished_.resize(forward_.tensors().size());
+    for (std::size_t i = forward_.operators().size(); i-- > 0;) {
+      differentiate_operator(OperatorId(i));
+      for (const TensorId operand : forward_.operators()[OperatorId(i)].operands) {
+        if (forward_.tensor(operand).readers.front().op == OperatorId(i)) finish_gradient(operand);
+      }
+    }
     update_parameters();
     update_statistics();
-    builder_.set_training();
+    builder_.set_training(options_.micro_batches);
     return builder_.build();
   }
 
@@ -111,6 +118,25 @@ class Differentiation : public GradientBuilder {
     return parts[0];
   }
 
+  /// The loss of a step is the mean over its micro-batches.
+  void accumulate_loss() {
+    for (const GraphTensor& tensor : forward_.tensors()) {
+      if (!tensor.is_output || tensor.name == forward_.tensor(*forward_.loss()).name) continue;
+      throw InputError(tensor.place, "{}: with micro_batches only the loss can be an output of the model", tensor.name);
+    }
+    const GraphTensor loss = forward_.tensor(*forward_.loss());
+    update_name_ = update_class_ = "mean." + loss.name;
+    const TensorId mean = accumulated(*forward_.loss(), loss.type.dtype);
+    builder_.tensor(*forward_.loss()).is_output = false;
+    builder_.tensor(mean).is_output = true;
+    builder_.set_loss(mean);
+  }
+
+  TensorId accumulated(TensorId tensor, DataType dtype) {
+    return add("Accumulate", {{"dtype", std::string(to_string(dtype))}, {"count", options_.micro_batches}},
+               {tensor})[0];
+  }
+
   void differentiate_operator(OperatorId id) {
     const GraphOperator& op = forward_.operators()[id];
     current_ = id;
@@ -142,6 +168,23 @@ class Differentiation : public GradientBuilder {
     }
   }
 
+  /// A parameter's gradient as its update reads it, made as soon as all of the parameter's readers gave theirs.
+  void finish_gradient(TensorId id) {
+    const GraphTensor& tensor = forward_.tensor(id);
+    if (tensor.kind != TensorKind::kParameter || !needed_[id] || gradients_[id].empty() || finished_[id]) return;
+    current_ = std::nullopt;
+    update_name_ = "grad." + tensor.name;
+    update_class_ = "grad." + folded(tensor.name);
+    TensorId gradient = *total(id);
+    const bool is_wide = tensor.type.dtype == DataType::kF32 || tensor.type.dtype == DataType::kF64;
+    if (options_.micro_batches > 1) {
+      gradient = accumulated(gradient, is_wide ? tensor.type.dtype : DataType::kF32);
+    } else if (!is_wide) {
+      gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
+    }
+    finished_[id] = gradient;
+  }
+
   // ---- updates
 
   struct Trained {
@@ -152,18 +195,9 @@ class Differentiation : public GradientBuilder {
   void update_parameters() {
     std::vector<Trained> trained;
     for (const TensorId id : forward_.tensors().ids()) {
-      const GraphTensor& tensor = forward_.tensor(id);
-      if (tensor.kind != TensorKind::kParameter || !needed_[id] || gradients_[id].empty()) continue;
-      current_ = std::nullopt;
-      stage_ = Stage::kBackward;
-      update_name_ = "grad." + tensor.name;
-      update_class_ = "grad." + folded(tensor.name);
-      TensorId gradient = *total(id);
-      if (tensor.type.dtype != DataType::kF32 && tensor.type.dtype != DataType::kF64) {
-        gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
-      }
-      trained.push_back({id, gradient});
+      if (finished_[id]) trained.push_back({id, *finished_[id]});
     }
+    current_ = std::nullopt;
     if (trained.empty()) {
       throw InputError(SourcePlace{}, "training: the loss depends on no trained parameter");
     }
@@ -287,6 +321,7 @@ class Differentiation : public GradientBuilder {
   mutable OperatorGraphBuilder builder_;
   IdVector<TensorId, char> needed_;
   IdVector<TensorId, std::vector<TensorId>> gradients_;
+  IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
   std::set<std::string> names_;
   std::optional<OperatorId> current_;
   Stage stage_ = Stage::kBackward;

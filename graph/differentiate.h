@@ -13,6 +13,10 @@ namespace shardplan {
 /// - Every trained parameter gets its update, and states of its shape ("NAME.moment1", ...). With mixed precision the
 ///   gradient is cast to f32 and a master copy ("NAME.master") is what is updated.
 /// - The moving statistics of BatchNorm are stored anew in the forward pass.
+/// - With micro-batches the forward and backward operators run several times a step (`OperatorGraph::runs`): each
+///   gradient is added to a mean of its own, in f32 with mixed precision ("grad.PARAMETER.Accumulate"), as soon as it
+///   is complete; the graph's loss is the mean of theirs ("mean.LOSS.Accumulate"). Whether the mean is made of partial
+///   gradients, and so reduced once behind the last micro-batch, is a matter of its layout.
 /// - Backward operators are named "grad.OPERATOR.TYPE", a parameter's final gradient "grad.PARAMETER", updates
 ///   "update.PARAMETER".
 ///

@@ -81,6 +81,7 @@ struct Model {
   std::vector<std::string> dim_order;    // all file-level dims in the order of the file
   std::vector<std::string> repeat_dims;  // those that `repeat:` counts depend on
   ModelOverrides overrides;              // with which it was read
+  std::int64_t divided_by = 1;           // micro-batches: the model is of one (graph/planned_graph.h)
   std::vector<std::string> notices;      // for standard error
 };
 

@@ -157,7 +157,10 @@ void OperatorGraphBuilder::set_loss(TensorId loss) { state_->graph.loss_ = loss;
 void OperatorGraphBuilder::add_alias(std::string name, TensorId tensor) {
   state_->graph.tensor_by_name_.emplace(std::move(name), tensor);
 }
-void OperatorGraphBuilder::set_training() { state_->graph.is_training_ = true; }
+void OperatorGraphBuilder::set_training(std::int64_t micro_batches) {
+  state_->graph.is_training_ = true;
+  state_->graph.micro_batches_ = micro_batches;
+}
 void OperatorGraphBuilder::own(std::shared_ptr<const OperatorType> type) {
   state_->graph.own_types_.push_back(std::move(type));
 }

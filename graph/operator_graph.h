@@ -19,7 +19,7 @@ using OperatorId = Index<struct OperatorTag>;
 using OperationId = Index<struct OperationTag>;
 
 enum class TensorKind {
-  kInput,      // given anew each step
+  kInput,      // given anew each step, or each of its micro-batches
   kParameter,  // stored between steps; trained unless requires_grad is false
   kState,      // of the optimizer: stored between steps
   kConstant,   // made on each device, in whatever layout is wanted; never communicated
@@ -121,6 +121,14 @@ class OperatorGraph {
   const GraphTensor& tensor(TensorId id) const { return tensors_[id]; }
   std::optional<TensorId> loss() const { return loss_; }
   bool is_training() const { return is_training_; }
+  /// How often a step runs its forward and backward operators, each time on other inputs; updates run once, behind.
+  std::int64_t micro_batches() const { return micro_batches_; }
+  bool is_in_micro_batch(OperatorId op) const { return micro_batches_ > 1 && operators_[op].stage != Stage::kUpdate; }
+  std::int64_t runs(OperatorId op) const { return is_in_micro_batch(op) ? micro_batches_ : 1; }
+  /// What is added up over the micro-batches, so that it lives through all of them.
+  bool is_accumulated(TensorId id) const {
+    return micro_batches_ > 1 && tensors_[id].producer && operation(*tensors_[id].producer).type->accumulates;
+  }
   std::optional<OperatorId> find_operator(std::string_view name) const;
   std::optional<TensorId> find_tensor(std::string_view name) const;
 
@@ -134,6 +142,7 @@ class OperatorGraph {
   std::map<std::string, TensorId, std::less<>> tensor_by_name_;
   std::optional<TensorId> loss_;
   bool is_training_ = false;
+  std::int64_t micro_batches_ = 1;
   std::vector<std::shared_ptr<const OperatorType>> own_types_;
 };
 
@@ -166,7 +175,7 @@ class OperatorGraphBuilder {
   /// Ties go as if `op` had been added just before `anchor`; of several before one anchor the first added goes first.
   void place_before(OperatorId op, OperatorId anchor);
   void set_loss(TensorId loss);
-  void set_training();
+  void set_training(std::int64_t micro_batches = 1);
   /// Another name by which `find_tensor` knows a tensor: that of the block whose result it is.
   void add_alias(std::string name, TensorId tensor);
 

@@ -29,7 +29,7 @@ enum class States {
 
 /// What an input, parameter, state or constant of the graph holds at the start of `step`. Drawn from the seed and the
 /// tensor's name, so it is the same on any mesh and does not change when another tensor is added; only inputs depend on
-/// the step.
+/// the step (with micro-batches: on the micro-batch, counted through all steps).
 ///   inputs       numbers of both signs below 1; integers below the extent that they index
 ///   parameters   +-sqrt(3 / fan_in), so that a chain of layers neither grows nor fades; scales of norms around 1
 ///   states       as `states` says; a master copy ("NAME.master") holds what parameter NAME does

@@ -34,6 +34,12 @@ void for_each_device(std::size_t count, std::size_t work_per_device, int threads
   }
 }
 
+void add_to(DeviceBuffers& sum, const DeviceBuffers& more) {
+  for (std::size_t device = 0; device < sum.size(); ++device) {
+    for (std::size_t i = 0; i < sum[device].size(); ++i) sum[device][i] += more[device][i];
+  }
+}
+
 /// The global position of an operand's first element by dimension, as kernels want it (`OperandView::begin`).
 Shape operand_begin(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh, std::int64_t point,
                     const std::vector<Box>& boxes, std::size_t operand, const Shape* before) {
@@ -70,6 +76,7 @@ Executor::Executor(const ParallelProgram& program, const OperatorGraph& graph, c
     if (last_use[id] != kNever && last_use[id] + 1 < freed->size()) (*freed)[last_use[id] + 1].push_back(id);
   }
   freed_before_ = std::move(freed);
+  num_in_micro_batch_ = program.num_in_micro_batch();
 }
 
 std::shared_ptr<const PlacedValue> Executor::place(ValueId id, TensorValues tensor) const {
@@ -82,35 +89,54 @@ std::shared_ptr<const PlacedValue> Executor::place(ValueId id, TensorValues tens
 
 void Executor::start(std::uint64_t step, const StoredValues& stored, const Fault* fault) {
   values_ = IdVector<ValueId, std::shared_ptr<const PlacedValue>>(program_->values.size());
+  next_ = 0;
+  step_ = step;
+  micro_batch_ = 0;
+  inputs_ = stored;
   for (std::size_t i = 0; i < program_->given.size(); ++i) {
     const Binding& binding = program_->given[i];
-    values_[binding.value] = place(binding.value, stored(binding.tensor));
+    values_[binding.value] = place(binding.value, stored(binding.tensor, draw()));
     if (fault != nullptr && fault->given == i) {
       PlacedValue wrong = *values_[binding.value];
       swap_unlike_buffers(wrong.data);
       values_[binding.value] = std::make_shared<const PlacedValue>(std::move(wrong));
     }
   }
-  next_ = 0;
-  step_ = step;
 }
 
 void Executor::start_next(std::uint64_t step, const StoredValues& inputs) {
   SHARDPLAN_CHECK(is_done());
+  next_ = 0;
+  step_ = step;
+  micro_batch_ = 0;
+  inputs_ = inputs;
   std::map<TensorId, std::shared_ptr<const PlacedValue>> updated;
   for (const Binding& binding : program_->updates) updated[binding.tensor] = values_[binding.value];
   IdVector<ValueId, std::shared_ptr<const PlacedValue>> next(program_->values.size());
   for (const Binding& binding : program_->given) {
     const auto update = updated.find(binding.tensor);
     if (graph_->tensor(binding.tensor).kind == TensorKind::kInput) {
-      next[binding.value] = place(binding.value, inputs(binding.tensor));
+      next[binding.value] = place(binding.value, inputs(binding.tensor, draw()));
     } else {
       next[binding.value] = update != updated.end() ? update->second : values_[binding.value];
     }
   }
   values_ = std::move(next);
+}
+
+void Executor::start_next_micro_batch() {
   next_ = 0;
-  step_ = step;
+  ++micro_batch_;
+  std::map<TensorId, ValueId> updated;
+  for (const Binding& binding : program_->updates) updated[binding.tensor] = binding.value;
+  for (const Binding& binding : program_->given) {
+    const auto update = updated.find(binding.tensor);
+    if (graph_->tensor(binding.tensor).kind == TensorKind::kInput) {
+      values_[binding.value] = place(binding.value, inputs_(binding.tensor, draw()));
+    } else if (update != updated.end() && values_[update->second] != nullptr) {
+      values_[binding.value] = values_[update->second];
+    }
+  }
 }
 
 void Executor::run_next(const Fault* fault) {
@@ -135,12 +161,17 @@ void Executor::run_next(const Fault* fault) {
       break;
   }
   SHARDPLAN_CHECK(results.size() == instruction.outputs.size());
+  const bool adds =
+      micro_batch_ > 0 && instruction.kind == InstructionKind::kOperator && instruction.operation->type->accumulates;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const ValueId id = instruction.outputs[i];
+    if (adds) add_to(results[i].data, values_[id]->data);
     for (TensorValues& buffer : results[i].data) round_to(options_.precision, program_->values[id].type.dtype, buffer);
     values_[id] = std::make_shared<const PlacedValue>(std::move(results[i]));
   }
   ++next_;
+  const bool is_last = micro_batch_ + 1 == static_cast<std::size_t>(program_->micro_batches);
+  if (next_ == num_in_micro_batch_ && !is_last) start_next_micro_batch();
 }
 
 PlacedValue Executor::make_constant(const Instruction& instruction) const {
@@ -164,7 +195,7 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
   const Operation& operation = *instruction.operation;
   const std::size_t num_devices = static_cast<std::size_t>(program_->mesh.num_devices());
   SHARDPLAN_CHECK(instruction.op.has_value());
-  const std::uint64_t seed = operator_seed(*graph_, *instruction.op, options_.seed, step_);
+  const std::uint64_t seed = operator_seed(*graph_, *instruction.op, options_.seed, draw());
   std::size_t work = 1;
   for (const std::int64_t extent : local_extents(operation, instruction.strategy)) {
     work *= static_cast<std::size_t>(extent);

@@ -42,13 +42,16 @@ class Executor {
  public:
   Executor(const ParallelProgram& program, const OperatorGraph& graph, const ExecutionOptions& options);
 
-  /// Begins `step` with all that is given: inputs, parameters and states, from `stored`.
+  /// Begins `step` with all that is given: inputs, parameters and states, from `stored`, which is asked again for the
+  /// inputs of each further micro-batch and must live until the step is done.
   void start(std::uint64_t step, const StoredValues& stored, const Fault* fault = nullptr);
   /// Begins the next step: what was updated takes the place of what was stored, only inputs are given anew.
   void start_next(std::uint64_t step, const StoredValues& inputs);
 
   bool is_done() const { return next_ == program_->instructions.size(); }
   std::size_t next_instruction() const { return next_; }
+  /// Of the step, that the next instruction runs in; the last one once the loop is behind.
+  std::size_t micro_batch() const { return micro_batch_; }
   /// Runs one instruction; `fault`, if it is for this one, makes it wrong. Throws Stopped if asked to stop.
   void run_next(const Fault* fault = nullptr);
 
@@ -57,6 +60,9 @@ class Executor {
 
  private:
   std::shared_ptr<const PlacedValue> place(ValueId id, TensorValues tensor) const;
+  /// The micro-batch's number, counted on through all steps.
+  std::uint64_t draw() const { return step_ * static_cast<std::uint64_t>(program_->micro_batches) + micro_batch_; }
+  void start_next_micro_batch();
   PlacedValue make_constant(const Instruction& instruction) const;
   std::vector<PlacedValue> run_operator(const Instruction& instruction, const Fault* fault) const;
   PlacedValue run_collective(const Instruction& instruction, const Fault* fault) const;
@@ -66,9 +72,12 @@ class Executor {
   const OperatorGraph* graph_;
   ExecutionOptions options_;
   std::shared_ptr<const std::vector<std::vector<ValueId>>> freed_before_;  // by instruction
+  std::size_t num_in_micro_batch_ = 0;
   IdVector<ValueId, std::shared_ptr<const PlacedValue>> values_;
   std::size_t next_ = 0;
   std::uint64_t step_ = 0;
+  std::size_t micro_batch_ = 0;
+  StoredValues inputs_;
 };
 
 }  // namespace shardplan

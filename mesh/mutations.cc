@@ -104,7 +104,7 @@ class Trial {
  public:
   Trial(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options)
       : program_(program), graph_(graph), options_(options), held_(held_tensors(program, graph)) {
-    stored_ = [this](TensorId id) { return draw_tensor(graph_, id, options_.seed, 0); };
+    stored_ = [this](TensorId id, std::uint64_t m) { return draw_tensor(graph_, id, options_.seed, m); };
     reference_ = ReferenceSteps(graph, options.seed, options.stop).next(false);
   }
 
@@ -146,17 +146,18 @@ class Trial {
   std::string run_until_caught(Executor executor) const {
     while (!executor.is_done()) {
       const Instruction& instruction = program_.instructions[executor.next_instruction()];
+      const std::size_t micro_batch = executor.micro_batch();
       executor.run_next();
       for (const ValueId id : instruction.outputs) {
-        if (is_wrong(executor, id)) return graph_.tensor(*held_[id]).name;
+        if (is_wrong(executor, id, micro_batch)) return graph_.tensor(*held_[id]).name;
       }
     }
     return {};
   }
-  bool is_wrong(const Executor& executor, ValueId id) const {
+  bool is_wrong(const Executor& executor, ValueId id, std::size_t micro_batch) const {
     if (!held_[id]) return false;
     const TensorId tensor = *held_[id];
-    return !compare(executor.value(id), program_.values[id], program_.mesh, reference_.exact.tensors[tensor],
+    return !compare(executor.value(id), program_.values[id], program_.mesh, reference_.exact.at(tensor, micro_batch),
                     float64_tolerance(options_.float64_tolerance, reference_, tensor))
                 .is_equal();
   }
@@ -233,7 +234,7 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
     if (trial.hold_the_same(right, wrong, id)) {
       result.outcome = MutationOutcome::kWithoutEffect;
       result.is_blind = trial.is_blind(right, id);
-    } else if (trial.is_wrong(wrong, id)) {
+    } else if (trial.is_wrong(wrong, id, 0)) {
       result.outcome = MutationOutcome::kCaught;
       result.caught_in = graph.tensor(*trial.held()[id]).name;
     } else {
@@ -252,7 +253,7 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
       bool has_effect = false;
       for (const ValueId id : program.instructions[place].outputs) {
         has_effect = has_effect || !trial.hold_the_same(right, wrong, id);
-        if (result.caught_in.empty() && trial.is_wrong(wrong, id)) {
+        if (result.caught_in.empty() && trial.is_wrong(wrong, id, before.micro_batch())) {
           result.caught_in = graph.tensor(*trial.held()[id]).name;
         }
       }

@@ -75,10 +75,13 @@ std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh,
              : fmt::format("{}: leaves {} elements on a device; expected {}", instruction.name, after, expected);
 }
 
+/// Three micro-batches show all that more of them do.
+OperatorGraph small_graph(const Model& model) { return planned_graph(model, 3); }
+
 /// In how many pieces the plan cuts what, on the mesh of the proof.
 ShrinkRequest request_of(const Plan& plan, const SmallerMesh& mesh) {
   ShrinkRequest request;
-  request.planned_graph = planned_graph;
+  request.planned_graph = small_graph;
   for (const Strategy& strategy : plan.strategies) {
     std::vector<std::int64_t> pieces;
     for (const std::vector<AxisRef>& axes : mesh.at(strategy).factors) pieces.push_back(num_pieces(axes));
@@ -117,7 +120,7 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, s
     return TooSmall{transfer.culprit->first, transfer.culprit->second};
   };
   ShrunkModel model = shrink(*plan.model, request);
-  OperatorGraph graph = planned_graph(model.model);
+  OperatorGraph graph = small_graph(model.model);
   fault = compare_structure(*plan.graph, graph);
   if (!fault.empty()) return std::nullopt;
   Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);
@@ -178,6 +181,10 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
   if (!smaller) {
     shrinking.refusal = fmt::format("the program cannot be written out at smaller sizes: {}", fault);
     return executable;
+  }
+  const std::int64_t micro_batches = plan.program.micro_batches;
+  if (smaller->graph.micro_batches() < micro_batches) {
+    shrinking.dims.push_back({"micro_batches", micro_batches, smaller->graph.micro_batches()});
   }
   for (const ShrunkDim& dim : smaller->model.dims) shrinking.dims.push_back({dim.name, dim.from, dim.to});
   shrinking.notes = smaller->model.notes;

@@ -19,13 +19,21 @@ struct Stopped : std::exception {
 };
 
 /// One step of a graph on one device, no mesh, no program: every operator's kernel on the whole iteration space, in
-/// program order. What the mesh is compared with.
+/// program order; with micro-batches the forward and backward ones in a loop. What the mesh is compared with.
 struct ReferenceStep {
-  IdVector<TensorId, TensorValues> tensors;  // all of the graph
+  IdVector<TensorId, TensorValues> tensors;  // all of the graph, as the step leaves them
+  /// As each micro-batch but the last left them; empty where that is as in the end.
+  std::vector<IdVector<TensorId, TensorValues>> earlier;
+
+  const TensorValues& at(TensorId tensor, std::size_t micro_batch) const {
+    const bool differs = micro_batch < earlier.size() && !earlier[micro_batch][tensor].empty();
+    return differs ? earlier[micro_batch][tensor] : tensors[tensor];
+  }
 };
 
-/// `stored` gives what inputs, parameters and states hold (constants are made here).
-using StoredValues = std::function<TensorValues(TensorId)>;
+/// What inputs, parameters and states hold (constants are made where they are read). Inputs are asked for with every
+/// micro-batch, by its number, that counts on through all steps; parameters and states once.
+using StoredValues = std::function<TensorValues(TensorId, std::uint64_t micro_batch)>;
 
 /// Requires a kernel for every operator (`operators_without_kernel` is empty).
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
@@ -67,7 +75,7 @@ class ReferenceSteps {
   class Stored {
    public:
     Stored(const OperatorGraph& graph, std::uint64_t seed);
-    TensorValues at(TensorId id, std::uint64_t step) const;
+    TensorValues at(TensorId id, std::uint64_t micro_batch) const;
     void update(const ReferenceStep& run);
 
    private:

@@ -17,9 +17,11 @@ std::vector<SimulatedStep> simulate(const ParallelProgram& program, const Operat
   SHARDPLAN_CHECK(output != program.outputs.end());
 
   std::map<TensorId, TensorValues> stored;  // on the one device
-  const StoredValues given = [&](TensorId id) {
+  const auto count = static_cast<std::uint64_t>(graph.micro_batches());
+  const StoredValues given = [&](TensorId id, std::uint64_t micro_batch) {
     const auto found = stored.find(id);
-    return found != stored.end() ? found->second : draw_tensor(graph, id, options.seed, 0, States::kFresh);
+    if (found != stored.end()) return found->second;
+    return draw_tensor(graph, id, options.seed, micro_batch % count, States::kFresh);
   };
   Executor executor(program, graph, {.seed = options.seed, .threads = options.threads, .stop = options.stop});
   std::vector<SimulatedStep> steps;

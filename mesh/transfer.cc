@@ -47,6 +47,7 @@ class Transferring {
                const SmallerMesh& mesh)
       : old_(program), from_(from), to_(to), smaller_(mesh) {
     new_.mesh = mesh.mesh();
+    new_.micro_batches = to.micro_batches();
     new_.values.resize(program.values.size());
     new_.given = program.given;
     new_.outputs = program.outputs;
@@ -208,6 +209,7 @@ class Transferring {
   Instruction transfer(const Instruction& old) {
     Instruction instruction = old;
     instruction.time = 0;
+    if (old.runs > 1) instruction.runs = to_.micro_batches();
     instruction.strategy = smaller_.at(old.strategy);
     switch (old.kind) {
       case InstructionKind::kConstant: {

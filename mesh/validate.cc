@@ -72,7 +72,9 @@ struct Run {
   double relative;
   int step;  // from 1
 
-  const TensorValues& expected(TensorId tensor) const { return reference.exact.tensors[tensor]; }
+  const TensorValues& expected(TensorId tensor, std::size_t micro_batch) const {
+    return reference.exact.at(tensor, micro_batch);
+  }
   Tolerance tolerance(TensorId tensor) const {
     if (precision == Precision::kFloat64) return float64_tolerance(relative, reference, tensor);
     return {relative, 2 * reference.moved32[tensor]};
@@ -82,23 +84,24 @@ struct Run {
 /// Runs to the end and compares what is watched; returns true if all of it is equal.
 bool run_and_compare(const Run& run, Executor& executor, const Watched& watched, PrecisionResult& result) {
   bool is_equal = true;
-  const auto judge = [&](ValueId id) {
+  const auto judge = [&](ValueId id, std::size_t micro_batch) {
     if (!watched[id]) return;
     const TensorId tensor = *watched[id];
     const Tolerance tolerance = run.tolerance(tensor);
-    const Comparison comparison =
-        compare(executor.value(id), run.program.values[id], run.program.mesh, run.expected(tensor), tolerance);
+    const Comparison comparison = compare(executor.value(id), run.program.values[id], run.program.mesh,
+                                          run.expected(tensor, micro_batch), tolerance);
     if (comparison.worst * tolerance.relative > result.largest) {
       result.largest = comparison.worst * tolerance.relative;
       result.largest_in = run.graph.tensor(tensor).name;
     }
     is_equal = is_equal && comparison.is_equal();
   };
-  for (const Binding& binding : run.program.given) judge(binding.value);
+  for (const Binding& binding : run.program.given) judge(binding.value, 0);
   while (!executor.is_done()) {
     const Instruction& instruction = run.program.instructions[executor.next_instruction()];
+    const std::size_t micro_batch = executor.micro_batch();
     executor.run_next();
-    for (const ValueId id : instruction.outputs) judge(id);
+    for (const ValueId id : instruction.outputs) judge(id, micro_batch);
   }
   return is_equal;
 }
@@ -113,7 +116,7 @@ std::string coordinates(const DeviceMesh& mesh, std::int64_t point) {
 }
 
 FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, TensorId tensor,
-                          const Instruction* instruction, const Comparison& comparison) {
+                          const Instruction* instruction, const Comparison& comparison, std::size_t micro_batch) {
   const ProgramValue& value = run.program.values[id];
   const DeviceMesh& mesh = run.program.mesh;
   const Tolerance tolerance = run.tolerance(tensor);
@@ -127,7 +130,7 @@ FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, 
   wrong.global_shape = value.type.shape;
   wrong.comparison = comparison;
   wrong.allowed = tolerance.allowed(comparison.scale, comparison.should_be);
-  wrong.looks_like = looks_like(executor.value(id), value, mesh, run.expected(tensor), tolerance);
+  wrong.looks_like = looks_like(executor.value(id), value, mesh, run.expected(tensor, micro_batch), tolerance);
   if (instruction == nullptr) return wrong;
   wrong.instruction = instruction->name;
   wrong.is_inserted = instruction->kind == InstructionKind::kCollective || instruction->kind == InstructionKind::kHalo;
@@ -147,22 +150,24 @@ FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, 
 
 /// The first wrong value of a step that went wrong; `watched` decides where no earlier value holds a tensor.
 std::optional<FirstWrong> find_first_wrong(const Run& run, Executor executor, const Watched& watched) {
-  const auto check = [&](ValueId id, const Instruction* instruction) -> std::optional<FirstWrong> {
+  const auto check = [&](ValueId id, const Instruction* instruction,
+                         std::size_t micro_batch) -> std::optional<FirstWrong> {
     const std::optional<TensorId>& tensor = watched[id] ? watched[id] : run.program.values[id].tensor;
-    if (!tensor || run.expected(*tensor).empty()) return std::nullopt;
+    if (!tensor || run.expected(*tensor, micro_batch).empty()) return std::nullopt;
     const Comparison comparison = compare(executor.value(id), run.program.values[id], run.program.mesh,
-                                          run.expected(*tensor), run.tolerance(*tensor));
+                                          run.expected(*tensor, micro_batch), run.tolerance(*tensor));
     if (comparison.is_equal()) return std::nullopt;
-    return describe_wrong(run, executor, id, *tensor, instruction, comparison);
+    return describe_wrong(run, executor, id, *tensor, instruction, comparison, micro_batch);
   };
   for (const Binding& binding : run.program.given) {
-    if (auto wrong = check(binding.value, nullptr)) return wrong;
+    if (auto wrong = check(binding.value, nullptr, 0)) return wrong;
   }
   while (!executor.is_done()) {
     const Instruction& instruction = run.program.instructions[executor.next_instruction()];
+    const std::size_t micro_batch = executor.micro_batch();
     executor.run_next();
     for (const ValueId id : instruction.outputs) {
-      if (auto wrong = check(id, &instruction)) return wrong;
+      if (auto wrong = check(id, &instruction, micro_batch)) return wrong;
     }
   }
   return std::nullopt;
@@ -278,7 +283,10 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
     const auto number = static_cast<std::uint64_t>(step - 1);
     tell(fmt::format("step {} of {}: one device", step, steps));
     const MeasuredReference reference = references.next(options.float32);
-    const StoredValues given = [&](TensorId id) { return reference.exact.tensors[id]; };
+    const std::uint64_t first = number * static_cast<std::uint64_t>(program.micro_batches);
+    const StoredValues given = [&](TensorId id, std::uint64_t micro_batch) {
+      return reference.exact.at(id, static_cast<std::size_t>(micro_batch - first));
+    };
     if (step == 1) find_unproven(graph, judged_in_the_end, reference, options.float64_tolerance, result.unproven);
     for (PrecisionResult& judged : result.precisions) {
       const bool is_exact = judged.precision == Precision::kFloat64;

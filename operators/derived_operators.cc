@@ -160,6 +160,12 @@ std::vector<OperatorType> derived_operators() {
              infer_like_second, loss_grad_apply_rule, sparse_cross_entropy_grad_apply_kernel, nullptr, 4,
              ", ... c, ..., ... 1, ... 1 -> ... c"),
 
+      // Micro-batches.
+      define("Accumulate", "x -> sum",
+             {text("dtype", std::nullopt, "the sum's type"),
+              integer("count", std::nullopt, "of runs: each adds x / count")},
+             infer_cast, elementwise<Passes::kFirst>, accumulate_kernel, nullptr, 2, "... -> ...", "linear in x"),
+
       // Moving elements.
       define("SliceGrad", "dy -> dx",
              {list("shape", std::nullopt, "of x"), list("begin", std::nullopt, "as StridedSlice"),
@@ -177,7 +183,10 @@ std::vector<OperatorType> derived_operators() {
              "... s (half d), s (half d), s (half d) -> ... s (half d); half: whole",
              "linear in dy, and in cos and sin together"),
   };
-  for (OperatorType& type : all) type.is_internal = true;
+  for (OperatorType& type : all) {
+    type.is_internal = true;
+    type.accumulates = type.name == "Accumulate";
+  }
   return all;
 }
 

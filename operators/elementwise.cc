@@ -222,6 +222,12 @@ void cast_kernel(const KernelCall& call) {
   }
 }
 
+void accumulate_kernel(const KernelCall& call) {
+  const auto count = static_cast<double>(call.operation.integer("count"));
+  const std::int64_t size = num_elements(call.results[0].shape);
+  for (std::int64_t i = 0; i < size; ++i) call.results[0].data[i] = call.operands[0].data[i] / count;
+}
+
 void bias_add_kernel(const KernelCall& call) {
   const AroundAxis around(call.operands[0].shape, channel_dimension(call.operation));
   std::int64_t at = 0;

@@ -69,6 +69,8 @@ void select_kernel(const KernelCall& call);
 void add_n_kernel(const KernelCall& call);
 void cast_kernel(const KernelCall& call);
 void bias_add_kernel(const KernelCall& call);
+/// One run's share of a mean over `count` runs: x / count.
+void accumulate_kernel(const KernelCall& call);
 void gelu_kernel(const KernelCall& call);
 void gelu_grad_kernel(const KernelCall& call);
 /// Keeps an element with probability keep_prob, by (seed, global position), and divides it by keep_prob. The second

@@ -115,6 +115,7 @@ struct OperatorType {
   std::string partial_text = {};                 // which partial operands pass through; empty: none
   std::string notes = {};                        // strategy and errors as users know them: lines "name      text"
   bool is_internal = false;                      // phases and gradients: not for model files
+  bool accumulates = false;  // where it runs several times a step, each run adds to the result of the one before
 };
 
 /// The catalogue, sorted by name.

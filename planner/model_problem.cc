@@ -7,6 +7,9 @@
 // A copy that recomputation makes (graph/recompute.h) has no node of its own: it is decided by its original's, which
 // costs and holds what both do.
 //
+// What a step does with every micro-batch costs that many times as much; the counts are those of the graph's operators
+// and of the versions, and enter with each node's table and each edge's matrix.
+//
 // Layouts, lists of layouts, tables and matrices are interned, so that 96 equal layers cost what one does: the work is
 // done per distinct operation and per distinct pair of lists, the rest is looking up.
 
@@ -84,10 +87,10 @@ class LayoutTables {
   }
 
   /// Nothing if the matrix would be all zero.
-  std::optional<MatrixId> matrix(ListId from, ListId to, TypeId type, EdgeKind kind) {
-    const auto key = std::make_tuple(from.value(), to.value(), type.value(), kind);
+  std::optional<MatrixId> matrix(ListId from, ListId to, TypeId type, EdgeKind kind, std::int64_t runs) {
+    const auto key = std::make_tuple(from.value(), to.value(), type.value(), kind, runs);
     const auto [found, is_new] = matrix_ids_.try_emplace(key);
-    if (is_new) found->second = make_matrix(entries(from), entries(to), type, kind);
+    if (is_new) found->second = make_matrix(entries(from), entries(to), type, kind, runs);
     return found->second;
   }
 
@@ -105,7 +108,7 @@ class LayoutTables {
   }
 
   std::optional<MatrixId> make_matrix(const std::vector<Entry>& from, const std::vector<Entry>& to, TypeId type,
-                                      EdgeKind kind) {
+                                      EdgeKind kind, std::int64_t runs) {
     CostMatrix matrix;
     matrix.rows = static_cast<std::uint32_t>(from.size());
     matrix.columns = static_cast<std::uint32_t>(to.size());
@@ -114,6 +117,7 @@ class LayoutTables {
     } else {
       const WholeTensor& tensor = types_[type];
       matrix.costs = redistributions_.times(layouts_of(from), layouts_of(to), tensor.shape, tensor.element_bytes);
+      for (std::int64_t& cost : matrix.costs) cost = times(cost, runs);
     }
     const bool may_share = std::any_of(to.begin(), to.end(), [](const Entry& entry) { return entry.shares; });
     for (std::size_t i = 0; may_share && i < from.size(); ++i) {
@@ -139,7 +143,8 @@ class LayoutTables {
   std::map<std::vector<Entry>, ListId> list_ids_;
   IdVector<ListId, const std::vector<Entry>*> lists_;
   IdVector<TypeId, WholeTensor> types_;
-  std::map<std::tuple<std::size_t, std::size_t, std::size_t, EdgeKind>, std::optional<MatrixId>> matrix_ids_;
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t, EdgeKind, std::int64_t>, std::optional<MatrixId>>
+      matrix_ids_;
   std::map<std::vector<Bytes>, UsageTableId> usage_ids_;
 };
 
@@ -209,7 +214,7 @@ class Build {
         op.is_copy ? result_.operator_nodes[*op.forward] : result_.problem.nodes.push_back({table.table, {}});
     ProblemNode& node = result_.problem.nodes[node_id];
     node_runs_.resize(result_.problem.nodes.size(), 0);
-    node.strategies = repeated(table.table, node_runs_[node_id] += 1);
+    node.strategies = repeated(table.table, node_runs_[node_id] += graph_.runs(id));
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const TensorVersion& produced = lives_.versions[*lives_.first[op.results[i]]];
       node.memory.push_back({table.result_usage[i], produced.begin, produced.end});
@@ -384,8 +389,9 @@ class Build {
     return *result_.version_nodes[id];
   }
 
-  void add_edge(NodeId from, ListId from_list, NodeId to, ListId to_list, TypeId type, EdgeKind kind) {
-    const std::optional<MatrixId> matrix = tables_.matrix(from_list, to_list, type, kind);
+  void add_edge(NodeId from, ListId from_list, NodeId to, ListId to_list, TypeId type, EdgeKind kind,
+                std::int64_t runs) {
+    const std::optional<MatrixId> matrix = tables_.matrix(from_list, to_list, type, kind, runs);
     if (matrix) result_.problem.edges.push_back({from, to, *matrix});
   }
 
@@ -397,15 +403,15 @@ class Build {
     const ListId from_list = version_lists_[*version.from];
     if (version.kind == TensorVersion::Kind::kUpdated) {
       add_edge(from, from_list, node_of(*version.stored), version_lists_[*version.stored], type,
-               EdgeKind::kRedistribute);
+               EdgeKind::kRedistribute, version.runs);
       return;
     }
     const bool made_of_stored = version.stored == version.from;
     add_edge(from, from_list, node_of(id), version_lists_[id], type,
-             made_of_stored || !version.stored ? EdgeKind::kRedistribute : EdgeKind::kMadeOrShared);
+             made_of_stored || !version.stored ? EdgeKind::kRedistribute : EdgeKind::kMadeOrShared, version.runs);
     if (version.stored && !made_of_stored) {
       add_edge(node_of(*version.stored), version_lists_[*version.stored], node_of(id), version_lists_[id], type,
-               EdgeKind::kShares);
+               EdgeKind::kShares, version.runs);
     }
   }
 
@@ -416,7 +422,7 @@ class Build {
       if (!version) continue;
       add_edge(node_of(*version), version_lists_[*version], result_.operator_nodes[id],
                operator_tables_[id]->operands[operand], tables_.type(graph_.tensor(op.operands[operand]).type),
-               EdgeKind::kRedistribute);
+               EdgeKind::kRedistribute, graph_.runs(id));
     }
   }
 

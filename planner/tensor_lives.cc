@@ -11,6 +11,7 @@ class Lives {
  public:
   explicit Lives(const OperatorGraph& graph) : graph_(graph) {
     lives_.num_times = static_cast<std::uint32_t>(graph.operators().size()) + 1;
+    for (const OperatorId op : graph.operators().ids()) num_in_micro_batch_ += graph.is_in_micro_batch(op) ? 1 : 0;
     lives_.first.resize(graph.tensors().size());
     lives_.read.resize(graph.operators().size());
     for (const OperatorId op : graph.operators().ids()) lives_.read[op].resize(graph.operators()[op].operands.size());
@@ -115,7 +116,8 @@ class Lives {
         const TensorVersion& from = lives_.versions[*version.from];
         std::uint32_t time = from.kind == TensorVersion::Kind::kStored ? 0 : made_at(from);
         if (!from.readers.empty()) time = std::max(time, time_of(from.readers.back().op));
-        return time + 1;
+        // What is added up over the micro-batches is complete after the last of them.
+        return std::max(time + 1, graph_.is_accumulated(version.tensor) ? num_in_micro_batch_ : 0);
       }
     }
     return 0;
@@ -142,6 +144,9 @@ class Lives {
     const TensorKind kind = graph_.tensor(version.tensor).kind;
     version.begin = made_at(version);
     version.end = version.begin + 1;
+    version.runs = version.begin < num_in_micro_batch_ ? graph_.micro_batches() : 1;
+    const bool is_sum = version.kind == TensorVersion::Kind::kProduced && graph_.is_accumulated(version.tensor);
+    if (is_sum) version.begin = 0;  // it is there from the first micro-batch on
     if (version.kind == TensorVersion::Kind::kOutput ||
         (version.kind == TensorVersion::Kind::kStored && kind != TensorKind::kInput)) {
       version.end = lives_.num_times;
@@ -162,6 +167,7 @@ class Lives {
 
   const OperatorGraph& graph_;
   TensorLives lives_;
+  std::uint32_t num_in_micro_batch_ = 0;  // operators, the first of all
   std::map<std::size_t, VersionId> last_;
 };
 

@@ -36,6 +36,7 @@ struct TensorVersion {
                             // view reads last it ends at that time, since the view goes on in the same memory; a new
                             // value that is written in the place of the old one has no life of its own
   std::uint32_t end = 0;
+  std::int64_t runs = 1;  // how often a step makes it: with every micro-batch, or once
 };
 
 /// The versions of all tensors but constants (those are made where they are read), in an order in which `from` comes

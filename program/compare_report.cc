@@ -186,9 +186,9 @@ std::vector<Difference> differences(const Plan& from, const Plan& plan, std::siz
 
 std::string compare_report(const std::vector<ComparedPlan>& plans, const CompareOptions& options) {
   const Plan& first = *plans.front().plan;
-  std::string text = fmt::format("{}, {}on {}: {} devices, {} usable on each\n\n", first.graph->name(),
-                                 first.graph->is_training() ? "training, " : "", first.cluster.name,
-                                 first.mesh.num_devices(), format_bytes(first.usable));
+  std::string text =
+      fmt::format("{}, {}on {}: {} devices, {} usable on each\n\n", first.graph->name(), training_words(*first.graph),
+                  first.cluster.name, first.mesh.num_devices(), format_bytes(first.usable));
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                    Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
   for (std::vector<TextTable::Cell>& row : figures(plans)) table.add(std::move(row));

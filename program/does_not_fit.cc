@@ -99,8 +99,8 @@ std::string does_not_fit_report(const DoesNotFit& answer, bool colour) {
   const Plan& plan = *answer.smallest;
   const ColumnUnit unit = bytes_unit(std::max(plan.memory.peak, plan.usable));
   std::string text = fmt::format("{}, {}on {}: {} devices, mesh {}, level {} ({})\n\n", plan.graph->name(),
-                                 plan.graph->is_training() ? "training, " : "", plan.cluster.name,
-                                 plan.mesh.num_devices(), plan.mesh.to_string(), plan.options.level, plan.objective);
+                                 training_words(*plan.graph), plan.cluster.name, plan.mesh.num_devices(),
+                                 plan.mesh.to_string(), plan.options.level, plan.objective);
   text += fmt::format("  {}   the smallest plan {}needs {} of {} {} per device: {} too much\n",
                       styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ",
                       unit.format(plan.memory.peak), unit.format(plan.usable), unit.name,

@@ -59,8 +59,8 @@ std::string time_text(const Plan& plan, OperatorId op) {
   Picoseconds forward = 0, backward = 0;
   for (const Instruction& instruction : plan.program.instructions) {
     if (!instruction.op || instruction.kind != InstructionKind::kOperator) continue;
-    if (*instruction.op == op) forward += instruction.time;
-    if (plan.graph->operators()[*instruction.op].forward == op) backward += instruction.time;
+    if (*instruction.op == op) forward += instruction.time_of_step();
+    if (plan.graph->operators()[*instruction.op].forward == op) backward += instruction.time_of_step();
   }
   std::string text = format_time(forward);
   if (backward > 0) text = fmt::format("forward {}, backward {}", text, format_time(backward));

@@ -248,7 +248,7 @@ class EndReport : public IrWriter {
     for (const Instruction& instruction : program_.instructions) {
       if (is_communication(instruction)) {
         ++collectives;
-        time += instruction.time;
+        time += instruction.time_of_step();
       } else if (instruction.kind == InstructionKind::kCollective) {
         ++slices;
       }
@@ -260,6 +260,11 @@ class EndReport : public IrWriter {
     text_ += fmt::format("# rank {} of {}, mesh {}; local shapes; {}, {}, {} ({})\n", rank_, mesh_.num_devices(),
                          mesh_.to_string(), counted(num_operators(graph_), "operator"), counted(slices, "slice"),
                          counted(collectives, "collective"), format_time(time));
+    if (program_.micro_batches > 1) {
+      text_ +=
+          fmt::format("# what comes before the first update runs {} times a step, each time on another micro-batch\n",
+                      program_.micro_batches);
+    }
   }
 
   void write_head() {

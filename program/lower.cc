@@ -18,6 +18,7 @@ class Lowering {
            RedistributionPlanner& redistributions)
       : graph_(graph), lives_(lives), decisions_(decisions), costs_(costs), redistributions_(redistributions) {
     program_.mesh = costs.mesh();
+    program_.micro_batches = graph.micro_batches();
     version_values_.resize(lives.versions.size());
     made_at_.resize(lives.num_times + 1);
     shared_operations_.resize(graph.operations().size());
@@ -55,9 +56,15 @@ class Lowering {
     return program_.values.push_back(std::move(value));
   }
 
+  void emit(Instruction instruction) {
+    instruction.runs = runs_;
+    program_.instructions.push_back(std::move(instruction));
+  }
+
   void make_versions(std::size_t time) {
     for (const VersionId id : made_at_[time]) {
       const TensorVersion& version = lives_.versions[id];
+      runs_ = version.runs;
       const GraphTensor& tensor = graph_.tensor(version.tensor);
       const ValueId from = *version_values_[*version.from];
       Origin origin;
@@ -129,7 +136,7 @@ class Lowering {
       if (completes && origin.kind == Origin::Kind::kRedistribution) instruction.origin.kind = reduction_origin(source);
       current = add_value(source.name, source.tensor, source.type, step.after);
       instruction.outputs = {current};
-      program_.instructions.push_back(std::move(instruction));
+      emit(std::move(instruction));
     }
     return current;
   }
@@ -139,13 +146,16 @@ class Lowering {
   Origin::Kind reduction_origin(const ProgramValue& source) const {
     if (!source.tensor) return Origin::Kind::kForwardOp;
     for (const Reader& reader : graph_.tensor(*source.tensor).readers) {
-      if (graph_.operators()[reader.op].stage == Stage::kUpdate) return Origin::Kind::kMirror;
+      const GraphOperator& op = graph_.operators()[reader.op];
+      // Backward operators of no forward operator make a parameter's gradient what its update reads.
+      if (op.stage == Stage::kUpdate || (op.stage == Stage::kBackward && !op.forward)) return Origin::Kind::kMirror;
     }
     return Origin::Kind::kForwardOp;
   }
 
   void lower_operator(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
+    runs_ = graph_.runs(id);
     const Strategy& strategy = decisions_.strategies[id];
     std::shared_ptr<const Operation>& operation = shared_operations_[op.operation];
     if (!operation) operation = std::make_shared<const Operation>(graph_.operations()[op.operation]);
@@ -218,7 +228,7 @@ class Lowering {
       instruction.outputs.push_back(value);
       values.push_back(value);
     }
-    program_.instructions.push_back(std::move(instruction));
+    emit(std::move(instruction));
   }
 
   /// What a halo exchange leaves takes the rims' memory too, at most.
@@ -237,7 +247,7 @@ class Lowering {
     instruction.outputs = {value};
     instruction.stage = graph_.operators()[op].stage;
     instruction.op = op;
-    program_.instructions.push_back(std::move(instruction));
+    emit(std::move(instruction));
     return value;
   }
 
@@ -249,6 +259,7 @@ class Lowering {
   ParallelProgram program_;
   IdVector<VersionId, std::optional<ValueId>> version_values_;
   std::vector<std::vector<VersionId>> made_at_;
+  std::int64_t runs_ = 1;  // of what is being written
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
 };
 

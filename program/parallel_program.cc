@@ -9,6 +9,11 @@
 namespace shardplan {
 namespace {
 
+bool is_accumulating(const Instruction& instruction) {
+  return instruction.runs > 1 && instruction.kind == InstructionKind::kOperator &&
+         instruction.operation->type->accumulates;
+}
+
 bool is_computation(const Instruction& instruction) {
   return instruction.kind == InstructionKind::kOperator || instruction.kind == InstructionKind::kConstant;
 }
@@ -63,15 +68,26 @@ IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
 
 }  // namespace
 
+std::size_t ParallelProgram::num_in_micro_batch() const {
+  if (micro_batches == 1) return 0;
+  const auto end = std::find_if(instructions.begin(), instructions.end(),
+                                [&](const Instruction& instruction) { return instruction.runs != micro_batches; });
+  return static_cast<std::size_t>(end - instructions.begin());
+}
+
 Picoseconds ParallelProgram::computation() const {
   Picoseconds sum = 0;
-  for (const Instruction& instruction : instructions) sum += is_computation(instruction) ? instruction.time : 0;
+  for (const Instruction& instruction : instructions) {
+    sum += is_computation(instruction) ? instruction.time_of_step() : 0;
+  }
   return sum;
 }
 
 Picoseconds ParallelProgram::communication() const {
   Picoseconds sum = 0;
-  for (const Instruction& instruction : instructions) sum += is_computation(instruction) ? 0 : instruction.time;
+  for (const Instruction& instruction : instructions) {
+    sum += is_computation(instruction) ? 0 : instruction.time_of_step();
+  }
   return sum;
 }
 
@@ -85,6 +101,18 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
     if (value.tensor && graph.tensor(*value.tensor).type != value.type) {
       return fmt::format("{}: type differs from the graph's", value.name);
     }
+  }
+  const std::size_t loop = program.num_in_micro_batch();
+  IdVector<ValueId, char> is_sum(program.values.size(), 0);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.runs != (i < loop ? program.micro_batches : 1)) {
+      return fmt::format("{}: runs {} times", instruction.name, instruction.runs);
+    }
+    for (const ValueId input : instruction.inputs) {
+      if (i < loop && is_sum[input]) return fmt::format("{}: reads an unfinished sum", instruction.name);
+    }
+    if (is_accumulating(instruction)) is_sum[instruction.outputs[0]] = 1;
   }
   IdVector<ValueId, char> is_made(program.values.size(), 0);
   for (const Binding& given : program.given) is_made[given.value] = 1;
@@ -150,7 +178,7 @@ MemoryProfile memory_profile(const ParallelProgram& program) {
   for (std::size_t i = 0; i < count; ++i) {
     for (const ValueId input : program.instructions[i].inputs) last[owner[input]] = i;
     for (const ValueId output : program.instructions[i].outputs) {
-      if (owner[output] == output) first[output] = i;
+      if (owner[output] == output) first[output] = is_accumulating(program.instructions[i]) ? 0 : i;
       last[owner[output]] = i;
     }
   }

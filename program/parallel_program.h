@@ -56,7 +56,8 @@ struct Instruction {
   std::string name;  // full name of the operator, or of the inserted step: unique
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  Picoseconds time = 0;  // per run of the instruction
+  Picoseconds time = 0;   // per run of the instruction
+  std::int64_t runs = 1;  // in a step: once, or with every micro-batch
   Stage stage = Stage::kForward;
   std::optional<OperatorId> op;                // of the graph, for kOperator and for what belongs to one
   std::shared_ptr<const Operation> operation;  // kOperator (a phase has one of its own), kHalo: whose operand it is
@@ -66,6 +67,8 @@ struct Instruction {
   std::vector<Halo> halo;    // kHalo: the dimensions of one operand
   Origin origin;             // kCollective, kHalo
   std::uint32_t fusion = 0;  // equal ids above 0 run as one
+
+  Picoseconds time_of_step() const { return time * runs; }
 };
 
 /// A graph's tensor and the value that holds it.
@@ -77,6 +80,12 @@ struct Binding {
 
 /// What every device runs: one sequence for the whole job, collectives explicit. Groups are (mesh, axes) and are
 /// expanded only when printed. What is printed is what is costed is what is executed.
+///
+/// With micro-batches the first `num_in_micro_batch` instructions are a loop that runs `micro_batches` times a step,
+/// each time on other inputs; the rest runs once behind it. Three things outlive one run of the loop: what is given;
+/// the new value of a parameter or state that the loop makes, which the next run reads; and what an accumulating
+/// operator
+/// (`OperatorType::accumulates`) gives, to which each run adds.
 struct ParallelProgram {
   DeviceMesh mesh;
   IdVector<ValueId, ProgramValue> values;
@@ -85,6 +94,9 @@ struct ParallelProgram {
   std::vector<Binding> outputs;  // graph outputs, in the layouts they are delivered in
   std::vector<Binding> updates;  // (parameter or state, its new value): in the layout that `given` has for it
 
+  std::int64_t micro_batches = 1;
+  std::size_t num_in_micro_batch() const;  // 0 if there is but one
+
   Picoseconds computation() const;
   Picoseconds communication() const;
 };
@@ -92,10 +104,13 @@ struct ParallelProgram {
 /// Nothing, or the first fault: an input used before it is made, a layout that does not fit its shape, a local shape
 /// that does not follow from the layout, a collective whose layouts do not fit its kind, updates in another layout than
 /// stored.
+///
+/// Also a loop that is not at the beginning, or an accumulator read within it.
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph);
 
-/// Bytes in use on each device after every instruction, and at the peak. A view stands in the memory of what it is a view
-/// of, which is freed after the last reader of all of them; the new value of a parameter or state is written over the old one.
+/// Bytes in use on each device after every instruction, and at the peak. A view stands in the memory of what it is a
+/// view of, which is freed after the last reader of all of them; the new value of a parameter or state is written over
+/// the old one.
 struct MemoryProfile {
   struct Alive {
     ValueId value;

@@ -61,16 +61,43 @@ StageTimes stage_times(const ParallelProgram& program, Stage stage) {
   StageTimes times;
   for (const Instruction& instruction : program.instructions) {
     if (instruction.stage != stage) continue;
-    (is_communication(instruction) ? times.communication : times.computation) += instruction.time;
+    (is_communication(instruction) ? times.communication : times.computation) += instruction.time_of_step();
   }
   return times;
 }
 
-Picoseconds time_until(const ParallelProgram& program, std::size_t end) {
-  Picoseconds time = 0;
-  for (std::size_t i = 0; i < std::min(end, program.instructions.size()); ++i) time += program.instructions[i].time;
-  return time;
+std::string training_words(const OperatorGraph& graph) {
+  if (!graph.is_training()) return {};
+  return graph.micro_batches() == 1 ? "training, "
+                                    : fmt::format("training in {} micro-batches, ", graph.micro_batches());
 }
+
+std::vector<Picoseconds> start_times(const ParallelProgram& program) {
+  const std::size_t loop = program.num_in_micro_batch();
+  std::vector<Picoseconds> starts{0};
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    starts.push_back(starts.back() + program.instructions[i].time);
+    if (i + 1 == loop) starts.back() *= program.micro_batches;
+  }
+  return starts;
+}
+
+namespace {
+
+/// What an operator that reads the tensor updates, also behind the operators that only finish a gradient.
+std::optional<TensorId> updated_by_readers(const OperatorGraph& graph, TensorId tensor) {
+  for (const Reader& reader : graph.tensor(tensor).readers) {
+    const GraphOperator& op = graph.operators()[reader.op];
+    for (const TensorId result : op.results) {
+      if (const auto updated = graph.tensor(result).updates) return updated;
+      if (op.stage != Stage::kBackward || op.forward) continue;
+      if (const auto updated = updated_by_readers(graph, result)) return updated;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const ParallelProgram& program,
                                       const Instruction& instruction) {
@@ -83,11 +110,7 @@ std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const Parallel
       if (!tensor) continue;
       if (is_stored(*tensor)) return tensor;
       if (const auto updated = graph.tensor(*tensor).updates) return updated;
-      for (const Reader& reader : graph.tensor(*tensor).readers) {
-        for (const TensorId result : graph.operators()[reader.op].results) {
-          if (const auto updated = graph.tensor(result).updates) return updated;
-        }
-      }
+      if (const auto updated = updated_by_readers(graph, *tensor)) return updated;
     }
   }
   return std::nullopt;

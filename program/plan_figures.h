@@ -26,15 +26,18 @@ bool is_communication(const Instruction& instruction);
 /// receives.
 Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction);
 
-/// The additive times of one stage's instructions, each run once.
+/// "", "training, " or "training in 32 micro-batches, ".
+std::string training_words(const OperatorGraph& graph);
+
+/// The additive times of one stage's instructions in a step.
 struct StageTimes {
   Picoseconds computation = 0;
   Picoseconds communication = 0;
 };
 StageTimes stage_times(const ParallelProgram& program, Stage stage);
 
-/// The sum of the times of the instructions before position `end`.
-Picoseconds time_until(const ParallelProgram& program, std::size_t end);
+/// When each instruction first starts where they run one after the other, and the end of the step.
+std::vector<Picoseconds> start_times(const ParallelProgram& program);
 
 /// The parameter or state that an instruction's tensor is, is a new value of, or is the gradient of; nothing for
 /// others.

@@ -78,10 +78,11 @@ class PlanWriter {
   explicit PlanWriter(const Plan& plan) : plan_(plan), graph_(*plan.graph), program_(plan.program) {
     computation_.resize(graph_.operators().size());
     producer_.resize(program_.values.size());
+    starts_ = start_times(program_);
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       const Instruction& instruction = program_.instructions[i];
       for (std::size_t r = 0; r < instruction.outputs.size(); ++r) producer_[instruction.outputs[r]] = {true, i, r};
-      if (instruction.kind == InstructionKind::kOperator) computation_[*instruction.op] += instruction.time;
+      if (instruction.kind == InstructionKind::kOperator) computation_[*instruction.op] += instruction.time_of_step();
     }
   }
 
@@ -284,15 +285,11 @@ class PlanWriter {
 
   Json program() const {
     Json list = Json::array();
-    Picoseconds start = 0;
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-      list.push_back(instruction_json(i, start));
-      start += program_.instructions[i].time;
-    }
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) list.push_back(instruction_json(i));
     return list;
   }
 
-  Json instruction_json(std::size_t number, Picoseconds start) const {
+  Json instruction_json(std::size_t number) const {
     const Instruction& instruction = program_.instructions[number];
     Json json{{"id", number}};
     switch (instruction.kind) {
@@ -358,8 +355,9 @@ class PlanWriter {
     if (is_communication(instruction)) json["bytes"] = group_bytes(program_, instruction);
     json["local_shape"] =
         instruction.outputs.empty() ? Json::array() : Json(program_.values[instruction.outputs[0]].local_shape);
-    json["start"] = to_seconds(start);
+    json["start"] = to_seconds(starts_[number]);
     json["seconds"] = to_seconds(instruction.time);
+    if (instruction.runs > 1) json["runs"] = instruction.runs;
     json["worker"] = instruction.op ? graph_.operators()[*instruction.op].worker : 0;
     return json;
   }
@@ -370,14 +368,11 @@ class PlanWriter {
     for (const MemoryProfile::Alive& item : memory.alive_at_peak) {
       alive.push_back({{"tensor", program_.values[item.value].name}, {"bytes", item.bytes}});
     }
-    Picoseconds time = 0;
     for (std::size_t i = 0; i < memory.bytes.size(); ++i) {
-      profile.push_back({to_seconds(time), memory.bytes[i]});
-      time += program_.instructions[i].time;
+      profile.push_back({to_seconds(starts_[i]), memory.bytes[i]});
     }
     return {{"peak_bytes", memory.peak},
-            {"at",
-             {{"id", memory.peak_instruction}, {"seconds", to_seconds(time_until(program_, memory.peak_instruction))}}},
+            {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(starts_[memory.peak_instruction])}}},
             {"alive", alive},
             {"profile", profile}};
   }
@@ -401,7 +396,8 @@ class PlanWriter {
   const Plan& plan_;
   const OperatorGraph& graph_;
   const ParallelProgram& program_;
-  IdVector<OperatorId, Picoseconds> computation_;
+  IdVector<OperatorId, Picoseconds> computation_;  // of a step
+  std::vector<Picoseconds> starts_;
   IdVector<ValueId, Producer> producer_;
 };
 

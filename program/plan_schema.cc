@@ -71,7 +71,8 @@ std::string plan_schema() {
       "groups": {"type": "array", "description": "up to 64 devices; beyond, the axes say it", "items": {"type": "array", "items": {"type": "integer"}}},
       "op": {"type": ["string", "null"]}, "fusion": {"type": "integer", "minimum": 0},
       "bytes": {"allOf": [{"$ref": "#/$defs/bytes"}], "description": "the whole tensor of one group"},
-      "local_shape": {"$ref": "#/$defs/shape"}, "start": {"$ref": "#/$defs/time"}, "seconds": {"$ref": "#/$defs/time"}, "worker": {"type": "integer"}}}},
+      "local_shape": {"$ref": "#/$defs/shape"}, "start": {"$ref": "#/$defs/time"}, "seconds": {"$ref": "#/$defs/time"},
+      "runs": {"type": "integer", "minimum": 2, "description": "in a step, once with each micro-batch; left out if once"}, "worker": {"type": "integer"}}}},
     "memory": {"type": "object", "required": ["peak_bytes", "at", "alive", "profile"], "properties": {
       "peak_bytes": {"$ref": "#/$defs/bytes"},
       "at": {"type": "object", "properties": {"id": {"type": "integer"}, "seconds": {"$ref": "#/$defs/time"}}},

@@ -79,7 +79,7 @@ Picoseconds repeated_time(const ParallelProgram& program) {
     std::int64_t cut = 1;
     for (const std::vector<AxisRef>& axes : instruction.strategy.factors) cut *= num_pieces(axes);
     const std::int64_t devices = program.mesh.num_devices();
-    repeated += instruction.time - multiply_divide(instruction.time, cut, devices);
+    repeated += instruction.runs * (instruction.time - multiply_divide(instruction.time, cut, devices));
   }
   return repeated;
 }
@@ -95,7 +95,7 @@ std::optional<double> Plan::gap() const {
 }
 
 Planning::Planning(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
-    : model_(std::move(model)), options_(std::move(options)) {
+    : model_(std::make_shared<const Model>(one_micro_batch(*model))), options_(std::move(options)) {
   const ParallelMode mode = model_->parallel.parallel_mode;
   if (mode == ParallelMode::kHybridParallel) {
     throw InputError(model_->parallel.place,

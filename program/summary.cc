@@ -266,8 +266,8 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
   if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
     const bool is_gradient = instruction.stage != Stage::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
     const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
-    return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of",
-                       parameter ? folded_block(graph.tensor(*parameter).name) : folded_block(origin.producer));
+    const std::string of = parameter ? graph.tensor(*parameter).name : forward_name(graph, origin.producer);
+    return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
   }
   const std::string producer = forward_name(graph, origin.producer);
   const std::string consumer = forward_name(graph, origin.consumer);
@@ -334,7 +334,7 @@ std::string peak_line(const Plan& plan) {
   const ColumnUnit unit = bytes_unit(memory.peak);
   std::string words =
       fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
-                  format_time(time_until(plan.program, memory.peak_instruction)), to_string(at.stage), name);
+                  format_time(start_times(plan.program)[memory.peak_instruction]), to_string(at.stage), name);
   const auto holders = peak_holders(plan);
   Bytes rest = 0;
   std::string list;
@@ -388,9 +388,9 @@ std::vector<CollectiveGroup> dearest_collectives(const Plan& plan) {
     const auto [found, is_new] = position.try_emplace(group.what + group.axes + group.from, groups.size());
     if (is_new) groups.push_back(group);
     CollectiveGroup& sum = groups[found->second];
-    sum.count += 1;
-    sum.bytes += group_bytes(plan.program, instruction);
-    sum.time += instruction.time;
+    sum.count += static_cast<std::size_t>(instruction.runs);
+    sum.bytes += instruction.runs * group_bytes(plan.program, instruction);
+    sum.time += instruction.time_of_step();
   }
   std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.time > b.time; });
   return groups;
@@ -435,11 +435,10 @@ std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
 }
 
 std::string summary_report(const Plan& plan, const SummaryOptions& options) {
-  std::string text = fmt::format("{}, {}on {}: {} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(),
-                                 plan.graph->is_training() ? "training, " : "", plan.cluster.name,
-                                 plan.mesh.num_devices(), plan.mesh.num_devices() == 1 ? "" : "s",
-                                 plan.mesh.axes().empty() ? "of one device" : plan.mesh.to_string(), plan.options.level,
-                                 plan.objective);
+  std::string text = fmt::format(
+      "{}, {}on {}: {} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(), training_words(*plan.graph),
+      plan.cluster.name, plan.mesh.num_devices(), plan.mesh.num_devices() == 1 ? "" : "s",
+      plan.mesh.axes().empty() ? "of one device" : plan.mesh.to_string(), plan.options.level, plan.objective);
   text += fits_line(plan, options.colour);
   text += step_line(plan);
   text += objective_line(plan);

@@ -123,7 +123,7 @@ TEST_P(Autograd, LossAndGradientsAreThoseOfPyTorch) {
   const ReferenceValues expected = read_values("tests/data/" + std::string(c.name) + ".values");
   const Model model = read_model_text(c.model, c.name);
   const OperatorGraph graph = differentiate(model.graph, *model.training);
-  const auto given = [&](TensorId id) { return expected.values.at(graph.tensor(id).name); };
+  const auto given = [&](TensorId id, std::uint64_t) { return expected.values.at(graph.tensor(id).name); };
   const ReferenceStep step = run_reference(graph, given, 0, 0, Precision::kFloat64);
   EXPECT_NEAR(step.tensors[*graph.loss()][0], expected.values.at("loss")[0], 1e-6);
 

@@ -52,7 +52,7 @@ TEST(Executor, NextStepStartsFromWhatTheLastOneLeft) {
   EXPECT_TRUE(one.is_equal());
   EXPECT_TRUE(three.is_equal());
   // And a stored value that is not carried over would show: the reference's weights do move.
-  const auto stored = [&](TensorId id) { return draw_tensor(built.graph, id, 0, 0); };
+  const auto stored = [&](TensorId id, std::uint64_t) { return draw_tensor(built.graph, id, 0, 0); };
   const ReferenceStep first = run_reference(built.graph, stored, 0, 0, Precision::kFloat64);
   const TensorId w2 = *built.graph.find_tensor("w2");
   EXPECT_NE(first.tensors[w2], first.tensors[*built.graph.find_tensor("new_w2")]);
@@ -62,7 +62,7 @@ TEST(Executor, SameNumbersWithThreadsAndTwice) {
   const SmallModel::Built built = two_layers();
   const auto run = [&](int threads) {
     Executor executor(built.program, built.graph, {.seed = 3, .threads = threads});
-    executor.start(0, [&](TensorId id) { return draw_tensor(built.graph, id, 3, 0); });
+    executor.start(0, [&](TensorId id, std::uint64_t) { return draw_tensor(built.graph, id, 3, 0); });
     while (!executor.is_done()) executor.run_next();
     return executor.value(built.program.updates[0].value).data;
   };

@@ -76,7 +76,7 @@ TEST(Recompute, ChangesNoNumber) {
   const OperatorGraph plain = layered("").graph;
   const OperatorGraph marked = layered(", recompute: [layers.*]").graph;
   const auto run = [](const OperatorGraph& graph) {
-    const StoredValues stored = [&](TensorId id) { return draw_tensor(graph, id, 7, 0); };
+    const StoredValues stored = [&](TensorId id, std::uint64_t) { return draw_tensor(graph, id, 7, 0); };
     return run_reference(graph, stored, 7, 0, Precision::kFloat64);
   };
   const ReferenceStep expected = run(plain);

@@ -69,7 +69,7 @@ TEST(TrainingTest, MovingStatisticsAreTrainedOnTheMeshAsOnOneDevice) { prove_pla
 TEST(TrainingTest, MovingStatisticsTakeATenthOfTheBatch) {
   const Model model = read_model_text(kNormalised, "model.yaml");
   const OperatorGraph graph = differentiate(model.graph, *model.training);
-  const auto given = [&](TensorId id) { return draw_tensor(graph, id, 1, 0); };
+  const auto given = [&](TensorId id, std::uint64_t) { return draw_tensor(graph, id, 1, 0); };
   const ReferenceStep step = run_reference(graph, given, 1, 0, Precision::kFloat64);
   const auto values = [&](const char* name) { return step.tensors[*graph.find_tensor(name)]; };
   const auto updated = [&](const char* name) {
@@ -119,7 +119,7 @@ TEST(TrainingTest, ClippingBoundsTheNormOfAllGradientsTogether) {
   const auto step_length = [](const std::string& norm) {
     const Model model = read_model_text(clipped(norm), "model.yaml");
     const OperatorGraph graph = differentiate(model.graph, *model.training);
-    const auto given = [&](TensorId id) { return draw_tensor(graph, id, 1, 0); };
+    const auto given = [&](TensorId id, std::uint64_t) { return draw_tensor(graph, id, 1, 0); };
     const ReferenceStep step = run_reference(graph, given, 1, 0, Precision::kFloat64);
     double squares = 0;
     for (const TensorId id : graph.tensors().ids()) {

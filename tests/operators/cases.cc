@@ -67,6 +67,9 @@ std::vector<CaseMaker> make_all() {
   for (const std::string name : {"Log", "Sqrt", "Rsqrt"}) {
     add(name, [=](Random& r) -> OperatorCase { return {name, {}, {positive(shape(r, 2))}}; });
   }
+  add("Accumulate", [](Random& r) -> OperatorCase {
+    return {"Accumulate", {{"dtype", std::string("f32")}, {"count", std::int64_t{3}}}, {real(shape(r, 2))}};
+  });
   for (const std::string name : {"ReLUGrad", "SiLUGrad", "SigmoidGrad", "TanhGrad", "ExpGrad", "LogGrad", "SqrtGrad",
                                  "RsqrtGrad", "AbsGrad", "ErfGrad", "SquareGrad", "GeLUGrad"}) {
     add(name, [=](Random& r) -> OperatorCase {

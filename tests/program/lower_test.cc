@@ -62,10 +62,14 @@ TEST_P(AnyChoice, CostsInTheProgramWhatEvaluateSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Lower, AnyChoice, testing::Values("", ", momentum: 0.9", ", recompute: [layers.*]"),
-                         [](const auto& tested) {
-                           return tested.index == 0 ? "attention" : tested.index == 1 ? "training" : "recompute";
-                         });
+std::string case_name(const testing::TestParamInfo<const char*>& tested) {
+  const std::vector<std::string> names{"attention", "training", "recompute", "micro_batches"};
+  return names[tested.index];
+}
+INSTANTIATE_TEST_SUITE_P(Lower, AnyChoice,
+                         testing::Values("", ", weight_decay: 0.1", ", recompute: [layers.*]",
+                                         ", recompute: [layers.*], micro_batches: 2"),
+                         case_name);
 
 TEST(LowerTest, TheProgramHoldsAtMostWhatTheProblemSaysBesidesTransients) {
   const PlannedModel model = attention();
@@ -128,6 +132,21 @@ TEST(LowerTest, ARecomputedBlockKeepsItsInputOnly) {
   // the dropout's, 2 x [8, 32]; the mask, a byte of [8, 32]. With recomputation only the input is.
   const Bytes layer = 4 * (8 * 16 + 2 * 8 * 32) + 8 * 32;
   EXPECT_EQ(plain - marked, 3 * layer);
+}
+
+TEST(LowerTest, MicroBatchesKeepTheirShareOfActivationsAndAllSums) {
+  const PlannedModel whole = layered("");
+  const PlannedModel parts = layered(", micro_batches: 4");
+  Bytes sums = 0;
+  for (const TensorId id : parts.graph.tensors().ids()) {
+    if (parts.graph.is_accumulated(id)) sums += parts.graph.tensor(id).type.bytes();
+  }
+  Bytes parameters = 0;
+  for (const GraphTensor& tensor : parts.graph.tensors()) {
+    if (tensor.kind == TensorKind::kParameter) parameters += tensor.type.bytes();
+  }
+  EXPECT_EQ(sums, parameters + 4);  // a gradient each, and the loss
+  EXPECT_NEAR(static_cast<double>(kept_bytes(parts) - sums), static_cast<double>(kept_bytes(whole)) / 4, 16.0);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct PlannedModel {
   std::unique_ptr<RedistributionPlanner> redistributions;
   ModelProblem problem;
 
-  PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes) : model(std::move(read)) {
+  PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes)
+      : model(one_micro_batch(read)) {
     graph = planned_graph(model);
     lives = tensor_lives(graph);
     const Cluster machine = read_cluster(cluster);
