@@ -1,4 +1,5 @@
-// Every shipped configuration, planned at every level and proven; at level 0 every fault made on purpose is noticed.
+// Every shipped configuration, planned at every level and proven; at level 0 every fault made on purpose is noticed
+// (but for llama-7b).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,11 +39,12 @@ TEST_P(Shipped, IsPlannedAndProven) {
   ProofOptions options;
   options.validation.steps = 2;
   options.validation.float32 = c.level == 0;
-  options.mutations = c.level == 0;
+  // Trying all faults of a training step of 32 layers takes minutes: `validate --faults` does it.
+  options.mutations = c.level == 0 && std::string(c.model) != "llama-7b";
   const Proof proof = prove(plan, options);
   EXPECT_EQ(validation_exit_code(proof), 0)
       << validation_text({c.model, plan.graph->is_training(), c.level, plan.mesh, c.model, 0}, proof);
-  EXPECT_EQ(proof.mutations.empty(), c.level != 0);
+  EXPECT_EQ(proof.mutations.empty(), !options.mutations);
 }
 
 constexpr const char* kModels[] = {"basic-blocks",    "basic-blocks-net2", "bert-base", "gpt2-small",
