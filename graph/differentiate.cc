@@ -83,7 +83,7 @@ class Differentiation : public GradientBuilder {
     return builder_.add_tensor(std::move(tensor));
   }
 
-  const TensorType& type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
+  TensorType type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
 
  private:
   void check_loss() const {

@@ -30,7 +30,7 @@ TensorId broadcast_to(GradientBuilder& builder, TensorId tensor, const Shape& sh
 
 TensorId gradient_or_zeros(GradientBuilder& builder, const GradientRequest& request, std::size_t result) {
   if (request.result_gradients[result]) return *request.result_gradients[result];
-  const TensorType& type = builder.type(request.results[result]);
+  const TensorType type = builder.type(request.results[result]);
   TensorId zero = builder.constant(0);
   if (builder.type(zero).dtype != type.dtype) {
     zero = add_one(builder, "Cast", {zero}, {{"dtype", std::string(to_string(type.dtype))}});

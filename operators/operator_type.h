@@ -63,7 +63,7 @@ class GradientBuilder {
   virtual std::vector<TensorId> add(std::string_view type, const Attributes& attributes,
                                     const std::vector<TensorId>& operands) = 0;
   virtual TensorId constant(double value) = 0;
-  virtual const TensorType& type(TensorId tensor) const = 0;
+  virtual TensorType type(TensorId tensor) const = 0;
 };
 /// What a gradient function is given; it returns one gradient per operand, nothing where there is none or none is
 /// needed.

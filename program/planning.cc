@@ -222,7 +222,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   options.limits.stop = std::move(stop);
   options.limits.progress = progress;
 
-  // No search ends with less than data parallelism can do.
+  // What begins here ends with nothing worse.
   if (const auto& known = data_parallel_decisions()) {
     options.start = find_choice(lives_, problem, known->strategies, known->versions);
   }

@@ -5,7 +5,7 @@
 #include "mesh/prove.h"
 #include "mesh/reference.h"
 #include "tests/support/marked_model.h"
-#include "tests/support/planned_model.h"
+#include "tests/support/random_plan.h"
 
 namespace shardplan {
 namespace {
@@ -56,21 +56,6 @@ TEST(MicroBatches, UpdateAsTheWholeBatchDoes) {
   expect_same_step(2, "");
   expect_same_step(3, "");
   expect_same_step(3, ", recompute: [layers.*]");
-}
-
-Plan random_plan(const PlannedModel& planned, std::uint64_t seed) {
-  Random random(seed);
-  const Choice choice = planned.random_choice(random);
-  Plan plan;
-  plan.model = std::make_shared<const Model>(planned.model);
-  plan.graph = std::make_shared<const OperatorGraph>(planned.graph);
-  plan.mesh = planned.costs->mesh();
-  for (const OperatorId op : planned.graph.operators().ids()) {
-    plan.strategies.push_back(planned.problem.strategy(op, choice));
-  }
-  plan.program = planned.lowered(choice);
-  EXPECT_EQ(check_program(plan.program, *plan.graph), "");
-  return plan;
 }
 
 void expect_proven(const std::string& text, int plans, bool shrink) {

@@ -7,26 +7,10 @@
 #include "mesh/reference.h"
 #include "mesh/simulate.h"
 #include "tests/support/marked_model.h"
-#include "tests/support/planned_model.h"
+#include "tests/support/random_plan.h"
 
 namespace shardplan {
 namespace {
-
-/// A plan that nobody searched: for every operator and every version of a tensor one of the candidates, by chance.
-Plan random_plan(const PlannedModel& planned, std::uint64_t seed) {
-  Random random(seed);
-  const Choice choice = planned.random_choice(random);
-  Plan plan;
-  plan.model = std::make_shared<const Model>(planned.model);
-  plan.graph = std::make_shared<const OperatorGraph>(planned.graph);
-  plan.mesh = planned.costs->mesh();
-  for (const OperatorId op : planned.graph.operators().ids()) {
-    plan.strategies.push_back(planned.problem.strategy(op, choice));
-  }
-  plan.program = planned.lowered(choice);
-  EXPECT_EQ(check_program(plan.program, *plan.graph), "");
-  return plan;
-}
 
 std::string text_of(const Proof& proof) {
   if (!proof.shrinking.refusal.empty()) return proof.shrinking.refusal;

@@ -6,7 +6,7 @@
 #include "graph/differentiate.h"
 #include "mesh/prove.h"
 #include "program/planning.h"
-#include "tests/support/planned_model.h"
+#include "tests/support/random_plan.h"
 
 namespace shardplan {
 namespace {
@@ -16,22 +16,6 @@ std::string text_of(const Proof& proof) {
   if (!proof.validation.first_wrong) return "proven";
   const FirstWrong& wrong = *proof.validation.first_wrong;
   return wrong.tensor + " made by " + wrong.instruction + ": " + wrong.looks_like;
-}
-
-/// A plan made of candidates by chance.
-Plan random_plan(const PlannedModel& planned, std::uint64_t seed) {
-  Random random(seed);
-  const Choice choice = planned.random_choice(random);
-  Plan plan;
-  plan.model = std::make_shared<const Model>(planned.model);
-  plan.graph = std::make_shared<const OperatorGraph>(planned.graph);
-  plan.mesh = planned.costs->mesh();
-  for (const OperatorId op : planned.graph.operators().ids()) {
-    plan.strategies.push_back(planned.problem.strategy(op, choice));
-  }
-  plan.program = planned.lowered(choice);
-  EXPECT_EQ(check_program(plan.program, *plan.graph), "");
-  return plan;
 }
 
 /// Plans by chance and the plans of all levels compute what one device does, over two steps.

@@ -40,7 +40,7 @@ class EagerBuilder : public GradientBuilder {
     return results;
   }
   TensorId constant(double value) override { return add_values({{}, DataType::kF32}, {{}, {value}}); }
-  const TensorType& type(TensorId tensor) const override { return types_[tensor.value()]; }
+  TensorType type(TensorId tensor) const override { return types_[tensor.value()]; }
   const Values& values(TensorId tensor) const { return values_[tensor.value()]; }
 
  private:

@@ -9,21 +9,12 @@ namespace {
 
 /// Of all choices without kNever that hold the limits, by trying all.
 std::optional<Bytes> brute_force_peak(const StrategyProblem& problem) {
-  Choice choice;
-  choice.strategy.resize(problem.nodes.size(), StrategyId(0));
   std::optional<Bytes> best;
-  for (;;) {
+  for_each_choice(problem, [&](const Choice& choice) {
     const Evaluation evaluation = evaluate(problem, choice);
     if (evaluation.feasible && (!best || evaluation.peak_bytes < *best)) best = evaluation.peak_bytes;
-    std::size_t node = 0;
-    for (; node < problem.nodes.size(); ++node) {
-      StrategyId& strategy = choice.strategy[NodeId(node)];
-      strategy = StrategyId(strategy.value() + 1);
-      if (strategy.value() < problem.num_strategies(NodeId(node))) break;
-      strategy = StrategyId(0);
-    }
-    if (node == problem.nodes.size()) return best;
-  }
+  });
+  return best;
 }
 
 TEST(LeastMemory, BracketsTheLeastPeak) {

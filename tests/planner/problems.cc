@@ -7,13 +7,11 @@
 
 namespace shardplan {
 
-std::optional<std::int64_t> brute_force(const StrategyProblem& problem, const Objective& objective) {
+void for_each_choice(const StrategyProblem& problem, const std::function<void(const Choice&)>& visit) {
   Choice choice;
   choice.strategy.resize(problem.nodes.size(), StrategyId(0));
-  std::optional<std::int64_t> best;
   for (;;) {
-    const Evaluation evaluation = evaluate(problem, choice);
-    if (evaluation.feasible && (!best || evaluation.value(objective) < *best)) best = evaluation.value(objective);
+    visit(choice);
     std::size_t node = 0;
     for (; node < problem.nodes.size(); ++node) {
       StrategyId& strategy = choice.strategy[NodeId(node)];
@@ -21,8 +19,17 @@ std::optional<std::int64_t> brute_force(const StrategyProblem& problem, const Ob
       if (strategy.value() < problem.num_strategies(NodeId(node))) break;
       strategy = StrategyId(0);
     }
-    if (node == problem.nodes.size()) return best;
+    if (node == problem.nodes.size()) return;
   }
+}
+
+std::optional<std::int64_t> brute_force(const StrategyProblem& problem, const Objective& objective) {
+  std::optional<std::int64_t> best;
+  for_each_choice(problem, [&](const Choice& choice) {
+    const Evaluation evaluation = evaluate(problem, choice);
+    if (evaluation.feasible && (!best || evaluation.value(objective) < *best)) best = evaluation.value(objective);
+  });
+  return best;
 }
 
 StrategyProblem random_problem(Random& random, const RandomProblemOptions& options) {

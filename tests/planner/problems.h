@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -7,6 +8,9 @@
 #include "planner/strategy_problem.h"
 
 namespace shardplan {
+
+/// Calls `visit(choice)` for every choice of a problem, feasible or not.
+void for_each_choice(const StrategyProblem& problem, const std::function<void(const Choice&)>& visit);
 
 /// The least cost of a problem by trying all choices; nothing if none is feasible. Shares no code with the searches.
 std::optional<std::int64_t> brute_force(const StrategyProblem& problem, const Objective& objective = {});

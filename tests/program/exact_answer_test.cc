@@ -7,6 +7,7 @@
 #include <set>
 
 #include "planner/search.h"
+#include "tests/planner/problems.h"
 #include "tests/support/planned_model.h"
 
 namespace shardplan {
@@ -107,22 +108,7 @@ std::int64_t least_cost_by_tables(const StrategyProblem& problem) {
 std::optional<std::int64_t> least_cost_by_trying(const StrategyProblem& problem) {
   double choices = 1;
   for (const NodeId id : problem.nodes.ids()) choices *= static_cast<double>(problem.num_strategies(id));
-  if (choices > 1e5) return std::nullopt;
-  Choice choice;
-  choice.strategy.resize(problem.nodes.size(), StrategyId(0));
-  std::int64_t best = kNever;
-  for (;;) {
-    const Evaluation evaluation = evaluate(problem, choice);
-    if (evaluation.feasible) best = std::min(best, evaluation.value({1, 1}));
-    std::size_t node = 0;
-    for (; node < problem.nodes.size(); ++node) {
-      StrategyId& strategy = choice.strategy[NodeId(node)];
-      strategy = StrategyId(strategy.value() + 1);
-      if (strategy.value() < problem.num_strategies(NodeId(node))) break;
-      strategy = StrategyId(0);
-    }
-    if (node == problem.nodes.size()) return best;
-  }
+  return choices > 1e5 ? std::nullopt : brute_force(problem, {1, 1});
 }
 
 struct SmallCase {
