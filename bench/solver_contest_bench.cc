@@ -35,7 +35,7 @@ void run(const Instance& instance, const std::string& path, double seconds, int 
   const double megabytes = static_cast<double>(std::filesystem::file_size(path)) / 1e6;
   fmt::print("{}: {} nodes, {} edges, read in {:.2f} s, {:.0f} MB/s\n", instance.name, problem.nodes.size(),
              problem.edges.size(), read, megabytes / read);
-  const Presolve presolve(problem, {});
+  const Presolve presolve(problem, {}, Deadline(0, {}));
   if (!presolve.is_infeasible() && presolve.core().num_nodes() > 0) {
     DualBound dual(presolve.core());
     dual.pass();

@@ -92,7 +92,17 @@ int solve(const SolveArguments& arguments) {
                                  near.empty() ? fmt::format("one of: {}", fmt::join(search_names(), ", "))
                                               : fmt::format("did you mean {}?", near)}});
   }
-  const StrategyProblem problem = read_contest_problem(arguments.problem);
+  const auto give = [&](const StrategyProblem& problem, const PlanResult& result) {
+    print((arguments.json ? document(problem, arguments, result) : list_of(result.choice)) + "\n");
+    return result.choice ? kDone : kNoFeasiblePlan;
+  };
+  const std::optional<StrategyProblem> read =
+      read_contest_problem(arguments.problem, Deadline(std::max(arguments.seconds - 0.05, 1e-3), interrupt_token()));
+  if (!read) {
+    fmt::print(stderr, "# stopped at t {:.1f}, before the problem was read\n", elapsed());
+    return give({}, {});
+  }
+  const StrategyProblem& problem = *read;
 
   SearchOptions options;
   options.seed = arguments.seed;
@@ -137,8 +147,7 @@ int solve(const SolveArguments& arguments) {
     }
     if (result.choice) fmt::print(stderr, "found by {} at t {:.1f}\n", result.found_by, result.seconds_to_best);
   }
-  print((arguments.json ? document(problem, arguments, result) : list_of(result.choice)) + "\n");
-  return result.choice ? kDone : kNoFeasiblePlan;
+  return give(problem, result);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ class Run {
   void search_without_memory() {
     is_over_ = is_never_short();
     if (!is_over_ && !may_be_slack()) return;
-    const Presolve presolve(problem_, options_.objective, known_cost(), true, Presolve::Memory::kIgnored);
+    const Presolve presolve(problem_, options_.objective, deadline_, known_cost(), true, Presolve::Memory::kIgnored);
     if (!is_over_ && (presolve.is_infeasible() || !seems_slack(presolve))) return;
     has_slack_ = true;
     StageStatistics statistics = presolve.statistics();
@@ -112,26 +112,27 @@ class Run {
     const std::uint64_t work = is_over_                   ? options_.limits.work
                                : options_.limits.work > 0 ? options_.limits.work / 4 * 3
                                                           : kWorkWithoutMemory;
-    search(presolve, std::move(statistics), work);
+    // Time to begin anew with memory, should what is found here not fit.
+    search(presolve, std::move(statistics), work, is_over_ ? deadline_ : deadline_.part(0.75));
   }
   void search_with_memory() {
-    const Presolve presolve(problem_, options_.objective, known_cost(), parts_.presolve);
+    const Presolve presolve(problem_, options_.objective, deadline_, known_cost(), parts_.presolve);
     // A search without memory that found a plan went most of the way and has left a quarter of the work.
     const bool is_rest = has_slack_ && result_.choice;
-    search(presolve, presolve.statistics(), is_rest ? options_.limits.work / 4 : options_.limits.work);
+    search(presolve, presolve.statistics(), is_rest ? options_.limits.work / 4 : options_.limits.work, deadline_);
   }
 
-  void search(const Presolve& presolve, StageStatistics statistics, std::uint64_t work) {
+  void search(const Presolve& presolve, StageStatistics statistics, std::uint64_t work, const Deadline& deadline) {
     report(&statistics);
     result_.statistics.push_back(std::move(statistics));
     if (!presolve.is_infeasible()) {
-      search_core_of(presolve, work);
+      search_core_of(presolve, work, deadline);
     } else if (presolve.is_never_certain()) {
       result_.status = PlanStatus::kInfeasible;
     }
   }
 
-  void search_core_of(const Presolve& presolve, std::uint64_t work) {
+  void search_core_of(const Presolve& presolve, std::uint64_t work, const Deadline& deadline) {
     const CoreProblem& core = presolve.core();
     // A bound on a whole number is rounded up.
     const auto raise_bound = [&](double bound) {
@@ -164,7 +165,7 @@ class Run {
       raise_bound(bound);
       report();
     };
-    CoreSearchResult found = search_core(core, core_options, deadline_);
+    CoreSearchResult found = search_core(core, core_options, deadline);
     if (found.choice) offer(presolve.expand(*found.choice), found.found_by);
     if (result_.found_by == "search") result_.found_by = found.found_by;
     raise_bound(found.bound);

@@ -20,12 +20,23 @@
 namespace shardplan {
 namespace {
 
+/// Thrown when the deadline is over.
+struct OutOfTime {};
+
+void check_time(const Deadline& deadline) {
+  if (deadline.is_over()) throw OutOfTime();
+}
+
 /// Characters of a file or a text, one piece at a time. A zero character marks the end of each piece, so that the hot
 /// loops test one thing only; `refill` tells the end of a piece from the end of the input.
 class Characters {
  public:
-  explicit Characters(std::string_view text, std::string name) : name_(std::move(name)), rest_(text) { load(); }
-  explicit Characters(const std::string& path) : name_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  Characters(std::string_view text, std::string name, const Deadline& deadline)
+      : deadline_(deadline), name_(std::move(name)), rest_(text) {
+    load();
+  }
+  Characters(const std::string& path, const Deadline& deadline)
+      : deadline_(deadline), name_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (file_ < 0) throw InputError(SourcePlace{path}, "cannot be read: {}", std::strerror(errno));
     load();
   }
@@ -53,6 +64,7 @@ class Characters {
     throw InputError(place, "{}", fmt::format(format, std::forward<Args>(args)...));
   }
   const std::string& name() const { return name_; }
+  const Deadline& deadline() const { return deadline_; }
 
  private:
   static constexpr std::size_t kPiece = std::size_t{1} << 18;
@@ -68,6 +80,7 @@ class Characters {
   }
 
   void load() {
+    check_time(deadline_);
     std::size_t count = 0;
     if (file_ < 0) {
       count = rest_.copy(buffer_.get(), kPiece);
@@ -87,6 +100,7 @@ class Characters {
     if (!finished_ && *at_ == 0) fail("zero character");
   }
 
+  const Deadline& deadline_;
   std::string name_;
   std::string_view rest_;
   int file_ = -1;
@@ -420,6 +434,7 @@ class ContestReader {
     std::vector<std::optional<UsageTableId>> usage_table(file_.node_lists.size());
     problem.nodes.reserve(count);
     for (std::size_t node = 0; node < count; ++node) {
+      check_time(scan_.characters().deadline());
       const std::uint32_t costs = file_.node_costs[node];
       const std::uint32_t usages = file_.node_usages[node];
       const std::vector<std::int64_t>& cost_list = file_.node_lists[costs];
@@ -452,6 +467,7 @@ class ContestReader {
     std::vector<std::vector<MatrixId>> matrices(file_.edge_lists.size());
     problem.edges.reserve(file_.edge_nodes.size());
     for (std::size_t edge = 0; edge < file_.edge_nodes.size(); ++edge) {
+      check_time(scan_.characters().deadline());
       const auto [from, to] = file_.edge_nodes[edge];
       for (const std::int64_t end : {from, to}) {
         if (end >= static_cast<std::int64_t>(problem.nodes.size())) {
@@ -494,14 +510,29 @@ class ContestReader {
 
 }  // namespace
 
-StrategyProblem read_contest_problem(const std::string& path) {
-  Characters characters(path);
-  return ContestReader(characters).read();
+StrategyProblem read_contest_problem(const std::string& path) { return *read_contest_problem(path, Deadline(0, {})); }
+
+std::optional<StrategyProblem> read_contest_problem(const std::string& path, const Deadline& deadline) {
+  try {
+    Characters characters(path, deadline);
+    return ContestReader(characters).read();
+  } catch (const OutOfTime&) {
+    return std::nullopt;
+  }
 }
 
 StrategyProblem parse_contest_problem(const std::string& text, const std::string& name) {
-  Characters characters(text, name);
-  return ContestReader(characters).read();
+  return *parse_contest_problem(text, name, Deadline(0, {}));
+}
+
+std::optional<StrategyProblem> parse_contest_problem(const std::string& text, const std::string& name,
+                                                     const Deadline& deadline) {
+  try {
+    Characters characters(text, name, deadline);
+    return ContestReader(characters).read();
+  } catch (const OutOfTime&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace shardplan

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "planner/strategy_problem.h"
+#include "planner/work_meter.h"
 
 namespace shardplan {
 
@@ -21,8 +23,12 @@ namespace shardplan {
 /// numbers that differ. Throws InputError with the place for anything malformed, inconsistent, negative or out of 64
 /// bits.
 StrategyProblem read_contest_problem(const std::string& path);
+/// Nothing if the deadline is over before the end of the file is reached.
+std::optional<StrategyProblem> read_contest_problem(const std::string& path, const Deadline& deadline);
 
 /// The same of a text in memory; `name` stands for the file in messages.
 StrategyProblem parse_contest_problem(const std::string& text, const std::string& name);
+std::optional<StrategyProblem> parse_contest_problem(const std::string& text, const std::string& name,
+                                                     const Deadline& deadline);
 
 }  // namespace shardplan

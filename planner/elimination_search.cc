@@ -176,7 +176,7 @@ class EliminationSearch : public Search {
       result.found_by = "elimination";
       result.seconds_to_best = deadline.elapsed();
     };
-    const Presolve presolve(problem, options.objective);
+    const Presolve presolve(problem, options.objective, deadline);
     result.statistics.push_back(presolve.statistics());
     if (presolve.is_infeasible()) {
       if (presolve.is_never_certain()) result.status = PlanStatus::kInfeasible;

@@ -179,7 +179,7 @@ class IlpSearch : public Search {
     const Deadline deadline(options.limits.seconds, options.limits.stop);
     check_problem(problem);
     PlanResult result;
-    const Presolve presolve(problem, options.objective);
+    const Presolve presolve(problem, options.objective, deadline);
     result.statistics.push_back(presolve.statistics());
     if (presolve.is_infeasible()) {
       if (presolve.is_never_certain()) result.status = PlanStatus::kInfeasible;

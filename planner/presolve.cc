@@ -77,9 +77,11 @@ std::vector<std::uint32_t> dominated_values(const std::vector<std::int64_t>& cos
 
 }  // namespace
 
-Presolve::Presolve(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost,
-                   bool reduce_problem, Memory memory)
-    : graph_(problem, objective, known_cost, memory == Memory::kKept), known_cost_(known_cost) {
+Presolve::Presolve(const StrategyProblem& problem, const Objective& objective, const Deadline& deadline,
+                   std::optional<std::int64_t> known_cost, bool reduce_problem, Memory memory)
+    : rules_deadline_(deadline.part(0.75)),
+      graph_(problem, objective, known_cost, memory == Memory::kKept, deadline),
+      known_cost_(known_cost) {
   statistics_.stage = "presolve";
   const auto count = [&](const char* name, std::int64_t value) { statistics_.figures.emplace_back(name, value); };
   count("nodes", static_cast<std::int64_t>(graph_.num_nodes()));
@@ -122,10 +124,10 @@ void Presolve::settle_memory() {
 
 void Presolve::reduce() {
   const std::size_t before = graph_.num_alive();
-  graph_.merge_followers(entry_limit_);
+  graph_.merge_followers(entry_limit_, rules_deadline_);
   merged_ = static_cast<std::int64_t>(before - graph_.num_alive());
   graph_.forget_results();
-  for (int round = 0; round < 64 && !is_infeasible(); ++round) {
+  for (int round = 0; round < 64 && !is_infeasible() && !rules_deadline_.is_over(); ++round) {
     graph_.remove_singles();
     if (is_infeasible()) return;
     settle_memory();
@@ -138,7 +140,7 @@ void Presolve::reduce() {
     is_reduced |= remove_between();
     graph_.settle();
     const std::size_t left = graph_.num_alive();
-    if (!is_infeasible()) graph_.merge_followers(entry_limit_);
+    if (!is_infeasible()) graph_.merge_followers(entry_limit_, rules_deadline_);
     merged_ += static_cast<std::int64_t>(left - graph_.num_alive());
     graph_.forget_results();
     dominance_.clear();
@@ -156,6 +158,7 @@ bool Presolve::drop_dominated() {
   for (std::size_t id = 0; id < graph_.num_nodes(); ++id) {
     ReductionGraph::Node& node = graph_.node(id);
     if (!node.is_alive || !node.is_changed || node.costs.size() < 2) continue;
+    if (rules_deadline_.is_over()) break;
     node.is_changed = false;
     graph_.level(id);
     const Numbers costs = graph_.numbers.intern(std::vector(node.costs));
@@ -181,6 +184,7 @@ bool Presolve::fold_leaves() {
   for (std::size_t id = 0; id < graph_.num_nodes() && !is_infeasible(); ++id) {
     ReductionGraph::Node& node = graph_.node(id);
     if (!node.is_alive || graph_.edges_of(id).size() != 1) continue;
+    if (rules_deadline_.is_over()) break;
     const std::uint32_t edge = node.edges[0];
     const std::size_t leader = graph_.other_end(edge, id);
     graph_.level(id);
@@ -240,12 +244,13 @@ bool Presolve::fix_isolated() {
 bool Presolve::remove_between() {
   bool found = false;
   // Rounds over nodes that are not neighbours: a chain of equal nodes is halved each time, and all its pairs are equal.
-  for (bool again = true; again && !is_infeasible();) {
+  for (bool again = true; again && !is_infeasible() && !rules_deadline_.is_over();) {
     again = false;
     std::vector<bool> is_blocked(graph_.num_nodes(), false);
     for (std::size_t id = 0; id < graph_.num_nodes() && !is_infeasible(); ++id) {
       const ReductionGraph::Node& node = graph_.node(id);
       if (!node.is_alive || is_blocked[id] || !node.memory.empty() || graph_.edges_of(id).size() != 2) continue;
+      if (rules_deadline_.is_over()) break;
       const std::uint32_t edges[2] = {node.edges[0], node.edges[1]};
       std::size_t ends[2] = {graph_.other_end(edges[0], id), graph_.other_end(edges[1], id)};
       const std::size_t entries = graph_.num_values(ends[0]) * graph_.num_values(ends[1]);

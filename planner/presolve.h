@@ -25,9 +25,11 @@ class Presolve {
   enum class Memory { kKept, kIgnored };
 
   /// `known_cost`: of a feasible choice, if one is known; dearer choices may be lost. `reduce` false: only what the
-  /// core's form requires.
-  Presolve(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost = {},
-           bool reduce = true, Memory memory = Memory::kKept);
+  /// core's form requires. Rules are applied in three quarters of the time until `deadline` at most, so that some is left to
+  /// search what they came to; if even reading the problem in takes longer than that deadline it looks infeasible, and
+  /// not certainly so.
+  Presolve(const StrategyProblem& problem, const Objective& objective, const Deadline& deadline,
+           std::optional<std::int64_t> known_cost = {}, bool reduce = true, Memory memory = Memory::kKept);
 
   bool is_infeasible() const { return graph_.is_infeasible(); }
   /// Valid unless infeasible; no nodes if everything is decided.
@@ -53,6 +55,7 @@ class Presolve {
   void settle_memory();
   void build_core();
 
+  Deadline rules_deadline_;
   ReductionGraph graph_;
   std::int64_t entry_limit_ = 0;
   std::vector<std::uint32_t> core_nodes_;  // original nodes

@@ -133,7 +133,7 @@ class PropagationSearch : public Search {
   template <class Offer>
   static void improve(const StrategyProblem& problem, const SearchOptions& options, const Deadline& deadline,
                       const std::vector<Choice>& first, PlanResult& result, const Offer& offer) {
-    const Presolve presolve(problem, options.objective);
+    const Presolve presolve(problem, options.objective, deadline);
     if (presolve.is_infeasible()) {
       if (presolve.is_never_certain()) result.status = PlanStatus::kInfeasible;
       return;

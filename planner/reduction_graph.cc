@@ -29,8 +29,10 @@ std::vector<std::int64_t> pick(const std::vector<std::int64_t>& items, const std
 }  // namespace
 
 ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& objective,
-                               std::optional<std::int64_t> known_cost, bool with_memory)
-    : limits_(with_memory ? problem.memory_limits : std::vector<Bytes>()), num_alive_(problem.nodes.size()) {
+                               std::optional<std::int64_t> known_cost, bool with_memory, const Deadline& deadline)
+    : deadline_(deadline),
+      limits_(with_memory ? problem.memory_limits : std::vector<Bytes>()),
+      num_alive_(problem.nodes.size()) {
   // Equal strategy tables, usages and matrices are converted once.
   Int128 total = 0;
   const std::int64_t most = known_cost ? std::min(*known_cost, kNever - 1) : kNever - 1;
@@ -85,6 +87,7 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
   std::vector<TableRef> matrices;
   std::vector<std::int64_t> largest_entry;
   for (const CostMatrix& matrix : problem.matrices) {
+    if (gives_up()) return;
     Table table{matrix.rows, matrix.columns, {}};
     table.costs.reserve(matrix.costs.size());
     for (const std::int64_t cost : matrix.costs) table.costs.push_back(weighted({0, cost}));
@@ -92,6 +95,7 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
     matrices.push_back(tables.intern(std::move(table)));
   }
   for (const ProblemEdge& edge : problem.edges) {
+    if (gives_up()) return;
     const std::size_t from = edge.from.value();
     const std::size_t to = edge.to.value();
     const TableRef& table = matrices[edge.matrix.value()];
@@ -105,6 +109,13 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
     }
   }
   is_never_certain_ = !is_cut && total < kNever;
+}
+
+bool ReductionGraph::gives_up() {
+  if (!deadline_.is_over()) return false;
+  infeasible_ = true;
+  is_never_certain_ = false;
+  return true;
 }
 
 void ReductionGraph::add_cost(std::size_t id, std::size_t value, std::int64_t cost) {
@@ -318,7 +329,8 @@ void ReductionGraph::normalise(std::size_t id) {
 }
 
 void ReductionGraph::settle() {
-  while (!infeasible_ && !(shrink_queue_.empty() && edge_queue_.empty())) {
+  for (std::size_t step = 1; !infeasible_ && !(shrink_queue_.empty() && edge_queue_.empty()); ++step) {
+    if (step % 64 == 0 && gives_up()) return;
     if (!shrink_queue_.empty()) {
       const std::uint32_t id = shrink_queue_.back();
       shrink_queue_.pop_back();
@@ -432,9 +444,9 @@ void ReductionGraph::gather_memory() {
   gathered_ = records_.size();
 }
 
-void ReductionGraph::merge_followers(std::int64_t entry_limit) {
+void ReductionGraph::merge_followers(std::int64_t entry_limit, const Deadline& deadline) {
   settle();
-  while (!infeasible_ && !follow_queue_.empty()) {
+  while (!infeasible_ && !follow_queue_.empty() && !deadline.is_over()) {
     const std::uint32_t id = follow_queue_.front();
     follow_queue_.pop_front();
     const Edge& edge = edges_[id];

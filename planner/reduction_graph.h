@@ -7,6 +7,7 @@
 
 #include "planner/interned.h"
 #include "planner/strategy_problem.h"
+#include "planner/work_meter.h"
 
 namespace shardplan {
 
@@ -45,8 +46,9 @@ class ReductionGraph {
 
   /// Requires check_problem(problem). `known_cost`: what a known feasible choice costs; pairs and strategies that alone
   /// cost more may not be. Sums that reach kNever may not be either: see `is_never_certain`.
+  /// Once `deadline` is over the graph gives up: it looks infeasible, and not certainly so.
   ReductionGraph(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost,
-                 bool with_memory = true);
+                 bool with_memory, const Deadline& deadline);
 
   std::size_t num_nodes() const { return nodes_.size(); }
   Node& node(std::size_t id) { return nodes_[id]; }
@@ -59,6 +61,8 @@ class ReductionGraph {
   /// more than the known cost.
   bool is_never_certain() const { return is_never_certain_; }
   void set_infeasible() { infeasible_ = true; }
+  /// Whether it had to give up; looks at the clock.
+  bool gives_up();
   std::int64_t base() const { return base_; }
   std::vector<Bytes>& memory_limits() { return limits_; }
   std::vector<UsageSegment>& fixed_memory() { return fixed_memory_; }
@@ -106,8 +110,8 @@ class ReductionGraph {
   void gather_memory();
 
   /// Merges v into u wherever u's value determines v's (the infinite entries of real problems are nearly all of this
-  /// kind), unless tables would grow beyond `entry_limit` altogether; settles and gathers memory.
-  void merge_followers(std::int64_t entry_limit);
+  /// kind), unless tables would grow beyond `entry_limit` altogether, until `deadline`; settles and gathers memory.
+  void merge_followers(std::int64_t entry_limit, const Deadline& deadline);
 
   /// The strategies of all nodes, given the values of the nodes that are left (others ignored).
   Choice expand(const std::vector<std::uint32_t>& values) const;
@@ -146,6 +150,7 @@ class ReductionGraph {
   TableRef select(const TableRef& table, const Positions& rows, const Positions& columns);
   void remove_node(std::size_t id);
 
+  Deadline deadline_;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   std::vector<Bytes> limits_;

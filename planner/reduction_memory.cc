@@ -198,7 +198,9 @@ void simplify_memory(ReductionGraph& graph) {
   for (const UsageSegment& segment : graph.fixed_memory()) shared.add(segment.begin, segment.end, (*segment.bytes)[0]);
   graph.fixed_memory().clear();
   for (std::size_t id = 0; id < graph.num_nodes(); ++id) {
-    if (graph.node(id).is_alive) tidy_segments(graph, id, shared);
+    if (!graph.node(id).is_alive) continue;
+    if (graph.gives_up()) return;
+    tidy_segments(graph, id, shared);
   }
   const std::vector<Int128> taken = shared.sums();
   for (std::size_t time = 0; time < limits.size(); ++time) {

@@ -14,6 +14,12 @@ class Deadline {
 
   double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   bool is_over() const { return stop_.stop_requested() || (seconds_ > 0 && elapsed() >= seconds_); }
+  /// An earlier end: `share` of the time that is left.
+  Deadline part(double share) const {
+    Deadline result = *this;
+    if (seconds_ > 0) result.seconds_ = elapsed() + share * std::max(seconds_ - elapsed(), 1e-9);
+    return result;
+  }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -133,5 +133,14 @@ TEST(ContestProblem, SurvivesEveryCutAndRandomDamage) {
   EXPECT_THROW(read_contest_problem("/"), InputError);
 }
 
+TEST(ContestProblem, EndsWhenToldToBeforeTheEndIsReached) {
+  std::stop_source stop;
+  const Deadline deadline(0, stop.get_token());
+  EXPECT_TRUE(parse_contest_problem(kExample, "example.json", deadline));
+  stop.request_stop();
+  EXPECT_FALSE(parse_contest_problem(kExample, "example.json", deadline));
+  EXPECT_FALSE(parse_contest_problem(kExample, "example.json", Deadline(1e-9, {})));
+}
+
 }  // namespace
 }  // namespace shardplan
