@@ -13,7 +13,6 @@ int main() {
   using namespace shardplan;
   for (const bool training : {false, true}) {
     for (const std::size_t layers : {12u, 96u, 960u}) {
-      if (training && layers > 96) continue;
       const StrategyProblem problem = layered_problem(
           {.layers = layers, .width = 20, .strategies = 64, .training = training, .limit_percent = 200});
       std::vector<double> seconds;

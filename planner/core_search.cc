@@ -10,6 +10,7 @@
 #include "planner/branch_and_bound.h"
 #include "planner/dive.h"
 #include "planner/dual_bound.h"
+#include "planner/elimination.h"
 #include "planner/local_state.h"
 #include "planner/tree_moves.h"
 
@@ -21,6 +22,7 @@ constexpr std::uint64_t kExactPassWork = 1'000'000;  // branch and bound takes p
 constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
 constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one turn
 constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves
+constexpr std::uint64_t kEliminationWork = 4'000'000'000;
 constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -33,8 +35,10 @@ void in_parallel(int threads, const Task& task) {
 }
 
 /// The work of one thread between two exchanges, and what it came to.
-enum class Job { kBound, kDive, kTrees, kBlocks, kExact };
-const char* const kJobNames[] = {"bound", "dive", "tree moves", "block moves", "branch and bound"};
+enum class Job { kBound, kDive, kTrees, kBlocks, kExact, kElimination };
+const char* const kJobNames[] = {"bound", "dive", "tree moves", "block moves", "branch and bound", "elimination"};
+
+constexpr auto kNumEpochJobs = static_cast<std::size_t>(Job::kElimination);  // all others
 
 struct Found {
   std::optional<CoreChoice> choice;
@@ -48,6 +52,8 @@ class CoreSearch {
       : core_(core), options_(options), deadline_(deadline), best_prices_(core.limits.size(), 0) {}
 
   CoreSearchResult run() {
+    if (options_.is_exact && options_.has_bound && core_.limits.empty()) eliminate();
+    if (is_done()) return finish_result();
     workers_.reserve(static_cast<std::size_t>(options_.threads));
     for (int thread = 0; thread < options_.threads; ++thread) workers_.emplace_back(core_, thread);
     start();
@@ -103,6 +109,28 @@ class CoreSearch {
   std::uint64_t bound_work(std::uint64_t passes) const {
     const std::uint64_t left = options_.work == 0 ? kInfiniteWork : epoch_work();
     return std::min(std::max(epoch_work(), passes * workers_[0].dual.work_per_pass()), left);
+  }
+
+  /// Without memory, small tables solve most problems at once.
+  void eliminate() {
+    const Elimination elimination(core_);
+    if (!elimination.is_possible()) return;
+    WorkMeter meter(deadline_, options_.work == 0 ? kEliminationWork : std::min(options_.work / 4, kEliminationWork));
+    const auto found = elimination.run(core_.costs, meter);
+    work_ += meter.used();
+    if (!found) return;
+    elimination_ = {{"largest table", static_cast<std::int64_t>(elimination.largest_table())},
+                    {"entries of all tables", static_cast<std::int64_t>(found->entries)},
+                    {"repeated steps", static_cast<std::int64_t>(found->repeated_steps)}};
+    // Beyond 2^53 sums are rounded, each by at most half a unit in the last place of the cost.
+    const double operations = static_cast<double>(core_.costs.size() + core_.neighbours.size());
+    bound_ = core_.never < 0x1p53 ? found->cost : found->cost * (1 - 8 * operations * 0x1p-53);
+    if (found->cost < core_.never) {
+      best_ = {found->choice, found->cost, Job::kElimination};
+      seconds_to_best_ = deadline_.elapsed();
+    } else if (bound_ >= core_.never) {
+      is_complete_ = true;
+    }
   }
 
   void start() {
@@ -394,9 +422,11 @@ class CoreSearch {
     if (!options_.has_bound) result.bound = 0;
     result.found_by = kJobNames[static_cast<std::size_t>(best_.by)];
     result.seconds_to_best = seconds_to_best_;
+    if (!elimination_.empty()) result.statistics.push_back({"elimination", elimination_});
+    if (workers_.empty()) return result;
     StageStatistics search{"search", {}};
     search.figures.emplace_back("work", static_cast<std::int64_t>(work_));
-    for (std::size_t job = 0; job < std::size(kJobNames); ++job) {
+    for (std::size_t job = 0; job < kNumEpochJobs; ++job) {
       search.figures.emplace_back(std::string("epochs of ") + kJobNames[job],
                                   static_cast<std::int64_t>(num_epochs_[job]));
     }
@@ -414,7 +444,7 @@ class CoreSearch {
                      std::count_if(best_prices_.begin(), best_prices_.end(), [](double price) { return price > 0; })}};
     blocks.figures = {{"tried", static_cast<std::int64_t>(tried)},
                       {"proven as they stand", static_cast<std::int64_t>(proven)}};
-    result.statistics = {search, dual, blocks};
+    for (StageStatistics* stage : {&search, &dual, &blocks}) result.statistics.push_back(std::move(*stage));
     if (exact_) {
       result.statistics.push_back({"branch and bound",
                                    {{"subproblems", static_cast<std::int64_t>(exact_->num_processed())},
@@ -434,8 +464,9 @@ class CoreSearch {
   double seconds_to_best_ = 0;
   std::uint64_t work_ = 0;
   std::uint64_t num_turns_ = 0;
-  std::uint64_t num_epochs_[std::size(kJobNames)] = {};
+  std::uint64_t num_epochs_[kNumEpochJobs] = {};
   bool is_complete_ = false;
+  std::vector<std::pair<std::string, std::int64_t>> elimination_;
 };
 
 }  // namespace

@@ -6,10 +6,9 @@
 
 namespace shardplan {
 
-/// "elimination": exact dynamic programming. Nodes of the reduced problem are eliminated one after the other, the one
-/// with the smallest table first; eliminating a node replaces its tables by one over its remaining neighbours. Exact
-/// where every table stays below a limit (chains, trees, ladders, small cores); else the answer is kNoPlanFound with
-/// the presolve's bound.
+/// "elimination": exact dynamic programming on the reduced problem (planner/elimination.h), where every table stays
+/// below a limit (chains, trees, ladders, small cores); else the answer is the start, or kNoPlanFound, with the
+/// presolve's bound.
 ///
 /// Memory enters by prices: with prices at which the cheapest choice fits, and costs as much as the priced bound, the
 /// choice is proven; else the best fitting choice met is returned with the best priced bound.

@@ -176,8 +176,24 @@ Answer solve(const CoreProblem& core, Limits limits, double seconds) {
 class IlpSearch : public Search {
  public:
   PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
-    const Deadline deadline(options.limits.seconds, options.limits.stop);
     check_problem(problem);
+    PlanResult result = search_anew(problem, options);
+    if (!options.start) return result;
+    const Evaluation start = evaluate(problem, *options.start);
+    const std::int64_t cost = start.value(options.objective);
+    if (!start.feasible || (result.choice && result.cost <= cost)) return result;
+    result.choice = options.start;
+    result.cost = cost;
+    result.lower_bound = std::min(result.lower_bound, cost);
+    result.status = result.lower_bound == cost ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+    result.found_by = "start";
+    result.seconds_to_best = 0;
+    return result;
+  }
+
+ private:
+  static PlanResult search_anew(const StrategyProblem& problem, const SearchOptions& options) {
+    const Deadline deadline(options.limits.seconds, options.limits.stop);
     PlanResult result;
     const Presolve presolve(problem, options.objective, deadline);
     result.statistics.push_back(presolve.statistics());

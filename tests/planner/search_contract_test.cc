@@ -134,6 +134,28 @@ TEST_P(SearchContractTest, RepeatsItselfAndEndsAtItsLimits) {
   }
 }
 
+TEST_P(SearchContractTest, EndsNoWorseThanItsStart) {
+  const std::unique_ptr<Search> search = make_search(GetParam());
+  int num_started = 0;
+  for (std::uint64_t seed = 20000; seed < 20150; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    const PlanResult best = make_auto_search()->search(problem, {});
+    if (!best.choice) continue;
+    ++num_started;
+    SearchOptions options;
+    options.start = best.choice;
+    options.limits.work = seed % 2 == 0 ? 1 : 1'000'000;  // hardly any: what is known must not get lost
+    const PlanResult result = search->search(problem, options);
+    expect_contract(problem, options, result, best.cost);
+    EXPECT_TRUE(result.choice.has_value());
+    EXPECT_EQ(result.cost, best.cost);
+    if (HasFailure()) FAIL() << describe(problem);
+  }
+  EXPECT_GT(num_started, 80);
+}
+
 TEST_P(SearchContractTest, TakesCostsThatLeave64BitsTogether) {
   StrategyProblem problem;
   problem.strategy_tables = {{{{kNever - 1, kNever - 1}, {kNever - 2, 7}, {5, kNever}}}};
