@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -25,7 +26,14 @@ struct PieceState {
   static Place in_bin(std::size_t bin, std::size_t position) { return static_cast<Place>(bin << 8 | position); }
   static std::size_t bin(Place place) { return place >> 8; }
   static std::size_t position(Place place) { return place & 255; }
-  auto operator<=>(const PieceState&) const = default;
+  using Words = std::array<std::uint64_t, 4>;
+  Words words() const { return std::bit_cast<Words>(place); }
+  bool operator==(const PieceState& other) const {
+    const Words a = words();
+    const Words b = other.words();
+    return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0;
+  }
+  auto operator<=>(const PieceState& other) const { return place <=> other.place; }
 };
 
 /// A digit of a dimension's index that pieces may cut, outermost first: the product of those in it must divide

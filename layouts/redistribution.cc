@@ -1,7 +1,8 @@
 // Shortest paths over layouts.
 //
-// The states and steps are those of RedistributionGraph, the algorithm is Dijkstra's. What keeps it small is the choice
-// of the pieces into which axes are cut and of the digits of dimensions in which they may stand (common_refinement.h):
+// The states and steps are those of RedistributionGraph, the algorithm is Dijkstra's; towards a single target it is led
+// by lower bounds (lower_bounds.h), which leaves the answer as it is. What keeps it small is the choice of the pieces
+// into which axes are cut and of the digits of dimensions in which they may stand (common_refinement.h):
 //
 //   - Up to kManyStates states, axes are cut to primes and dimensions into all digits that those can cut. All pairs of
 //     layouts of all tensors of like divisibility share one graph, one search answers for all targets of a source, and
@@ -194,8 +195,10 @@ struct RedistributionPlanner::State {
   /// Of layouts that place whole pieces of the asker in parts that end at these borders; the first graph that can say
   /// both ends of a pair is its own.
   std::vector<Graph*> graphs_of_pieces(const PartBorders& from, const PartBorders& to, const Shape& shape);
-  ShortestPaths& paths(const Route& route, const PathBound& bound);
-  ShortestPaths* best_paths(const Route& route, const PlanKey& key);
+  /// Whether one target is asked for, so that a search towards it pays, or many in a row of one source.
+  enum class Targets { kOne, kMany };
+  ShortestPaths& paths(const Route& route, const PathBound& bound, Targets targets);
+  ShortestPaths* best_paths(const Route& route, const PlanKey& key, Targets targets);
   Redistribution greedy_plan(const PlanKey& key);
   Redistribution make_plan(const PlanKey& key);
 
@@ -204,6 +207,7 @@ struct RedistributionPlanner::State {
   RedistributionOptions options;
   std::map<GraphKey, std::unique_ptr<Graph>> graphs;
   std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches;  // forgotten when there are too many
+  std::optional<ShortestPaths> search_for_one;                           // the last
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;
 };
 
@@ -289,7 +293,11 @@ PriceList& RedistributionPlanner::State::prices(Graph& graph, Bytes tensor_bytes
   return graph.prices.try_emplace(tensor_bytes, graph.graph, *costs, tensor_bytes).first->second;
 }
 
-ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const PathBound& bound) {
+ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const PathBound& bound, Targets targets) {
+  if (targets == Targets::kOne) {
+    return search_for_one.emplace(route.graph->graph, prices(*route.graph, route.tensor_bytes), route.ends.source,
+                                  bound, route.ends.target);
+  }
   const SearchKey key = {route.graph, route.tensor_bytes, route.ends.source, bound};
   const auto known = searches.find(key);
   if (known != searches.end()) return known->second;
@@ -299,7 +307,7 @@ ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const Pat
 }
 
 /// Nothing if a large search gave up.
-ShortestPaths* RedistributionPlanner::State::best_paths(const Route& route, const PlanKey& key) {
+ShortestPaths* RedistributionPlanner::State::best_paths(const Route& route, const PlanKey& key, Targets targets) {
   RedistributionGraph& graph = route.graph->graph;
   PathBound bound;
   if (options.bounded_memory) {
@@ -312,16 +320,16 @@ ShortestPaths* RedistributionPlanner::State::best_paths(const Route& route, cons
     });
     bound.most_time = keeps_bound ? greedy.time : INT64_MAX;
     bound.most_settled = keeps_bound ? kMostSettled : kMostSettledForMemory;
-    ShortestPaths& within = paths(route, bound);
+    ShortestPaths& within = paths(route, bound, Targets::kOne);
     return within.time(route.ends.target) ? &within : nullptr;
   }
-  ShortestPaths& within = paths(route, bound);
+  ShortestPaths& within = paths(route, bound, targets);
   if (within.time(route.ends.target)) return &within;
   const std::optional<Bytes> peak = least_peak(graph, route.tensor_bytes, route.ends.source, route.ends.target);
   SHARDPLAN_CHECK(peak.has_value());
   PathBound raised;
   raised.most_peak = *peak;
-  ShortestPaths& above = paths(route, raised);
+  ShortestPaths& above = paths(route, raised, targets);
   SHARDPLAN_CHECK(above.time(route.ends.target).has_value());
   return &above;
 }
@@ -367,11 +375,11 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
   const Route asked = route(key.from, key.to, key.shape, key.element_bytes);
   const RedistributionGraph& graph = asked.graph->graph;
   PriceList& list = prices(*asked.graph, asked.tensor_bytes);
-  ShortestPaths* const best = best_paths(asked, key);
+  ShortestPaths* const best = best_paths(asked, key, Targets::kOne);
   if (best == nullptr) return greedy_plan(key);
   for (const ShortestPaths::Hop& hop : best->path(asked.ends.target)) {
     CollectiveStep step;
-    step.kind = hop.edge.kind;
+    step.kind = graph.prices()[hop.edge.price].kind;
     step.axes = graph.ordered_axes(hop.from, hop.edge);
     if (hop.edge.from_dim >= 0) step.from_dim = static_cast<std::size_t>(hop.edge.from_dim);
     if (hop.edge.to_dim >= 0) step.to_dim = static_cast<std::size_t>(hop.edge.to_dim);
@@ -421,9 +429,9 @@ Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLa
   const TensorLayout target = canonical(to, state_->mesh, shape);
   if (source == target) return 0;
   const State::Route route = state_->route(source, target, shape, element_bytes);
+  if (route.is_large) return plan(source, target, shape, element_bytes).time;
   const PlanKey key = {source, target, shape, element_bytes};
-  ShortestPaths* const best = state_->best_paths(route, key);
-  return best == nullptr ? state_->greedy_plan(key).time : *best->time(route.ends.target);
+  return *state_->best_paths(route, key, State::Targets::kMany)->time(route.ends.target);
 }
 
 std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayout* const> from,

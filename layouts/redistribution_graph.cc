@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -29,13 +30,15 @@ namespace {
 
 std::uint16_t bit(std::size_t piece) { return static_cast<std::uint16_t>(1u << piece); }
 
-/// The pieces in each bin by position, and what each bin is cut in.
+/// The pieces in each bin by position, what each bin is cut in, and which could take more.
 struct Unpacked {
   std::array<std::array<std::uint8_t, PieceState::kMostPieces>, PieceState::kMostBins> list;
   std::array<std::uint8_t, PieceState::kMostBins> count{};
   std::array<std::int64_t, PieceState::kMostBins> product;
   std::array<std::uint16_t, 2> partial{};
   std::uint16_t unused = 0;
+  std::array<std::uint8_t, PieceState::kMostBins> open_bins;
+  std::size_t num_open = 0;
 
   Unpacked(const PieceChart& chart, const PieceState& state) {
     std::fill(product.begin(), product.begin() + static_cast<std::ptrdiff_t>(chart.bins.size()), 1);
@@ -52,7 +55,11 @@ struct Unpacked {
         product[bin] *= chart.pieces[piece].size;
       }
     }
+    for (std::size_t bin = 0; bin < chart.bins.size(); ++bin) {
+      if (product[bin] < chart.bins[bin].extent) open_bins[num_open++] = static_cast<std::uint8_t>(bin);
+    }
   }
+  std::span<const std::uint8_t> open() const { return {open_bins.data(), num_open}; }
 };
 
 }  // namespace
@@ -60,15 +67,13 @@ struct Unpacked {
 /// Makes the edges of one node in one chart.
 class RedistributionGraph::Expansion {
  public:
-  Expansion(RedistributionGraph& graph, std::uint8_t chart, const PieceState& state, std::int64_t num_shards,
-            std::vector<RedistributionEdge>& edges)
+  Expansion(RedistributionGraph& graph, std::uint8_t chart, const PieceState& state, std::int64_t num_shards)
       : graph_(graph),
         chart_index_(chart),
         chart_(graph.charts_[chart]),
         state_(state),
         unpacked_(chart_, state),
-        num_shards_(num_shards),
-        edges_(edges) {}
+        num_shards_(num_shards) {}
 
   void make_edges() {
     slices();
@@ -98,32 +103,29 @@ class RedistributionGraph::Expansion {
     }
     if (!may_stand(piece, end.bin)) return false;
     end.product *= chart_.pieces[piece].size;
-    if (chart_.bins[end.bin].extent % end.product != 0) return false;
+    if (end.product > chart_.bins[end.bin].extent || chart_.bins[end.bin].extent % end.product != 0) return false;
     state.place[piece] = PieceState::in_bin(end.bin, end.count++);
     return true;
   }
 
+  /// `divisor`: as for RedistributionPrice.
+  void add(const PieceState& target, CollectiveKind kind, std::uint16_t pieces, int from_bin, int to_bin,
+           std::int64_t divisor) {
+    const auto dimension = [&](int bin) {
+      return bin < 0 ? std::int8_t{-1} : static_cast<std::int8_t>(chart_.bins[bin].dimension);
+    };
+    graph_.edges_.push_back({graph_.node(chart_index_, target), graph_.price(kind, chart_index_, pieces, divisor),
+                             dimension(from_bin), dimension(to_bin)});
+  }
   void add(const PieceState& target, CollectiveKind kind, std::uint16_t pieces, int from_bin, int to_bin) {
-    std::int64_t divisor = num_shards_;
-    for (std::size_t i = 0; kind == CollectiveKind::kAllGather && i < chart_.pieces.size(); ++i) {
-      if ((pieces & bit(i)) != 0) divisor /= chart_.pieces[i].size;
-    }
-    RedistributionEdge edge;
-    edge.kind = kind;
-    edge.chart = chart_index_;
-    edge.pieces = pieces;
-    edge.from_dim = from_bin < 0 ? std::int8_t{-1} : static_cast<std::int8_t>(chart_.bins[from_bin].dimension);
-    edge.to_dim = to_bin < 0 ? std::int8_t{-1} : static_cast<std::int8_t>(chart_.bins[to_bin].dimension);
-    edge.price = graph_.price(kind, chart_index_, pieces, divisor);
-    edge.target = graph_.node(chart_index_, target);
-    edges_.push_back(edge);
+    add(target, kind, pieces, from_bin, to_bin, num_shards_);
   }
   static bool is_in_bin(PieceState::Place place) { return place < PieceState::kPartial; }
 
   void slices() {
     for (std::size_t piece = 0; piece < chart_.pieces.size(); ++piece) {
       if ((unpacked_.unused & bit(piece)) == 0) continue;
-      for (std::size_t bin = 0; bin < chart_.bins.size(); ++bin) {
+      for (const std::size_t bin : unpacked_.open()) {
         PieceState next = state_;
         End end = end_of(bin);
         if (append(next, end, piece)) {
@@ -158,15 +160,17 @@ class RedistributionGraph::Expansion {
     std::array<std::size_t, PieceState::kMostPieces> taken{};  // minor to major
     std::size_t num_taken = 0;
     std::uint16_t pieces = 0;
+    std::int64_t shards_left = num_shards_;
     for (std::size_t source = bin; true; --source) {
       for (std::size_t left = unpacked_.count[source]; left-- > 0;) {
         const std::size_t piece = unpacked_.list[source][left];
         if ((graph_.fixed_ & bit(piece)) != 0) return;
         taken[num_taken++] = piece;
         pieces |= bit(piece);
+        shards_left /= chart_.pieces[piece].size;
         without.place[piece] = PieceState::kUnused;
-        add(without, CollectiveKind::kAllGather, pieces, static_cast<int>(bin), -1);
-        for (std::size_t to = 0; to < chart_.bins.size(); ++to) {
+        add(without, CollectiveKind::kAllGather, pieces, static_cast<int>(bin), -1, shards_left);
+        for (const std::size_t to : unpacked_.open()) {
           if (to >= source && to <= bin) continue;
           PieceState next = without;
           End end = end_of(to);
@@ -189,7 +193,7 @@ class RedistributionGraph::Expansion {
       }
       add(next, CollectiveKind::kAllReduce, static_cast<std::uint16_t>(some), -1, -1);
     }
-    for (std::size_t bin = 0; bin < chart_.bins.size(); ++bin) scatter(state_, end_of(bin), partial, 0, bin);
+    for (const std::size_t bin : unpacked_.open()) scatter(state_, end_of(bin), partial, 0, bin);
   }
   void scatter(const PieceState& state, const End& end, std::uint16_t left, std::uint16_t taken, std::size_t bin) {
     for (std::size_t piece = 0; piece < chart_.pieces.size(); ++piece) {
@@ -287,7 +291,6 @@ class RedistributionGraph::Expansion {
   PieceState state_;
   Unpacked unpacked_;
   std::int64_t num_shards_;
-  std::vector<RedistributionEdge>& edges_;
 };
 
 RedistributionGraph::RedistributionGraph(std::vector<PieceChart> charts, Shape shape,
@@ -297,8 +300,6 @@ RedistributionGraph::RedistributionGraph(std::vector<PieceChart> charts, Shape s
   for (const PieceChart& chart : charts_) {
     SHARDPLAN_CHECK(chart.pieces.size() <= PieceState::kMostPieces && chart.bins.size() <= PieceState::kMostBins);
   }
-  node_of_state_[0].reserve(512);
-  price_of_key_.reserve(128);
   if (!only_ends) return;
   const auto& [source, target] = *only_ends;
   target_state_ = target;
@@ -319,9 +320,8 @@ std::optional<std::uint32_t> RedistributionGraph::find(const TensorLayout& layou
 }
 
 std::uint32_t RedistributionGraph::node(std::uint8_t chart, const PieceState& state) {
-  const auto [entry, is_new] = node_of_state_[chart].try_emplace(state, static_cast<std::uint32_t>(nodes_.size()));
-  if (!is_new) return entry->second;
-  const std::uint32_t id = entry->second;
+  const auto [id, is_new] = node_of_state_[chart].try_emplace(state, static_cast<std::uint32_t>(nodes_.size()));
+  if (!is_new) return id;
   Node node;
   node.states[chart] = state;
   for (std::size_t i = 0; i < charts_[chart].pieces.size(); ++i) {
@@ -331,17 +331,19 @@ std::uint32_t RedistributionGraph::node(std::uint8_t chart, const PieceState& st
     const std::uint8_t other = 1 - chart;
     if (const auto same = charts_[other].encode(charts_[chart].decode(state, shape_), shape_)) {
       node.states[other] = same;
-      node_of_state_[other].emplace(*same, id);
+      node_of_state_[other].try_emplace(*same, id);
     }
   }
-  nodes_.push_back(std::move(node));
+  nodes_.push_back(node);
   return id;
 }
 
 std::uint32_t RedistributionGraph::price(CollectiveKind kind, std::uint8_t chart, std::uint16_t pieces,
                                          std::int64_t divisor) {
-  const std::array<std::int64_t, 2> key = {divisor, (static_cast<std::int64_t>(kind) << 32) | (chart << 16) | pieces};
-  const auto [entry, is_new] = price_of_key_.try_emplace(key, static_cast<std::uint32_t>(prices_.size()));
+  // A mesh has fewer than 2^32 devices.
+  const std::uint64_t key = static_cast<std::uint64_t>(divisor) << 32 | static_cast<std::uint64_t>(kind) << 24 |
+                            static_cast<std::uint64_t>(chart) << 16 | pieces;
+  const auto [number, is_new] = price_of_key_.try_emplace(key, static_cast<std::uint32_t>(prices_.size()));
   if (is_new) {
     std::int64_t group_size = 1;
     for (std::size_t i = 0; i < charts_[chart].pieces.size(); ++i) {
@@ -349,20 +351,19 @@ std::uint32_t RedistributionGraph::price(CollectiveKind kind, std::uint8_t chart
     }
     prices_.push_back({kind, chart, pieces, group_size, divisor});
   }
-  return entry->second;
+  return number;
 }
 
-const std::vector<RedistributionEdge>& RedistributionGraph::edges(std::uint32_t state) {
-  if (!nodes_[state].has_edges) {
-    new_edges_.clear();
+std::span<const RedistributionEdge> RedistributionGraph::edges(std::uint32_t state) {
+  if (nodes_[state].num_edges == kNotMade) {
+    nodes_[state].first_edge = edges_.size();
     for (std::uint8_t chart = 0; chart < charts_.size(); ++chart) {
-      if (!nodes_[state].states[chart]) continue;
-      Expansion(*this, chart, *nodes_[state].states[chart], nodes_[state].num_shards, new_edges_).make_edges();
+      const std::optional<PieceState> here = nodes_[state].states[chart];
+      if (here) Expansion(*this, chart, *here, nodes_[state].num_shards).make_edges();
     }
-    nodes_[state].edges.assign(new_edges_.begin(), new_edges_.end());
-    nodes_[state].has_edges = true;
+    nodes_[state].num_edges = static_cast<std::uint32_t>(edges_.size() - nodes_[state].first_edge);
   }
-  return nodes_[state].edges;
+  return {edges_.data() + nodes_[state].first_edge, nodes_[state].num_edges};
 }
 
 TensorLayout RedistributionGraph::layout(std::uint32_t state, const Shape& shape) const {
@@ -384,14 +385,14 @@ std::vector<AxisRef> RedistributionGraph::axes(std::uint8_t chart, std::uint16_t
 
 std::vector<AxisRef> RedistributionGraph::ordered_axes(std::uint32_t from, const RedistributionEdge& edge) const {
   // A place sorts by bin and position; the side on which the pieces stand in a bin tells their order.
-  const bool by_source = edge.kind == CollectiveKind::kAllGather || edge.kind == CollectiveKind::kAllToAll;
-  const PieceState& state = *nodes_[by_source ? from : edge.target].states[edge.chart];
+  const auto& [kind, chart, pieces, group_size, divisor] = prices_[edge.price];
+  const bool by_source = kind == CollectiveKind::kAllGather || kind == CollectiveKind::kAllToAll;
+  const PieceState& state = *nodes_[by_source ? from : edge.target].states[chart];
   std::vector<std::pair<PieceState::Place, AxisRef>> placed;
-  for (std::size_t i = 0; i < charts_[edge.chart].pieces.size(); ++i) {
-    if ((edge.pieces & bit(i)) != 0) placed.emplace_back(state.place[i], charts_[edge.chart].pieces[i]);
+  for (std::size_t i = 0; i < charts_[chart].pieces.size(); ++i) {
+    if ((pieces & bit(i)) != 0) placed.emplace_back(state.place[i], charts_[chart].pieces[i]);
   }
-  const bool is_ordered =
-      by_source || edge.kind == CollectiveKind::kSlice || edge.kind == CollectiveKind::kReduceScatter;
+  const bool is_ordered = by_source || kind == CollectiveKind::kSlice || kind == CollectiveKind::kReduceScatter;
   if (is_ordered) std::sort(placed.begin(), placed.end());
   std::vector<AxisRef> axes;
   for (const auto& [place, axis] : placed) axes.push_back(axis);
@@ -399,15 +400,13 @@ std::vector<AxisRef> RedistributionGraph::ordered_axes(std::uint32_t from, const
 }
 
 std::size_t RedistributionGraph::StateHash::operator()(const PieceState& state) const noexcept {
-  static_assert(sizeof(state.place) == 4 * sizeof(std::uint64_t));
-  const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(state.place);
   std::uint64_t hash = 0;
-  for (const std::uint64_t word : words) hash = std::rotl(hash, 29) ^ (word * 0x9e3779b97f4a7c15);
-  return mix(hash);
+  for (const std::uint64_t word : state.words()) hash = std::rotl(hash, 29) ^ (word * 0x9e3779b97f4a7c15);
+  return hash ^ (hash >> 32) ^ (hash >> 47);
 }
 
-std::size_t RedistributionGraph::PriceHash::operator()(const std::array<std::int64_t, 2>& key) const noexcept {
-  return mix(static_cast<std::uint64_t>(key[1]) ^ (static_cast<std::uint64_t>(key[0]) * 0x9e3779b97f4a7c15));
+std::size_t RedistributionGraph::PriceHash::operator()(std::uint64_t key) const noexcept {
+  return (key * 0x9e3779b97f4a7c15) >> 32;
 }
 
 }  // namespace shardplan

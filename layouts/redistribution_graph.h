@@ -1,35 +1,34 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "layouts/number_map.h"
 #include "layouts/piece_chart.h"
 #include "layouts/redistribution.h"
 
 namespace shardplan {
 
-/// One collective (or local step) between two states.
-struct RedistributionEdge {
-  std::uint32_t target = 0;
-  std::uint32_t price = 0;  // position in RedistributionGraph::prices
-  CollectiveKind kind = CollectiveKind::kSlice;
-  std::uint8_t chart = 0;
-  std::uint16_t pieces = 0;   // of the groups: one bit a piece of the chart
-  std::int8_t from_dim = -1;  // -1: none
-  std::int8_t to_dim = -1;
-};
-
-/// What determines the price of an edge, whatever the tensor: the group and its share of the tensor.
+/// What determines the price of a step, whatever the tensor: the group and its share of the tensor.
 struct RedistributionPrice {
   CollectiveKind kind = CollectiveKind::kSlice;
   std::uint8_t chart = 0;
-  std::uint16_t pieces = 0;
+  std::uint16_t pieces = 0;  // of the group: one bit a piece of the chart
   std::int64_t group_size = 1;
   std::int64_t divisor =
       1;  // the whole tensor divided by this is one device's share before (all_gather: after) the step
+};
+
+/// One collective (or local step) between two states.
+struct RedistributionEdge {
+  std::uint32_t target = 0;
+  std::uint32_t price = 0;    // position in RedistributionGraph::prices
+  std::int8_t from_dim = -1;  // -1: none
+  std::int8_t to_dim = -1;
 };
 
 /// The states that layouts can take over one or two charts and the steps between them, grown on demand: edges are made
@@ -46,8 +45,8 @@ class RedistributionGraph {
 
   /// Nothing if no chart can say it. `shape` here and below is any with the charts' bins.
   std::optional<std::uint32_t> find(const TensorLayout& layout, const Shape& shape);
-  /// Valid until the next state is met.
-  const std::vector<RedistributionEdge>& edges(std::uint32_t state);
+  /// Valid until the edges of another state are asked for.
+  std::span<const RedistributionEdge> edges(std::uint32_t state);
   TensorLayout layout(std::uint32_t state, const Shape& shape) const;
   /// In how many pieces the tensor is cut: a shard is the tensor divided by this.
   std::int64_t num_shards(std::uint32_t state) const { return nodes_[state].num_shards; }
@@ -55,7 +54,13 @@ class RedistributionGraph {
   bool is_before(std::uint32_t a, std::uint32_t b) const;
   std::size_t num_states() const { return nodes_.size(); }
 
+  const std::vector<PieceChart>& charts() const { return charts_; }
+  /// Where the pieces of the only chart stand.
+  const PieceState& state(std::uint32_t state) const { return *nodes_[state].states[0]; }
+
   const std::vector<RedistributionPrice>& prices() const { return prices_; }
+  /// The position in `prices` of what such a step would cost.
+  std::uint32_t price(CollectiveKind kind, std::uint8_t chart, std::uint16_t pieces, std::int64_t divisor);
   /// The pieces of an edge or a price, in mesh order, joined.
   std::vector<AxisRef> axes(std::uint8_t chart, std::uint16_t pieces) const;
   /// The axes in the order in which the pieces are cut or put together.
@@ -65,19 +70,19 @@ class RedistributionGraph {
   struct Node {
     std::array<std::optional<PieceState>, 2> states;  // by chart
     std::int64_t num_shards = 1;
-    bool has_edges = false;
-    std::vector<RedistributionEdge> edges;
+    std::size_t first_edge = 0;
+    std::uint32_t num_edges = kNotMade;
   };
+  static constexpr std::uint32_t kNotMade = UINT32_MAX;
   class Expansion;
 
   std::uint32_t node(std::uint8_t chart, const PieceState& state);
-  std::uint32_t price(CollectiveKind kind, std::uint8_t chart, std::uint16_t pieces, std::int64_t divisor);
 
   struct StateHash {
     std::size_t operator()(const PieceState& state) const noexcept;
   };
   struct PriceHash {
-    std::size_t operator()(const std::array<std::int64_t, 2>& key) const noexcept;
+    std::size_t operator()(std::uint64_t key) const noexcept;
   };
 
   std::vector<PieceChart> charts_;
@@ -85,10 +90,10 @@ class RedistributionGraph {
   std::optional<PieceState> target_state_;  // set if it is the only one
   std::uint16_t fixed_ = 0;                 // pieces that stay
   std::vector<Node> nodes_;
-  std::vector<RedistributionEdge> new_edges_;  // of the node that is being made
-  std::array<std::unordered_map<PieceState, std::uint32_t, StateHash>, 2> node_of_state_;
+  std::vector<RedistributionEdge> edges_;  // those of a node lie together
+  std::array<NumberMap<PieceState, StateHash>, 2> node_of_state_;
   std::vector<RedistributionPrice> prices_;
-  std::unordered_map<std::array<std::int64_t, 2>, std::uint32_t, PriceHash> price_of_key_;
+  NumberMap<std::uint64_t, PriceHash> price_of_key_;
 };
 
 }  // namespace shardplan

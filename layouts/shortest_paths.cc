@@ -6,23 +6,10 @@
 
 namespace shardplan {
 
-const PriceList::Entry& PriceList::operator[](std::uint32_t price) {
-  if (price >= entries_.size()) entries_.resize(graph_.prices().size());
-  Entry& entry = entries_[price];
-  if (entry.time >= 0) return entry;
-  const RedistributionPrice& group = graph_.prices()[price];
-  const bool is_divided = group.kind == CollectiveKind::kAllToAll || group.kind == CollectiveKind::kCollectivePermute;
-  const Bytes bytes = of_group(tensor_bytes_ / group.divisor, is_divided ? group.group_size : 1);
-  entry.sent = std::min(kMostOfStep, sent_bytes(group.kind, group.group_size, bytes));
-  const bool is_free = group.kind == CollectiveKind::kSlice || group.kind == CollectiveKind::kToPartial;
-  const auto price_of = [&] { return costs_.time(group.kind, graph_.axes(group.chart, group.pieces), bytes); };
-  entry.time = is_free ? 0 : std::min(kMostOfStep, price_of());
-  SHARDPLAN_CHECK(entry.time >= 0);
-  return entry;
-}
-
-ShortestPaths::ShortestPaths(RedistributionGraph& graph, PriceList& prices, std::uint32_t source, PathBound bound)
+ShortestPaths::ShortestPaths(RedistributionGraph& graph, PriceList& prices, std::uint32_t source, PathBound bound,
+                             std::optional<std::uint32_t> only_target)
     : graph_(graph), prices_(prices), source_(source), bound_(bound), labels_(source + 1) {
+  if (only_target) ahead_.emplace(graph, prices, *only_target, bound.least_shards);
   labels_[source].steps = 0;
   waiting_.push_back({0, 0, 0, source});
 }
@@ -36,7 +23,7 @@ bool ShortestPaths::settle(std::uint32_t target) {
     if (labels_[state].is_final) continue;
     labels_[state].is_final = true;
     ++num_settled_;
-    const std::vector<RedistributionEdge>& edges = graph_.edges(state);
+    const std::span<const RedistributionEdge> edges = graph_.edges(state);
     if (labels_.size() < graph_.num_states()) labels_.resize(graph_.num_states());
     const Label here = labels_[state];
     const Bytes input = prices_.tensor_bytes() / graph_.num_shards(state);
@@ -49,10 +36,11 @@ bool ShortestPaths::settle(std::uint32_t target) {
       const PriceList::Entry& price = prices_[edge.price];
       const Label next = {
           here.time + price.time, here.sent + price.sent, here.steps + 1, state, static_cast<std::uint32_t>(i), false};
-      if (next.time > bound_.most_time) continue;
       if (next.is_better(there)) {
+        const Picoseconds ahead = ahead_ ? ahead_->of(edge.target) : 0;
+        if (ahead == LowerBounds::kNoWay || next.time + ahead > bound_.most_time) continue;
         there = next;
-        waiting_.push_back({next.time, next.sent, next.steps, edge.target});
+        waiting_.push_back({next.time + ahead, next.sent, next.steps, edge.target});
         std::push_heap(waiting_.begin(), waiting_.end());
       } else if (next.is_equal(there) && next.parent != there.parent && graph_.is_before(state, there.parent)) {
         there = next;
@@ -89,7 +77,7 @@ std::optional<Bytes> least_peak(RedistributionGraph& graph, Bytes tensor_bytes, 
     waiting.pop_back();
     if (state == target) return peak;
     if (peak > peaks[state]) continue;
-    const std::vector<RedistributionEdge>& edges = graph.edges(state);
+    const std::span<const RedistributionEdge> edges = graph.edges(state);
     if (peaks.size() < graph.num_states()) peaks.resize(graph.num_states(), INT64_MAX);
     for (const RedistributionEdge& edge : edges) {
       const Bytes step = tensor_bytes / graph.num_shards(state) + tensor_bytes / graph.num_shards(edge.target);

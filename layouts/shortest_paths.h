@@ -5,35 +5,11 @@
 #include <vector>
 
 #include "base/units.h"
+#include "layouts/lower_bounds.h"
+#include "layouts/price_list.h"
 #include "layouts/redistribution_graph.h"
 
 namespace shardplan {
-
-/// No step takes longer or sends more than this (10 hours, 32 PiB): what would is cut off, so that sums cannot
-/// overflow.
-inline constexpr std::int64_t kMostOfStep = std::int64_t{1} << 55;
-/// What the members of a group hold together of what one holds `shard` bytes.
-Bytes of_group(Bytes shard, std::int64_t group_size);
-
-/// The prices of a graph's edges for tensors of one size, asked once each.
-class PriceList {
- public:
-  PriceList(const RedistributionGraph& graph, const CollectiveCosts& costs, Bytes tensor_bytes)
-      : graph_(graph), costs_(costs), tensor_bytes_(tensor_bytes) {}
-
-  struct Entry {
-    Picoseconds time = -1;  // not asked yet
-    Bytes sent = 0;         // by the busiest device
-  };
-  const Entry& operator[](std::uint32_t price);
-  Bytes tensor_bytes() const { return tensor_bytes_; }
-
- private:
-  const RedistributionGraph& graph_;
-  const CollectiveCosts& costs_;
-  Bytes tensor_bytes_;
-  std::vector<Entry> entries_;
-};
 
 /// What a path may not exceed.
 struct PathBound {
@@ -49,7 +25,10 @@ struct PathBound {
 /// steps; among equals the predecessor that comes first in the graph's order of states and edges.
 class ShortestPaths {
  public:
-  ShortestPaths(RedistributionGraph& graph, PriceList& prices, std::uint32_t source, PathBound bound);
+  /// With `only_target` no other may be asked for; lower bounds then lead the search towards it, by the same path as
+  /// without.
+  ShortestPaths(RedistributionGraph& graph, PriceList& prices, std::uint32_t source, PathBound bound,
+                std::optional<std::uint32_t> only_target = {});
 
   /// Nothing if no path keeps the bound, or the search gave up.
   std::optional<Picoseconds> time(std::uint32_t target);
@@ -78,7 +57,7 @@ class ShortestPaths {
     bool is_equal(const Label& other) const { return time == other.time && sent == other.sent && steps == other.steps; }
   };
   struct Waiting {
-    Picoseconds time;
+    Picoseconds time;  // of a path through it, at least
     Bytes sent;
     std::uint32_t steps;
     std::uint32_t state;
@@ -94,6 +73,7 @@ class ShortestPaths {
   PriceList& prices_;
   std::uint32_t source_;
   PathBound bound_;
+  std::optional<LowerBounds> ahead_;
   std::vector<Label> labels_;
   std::vector<Waiting> waiting_;
   std::size_t num_settled_ = 0;
