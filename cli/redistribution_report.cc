@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "layouts/larger_end.h"
 #include "layouts/permutation.h"
 #include "program/text_table.h"
 
@@ -159,6 +160,7 @@ std::string text_report(const RedistributionReport& report) {
                         format_time(greedy->time));
   }
   text += "\n";
+  if (exceeds_larger_end(plan)) text += "  above the larger end on the way: no sequence within was found\n";
   if (error) {
     text += report.is_verified()
                 ? fmt::format("  verified on {} simulated devices\n", to_mesh.num_devices())

@@ -274,6 +274,15 @@ PieceChart chart_of_pieces(const std::vector<AxisRef>& pieces, const PartBorders
   return chart;
 }
 
+PieceChart chart_of_rows(const PieceChart& chart, const Shape& shape, std::int64_t num_devices) {
+  PieceChart rows{chart.pieces, {}, chart.reductions};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t divisor = std::gcd(shape[d], num_devices);
+    if (divisor > 1) rows.bins.push_back({d, divisor, false});
+  }
+  return rows;
+}
+
 std::vector<Reduction> reductions_of(const TensorLayout& from, const TensorLayout& to) {
   std::vector<Reduction> reductions;
   for (const TensorLayout* end : {&from, &to}) {

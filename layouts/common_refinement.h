@@ -25,6 +25,10 @@ enum class Detail {
 std::vector<PieceChart> common_charts(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
                                       const Shape& shape, Detail detail);
 
+/// The same pieces with dimensions that are cut from their beginning on only, by pieces in any order: 6 as 2 x 3 or as
+/// 3 x 2. What has no common refinement can meet there.
+PieceChart chart_of_rows(const PieceChart& chart, const Shape& shape, std::int64_t num_devices);
+
 /// Inside each dimension the products at which a part ends, ascending: those of (2:{}, 12:{x}) are {2}; where nothing
 /// is cut, or one part is the whole, there are none.
 using PartBorders = std::vector<std::vector<std::int64_t>>;

@@ -12,8 +12,11 @@
 //     neither end uses are left out.
 //   - Beyond that the search is made for its one target: pieces move only to where they end, leading pieces that both
 //     ends have in common stay, and after a permute each part begins as it ends. It looks only for what beats
-//     MindSpore's greedy order, and gives up in its favour after kMostSettled states; after many more where that order
-//     breaks the memory bound (bench/redistribution_bench.cc counts how often it stays broken).
+//     MindSpore's greedy order, or a way found in haste (hasty_path.h) where that order breaks the memory bound, and
+//     gives up in its favour after kMostSettled states.
+//   - Where all this knows no way within the memory bound, finer graphs are tried in haste. That concerns nearly only
+//     ends without a common refinement (6 cut as 2 x 3 and as 3 x 2); one in some hundreds of them stays above the
+//     bound (redistribution_test.cc, bench/redistribution_bench.cc), and larger_end.h tells.
 //
 // A slower path within the memory bound is preferred to a faster one above it. The bound is a least number of shards,
 // so the searches of one source differ only by the few products that shards can have.
@@ -31,6 +34,7 @@
 #include "base/random.h"
 #include "layouts/common_refinement.h"
 #include "layouts/greedy_redistribution.h"
+#include "layouts/hasty_path.h"
 #include "layouts/index_digits.h"
 #include "layouts/redistribution_graph.h"
 #include "layouts/shortest_paths.h"
@@ -41,14 +45,16 @@ namespace {
 
 constexpr std::int64_t kManyStates = 400;
 constexpr std::size_t kMostSearches = 2048;
-constexpr std::size_t kMostSettled = 400;              // of a search for one target
-constexpr std::size_t kMostSettledForMemory = 20'000;  // where the greedy order breaks the memory bound
+constexpr std::size_t kMostSettled = 600;           // of a search for one target
+constexpr std::size_t kMostSettledInHaste = 2'000;  // to any way, where the greedy order breaks the memory bound
+constexpr std::size_t kMostSettledFiner = 100;      // the same in each finer graph, where that does not help
+constexpr std::size_t kMostSettledThere = 50;       // to a better way
 
 /// What a graph depends on. Shape and target only where they matter.
 struct GraphKey {
   std::vector<PieceChart> charts;
   Shape shape;
-  std::optional<std::pair<PieceState, PieceState>> ends;
+  std::optional<RedistributionGraph::Ends> ends;
 
   auto operator<=>(const GraphKey&) const = default;
 };
@@ -74,6 +80,75 @@ Bytes bytes_of(const Shape& shape, Bytes element_bytes) {
   Bytes bytes = element_bytes;
   for (const std::int64_t extent : shape) bytes = multiply_divide(bytes, extent, 1);
   return bytes;
+}
+
+using Hops = std::vector<ShortestPaths::Hop>;
+
+/// The steps of a path; neighbouring free ones that are alike are one.
+Redistribution plan_of(const PlanKey& key, const RedistributionGraph& graph, PriceList& prices, const Hops& hops) {
+  Redistribution plan;
+  plan.from = key.from;
+  plan.to = key.to;
+  for (const ShortestPaths::Hop& hop : hops) {
+    CollectiveStep step;
+    step.kind = graph.prices()[hop.edge.price].kind;
+    step.axes = graph.ordered_axes(hop.from, hop.edge);
+    if (hop.edge.from_dim >= 0) step.from_dim = static_cast<std::size_t>(hop.edge.from_dim);
+    if (hop.edge.to_dim >= 0) step.to_dim = static_cast<std::size_t>(hop.edge.to_dim);
+    step.before = graph.layout(hop.from, key.shape);
+    step.after = graph.layout(hop.edge.target, key.shape);
+    step.reduction = step.kind == CollectiveKind::kToPartial ? step.after.reduction : step.before.reduction;
+    step.local_shape = local_shape(step.after, key.shape);
+    step.sent = prices[hop.edge.price].sent;
+    step.time = prices[hop.edge.price].time;
+    CollectiveStep* last = plan.steps.empty() ? nullptr : &plan.steps.back();
+    const bool joins =
+        last != nullptr && last->kind == step.kind && last->from_dim == step.from_dim && last->to_dim == step.to_dim &&
+        (step.kind == CollectiveKind::kSlice || (step.kind == CollectiveKind::kToPartial && !step.from_dim));
+    if (joins) {
+      last->axes.insert(last->axes.end(), step.axes.begin(), step.axes.end());
+      last->axes = joined(last->axes);
+      last->after = std::move(step.after);
+      last->local_shape = std::move(step.local_shape);
+    } else {
+      plan.steps.push_back(std::move(step));
+    }
+  }
+  add_up(plan, prices.tensor_bytes());
+  return plan;
+}
+
+std::int64_t least_shards_of(const Redistribution& plan) {
+  std::int64_t least = INT64_MAX;
+  for (const CollectiveStep& step : plan.steps) least = std::min(least, num_shards(step.after));
+  return least;
+}
+
+bool can_be_searched(const PieceChart& chart) {
+  return chart.pieces.size() <= PieceState::kMostPieces && chart.bins.size() <= PieceState::kMostBins;
+}
+
+/// Looks for what is faster than `most_time`, for a while.
+std::optional<Hops> hops_below(RedistributionGraph& graph, PriceList& prices, std::uint32_t source,
+                               std::uint32_t target, PathBound bound, Picoseconds most_time, std::size_t most_settled) {
+  bound.most_time = most_time;
+  bound.most_settled = most_settled;
+  ShortestPaths search(graph, prices, source, bound, target);
+  if (!search.time(target)) return std::nullopt;
+  return search.path(target);
+}
+
+/// Looks for any way, and then for a better one.
+std::optional<Hops> hops_in_haste(RedistributionGraph& graph, PriceList& prices, std::uint32_t source,
+                                  std::uint32_t target, PathBound bound, std::size_t most_settled,
+                                  std::size_t most_settled_then) {
+  bound.most_settled = most_settled;
+  const std::optional<Hops> hasty = hasty_path(graph, prices, source, target, bound);
+  if (!hasty) return std::nullopt;
+  Picoseconds time = 0;
+  for (const ShortestPaths::Hop& hop : *hasty) time += prices[hop.edge.price].time;
+  const std::optional<Hops> better = hops_below(graph, prices, source, target, bound, time, most_settled_then);
+  return better ? better : hasty;
 }
 
 }  // namespace
@@ -181,7 +256,8 @@ struct RedistributionPlanner::State {
     Graph* graph = nullptr;
     Bytes tensor_bytes = 0;
     Ends ends;
-    bool is_large = false;  // searched for this one target, as far as is reasonable
+    std::optional<Detail> detail;  // of the graph; none: it is of the asker's pieces
+    bool is_large = false;         // searched for this one target, as far as is reasonable
   };
 
   State(DeviceMesh mesh_, std::shared_ptr<const CollectiveCosts> costs_, RedistributionOptions options_)
@@ -195,10 +271,11 @@ struct RedistributionPlanner::State {
   /// Of layouts that place whole pieces of the asker in parts that end at these borders; the first graph that can say
   /// both ends of a pair is its own.
   std::vector<Graph*> graphs_of_pieces(const PartBorders& from, const PartBorders& to, const Shape& shape);
-  /// Whether one target is asked for, so that a search towards it pays, or many in a row of one source.
-  enum class Targets { kOne, kMany };
-  ShortestPaths& paths(const Route& route, const PathBound& bound, Targets targets);
-  ShortestPaths* best_paths(const Route& route, const PlanKey& key, Targets targets);
+  ShortestPaths& paths(const Route& route, const PathBound& bound);
+  PathBound bound_of(const TensorLayout& from, const TensorLayout& to) const;
+  std::optional<Hops> best_hops(const Route& route, const PathBound& bound, const Redistribution* greedy);
+  std::optional<Redistribution> plan_in_finer_graph(const Route& route, const PlanKey& key, const PathBound& bound);
+  Hops hops_of_least_peak(const Route& route);
   Redistribution greedy_plan(const PlanKey& key);
   Redistribution make_plan(const PlanKey& key);
 
@@ -207,7 +284,6 @@ struct RedistributionPlanner::State {
   RedistributionOptions options;
   std::map<GraphKey, std::unique_ptr<Graph>> graphs;
   std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches;  // forgotten when there are too many
-  std::optional<ShortestPaths> search_for_one;                           // the last
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;
 };
 
@@ -235,9 +311,7 @@ std::vector<RedistributionPlanner::State::Graph*> RedistributionPlanner::State::
   std::vector<Graph*> result;
   if (options.pieces.empty() || options.pieces.size() > PieceState::kMostPieces) return result;
   const auto add = [&](GraphKey key) {
-    for (const PieceChart& chart : key.charts) {
-      if (chart.bins.size() > PieceState::kMostBins) return;
-    }
+    if (!std::all_of(key.charts.begin(), key.charts.end(), can_be_searched)) return;
     result.push_back(&graph_of(std::move(key)));
   };
   const auto chart = [&](const PartBorders& borders) {
@@ -267,8 +341,9 @@ RedistributionPlanner::State::Route RedistributionPlanner::State::route(const Te
     bool fits = true;
     for (const PieceChart& chart : key.charts) {
       states += num_states(chart);
-      fits = fits && chart.pieces.size() <= PieceState::kMostPieces && chart.bins.size() <= PieceState::kMostBins;
+      fits = fits && can_be_searched(chart);
     }
+    route.detail = detail;
     if (fits && states <= kManyStates) break;
     if (detail != Detail::kMoved) continue;
     if (!fits) {
@@ -278,7 +353,8 @@ RedistributionPlanner::State::Route RedistributionPlanner::State::route(const Te
     }
     route.is_large = true;
     if (key.charts.size() == 1) {
-      key.ends.emplace(*key.charts[0].encode(from, shape), *key.charts[0].encode(to, shape));
+      const std::int64_t least = options.bounded_memory ? std::min(num_shards(from), num_shards(to)) : 1;
+      key.ends = {*key.charts[0].encode(from, shape), *key.charts[0].encode(to, shape), least};
     }
   }
   if (key.charts.size() > 1) key.shape = shape;
@@ -293,11 +369,7 @@ PriceList& RedistributionPlanner::State::prices(Graph& graph, Bytes tensor_bytes
   return graph.prices.try_emplace(tensor_bytes, graph.graph, *costs, tensor_bytes).first->second;
 }
 
-ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const PathBound& bound, Targets targets) {
-  if (targets == Targets::kOne) {
-    return search_for_one.emplace(route.graph->graph, prices(*route.graph, route.tensor_bytes), route.ends.source,
-                                  bound, route.ends.target);
-  }
+ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const PathBound& bound) {
   const SearchKey key = {route.graph, route.tensor_bytes, route.ends.source, bound};
   const auto known = searches.find(key);
   if (known != searches.end()) return known->second;
@@ -306,32 +378,58 @@ ShortestPaths& RedistributionPlanner::State::paths(const Route& route, const Pat
   return searches.try_emplace(key, route.graph->graph, list, route.ends.source, bound).first->second;
 }
 
-/// Nothing if a large search gave up.
-ShortestPaths* RedistributionPlanner::State::best_paths(const Route& route, const PlanKey& key, Targets targets) {
-  RedistributionGraph& graph = route.graph->graph;
+PathBound RedistributionPlanner::State::bound_of(const TensorLayout& from, const TensorLayout& to) const {
   PathBound bound;
-  if (options.bounded_memory) {
-    bound.least_shards = std::min(graph.num_shards(route.ends.source), graph.num_shards(route.ends.target));
+  if (options.bounded_memory) bound.least_shards = std::min(num_shards(from), num_shards(to));
+  return bound;
+}
+
+/// The best way within the bound; nothing if there is none, or a large search gave up and `greedy`, which is within it,
+/// is the best that is known.
+std::optional<Hops> RedistributionPlanner::State::best_hops(const Route& route, const PathBound& bound,
+                                                            const Redistribution* greedy) {
+  RedistributionGraph& graph = route.graph->graph;
+  PriceList& list = prices(*route.graph, route.tensor_bytes);
+  const auto [source, target] = route.ends;
+  if (route.is_large && greedy != nullptr)
+    return hops_below(graph, list, source, target, bound, greedy->time, kMostSettled);
+  if (route.is_large) return hops_in_haste(graph, list, source, target, bound, kMostSettledInHaste, kMostSettled);
+  ShortestPaths search(graph, list, source, bound, target);
+  if (!search.time(target)) return std::nullopt;
+  return search.path(target);
+}
+
+/// Where a coarse graph knows no way within the bound, a finer one may: with more places to park pieces in.
+std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(const Route& route, const PlanKey& key,
+                                                                                const PathBound& bound) {
+  for (const Detail detail : {Detail::kMoved, Detail::kUsed, Detail::kEnds, Detail::kPrimes, Detail::kAll}) {
+    if (route.detail && detail > *route.detail) continue;
+    std::vector<PieceChart> charts = common_charts(key.from, key.to, mesh, key.shape, detail);
+    if (detail == route.detail && !route.is_large && charts.size() == 1) continue;  // has been searched
+    for (std::size_t i = 0, ends = charts.size(); ends > 1 && i < ends; ++i) {
+      PieceChart rows = chart_of_rows(charts[i], key.shape, mesh.num_devices());
+      if (std::find(charts.begin(), charts.end(), rows) == charts.end()) charts.push_back(std::move(rows));
+    }
+    if (!std::all_of(charts.begin(), charts.end(), can_be_searched)) continue;
+    RedistributionGraph graph(charts, key.shape);
+    PriceList list(graph, *costs, route.tensor_bytes);
+    const std::uint32_t source = *graph.find(key.from, key.shape);
+    const std::uint32_t target = *graph.find(key.to, key.shape);
+    if (const auto hops = hops_in_haste(graph, list, source, target, bound, kMostSettledFiner, kMostSettledThere)) {
+      return plan_of(key, graph, list, *hops);
+    }
   }
-  if (route.is_large) {
-    const Redistribution greedy = greedy_plan(key);
-    const bool keeps_bound = std::all_of(greedy.steps.begin(), greedy.steps.end(), [&](const CollectiveStep& step) {
-      return num_shards(step.after) >= bound.least_shards;
-    });
-    bound.most_time = keeps_bound ? greedy.time : INT64_MAX;
-    bound.most_settled = keeps_bound ? kMostSettled : kMostSettledForMemory;
-    ShortestPaths& within = paths(route, bound, Targets::kOne);
-    return within.time(route.ends.target) ? &within : nullptr;
-  }
-  ShortestPaths& within = paths(route, bound, targets);
-  if (within.time(route.ends.target)) return &within;
-  const std::optional<Bytes> peak = least_peak(graph, route.tensor_bytes, route.ends.source, route.ends.target);
-  SHARDPLAN_CHECK(peak.has_value());
+  return std::nullopt;
+}
+
+Hops RedistributionPlanner::State::hops_of_least_peak(const Route& route) {
+  const auto [source, target] = route.ends;
   PathBound raised;
+  const std::optional<Bytes> peak = least_peak(route.graph->graph, route.tensor_bytes, source, target);
+  SHARDPLAN_CHECK(peak.has_value());
   raised.most_peak = *peak;
-  ShortestPaths& above = paths(route, raised, targets);
-  SHARDPLAN_CHECK(above.time(route.ends.target).has_value());
-  return &above;
+  return ShortestPaths(route.graph->graph, prices(*route.graph, route.tensor_bytes), source, raised, target)
+      .path(target);
 }
 
 /// What is partial is reduced first and what becomes partial is so last; in between MindSpore's order.
@@ -369,41 +467,18 @@ Redistribution RedistributionPlanner::State::greedy_plan(const PlanKey& key) {
 }
 
 Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
-  Redistribution plan;
-  plan.from = key.from;
-  plan.to = key.to;
   const Route asked = route(key.from, key.to, key.shape, key.element_bytes);
-  const RedistributionGraph& graph = asked.graph->graph;
+  const PathBound bound = bound_of(key.from, key.to);
   PriceList& list = prices(*asked.graph, asked.tensor_bytes);
-  ShortestPaths* const best = best_paths(asked, key, Targets::kOne);
-  if (best == nullptr) return greedy_plan(key);
-  for (const ShortestPaths::Hop& hop : best->path(asked.ends.target)) {
-    CollectiveStep step;
-    step.kind = graph.prices()[hop.edge.price].kind;
-    step.axes = graph.ordered_axes(hop.from, hop.edge);
-    if (hop.edge.from_dim >= 0) step.from_dim = static_cast<std::size_t>(hop.edge.from_dim);
-    if (hop.edge.to_dim >= 0) step.to_dim = static_cast<std::size_t>(hop.edge.to_dim);
-    step.before = graph.layout(hop.from, key.shape);
-    step.after = graph.layout(hop.edge.target, key.shape);
-    step.reduction = step.kind == CollectiveKind::kToPartial ? step.after.reduction : step.before.reduction;
-    step.local_shape = local_shape(step.after, key.shape);
-    step.sent = list[hop.edge.price].sent;
-    step.time = list[hop.edge.price].time;
-    CollectiveStep* last = plan.steps.empty() ? nullptr : &plan.steps.back();
-    const bool joins =
-        last != nullptr && last->kind == step.kind && last->from_dim == step.from_dim && last->to_dim == step.to_dim &&
-        (step.kind == CollectiveKind::kSlice || (step.kind == CollectiveKind::kToPartial && !step.from_dim));
-    if (joins) {
-      last->axes.insert(last->axes.end(), step.axes.begin(), step.axes.end());
-      last->axes = joined(last->axes);
-      last->after = std::move(step.after);
-      last->local_shape = std::move(step.local_shape);
-    } else {
-      plan.steps.push_back(std::move(step));
-    }
+  std::optional<Redistribution> greedy;
+  if (asked.is_large) greedy = greedy_plan(key);
+  const bool is_greedy_within = greedy && least_shards_of(*greedy) >= bound.least_shards;
+  if (const auto hops = best_hops(asked, bound, is_greedy_within ? &*greedy : nullptr)) {
+    return plan_of(key, asked.graph->graph, list, *hops);
   }
-  add_up(plan, asked.tensor_bytes);
-  return plan;
+  if (is_greedy_within) return *greedy;
+  if (auto finer = plan_in_finer_graph(asked, key, bound)) return *finer;
+  return greedy ? *greedy : plan_of(key, asked.graph->graph, list, hops_of_least_peak(asked));
 }
 
 RedistributionPlanner::RedistributionPlanner(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> costs,
@@ -429,9 +504,11 @@ Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLa
   const TensorLayout target = canonical(to, state_->mesh, shape);
   if (source == target) return 0;
   const State::Route route = state_->route(source, target, shape, element_bytes);
-  if (route.is_large) return plan(source, target, shape, element_bytes).time;
-  const PlanKey key = {source, target, shape, element_bytes};
-  return *state_->best_paths(route, key, State::Targets::kMany)->time(route.ends.target);
+  if (!route.is_large) {
+    ShortestPaths& paths = state_->paths(route, state_->bound_of(source, target));
+    if (const std::optional<Picoseconds> time = paths.time(route.ends.target)) return *time;
+  }
+  return plan(source, target, shape, element_bytes).time;
 }
 
 std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayout* const> from,

@@ -141,6 +141,7 @@ class RedistributionGraph::Expansion {
       const auto become = [&](std::size_t piece, int from_bin) {
         const auto place = static_cast<PieceState::Place>(PieceState::kPartial + r);
         if (graph_.target_state_ && graph_.target_state_->place[piece] != place) return;
+        if (from_bin >= 0 && num_shards_ / chart_.pieces[piece].size < graph_.least_shards_) return;
         PieceState next = state_;
         next.place[piece] = place;
         add(next, CollectiveKind::kToPartial, bit(piece), from_bin, -1);
@@ -169,7 +170,9 @@ class RedistributionGraph::Expansion {
         pieces |= bit(piece);
         shards_left /= chart_.pieces[piece].size;
         without.place[piece] = PieceState::kUnused;
-        add(without, CollectiveKind::kAllGather, pieces, static_cast<int>(bin), -1, shards_left);
+        if (shards_left >= graph_.least_shards_) {
+          add(without, CollectiveKind::kAllGather, pieces, static_cast<int>(bin), -1, shards_left);
+        }
         for (const std::size_t to : unpacked_.open()) {
           if (to >= source && to <= bin) continue;
           PieceState next = without;
@@ -294,15 +297,17 @@ class RedistributionGraph::Expansion {
 };
 
 RedistributionGraph::RedistributionGraph(std::vector<PieceChart> charts, Shape shape,
-                                         const std::optional<std::pair<PieceState, PieceState>>& only_ends)
+                                         const std::optional<Ends>& only_ends)
     : charts_(std::move(charts)), shape_(std::move(shape)) {
-  SHARDPLAN_CHECK(!charts_.empty() && charts_.size() <= (only_ends ? 1 : 2));
+  SHARDPLAN_CHECK(!charts_.empty() && charts_.size() <= (only_ends ? 1 : kMostCharts));
+  node_of_state_.resize(charts_.size());
   for (const PieceChart& chart : charts_) {
     SHARDPLAN_CHECK(chart.pieces.size() <= PieceState::kMostPieces && chart.bins.size() <= PieceState::kMostBins);
   }
   if (!only_ends) return;
-  const auto& [source, target] = *only_ends;
+  const auto& [source, target, least_shards] = *only_ends;
   target_state_ = target;
+  least_shards_ = least_shards;
   for (std::size_t bin = 0; bin < charts_[0].bins.size(); ++bin) {
     for (std::size_t position = 0; position < PieceState::kMostPieces; ++position) {
       const auto piece = std::find(source.place.begin(), source.place.end(), PieceState::in_bin(bin, position));
@@ -310,6 +315,12 @@ RedistributionGraph::RedistributionGraph(std::vector<PieceChart> charts, Shape s
       fixed_ |= bit(piece - source.place.begin());
     }
   }
+}
+
+bool RedistributionGraph::may_become_partial(std::size_t piece) const {
+  if (!target_state_) return !charts_[0].reductions.empty();
+  const PieceState::Place place = target_state_->place[piece];
+  return place != PieceState::kUnused && place >= PieceState::kPartial;
 }
 
 std::optional<std::uint32_t> RedistributionGraph::find(const TensorLayout& layout, const Shape& shape) {
@@ -322,19 +333,22 @@ std::optional<std::uint32_t> RedistributionGraph::find(const TensorLayout& layou
 std::uint32_t RedistributionGraph::node(std::uint8_t chart, const PieceState& state) {
   const auto [id, is_new] = node_of_state_[chart].try_emplace(state, static_cast<std::uint32_t>(nodes_.size()));
   if (!is_new) return id;
-  Node node;
-  node.states[chart] = state;
+  states_.resize(states_.size() + charts_.size());
+  PieceState* const states = states_.data() + id * charts_.size();
+  Node& node = nodes_.emplace_back();
+  node.charts = static_cast<std::uint8_t>(1u << chart);
+  states[chart] = state;
   for (std::size_t i = 0; i < charts_[chart].pieces.size(); ++i) {
     if (state.place[i] < PieceState::kPartial) node.num_shards *= charts_[chart].pieces[i].size;
   }
-  if (charts_.size() == 2) {
-    const std::uint8_t other = 1 - chart;
+  for (std::size_t other = 0; other < charts_.size(); ++other) {
+    if (other == chart) continue;
     if (const auto same = charts_[other].encode(charts_[chart].decode(state, shape_), shape_)) {
-      node.states[other] = same;
+      node.charts |= static_cast<std::uint8_t>(1u << other);
+      states[other] = *same;
       node_of_state_[other].try_emplace(*same, id);
     }
   }
-  nodes_.push_back(node);
   return id;
 }
 
@@ -358,8 +372,8 @@ std::span<const RedistributionEdge> RedistributionGraph::edges(std::uint32_t sta
   if (nodes_[state].num_edges == kNotMade) {
     nodes_[state].first_edge = edges_.size();
     for (std::uint8_t chart = 0; chart < charts_.size(); ++chart) {
-      const std::optional<PieceState> here = nodes_[state].states[chart];
-      if (here) Expansion(*this, chart, *here, nodes_[state].num_shards).make_edges();
+      const PieceState* const here = this->state(state, chart);
+      if (here != nullptr) Expansion(*this, chart, *here, nodes_[state].num_shards).make_edges();
     }
     nodes_[state].num_edges = static_cast<std::uint32_t>(edges_.size() - nodes_[state].first_edge);
   }
@@ -367,12 +381,19 @@ std::span<const RedistributionEdge> RedistributionGraph::edges(std::uint32_t sta
 }
 
 TensorLayout RedistributionGraph::layout(std::uint32_t state, const Shape& shape) const {
-  const std::size_t chart = nodes_[state].states[0] ? 0 : 1;
-  return charts_[chart].decode(*nodes_[state].states[chart], shape);
+  const std::size_t chart = chart_of(state);
+  return charts_[chart].decode(*this->state(state, chart), shape);
 }
 
 bool RedistributionGraph::is_before(std::uint32_t a, std::uint32_t b) const {
-  return nodes_[a].states < nodes_[b].states;
+  for (std::size_t chart = 0; chart < charts_.size(); ++chart) {
+    const PieceState* const x = state(a, chart);
+    const PieceState* const y = state(b, chart);
+    if (x == nullptr && y == nullptr) continue;
+    if (x == nullptr || y == nullptr) return x == nullptr;
+    if (*x != *y) return *x < *y;
+  }
+  return false;
 }
 
 std::vector<AxisRef> RedistributionGraph::axes(std::uint8_t chart, std::uint16_t pieces) const {
@@ -387,7 +408,7 @@ std::vector<AxisRef> RedistributionGraph::ordered_axes(std::uint32_t from, const
   // A place sorts by bin and position; the side on which the pieces stand in a bin tells their order.
   const auto& [kind, chart, pieces, group_size, divisor] = prices_[edge.price];
   const bool by_source = kind == CollectiveKind::kAllGather || kind == CollectiveKind::kAllToAll;
-  const PieceState& state = *nodes_[by_source ? from : edge.target].states[chart];
+  const PieceState& state = *this->state(by_source ? from : edge.target, chart);
   std::vector<std::pair<PieceState::Place, AxisRef>> placed;
   for (std::size_t i = 0; i < charts_[chart].pieces.size(); ++i) {
     if ((pieces & bit(i)) != 0) placed.emplace_back(state.place[i], charts_[chart].pieces[i]);
@@ -401,8 +422,11 @@ std::vector<AxisRef> RedistributionGraph::ordered_axes(std::uint32_t from, const
 
 std::size_t RedistributionGraph::StateHash::operator()(const PieceState& state) const noexcept {
   std::uint64_t hash = 0;
-  for (const std::uint64_t word : state.words()) hash = std::rotl(hash, 29) ^ (word * 0x9e3779b97f4a7c15);
-  return hash ^ (hash >> 32) ^ (hash >> 47);
+  for (const std::uint64_t word : state.words()) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  }
+  return hash;
 }
 
 std::size_t RedistributionGraph::PriceHash::operator()(std::uint64_t key) const noexcept {

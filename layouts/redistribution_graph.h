@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -31,17 +31,25 @@ struct RedistributionEdge {
   std::int8_t to_dim = -1;
 };
 
-/// The states that layouts can take over one or two charts and the steps between them, grown on demand: edges are made
-/// when a search first leaves a state, and stay for all later searches, since they depend on no byte count.
+/// The states that layouts can take over some charts and the steps between them, grown on demand: edges are made when a
+/// search first leaves a state, and stay for all later searches, since they depend on no byte count.
 ///
-/// Two charts are needed only if the two ends cut an axis or a dimension in ways that have no common refinement (6 as 2
-/// x 3 and as 3 x 2); a state that both can say is one state, and has the edges of both.
+/// More charts than one are needed only if the two ends cut an axis or a dimension in ways that have no common
+/// refinement (6 as 2 x 3 and as 3 x 2); a state that several can say is one state, and has the edges of all.
 class RedistributionGraph {
  public:
-  /// With `only_ends` (in a single chart) the graph serves one source and target: pieces move only to where they end,
-  /// leading pieces that both have in common stay, and after a permute each part begins as it ends.
-  RedistributionGraph(std::vector<PieceChart> charts, Shape shape,
-                      const std::optional<std::pair<PieceState, PieceState>>& only_ends = {});
+  static constexpr std::size_t kMostCharts = 4;
+  /// For one source and target in a single chart.
+  struct Ends {
+    PieceState source;
+    PieceState target;
+    std::int64_t least_shards = 1;  // of any state
+
+    auto operator<=>(const Ends&) const = default;
+  };
+  /// With `only_ends` the graph serves one source and target: pieces move only to where they end, leading pieces that
+  /// both have in common stay, and after a permute each part begins as it ends.
+  RedistributionGraph(std::vector<PieceChart> charts, Shape shape, const std::optional<Ends>& only_ends = {});
 
   /// Nothing if no chart can say it. `shape` here and below is any with the charts' bins.
   std::optional<std::uint32_t> find(const TensorLayout& layout, const Shape& shape);
@@ -55,8 +63,19 @@ class RedistributionGraph {
   std::size_t num_states() const { return nodes_.size(); }
 
   const std::vector<PieceChart>& charts() const { return charts_; }
-  /// Where the pieces of the only chart stand.
-  const PieceState& state(std::uint32_t state) const { return *nodes_[state].states[0]; }
+  /// Where a chart's pieces stand; null if it cannot say the state. At least one of the charts can. Valid until the
+  /// next state is met.
+  const PieceState* state(std::uint32_t state, std::size_t chart) const {
+    return (nodes_[state].charts & 1u << chart) != 0 ? &states_[state * charts_.size() + chart] : nullptr;
+  }
+  /// The first chart that can.
+  std::size_t chart_of(std::uint32_t state) const {
+    return static_cast<std::size_t>(std::countr_zero(nodes_[state].charts));
+  }
+  bool has_only_ends() const { return target_state_.has_value(); }
+  /// No step moves it.
+  bool stays_in_bin(std::size_t piece) const { return (fixed_ & 1u << piece) != 0; }
+  bool may_become_partial(std::size_t piece) const;
 
   const std::vector<RedistributionPrice>& prices() const { return prices_; }
   /// The position in `prices` of what such a step would cost.
@@ -68,7 +87,7 @@ class RedistributionGraph {
 
  private:
   struct Node {
-    std::array<std::optional<PieceState>, 2> states;  // by chart
+    std::uint8_t charts = 0;  // that can say it, one bit each
     std::int64_t num_shards = 1;
     std::size_t first_edge = 0;
     std::uint32_t num_edges = kNotMade;
@@ -88,10 +107,12 @@ class RedistributionGraph {
   std::vector<PieceChart> charts_;
   Shape shape_;
   std::optional<PieceState> target_state_;  // set if it is the only one
-  std::uint16_t fixed_ = 0;                 // pieces that stay
+  std::int64_t least_shards_ = 1;
+  std::uint16_t fixed_ = 0;  // pieces that stay
   std::vector<Node> nodes_;
-  std::vector<RedistributionEdge> edges_;  // those of a node lie together
-  std::array<NumberMap<PieceState, StateHash>, 2> node_of_state_;
+  std::vector<PieceState> states_;                               // of each node, by chart
+  std::vector<RedistributionEdge> edges_;                        // those of a node lie together
+  std::vector<NumberMap<PieceState, StateHash>> node_of_state_;  // by chart
   std::vector<RedistributionPrice> prices_;
   NumberMap<std::uint64_t, PriceHash> price_of_key_;
 };
