@@ -70,8 +70,8 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
   const PlanResult weighted = search.search(problem, search_options(options, both, options.start));
   LevelResult result = of(weighted);
-  if (!result.choice) return result;
   result.bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
+  if (!result.choice) return result;
   Picoseconds found = communication(*result.choice);
   const auto gap = [](std::int64_t cost, std::int64_t bound) {
     return cost > bound ? static_cast<double>(cost - bound) / static_cast<double>(cost) : 0.0;

@@ -43,5 +43,26 @@ TEST(LevelsTest, FastestIsTheLeastSumUnderTheLimits) {
   }
 }
 
+/// Knows a bound and no choice.
+class FruitlessSearch : public Search {
+ public:
+  PlanResult search(const StrategyProblem&, const SearchOptions&) const override {
+    PlanResult result;
+    result.lower_bound = (std::int64_t{1} << 16) * 40 + 30;
+    return result;
+  }
+};
+
+// The weighted sum's bound says something of communication whether or not a plan was found: 40 of it, if all 30 of
+// computation count.
+TEST(LevelsTest, RatioWithoutAPlanHasABoundOnCommunication) {
+  StrategyProblem problem;
+  problem.strategy_tables = {{{{10, 1}, {30, 0}}}};
+  problem.nodes.push_back({StrategyTableId(0), {}});
+  const LevelResult result = search_level(problem, FruitlessSearch(), {});
+  EXPECT_FALSE(result.choice);
+  EXPECT_EQ(result.bound, 40);
+}
+
 }  // namespace
 }  // namespace shardplan
