@@ -10,7 +10,7 @@
 #include "planner/branch_and_bound.h"
 #include "planner/dive.h"
 #include "planner/dual_bound.h"
-#include "planner/elimination.h"
+#include "planner/free_search.h"
 #include "planner/local_state.h"
 #include "planner/tree_moves.h"
 
@@ -22,7 +22,6 @@ constexpr std::uint64_t kExactPassWork = 1'000'000;  // branch and bound takes p
 constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
 constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one turn
 constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves
-constexpr std::uint64_t kEliminationWork = 4'000'000'000;
 constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -35,10 +34,8 @@ void in_parallel(int threads, const Task& task) {
 }
 
 /// The work of one thread between two exchanges, and what it came to.
-enum class Job { kBound, kDive, kTrees, kBlocks, kExact, kElimination };
-const char* const kJobNames[] = {"bound", "dive", "tree moves", "block moves", "branch and bound", "elimination"};
-
-constexpr auto kNumEpochJobs = static_cast<std::size_t>(Job::kElimination);  // all others
+enum class Job { kBound, kDive, kTrees, kBlocks, kExact };
+const char* const kJobNames[] = {"bound", "dive", "tree moves", "block moves", "branch and bound"};
 
 struct Found {
   std::optional<CoreChoice> choice;
@@ -52,12 +49,15 @@ class CoreSearch {
       : core_(core), options_(options), deadline_(deadline), best_prices_(core.limits.size(), 0) {}
 
   CoreSearchResult run() {
-    if (options_.is_exact && options_.has_bound && core_.limits.empty()) eliminate();
-    if (is_done()) return finish_result();
     workers_.reserve(static_cast<std::size_t>(options_.threads));
     for (int thread = 0; thread < options_.threads; ++thread) workers_.emplace_back(core_, thread);
+    if (options_.first_bound) {
+      for (Worker& worker : workers_) {
+        worker.dual.restore(*options_.first_bound, std::vector<std::uint8_t>(core_.costs.size(), 1));
+      }
+    }
     start();
-    if (options_.has_bound) bound_first();
+    if (options_.has_bound && !options_.first_bound) bound_first();
     while (!is_done()) epoch();
     return finish_result();
   }
@@ -109,28 +109,6 @@ class CoreSearch {
   std::uint64_t bound_work(std::uint64_t passes) const {
     const std::uint64_t left = options_.work == 0 ? kInfiniteWork : epoch_work();
     return std::min(std::max(epoch_work(), passes * workers_[0].dual.work_per_pass()), left);
-  }
-
-  /// Without memory, small tables solve most problems at once.
-  void eliminate() {
-    const Elimination elimination(core_);
-    if (!elimination.is_possible()) return;
-    WorkMeter meter(deadline_, options_.work == 0 ? kEliminationWork : std::min(options_.work / 4, kEliminationWork));
-    const auto found = elimination.run(core_.costs, meter);
-    work_ += meter.used();
-    if (!found) return;
-    elimination_ = {{"largest table", static_cast<std::int64_t>(elimination.largest_table())},
-                    {"entries of all tables", static_cast<std::int64_t>(found->entries)},
-                    {"repeated steps", static_cast<std::int64_t>(found->repeated_steps)}};
-    // Beyond 2^53 sums are rounded, each by at most half a unit in the last place of the cost.
-    const double operations = static_cast<double>(core_.costs.size() + core_.neighbours.size());
-    bound_ = core_.never < 0x1p53 ? found->cost : found->cost * (1 - 8 * operations * 0x1p-53);
-    if (found->cost < core_.never) {
-      best_ = {found->choice, found->cost, Job::kElimination};
-      seconds_to_best_ = deadline_.elapsed();
-    } else if (bound_ >= core_.never) {
-      is_complete_ = true;
-    }
   }
 
   void start() {
@@ -280,7 +258,8 @@ class CoreSearch {
     constexpr Job kTurns[] = {Job::kDive,  Job::kTrees, Job::kBlocks, Job::kBlocks,
                               Job::kBound, Job::kTrees, Job::kBlocks, Job::kBlocks};
     const Job job = kTurns[num_turns_ % std::size(kTurns)];
-    if (job == Job::kBound && best_.cost - bound_ < 1e-4 * bound_) return Job::kDive;
+    // A bound without prices has but one path, and has come to its end.
+    if (job == Job::kBound && (core_.limits.empty() || best_.cost - bound_ < 1e-4 * bound_)) return Job::kDive;
     if (thread % 2 == 0 || job == Job::kDive || job == Job::kBound) return job;
     return job == Job::kTrees ? Job::kBlocks : Job::kTrees;
   }
@@ -422,11 +401,10 @@ class CoreSearch {
     if (!options_.has_bound) result.bound = 0;
     result.found_by = kJobNames[static_cast<std::size_t>(best_.by)];
     result.seconds_to_best = seconds_to_best_;
-    if (!elimination_.empty()) result.statistics.push_back({"elimination", elimination_});
-    if (workers_.empty()) return result;
+    result.work = work_;
     StageStatistics search{"search", {}};
     search.figures.emplace_back("work", static_cast<std::int64_t>(work_));
-    for (std::size_t job = 0; job < kNumEpochJobs; ++job) {
+    for (std::size_t job = 0; job < std::size(kJobNames); ++job) {
       search.figures.emplace_back(std::string("epochs of ") + kJobNames[job],
                                   static_cast<std::int64_t>(num_epochs_[job]));
     }
@@ -444,7 +422,7 @@ class CoreSearch {
                      std::count_if(best_prices_.begin(), best_prices_.end(), [](double price) { return price > 0; })}};
     blocks.figures = {{"tried", static_cast<std::int64_t>(tried)},
                       {"proven as they stand", static_cast<std::int64_t>(proven)}};
-    for (StageStatistics* stage : {&search, &dual, &blocks}) result.statistics.push_back(std::move(*stage));
+    result.statistics = {search, dual, blocks};
     if (exact_) {
       result.statistics.push_back({"branch and bound",
                                    {{"subproblems", static_cast<std::int64_t>(exact_->num_processed())},
@@ -464,14 +442,18 @@ class CoreSearch {
   double seconds_to_best_ = 0;
   std::uint64_t work_ = 0;
   std::uint64_t num_turns_ = 0;
-  std::uint64_t num_epochs_[kNumEpochJobs] = {};
+  std::uint64_t num_epochs_[std::size(kJobNames)] = {};
   bool is_complete_ = false;
-  std::vector<std::pair<std::string, std::int64_t>> elimination_;
 };
 
 }  // namespace
 
 CoreSearchResult search_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline) {
+  const bool is_free = core.limits.empty() && options.is_exact && options.has_bound;
+  return is_free ? search_free_core(core, options, deadline) : search_in_turns(core, options, deadline);
+}
+
+CoreSearchResult search_in_turns(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline) {
   return CoreSearch(core, options, deadline).run();
 }
 

@@ -83,29 +83,33 @@ std::vector<std::uint32_t> Elimination::order() {
   for (std::uint32_t node = 0; node < count; ++node) {
     for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
       const CoreNeighbour& neighbour = core.neighbours[slot];
-      links[node].push_back({neighbour.node, slot_partition_[slot], slot_partition_[neighbour.reverse]});
+      const Link link{neighbour.node, slot_partition_[slot], slot_partition_[neighbour.reverse]};
+      // What depends on one end alone ties nothing together.
+      if (partitions_.size(link.mine) > 1 && partitions_.size(link.theirs) > 1) links[node].push_back(link);
     }
   }
   std::vector<double> tables(count), sizes(count);
+  std::vector<std::uint32_t> own(count, 0);  // what all of a node's tables tell apart together
   const auto measure = [&](std::uint32_t node) {
     if (links[node].empty()) {
       tables[node] = sizes[node] = 1;
       return;
     }
     double entries = 1;
-    std::uint32_t mine = links[node].front().mine;
+    own[node] = links[node].front().mine;
     for (const Link& link : links[node]) {
       entries *= static_cast<double>(partitions_.size(link.theirs));
-      mine = partitions_.join(mine, link.mine);
+      own[node] = partitions_.join(own[node], link.mine);
     }
     tables[node] = entries;
-    sizes[node] = entries * static_cast<double>(partitions_.size(mine));
+    sizes[node] = entries * static_cast<double>(partitions_.size(own[node]));
   };
   std::set<std::pair<double, std::uint32_t>> queue;
   for (std::uint32_t node = 0; node < count; ++node) {
     measure(node);
     queue.emplace(sizes[node], node);
   }
+  std::set<std::vector<std::uint32_t>> known_looks;
   std::vector<std::uint32_t> nodes;
   while (!queue.empty()) {
     const std::uint32_t gone = queue.begin()->second;
@@ -115,6 +119,11 @@ std::vector<std::uint32_t> Elimination::order() {
       return nodes;
     }
     largest_table_ = std::max(largest_table_, static_cast<std::size_t>(tables[gone]));
+    // Steps of equal layers look alike, and if they are, only one is made.
+    std::vector<std::uint32_t> looks{own[gone]};
+    for (const Link& link : links[gone]) looks.push_back(link.theirs);
+    std::sort(looks.begin() + 1, looks.end());
+    if (known_looks.insert(std::move(looks)).second) work_ += sizes[gone];
     nodes.push_back(gone);
     const std::vector<Link> others = std::move(links[gone]);
     for (const Link& a : others) {
@@ -158,9 +167,15 @@ void Elimination::plan_steps(const std::vector<std::uint32_t>& order) {
     for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
       const CoreNeighbour& neighbour = core.neighbours[slot];
       if (!neighbour.is_row) continue;
-      place({true,
-             neighbour.matrix,
-             {{node, slot_partition_[slot]}, {neighbour.node, slot_partition_[neighbour.reverse]}}});
+      const Dimension row{node, slot_partition_[slot]};
+      const Dimension column{neighbour.node, slot_partition_[neighbour.reverse]};
+      if (partitions_.size(column.partition) == 1) {
+        place({true, neighbour.matrix, {row}});
+      } else if (partitions_.size(row.partition) == 1) {
+        place({true, neighbour.matrix, {column}});
+      } else {
+        place({true, neighbour.matrix, {row, column}});
+      }
     }
   }
   steps_.reserve(order.size());

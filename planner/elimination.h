@@ -32,6 +32,8 @@ class Elimination {
   /// Whether the tables of the order stay small enough.
   bool is_possible() const { return is_possible_; }
   std::size_t largest_table() const { return largest_table_; }
+  /// About what a run takes if all steps that look alike are.
+  double work() const { return work_; }
 
   struct Outcome {
     double cost = 0;  // exact if all sums are whole numbers below 2^53
@@ -85,6 +87,7 @@ class Elimination {
   std::vector<Step> steps_;
   bool is_possible_ = true;
   std::size_t largest_table_ = 0;
+  double work_ = 0;
 };
 
 }  // namespace shardplan

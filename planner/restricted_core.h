@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/core_problem.h"
+#include "planner/dual_bound.h"
+
+namespace shardplan {
+
+/// A core with some of another's values: the same nodes and edges, smaller lists and matrices. Requires a core without
+/// memory limits and at least one value per node.
+struct RestrictedCore {
+  CoreProblem core;
+  std::vector<std::uint32_t> values;  // by value of `core`: the value of the same node that it was
+
+  CoreChoice expand(const CoreChoice& choice) const;
+};
+/// Nothing if its matrices would have more than `most_entries`: equal edges share a matrix only as long as their ends
+/// keep the same values.
+std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::vector<std::uint8_t>& alive,
+                                            std::size_t most_entries);
+
+/// Where a bound of the whole core stood, for one of the restricted core to continue from.
+DualBound::State restrict_state(const CoreProblem& core, const RestrictedCore& restricted,
+                                const DualBound::State& state);
+
+}  // namespace shardplan
