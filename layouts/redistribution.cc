@@ -18,6 +18,10 @@
 //     ends without a common refinement (6 cut as 2 x 3 and as 3 x 2); one in some hundreds of them stays above the
 //     bound (redistribution_test.cc, bench/redistribution_bench.cc), and larger_end.h tells.
 //
+// Two permutes never follow each other: one leads to every state with the same cuts. But round an exchange they can be
+// cheaper than any sequence with one, since a permute takes one hop and an all_to_all as many as there are others
+// (redistribution_test.cc has a case). So the cheapest sequence is promised, not one with a single permute.
+//
 // A slower path within the memory bound is preferred to a faster one above it. The bound is a least number of shards,
 // so the searches of one source differ only by the few products that shards can have.
 

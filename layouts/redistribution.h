@@ -77,9 +77,9 @@ void set_price(CollectiveStep& step, Bytes tensor_bytes, const CollectiveCosts& 
 /// Fills `time`, `sent` and `peak` of the whole.
 void add_up(Redistribution& redistribution, Bytes tensor_bytes);
 
-/// Plans redistributions on one mesh and remembers them: the cheapest sequence of collectives under `costs`, found by
-/// shortest path (redistribution.cc says over what states). Equal costs are resolved by a fixed order, so results never
-/// depend on what was asked before.
+/// Plans redistributions on one mesh and remembers them: the cheapest sequence of collectives under `costs` by shortest
+/// path (redistribution.cc: over what states; why more than one permute can be best). Equal costs are resolved by a
+/// fixed order, so results never depend on what was asked before.
 class RedistributionPlanner {
  public:
   RedistributionPlanner(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> costs,
@@ -90,8 +90,8 @@ class RedistributionPlanner {
   /// stays valid as long as the planner. Not for use from several threads at once.
   const Redistribution& plan(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
 
-  /// `plan(...).time` without the steps and without remembering them: many targets of one source in a row cost one
-  /// search.
+  /// `plan(...).time`, on small graphs without the steps and without remembering them: many targets of one source in a
+  /// row cost one search.
   Picoseconds time(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
 
   /// `time` of every pair, row by row. What a matrix of a problem asks for: a few hundred thousand times a second.

@@ -230,9 +230,12 @@ TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
   for (const std::int64_t extent : shape) tensor_bytes *= extent;
   // Some sources of the large ones; all of them, and the triangles, with SHARDPLAN_EXHAUSTIVE=1.
   const std::size_t stride = layouts.size() < 40 || is_exhaustive() ? 1 : layouts.size() / 6;
+  // Of the prices one with equal and one with unequal links, for very many layouts one.
   std::size_t num_costs = 0;
   for (const CostCase& cost : cost_cases()) {
-    if (layouts.size() > 200 && num_costs++ != 2 && !is_exhaustive()) continue;
+    const std::size_t number = num_costs++;
+    if (layouts.size() > 200 && number != 2 && !is_exhaustive()) continue;
+    if (layouts.size() > 100 && number % 3 == 0 && !is_exhaustive()) continue;
     SCOPED_TRACE(fmt::format("{}, {}", text, cost.name));
     const Oracle oracle(pieces, grids, *cost.costs, tensor_bytes);
     RedistributionPlanner bounded(mesh, cost.costs);
@@ -243,7 +246,6 @@ TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
       if (!closures.contains(oracle.shards(i))) closures[oracle.shards(i)] = oracle.closure(oracle.shards(i));
     }
     std::vector<std::vector<Picoseconds>> times(layouts.size());
-    std::size_t most_permutes = 0;
     std::size_t above_bound = 0;
     for (std::size_t a = 0; a < layouts.size(); a += stride) {
       for (std::size_t b = 0; b < layouts.size(); ++b) {
@@ -252,13 +254,14 @@ TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
         times[a].push_back(plan.time);
         const std::int64_t least = std::min(oracle.shards(a), oracle.shards(b));
         const Picoseconds best = closures[least][a * layouts.size() + b];
-        std::size_t permutes = 0;
         bool is_within = true;
+        bool is_permuted = false;
         for (const CollectiveStep& step : plan.steps) {
-          permutes += step.kind == CollectiveKind::kCollectivePermute ? 1 : 0;
+          const bool is_permute = step.kind == CollectiveKind::kCollectivePermute;
+          ASSERT_FALSE(is_permute && is_permuted) << name << " has two permutes in a row";
+          is_permuted = is_permute;
           is_within = is_within && num_shards(step.after) >= least;
         }
-        most_permutes = std::max(most_permutes, permutes);
         above_bound += is_within ? 0 : 1;
         if (best < Oracle::kNever) {
           ASSERT_TRUE(is_within) << name;
@@ -269,8 +272,6 @@ TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
         ASSERT_LE(plan.time, bounded.time(layouts[a], layouts[b], shape, 8)) << name;
       }
     }
-    // Between unequal links a shard may be carried in two hops.
-    EXPECT_LE(most_permutes, cost.has_equal_links ? 1u : 2u);
     EXPECT_EQ(above_bound, 0u);
     for (std::size_t a = 0; stride == 1 && a < layouts.size(); ++a) {
       for (std::size_t b = 0; b < layouts.size(); ++b) {

@@ -81,6 +81,18 @@ TEST(RedistributionTest, TakesTheStepsThatAreEnough) {
   }
 }
 
+// A permute takes one hop, an exchange among three takes two: permutes round an exchange of two beat one permute and an
+// exchange of three.
+TEST(RedistributionTest, TwoPermutesCanBeatOne) {
+  const DeviceMesh mesh = DeviceMesh::parse("x=2,y=3,z=2");
+  const auto costs = std::make_shared<TestCosts>(1000, std::vector<TestCosts::Axis>(3, {50, 1}));
+  RedistributionPlanner planner(mesh, costs);
+  const Redistribution& plan =
+      planner.plan(parse_layout("[{y, x}, {z}]", mesh), parse_layout("[{x}, {y, z}]", mesh), {24, 36}, 4);
+  EXPECT_EQ(kinds(plan), (std::vector<std::string>{"collective_permute", "all_to_all", "collective_permute"}));
+  EXPECT_EQ(plan.time, 1338 + 1292 + 1338);
+}
+
 TEST(RedistributionTest, AnswersDoNotDependOnWhatWasAskedBefore) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=2,z=2");
   const Shape shape = {16, 16};

@@ -60,7 +60,6 @@ inline std::shared_ptr<const CollectiveCosts> even_costs(std::size_t num_axes) {
 /// Prices of different kinds.
 struct CostCase {
   const char* name;
-  bool has_equal_links;
   std::shared_ptr<const CollectiveCosts> costs;
 };
 /// For up to four axes.
@@ -68,10 +67,10 @@ inline std::vector<CostCase> cost_cases() {
   using Axes = std::vector<TestCosts::Axis>;
   const auto made = [](Picoseconds launch, Axes axes) { return std::make_shared<TestCosts>(launch, std::move(axes)); };
   return {
-      {"bandwidth only", true, made(0, Axes(4, {0, 1}))},
-      {"launch and hops", true, made(1000, Axes(4, {50, 1}))},
-      {"slow outer axis", false, made(100, {{200, 10}, {20, 1}, {20, 1}, {20, 1}})},
-      {"slow inner axis", false, made(0, {{0, 1}, {0, 8}, {0, 3}, {0, 2}})},
+      {"bandwidth only", made(0, Axes(4, {0, 1}))},
+      {"launch and hops", made(1000, Axes(4, {50, 1}))},
+      {"slow outer axis", made(100, {{200, 10}, {20, 1}, {20, 1}, {20, 1}})},
+      {"slow inner axis", made(0, {{0, 1}, {0, 8}, {0, 3}, {0, 2}})},
   };
 }
 
