@@ -99,11 +99,17 @@ void run(const Instance& instance) {
     return layout;
   };
   std::vector<std::pair<TensorLayout, TensorLayout>> pairs;
-  for (std::size_t i = 0; i < instance.pairs; ++i) pairs.emplace_back(draw(), draw());
+  for (std::size_t i = 0; i < instance.pairs; ++i) {
+    TensorLayout from = draw();
+    pairs.emplace_back(std::move(from), draw());
+  }
 
   Spread cold;
-  for (const auto& [from, to] : pairs) {
+  std::size_t slowest = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto& [from, to] = pairs[i];
     cold.add([&] { RedistributionPlanner(mesh, costs).plan(from, to, instance.shape, 2); }, 5);
+    if (cold.microseconds[i] > cold.microseconds[slowest]) slowest = i;
   }
   Spread warm;
   Spread known;
@@ -160,6 +166,8 @@ void run(const Instance& instance) {
              fmt::format("[{}]", fmt::join(instance.shape, ", ")), cold.text(), warm.text(), known.text(), all,
              100.0 * static_cast<double>(wins) / static_cast<double>(std::max<std::size_t>(compared, 1)),
              sum_of_ratios / static_cast<double>(std::max<std::size_t>(compared, 1)), exhaustive, above_bound);
+  fmt::print("  slowest cold: {} -> {}\n", to_string(pairs[slowest].first, mesh),
+             to_string(pairs[slowest].second, mesh));
 }
 
 }  // namespace
