@@ -12,16 +12,20 @@
 #include "planner/dual_bound.h"
 #include "planner/free_search.h"
 #include "planner/local_state.h"
+#include "planner/restricted_core.h"
 #include "planner/tree_moves.h"
 
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kEpochWork = 40'000'000;     // per thread
-constexpr std::uint64_t kExactPassWork = 1'000'000;  // branch and bound takes part up to this work per pass
-constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
-constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one turn
-constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves
+constexpr std::uint64_t kEpochWork = 40'000'000;            // per thread
+constexpr std::uint64_t kExactPassWork = 1'000'000;         // branch and bound takes part up to this work per pass
+constexpr std::uint64_t kFirstPasses = 60;                  // of the bound, between exchanges
+constexpr std::uint64_t kFreshPasses = 250;                 // of a bound from nothing, in one turn
+constexpr std::uint64_t kMovesPerExchange = 4;              // epochs of moves
+constexpr double kWorthShrinking = 0.7;                     // of the gap at the last attempt to drop values
+constexpr double kShrinks = 0.6;                            // a smaller core is made if at most this share is left
+constexpr std::size_t kMostEntries = std::size_t{1} << 23;  // of its matrices
 constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -52,14 +56,21 @@ class CoreSearch {
     workers_.reserve(static_cast<std::size_t>(options_.threads));
     for (int thread = 0; thread < options_.threads; ++thread) workers_.emplace_back(core_, thread);
     if (options_.first_bound) {
+      best_prices_ = options_.first_bound->prices;
+      bound_ = options_.first_bound->bound;
       for (Worker& worker : workers_) {
         worker.dual.restore(*options_.first_bound, std::vector<std::uint8_t>(core_.costs.size(), 1));
+        worker.dual.restart_steps(0.3);
       }
     }
     start();
-    if (options_.has_bound && !options_.first_bound) bound_first();
-    while (!is_done()) epoch();
-    return finish_result();
+    // Without memory there is but one path for the bound, and it has been walked.
+    if (options_.has_bound && !(options_.first_bound && core_.limits.empty())) bound_first();
+    while (!is_done() && !smaller_) {
+      epoch();
+      if (options_.has_bound && !exact_) shrink();
+    }
+    return smaller_ ? continue_on_smaller() : finish_result();
   }
 
  private:
@@ -205,11 +216,64 @@ class CoreSearch {
     worker.used += meter.used();
   }
 
+  /// Drops the values that are in no better choice, if many are.
+  void shrink() {
+    if (core_.limits.empty() || !best_.choice || is_done()) return;
+    const double gap = best_.cost - bound_;
+    if (gap > kWorthShrinking * tried_gap_) return;
+    tried_gap_ = gap;
+    DualBound& dual = workers_[0].dual;
+    dual.raise_prices(best_prices_, bound_);
+    dual.pass();
+    work_ += dual.work_per_pass();
+    std::vector<std::uint8_t> alive = dual.alive();
+    remove_dear_values(core_, dual, best_.cost, alive);
+    for (std::size_t node = 0; node < core_.num_nodes(); ++node) {
+      alive[core_.first_value[node] + (*best_.choice)[node]] = 1;
+    }
+    const auto left = static_cast<double>(std::count(alive.begin(), alive.end(), 1));
+    if (left > kShrinks * static_cast<double>(alive.size())) return;
+    smaller_ = restrict_core(core_, alive, kMostEntries);
+    if (smaller_) smaller_state_ = restrict_state(core_, *smaller_, dual.state());
+  }
+
+  /// The rest of the search, on the smaller core. It holds the best choice and all better ones, so its bound and what
+  /// is proven there hold here.
+  CoreSearchResult continue_on_smaller() {
+    workers_.clear();
+    CoreSearchOptions options = options_;
+    if (options_.work > 0) options.work = options_.work > work_ ? options_.work - work_ : 1;
+    options.seed = mix(options_.seed + num_turns_);
+    options.start = smaller_->nearest(*best_.choice);
+    options.first_bound = std::move(smaller_state_);
+    options.progress = [&](const CoreChoice* choice, double cost, double bound) {
+      if (!options_.progress) return;
+      const std::optional<CoreChoice> whole = choice ? std::optional(smaller_->expand(*choice)) : std::nullopt;
+      options_.progress(whole && cost < best_.cost ? &*whole : nullptr, std::min(cost, best_.cost), bound);
+    };
+    CoreSearchResult result = search_in_turns(smaller_->core, options, deadline_);
+    if (result.choice) result.choice = smaller_->expand(*result.choice);
+    if (!result.choice || result.cost >= best_.cost) {
+      result.choice = best_.choice;
+      result.cost = best_.cost;
+      result.found_by = kJobNames[static_cast<std::size_t>(best_.by)];
+      result.seconds_to_best = seconds_to_best_;
+    }
+    result.bound = std::min(std::max(result.bound, bound_), result.cost);
+    result.work += work_;
+    result.statistics.insert(result.statistics.begin(),
+                             {"smaller core",
+                              {{"work before", static_cast<std::int64_t>(work_)},
+                               {"values before", static_cast<std::int64_t>(core_.costs.size())},
+                               {"values", static_cast<std::int64_t>(smaller_->core.costs.size())}}});
+    return result;
+  }
+
   /// The bound until it hardly moves, or its share of the time is up.
   void bound_first() {
     double before = -kInfinity;
     int still = 0;
-    while (!is_done() && still < 3) {
+    while (!is_done() && !smaller_ && still < 3) {
       const std::uint64_t work = bound_work(kFirstPasses);
       const double old_cost = best_.cost;
       in_parallel(options_.threads, [&](int thread) {
@@ -224,6 +288,7 @@ class CoreSearch {
       const double gap = best_.choice ? best_.cost - bound_ : kInfinity;
       if (best_.choice && old_cost - best_.cost > 0.2 * gap) restart_steps(1);
       still = gain < 0.02 * gap && !(old_cost - best_.cost > 0.02 * gap) ? still + 1 : 0;
+      shrink();
     }
   }
 
@@ -444,6 +509,9 @@ class CoreSearch {
   std::uint64_t num_turns_ = 0;
   std::uint64_t num_epochs_[std::size(kJobNames)] = {};
   bool is_complete_ = false;
+  double tried_gap_ = kInfinity;           // when values were last dropped, or tried to be
+  std::optional<RestrictedCore> smaller_;  // on which the search goes on
+  DualBound::State smaller_state_;
 };
 
 }  // namespace

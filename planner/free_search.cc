@@ -8,6 +8,7 @@
 #include "planner/branch_and_bound.h"
 #include "planner/dual_bound.h"
 #include "planner/elimination.h"
+#include "planner/likely_values.h"
 #include "planner/local_state.h"
 #include "planner/restricted_core.h"
 
@@ -21,9 +22,7 @@ constexpr std::uint64_t kPassesPerLook = 8;  // between attempts to remove value
 constexpr double kShrinks = 0.8;             // a smaller core is made if at most this share of the values is left
 constexpr std::size_t kMostEntries = std::size_t{1} << 23;  // of a smaller core's matrices
 constexpr std::uint64_t kFirstSlice = 100'000'000;          // of other means; the next ones are longer
-constexpr std::uint64_t kLikelyWork = 50'000'000;           // of elimination among likely values
-constexpr double kLeastShare = 1e-4;                        // of the gap, that a value's excess may have there at least
-constexpr double kWorthATry = 0.7;                          // of the gap at the last such elimination
+constexpr double kWorthATry = 0.7;                          // of the gap when likely values were last tried
 constexpr double kStandsStill = 0.02;                       // of the gap, that the bound must gain between two looks
 constexpr int kPatience = 3;                                // looks without
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -123,7 +122,7 @@ class FreeSearch {
       if (is_proven()) return;
       const double gain = bound_ - before;
       before = bound_;
-      if (best_cost_ - bound_ < kWorthATry * tried_gap_) eliminate_likely();
+      if (best_cost_ - bound_ < kWorthATry * tried_gap_) try_likely_values();
       if (is_proven()) return;
       const bool is_smaller = best_ && remove_values();
       if (is_proven()) return;
@@ -133,31 +132,11 @@ class FreeSearch {
     }
   }
 
-  /// The best choice among the values that the bound likes best, as many of them as elimination can take.
-  void eliminate_likely() {
+  void try_likely_values() {
     if (!options_.eliminates) return;
-    const double gap = best_ ? best_cost_ - bound_ : 0.01 * std::max(bound_, 1.0);
-    tried_gap_ = gap;
-    for (double excess = gap / 2; excess > gap * kLeastShare; excess *= 0.4) {
-      std::vector<std::uint8_t> alive = dual_->alive();
-      for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
-        for (std::size_t value = 0; value < core_->num_values(node); ++value) {
-          if (dual_->excess_cost(node, value) > excess) alive[core_->first_value[node] + value] = 0;
-        }
-      }
-      const auto likely = restrict_core(*core_, alive, kMostEntries);
-      if (!likely) continue;
-      const Elimination elimination(likely->core);
-      if (!elimination.is_possible() || elimination.work() > kLikelyWork) continue;
-      WorkMeter part = meter_.part(kLikelyWork);
-      const auto found = elimination.run(likely->core.costs, part);
-      meter_.merge(part);
-      if (found) {
-        const CoreChoice choice = likely->expand(found->choice);
-        offer(choice, evaluate(*core_, choice).cost, "elimination of likely values");
-      }
-      return;
-    }
+    tried_gap_ = best_cost_ - bound_;
+    const auto choice = best_of_likely_values(*core_, *dual_, meter_);
+    if (choice) offer(*choice, evaluate(*core_, *choice).cost, "likely values");
   }
 
   /// True if the core became much smaller.
@@ -194,7 +173,10 @@ class FreeSearch {
     options.seed = mix(options_.seed + slice);
     options.start.reset();
     options.first_bound = dual_->state();
-    if (best_) options.start = nearest(*best_);
+    if (best_) {
+      options.start = best_;
+      for (const auto& restriction : restrictions_) options.start = restriction->nearest(*options.start);
+    }
     options.progress = [&](const CoreChoice* choice, double cost, double bound) {
       bound_ = std::max(bound_, std::min(bound, best_cost_));
       if (choice != nullptr) {
@@ -210,38 +192,6 @@ class FreeSearch {
     is_complete_ = is_complete_ || rest.is_complete;
     meter_.spend(rest.work);
     rest_statistics_ = std::move(rest.statistics);
-  }
-
-  /// A choice of the whole core in the present one: the cheapest where its value is gone.
-  CoreChoice nearest(const CoreChoice& whole) const {
-    // What each value of the present core was in the whole one.
-    std::vector<std::uint32_t> was;
-    for (std::size_t i = restrictions_.size(); i-- > 0;) {
-      const RestrictedCore& item = *restrictions_[i];
-      if (was.empty()) {
-        was = item.values;
-        continue;
-      }
-      for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
-        for (std::uint32_t at = core_->first_value[node]; at < core_->first_value[node + 1]; ++at) {
-          was[at] = item.values[item.core.first_value[node] + was[at]];
-        }
-      }
-    }
-    if (was.empty()) return whole;
-    CoreChoice result(whole.size(), 0);
-    for (std::size_t node = 0; node < whole.size(); ++node) {
-      const auto begin = was.begin() + core_->first_value[node];
-      const auto end = was.begin() + core_->first_value[node + 1];
-      const auto same = std::find(begin, end, whole[node]);
-      if (same != end) {
-        result[node] = static_cast<std::uint32_t>(same - begin);
-      } else {
-        const auto costs = core_->costs.begin() + core_->first_value[node];
-        result[node] = static_cast<std::uint32_t>(std::min_element(costs, costs + (end - begin)) - costs);
-      }
-    }
-    return result;
   }
 
   CoreSearchResult finish_result() {

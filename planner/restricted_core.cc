@@ -1,5 +1,6 @@
 #include "planner/restricted_core.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <tuple>
@@ -87,6 +88,35 @@ CoreMatrix pick(const CoreMatrix& matrix, const std::vector<std::uint32_t>& rows
   return result;
 }
 
+/// The bytes of what is left, their least taken off.
+void restrict_bytes(const CoreProblem& core, const std::vector<const std::vector<std::uint32_t>*>& kept,
+                    const std::vector<std::uint32_t>& list_of, CoreProblem& to) {
+  struct Picked {
+    std::uint32_t at = 0;  // in `to.bytes`
+    std::int64_t least = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Picked> known;  // looked up, never walked
+  std::vector<std::int64_t> taken(core.limits.size() + 1, 0);
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+      const CoreSegment& segment = core.segments[at];
+      const auto [place, is_new] = known.try_emplace({segment.bytes, list_of[node]});
+      Picked& picked = place->second;
+      if (is_new) {
+        picked.at = static_cast<std::uint32_t>(to.bytes.size());
+        for (const std::uint32_t value : *kept[node]) to.bytes.push_back(core.bytes[segment.bytes + value]);
+        picked.least = *std::min_element(to.bytes.begin() + picked.at, to.bytes.end());
+        for (auto bytes = to.bytes.begin() + picked.at; bytes != to.bytes.end(); ++bytes) *bytes -= picked.least;
+      }
+      to.segments[at].bytes = picked.at;
+      taken[segment.begin] += picked.least;
+      taken[segment.end] -= picked.least;
+    }
+  }
+  std::int64_t sum = 0;
+  for (std::size_t time = 0; time < to.limits.size(); ++time) to.limits[time] -= sum += taken[time];
+}
+
 }  // namespace
 
 CoreChoice RestrictedCore::expand(const CoreChoice& choice) const {
@@ -95,15 +125,29 @@ CoreChoice RestrictedCore::expand(const CoreChoice& choice) const {
   return result;
 }
 
+CoreChoice RestrictedCore::nearest(const CoreChoice& whole) const {
+  CoreChoice result(whole.size());
+  for (std::size_t node = 0; node < whole.size(); ++node) {
+    const auto begin = values.begin() + core.first_value[node];
+    const auto end = values.begin() + core.first_value[node + 1];
+    const auto same = std::find(begin, end, whole[node]);
+    const auto costs = core.costs.begin() + core.first_value[node];
+    result[node] =
+        static_cast<std::uint32_t>(same != end ? same - begin : std::min_element(costs, costs + (end - begin)) - costs);
+  }
+  return result;
+}
+
 std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::vector<std::uint8_t>& alive,
                                             std::size_t most_entries) {
-  SHARDPLAN_CHECK(core.limits.empty());
   RestrictedCore result;
   CoreProblem& to = result.core;
   to.never = core.never;
   to.first_value = {0};
   to.first_neighbour = core.first_neighbour;
-  to.first_segment.assign(core.num_nodes() + 1, 0);
+  to.first_segment = core.first_segment;
+  to.segments = core.segments;
+  to.limits = core.limits;
   // Nodes that keep the same values, by their number; matrices are picked once for each pair of such lists.
   std::map<std::vector<std::uint32_t>, std::uint32_t> lists;
   std::vector<const std::vector<std::uint32_t>*> kept(core.num_nodes());
@@ -145,6 +189,7 @@ std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::
       neighbour.matrix = at->second;
     }
   }
+  restrict_bytes(core, kept, list_of, to);
   auto matrices = std::make_shared<std::vector<CoreMatrix>>();
   matrices->reserve(picks.size());
   for (const Pick& item : picks) {

@@ -9,13 +9,15 @@
 
 namespace shardplan {
 
-/// A core with some of another's values: the same nodes and edges, smaller lists and matrices. Requires a core without
-/// memory limits and at least one value per node.
+/// A core with some of another's values, at least one per node: the same nodes, edges and times, smaller lists and
+/// matrices. What all values left of a segment hold is taken off the limits.
 struct RestrictedCore {
   CoreProblem core;
   std::vector<std::uint32_t> values;  // by value of `core`: the value of the same node that it was
 
+  /// A choice of this core in the whole one, and back: the cheapest where a value is gone.
   CoreChoice expand(const CoreChoice& choice) const;
+  CoreChoice nearest(const CoreChoice& whole) const;
 };
 /// Nothing if its matrices would have more than `most_entries`: equal edges share a matrix only as long as their ends
 /// keep the same values.

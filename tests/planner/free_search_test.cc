@@ -69,13 +69,47 @@ TEST(FreeSearch, MakesLayersSmallerUntilTheyAreProven) {
   EXPECT_EQ(first.bound, second.bound);
 }
 
-TEST(RestrictedCore, CostsWhatItsChoicesCostInTheWholeCore) {
+// Problems too large to try all choices; GLPK says what is best.
+TEST(SearchInTurns, FindsTheOptimumUnderLimitsOnSmallerCoresToo) {
+  int num_compared = 0, num_smaller = 0;
+  for (std::uint64_t seed = 0; seed < 160; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const RandomProblemOptions problem_options{.max_nodes = 16,
+                                               .max_strategies = 8,
+                                               .never_percent = 0,
+                                               .edge_percent = 20,
+                                               .limit_percent = 10 + static_cast<int>(random.below(30)),
+                                               .largest_cost = 1000,
+                                               .times = 6};
+    const StrategyProblem problem = random_problem(random, problem_options);
+    const Presolve presolve(problem, {}, Deadline(0, {}), {}, false);
+    if (presolve.is_infeasible() || presolve.core().limits.empty()) continue;
+    SearchOptions ilp_options;
+    ilp_options.limits.work = 500'000'000;
+    const PlanResult best = make_search("ilp")->search(problem, ilp_options);
+    if (best.status != PlanStatus::kOptimal) continue;
+    ++num_compared;
+    CoreSearchOptions options;
+    options.work = 50'000'000;
+    const CoreSearchResult found = search_in_turns(presolve.core(), options, Deadline(0, {}));
+    ASSERT_TRUE(found.choice) << describe(problem);
+    EXPECT_EQ(static_cast<std::int64_t>(found.cost) + presolve.base(), best.cost) << describe(problem);
+    EXPECT_LE(static_cast<std::int64_t>(found.bound) + presolve.base(), best.cost) << describe(problem);
+    EXPECT_EQ(evaluate(problem, presolve.expand(*found.choice)).value({}), best.cost) << describe(problem);
+    for (const StageStatistics& stage : found.statistics) num_smaller += stage.stage == "smaller core";
+  }
+  EXPECT_GT(num_compared, 20);
+  EXPECT_GT(num_smaller, 2);
+}
+
+TEST(RestrictedCore, CostsAndHoldsWhatItsChoicesDoInTheWholeCore) {
   int num_compared = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    const Presolve presolve(random_problem(random, without_limits(random)), {}, Deadline(0, {}), {}, false,
-                            Presolve::Memory::kIgnored);
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    const Presolve presolve(problem, {}, Deadline(0, {}), {}, false);
     if (presolve.is_infeasible()) continue;
     const CoreProblem& core = presolve.core();
     std::vector<std::uint8_t> alive(core.costs.size());
@@ -87,12 +121,15 @@ TEST(RestrictedCore, CostsWhatItsChoicesCostInTheWholeCore) {
     EXPECT_EQ(static_cast<std::ptrdiff_t>(restricted->core.costs.size()), std::count(alive.begin(), alive.end(), 1));
     for (int round = 0; round < 10; ++round) {
       const CoreChoice choice = random_choice(restricted->core, random);
-      EXPECT_EQ(evaluate(restricted->core, choice).cost, evaluate(core, restricted->expand(choice)).cost);
+      const CoreEvaluation whole = evaluate(core, restricted->expand(choice));
+      EXPECT_EQ(evaluate(restricted->core, choice).cost, whole.cost);
+      EXPECT_EQ(evaluate(restricted->core, choice).excess, whole.excess);
+      EXPECT_EQ(restricted->nearest(restricted->expand(choice)), choice);
       ++num_compared;
     }
     EXPECT_EQ(restrict_core(core, alive, 0).has_value(), core.neighbours.empty());
   }
-  EXPECT_GT(num_compared, 1000);
+  EXPECT_GT(num_compared, 800);
 }
 
 }  // namespace
