@@ -35,10 +35,11 @@ Told read(const LayoutArguments& arguments) {
   const int given = (arguments.device_matrix.empty() ? 0 : 1) + (arguments.strategy.empty() ? 0 : 1) +
                     (arguments.layout.empty() ? 0 : 1);
   if (given != 1 || arguments.device_matrix.empty() != arguments.tensor_map.empty()) {
-    throw InputError({}, "give one of --device-matrix with --tensor-map, --strategy with --mesh, --layout with --mesh");
+    throw InputError(SourcePlace{},
+                     "give one of --device-matrix with --tensor-map, --strategy with --mesh, --layout with --mesh");
   }
   if (arguments.device_matrix.empty() && arguments.mesh.empty()) {
-    throw InputError({}, "--mesh is missing; expected axes and sizes such as x=2,y=4");
+    throw InputError(SourcePlace{}, "--mesh is missing; expected axes and sizes such as x=2,y=4");
   }
   Told told;
   told.shape = parse_shape("--shape", arguments.shape, 1);
