@@ -74,9 +74,9 @@ class Run {
   }
 
   bool fits(const Choice& choice) const { return evaluate(problem_, choice).worst_excess <= 0; }
-  /// Whether the known choice, or else the cheapest strategy of every node, fits.
+  /// Whether the known choice or the cheapest strategy of every node fits.
   bool may_be_slack() const {
-    if (options_.start) return fits(*options_.start);
+    if (options_.start && fits(*options_.start)) return true;
     IdVector<StrategyTableId, StrategyId> cheapest;
     for (const StrategyTable& table : problem_.strategy_tables) {
       const auto value = [&](const Cost& cost) {
@@ -92,34 +92,44 @@ class Run {
     for (const ProblemNode& node : problem_.nodes) choice.strategy.push_back(cheapest[node.strategies]);
     return fits(choice);
   }
-  /// Whether a good choice made without regard to memory fits: then memory probably does not bind.
-  bool seems_slack(const Presolve& presolve) const {
+  enum class Fit { kSlack, kNear, kFar };
+  /// Whether a good choice made without regard to memory fits: then memory probably does not bind. Near: it takes at
+  /// most twice what there is.
+  Fit fit_without_memory(const Presolve& presolve) const {
     const CoreProblem& core = presolve.core();
     DualBound dual(core);
     for (int pass = 0; pass < 3; ++pass) dual.pass();
-    return fits(presolve.expand(core.num_nodes() == 0 ? CoreChoice{} : dual.decoded()));
+    const Evaluation evaluation =
+        evaluate(problem_, presolve.expand(core.num_nodes() == 0 ? CoreChoice{} : dual.decoded()));
+    if (evaluation.worst_excess <= 0) return Fit::kSlack;
+    const Bytes least = *std::min_element(problem_.memory_limits.begin(), problem_.memory_limits.end());
+    return evaluation.worst_excess <= least ? Fit::kNear : Fit::kFar;
   }
 
-  /// Without memory a problem reduces much further, and its optimum, if it fits, is the optimum.
+  /// Without memory a problem reduces much further, and its optimum, if it fits, is the optimum. If it nearly fits it
+  /// is a bound, and a start.
   void search_without_memory() {
     is_over_ = is_never_short();
     if (!is_over_ && !may_be_slack()) return;
     const Presolve presolve(problem_, options_.objective, deadline_, known_cost(), true, Presolve::Memory::kIgnored);
-    if (!is_over_ && (presolve.is_infeasible() || !seems_slack(presolve))) return;
-    has_slack_ = true;
+    const Fit fit = is_over_ ? Fit::kSlack : presolve.is_infeasible() ? Fit::kFar : fit_without_memory(presolve);
+    if (fit == Fit::kFar) return;
+    fit_ = fit;
     StageStatistics statistics = presolve.statistics();
     if (!is_over_) statistics.stage += " without memory";
-    const std::uint64_t work = is_over_                   ? options_.limits.work
-                               : options_.limits.work > 0 ? options_.limits.work / 4 * 3
-                                                          : kWorkWithoutMemory;
+    const std::uint64_t work = is_over_                    ? options_.limits.work
+                               : options_.limits.work == 0 ? kWorkWithoutMemory
+                               : fit == Fit::kSlack        ? options_.limits.work / 4 * 3
+                                                           : options_.limits.work / 4;
     // Time to begin anew with memory, should what is found here not fit.
     search(presolve, std::move(statistics), work, is_over_ ? deadline_ : deadline_.part(0.75));
   }
   void search_with_memory() {
     const Presolve presolve(problem_, options_.objective, deadline_, known_cost(), parts_.presolve);
     // A search without memory that found a plan went most of the way and has left a quarter of the work.
-    const bool is_rest = has_slack_ && result_.choice;
-    search(presolve, presolve.statistics(), is_rest ? options_.limits.work / 4 : options_.limits.work, deadline_);
+    const std::uint64_t work = options_.limits.work;
+    const bool is_rest = fit_ == Fit::kSlack && result_.choice;
+    search(presolve, presolve.statistics(), is_rest ? work / 4 : fit_ == Fit::kNear ? work / 4 * 3 : work, deadline_);
   }
 
   void search(const Presolve& presolve, StageStatistics statistics, std::uint64_t work, const Deadline& deadline) {
@@ -155,10 +165,11 @@ class Run {
     core_options.is_exact = parts_.is_exact;
     core_options.has_bound = parts_.has_bound;
     core_options.good_enough = options_.limits.gap * static_cast<double>(std::max<std::int64_t>(presolve.base(), 0));
+    if (unlimited_) core_options.starts.push_back(presolve.project(*unlimited_));
     if (result_.choice) {
-      core_options.start = presolve.project(*result_.choice);
+      core_options.starts.push_back(presolve.project(*result_.choice));
     } else if (options_.start) {
-      core_options.start = presolve.project(*options_.start);
+      core_options.starts.push_back(presolve.project(*options_.start));
     }
     core_options.progress = [&](const CoreChoice* choice, double, double bound) {
       if (choice != nullptr) offer(presolve.expand(*choice), "search");
@@ -166,7 +177,11 @@ class Run {
       report();
     };
     CoreSearchResult found = search_core(core, core_options, deadline);
-    if (found.choice) offer(presolve.expand(*found.choice), found.found_by);
+    if (found.choice) {
+      const Choice choice = presolve.expand(*found.choice);
+      offer(choice, found.found_by);
+      if (core.limits.empty()) unlimited_ = choice;
+    }
     if (result_.found_by == "search") result_.found_by = found.found_by;
     raise_bound(found.bound);
     for (StageStatistics& stage : found.statistics) result_.statistics.push_back(std::move(stage));
@@ -179,8 +194,9 @@ class Run {
   const SearchOptions& options_;
   const AutoSearchOptions& parts_;
   const Deadline deadline_;
-  bool is_over_ = false;    // what was searched without memory was the whole problem
-  bool has_slack_ = false;  // it was searched without memory
+  bool is_over_ = false;             // what was searched without memory was the whole problem
+  std::optional<Fit> fit_;           // of what was searched without memory
+  std::optional<Choice> unlimited_;  // what that found
   PlanResult result_;
 };
 

@@ -132,7 +132,7 @@ class CoreSearch {
         offer(worker, worker.state, Job::kBound);
       }
     };
-    if (options_.start) attempt(*options_.start);
+    for (const CoreChoice& choice : options_.starts) attempt(choice);
     attempt(least_memory_choice(core_));
     worker.used += meter.used();
     exchange();
@@ -244,7 +244,7 @@ class CoreSearch {
     CoreSearchOptions options = options_;
     if (options_.work > 0) options.work = options_.work > work_ ? options_.work - work_ : 1;
     options.seed = mix(options_.seed + num_turns_);
-    options.start = smaller_->nearest(*best_.choice);
+    options.starts = {smaller_->nearest(*best_.choice)};
     options.first_bound = std::move(smaller_state_);
     options.progress = [&](const CoreChoice* choice, double cost, double bound) {
       if (!options_.progress) return;

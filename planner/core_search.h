@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/core_problem.h"
 #include "planner/dual_bound.h"
@@ -16,7 +17,7 @@ struct CoreSearchOptions {
   int threads = 1;
   std::uint64_t seed = 0;
   std::uint64_t work = 0;                       // of all threads together; 0: no limit
-  std::optional<CoreChoice> start;              // need not be feasible
+  std::vector<CoreChoice> starts;               // need not be feasible
   std::optional<DualBound::State> first_bound;  // to go on from
   double good_enough = 0;                       // a cost that is at most this far above the bound ends the search
   bool is_exact = true;                         // whether branch and bound takes part where a pass is cheap

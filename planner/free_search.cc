@@ -38,7 +38,7 @@ class FreeSearch {
 
   CoreSearchResult run() {
     if (eliminate(kShortWork)) return finish_result();
-    if (options_.start) improve(*options_.start);
+    for (const CoreChoice& choice : options_.starts) improve(choice);
     pass_and_remove();
     if (!is_done()) eliminate(kLongWork);
     for (std::uint64_t slice = 0; !is_done() && !meter_.is_spent(); ++slice) {
@@ -171,11 +171,12 @@ class FreeSearch {
     options.work = kFirstSlice << std::min<std::uint64_t>(slice, 20);
     if (options_.work > 0) options.work = std::min(options.work, options_.work - meter_.used());
     options.seed = mix(options_.seed + slice);
-    options.start.reset();
+    options.starts.clear();
     options.first_bound = dual_->state();
     if (best_) {
-      options.start = best_;
-      for (const auto& restriction : restrictions_) options.start = restriction->nearest(*options.start);
+      CoreChoice start = *best_;
+      for (const auto& restriction : restrictions_) start = restriction->nearest(start);
+      options.starts.push_back(std::move(start));
     }
     options.progress = [&](const CoreChoice* choice, double cost, double bound) {
       bound_ = std::max(bound_, std::min(bound, best_cost_));

@@ -38,7 +38,7 @@ TEST(FreeSearch, FindsTheOptimumByPassesAndRemovedValuesAlone) {
     options.eliminates = false;
     options.work = 20'000'000;
     options.seed = seed;
-    if (seed % 3 == 0) options.start = random_choice(presolve.core(), random);
+    if (seed % 3 == 0) options.starts = {random_choice(presolve.core(), random)};
     const CoreSearchResult found = search_free_core(presolve.core(), options, Deadline(0, {}));
     const std::optional<std::int64_t> optimum = brute_force(problem);
     ASSERT_EQ(found.choice.has_value(), optimum.has_value()) << describe(problem);
