@@ -103,9 +103,9 @@ class FreeSearch {
   void pass_and_remove() {
     double before = -kInfinity;
     int still = 0;
-    // Of limited work some is for other means.
+    // Of limited work a little is for other means in any case.
     const std::uint64_t most = options_.work > 0
-                                   ? meter_.used() + (options_.work - std::min(options_.work, meter_.used())) / 4 * 3
+                                   ? meter_.used() + (options_.work - std::min(options_.work, meter_.used())) / 16 * 15
                                    : kInfiniteWork;
     while (!meter_.is_spent() && meter_.used() < most && still < kPatience) {
       for (std::uint64_t pass = 0; pass < kPassesPerLook && !meter_.is_spent(); ++pass) {
