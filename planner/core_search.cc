@@ -222,7 +222,7 @@ class CoreSearch {
     const double gap = best_.cost - bound_;
     if (gap > kWorthShrinking * tried_gap_) return;
     tried_gap_ = gap;
-    DualBound& dual = workers_[0].dual;
+    DualBound& dual = workers_[0].dual;  // which goes on from the best prices, whatever comes of this
     dual.raise_prices(best_prices_, bound_);
     dual.pass();
     work_ += dual.work_per_pass();

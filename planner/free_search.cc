@@ -122,7 +122,7 @@ class FreeSearch {
       if (is_proven()) return;
       const double gain = bound_ - before;
       before = bound_;
-      if (best_cost_ - bound_ < kWorthATry * tried_gap_) try_likely_values();
+      if (!best_ || best_cost_ - bound_ < kWorthATry * tried_gap_) try_likely_values();
       if (is_proven()) return;
       const bool is_smaller = best_ && remove_values();
       if (is_proven()) return;
@@ -159,6 +159,8 @@ class FreeSearch {
     if (!smaller) return false;
     const DualBound::State state = restrict_state(*core_, *smaller, dual_->state());
     restrictions_.push_back(std::make_unique<RestrictedCore>(*std::move(smaller)));
+    // Of the one before only the values are needed, to go back through.
+    if (restrictions_.size() > 1) restrictions_[restrictions_.size() - 2]->core.matrices.reset();
     core_ = &restrictions_.back()->core;
     dual_ = std::make_unique<DualBound>(*core_);
     dual_->restore(state, std::vector<std::uint8_t>(core_->costs.size(), 1));
