@@ -7,15 +7,16 @@
 //   - Up to kManyStates states, axes are cut to primes and dimensions into all digits that those can cut. All pairs of
 //     layouts of all tensors of like divisibility share one graph, one search answers for all targets of a source, and
 //     cost is a metric by construction: a path through any layout is a path.
-//   - Beyond, digits are those that the two ends cut; then axes are cut only where the ends cut a dimension at
-//     different products; then an axis can be parked, while another is gathered, in one dimension only; then axes that
-//     neither end uses are left out.
+//   - Beyond, digits are those that the two ends cut. On three prime pieces and three dimensions that still fits, so
+//     that exchanges of a part of an axis are seen there, which for few bytes can save hops.
+//   - Beyond, up to kManyOfWhole, axes are cut only where the ends cut a dimension at different products; then an axis
+//     can be parked, while another is gathered, in one dimension only; then axes that neither end uses are left out.
 //   - Beyond that the search is made for its one target: pieces move only to where they end, leading pieces that both
 //     ends have in common stay, and after a permute each part begins as it ends. It looks only for what beats
 //     MindSpore's greedy order, or a way found in haste (hasty_path.h) where that order breaks the memory bound, and
 //     gives up in its favour after kMostSettled states.
 //   - Where all this knows no way within the memory bound, finer graphs are tried in haste. That concerns nearly only
-//     ends without a common refinement (6 cut as 2 x 3 and as 3 x 2); one in some hundreds of them stays above the
+//     ends without a common refinement (6 cut as 2 x 3 and as 3 x 2); about one in a hundred of them stays above the
 //     bound (redistribution_test.cc, bench/redistribution_bench.cc), and larger_end.h tells.
 //
 // Two permutes never follow each other: one leads to every state with the same cuts. But round an exchange they can be
@@ -47,7 +48,8 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kManyStates = 400;
+constexpr std::int64_t kManyStates = 700;   // of axes cut to primes
+constexpr std::int64_t kManyOfWhole = 400;  // of axes as the ends cut them
 constexpr std::size_t kMostSearches = 2048;
 constexpr std::size_t kMostSettled = 600;           // of a search for one target
 constexpr std::size_t kMostSettledInHaste = 2'000;  // to any way, where the greedy order breaks the memory bound
@@ -348,7 +350,7 @@ RedistributionPlanner::State::Route RedistributionPlanner::State::route(const Te
       fits = fits && can_be_searched(chart);
     }
     route.detail = detail;
-    if (fits && states <= kManyStates) break;
+    if (fits && states <= (detail <= Detail::kPrimes ? kManyStates : kManyOfWhole)) break;
     if (detail != Detail::kMoved) continue;
     if (!fits) {
       throw InputError({},

@@ -212,11 +212,20 @@ class RedistributionGraph::Expansion {
 
   /// All states with the same cuts, by filling the bins one after the other and the partial axes last.
   void permutes() {
+    for (std::size_t bin = 0; bin < chart_.bins.size(); ++bin) {
+      std::int64_t product = 1;
+      for (std::size_t i = 0; i < unpacked_.count[bin]; ++i) {
+        weight_[unpacked_.list[bin][i]] = product;
+        product *= chart_.pieces[unpacked_.list[bin][i]].size;
+      }
+    }
     PieceState next;
     const auto all = static_cast<std::uint16_t>((1u << chart_.pieces.size()) - 1);
-    fill(0, 0, 1, all, next);
+    fill(0, 0, 1, all, all, next);
   }
-  void fill(std::size_t bin, std::uint8_t position, std::int64_t product, std::uint16_t left, PieceState& next) {
+  /// `left`: pieces without a place yet; `moved`: those of which it is not known yet that they stay.
+  void fill(std::size_t bin, std::uint8_t position, std::int64_t product, std::uint16_t left, std::uint16_t moved,
+            PieceState& next) {
     while (bin < chart_.bins.size() && product == unpacked_.product[bin]) {
       ++bin;
       position = 0;
@@ -228,7 +237,7 @@ class RedistributionGraph::Expansion {
       for (std::size_t i = 0; i < chart_.pieces.size(); ++i) {
         if ((unpacked_.partial[r] & bit(i)) != 0) summands *= chart_.pieces[i].size;
       }
-      fill_partial(0, r, summands, left, next);
+      fill_partial(0, r, summands, left, moved, next);
       return;
     }
     for (std::size_t piece = 0; piece < chart_.pieces.size(); ++piece) {
@@ -238,7 +247,11 @@ class RedistributionGraph::Expansion {
       next.place[piece] = PieceState::in_bin(bin, position);
       const bool serves = prefix_serves_target(bin, position, piece);
       if (serves) {
-        fill(bin, position + 1, next_product, left & static_cast<std::uint16_t>(~bit(piece)), next);
+        // A piece with the same weight in the same part keeps its coordinate.
+        const PieceState::Place place = state_.place[piece];
+        const bool stays = is_in_bin(place) && PieceState::bin(place) == bin && weight_[piece] == product;
+        fill(bin, position + 1, next_product, left & static_cast<std::uint16_t>(~bit(piece)),
+             stays ? moved & static_cast<std::uint16_t>(~bit(piece)) : moved, next);
       }
       next.place[piece] = PieceState::kUnused;
       if (serves && graph_.target_state_) return;
@@ -252,40 +265,26 @@ class RedistributionGraph::Expansion {
     const auto& wanted = graph_.target_state_->place;
     return wanted[piece] == at || std::find(wanted.begin(), wanted.end(), at) == wanted.end();
   }
-  void fill_partial(std::size_t piece, std::size_t r, std::int64_t summands, std::uint16_t left, PieceState& next) {
+  void fill_partial(std::size_t piece, std::size_t r, std::int64_t summands, std::uint16_t left, std::uint16_t moved,
+                    PieceState& next) {
     if (summands == 1) {
-      if (next != state_) add_permute(next);
+      if (next != state_) add_permute(next, moved);
       return;
     }
     for (; piece < chart_.pieces.size(); ++piece) {
       if ((left & bit(piece)) == 0 || summands % chart_.pieces[piece].size != 0) continue;
       next.place[piece] = static_cast<PieceState::Place>(PieceState::kPartial + r);
-      fill_partial(piece + 1, r, summands / chart_.pieces[piece].size, left, next);
+      fill_partial(piece + 1, r, summands / chart_.pieces[piece].size, left, moved, next);
       next.place[piece] = PieceState::kUnused;
     }
   }
 
-  /// The group is spanned by the pieces that stand elsewhere than before. A piece with the same weight in the same part
-  /// keeps its coordinate.
-  void add_permute(const PieceState& next) {
-    const Unpacked after(chart_, next);
-    std::uint16_t moved = 0;
+  /// The group is spanned by the pieces that stand elsewhere than before.
+  void add_permute(const PieceState& next, std::uint16_t moved) {
     for (std::size_t i = 0; i < chart_.pieces.size(); ++i) {
-      const PieceState::Place place = next.place[i];
-      const bool stays = is_in_bin(place) ? is_in_bin(state_.place[i]) &&
-                                                PieceState::bin(place) == PieceState::bin(state_.place[i]) &&
-                                                pieces_before(unpacked_, state_.place[i]) == pieces_before(after, place)
-                                          : place == state_.place[i];
-      if (!stays) moved |= bit(i);
+      if (!is_in_bin(next.place[i]) && next.place[i] == state_.place[i]) moved &= static_cast<std::uint16_t>(~bit(i));
     }
     add(next, CollectiveKind::kCollectivePermute, moved, -1, -1);
-  }
-  std::int64_t pieces_before(const Unpacked& unpacked, PieceState::Place place) const {
-    std::int64_t product = 1;
-    for (std::size_t i = 0; i < PieceState::position(place); ++i) {
-      product *= chart_.pieces[unpacked.list[PieceState::bin(place)][i]].size;
-    }
-    return product;
   }
 
   RedistributionGraph& graph_;
@@ -294,6 +293,7 @@ class RedistributionGraph::Expansion {
   PieceState state_;
   Unpacked unpacked_;
   std::int64_t num_shards_;
+  std::array<std::int64_t, PieceState::kMostPieces> weight_;  // product of the pieces before it in its part
 };
 
 RedistributionGraph::RedistributionGraph(std::vector<PieceChart> charts, Shape shape,
@@ -423,6 +423,7 @@ std::vector<AxisRef> RedistributionGraph::ordered_axes(std::uint32_t from, const
 std::size_t RedistributionGraph::StateHash::operator()(const PieceState& state) const noexcept {
   std::uint64_t hash = 0;
   for (const std::uint64_t word : state.words()) {
+    if (word == UINT64_MAX) break;  // mostly there are no more pieces
     hash = (hash ^ word) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 32;
   }
