@@ -16,8 +16,8 @@
 //     MindSpore's greedy order, or a way found in haste (hasty_path.h) where that order breaks the memory bound, and
 //     gives up in its favour after kMostSettled states.
 //   - Where all this knows no way within the memory bound, finer graphs are tried in haste. That concerns nearly only
-//     ends without a common refinement (6 cut as 2 x 3 and as 3 x 2); about one in a hundred of them stays above the
-//     bound (redistribution_test.cc, bench/redistribution_bench.cc), and larger_end.h tells.
+//     ends without a common refinement (6 cut as 2 x 3 and as 3 x 2). Few of them stay above the bound, as where only a
+//     general permutation of devices would do; larger_end.h tells (redistribution_test.cc has cases).
 //
 // Two permutes never follow each other: one leads to every state with the same cuts. But round an exchange they can be
 // cheaper than any sequence with one, since a permute takes one hop and an all_to_all as many as there are others
