@@ -87,7 +87,9 @@ std::int64_t parse(std::string_view whole, std::span<const Unit> units, const ch
     if (text != unit.name) continue;
     const Int128 product = static_cast<Int128>(decimal.digits) * unit.size;
     const Int128 divisor = static_cast<Int128>(decimal.power) * unit.parts;
-    if (product % divisor != 0) throw InputError(SourcePlace{}, "'{}' is not a whole number of {}", whole, what);
+    // 1.95 GiB is no whole number of bytes; the odd part of one does not matter, that of 1.5 B would.
+    const bool is_odd = product % divisor != 0 && product / divisor < 1000;
+    if (is_odd) throw InputError(SourcePlace{}, "'{}' is not a whole number of {}", whole, what);
     if (product / divisor > INT64_MAX / 2) throw InputError(SourcePlace{}, "'{}' is too large", whole);
     return static_cast<std::int64_t>(product / divisor);
   }

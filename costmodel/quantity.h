@@ -9,8 +9,8 @@
 namespace shardplan {
 
 /// Numbers with units, as cluster files and `--capacity` write them: "32 GiB", "1.2 TB/s", "100 Gb/s", "256 TFLOP/s",
-/// "5 us". The space may be left out, the unit may not: GB against GiB is 7 %. All are exact decimals; one that is not
-/// a whole number of the result's unit is refused rather than rounded.
+/// "5 us". The space may be left out, the unit may not: GB against GiB is 7 %. All are exact decimals; what is over a
+/// whole number of the result's unit is dropped from a thousand of them on (1.95 GiB), below that refused.
 ///
 /// All functions throw InputError (without a place: the caller adds it) that says what was found and what would be
 /// right.

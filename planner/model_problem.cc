@@ -158,6 +158,7 @@ struct CandidateTable {
   StrategyTableId table;
   std::vector<ListId> operands;  // layouts by strategy
   std::vector<ListId> results;
+  std::vector<UsageTableId> operand_usage;
   std::vector<UsageTableId> result_usage;
 };
 
@@ -218,6 +219,12 @@ class Build {
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const TensorVersion& produced = lives_.versions[*lives_.first[op.results[i]]];
       node.memory.push_back({table.result_usage[i], produced.begin, produced.end});
+    }
+    const auto time = static_cast<std::uint32_t>(id.value());
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const std::optional<VersionId>& version = lives_.read[id][i];
+      if (!version || lives_.versions[*version].last_reader != Reader{id, i}) continue;
+      node.memory.push_back({table.operand_usage[i], time, time + 1});
     }
     result_.operator_nodes.push_back(node_id);
     result_.strategies.push_back(table.strategies);
@@ -284,23 +291,26 @@ class Build {
     const DeviceMesh& mesh = costs_.mesh();
     StrategyTable costs;
     std::vector<std::vector<Entry>> operands(operation.operands.size()), results(operation.results.size());
-    std::vector<std::vector<Bytes>> bytes(operation.results.size());
+    std::vector<std::vector<Bytes>> operand_bytes(operation.operands.size()), result_bytes(operation.results.size());
     for (const Strategy& strategy : strategies) {
       const OperatorSteps steps = operator_steps(shared, strategy, costs_, redistributions_);
       costs.costs.push_back({steps.computation, steps.communication});
       for (std::size_t i = 0; i < operands.size(); ++i) {
-        operands[i].push_back({tables_.layout(operand_layout(operation, strategy, mesh, i)), false});
+        const TensorLayout layout = operand_layout(operation, strategy, mesh, i);
+        operands[i].push_back({tables_.layout(layout), false});
+        operand_bytes[i].push_back(local_bytes(operation.operands[i], layout));
       }
       for (std::size_t i = 0; i < results.size(); ++i) {
         const TensorLayout layout = result_layout(operation, strategy, mesh, i);
         results[i].push_back({tables_.layout(layout), false});
-        bytes[i].push_back(local_bytes(operation.results[i], layout));
+        result_bytes[i].push_back(local_bytes(operation.results[i], layout));
       }
     }
     table.table = result_.problem.strategy_tables.push_back(std::move(costs));
     for (auto& entries : operands) table.operands.push_back(tables_.list(std::move(entries)));
     for (auto& entries : results) table.results.push_back(tables_.list(std::move(entries)));
-    for (auto& usage : bytes) table.result_usage.push_back(tables_.usage(std::move(usage)));
+    for (auto& usage : operand_bytes) table.operand_usage.push_back(tables_.usage(std::move(usage)));
+    for (auto& usage : result_bytes) table.result_usage.push_back(tables_.usage(std::move(usage)));
     table.strategies = std::make_shared<const std::vector<Strategy>>(std::move(strategies));
   }
 

@@ -139,6 +139,15 @@ class Lives {
     return readers.empty() || readers.back().op <= *value.producer;
   }
 
+  /// Not what may stand in a stored tensor's memory, what is read on in a view's, or what one operator reads twice.
+  bool hands_over(const TensorVersion& version) const {
+    if (version.readers.empty() || !version.next.empty() || version.stored) return false;
+    const OperatorId last = version.readers.back().op;
+    const auto reads = std::count_if(version.readers.begin(), version.readers.end(),
+                                     [&](const Reader& reader) { return reader.op == last; });
+    return reads == 1 && graph_.operation(last).type->work != WorkKind::kView;
+  }
+
   void set_life(VersionId id) {
     TensorVersion& version = lives_.versions[id];
     const TensorKind kind = graph_.tensor(version.tensor).kind;
@@ -158,6 +167,11 @@ class Lives {
     }
     if (version.kind == TensorVersion::Kind::kProduced && replaces_old_value(version.tensor)) {
       version.end = version.begin;
+      return;
+    }
+    if (hands_over(version)) {
+      version.last_reader = version.readers.back();
+      version.end = time_of(version.last_reader->op);
       return;
     }
     if (!version.readers.empty()) version.end = std::max(version.end, last_use(version));

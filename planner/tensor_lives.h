@@ -36,6 +36,9 @@ struct TensorVersion {
                             // view reads last it ends at that time, since the view goes on in the same memory; a new
                             // value that is written in the place of the old one has no life of its own
   std::uint32_t end = 0;
+  /// The last reader, where nothing needs the version any more once that one's redistribution is done. The version's
+  /// life ends when that operator begins, which holds the operand in its own layout while it runs.
+  std::optional<Reader> last_reader;
   std::int64_t runs = 1;  // how often a step makes it: with every micro-batch, or once
 };
 

@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "graph/planned_graph.h"
 #include "planner/levels.h"
+#include "program/model_search.h"
 #include "strategies/data_parallel.h"
 #include "strategies/parallel_optimizer.h"
 
@@ -206,8 +207,7 @@ Plan Planning::decided(const Decisions& decisions, Plan like) const {
 
 Plan Planning::plan(int level, std::string_view search_name, std::stop_token stop, const Progress& progress) const {
   Plan plan = unsolved(level, search_name);
-  const std::unique_ptr<Search> search = make_search(search_name);
-  if (!search) throw InputError(SourcePlace{}, "no search '{}'", search_name);
+  if (!make_search(search_name)) throw InputError(SourcePlace{}, "no search '{}'", search_name);
   ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions(level));
   plan.candidates_complete = problem.candidates_complete;
   LevelOptions options;
@@ -223,29 +223,12 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   options.limits.progress = progress;
 
   // What begins here ends with nothing worse.
+  std::optional<Choice> start;
   if (const auto& known = data_parallel_decisions()) {
-    options.start = find_choice(lives_, problem, known->strategies, known->versions);
+    start = find_choice(lives_, problem, known->strategies, known->versions);
   }
-  // Where memory is tight a search may find nothing although there is something: then it begins anew at the least
-  // memory.
-  const auto find = [&] {
-    LevelResult found = search_level(problem.problem, *search, options);
-    if (found.choice || found.status == PlanStatus::kInfeasible || level == 1) return found;
-    LevelOptions least = options;
-    least.level = 1;
-    least.memory_slack_ppm = 0;
-    LevelResult smallest = search_level(problem.problem, *make_search("auto"), least);
-    if (!smallest.choice) return found;
-    options.start = smallest.choice;
-    LevelResult again = search_level(problem.problem, *search, options);
-    again.bound = std::max(again.bound, found.bound);
-    if (!again.choice) {
-      again.choice = smallest.choice;
-      again.status = PlanStatus::kFeasible;
-    }
-    return again;
-  };
-  LevelResult result = find();
+  const ModelSearch searches(*graph_, problem, pieces_, search_name, options);
+  LevelResult result = searches.find(start);
   plan.bound = result.bound;
   if (result.choice && (search_name == "propagation" || search_name == "local")) {
     // These find plans without knowing how good they are.
@@ -261,8 +244,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   // The search does not see what a redistribution holds while it runs. Where that is too much the limit is lowered.
   for (int mending = 0; mending < kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
     if (!lower_limits(problem.problem, plan.program, plan.memory, plan.usable, graph_->operators().size())) break;
-    options.start = result.choice;
-    const LevelResult mended = find();
+    const LevelResult mended = searches.find(result.choice);
     if (!mended.choice) break;
     finish(plan, problem, *mended.choice);
     plan.status = PlanStatus::kFeasible;

@@ -29,6 +29,7 @@ TEST(Quantity, ReadsUnitsExactly) {
   EXPECT_EQ(parse_bytes("1.5 KB"), 1500);
   EXPECT_EQ(parse_bytes("0.5 TiB"), std::int64_t{1} << 39);
   EXPECT_EQ(parse_bytes("0 B"), 0);
+  EXPECT_EQ(parse_bytes("1.95 GiB"), 2'093'796'556);
   EXPECT_EQ(parse_byte_rate("1.2 TB/s"), 1'200'000'000'000);
   EXPECT_EQ(parse_byte_rate("100 Gb/s"), 12'500'000'000);
   EXPECT_EQ(parse_byte_rate("8 b/s"), 1);
