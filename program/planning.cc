@@ -53,21 +53,17 @@ std::vector<std::size_t> times_of(const ParallelProgram& program, std::size_t nu
   return times;
 }
 
-/// Lowers the limits of the times at which the true memory is too much, by the excess. True if there are any.
-bool lower_limits(StrategyProblem& problem, const ParallelProgram& program, const MemoryProfile& memory, Bytes usable,
+/// Lowers the limits of the times at which the true memory is too much, by the excess.
+void lower_limits(StrategyProblem& problem, const ParallelProgram& program, const MemoryProfile& memory, Bytes usable,
                   std::size_t num_operators) {
   const std::vector<std::size_t> times = times_of(program, num_operators);
   std::vector<Bytes> excess(problem.memory_limits.size(), 0);
   for (std::size_t i = 0; i < times.size(); ++i) {
     excess[times[i]] = std::max(excess[times[i]], memory.bytes[i] - usable);
   }
-  bool any = false;
   for (std::size_t time = 0; time < excess.size(); ++time) {
-    if (excess[time] <= 0) continue;
-    any = true;
     problem.memory_limits[time] = std::max<Bytes>(0, problem.memory_limits[time] - excess[time]);
   }
-  return any;
 }
 
 /// Of the contractions' time, what is spent on work that another device does as well.
@@ -219,7 +215,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   options.limits.work = options_.work_limit;
   if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;
   options.limits.gap = kGoodEnough;
-  options.limits.stop = std::move(stop);
+  options.limits.stop = stop;
   options.limits.progress = progress;
 
   // What begins here ends with nothing worse.
@@ -241,14 +237,29 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   plan.status = result.status;
   if (!result.choice) return plan;
   finish(plan, problem, *result.choice);
-  // The search does not see what a redistribution holds while it runs. Where that is too much the limit is lowered.
-  for (int mending = 0; mending < kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
-    if (!lower_limits(problem.problem, plan.program, plan.memory, plan.usable, graph_->operators().size())) break;
+  // The search does not see what a redistribution holds while it runs. Where that is too much the limit is lowered: at
+  // those times, then, if that only moves the peak, at all.
+  for (int mending = 0; mending < 2 * kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
+    if (mending < kMaxMendings) {
+      lower_limits(problem.problem, plan.program, plan.memory, plan.usable, graph_->operators().size());
+    } else {
+      const Bytes excess = plan.memory.peak - plan.usable;
+      for (Bytes& limit : problem.problem.memory_limits) limit = std::max<Bytes>(0, limit - excess);
+    }
     const LevelResult mended = searches.find(result.choice);
     if (!mended.choice) break;
     finish(plan, problem, *mended.choice);
     plan.status = PlanStatus::kFeasible;
     result.choice = mended.choice;
+  }
+  if (plan.memory.peak > plan.usable) {
+    const Plan least = smallest(stop);
+    const bool fits = !least.strategies.empty() && least.memory.peak <= plan.usable;
+    if (const auto choice = fits ? find_choice(lives_, problem, least.strategies, least.versions) : std::nullopt) {
+      finish(plan, problem, *choice);
+      plan.status = PlanStatus::kFeasible;
+      result.choice = choice;
+    }
   }
   if (plan.memory.peak > plan.usable) plan.status = PlanStatus::kNoPlanFound;
   const Evaluation evaluation = evaluate(problem.problem, *result.choice);
