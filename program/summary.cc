@@ -17,6 +17,7 @@ using Align = TextTable::Align;
 
 constexpr std::size_t kWidth = 100;
 constexpr std::size_t kMostBlocks = 12;
+constexpr std::size_t kMostLines = 16;  // where their layouts take several
 constexpr std::size_t kMostCollectives = 5;
 constexpr std::size_t kMostHolders = 6;
 
@@ -188,6 +189,24 @@ std::string shortened(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
+/// A layout in lines of at most this width, broken behind commas; those after the first are set in by one.
+std::vector<std::string> wrapped(const std::string& layout, std::size_t width) {
+  std::vector<std::string> lines(1);
+  for (std::size_t begin = 0; begin < layout.size();) {
+    const std::size_t comma = layout.find(", ", begin);
+    const std::size_t end = comma == std::string::npos ? layout.size() : comma + 2;
+    const std::string part = layout.substr(begin, end - begin);
+    const std::size_t length = part.size() - (end < layout.size() ? 1 : 0);  // the last blank may hang over
+    if (lines.back().size() + length > width && lines.back().size() > 1) {
+      if (lines.back().back() == ' ') lines.back().pop_back();
+      lines.push_back(" ");
+    }
+    lines.back() += part;
+    begin = end;
+  }
+  return lines;
+}
+
 std::string laid_out(const Plan& plan) {
   const std::vector<BlockRow> rows = block_rows(plan);
   if (rows.empty()) return "";
@@ -206,18 +225,32 @@ std::string laid_out(const Plan& plan) {
                runs[i].count > 1 ? fmt::format("{} x", runs[i].count) : ""});
   }
   std::string text = table.to_string(2);
+  std::size_t num_shown = std::min(runs.size(), kMostBlocks);
   if (widest_line(text) > kWidth) {
-    // Layouts of many sub-axes; strategies.txt has them in full.
+    // Layouts of many sub-axes go on in the next line.
     TextTable narrow({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
     narrow.add({"laid out  ", "result", "weights stored", updates ? "update" : ""});
-    for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks); ++i) {
+    std::size_t num_lines = 0;
+    num_shown = 0;
+    for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks) && num_lines < kMostLines; ++i, ++num_shown) {
       const BlockRow& row = rows[runs[i].first];
-      narrow.add({shortened(runs[i].name, 18), shortened(row.result, 28), shortened(row.stored, 18),
-                  shortened(row.update, 18), runs[i].count > 1 ? fmt::format("{} x", runs[i].count) : ""});
+      const std::vector<std::string> results = wrapped(row.result, 26), stored = wrapped(row.stored, 21),
+                                     updated = wrapped(row.update, 21);
+      const std::size_t lines = std::max({results.size(), stored.size(), updated.size()});
+      num_lines += lines;
+      const auto line_of = [](const std::vector<std::string>& cell, std::size_t line) {
+        return line < cell.size() ? cell[line] : std::string();
+      };
+      for (std::size_t line = 0; line < lines; ++line) {
+        const bool is_first = line == 0;
+        narrow.add({is_first ? shortened(runs[i].name, 18) : std::string(), line_of(results, line),
+                    line_of(stored, line), line_of(updated, line),
+                    is_first && runs[i].count > 1 ? fmt::format("{} x", runs[i].count) : ""});
+      }
     }
     text = narrow.to_string(2);
   }
-  if (runs.size() > kMostBlocks) text += fmt::format("  {} more blocks\n", runs.size() - kMostBlocks);
+  if (runs.size() > num_shown) text += fmt::format("  {} more blocks\n", runs.size() - num_shown);
   return text;
 }
 
