@@ -1,6 +1,9 @@
 #include "cli/planning_options.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
+#include <set>
 
 #include "base/error.h"
 #include "base/yaml.h"
@@ -98,6 +101,12 @@ std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments) {
   options.strategies = changed.strategies;
   for (const std::string& text : model->notices) notice(text);
   for (const std::string& text : cluster.notices) notice(text);
+  std::set<std::string> scopes;
+  for (const GraphOperator& op : model->graph.operators()) {
+    if (!op.level || *op.level == options.level || !scopes.insert(op.level_scope).second) continue;
+    notice(fmt::format("level {} of {} is not searched on its own yet: it is planned at level {}", *op.level,
+                       op.level_scope, options.level));
+  }
   return std::make_unique<Planning>(std::move(model), cluster, std::move(options));
 }
 
