@@ -38,7 +38,7 @@ parallel: {mesh: {x: 2, y: 4}}
 
 TEST(WhyNotTest, NamesOnlyChangesThatFit) {
   const Plan without_limit = smallest_plan(kDeep, kUnlimitedBytes);
-  const Plan smallest = smallest_plan(kDeep, without_limit.memory.peak * 3 / 4);
+  const Plan smallest = smallest_plan(kDeep, without_limit.memory.peak * 4 / 5);
   const DoesNotFit answer = why_not(smallest);
   EXPECT_TRUE(answer.proven);
   bool recompute = false;
