@@ -13,7 +13,7 @@ namespace {
 /// An answer this far above its bound is worth a look at parts of the problem.
 constexpr double kLooseGap = 0.01;
 /// For each part; a fraction of a second.
-constexpr std::uint64_t kPartWork = 200'000'000;
+constexpr std::uint64_t kPartWork = 400'000'000;
 constexpr double kGoodEnoughForPart = 1e-3;
 
 /// What a level minimises first, then what it minimises within that.
