@@ -34,18 +34,14 @@ ExportedEntry placements(const ExportedTensor& tensor, const RefinedAxes& axes, 
 ExportedText export_dtensor(const Plan& plan) {
   const ExportedPlan exported = exported_plan(plan);
   const RefinedAxes axes = exported_axes(plan, exported);
-  std::vector<std::string> sizes, names;
-  for (const RefinedAxes::Axis& axis : axes.axes()) {
-    sizes.push_back(fmt::format("{}", axis.size));
-    names.push_back(python_text(axis.name));
-  }
+  const PythonMesh mesh = python_mesh(axes);
   ExportedText result;
   result.text = fmt::format(
       "# {}\n"
       "from torch.distributed.device_mesh import init_device_mesh\n"
       "from torch.distributed.tensor import Replicate, Shard\n"
       "mesh = init_device_mesh(\"cuda\", {}, mesh_dim_names={})\n",
-      export_title(plan), python_tuple(sizes), python_tuple(names));
+      export_title(plan), mesh.sizes, mesh.names);
   if (!plan.mesh.devices().empty()) {
     const std::string order = fmt::format("the order of the devices {}", fmt::join(plan.mesh.devices(), ", "));
     result.text += fmt::format("# cannot be said: {}; init_device_mesh counts them\n", order);

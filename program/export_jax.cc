@@ -30,11 +30,7 @@ ExportedEntry partition_spec(const ExportedTensor& tensor, const RefinedAxes& ax
 ExportedText export_jax(const Plan& plan) {
   const ExportedPlan exported = exported_plan(plan);
   const RefinedAxes axes = exported_axes(plan, exported);
-  std::vector<std::string> sizes, names;
-  for (const RefinedAxes::Axis& axis : axes.axes()) {
-    sizes.push_back(fmt::format("{}", axis.size));
-    names.push_back(python_text(axis.name));
-  }
+  const PythonMesh mesh = python_mesh(axes);
   const auto collectives = std::count_if(plan.program.instructions.begin(), plan.program.instructions.end(),
                                          [](const Instruction& instruction) { return is_communication(instruction); });
   ExportedText result;
@@ -45,13 +41,13 @@ ExportedText export_jax(const Plan& plan) {
       "from jax.sharding import NamedSharding, PartitionSpec as P\n",
       export_title(plan), collectives);
   if (plan.mesh.devices().empty()) {
-    result.text += fmt::format("mesh = jax.make_mesh({}, {})\n", python_tuple(sizes), python_tuple(names));
+    result.text += fmt::format("mesh = jax.make_mesh({}, {})\n", mesh.sizes, mesh.names);
   } else {
     result.text += fmt::format(
         "import numpy\n"
         "devices = numpy.array(jax.devices())[[{}]]\n"
         "mesh = jax.sharding.Mesh(devices.reshape({}), {})\n",
-        fmt::join(plan.mesh.devices(), ", "), python_tuple(sizes), python_tuple(names));
+        fmt::join(plan.mesh.devices(), ", "), mesh.sizes, mesh.names);
   }
   const auto table = [&](std::string_view variable, const std::vector<ExportedTensor>& tensors) {
     std::vector<ExportedEntry> entries;

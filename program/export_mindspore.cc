@@ -128,17 +128,13 @@ std::vector<std::set<std::int64_t>> indices_of(const std::string& folded, const 
 ExportedText export_mindspore(const Plan& plan) {
   const ExportedPlan exported = exported_plan(plan);
   const RefinedAxes axes = exported_axes(plan, exported);
-  std::vector<std::string> sizes, names;
-  for (const RefinedAxes::Axis& axis : axes.axes()) {
-    sizes.push_back(fmt::format("{}", axis.size));
-    names.push_back(python_text(axis.name));
-  }
+  const PythonMesh mesh = python_mesh(axes);
   ExportedText result;
   result.text = fmt::format(
       "# {}\n"
       "from mindspore import Layout\n"
       "layout = Layout({}, {})\n",
-      export_title(plan), python_tuple(sizes), python_tuple(names));
+      export_title(plan), mesh.sizes, mesh.names);
   const auto refuse = [&](const std::string& problem) {
     result.text += fmt::format("# cannot be said: {}\n", problem);
     result.cannot_say.push_back(problem);

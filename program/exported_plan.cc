@@ -168,6 +168,15 @@ std::string python_tuple(const std::vector<std::string>& items) {
   return fmt::format("({}{})", fmt::join(items, ", "), items.size() == 1 ? "," : "");
 }
 
+PythonMesh python_mesh(const RefinedAxes& axes) {
+  std::vector<std::string> sizes, names;
+  for (const RefinedAxes::Axis& axis : axes.axes()) {
+    sizes.push_back(fmt::format("{}", axis.size));
+    names.push_back(python_text(axis.name));
+  }
+  return {python_tuple(sizes), python_tuple(names)};
+}
+
 std::string python_dictionary(std::string_view variable, const std::vector<ExportedEntry>& entries,
                               std::vector<std::string>& cannot_say) {
   if (entries.empty()) return "";

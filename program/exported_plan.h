@@ -52,6 +52,13 @@ std::string python_text(std::string_view text);
 /// "(2, 4)", "(8,)".
 std::string python_tuple(const std::vector<std::string>& items);
 
+/// The mesh of the refined axes in Python: "(2, 4)" and "('pcie', 'hccs')".
+struct PythonMesh {
+  std::string sizes;
+  std::string names;
+};
+PythonMesh python_mesh(const RefinedAxes& axes);
+
 /// A dictionary with one entry a line; what cannot be said is a comment in it and is added to `cannot_say`.
 std::string python_dictionary(std::string_view variable, const std::vector<ExportedEntry>& entries,
                               std::vector<std::string>& cannot_say);
