@@ -178,7 +178,7 @@ Plan Planning::smallest(std::stop_token stop) const {
   Plan plan = unsolved(1, "auto");
   Restrictions limits = restrictions(1);
   limits.capacity = kUnlimitedBytes;
-  const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
+  ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
   LevelOptions options;
   options.level = 1;
   options.memory_slack_ppm = 0;
@@ -188,10 +188,14 @@ Plan Planning::smallest(std::stop_token stop) const {
   options.limits.work = options_.work_limit;
   if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;
   options.limits.stop = std::move(stop);
-  const LevelResult result = search_level(problem.problem, *make_search("auto"), options);
+  const ModelSearch searches(*graph_, problem, pieces_, "auto", options);
+  const LevelResult result = searches.find(std::nullopt);
   plan.bound = result.bound;
   plan.status = result.status;
-  if (result.choice) finish(plan, problem, *result.choice);
+  if (result.choice) {
+    finish(plan, problem, *result.choice);
+    lower_peak(plan, problem, searches, *result.choice);
+  }
   plan.cost = plan.memory.peak;
   return plan;
 }
@@ -237,6 +241,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   plan.status = result.status;
   if (!result.choice) return plan;
   finish(plan, problem, *result.choice);
+  if (level == 1) lower_peak(plan, problem, searches, *result.choice);
   // The search does not see what a redistribution holds while it runs. Where that is too much the limit is lowered: at
   // those times, then, if that only moves the peak, at all.
   for (int mending = 0; mending < 2 * kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
@@ -262,12 +267,31 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
     }
   }
   if (plan.memory.peak > plan.usable) plan.status = PlanStatus::kNoPlanFound;
-  const Evaluation evaluation = evaluate(problem.problem, *result.choice);
-  plan.cost = level == 0   ? evaluation.cost.communication
-              : level == 1 ? evaluation.peak_bytes
-                           : evaluation.cost.computation + evaluation.cost.communication;
+  plan.cost = level == 0 ? plan.time.communication : level == 1 ? plan.memory.peak : plan.time.step();
   if (plan.status == PlanStatus::kFeasible && plan.cost <= plan.bound) plan.status = PlanStatus::kOptimal;
+  if (plan.status == PlanStatus::kOptimal && level == 1 && plan.cost > plan.bound) plan.status = PlanStatus::kFeasible;
   return plan;
+}
+
+void Planning::lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice choice) const {
+  const std::vector<Bytes> limits = problem.problem.memory_limits;
+  for (int round = 0; round < kMaxMendings; ++round) {
+    const Bytes seen = evaluate(problem.problem, choice).peak_bytes;
+    if (plan.memory.peak <= seen) break;
+    for (Bytes& limit : problem.problem.memory_limits) limit = std::min(limit, seen);
+    lower_limits(problem.problem, plan.program, plan.memory, seen, graph_->operators().size());
+    for (std::size_t time = 0; time < limits.size(); ++time) {
+      if (problem.problem.memory_limits[time] >= seen) problem.problem.memory_limits[time] = limits[time];
+    }
+    const LevelResult found = searches.find(choice);
+    if (!found.choice) break;
+    Plan trial = plan;
+    finish(trial, problem, *found.choice);
+    if (trial.memory.peak >= plan.memory.peak) break;
+    plan = std::move(trial);
+    choice = *found.choice;
+  }
+  problem.problem.memory_limits = limits;
 }
 
 Decisions Planning::decisions_of(const ModelProblem& problem, const Choice& choice) const {

@@ -17,6 +17,8 @@
 
 namespace shardplan {
 
+class ModelSearch;
+
 /// What every plan of one model on one cluster shares: the graph, the mesh, the lives of its tensors, what the user
 /// decided, and the redistributions planned so far. Made once, asked for several plans (levels, baselines, forced
 /// alternatives).
@@ -68,6 +70,9 @@ class Planning {
   Baseline baseline(std::string name, const std::optional<Decisions>& decisions) const;
   Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
   void finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const;
+  /// Level 1 is for the least true peak: where a redistribution holds more than the search sees, the limit of those
+  /// times is lowered and searched again, as long as that helps.
+  void lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice choice) const;
   void finish(Plan& plan, const Decisions& decisions) const;
 
   std::shared_ptr<const Model> model_;
