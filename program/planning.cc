@@ -53,16 +53,35 @@ std::vector<std::size_t> times_of(const ParallelProgram& program, std::size_t nu
   return times;
 }
 
-/// Lowers the limits of the times at which the true memory is too much, by the excess.
-void lower_limits(StrategyProblem& problem, const ParallelProgram& program, const MemoryProfile& memory, Bytes usable,
-                  std::size_t num_operators) {
-  const std::vector<std::size_t> times = times_of(program, num_operators);
+/// What the choice holds at each time, as the search sees it.
+std::vector<Bytes> bytes_seen(const StrategyProblem& problem, const Choice& choice) {
+  std::vector<Bytes> bytes(problem.memory_limits.size() + 1, 0);  // first differences, then sums
+  for (const NodeId id : problem.nodes.ids()) {
+    for (const MemoryUse& use : problem.nodes[id].memory) {
+      if (use.begin >= use.end) continue;
+      bytes[use.begin] += problem.usage_tables[use.usage].bytes[choice.strategy[id].value()];
+      bytes[use.end] -= problem.usage_tables[use.usage].bytes[choice.strategy[id].value()];
+    }
+  }
+  for (std::size_t time = 1; time < bytes.size(); ++time) bytes[time] += bytes[time - 1];
+  bytes.pop_back();
+  return bytes;
+}
+
+/// Lowers the limits of the times at which the true memory is above `most`: by the excess below what the choice seems
+/// to hold there, so that it is out.
+void lower_limits(StrategyProblem& problem, const Choice& choice, const ParallelProgram& program,
+                  const MemoryProfile& memory, Bytes most) {
+  const std::vector<std::size_t> times = times_of(program, problem.memory_limits.size() - 1);
   std::vector<Bytes> excess(problem.memory_limits.size(), 0);
   for (std::size_t i = 0; i < times.size(); ++i) {
-    excess[times[i]] = std::max(excess[times[i]], memory.bytes[i] - usable);
+    excess[times[i]] = std::max(excess[times[i]], memory.bytes[i] - most);
   }
+  const std::vector<Bytes> seen = bytes_seen(problem, choice);
   for (std::size_t time = 0; time < excess.size(); ++time) {
-    problem.memory_limits[time] = std::max<Bytes>(0, problem.memory_limits[time] - excess[time]);
+    if (excess[time] <= 0) continue;
+    Bytes& limit = problem.memory_limits[time];
+    limit = std::max<Bytes>(0, std::min(limit, seen[time]) - excess[time]);
   }
 }
 
@@ -246,7 +265,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   // those times, then, if that only moves the peak, at all.
   for (int mending = 0; mending < 2 * kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
     if (mending < kMaxMendings) {
-      lower_limits(problem.problem, plan.program, plan.memory, plan.usable, graph_->operators().size());
+      lower_limits(problem.problem, *result.choice, plan.program, plan.memory, plan.usable);
     } else {
       const Bytes excess = plan.memory.peak - plan.usable;
       for (Bytes& limit : problem.problem.memory_limits) limit = std::max<Bytes>(0, limit - excess);
@@ -278,11 +297,7 @@ void Planning::lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& 
   for (int round = 0; round < kMaxMendings; ++round) {
     const Bytes seen = evaluate(problem.problem, choice).peak_bytes;
     if (plan.memory.peak <= seen) break;
-    for (Bytes& limit : problem.problem.memory_limits) limit = std::min(limit, seen);
-    lower_limits(problem.problem, plan.program, plan.memory, seen, graph_->operators().size());
-    for (std::size_t time = 0; time < limits.size(); ++time) {
-      if (problem.problem.memory_limits[time] >= seen) problem.problem.memory_limits[time] = limits[time];
-    }
+    lower_limits(problem.problem, choice, plan.program, plan.memory, seen);
     const LevelResult found = searches.find(choice);
     if (!found.choice) break;
     Plan trial = plan;
