@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <exception>
 #include <new>
@@ -58,6 +59,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace shardplan;
+  // Tables of some megabytes come and go all the time: memory that goes back to the system each time is cleared again
+  // for every page.
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
   try {
     return run(argc, argv);
   } catch (const InputError& error) {

@@ -122,4 +122,10 @@ LevelResult search_level(const StrategyProblem& problem, const Search& search, c
   return of(search.search(problem, search_options(options, {1, 1}, options.start)));
 }
 
+std::int64_t level_bound(const StrategyProblem& problem, const LevelOptions& options) {
+  if (options.level == 1) return search_level(problem, *make_search("auto"), options).bound;
+  const Objective objective = options.level == 0 ? Objective{0, 1} : Objective{1, 1};
+  return make_search("auto")->search(problem, search_options(options, objective, options.start)).lower_bound;
+}
+
 }  // namespace shardplan

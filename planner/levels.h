@@ -34,4 +34,7 @@ struct LevelResult {
 ///   0  least communication, then least computation
 LevelResult search_level(const StrategyProblem& problem, const Search& search, const LevelOptions& options);
 
+/// The bound alone, in the level's own quantity.
+std::int64_t level_bound(const StrategyProblem& problem, const LevelOptions& options);
+
 }  // namespace shardplan

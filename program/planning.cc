@@ -254,7 +254,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
     LevelOptions bound_options = options;
     bound_options.start = result.choice;
     if (options_.work_limit == 0 && options_.time_limit == 0) bound_options.limits.work = kBoundWork;
-    plan.bound = std::max(plan.bound, search_level(problem.problem, *make_search("auto"), bound_options).bound);
+    plan.bound = std::max(plan.bound, level_bound(problem.problem, bound_options));
   }
   plan.statistics = result.statistics;
   plan.status = result.status;
