@@ -129,14 +129,16 @@ class PlanWriter {
 
   Json options() const {
     const PlanOptions& options = plan_.options;
-    return {{"level", options.level},
-            {"search", options.search},
-            {"seed", options.seed},
-            {"memory_slack", options.memory_slack},
-            {"capacity_bytes", options.capacity ? Json(*options.capacity) : Json(nullptr)},
-            {"memory", options.bounded_redistribution ? "bounded" : "unbounded"},
-            {"dims", Json(options.dims)},
-            {"set", Json(options.strategies)}};
+    Json json = {{"level", options.level},
+                 {"search", options.search},
+                 {"seed", options.seed},
+                 {"memory_slack", options.memory_slack},
+                 {"capacity_bytes", options.capacity ? Json(*options.capacity) : Json(nullptr)},
+                 {"memory", options.bounded_redistribution ? "bounded" : "unbounded"},
+                 {"dims", Json(options.dims)},
+                 {"set", Json(options.strategies)}};
+    if (options.time_limit > 0) json["time_limit_seconds"] = options.time_limit;
+    return json;
   }
 
   Json mesh() const {

@@ -23,6 +23,7 @@ std::string plan_schema() {
       "level": {"enum": [0, 1, 2]}, "search": {"type": "string"}, "seed": {"type": "integer", "minimum": 0},
       "memory_slack": {"type": "number", "minimum": 0}, "capacity_bytes": {"type": ["integer", "null"], "minimum": 0},
       "memory": {"enum": ["bounded", "unbounded"]},
+      "time_limit_seconds": {"type": "number", "minimum": 0, "description": "of the search; another run may find another plan"},
       "dims": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
       "set": {"type": "object", "additionalProperties": {"type": "string"}}}},
     "mesh": {"type": "object", "required": ["axes", "devices"], "properties": {

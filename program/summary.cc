@@ -475,6 +475,10 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   text += fits_line(plan, options.colour);
   text += step_line(plan);
   text += objective_line(plan);
+  if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {
+    text +=
+        fmt::format("  searched    for at most {:g} s: another run may find another plan\n", plan.options.time_limit);
+  }
   text += fmt::format("  proven      {}\n", options.proof.empty() ? "no         add --validate" : options.proof);
   const auto paragraph = [&](const std::string& lines) {
     if (!lines.empty()) text += '\n' + lines;
