@@ -1,6 +1,7 @@
 #include "program/planning.h"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "base/error.h"
@@ -247,15 +248,19 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
     start = find_choice(lives_, problem, known->strategies, known->versions);
   }
   const ModelSearch searches(*graph_, problem, pieces_, search_name, options);
+  // Some find plans without knowing how good they are: the bound is then sought beside them.
+  std::future<std::int64_t> bound;
+  if (search_name == "propagation" || search_name == "local") {
+    LevelOptions bound_options = options;
+    bound_options.start = start;
+    bound_options.limits.progress = {};
+    if (options_.work_limit == 0 && options_.time_limit == 0) bound_options.limits.work = kBoundWork;
+    bound = std::async(std::launch::async,
+                       [&problem, bound_options] { return level_bound(problem.problem, bound_options); });
+  }
   LevelResult result = searches.find(start);
   plan.bound = result.bound;
-  if (result.choice && (search_name == "propagation" || search_name == "local")) {
-    // These find plans without knowing how good they are.
-    LevelOptions bound_options = options;
-    bound_options.start = result.choice;
-    if (options_.work_limit == 0 && options_.time_limit == 0) bound_options.limits.work = kBoundWork;
-    plan.bound = std::max(plan.bound, level_bound(problem.problem, bound_options));
-  }
+  if (bound.valid() && result.choice) plan.bound = std::max(plan.bound, bound.get());
   plan.statistics = result.statistics;
   plan.status = result.status;
   if (!result.choice) return plan;
