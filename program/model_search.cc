@@ -84,8 +84,6 @@ LevelResult ModelSearch::from_batch_cuts(LevelResult found) const {
   options.start = better;
   LevelResult again = search(problem_.problem, name_, options);
   again.bound = std::max(again.bound, found.bound);
-  if (!again.choice) again.choice = better;
-  if (again.status == PlanStatus::kNoPlanFound) again.status = PlanStatus::kFeasible;
   return again;
 }
 

@@ -17,8 +17,8 @@ namespace shardplan {
 class ModelSearch {
  public:
   /// `problem` stays with the caller, who may lower its memory limits between two calls of `find`. `pieces` are those
-  /// of the mesh that strategies were enumerated from. The limits in `options` are for each call of `find` (the work)
-  /// and for all together (the seconds).
+  /// of the mesh that strategies were enumerated from. The limits in `options` are for each search (the work) and for
+  /// all together (the seconds).
   ModelSearch(const OperatorGraph& graph, const ModelProblem& problem, const std::vector<AxisRef>& pieces,
               std::string_view search, LevelOptions options);
 

@@ -209,7 +209,7 @@ Plan Planning::smallest(std::stop_token stop) const {
   if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;
   options.limits.stop = std::move(stop);
   const ModelSearch searches(*graph_, problem, pieces_, "auto", options);
-  const LevelResult result = searches.find(std::nullopt);
+  LevelResult result = searches.find(std::nullopt);
   plan.bound = result.bound;
   plan.status = result.status;
   if (result.choice) {
@@ -266,28 +266,13 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   if (!result.choice) return plan;
   finish(plan, problem, *result.choice);
   if (level == 1) lower_peak(plan, problem, searches, *result.choice);
-  // The search does not see what a redistribution holds while it runs. Where that is too much the limit is lowered: at
-  // those times, then, if that only moves the peak, at all.
-  for (int mending = 0; mending < 2 * kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
-    if (mending < kMaxMendings) {
-      lower_limits(problem.problem, *result.choice, plan.program, plan.memory, plan.usable);
-    } else {
-      const Bytes excess = plan.memory.peak - plan.usable;
-      for (Bytes& limit : problem.problem.memory_limits) limit = std::max<Bytes>(0, limit - excess);
-    }
-    const LevelResult mended = searches.find(result.choice);
-    if (!mended.choice) break;
-    finish(plan, problem, *mended.choice);
-    plan.status = PlanStatus::kFeasible;
-    result.choice = mended.choice;
-  }
+  mend(plan, problem, searches, *result.choice);
   if (plan.memory.peak > plan.usable) {
     const Plan least = smallest(stop);
     const bool fits = !least.strategies.empty() && least.memory.peak <= plan.usable;
     if (const auto choice = fits ? find_choice(lives_, problem, least.strategies, least.versions) : std::nullopt) {
       finish(plan, problem, *choice);
       plan.status = PlanStatus::kFeasible;
-      result.choice = choice;
     }
   }
   if (plan.memory.peak > plan.usable) plan.status = PlanStatus::kNoPlanFound;
@@ -297,7 +282,23 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   return plan;
 }
 
-void Planning::lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice choice) const {
+void Planning::mend(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const {
+  for (int mending = 0; mending < 2 * kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
+    if (mending < kMaxMendings) {
+      lower_limits(problem.problem, choice, plan.program, plan.memory, plan.usable);
+    } else {
+      const Bytes excess = plan.memory.peak - plan.usable;
+      for (Bytes& limit : problem.problem.memory_limits) limit = std::max<Bytes>(0, limit - excess);
+    }
+    const LevelResult mended = searches.find(choice);
+    if (!mended.choice) break;
+    finish(plan, problem, *mended.choice);
+    plan.status = PlanStatus::kFeasible;
+    choice = *mended.choice;
+  }
+}
+
+void Planning::lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const {
   const std::vector<Bytes> limits = problem.problem.memory_limits;
   for (int round = 0; round < kMaxMendings; ++round) {
     const Bytes seen = evaluate(problem.problem, choice).peak_bytes;

@@ -70,10 +70,14 @@ class Planning {
   Baseline baseline(std::string name, const std::optional<Decisions>& decisions) const;
   Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
   void finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const;
-  /// Level 1 is for the least true peak: where a redistribution holds more than the search sees, the limit of those
-  /// times is lowered and searched again, as long as that helps.
-  void lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice choice) const;
   void finish(Plan& plan, const Decisions& decisions) const;
+  /// The search does not see what a redistribution holds while it runs. Where that is too much the limits are lowered
+  /// and searched again: at those times, then, if that only moves the peak, at all. `choice` is the plan's, before and
+  /// after.
+  void mend(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const;
+  /// Level 1 is for the least true peak: the limits of the times at which more is held than the search sees are lowered
+  /// and searched again, as long as that helps; then they are as before. `choice` is the plan's, before and after.
+  void lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const;
 
   std::shared_ptr<const Model> model_;
   PlanOptions options_;

@@ -189,24 +189,6 @@ std::string shortened(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
-/// A layout in lines of at most this width, broken behind commas; those after the first are set in by one.
-std::vector<std::string> wrapped(const std::string& layout, std::size_t width) {
-  std::vector<std::string> lines(1);
-  for (std::size_t begin = 0; begin < layout.size();) {
-    const std::size_t comma = layout.find(", ", begin);
-    const std::size_t end = comma == std::string::npos ? layout.size() : comma + 2;
-    const std::string part = layout.substr(begin, end - begin);
-    const std::size_t length = part.size() - (end < layout.size() ? 1 : 0);  // the last blank may hang over
-    if (lines.back().size() + length > width && lines.back().size() > 1) {
-      if (lines.back().back() == ' ') lines.back().pop_back();
-      lines.push_back(" ");
-    }
-    lines.back() += part;
-    begin = end;
-  }
-  return lines;
-}
-
 std::string laid_out(const Plan& plan) {
   const std::vector<BlockRow> rows = block_rows(plan);
   if (rows.empty()) return "";
@@ -234,9 +216,9 @@ std::string laid_out(const Plan& plan) {
     num_shown = 0;
     for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks) && num_lines < kMostLines; ++i, ++num_shown) {
       const BlockRow& row = rows[runs[i].first];
-      const std::vector<std::string> results = wrapped(row.result, 26), stored = wrapped(row.stored, 21),
-                                     updated = wrapped(row.update, 21);
-      const std::size_t lines = std::max({results.size(), stored.size(), updated.size()});
+      const std::vector<std::string> results = wrapped(row.result, 26, 1), stored = wrapped(row.stored, 21, 1),
+                                     updated = wrapped(row.update, 21, 1);
+      const std::size_t lines = std::max({results.size(), stored.size(), updated.size(), std::size_t{1}});
       num_lines += lines;
       const auto line_of = [](const std::vector<std::string>& cell, std::size_t line) {
         return line < cell.size() ? cell[line] : std::string();

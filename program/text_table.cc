@@ -65,27 +65,25 @@ ColumnUnit bytes_unit(Bytes largest) {
   return pick_unit(largest, {{{"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"B", 1}}});
 }
 
-std::string wrapped_line(std::string_view key, std::string_view words) {
-  std::string text = fmt::format("  {:<12}", key);
-  std::size_t column = text.size();
-  bool is_first = true;
+std::vector<std::string> wrapped(std::string_view words, std::size_t width, std::size_t hang) {
+  std::vector<std::string> lines;
   while (!words.empty()) {
     const std::size_t end = std::min(words.find(' '), words.size());
-    if (!is_first && column + 1 + end > kWidth) {
-      text += fmt::format("\n{:14}", "");
-      column = 14;
-      is_first = true;
+    if (lines.empty() || lines.back().size() + 1 + end > width) {
+      lines.emplace_back(lines.empty() ? 0 : hang, ' ');
+    } else {
+      lines.back() += ' ';
     }
-    if (!is_first) {
-      text += ' ';
-      ++column;
-    }
-    text += words.substr(0, end);
-    column += end;
-    is_first = false;
+    lines.back() += words.substr(0, end);
     words.remove_prefix(std::min(end + 1, words.size()));
   }
-  return text + '\n';
+  return lines;
+}
+
+std::string wrapped_line(std::string_view key, std::string_view words) {
+  constexpr std::size_t kIndent = 14;
+  return fmt::format("  {:<12}{}\n", key,
+                     fmt::join(wrapped(words, kWidth - kIndent), "\n" + std::string(kIndent, ' ')));
 }
 
 }  // namespace shardplan

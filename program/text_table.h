@@ -55,6 +55,10 @@ struct ColumnUnit {
 ColumnUnit time_unit(Picoseconds largest);
 ColumnUnit bytes_unit(Bytes largest);
 
+/// The words in lines of at most `width` (longer only where one word is); those after the first begin with `hang`
+/// blanks.
+std::vector<std::string> wrapped(std::string_view words, std::size_t width, std::size_t hang = 0);
+
 /// "key" in a column of 12 behind two blanks, then the words, continued below each other within a width of 100.
 std::string wrapped_line(std::string_view key, std::string_view words);
 

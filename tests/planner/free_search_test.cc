@@ -63,6 +63,7 @@ TEST(FreeSearch, MakesLayersSmallerUntilTheyAreProven) {
   const CoreSearchResult first = search_free_core(presolve.core(), options, Deadline(0, {}));
   const CoreSearchResult second = search_free_core(presolve.core(), options, Deadline(0, {}));
   EXPECT_TRUE(exact.is_complete);
+  EXPECT_TRUE(first.is_complete);
   EXPECT_LE(first.bound, exact.cost);
   EXPECT_GE(first.cost, exact.cost);
   EXPECT_EQ(first.choice, second.choice);

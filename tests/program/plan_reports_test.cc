@@ -72,6 +72,9 @@ TEST(Summary, SaysFirstWhetherItFitsAndHowFastAndGoodItIs) {
              "\n  in short    batch in 2 over pcie, vocabulary in 4 over hccs, optimizer states in 8 (as ZeRO-1)\n");
   expect_has(text, "\n  dearest collectives ");
   expect_has(text, "\n  written     out/: plan.json, strategies.txt\n");
+  EXPECT_EQ(text.find("searched"), std::string::npos);
+  plan.options.time_limit = 1.5;
+  expect_has(summary_report(plan, options), "\n  searched    for at most 1.5 s: another run may find another plan\n");
 }
 
 TEST(Compare, FoldsWhatDiffers) {

@@ -47,5 +47,12 @@ TEST(WrappedLine, BreaksWithinTheWidth) {
   EXPECT_TRUE(text.starts_with("  peak        word word"));
 }
 
+TEST(Wrapped, HangsWhatFollowsAndBreaksNoWord) {
+  EXPECT_EQ(wrapped("[{pcie, hccs:(1)2}, {}] unreduced={hccs:(2)2}", 21, 1),
+            (std::vector<std::string>{"[{pcie, hccs:(1)2},", " {}]", " unreduced={hccs:(2)2}"}));
+  EXPECT_EQ(wrapped("[{}, {}]", 8, 1), std::vector<std::string>{"[{}, {}]"});
+  EXPECT_TRUE(wrapped("", 8).empty());
+}
+
 }  // namespace
 }  // namespace shardplan
