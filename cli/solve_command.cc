@@ -80,8 +80,7 @@ std::string document(const StrategyProblem& problem, const SolveArguments& argum
 }
 
 /// Progress on standard error ("# cost 1240 bound 1180 gap 5.08% t 0.0"), the choice as the last line of standard
-/// output,
-/// "[0,3,1]", or "[]" if none was found.
+/// output, "[0,3,1]", or "[]" if none was found.
 int solve(const SolveArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };

@@ -2,21 +2,23 @@
 //
 // A group is described level by level (group_span.h). Along one level, p parts of a group exchange pieces of m bytes
 // over links of rate B, each after a start-up of `latency`:
-//     reduce_scatter, all_gather   (p-1) latency +   (p-1)/p m / B        rings (Thakur, Rabenseifner, Gropp, IJHPCA
-//     19(1), 2005) all_reduce                 2 (p-1) latency + 2 (p-1)/p m / B all_to_all                   (p-1)
-//     latency +   (p-1)/p (m/p) / B    p-1 messages of m/p^2 permute                            latency + (m/p) / B
+//     reduce_scatter, all_gather     (p-1) latency +   (p-1)/p m / B        rings
+//     all_reduce                   2 (p-1) latency + 2 (p-1)/p m / B        a reduce_scatter, then an all_gather
+//     all_to_all                     (p-1) latency +   (p-1)/p (m/p) / B    p-1 messages of m/p^2
+//     permute                              latency +           (m/p) / B
+// The rings are those of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005.
 // A link that a part shares (`link_per: group`) is divided by the devices that use it at once: all groups of a
 // collective run together, so that is every device of the part whose group goes on across the level.
 //
 // Over several levels, n bytes in all, q devices of a group below the level:
 //   - reduce_scatter goes inner levels first, so that the slow outer ones carry m = n/q; all_gather is its mirror
-//   image.
+//     image.
 //   - all_reduce is reduce_scatter inwards, all_reduce across the outermost, all_gather outwards; or one flat ring of
-//   all
-//     devices, which crosses each part once per group: it starts more often but keeps all levels busy at the same time.
+//     all devices, which crosses each part once per group: it starts more often but keeps all levels busy at the same
+//     time.
 //   - all_to_all is staged (each level exchanges all that a device has, few messages) or direct (each device sends to
-//   every other,
-//     inner levels carry only what stays inside), whichever is cheaper. What crosses the outermost level is the same.
+//     every other, inner levels carry only what stays inside), whichever is cheaper. What crosses the outermost level
+//     is the same.
 //   - permute pays the outermost level.
 // The rings of the levels follow each other. A real library keeps the levels busy at the same time, so over several
 // nodes its best rings are up to 1.7 times faster (32 x 8 H100, all_reduce of 2 GiB); within a node the times are

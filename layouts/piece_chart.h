@@ -48,8 +48,7 @@ struct Bin {
 };
 
 /// A vocabulary for layouts: atoms of the mesh's axes (`pieces`, in mesh order, disjoint) and of the tensor's
-/// dimensions
-/// (`bins`). All layouts that place whole pieces in bins are the states of a redistribution's search.
+/// dimensions (`bins`). All layouts that place whole pieces in bins are the states of a redistribution's search.
 struct PieceChart {
   std::vector<AxisRef> pieces;
   std::vector<Bin> bins;

@@ -3,13 +3,13 @@
 // A state says for every piece of the mesh's axes in which part of which dimension it stands and at what position, or
 // that it is partial or unused. What a device group can do in one collective:
 //
-//   slice            an unused piece is appended to a part                               free
-//   to_partial       an unused piece, or the last of a part, becomes partial             free
-//   all_to_all       the last pieces of a part are moved to the end of another part      one collective over all of
-//   them reduce_scatter   partial pieces are appended to a part in any order                  one collective over all
-//   of them all_gather       the last pieces of a part are dropped                               one collective over
-//   all of them all_reduce       some partial pieces are dropped                                     one collective
-//   over all of them permute          any state with the same cuts of every part: whole shards change places
+//   slice            an unused piece is appended to a part                             free
+//   to_partial       an unused piece, or the last of a part, becomes partial           free
+//   all_to_all       the last pieces of a part are moved to the end of another part    one collective over all of them
+//   reduce_scatter   partial pieces are appended to a part in any order                one collective over all of them
+//   all_gather       the last pieces of a part are dropped                             one collective over all of them
+//   all_reduce       some partial pieces are dropped                                   one collective over all of them
+//   permute          any state with the same cuts of every part                        whole shards change places
 //
 // Only last pieces move, since the shards of a group must be neighbours to be joined; only permutes reorder. Several
 // free slices are several edges, joined when the steps are told. With p pieces and b parts there are about p! (p+b)^b /

@@ -48,9 +48,8 @@ TensorWalk concatenate(TensorWalk left, const TensorWalk& right);
 /// A dimension that is always whole.
 inline DimensionWalk whole() { return {}; }
 
-/// One step of checked axis arithmetic for inference: `axis` counted from 0, or InputError "axis 4 of Softmax is
-/// outside
-/// [-3, 3)".
+/// One step of checked axis arithmetic for inference: `axis` counted from 0, or
+/// InputError "axis 4 of Softmax is outside [-3, 3)".
 std::size_t normal_axis(const Operation& operation, std::int64_t axis, std::size_t rank);
 /// Sorted and without repeats; all axes if the attribute is empty.
 std::vector<std::size_t> normal_axes(const Operation& operation, const std::vector<std::int64_t>& axes,

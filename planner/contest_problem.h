@@ -11,9 +11,12 @@ namespace shardplan {
 /// Reads a problem in the JSON form of the ASPLOS/EuroSys 2025 contest on intra-operator parallelism (google/iopddl):
 ///
 ///   {"problem": {"name": "example",
-///                "nodes": {"intervals": [[30, 70], ...], "costs": [[15], [55, 65], ...], "usages": [[10], [25, 25],
-///                ...]}, "edges": {"nodes": [[0, 1], ...], "costs": [[30, 40], ...]},       row-major, node 0's
-///                strategy is the row "usage_limit": 50}}
+///                "nodes": {"intervals": [[30, 70], ...],
+///                          "costs": [[15], [55, 65], ...],
+///                          "usages": [[10], [25, 25], ...]},
+///                "edges": {"nodes": [[0, 1], ...],
+///                          "costs": [[30, 40], ...]},           row-major, node 0's strategy is the row
+///                "usage_limit": 50}}
 ///
 /// Keys may come in any order, unknown ones are skipped. Costs of at least kNever become kNever; node costs are taken
 /// as computation, edge costs as communication. Times are renumbered: one time for each stretch between two ends of

@@ -10,8 +10,7 @@ namespace shardplan {
 
 /// A matrix of edge costs as the core's stages read it. Rows that are equal form a class, so do columns: layouts repeat
 /// among strategies, and a message then costs the product of the classes, not of the values. Never is a large finite
-/// cost
-/// (`CoreProblem::never`).
+/// cost (`CoreProblem::never`).
 struct CoreMatrix {
   std::uint32_t row_classes = 0;
   std::uint32_t column_classes = 0;

@@ -15,9 +15,10 @@ namespace shardplan {
 ///   dead values          without a partner at some neighbour, or too large for the limits, are removed
 ///   follower merging     a node whose value is determined by a neighbour's becomes part of the neighbour
 ///   dominance            a value goes if another of its node costs no more whatever the neighbours do, and uses no
-///   more at any time leaf folding         a node with one neighbour goes if each value of that has one best answer in
-///   cost and bytes degree two           a node without memory between two neighbours becomes an edge between them time
-///   compression     only times that can bind are kept
+///                        more at any time
+///   leaf folding         a node with one neighbour goes if each value of that has one best answer in cost and bytes
+///   degree two           a node without memory between two neighbours becomes an edge between them
+///   time compression     only times that can bind are kept
 ///
 /// Tables are interned, and the outcome of a rule is remembered by its operands: equal layers are reduced once.
 class Presolve {

@@ -84,8 +84,7 @@ struct Binding {
 /// With micro-batches the first `num_in_micro_batch` instructions are a loop that runs `micro_batches` times a step,
 /// each time on other inputs; the rest runs once behind it. Three things outlive one run of the loop: what is given;
 /// the new value of a parameter or state that the loop makes, which the next run reads; and what an accumulating
-/// operator
-/// (`OperatorType::accumulates`) gives, to which each run adds.
+/// operator (`OperatorType::accumulates`) gives, to which each run adds.
 struct ParallelProgram {
   DeviceMesh mesh;
   IdVector<ValueId, ProgramValue> values;

@@ -12,8 +12,7 @@
 namespace shardplan {
 namespace {
 
-// --------------------------------------------------------------------------------------------------------
-// redistribution
+// ---- redistribution
 
 TEST(MindSporeRedistribution, LayoutsUnify) {
   const MindSporeLayout a = {{8, 4}, {1, 0}, {512, 1024}};
@@ -174,8 +173,7 @@ TEST(MindSporeRedistribution, EdgesCostAsInTheReference) {
   }
 }
 
-// --------------------------------------------------------------------------------------------------------------
-// operators
+// ---- operators
 
 MindSporeTensor tensor(Shape shape, std::vector<std::int64_t> cuts, bool is_parameter = false,
                        Bytes element_bytes = 4) {

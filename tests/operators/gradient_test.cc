@@ -67,8 +67,7 @@ TEST(Gradient, EqualsFiniteDifferences) {
     for (int instance = 0; instance < 4; ++instance) {
       const OperatorCase example = maker.make(random);
       const Operation operation = operation_of(example);
-      if (operation.type->gradient == nullptr || maker.name == "Cast_int")
-        continue;
+      if (operation.type->gradient == nullptr || maker.name == "Cast_int") continue;
       seen.insert(operation.type->name);
       std::vector<Values> operands = draw_operands(example, random);
       EagerBuilder builder;

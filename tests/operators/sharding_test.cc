@@ -108,7 +108,6 @@ TEST(Sharding, PhasesAgreeWithTheirOperator) {
 }
 
 // ---- what rules forbid is wrong
-// ------------------------------------------------------------------------------------------
 
 Operation make(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
   std::vector<TensorType> operands;
