@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "planner/contest_problem.h"
-#include "planner/dual_bound.h"
-#include "planner/presolve.h"
-#include "planner/search.h"
+#include "solver/bounds/dual_bound.h"
+#include "solver/contest_problem.h"
+#include "solver/presolve/presolve.h"
+#include "solver/search.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "planner/search.h"
-#include "tests/planner/problems.h"
+#include "solver/search.h"
+#include "tests/solver/problems.h"
 
 int main() {
   using namespace shardplan;

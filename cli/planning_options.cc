@@ -10,8 +10,8 @@
 #include "cli/command.h"
 #include "costmodel/cluster.h"
 #include "costmodel/quantity.h"
-#include "planner/search.h"
 #include "program/plan_file.h"
+#include "solver/search.h"
 
 namespace shardplan {
 namespace {

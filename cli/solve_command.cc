@@ -6,13 +6,13 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "planner/contest_problem.h"
-#include "planner/search.h"
+#include "solver/contest_problem.h"
+#include "solver/search.h"
 
 namespace shardplan {
 namespace {
 
-/// `shardplan solve PROBLEM.json SECONDS`: the ASPLOS/EuroSys 2025 contest's form (planner/contest_problem.h).
+/// `shardplan solve PROBLEM.json SECONDS`: the ASPLOS/EuroSys 2025 contest's form (solver/contest_problem.h).
 struct SolveArguments {
   std::string problem;
   double seconds = 0;  // wall clock for everything, reading and printing included

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/integer.h"
-#include "planner/least_memory.h"
+#include "solver/minimum_peak.h"
 
 namespace shardplan {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/search.h"
+#include "solver/search.h"
 
 namespace shardplan {
 

@@ -8,8 +8,8 @@
 #include "costmodel/cost_model.h"
 #include "costmodel/operator_steps.h"
 #include "graph/operator_graph.h"
-#include "planner/strategy_problem.h"
 #include "planner/tensor_lives.h"
+#include "solver/strategy_problem.h"
 #include "strategies/enumerate.h"
 
 namespace shardplan {

@@ -9,9 +9,9 @@
 
 #include "costmodel/cluster.h"
 #include "graph/model.h"
-#include "planner/search.h"
 #include "planner/tensor_lives.h"
 #include "program/parallel_program.h"
+#include "solver/search.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {

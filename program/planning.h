@@ -9,10 +9,10 @@
 
 #include "costmodel/cost_model.h"
 #include "planner/model_problem.h"
-#include "planner/search.h"
 #include "planner/tensor_lives.h"
 #include "program/lower.h"
 #include "program/plan.h"
+#include "solver/search.h"
 #include "strategies/user_strategy.h"
 
 namespace shardplan {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/planner/problems.h"
+#include "tests/solver/problems.h"
 
 namespace shardplan {
 namespace {

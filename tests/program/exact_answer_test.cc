@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "planner/search.h"
-#include "tests/planner/problems.h"
+#include "solver/search.h"
+#include "tests/solver/problems.h"
 #include "tests/support/planned_model.h"
 
 namespace shardplan {

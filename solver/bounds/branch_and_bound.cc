@@ -1,0 +1,202 @@
+#include "solver/bounds/branch_and_bound.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "solver/core/move_state.h"
+#include "solver/heuristics/dive.h"
+
+namespace shardplan {
+namespace {
+
+constexpr int kPasses = 120;              // per subproblem
+constexpr std::size_t kStored = 8 << 20;  // doubles of saved messages; beyond, subproblems start from the root's
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+bool remove_dear_values(const CoreProblem& core, const DualBound& dual, double best_cost,
+                        std::vector<std::uint8_t>& alive) {
+  // Costs are whole: a better choice costs at least one less.
+  const double allowed = best_cost - 1 - dual.certain_bound();
+  bool is_removed = false;
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    for (std::size_t value = 0; value < core.num_values(node); ++value) {
+      std::uint8_t& is_alive = alive[core.first_value[node] + value];
+      if (!is_alive || dual.excess_cost(node, value) <= allowed) continue;
+      is_alive = 0;
+      is_removed = true;
+    }
+  }
+  return is_removed;
+}
+
+BranchAndBound::BranchAndBound(const CoreProblem& core, const DualBound& root)
+    : core_(&core), root_(root.state()), best_cost_(core.never) {
+  insert({root_.bound, 0, nullptr, root.alive()});
+}
+
+void BranchAndBound::insert(Subproblem subproblem) {
+  if (subproblem.state) {
+    if (stored_ > kStored) {
+      subproblem.state.reset();
+    } else {
+      stored_ += subproblem.state->messages.size() / 2;  // shared by two parts
+    }
+  }
+  const double bound = subproblem.bound;
+  open_.emplace(std::pair(bound, num_inserted_++), std::move(subproblem));
+}
+
+void BranchAndBound::set_best_cost(double cost) {
+  best_cost_ = std::min(best_cost_, cost);
+  while (!open_.empty() && std::prev(open_.end())->first.first > best_cost_ - 1) {
+    const Subproblem& last = std::prev(open_.end())->second;
+    if (last.state) stored_ -= last.state->messages.size() / 2;
+    open_.erase(std::prev(open_.end()));
+  }
+}
+
+std::vector<BranchAndBound::Subproblem> BranchAndBound::take(std::size_t count) {
+  std::vector<Subproblem> batch;
+  // When very many are open, the deepest of the promising ones come first: best first alone would fill the memory.
+  const bool is_crowded = open_.size() > 20000;
+  while (!open_.empty() && batch.size() < count) {
+    auto at = open_.begin();
+    if (is_crowded) {
+      auto candidate = open_.begin();
+      for (int i = 0; i < 256 && candidate != open_.end(); ++i, ++candidate) {
+        if (candidate->second.depth > at->second.depth) at = candidate;
+      }
+    }
+    if (at->second.state) stored_ -= at->second.state->messages.size() / 2;
+    batch.push_back(std::move(at->second));
+    open_.erase(at);
+    ++num_processed_;
+  }
+  return batch;
+}
+
+BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound& dual, double best_cost,
+                                                WorkMeter& meter) const {
+  const CoreProblem& core = *core_;
+  Outcome outcome;
+  outcome.cost = best_cost;
+  if (!propagate_memory(core, subproblem.alive)) return outcome;
+  dual.restore(subproblem.state ? *subproblem.state : root_, subproblem.alive);
+  dual.raise_bound(subproblem.bound);
+  dual.restart_steps(0.5);
+  const DualBound::Steps steps{DualBound::Subgradient::kDecoded, 0.7};
+  double checkpoint = subproblem.bound;
+  const auto consider = [&](const CoreChoice& choice) {
+    const CoreEvaluation result = evaluate(core, choice);
+    if (result.excess > 0 || result.cost >= outcome.cost || result.cost >= core.never) return;
+    outcome.cost = result.cost;
+    outcome.choice = choice;
+  };
+  for (int pass = 1; pass <= kPasses; ++pass) {
+    // Without a known cost, steps aim a little above the bound.
+    const double target = outcome.cost < core.never ? outcome.cost : dual.best_bound() + 1 + 0.01 * dual.best_bound();
+    const bool is_empty = dual.iterate(target, steps) == kInfinity;
+    const bool is_cut_short = !meter.spend(dual.work_per_pass());
+    if (is_empty || dual.best_bound() > outcome.cost - 1) {
+      outcome.parts.clear();
+      return outcome;
+    }
+    if (is_cut_short) {
+      subproblem.bound = std::max(subproblem.bound, dual.best_bound());
+      outcome.parts.push_back(std::move(subproblem));
+      return outcome;
+    }
+    if (pass % 10 == 0) consider(dual.decoded());
+    if (pass % 20 != 0) continue;
+    std::vector<std::uint8_t> alive = dual.alive();
+    dual.pass();
+    if (outcome.cost < core.never && remove_dear_values(core, dual, outcome.cost, alive)) {
+      if (!propagate_memory(core, alive)) return outcome;
+      dual.set_alive(std::move(alive));
+    }
+    // Going on pays only while the bound moves.
+    if (pass >= 40 && dual.best_bound() - checkpoint < 0.02 * (outcome.cost - dual.best_bound())) break;
+    checkpoint = dual.best_bound();
+  }
+  LocalState state(core, dual.decoded());
+  WorkMeter part = meter.part(dual.work_per_pass() * 20);
+  if (state.repair(part)) {
+    state.descend(part);
+    if (state.is_feasible()) consider(state.choice());
+  }
+  meter.merge(part);
+  subproblem.bound = dual.best_bound();
+  subproblem.alive = dual.alive();
+  dual.set_prices(std::vector(dual.best_prices()));
+  dual.pass();
+  outcome.parts = split(subproblem, dual, outcome.cost);
+  if (outcome.parts.empty()) consider(dual.decoded());  // one value each, and they fit
+  return outcome;
+}
+
+std::vector<BranchAndBound::Subproblem> BranchAndBound::split(const Subproblem& subproblem, const DualBound& dual,
+                                                              double best_cost) const {
+  const CoreProblem& core = *core_;
+  const double gap = best_cost < core.never ? best_cost - dual.best_bound() : std::max(0.01 * dual.best_bound(), 1.0);
+  std::size_t chosen = core.num_nodes();
+  double best_spread = 0;
+  double threshold = 0;
+  std::size_t second_node = core.num_nodes();
+  double second_excess = kInfinity;
+  std::uint32_t second_value = 0;
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    double least = kInfinity;
+    double most = -kInfinity;
+    std::uint32_t best = 0;
+    double lowest = kInfinity;
+    double next = kInfinity;
+    for (std::uint32_t value = 0; value < core.num_values(node); ++value) {
+      if (!dual.is_alive(node, value)) continue;
+      const double excess = dual.excess_cost(node, value);
+      if (excess < lowest) {
+        next = lowest;
+        lowest = excess;
+        best = value;
+      } else {
+        next = std::min(next, excess);
+      }
+      if (excess > 0.3 * gap) continue;
+      least = std::min(least, dual.price_of_bytes(node, value));
+      most = std::max(most, dual.price_of_bytes(node, value));
+    }
+    if (most - least > best_spread) {
+      best_spread = most - least;
+      threshold = (most + least) / 2;
+      chosen = node;
+    }
+    if (next < second_excess) {
+      second_excess = next;
+      second_node = node;
+      second_value = best;
+    }
+  }
+  if (second_node == core.num_nodes()) return {};  // every node has one value
+  const bool by_price = chosen != core.num_nodes();
+  const std::size_t node = by_price ? chosen : second_node;
+  const auto state = std::make_shared<const DualBound::State>(dual.state());
+  std::vector<Subproblem> parts(2);
+  for (int part = 0; part < 2; ++part) {
+    parts[static_cast<std::size_t>(part)] = {subproblem.bound, subproblem.depth + 1, state, subproblem.alive};
+    for (std::uint32_t value = 0; value < core.num_values(node); ++value) {
+      const bool is_first = by_price ? dual.price_of_bytes(node, value) <= threshold : value == second_value;
+      if (is_first != (part == 0)) parts[static_cast<std::size_t>(part)].alive[core.first_value[node] + value] = 0;
+    }
+  }
+  return parts;
+}
+
+void BranchAndBound::put(Outcome outcome) {
+  if (outcome.choice) set_best_cost(outcome.cost);
+  for (Subproblem& part : outcome.parts) {
+    if (part.bound <= best_cost_ - 1) insert(std::move(part));
+  }
+}
+
+}  // namespace shardplan

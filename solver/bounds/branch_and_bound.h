@@ -1,0 +1,67 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "solver/bounds/dual_bound.h"
+#include "solver/core/work_meter.h"
+
+namespace shardplan {
+
+/// Exact search of a core: subproblems are cores with some values removed. Each is bounded from where its parent's
+/// bound stood, loses the values whose bound passes the best known cost and those that no longer fit, and is split in
+/// two: by the price of the bytes where near-optimal values disagree most about it, else the best value against the
+/// rest.
+///
+/// Subproblems are processed in batches, so that several threads may take one each and the outcome does not depend on
+/// who was first: `take` a batch, `process` each (any thread), `put` all back in order.
+class BranchAndBound {
+ public:
+  BranchAndBound(const CoreProblem& core, const DualBound& root);
+
+  struct Subproblem {
+    double bound = 0;
+    std::size_t depth = 0;
+    std::shared_ptr<const DualBound::State> state;  // null: start from the root's
+    std::vector<std::uint8_t> alive;
+  };
+  struct Outcome {
+    std::vector<Subproblem> parts;     // none: nothing better is in it
+    std::optional<CoreChoice> choice;  // a feasible choice that was met
+    double cost = 0;
+  };
+
+  bool is_empty() const { return open_.empty(); }
+  /// No choice costs less than this, except `best_cost` and what is being processed.
+  double bound() const { return open_.empty() ? best_cost_ : open_.begin()->first.first; }
+  void set_best_cost(double cost);
+  std::vector<Subproblem> take(std::size_t count);
+  /// `dual` is the thread's own workspace.
+  Outcome process(Subproblem subproblem, DualBound& dual, double best_cost, WorkMeter& meter) const;
+  void put(Outcome outcome);
+  /// Gives back what was taken when processing was cut short.
+  void put_back(Subproblem subproblem) { insert(std::move(subproblem)); }
+
+  std::uint64_t num_processed() const { return num_processed_; }
+  std::size_t num_open() const { return open_.size(); }
+
+ private:
+  void insert(Subproblem subproblem);
+  std::vector<Subproblem> split(const Subproblem& subproblem, const DualBound& dual, double best_cost) const;
+
+  const CoreProblem* core_;
+  DualBound::State root_;
+  double best_cost_;
+  std::map<std::pair<double, std::uint64_t>, Subproblem> open_;  // by bound, then age
+  std::uint64_t num_inserted_ = 0;
+  std::uint64_t num_processed_ = 0;
+  std::size_t stored_ = 0;  // doubles in stored states
+};
+
+/// Removes the values whose bound shows that they are in no choice cheaper than `best_cost`. True if any was.
+bool remove_dear_values(const CoreProblem& core, const DualBound& dual, double best_cost,
+                        std::vector<std::uint8_t>& alive);
+
+}  // namespace shardplan

@@ -1,0 +1,370 @@
+#include "solver/bounds/dual_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "solver/core/vector_code.h"
+
+namespace shardplan {
+namespace {
+
+constexpr double kRemoved = 1e30;  // above every sum of costs, far below the end of doubles
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kPatience = 20;  // passes without a better bound before steps shorten
+
+/// out[c] = min over r of in[r] + matrix[r][c]; the hot loop of everything. Four rows at a time, so that `out` is read
+/// and written less often.
+SHARDPLAN_VECTOR_CODE void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns,
+                                    double* __restrict out) {
+  for (std::size_t c = 0; c < columns; ++c) out[c] = kInfinity;
+  std::size_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const double in0 = in[r], in1 = in[r + 1], in2 = in[r + 2], in3 = in[r + 3];
+    const double* const row0 = matrix + r * columns;
+    const double* const row1 = row0 + columns;
+    const double* const row2 = row1 + columns;
+    const double* const row3 = row2 + columns;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double sum0 = in0 + row0[c], sum1 = in1 + row1[c], sum2 = in2 + row2[c], sum3 = in3 + row3[c];
+      const double least01 = sum1 < sum0 ? sum1 : sum0;
+      const double least23 = sum3 < sum2 ? sum3 : sum2;
+      const double least = least23 < least01 ? least23 : least01;
+      out[c] = least < out[c] ? least : out[c];
+    }
+  }
+  for (; r < rows; ++r) {
+    const double first = in[r];
+    const double* const row = matrix + r * columns;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double sum = first + row[c];
+      out[c] = sum < out[c] ? sum : out[c];
+    }
+  }
+}
+
+}  // namespace
+
+DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfinity) {
+  std::size_t size = 0;
+  std::size_t widest = 1;
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    widest = std::max(widest, core.num_values(node));
+    for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
+      first_message_.push_back(static_cast<std::uint32_t>(size));
+      size += core.num_values(node);
+    }
+  }
+  messages_.assign(size, 0);
+  alive_.assign(core.costs.size(), 1);
+  marginal_.assign(core.costs.size(), 0);
+  prices_.assign(core.limits.size(), 0);
+  best_prices_ = momentum_ = usage_ = prices_;
+  cumulative_.assign(core.limits.size() + 1, 0);
+  decoded_.assign(core.num_nodes(), 0);
+  in_.resize(widest);
+  by_class_.resize(widest);
+  out_.resize(widest);
+  sum_.resize(widest);
+  for (const CoreMatrix& matrix : *core.matrices) {
+    for (const double entry : matrix.forward) largest_entry_ = std::max(largest_entry_, entry);
+  }
+  work_ = 2 * core.sweep_work + core.segments.size() * 8 + core.limits.size() * 4;
+  price_values();
+}
+
+void DualBound::price_values() {
+  const CoreProblem& core = *core_;
+  value_costs_ = core.costs;
+  limits_price_ = limits_magnitude_ = 0;
+  double sum = 0;
+  for (std::size_t time = 0; time < prices_.size(); ++time) {
+    cumulative_[time] = sum;
+    if (prices_[time] > 0) sum += prices_[time];
+    // The price that nodes will pay is the difference of rounded sums; the limits must be paid at the same.
+    limits_price_ += (sum - cumulative_[time]) * static_cast<double>(core.limits[time]);
+  }
+  if (!cumulative_.empty()) cumulative_[prices_.size()] = sum;
+  limits_magnitude_ = limits_price_;
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    double* const costs = value_costs_.data() + core.first_value[node];
+    const std::size_t count = core.num_values(node);
+    for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+      const CoreSegment& segment = core.segments[at];
+      const double price = cumulative_[segment.end] - cumulative_[segment.begin];
+      if (price <= 0) continue;
+      const std::int64_t* const bytes = core.bytes.data() + segment.bytes;
+      for (std::size_t value = 0; value < count; ++value) costs[value] += price * static_cast<double>(bytes[value]);
+    }
+  }
+  for (std::size_t value = 0; value < alive_.size(); ++value) {
+    if (!alive_[value]) value_costs_[value] = kRemoved;
+  }
+}
+
+void DualBound::set_prices(std::vector<double> prices) {
+  prices_ = std::move(prices);
+  std::fill(momentum_.begin(), momentum_.end(), 0.0);
+  price_values();
+}
+
+void DualBound::raise_prices(const std::vector<double>& prices, double bound) {
+  raise_bound(bound);
+  best_prices_ = prices;
+  set_prices(prices);
+}
+
+void DualBound::restart_steps(double step) {
+  step_ = step;
+  stalled_ = 0;
+}
+
+void DualBound::forget_best() {
+  best_bound_ = -kInfinity;
+  best_prices_ = prices_;
+  stalled_ = 0;
+}
+
+void DualBound::remove_value(std::size_t node, std::size_t value) {
+  alive_[core_->first_value[node] + value] = 0;
+  value_costs_[core_->first_value[node] + value] = kRemoved;
+}
+
+void DualBound::set_alive(std::vector<std::uint8_t> alive) {
+  alive_ = std::move(alive);
+  price_values();
+}
+
+void DualBound::restore(const State& state, std::vector<std::uint8_t> alive) {
+  messages_ = state.messages;
+  prices_ = best_prices_ = state.prices;
+  best_bound_ = state.bound;
+  std::fill(momentum_.begin(), momentum_.end(), 0.0);
+  alive_ = std::move(alive);
+  price_values();
+}
+
+/// Sends from `node` along `slot` what is in `sum_` (its costs and messages), `share` of it; returns what was taken off
+/// the message to make its least entry zero.
+inline double DualBound::message(std::size_t node, std::uint32_t slot, double share) {
+  const CoreProblem& core = *core_;
+  const CoreNeighbour& neighbour = core.neighbours[slot];
+  const CoreMatrix& matrix = (*core.matrices)[neighbour.matrix];
+  const std::size_t count = core.num_values(node);
+  const std::size_t other_count = core.num_values(neighbour.node);
+  const double* const received = messages_.data() + first_message_[slot];
+  double* const sent = messages_.data() + first_message_[neighbour.reverse];
+  const std::size_t classes = neighbour.is_row ? matrix.row_classes : matrix.column_classes;
+  const std::size_t other_classes = neighbour.is_row ? matrix.column_classes : matrix.row_classes;
+  const double* const entries = neighbour.is_row ? matrix.forward.data() : matrix.backward.data();
+  const double* in = in_.data();
+  for (std::size_t value = 0; value < count; ++value) in_[value] = sum_[value] * share - received[value];
+  if (classes < count) {
+    const std::uint32_t* const class_of = neighbour.is_row ? matrix.row_class.data() : matrix.column_class.data();
+    std::fill(by_class_.begin(), by_class_.begin() + static_cast<std::ptrdiff_t>(classes), kInfinity);
+    for (std::size_t value = 0; value < count; ++value) {
+      double& least = by_class_[class_of[value]];
+      least = in_[value] < least ? in_[value] : least;
+    }
+    in = by_class_.data();
+  }
+  double* const out = other_classes < other_count ? out_.data() : sent;
+  min_plus(in, classes, entries, other_classes, out);
+  double least = out[0];
+  for (std::size_t c = 1; c < other_classes; ++c) least = out[c] < least ? out[c] : least;
+  if (other_classes < other_count) {
+    const std::uint32_t* const class_of = neighbour.is_row ? matrix.column_class.data() : matrix.row_class.data();
+    for (std::size_t value = 0; value < other_count; ++value) sent[value] = out[class_of[value]] - least;
+  } else {
+    for (std::size_t value = 0; value < other_count; ++value) sent[value] -= least;
+  }
+  return least;
+}
+
+double DualBound::sweep_forward() {
+  const CoreProblem& core = *core_;
+  double bound = 0;
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    const std::size_t count = core.num_values(node);
+    const double* const costs = value_costs_.data() + core.first_value[node];
+    const std::uint32_t begin = core.first_neighbour[node];
+    const std::uint32_t end = core.first_neighbour[node + 1];
+    std::uint32_t middle = begin;
+    while (middle < end && core.neighbours[middle].node < node) ++middle;
+    double* const sum = sum_.data();
+    double* const given = out_.data();
+    for (std::size_t value = 0; value < count; ++value) sum[value] = given[value] = costs[value];
+    for (std::uint32_t slot = begin; slot < end; ++slot) {
+      const double* const received = messages_.data() + first_message_[slot];
+      for (std::size_t value = 0; value < count; ++value) sum[value] += received[value];
+      if (slot >= middle) {
+        for (std::size_t value = 0; value < count; ++value) given[value] += received[value];
+        continue;
+      }
+      const CoreNeighbour& reverse = core.neighbours[core.neighbours[slot].reverse];
+      const double* const row = core.row(reverse, decoded_[core.neighbours[slot].node]);
+      const std::uint32_t* const class_of = core.other_class(reverse);
+      for (std::size_t value = 0; value < count; ++value) given[value] += row[class_of[value]];
+    }
+    decoded_[node] = static_cast<std::uint32_t>(std::min_element(given, given + count) - given);
+    double least = sum[0];
+    for (std::size_t value = 1; value < count; ++value) least = sum[value] < least ? sum[value] : least;
+    for (std::size_t value = 0; value < count; ++value) sum[value] -= least;
+    bound += least;
+    const double share = 1.0 / static_cast<double>(std::max<std::uint32_t>({middle - begin, end - middle, 1}));
+    for (std::uint32_t slot = middle; slot < end; ++slot) bound += message(node, slot, share);
+  }
+  return bound - limits_price_;
+}
+
+/// The bound: for node i with T_i = costs and messages less their least, every lower neighbour j and every pair (a, b),
+/// share * T_i(a) + E(a, b) - message to j (b) - message from j (a) >= what was taken off the message. Summed over all
+/// edges and the least of every node, and since shares of one node add up to at most one, what was taken off is a
+/// bound.
+double DualBound::sweep_backward() {
+  const CoreProblem& core = *core_;
+  double bound = 0;
+  for (std::size_t node = core.num_nodes(); node-- > 0;) {
+    const std::size_t count = core.num_values(node);
+    const double* const costs = value_costs_.data() + core.first_value[node];
+    const std::uint32_t begin = core.first_neighbour[node];
+    const std::uint32_t end = core.first_neighbour[node + 1];
+    std::uint32_t middle = begin;
+    while (middle < end && core.neighbours[middle].node < node) ++middle;
+    double* const sum = sum_.data();
+    for (std::size_t value = 0; value < count; ++value) sum[value] = costs[value];
+    for (std::uint32_t slot = begin; slot < end; ++slot) {
+      const double* const received = messages_.data() + first_message_[slot];
+      for (std::size_t value = 0; value < count; ++value) sum[value] += received[value];
+    }
+    double least = sum[0];
+    for (std::size_t value = 1; value < count; ++value) least = sum[value] < least ? sum[value] : least;
+    if (least >= kRemoved / 2) return kInfinity;  // no value is left
+    double* const marginal = marginal_.data() + core.first_value[node];
+    for (std::size_t value = 0; value < count; ++value) marginal[value] = sum[value] -= least;
+    bound += least;
+    const double share = 1.0 / static_cast<double>(std::max<std::uint32_t>({middle - begin, end - middle, 1}));
+    for (std::uint32_t slot = begin; slot < middle; ++slot) bound += message(node, slot, share);
+  }
+  return bound - limits_price_;
+}
+
+/// Each sum, product and difference of a pass is off by at most half a unit in the last place of the largest magnitude
+/// met; there are fewer than sixteen along every edge, segment, time and node that enter the bound.
+double DualBound::rounding_error() const {
+  const CoreProblem& core = *core_;
+  double largest = 0;
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    double magnitude = 0;
+    const double* const costs = value_costs_.data() + core.first_value[node];
+    const std::size_t count = core.num_values(node);
+    for (std::size_t value = 0; value < count; ++value) {
+      if (costs[value] < kRemoved) magnitude = std::max(magnitude, costs[value]);
+    }
+    for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
+      const double* const received = messages_.data() + first_message_[slot];
+      double most = 0;
+      for (std::size_t value = 0; value < count; ++value) {
+        const double size = received[value] < 0 ? -received[value] : received[value];
+        most = received[value] < kRemoved / 2 && size > most ? size : most;
+      }
+      magnitude += most;
+    }
+    largest = std::max(largest, magnitude);
+  }
+  const double operations =
+      static_cast<double>(core.neighbours.size() + core.num_nodes() + core.segments.size() + core.limits.size() + 4);
+  return 16 * operations * 0x1p-53 * (2 * largest + largest_entry_ + limits_magnitude_);
+}
+
+double DualBound::pass() {
+  ++num_passes_;
+  forward_bound_ = sweep_forward();
+  bound_ = sweep_backward();
+  if (bound_ > best_bound_) {
+    bound_ -= rounding_error();
+    if (bound_ > best_bound_) {
+      best_bound_ = bound_;
+      best_prices_ = prices_;
+      stalled_ = -1;
+    }
+  }
+  return bound_;
+}
+
+void DualBound::usage_of_decoded() {
+  const CoreProblem& core = *core_;
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+      const CoreSegment& segment = core.segments[at];
+      const double bytes = static_cast<double>(core.bytes[segment.bytes + decoded_[node]]);
+      usage_[segment.begin] += bytes;
+      if (segment.end < usage_.size()) usage_[segment.end] -= bytes;
+    }
+  }
+}
+
+/// Weights fall with the square of a value's excess cost: like the exponential's, but made of exact operations only.
+void DualBound::usage_of_marginals() {
+  const CoreProblem& core = *core_;
+  const double softness = softness_ * std::max(best_bound_, 1.0);
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    if (core.first_segment[node] == core.first_segment[node + 1]) continue;
+    const std::size_t count = core.num_values(node);
+    const double* const marginal = marginal_.data() + core.first_value[node];
+    double total = 0;
+    for (std::size_t value = 0; value < count; ++value) {
+      const double root = softness / (softness + marginal[value]);
+      total += in_[value] = root * root;
+    }
+    for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+      const CoreSegment& segment = core.segments[at];
+      double bytes = 0;
+      for (std::size_t value = 0; value < count; ++value)
+        bytes += in_[value] * static_cast<double>(core.bytes[segment.bytes + value]);
+      bytes /= total;
+      usage_[segment.begin] += bytes;
+      if (segment.end < usage_.size()) usage_[segment.end] -= bytes;
+    }
+  }
+}
+
+void DualBound::move_prices(double target, const Steps& steps) {
+  if (prices_.empty()) return;
+  std::fill(usage_.begin(), usage_.end(), 0.0);
+  if (steps.subgradient == Subgradient::kDecoded) {
+    usage_of_decoded();
+  } else {
+    usage_of_marginals();
+  }
+  double bytes = 0;
+  double norm = 0;
+  for (std::size_t time = 0; time < prices_.size(); ++time) {
+    bytes += usage_[time];
+    const double excess = bytes - static_cast<double>(core_->limits[time]);
+    momentum_[time] = steps.momentum * momentum_[time] + (1 - steps.momentum) * excess;
+    if (prices_[time] > 0 || momentum_[time] > 0) norm += excess * excess;
+  }
+  if (norm <= 0) return;
+  const double size = step_ * std::max(target - bound_, 1e-9 * std::abs(target)) / norm;
+  for (std::size_t time = 0; time < prices_.size(); ++time) {
+    prices_[time] = std::max(prices_[time] + size * momentum_[time], 0.0);
+  }
+  price_values();
+}
+
+double DualBound::iterate(double target, const Steps& steps) {
+  const double bound = pass();
+  if (bound == kInfinity) return bound;
+  if (++stalled_ >= kPatience) {
+    stalled_ = 0;
+    step_ *= 0.7;
+    softness_ = std::max(softness_ * 0.8, 1e-9);
+    set_prices(best_prices_);
+    return bound;
+  }
+  move_prices(target, steps);
+  return bound;
+}
+
+}  // namespace shardplan

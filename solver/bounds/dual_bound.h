@@ -1,0 +1,117 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "solver/core/core_problem.h"
+
+namespace shardplan {
+
+/// A lower bound on a core's cost. Memory limits are priced (Lagrange): with a price for a byte at each time, a choice
+/// costs its own cost plus the price of its bytes less the price of the limits, which is no more for feasible choices.
+/// What remains is bounded by sequential tree-reweighted message passing (TRW-S: Kolmogorov, IEEE TPAMI 28(10), 2006):
+/// nodes in order send messages along edges forwards, then backwards; the bound never falls. Prices follow the bytes of
+/// a decoded choice (subgradient, step by Polyak's rule).
+///
+/// The bound is certified: every pass yields a reparametrisation of the problem whatever the messages were, and what
+/// rounding can have added (at most a few units in the last place per operation) is taken off; see `rounding_error`.
+class DualBound {
+ public:
+  enum class Subgradient { kDecoded, kMarginals };
+  /// How prices move: after what, and how much of the last direction they keep. No one setting suits all problems; a
+  /// search runs several and shares the best prices.
+  struct Steps {
+    Subgradient subgradient = Subgradient::kDecoded;
+    double momentum = 0.8;
+  };
+
+  explicit DualBound(const CoreProblem& core);
+
+  /// One pass forwards and backwards. Returns the bound at the present prices, -infinity for a node without values.
+  double pass();
+  /// Moves prices after a pass; `target` is what the bound is thought to be able to reach (the best known cost).
+  void move_prices(double target, const Steps& steps);
+  /// `pass` and `move_prices` with the usual schedule: shorter steps and a return to the best prices when the bound
+  /// does not rise.
+  double iterate(double target, const Steps& steps);
+
+  double best_bound() const { return best_bound_; }
+  /// What `excess_cost` adds to: the bound of the last pass's forward half (excess costs are taken on the way back, at
+  /// each node before the bound has reached its end), with rounding taken off twice, for itself and for the excess
+  /// costs.
+  double certain_bound() const { return std::min(forward_bound_, bound_) - 2 * rounding_error(); }
+  const std::vector<double>& best_prices() const { return best_prices_; }
+  const std::vector<double>& prices() const { return prices_; }
+  void set_prices(std::vector<double> prices);
+  /// A bound known to hold for this problem from elsewhere.
+  void raise_bound(double bound) { best_bound_ = bound > best_bound_ ? bound : best_bound_; }
+  /// Continues from the prices of another, whose bound is better.
+  void raise_prices(const std::vector<double>& prices, double bound);
+  void restart_steps(double step = 1);
+  /// Lets the best bound and prices be found anew, after values were removed.
+  void forget_best();
+  bool has_converged() const { return step_ < 1e-4; }
+
+  /// The choice made in the last forward pass: each node's cheapest value given the nodes before it and messages from
+  /// those after.
+  const CoreChoice& decoded() const { return decoded_; }
+
+  /// After a pass: by how much the bound rises, at least, if this value is taken. Values whose bound passes the best
+  /// known cost can be removed.
+  double excess_cost(std::size_t node, std::size_t value) const { return marginal_[core_->first_value[node] + value]; }
+
+  /// What the present prices ask for a value's bytes.
+  double price_of_bytes(std::size_t node, std::size_t value) const {
+    const std::size_t at = core_->first_value[node] + value;
+    return value_costs_[at] - core_->costs[at];
+  }
+
+  bool is_alive(std::size_t node, std::size_t value) const { return alive_[core_->first_value[node] + value] != 0; }
+  void remove_value(std::size_t node, std::size_t value);
+  void set_alive(std::vector<std::uint8_t> alive);
+  const std::vector<std::uint8_t>& alive() const { return alive_; }
+
+  /// Everything that changes from pass to pass, to continue later from the same place.
+  struct State {
+    std::vector<double> messages, prices;
+    double bound;
+  };
+  State state() const { return {messages_, best_prices_, best_bound_}; }
+  void restore(const State& state, std::vector<std::uint8_t> alive);
+
+  std::uint64_t work_per_pass() const { return work_; }
+  std::uint64_t num_passes() const { return num_passes_; }
+
+ private:
+  void price_values();
+  double sweep_forward();
+  double sweep_backward();
+  double rounding_error() const;
+  double message(std::size_t node, std::uint32_t slot, double share);
+  void usage_of_decoded();
+  void usage_of_marginals();
+
+  const CoreProblem* core_;
+  std::vector<std::uint32_t> first_message_;  // by slot (position in neighbours)
+  std::vector<double> messages_;              // into each node, one block per slot
+  std::vector<double> value_costs_;           // with prices; huge for removed values
+  std::vector<double> marginal_;
+  std::vector<std::uint8_t> alive_;
+  std::vector<double> prices_, best_prices_, cumulative_, momentum_, usage_;
+  double limits_price_ = 0;
+  double limits_magnitude_ = 0;
+  CoreChoice decoded_;
+  std::vector<double> in_, by_class_, out_, sum_;  // scratch
+  double largest_entry_ = 0;
+  double bound_ = 0;
+  double forward_bound_ = 0;
+  double best_bound_;
+  double step_ = 1;
+  double softness_ = 1e-6;
+  int stalled_ = 0;
+  std::uint64_t work_ = 0;
+  std::uint64_t num_passes_ = 0;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "solver/core/core_problem.h"
+#include "solver/core/work_meter.h"
+
+namespace shardplan {
+
+/// Exact dynamic programming over a core without regard to memory: nodes are eliminated one after the other, each
+/// replaced by a table over its remaining neighbours (Bertele and Brioschi, Nonserial Dynamic Programming, 1972).
+///
+///     a - b - c      eliminating b:  t(a, c) = min over b of cost(b) + ab(a, b) + bc(b, c)
+///
+/// A table asks of a neighbour only what the matrices behind it ask: redistributions depend on layouts, and the 64
+/// strategies of an operator may have 8 layouts at one side. So the dimension of a node in a table is a *partition* of
+/// its values, the coarsest that tells apart what has to be told apart, and a layer whose forward and backward
+/// operators must be cut together has tables of 8^4 entries, not of 64^4.
+///
+/// Tables are interned with their least entry taken off, and a step is remembered by its operands. Equal layers are
+/// thereby eliminated once; where one is eliminated after the other, tables repeat after a few layers, since what is
+/// best far away does not depend on the choice here. 960 layers take hardly longer than 12.
+class Elimination {
+ public:
+  /// Plans an order: smallest table first.
+  explicit Elimination(const CoreProblem& core);
+
+  /// Whether the tables of the order stay small enough.
+  bool is_possible() const { return is_possible_; }
+  std::size_t largest_table() const { return largest_table_; }
+  /// About what a run takes if all steps that look alike are.
+  double work() const { return work_; }
+
+  struct Outcome {
+    double cost = 0;  // exact if all sums are whole numbers below 2^53
+    CoreChoice choice;
+    std::size_t entries = 0;  // of the tables that were made
+    std::size_t repeated_steps = 0;
+  };
+  /// The cheapest choice if values cost `costs` (as `CoreProblem::costs`, at least 0) instead of the core's own;
+  /// nothing if the meter was spent or tables filled the memory meant for them. Requires is_possible().
+  std::optional<Outcome> run(const std::vector<double>& costs, WorkMeter& meter) const;
+
+ private:
+  /// Ways to tell values apart, by number; equal ones are one. Classes are numbered by their first value.
+  class Partitions {
+   public:
+    std::uint32_t intern(const std::vector<std::uint32_t>& class_of);
+    std::uint32_t join(std::uint32_t a, std::uint32_t b);
+    std::size_t size(std::uint32_t id) const { return sizes_[id]; }
+    const std::vector<std::uint32_t>& class_of(std::uint32_t id) const { return classes_[id]; }
+
+   private:
+    std::map<std::vector<std::uint32_t>, std::uint32_t> known_;  // looked up, never walked
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joins_;
+    std::vector<std::vector<std::uint32_t>> classes_;
+    std::vector<std::size_t> sizes_;
+  };
+  struct Dimension {
+    std::uint32_t node = 0;
+    std::uint32_t partition = 0;
+  };
+  using Scope = std::vector<Dimension>;  // the last one fastest
+  /// A matrix of the core, or the table of an earlier step.
+  struct Factor {
+    bool is_matrix = false;
+    std::uint32_t origin = 0;
+    Scope scope;
+  };
+  struct Step {
+    Dimension gone;
+    Scope scope;                  // of the table that comes
+    std::vector<Factor> factors;  // that go
+  };
+  class Tables;
+
+  std::vector<std::uint32_t> order();
+  void plan_steps(const std::vector<std::uint32_t>& order);
+
+  const CoreProblem* core_;
+  Partitions partitions_;
+  std::vector<std::uint32_t> slot_partition_;  // by slot of `neighbours`: what its matrix tells apart at this end
+  std::vector<Step> steps_;
+  bool is_possible_ = true;
+  std::size_t largest_table_ = 0;
+  double work_ = 0;
+};
+
+}  // namespace shardplan

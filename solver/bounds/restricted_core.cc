@@ -1,0 +1,222 @@
+#include "solver/bounds/restricted_core.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+/// Numbers lines by content: `class_of` each line, and `first` of each class.
+struct Classes {
+  std::vector<std::uint32_t> class_of, first;
+};
+template <class Entry>
+Classes classify(const std::vector<std::uint32_t>& lines, std::size_t length, const Entry& entry) {
+  Classes result;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> known;  // looked up, never walked
+  std::vector<std::int64_t> bits(length);
+  for (const std::uint32_t line : lines) {
+    for (std::size_t at = 0; at < length; ++at) bits[at] = std::bit_cast<std::int64_t>(entry(line, at));
+    const std::uint64_t hash = content_hash(bits);
+    const auto is_same = [&](std::uint32_t other) {
+      for (std::size_t at = 0; at < length; ++at) {
+        if (entry(line, at) != entry(other, at)) return false;
+      }
+      return true;
+    };
+    auto [at, end] = known.equal_range(hash);
+    while (at != end && !is_same(result.first[at->second])) ++at;
+    if (at == end) {
+      at = known.emplace(hash, static_cast<std::uint32_t>(result.first.size()));
+      result.first.push_back(line);
+    }
+    result.class_of.push_back(at->second);
+  }
+  return result;
+}
+
+/// The classes that occur among some values, and for each value the position of its own among them.
+std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>> occurring(const std::vector<std::uint32_t>& class_of,
+                                                                            const std::vector<std::uint32_t>& values) {
+  constexpr std::uint32_t kNone = 0xffffffff;
+  std::vector<std::uint32_t> number(class_of.size(), kNone), classes, position;
+  for (const std::uint32_t value : values) {
+    std::uint32_t& known = number[class_of[value]];
+    if (known == kNone) {
+      known = static_cast<std::uint32_t>(classes.size());
+      classes.push_back(class_of[value]);
+    }
+    position.push_back(known);
+  }
+  return {std::move(classes), std::move(position)};
+}
+
+/// Rows and columns picked; classes that have come to be the same are one again.
+CoreMatrix pick(const CoreMatrix& matrix, const std::vector<std::uint32_t>& rows,
+                const std::vector<std::uint32_t>& columns) {
+  const auto [row_lines, row_position] = occurring(matrix.row_class, rows);
+  const auto [column_lines, column_position] = occurring(matrix.column_class, columns);
+  const auto row_classes =
+      classify(row_lines, column_lines.size(), [&, &lines = column_lines](std::uint32_t row, std::size_t at) {
+        return matrix.forward[std::size_t{row} * matrix.column_classes + lines[at]];
+      });
+  const auto column_classes =
+      classify(column_lines, row_classes.first.size(), [&](std::uint32_t column, std::size_t at) {
+        return matrix.backward[std::size_t{column} * matrix.row_classes + row_classes.first[at]];
+      });
+  CoreMatrix result;
+  result.row_classes = static_cast<std::uint32_t>(row_classes.first.size());
+  result.column_classes = static_cast<std::uint32_t>(column_classes.first.size());
+  for (const std::uint32_t at : row_position) result.row_class.push_back(row_classes.class_of[at]);
+  for (const std::uint32_t at : column_position) result.column_class.push_back(column_classes.class_of[at]);
+  result.forward.resize(std::size_t{result.row_classes} * result.column_classes);
+  result.backward.resize(result.forward.size());
+  for (std::size_t row = 0; row < result.row_classes; ++row) {
+    for (std::size_t column = 0; column < result.column_classes; ++column) {
+      const double cost =
+          matrix.forward[std::size_t{row_classes.first[row]} * matrix.column_classes + column_classes.first[column]];
+      result.forward[row * result.column_classes + column] = cost;
+      result.backward[column * result.row_classes + row] = cost;
+    }
+  }
+  return result;
+}
+
+/// The bytes of what is left, their least taken off.
+void restrict_bytes(const CoreProblem& core, const std::vector<const std::vector<std::uint32_t>*>& kept,
+                    const std::vector<std::uint32_t>& list_of, CoreProblem& to) {
+  struct Picked {
+    std::uint32_t at = 0;  // in `to.bytes`
+    std::int64_t least = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Picked> known;  // looked up, never walked
+  std::vector<std::int64_t> taken(core.limits.size() + 1, 0);
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+      const CoreSegment& segment = core.segments[at];
+      const auto [place, is_new] = known.try_emplace({segment.bytes, list_of[node]});
+      Picked& picked = place->second;
+      if (is_new) {
+        picked.at = static_cast<std::uint32_t>(to.bytes.size());
+        for (const std::uint32_t value : *kept[node]) to.bytes.push_back(core.bytes[segment.bytes + value]);
+        picked.least = *std::min_element(to.bytes.begin() + picked.at, to.bytes.end());
+        for (auto bytes = to.bytes.begin() + picked.at; bytes != to.bytes.end(); ++bytes) *bytes -= picked.least;
+      }
+      to.segments[at].bytes = picked.at;
+      taken[segment.begin] += picked.least;
+      taken[segment.end] -= picked.least;
+    }
+  }
+  std::int64_t sum = 0;
+  for (std::size_t time = 0; time < to.limits.size(); ++time) to.limits[time] -= sum += taken[time];
+}
+
+}  // namespace
+
+CoreChoice RestrictedCore::expand(const CoreChoice& choice) const {
+  CoreChoice result(choice.size());
+  for (std::size_t node = 0; node < choice.size(); ++node) result[node] = values[core.first_value[node] + choice[node]];
+  return result;
+}
+
+CoreChoice RestrictedCore::nearest(const CoreChoice& whole) const {
+  CoreChoice result(whole.size());
+  for (std::size_t node = 0; node < whole.size(); ++node) {
+    const auto begin = values.begin() + core.first_value[node];
+    const auto end = values.begin() + core.first_value[node + 1];
+    const auto same = std::find(begin, end, whole[node]);
+    const auto costs = core.costs.begin() + core.first_value[node];
+    result[node] =
+        static_cast<std::uint32_t>(same != end ? same - begin : std::min_element(costs, costs + (end - begin)) - costs);
+  }
+  return result;
+}
+
+std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::vector<std::uint8_t>& alive,
+                                            std::size_t most_entries) {
+  RestrictedCore result;
+  CoreProblem& to = result.core;
+  to.never = core.never;
+  to.first_value = {0};
+  to.first_neighbour = core.first_neighbour;
+  to.first_segment = core.first_segment;
+  to.segments = core.segments;
+  to.limits = core.limits;
+  // Nodes that keep the same values, by their number; matrices are picked once for each pair of such lists.
+  std::map<std::vector<std::uint32_t>, std::uint32_t> lists;
+  std::vector<const std::vector<std::uint32_t>*> kept(core.num_nodes());
+  std::vector<std::uint32_t> list_of(core.num_nodes());
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    std::vector<std::uint32_t> list;
+    for (std::uint32_t value = 0; value < core.num_values(node); ++value) {
+      if (!alive[core.first_value[node] + value]) continue;
+      list.push_back(value);
+      to.costs.push_back(core.costs[core.first_value[node] + value]);
+      result.values.push_back(value);
+    }
+    SHARDPLAN_CHECK(!list.empty());
+    to.first_value.push_back(static_cast<std::uint32_t>(to.costs.size()));
+    const auto known = lists.try_emplace(std::move(list), static_cast<std::uint32_t>(lists.size())).first;
+    kept[node] = &known->first;
+    list_of[node] = known->second;
+  }
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>
+      matrix_of;  // looked up, never walked
+  struct Pick {
+    std::uint32_t matrix, row, column;  // nodes
+  };
+  std::vector<Pick> picks;
+  std::size_t entries = 0;
+  to.neighbours = core.neighbours;
+  for (std::uint32_t node = 0; node < core.num_nodes(); ++node) {
+    for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
+      CoreNeighbour& neighbour = to.neighbours[slot];
+      const std::uint32_t row = neighbour.is_row ? node : neighbour.node;
+      const std::uint32_t column = neighbour.is_row ? neighbour.node : node;
+      const auto [at, is_new] = matrix_of.try_emplace({neighbour.matrix, list_of[row], list_of[column]},
+                                                      static_cast<std::uint32_t>(picks.size()));
+      if (is_new) {
+        picks.push_back({neighbour.matrix, row, column});
+        entries += kept[row]->size() * kept[column]->size();
+        if (entries > most_entries) return std::nullopt;
+      }
+      neighbour.matrix = at->second;
+    }
+  }
+  restrict_bytes(core, kept, list_of, to);
+  auto matrices = std::make_shared<std::vector<CoreMatrix>>();
+  matrices->reserve(picks.size());
+  for (const Pick& item : picks) {
+    matrices->push_back(pick((*core.matrices)[item.matrix], *kept[item.row], *kept[item.column]));
+  }
+  to.matrices = std::move(matrices);
+  finish(to);
+  return result;
+}
+
+DualBound::State restrict_state(const CoreProblem& core, const RestrictedCore& restricted,
+                                const DualBound::State& state) {
+  DualBound::State result;
+  result.prices = state.prices;
+  result.bound = state.bound;
+  std::size_t at = 0;  // of the whole core's messages: a block per slot, in order
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    const std::uint32_t begin = restricted.core.first_value[node];
+    const std::uint32_t end = restricted.core.first_value[node + 1];
+    for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
+      for (std::uint32_t value = begin; value < end; ++value) {
+        result.messages.push_back(state.messages[at + restricted.values[value]]);
+      }
+      at += core.num_values(node);
+    }
+  }
+  return result;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "solver/presolve/interned.h"
+
+namespace shardplan {
+
+/// A matrix of edge costs as the core's stages read it. Rows that are equal form a class, so do columns: layouts repeat
+/// among strategies, and a message then costs the product of the classes, not of the values. Never is a large finite
+/// cost (`CoreProblem::never`).
+struct CoreMatrix {
+  std::uint32_t row_classes = 0;
+  std::uint32_t column_classes = 0;
+  std::vector<std::uint32_t> row_class;     // by row
+  std::vector<std::uint32_t> column_class;  // by column
+  std::vector<double> forward;              // row_classes x column_classes
+  std::vector<double> backward;             // column_classes x row_classes
+};
+
+/// One end of an edge as its node sees it.
+struct CoreNeighbour {
+  std::uint32_t node = 0;  // the other end
+  std::uint32_t matrix = 0;
+  bool is_row = false;        // this end's values are the rows
+  std::uint32_t reverse = 0;  // position in `neighbours` of the other end's entry
+};
+
+/// Bytes by value over times [begin, end).
+struct CoreSegment {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  std::uint32_t bytes = 0;  // position in `CoreProblem::bytes` of the first value's
+};
+
+/// What is left to be searched, flat and immutable. Costs are whole numbers held as doubles (exact below 2^53), bytes
+/// are integers. At each time the segments' bytes must add up to at most the limit; the least bytes of each segment are
+/// 0. A node's neighbours are ordered by node.
+struct CoreProblem {
+  std::vector<std::uint32_t> first_value;      // by node, one more at the end: position in `costs`
+  std::vector<double> costs;                   // by value, at least 0
+  std::vector<std::uint32_t> first_neighbour;  // by node, one more at the end
+  std::vector<CoreNeighbour> neighbours;
+  std::shared_ptr<const std::vector<CoreMatrix>> matrices;
+  std::vector<std::uint32_t> first_segment;  // by node, one more at the end
+  std::vector<CoreSegment> segments;
+  std::vector<std::int64_t> bytes;
+  std::vector<std::int64_t> limits;  // by time
+  double never = 0;  // more than any choice that is wanted: one that costs this much may not be, or is no better than
+                     // what is known
+  std::uint64_t sweep_work = 0;  // entries touched by one pass over all edges
+
+  std::size_t num_nodes() const { return first_value.size() - 1; }
+  std::size_t num_values(std::size_t node) const { return first_value[node + 1] - first_value[node]; }
+  /// Cost of an edge from one end: the row of the other end's values is gathered with `other_class`.
+  const double* row(const CoreNeighbour& neighbour, std::size_t value) const {
+    const CoreMatrix& matrix = (*matrices)[neighbour.matrix];
+    return neighbour.is_row ? matrix.forward.data() + std::size_t{matrix.row_class[value]} * matrix.column_classes
+                            : matrix.backward.data() + std::size_t{matrix.column_class[value]} * matrix.row_classes;
+  }
+  const std::uint32_t* other_class(const CoreNeighbour& neighbour) const {
+    const CoreMatrix& matrix = (*matrices)[neighbour.matrix];
+    return neighbour.is_row ? matrix.column_class.data() : matrix.row_class.data();
+  }
+  double edge_cost(const CoreNeighbour& neighbour, std::size_t value, std::size_t other_value) const {
+    return row(neighbour, value)[other_class(neighbour)[other_value]];
+  }
+};
+
+/// A value for each node of a core.
+using CoreChoice = std::vector<std::uint32_t>;
+
+/// Cost of a choice (at least `never` if a pair in it may not be) and the bytes by which limits are exceeded, summed.
+struct CoreEvaluation {
+  double cost = 0;
+  std::int64_t excess = 0;
+};
+CoreEvaluation evaluate(const CoreProblem& core, const CoreChoice& choice);
+
+/// The matrix of a table; entries of kNever become `never`.
+CoreMatrix make_core_matrix(const Table& table, double never);
+
+/// Links `reverse` and counts `sweep_work`, once nodes and neighbours are in place.
+void finish(CoreProblem& core);
+
+}  // namespace shardplan

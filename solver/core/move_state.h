@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "solver/core/core_problem.h"
+#include "solver/core/work_meter.h"
+
+namespace shardplan {
+
+/// Bytes left at each time, in blocks of 64 with their least and a lazily added change: adding over a range and the
+/// least of a range touch two blocks and the list of blocks between.
+class Slack {
+ public:
+  explicit Slack(const std::vector<std::int64_t>& limits);
+
+  void add(std::size_t begin, std::size_t end, std::int64_t bytes);
+  std::int64_t least(std::size_t begin, std::size_t end) const;
+  std::int64_t at(std::size_t time) const { return raw_[time] + added_[time / kBlock]; }
+  /// The time with the least slack.
+  std::size_t worst() const;
+  /// Calls `visit(time, slack)` for all times of negative slack in [begin, end) if `bytes` are taken away.
+  template <class Visit>
+  void visit_negative(std::size_t begin, std::size_t end, std::int64_t bytes, Visit visit) const {
+    for (std::size_t time = begin; time < end;) {
+      const std::size_t block = time / kBlock;
+      const std::size_t block_end = block * kBlock + kBlock < end ? block * kBlock + kBlock : end;
+      if (least_[block] + added_[block] >= bytes) {
+        time = block_end;
+        continue;
+      }
+      for (; time < block_end; ++time) {
+        if (at(time) < bytes) visit(time, at(time) - bytes);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 64;
+  void update(std::size_t block);
+
+  std::vector<std::int64_t> raw_, least_, added_;
+};
+
+/// A choice for a core that is being changed, with what each change would cost and the bytes left at each time.
+class LocalState {
+ public:
+  LocalState(const CoreProblem& core, CoreChoice choice);
+
+  const CoreProblem& core() const { return *core_; }
+  const CoreChoice& choice() const { return choice_; }
+  double cost() const { return cost_; }
+  /// Whether no pair may never be and no time is over its limit.
+  bool is_feasible() const;
+
+  /// Cost of each value of a node given its neighbours' choices.
+  std::span<const double> conditional(std::size_t node) const {
+    return {conditional_.data() + core_->first_value[node], core_->num_values(node)};
+  }
+  void move(std::size_t node, std::uint32_t value);
+  /// Whether limits hold if this node moves (they need not hold before, where bytes do not rise).
+  bool fits(std::size_t node, std::uint32_t value) const;
+  const Slack& slack() const { return slack_; }
+  void set(const CoreChoice& choice);
+
+  /// Moves single nodes to cheaper values that fit until none is left; equal costs do not move.
+  void descend(WorkMeter& meter);
+  /// Moves single nodes at the worst times to values with fewer bytes, least cost per byte first, until limits hold.
+  /// False if single moves cannot bring that about.
+  bool repair(WorkMeter& meter);
+
+ private:
+  void recompute();
+  bool reduce_excess(std::size_t worst, WorkMeter& meter);
+  /// Bytes over the limits, summed over times, that a move takes away (or adds: negative).
+  double excess_removed(std::size_t node, std::uint32_t value) const;
+
+  const CoreProblem* core_;
+  CoreChoice choice_;
+  std::vector<double> conditional_;
+  double cost_ = 0;
+  Slack slack_;
+};
+
+/// A choice of least bytes for every node (cheapest among those), from which repairs start.
+CoreChoice least_memory_choice(const CoreProblem& core);
+
+}  // namespace shardplan

@@ -1,0 +1,161 @@
+#include "solver/heuristics/dive.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "solver/core/move_state.h"
+
+namespace shardplan {
+
+bool propagate_memory(const CoreProblem& core, std::vector<std::uint8_t>& alive) {
+  if (core.limits.empty()) {
+    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+      const auto begin = alive.begin() + core.first_value[node];
+      if (std::find(begin, alive.begin() + core.first_value[node + 1], 1) == alive.begin() + core.first_value[node + 1])
+        return false;
+    }
+    return true;
+  }
+  std::vector<std::int64_t> least(core.segments.size());
+  for (;;) {
+    Slack slack(core.limits);
+    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+      const std::uint8_t* const is_alive = alive.data() + core.first_value[node];
+      if (std::find(is_alive, is_alive + core.num_values(node), 1) == is_alive + core.num_values(node)) return false;
+      for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+        const CoreSegment& segment = core.segments[at];
+        least[at] = std::numeric_limits<std::int64_t>::max();
+        for (std::size_t value = 0; value < core.num_values(node); ++value) {
+          if (is_alive[value]) least[at] = std::min(least[at], core.bytes[segment.bytes + value]);
+        }
+        if (least[at] != 0) slack.add(segment.begin, segment.end, -least[at]);
+      }
+    }
+    if (slack.least(0, core.limits.size()) < 0) return false;
+    bool is_removed = false;
+    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+      std::uint8_t* const is_alive = alive.data() + core.first_value[node];
+      for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+        const CoreSegment& segment = core.segments[at];
+        const std::int64_t room = slack.least(segment.begin, segment.end) + least[at];
+        for (std::size_t value = 0; value < core.num_values(node); ++value) {
+          if (!is_alive[value] || core.bytes[segment.bytes + value] <= room) continue;
+          is_alive[value] = 0;
+          is_removed = true;
+        }
+      }
+    }
+    if (!is_removed) return true;
+  }
+}
+
+namespace {
+
+/// Room left at each time if every node takes the least bytes of its alive values.
+class LeastUsage {
+ public:
+  LeastUsage(const CoreProblem& core, const std::vector<std::uint8_t>& alive)
+      : core_(&core), slack_(core.limits), least_(core.segments.size()) {
+    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+      for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+        least_[at] = least(alive, node, at, core.num_values(node));
+        if (least_[at] != 0) slack_.add(core.segments[at].begin, core.segments[at].end, -least_[at]);
+      }
+    }
+  }
+
+  /// Removes a value unless limits could then not hold.
+  bool remove(std::vector<std::uint8_t>& alive, std::size_t node, std::size_t value) {
+    const CoreProblem& core = *core_;
+    const std::uint32_t begin = core.first_segment[node];
+    const std::uint32_t end = core.first_segment[node + 1];
+    rise_.clear();
+    for (std::uint32_t at = begin; at < end; ++at) {
+      const CoreSegment& segment = core.segments[at];
+      const std::int64_t rise =
+          core.bytes[segment.bytes + value] == least_[at] ? least(alive, node, at, value) - least_[at] : 0;
+      if (rise > 0 && slack_.least(segment.begin, segment.end) < rise) return false;
+      rise_.push_back(rise);
+    }
+    for (std::uint32_t at = begin; at < end; ++at) {
+      if (rise_[at - begin] == 0) continue;
+      least_[at] += rise_[at - begin];
+      slack_.add(core.segments[at].begin, core.segments[at].end, -rise_[at - begin]);
+    }
+    alive[core.first_value[node] + value] = 0;
+    return true;
+  }
+
+ private:
+  std::int64_t least(const std::vector<std::uint8_t>& alive, std::size_t node, std::uint32_t at,
+                     std::size_t without) const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t value = 0; value < core_->num_values(node); ++value) {
+      if (value != without && alive[core_->first_value[node] + value]) {
+        least = std::min(least, core_->bytes[core_->segments[at].bytes + value]);
+      }
+    }
+    return least;
+  }
+
+  const CoreProblem* core_;
+  Slack slack_;
+  std::vector<std::int64_t> least_, rise_;
+};
+
+}  // namespace
+
+std::optional<CoreChoice> dive(const CoreProblem& core, DualBound& dual, double target, double rate, int passes,
+                               const DualBound::Steps& steps, WorkMeter& meter) {
+  struct Candidate {
+    double excess;
+    std::uint32_t node, value;
+  };
+  std::vector<Candidate> candidates;
+  for (;;) {
+    for (int i = 0; i < passes; ++i) {
+      if (!meter.spend(dual.work_per_pass())) return std::nullopt;
+      if (dual.iterate(target, steps) == std::numeric_limits<double>::infinity()) return std::nullopt;
+    }
+    // The bound of this point of the dive is not the problem's; prices keep following what is left.
+    candidates.clear();
+    std::vector<std::uint8_t> alive = dual.alive();
+    for (std::uint32_t node = 0; node < core.num_nodes(); ++node) {
+      const std::uint32_t count = static_cast<std::uint32_t>(core.num_values(node));
+      std::uint32_t best = count;
+      for (std::uint32_t value = 0; value < count; ++value) {
+        if (dual.is_alive(node, value) &&
+            (best == count || dual.excess_cost(node, value) < dual.excess_cost(node, best)))
+          best = value;
+      }
+      for (std::uint32_t value = 0; value < count; ++value) {
+        if (value != best && dual.is_alive(node, value))
+          candidates.push_back({dual.excess_cost(node, value), node, value});
+      }
+    }
+    if (candidates.empty()) break;
+    const std::size_t removed =
+        std::min(candidates.size(), static_cast<std::size_t>(rate * static_cast<double>(candidates.size())) + 1);
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+      if (a.excess != b.excess) return a.excess > b.excess;
+      return a.node != b.node ? a.node < b.node : a.value < b.value;
+    });
+    LeastUsage usage(core, alive);
+    std::size_t num_removed = 0;
+    for (const Candidate& candidate : candidates) {
+      if (num_removed >= removed) break;
+      if (usage.remove(alive, candidate.node, candidate.value)) ++num_removed;
+    }
+    // What is left may all be needed to keep the limits: then the dearest nodes take what they can.
+    if (num_removed == 0 || !propagate_memory(core, alive)) break;
+    dual.set_alive(std::move(alive));
+    dual.forget_best();
+  }
+  LocalState state(core, dual.decoded());
+  if (!state.repair(meter)) return std::nullopt;
+  state.descend(meter);
+  if (!state.is_feasible()) return std::nullopt;
+  return state.choice();
+}
+
+}  // namespace shardplan

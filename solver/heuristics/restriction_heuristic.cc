@@ -1,0 +1,51 @@
+#include "solver/heuristics/restriction_heuristic.h"
+
+#include <algorithm>
+
+#include "solver/bounds/elimination.h"
+#include "solver/bounds/restricted_core.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::uint64_t kWork = 50'000'000;  // of elimination
+constexpr std::size_t kMostEntries = std::size_t{1} << 22;
+constexpr double kValuesPerNode[] = {16, 8, 5, 3, 2, 1.5, 1.2};  // on average, tried in this order
+
+}  // namespace
+
+std::optional<CoreChoice> best_of_likely_values(const CoreProblem& core, const DualBound& dual, WorkMeter& meter) {
+  std::vector<double> excess(core.costs.size());
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    for (std::size_t value = 0; value < core.num_values(node); ++value) {
+      excess[core.first_value[node] + value] = dual.excess_cost(node, value);
+    }
+  }
+  std::vector<double> sorted = excess;
+  for (const double per_node : kValuesPerNode) {
+    const auto count = static_cast<std::size_t>(per_node * static_cast<double>(core.num_nodes()));
+    if (count >= sorted.size()) continue;
+    if (!meter.spend(3 * sorted.size())) return std::nullopt;
+    const auto place = sorted.begin() + static_cast<std::ptrdiff_t>(count);
+    std::nth_element(sorted.begin(), place, sorted.end());
+    std::vector<std::uint8_t> alive(excess.size());
+    for (std::size_t at = 0; at < excess.size(); ++at) alive[at] = dual.alive()[at] && excess[at] <= *place;
+    const auto likely = restrict_core(core, alive, kMostEntries);
+    if (!likely) continue;
+    const Elimination elimination(likely->core);
+    if (!elimination.is_possible() || elimination.work() > static_cast<double>(kWork)) continue;
+    std::vector<double> costs = likely->core.costs;
+    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+      for (std::uint32_t at = likely->core.first_value[node]; at < likely->core.first_value[node + 1]; ++at) {
+        costs[at] += dual.price_of_bytes(node, likely->values[at]);
+      }
+    }
+    WorkMeter part = meter.part(kWork);
+    const auto found = elimination.run(costs, part);
+    meter.merge(part);
+    if (found) return likely->expand(found->choice);
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <vector>
+
+#include "base/random.h"
+#include "solver/core/move_state.h"
+
+namespace shardplan {
+
+/// Large moves by dynamic programming: a random tree of nodes (no other edges among them) takes its best values given
+/// all others, exactly, with bytes priced; if limits break, the broken times are priced up and the tree is solved
+/// again. Single nodes cannot leave a valley in which neighbours must move together; trees of hundreds can.
+class TreeMoves {
+ public:
+  TreeMoves(const CoreProblem& core, const std::vector<double>& prices);
+  void set_prices(const std::vector<double>& prices);
+
+  /// One move from a random node; keeps it if limits hold and the cost rises by at most `allowance`.
+  /// `price_share` is the part of the prices that counts.
+  void move(LocalState& state, Random& random, std::size_t size, double price_share, double allowance,
+            WorkMeter& meter);
+
+ private:
+  void grow(std::uint32_t root, Random& random, std::size_t size);
+  void solve(const LocalState& state, double price_share);
+  double local_price(std::size_t begin, std::size_t end) const;
+
+  const CoreProblem* core_;
+  std::vector<double> cumulative_;                   // of prices
+  std::vector<std::uint32_t> tree_, parent_, slot_;  // slot of the parent's entry in the node's neighbours
+  std::vector<std::uint32_t> position_;              // in tree_, by node
+  std::vector<std::uint32_t> links_;                 // edges to the tree, by node
+  std::vector<std::uint32_t> frontier_, touched_;
+  std::vector<double> costs_;  // of all tree nodes, one block each
+  std::vector<std::uint32_t> first_cost_, first_answer_, answers_, chosen_, old_;
+  std::vector<double> by_class_;
+  std::vector<std::uint32_t> best_of_class_;
+  struct Priced {
+    std::uint32_t time;
+    double price_to_here;  // sum of local prices before and at `time`
+  };
+  std::vector<Priced> local_;
+  std::uint64_t work_ = 0;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,84 @@
+#include "solver/minimum_peak.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/integer.h"
+#include "solver/core/work_meter.h"
+
+namespace shardplan {
+namespace {
+
+/// The largest sum over the times of what nodes hold at least: no choice has a lower peak.
+Bytes least_peak(const StrategyProblem& problem) {
+  std::vector<Bytes> least;
+  for (const UsageTable& table : problem.usage_tables) {
+    least.push_back(table.bytes.empty() ? 0 : *std::min_element(table.bytes.begin(), table.bytes.end()));
+  }
+  std::vector<Int128> changes(problem.memory_limits.size() + 1, 0);
+  for (const ProblemNode& node : problem.nodes) {
+    for (const MemoryUse& use : node.memory) {
+      if (use.begin >= use.end) continue;
+      changes[use.begin] += least[use.usage.value()];
+      changes[use.end] -= least[use.usage.value()];
+    }
+  }
+  Int128 bytes = 0;
+  Int128 peak = 0;
+  for (const Int128 change : changes) peak = std::max(peak, bytes += change);
+  return static_cast<Bytes>(std::min<Int128>(peak, std::numeric_limits<Bytes>::max()));
+}
+
+}  // namespace
+
+LeastMemory least_memory(const StrategyProblem& problem, const Search& search, const SearchOptions& options,
+                         std::int64_t tolerance_ppm) {
+  const Deadline deadline(options.limits.seconds, options.limits.stop);
+  LeastMemory result;
+  StrategyProblem lowered = problem;
+  const auto attempt = [&](std::optional<Bytes> limit) {
+    for (std::size_t time = 0; time < problem.memory_limits.size(); ++time) {
+      lowered.memory_limits[time] = limit ? std::min(problem.memory_limits[time], *limit) : problem.memory_limits[time];
+    }
+    SearchOptions part = options;
+    part.objective = {0, 0};
+    part.limits.work = options.limits.work / 16;  // bisection of a bracket this narrow takes about as many searches
+    if (options.limits.seconds > 0)
+      part.limits.seconds = std::max((options.limits.seconds - deadline.elapsed()) / 4, 1e-3);
+    part.limits.gap = 1e9;  // any choice will do
+    part.limits.progress = nullptr;
+    if (result.choice) part.start = result.choice;
+    PlanResult found = search.search(lowered, part);
+    result.statistics.insert(result.statistics.end(), found.statistics.begin(), found.statistics.end());
+    if (found.choice) {
+      result.feasible = evaluate(problem, *found.choice).peak_bytes;
+      result.choice = std::move(found.choice);
+      return PlanStatus::kFeasible;
+    }
+    return found.status;
+  };
+  result.infeasible = least_peak(problem) - 1;
+  if (attempt(result.infeasible + 1) != PlanStatus::kFeasible) {
+    const PlanStatus status = attempt(std::nullopt);
+    if (status != PlanStatus::kFeasible) {
+      result.status = status;
+      return result;
+    }
+  }
+  Bytes undecided = result.infeasible;  // at or above `infeasible`: nothing was found up to here
+  const auto is_open = [&] {
+    return result.feasible - undecided > 1 + multiply_divide(result.feasible, tolerance_ppm, 1'000'000);
+  };
+  while (is_open() && !deadline.is_over()) {
+    const Bytes limit = undecided + (result.feasible - undecided) / 2;
+    const PlanStatus status = attempt(limit);
+    if (status == PlanStatus::kFeasible) continue;
+    // Bounds proven at one limit hold at all lower ones, so the proven part of the bracket only grows from below.
+    if (status == PlanStatus::kInfeasible) result.infeasible = limit;
+    undecided = limit;
+  }
+  result.status = result.infeasible + 1 >= result.feasible ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+  return result;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,499 @@
+#include "solver/presolve/reduction_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/integer.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kLargestBase = std::int64_t{1} << 61;
+
+std::int64_t saturating_sum(std::int64_t a, std::int64_t b, std::int64_t largest) {
+  return std::min(a, largest - b) + b;
+}
+
+std::size_t position_of(const std::vector<std::uint32_t>& values, std::uint32_t strategy) {
+  return static_cast<std::size_t>(std::lower_bound(values.begin(), values.end(), strategy) - values.begin());
+}
+
+std::vector<std::int64_t> pick(const std::vector<std::int64_t>& items, const std::vector<std::uint32_t>& at) {
+  std::vector<std::int64_t> result(at.size());
+  for (std::size_t i = 0; i < at.size(); ++i) result[i] = items[at[i]];
+  return result;
+}
+
+}  // namespace
+
+ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& objective,
+                               std::optional<std::int64_t> known_cost, bool with_memory, const Deadline& deadline)
+    : deadline_(deadline),
+      limits_(with_memory ? problem.memory_limits : std::vector<Bytes>()),
+      num_alive_(problem.nodes.size()) {
+  // Equal strategy tables, usages and matrices are converted once.
+  Int128 total = 0;
+  const std::int64_t most = known_cost ? std::min(*known_cost, kNever - 1) : kNever - 1;
+  bool is_cut = false;  // something became kNever that was not
+  const auto weighted = [&](const Cost& cost) {
+    if (cost.computation >= kNever || cost.communication >= kNever) return kNever;
+    const Int128 sum = static_cast<Int128>(objective.computation_weight) * cost.computation +
+                       static_cast<Int128>(objective.communication_weight) * cost.communication;
+    is_cut = is_cut || sum > most;
+    return sum > most ? kNever : static_cast<std::int64_t>(sum);
+  };
+  const auto largest_finite = [](const std::vector<std::int64_t>& costs) {
+    std::int64_t largest = 0;
+    for (const std::int64_t cost : costs) {
+      if (cost < kNever) largest = std::max(largest, cost);
+    }
+    return largest;
+  };
+  std::vector<Numbers> usages;
+  for (const UsageTable& usage : problem.usage_tables) usages.push_back(numbers.intern(std::vector(usage.bytes)));
+  std::vector<std::vector<std::int64_t>> costs;
+  std::vector<std::int64_t> largest_cost;
+  for (const StrategyTable& table : problem.strategy_tables) {
+    std::vector<std::int64_t>& list = costs.emplace_back();
+    for (const Cost& cost : table.costs) list.push_back(weighted(cost));
+    largest_cost.push_back(largest_finite(list));
+  }
+  std::map<std::size_t, Positions> all_values;
+  nodes_.resize(problem.nodes.size());
+  for (const NodeId id : problem.nodes.ids()) {
+    const ProblemNode& from = problem.nodes[id];
+    Node& node = nodes_[id.value()];
+    node.costs = costs[from.strategies.value()];
+    total += largest_cost[from.strategies.value()];
+    Positions& values = all_values[node.costs.size()];
+    if (!values) {
+      std::vector<std::uint32_t> list(node.costs.size());
+      std::iota(list.begin(), list.end(), 0u);
+      values = positions.intern(std::move(list));
+    }
+    node.values = values;
+    for (const MemoryUse& use : from.memory) {
+      if (with_memory && use.begin < use.end) node.memory.push_back({use.begin, use.end, usages[use.usage.value()]});
+    }
+    for (std::size_t value = 0; value < node.costs.size(); ++value) {
+      if (node.costs[value] >= kNever) {
+        node.costs[value] = 0;
+        doom(id.value(), value);
+      }
+    }
+  }
+  std::vector<TableRef> matrices;
+  std::vector<std::int64_t> largest_entry;
+  for (const CostMatrix& matrix : problem.matrices) {
+    if (gives_up()) return;
+    Table table{matrix.rows, matrix.columns, {}};
+    table.costs.reserve(matrix.costs.size());
+    for (const std::int64_t cost : matrix.costs) table.costs.push_back(weighted({0, cost}));
+    largest_entry.push_back(largest_finite(table.costs));
+    matrices.push_back(tables.intern(std::move(table)));
+  }
+  for (const ProblemEdge& edge : problem.edges) {
+    if (gives_up()) return;
+    const std::size_t from = edge.from.value();
+    const std::size_t to = edge.to.value();
+    const TableRef& table = matrices[edge.matrix.value()];
+    total += largest_entry[edge.matrix.value()];
+    if (from != to) {
+      add_table(from, to, table);
+      continue;
+    }
+    for (std::size_t value = 0; value < num_values(from); ++value) {
+      add_cost(from, value, table->at(value, value));
+    }
+  }
+  is_never_certain_ = !is_cut && total < kNever;
+}
+
+bool ReductionGraph::gives_up() {
+  if (!deadline_.is_over()) return false;
+  infeasible_ = true;
+  is_never_certain_ = false;
+  return true;
+}
+
+void ReductionGraph::add_cost(std::size_t id, std::size_t value, std::int64_t cost) {
+  std::int64_t& sum = nodes_[id].costs[value];
+  sum = saturating_sum(sum, cost, kNever);
+  if (sum >= kNever) doom(id, value);
+}
+
+const std::vector<std::uint32_t>& ReductionGraph::edges_of(std::size_t id) {
+  std::vector<std::uint32_t>& edges = nodes_[id].edges;
+  std::erase_if(edges, [&](std::uint32_t edge) { return !edges_[edge].is_alive; });
+  return edges;
+}
+
+std::optional<std::size_t> ReductionGraph::find_edge(std::size_t first, std::size_t second) {
+  const std::size_t at = nodes_[first].edges.size() < nodes_[second].edges.size() ? first : second;
+  for (const std::uint32_t edge : nodes_[at].edges) {
+    if (edges_[edge].is_alive && other_end(edge, at) == first + second - at) return edge;
+  }
+  return std::nullopt;
+}
+
+void ReductionGraph::queue(std::size_t edge) {
+  edges_[edge].maps[0] = edges_[edge].maps[1] = nullptr;
+  nodes_[edges_[edge].nodes[0]].is_changed = nodes_[edges_[edge].nodes[1]].is_changed = true;
+  if (edges_[edge].is_queued) return;
+  edges_[edge].is_queued = true;
+  edge_queue_.push_back(static_cast<std::uint32_t>(edge));
+}
+
+void ReductionGraph::remove_edge(std::size_t edge) {
+  num_entries_ -= static_cast<std::int64_t>(edges_[edge].table->costs.size());
+  edges_[edge].is_alive = false;
+  nodes_[edges_[edge].nodes[0]].is_changed = nodes_[edges_[edge].nodes[1]].is_changed = true;
+  edges_[edge].table.reset();
+  edges_[edge].maps[0] = edges_[edge].maps[1] = nullptr;
+}
+
+void ReductionGraph::add_table(std::size_t first, std::size_t second, TableRef table) {
+  if (const auto known = find_edge(first, second)) {
+    Edge& edge = edges_[*known];
+    if (edge.nodes[0] != first) table = transpose(table);
+    edge.table = sums_.get({edge.table, table}, [&] {
+      Table sum = *edge.table;
+      for (std::size_t i = 0; i < sum.costs.size(); ++i) {
+        sum.costs[i] = saturating_sum(sum.costs[i], table->costs[i], kNever);
+      }
+      return tables.intern(std::move(sum));
+    });
+    queue(*known);
+    return;
+  }
+  num_entries_ += static_cast<std::int64_t>(table->costs.size());
+  const auto id = static_cast<std::uint32_t>(edges_.size());
+  Edge edge;
+  edge.nodes[0] = static_cast<std::uint32_t>(first);
+  edge.nodes[1] = static_cast<std::uint32_t>(second);
+  edge.table = std::move(table);
+  edges_.push_back(std::move(edge));
+  nodes_[first].edges.push_back(id);
+  nodes_[second].edges.push_back(id);
+  queue(id);
+}
+
+void ReductionGraph::level(std::size_t id) {
+  const std::int64_t least = *std::min_element(nodes_[id].costs.begin(), nodes_[id].costs.end());
+  for (std::int64_t& cost : nodes_[id].costs) cost -= least;
+  base_ = saturating_sum(base_, least, kLargestBase);
+}
+
+TableRef ReductionGraph::transpose(const TableRef& table) {
+  return transposed_.get({table}, [&] {
+    Table result{table->columns, table->rows, std::vector<std::int64_t>(table->costs.size())};
+    for (std::size_t row = 0; row < table->rows; ++row) {
+      for (std::size_t column = 0; column < table->columns; ++column) {
+        result.costs[column * table->rows + row] = table->at(row, column);
+      }
+    }
+    return tables.intern(std::move(result));
+  });
+}
+
+TableRef ReductionGraph::select(const TableRef& table, const Positions& rows, const Positions& columns) {
+  return selected_.get({table, rows, columns}, [&] {
+    Table result;
+    result.rows = rows ? static_cast<std::uint32_t>(rows->size()) : table->rows;
+    result.columns = columns ? static_cast<std::uint32_t>(columns->size()) : table->columns;
+    result.costs.reserve(std::size_t{result.rows} * result.columns);
+    for (std::size_t i = 0; i < result.rows; ++i) {
+      const std::int64_t* const row = table->costs.data() + (rows ? (*rows)[i] : i) * table->columns;
+      if (!columns) {
+        result.costs.insert(result.costs.end(), row, row + table->columns);
+      } else {
+        for (const std::uint32_t column : *columns) result.costs.push_back(row[column]);
+      }
+    }
+    return tables.intern(std::move(result));
+  });
+}
+
+void ReductionGraph::doom(std::size_t id, std::size_t value) {
+  Node& node = nodes_[id];
+  if (node.doomed.empty()) {
+    node.doomed.assign(node.costs.size(), false);
+    shrink_queue_.push_back(static_cast<std::uint32_t>(id));
+  }
+  node.doomed[value] = true;
+}
+
+void ReductionGraph::shrink(std::size_t id) {
+  Node& node = nodes_[id];
+  std::vector<std::uint32_t> kept, values;
+  for (std::size_t value = 0; value < node.costs.size(); ++value) {
+    if (node.doomed[value]) continue;
+    kept.push_back(static_cast<std::uint32_t>(value));
+    values.push_back((*node.values)[value]);
+  }
+  node.doomed.clear();
+  if (kept.empty()) {
+    infeasible_ = true;
+    return;
+  }
+  if (kept.size() == node.costs.size()) return;
+  const Positions keep = positions.intern(std::move(kept));
+  node.values = positions.intern(std::move(values));
+  node.costs = pick(node.costs, *keep);
+  for (UsageSegment& segment : node.memory) segment.bytes = numbers.intern(pick(*segment.bytes, *keep));
+  for (const std::uint32_t edge : edges_of(id)) {
+    Edge& item = edges_[edge];
+    num_entries_ -= static_cast<std::int64_t>(item.table->costs.size());
+    item.table = item.nodes[0] == id ? select(item.table, keep, nullptr) : select(item.table, nullptr, keep);
+    num_entries_ += static_cast<std::int64_t>(item.table->costs.size());
+    queue(edge);
+  }
+}
+
+void ReductionGraph::normalise(std::size_t id) {
+  Edge& edge = edges_[id];
+  const Normalised& result = normalised_.get({edge.table}, [&] {
+    const TableRef& table = edge.table;
+    const std::size_t rows = table->rows;
+    const std::size_t columns = table->columns;
+    std::vector<std::int64_t> row_min(rows, kNever), column_min(columns, kNever);
+    std::vector<std::uint32_t> dead_rows, dead_columns;
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        row_min[row] = std::min(row_min[row], table->at(row, column));
+      }
+      if (row_min[row] >= kNever) {
+        dead_rows.push_back(static_cast<std::uint32_t>(row));
+        row_min[row] = 0;
+      }
+    }
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        const std::int64_t cost = table->at(row, column);
+        if (cost < kNever) column_min[column] = std::min(column_min[column], cost - row_min[row]);
+      }
+    }
+    for (std::size_t column = 0; column < columns; ++column) {
+      if (column_min[column] < kNever) continue;
+      dead_columns.push_back(static_cast<std::uint32_t>(column));
+      column_min[column] = 0;
+    }
+    Normalised answer;
+    Table shifted{table->rows, table->columns, table->costs};
+    bool is_zero = true;
+    std::vector<std::uint32_t> row_count(rows, 0), column_count(columns, 0), row_map(rows, 0), column_map(columns, 0);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        std::int64_t& cost = shifted.costs[row * columns + column];
+        if (cost < kNever) {
+          cost -= row_min[row] + column_min[column];
+          ++row_count[row];
+          ++column_count[column];
+          row_map[row] = static_cast<std::uint32_t>(column);
+          column_map[column] = static_cast<std::uint32_t>(row);
+        }
+        is_zero = is_zero && cost == 0;
+      }
+    }
+    const auto is_one = [](std::uint32_t count) { return count == 1; };
+    const bool is_clean = dead_rows.empty() && dead_columns.empty();
+    if (is_clean && std::all_of(row_count.begin(), row_count.end(), is_one))
+      answer.row_map = positions.intern(std::move(row_map));
+    if (is_clean && std::all_of(column_count.begin(), column_count.end(), is_one)) {
+      answer.column_map = positions.intern(std::move(column_map));
+    }
+    if (!is_zero) answer.table = shifted.costs == table->costs ? table : tables.intern(std::move(shifted));
+    answer.row_shift = numbers.intern(std::move(row_min));
+    answer.column_shift = numbers.intern(std::move(column_min));
+    answer.dead_rows = positions.intern(std::move(dead_rows));
+    answer.dead_columns = positions.intern(std::move(dead_columns));
+    return answer;
+  });
+  const std::size_t first = edge.nodes[0];
+  const std::size_t second = edge.nodes[1];
+  for (std::size_t value = 0; value < num_values(first); ++value) add_cost(first, value, (*result.row_shift)[value]);
+  for (std::size_t value = 0; value < num_values(second); ++value)
+    add_cost(second, value, (*result.column_shift)[value]);
+  for (const std::uint32_t value : *result.dead_rows) doom(first, value);
+  for (const std::uint32_t value : *result.dead_columns) doom(second, value);
+  if (!result.table) {
+    remove_edge(id);
+    return;
+  }
+  edge.table = result.table;
+  edge.maps[0] = result.row_map;
+  edge.maps[1] = result.column_map;
+  if (edge.maps[0] || edge.maps[1]) follow_queue_.push_back(static_cast<std::uint32_t>(id));
+}
+
+void ReductionGraph::settle() {
+  for (std::size_t step = 1; !infeasible_ && !(shrink_queue_.empty() && edge_queue_.empty()); ++step) {
+    if (step % 64 == 0 && gives_up()) return;
+    if (!shrink_queue_.empty()) {
+      const std::uint32_t id = shrink_queue_.back();
+      shrink_queue_.pop_back();
+      if (nodes_[id].is_alive && !nodes_[id].doomed.empty()) shrink(id);
+      continue;
+    }
+    const std::uint32_t edge = edge_queue_.front();
+    edge_queue_.pop_front();
+    edges_[edge].is_queued = false;
+    if (edges_[edge].is_alive) normalise(edge);
+  }
+}
+
+void ReductionGraph::remove_node(std::size_t id) {
+  nodes_[id].is_alive = false;
+  nodes_[id].edges = {};
+  --num_alive_;
+}
+
+void ReductionGraph::fix(std::size_t id, std::size_t value) {
+  Node& node = nodes_[id];
+  SHARDPLAN_CHECK(edges_of(id).empty());
+  base_ = saturating_sum(base_, node.costs[value], kLargestBase);
+  for (const UsageSegment& segment : node.memory) {
+    fixed_memory_.push_back({segment.begin, segment.end, numbers.intern({(*segment.bytes)[value]})});
+  }
+  node.memory.clear();
+  const auto at = static_cast<std::uint32_t>(id);
+  records_.push_back(
+      {Rule::kFixed, at, at, at, node.values, nullptr, nullptr, positions.intern({static_cast<std::uint32_t>(value)})});
+  remove_node(id);
+}
+
+void ReductionGraph::remove_singles() {
+  settle();
+  if (infeasible_) return;
+  for (std::size_t id = 0; id < nodes_.size(); ++id) {
+    if (nodes_[id].is_alive && num_values(id) == 1) fix(id, 0);  // tables of one row or column have become zero
+  }
+}
+
+void ReductionGraph::follow(std::size_t follower, std::size_t leader, Positions map) {
+  const std::vector<std::uint32_t> edges = edges_of(follower);
+  for (std::size_t value = 0; value < num_values(leader); ++value) {
+    add_cost(leader, value, nodes_[follower].costs[(*map)[value]]);
+  }
+  for (const std::uint32_t edge : edges) {
+    const Edge item = edges_[edge];
+    const std::size_t other = other_end(edge, follower);
+    remove_edge(edge);
+    if (other == leader) {
+      for (std::size_t value = 0; value < num_values(leader); ++value) {
+        add_cost(leader, value,
+                 item.nodes[0] == leader ? item.table->at(value, (*map)[value]) : item.table->at((*map)[value], value));
+      }
+    } else if (item.nodes[0] == follower) {
+      add_table(leader, other, select(item.table, map, nullptr));
+    } else {
+      add_table(other, leader, select(item.table, nullptr, map));
+    }
+  }
+  records_.push_back({Rule::kFollows, static_cast<std::uint32_t>(follower), static_cast<std::uint32_t>(leader), 0,
+                      nodes_[follower].values, nodes_[leader].values, nullptr, std::move(map)});
+  remove_node(follower);
+}
+
+void ReductionGraph::remove_between(std::size_t id, std::size_t first, std::size_t second, const TableRef& table,
+                                    const Positions& best) {
+  SHARDPLAN_CHECK(nodes_[id].memory.empty());
+  records_.push_back({Rule::kBetween, static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(first),
+                      static_cast<std::uint32_t>(second), nodes_[id].values, nodes_[first].values,
+                      nodes_[second].values, best});
+  for (const std::uint32_t edge : std::vector(edges_of(id))) remove_edge(edge);
+  remove_node(id);
+  add_table(first, second, table);
+}
+
+void ReductionGraph::gather_memory() {
+  // The strategies of each recorded node, by the value of the node that it now depends on (none: one strategy).
+  constexpr std::uint32_t kNone = 0xffffffff;
+  struct Image {
+    std::uint32_t root = kNone;
+    std::vector<std::uint32_t> strategies;
+  };
+  std::map<std::uint32_t, Image> images;
+  for (std::size_t at = records_.size(); at > gathered_; --at) {
+    const Record& record = records_[at - 1];
+    if (record.rule == Rule::kBetween) continue;  // it held no memory, and nor did its followers
+    Image& image = images[record.node];
+    if (record.rule == Rule::kFixed) {
+      image.strategies = {(*record.node_values)[(*record.map)[0]]};
+      continue;
+    }
+    const auto known = images.find(record.first);
+    const bool is_root = known == images.end();
+    image.root = is_root ? record.first : known->second.root;
+    const std::vector<std::uint32_t>& leader = is_root ? *nodes_[record.first].values : known->second.strategies;
+    std::vector<std::uint32_t> at_value;  // positions in node_values
+    for (const std::uint32_t strategy : leader) {
+      const std::uint32_t value = (*record.map)[position_of(*record.first_values, strategy)];
+      at_value.push_back(value);
+      image.strategies.push_back((*record.node_values)[value]);
+    }
+    for (const UsageSegment& segment : nodes_[record.node].memory) {
+      UsageSegment moved{segment.begin, segment.end, numbers.intern(pick(*segment.bytes, at_value))};
+      (image.root == kNone ? fixed_memory_ : nodes_[image.root].memory).push_back(std::move(moved));
+      if (image.root != kNone) nodes_[image.root].is_changed = true;
+    }
+    nodes_[record.node].memory = {};
+  }
+  gathered_ = records_.size();
+}
+
+void ReductionGraph::merge_followers(std::int64_t entry_limit, const Deadline& deadline) {
+  settle();
+  while (!infeasible_ && !follow_queue_.empty() && !deadline.is_over()) {
+    const std::uint32_t id = follow_queue_.front();
+    follow_queue_.pop_front();
+    const Edge& edge = edges_[id];
+    if (!edge.is_alive || edge.is_queued || !(edge.maps[0] || edge.maps[1])) continue;
+    // Of two that determine each other, the one with fewer edges follows.
+    const bool is_first_leader =
+        edge.maps[0] && (!edge.maps[1] || edges_of(edge.nodes[0]).size() >= edges_of(edge.nodes[1]).size());
+    const std::size_t leader = edge.nodes[is_first_leader ? 0 : 1];
+    const std::size_t follower = edge.nodes[is_first_leader ? 1 : 0];
+    std::int64_t growth = 0;
+    for (const std::uint32_t other : edges_of(follower)) {
+      const std::size_t end = other_end(other, follower);
+      if (end == leader) continue;
+      growth += static_cast<std::int64_t>(num_values(end)) *
+                (static_cast<std::int64_t>(num_values(leader)) - static_cast<std::int64_t>(num_values(follower)));
+    }
+    if (growth > 0 && num_entries_ + growth > entry_limit) continue;
+    follow(follower, leader, edge.maps[is_first_leader ? 0 : 1]);
+    settle();
+  }
+  if (!infeasible_) gather_memory();
+}
+
+Choice ReductionGraph::expand(const std::vector<std::uint32_t>& values) const {
+  std::vector<std::uint32_t> strategy(nodes_.size(), 0);
+  for (std::size_t id = 0; id < nodes_.size(); ++id) {
+    if (nodes_[id].is_alive) strategy[id] = (*nodes_[id].values)[values[id]];
+  }
+  for (auto record = records_.rbegin(); record != records_.rend(); ++record) {
+    std::size_t at = 0;
+    if (record->rule != Rule::kFixed) at = position_of(*record->first_values, strategy[record->first]);
+    if (record->rule == Rule::kBetween) {
+      at = at * record->second_values->size() + position_of(*record->second_values, strategy[record->second]);
+    }
+    strategy[record->node] = (*record->node_values)[(*record->map)[at]];
+  }
+  Choice choice;
+  choice.strategy.reserve(strategy.size());
+  for (const std::uint32_t item : strategy) choice.strategy.push_back(StrategyId(item));
+  return choice;
+}
+
+void ReductionGraph::forget_results() {
+  normalised_.clear();
+  selected_.clear();
+  sums_.clear();
+  transposed_.clear();
+}
+
+}  // namespace shardplan

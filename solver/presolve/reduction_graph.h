@@ -1,0 +1,173 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "solver/core/work_meter.h"
+#include "solver/presolve/interned.h"
+#include "solver/strategy_problem.h"
+
+namespace shardplan {
+
+/// Bytes by value over the half-open life [begin, end).
+struct UsageSegment {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  Numbers bytes;
+};
+
+/// The problem while it is being reduced: every rule removes values, edges or nodes and leaves the least cost as it
+/// was, and every removed node leaves a record from which its strategy follows once those of the remaining nodes are
+/// known.
+///
+/// A node's *values* are the strategies it may still take: a sorted list of original strategies; costs, usages and
+/// tables are indexed by the position in that list. At most one edge joins two nodes, and none joins a node with
+/// itself.
+class ReductionGraph {
+ public:
+  struct Node {
+    bool is_alive = true;
+    Positions values;
+    std::vector<std::int64_t> costs;
+    std::vector<std::uint32_t> edges;  // alive ones and some that are not
+    std::vector<UsageSegment> memory;
+    std::vector<bool> doomed;  // values to be removed by the next `settle`; empty if none
+    bool is_changed = true;    // costs, tables or memory since a rule last cleared this
+  };
+  struct Edge {
+    bool is_alive = true;
+    bool is_queued = false;
+    std::uint32_t nodes[2] = {0, 0};  // rows are the values of nodes[0]
+    Positions maps[2];  // [0]: the value of nodes[1] as a function of that of nodes[0], if it is one; [1]: the reverse
+    TableRef table;
+  };
+
+  /// Requires check_problem(problem). `known_cost`: what a known feasible choice costs; pairs and strategies that alone
+  /// cost more may not be. Sums that reach kNever may not be either: see `is_never_certain`.
+  /// Once `deadline` is over the graph gives up: it looks infeasible, and not certainly so.
+  ReductionGraph(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost,
+                 bool with_memory, const Deadline& deadline);
+
+  std::size_t num_nodes() const { return nodes_.size(); }
+  Node& node(std::size_t id) { return nodes_[id]; }
+  const Node& node(std::size_t id) const { return nodes_[id]; }
+  const Edge& edge(std::size_t id) const { return edges_[id]; }
+  std::size_t num_edges() const { return edges_.size(); }
+  std::size_t num_values(std::size_t id) const { return nodes_[id].costs.size(); }
+  bool is_infeasible() const { return infeasible_; }
+  /// Whether "infeasible" is proven: false if costs are so large that some feasible choice may cost kNever or more, or
+  /// more than the known cost.
+  bool is_never_certain() const { return is_never_certain_; }
+  void set_infeasible() { infeasible_ = true; }
+  /// Whether it had to give up; looks at the clock.
+  bool gives_up();
+  std::int64_t base() const { return base_; }
+  std::vector<Bytes>& memory_limits() { return limits_; }
+  std::vector<UsageSegment>& fixed_memory() { return fixed_memory_; }
+  std::size_t num_alive() const { return num_alive_; }
+  std::int64_t num_entries() const { return num_entries_; }
+
+  /// Moves the least cost of a node to the base, so that equal nodes look equal.
+  void level(std::size_t id);
+  /// The table of an edge with the values of `node` as rows.
+  TableRef oriented(std::size_t edge, std::size_t node) {
+    return edges_[edge].nodes[0] == node ? edges_[edge].table : transpose(edges_[edge].table);
+  }
+  /// Alive edges of a node, in order; tidies the list.
+  const std::vector<std::uint32_t>& edges_of(std::size_t id);
+  std::size_t other_end(std::size_t edge, std::size_t node) const {
+    return edges_[edge].nodes[0] == node ? edges_[edge].nodes[1] : edges_[edge].nodes[0];
+  }
+  /// Cost of an edge at a value of `node` and a value of its other end.
+  std::int64_t edge_cost(std::size_t edge, std::size_t node, std::size_t value, std::size_t other_value) const {
+    const Edge& item = edges_[edge];
+    return item.nodes[0] == node ? item.table->at(value, other_value) : item.table->at(other_value, value);
+  }
+
+  /// Marks a value for removal. `settle` removes all marked values, moves each edge's row and column minima to its
+  /// nodes, drops edges that thereby become zero, removes values without a partner, until nothing changes. Nodes with
+  /// one value stay until `remove_singles`.
+  void doom(std::size_t id, std::size_t value);
+  void settle();
+  /// Adds the edges of nodes with one value to their neighbours and removes such nodes and their memory from the
+  /// limits.
+  void remove_singles();
+
+  /// Removes `follower`, whose value is `map[value of leader]`; `costs[value of leader]` is what that adds. Edges of
+  /// the follower move to the leader (sums of parallel ones). The follower's memory stays where it is; `gather_memory`
+  /// or the caller moves it.
+  void follow(std::size_t follower, std::size_t leader, Positions map);
+  /// Removes a node of degree two: `table` (rows: values of `first`) is added between its neighbours, `best` has the
+  /// node's value for each pair in the same order.
+  void remove_between(std::size_t id, std::size_t first, std::size_t second, const TableRef& table,
+                      const Positions& best);
+  void fix(std::size_t id, std::size_t value);
+
+  /// Moves the memory of all followers to their leaders, in one pass over the records since the last call. (One move
+  /// per merge would cost the square of a chain's length.) What fixed nodes hold goes to `fixed_memory`.
+  void gather_memory();
+
+  /// Merges v into u wherever u's value determines v's (the infinite entries of real problems are nearly all of this
+  /// kind), unless tables would grow beyond `entry_limit` altogether, until `deadline`; settles and gathers memory.
+  void merge_followers(std::int64_t entry_limit, const Deadline& deadline);
+
+  /// The strategies of all nodes, given the values of the nodes that are left (others ignored).
+  Choice expand(const std::vector<std::uint32_t>& values) const;
+
+  /// Interning of derived objects and memory of results.
+  InternPool<Table> tables;
+  InternPool<std::vector<std::int64_t>> numbers;
+  InternPool<std::vector<std::uint32_t>> positions;
+  void forget_results();
+
+ private:
+  enum class Rule { kFixed, kFollows, kBetween };
+  struct Record {
+    Rule rule;
+    std::uint32_t node, first, second;
+    Positions node_values, first_values, second_values;
+    Positions map;  // positions in node_values, by position in first_values (and second_values)
+  };
+  struct Normalised {
+    TableRef table;  // null: all zero
+    Numbers row_shift, column_shift;
+    Positions dead_rows, dead_columns;
+    Positions row_map, column_map;  // set if each row (column) has one pair only
+  };
+
+  void add_cost(std::size_t id, std::size_t value, std::int64_t cost);
+  void normalise(std::size_t edge);
+  void shrink(std::size_t id);
+  void queue(std::size_t edge);
+  void remove_edge(std::size_t edge);
+  /// Adds a table between two nodes (rows: values of `first`), summing with an edge already there.
+  void add_table(std::size_t first, std::size_t second, TableRef table);
+  std::optional<std::size_t> find_edge(std::size_t first, std::size_t second);
+  TableRef transpose(const TableRef& table);
+  /// Rows and columns in a given order, perhaps repeated; null means all as they are.
+  TableRef select(const TableRef& table, const Positions& rows, const Positions& columns);
+  void remove_node(std::size_t id);
+
+  Deadline deadline_;
+  std::vector<Node> nodes_;
+  std::vector<Edge> edges_;
+  std::vector<Bytes> limits_;
+  std::vector<Record> records_;
+  std::size_t gathered_ = 0;  // records before this have had their memory moved
+  std::deque<std::uint32_t> edge_queue_, follow_queue_;
+  std::int64_t num_entries_ = 0;            // of all alive edges, equal tables counted each time
+  std::vector<UsageSegment> fixed_memory_;  // of removed nodes, one value each; not yet subtracted from the limits
+  std::vector<std::uint32_t> shrink_queue_;
+  std::int64_t base_ = 0;
+  std::size_t num_alive_ = 0;
+  bool infeasible_ = false;
+  bool is_never_certain_ = true;
+  Memo<Normalised> normalised_;
+  Memo<TableRef> selected_;    // table, rows or null, columns or null
+  Memo<TableRef> sums_;        // two tables
+  Memo<TableRef> transposed_;  // one table
+};
+
+}  // namespace shardplan

@@ -1,0 +1,247 @@
+#include "solver/searches/unlimited_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "base/random.h"
+#include "solver/bounds/branch_and_bound.h"
+#include "solver/bounds/dual_bound.h"
+#include "solver/bounds/elimination.h"
+#include "solver/bounds/restricted_core.h"
+#include "solver/core/move_state.h"
+#include "solver/heuristics/restriction_heuristic.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::uint64_t kShortWork = 300'000'000;   // of elimination while the bound still moves
+constexpr std::uint64_t kLongWork = 2'000'000'000;  // once it does not
+constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kPassesPerLook = 8;  // between attempts to remove values
+constexpr double kShrinks = 0.8;             // a smaller core is made if at most this share of the values is left
+constexpr std::size_t kMostEntries = std::size_t{1} << 23;  // of a smaller core's matrices
+constexpr std::uint64_t kFirstSlice = 100'000'000;          // of other means; the next ones are longer
+constexpr double kWorthATry = 0.7;                          // of the gap when likely values were last tried
+constexpr double kStandsStill = 0.02;                       // of the gap, that the bound must gain between two looks
+constexpr int kPatience = 3;                                // looks without
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class FreeSearch {
+ public:
+  FreeSearch(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline)
+      : options_(options),
+        deadline_(deadline),
+        meter_(deadline, options.work > 0 ? options.work : kInfiniteWork),
+        core_(&core),
+        dual_(std::make_unique<DualBound>(core)) {}
+
+  CoreSearchResult run() {
+    if (eliminate(kShortWork)) return finish_result();
+    for (const CoreChoice& choice : options_.starts) improve(choice);
+    pass_and_remove();
+    if (!is_done()) eliminate(kLongWork);
+    for (std::uint64_t slice = 0; !is_done() && !meter_.is_spent(); ++slice) {
+      const double cost = best_cost_;
+      search_in_slice(slice);
+      // A better choice lets more values go.
+      if (!is_done() && best_cost_ < cost) pass_and_remove();
+    }
+    return finish_result();
+  }
+
+ private:
+  bool is_proven() const { return is_complete_ || (best_ && bound_ > best_cost_ - 1); }
+  bool is_done() const { return is_proven() || (best_ && best_cost_ - bound_ <= options_.good_enough); }
+
+  /// A choice of the present core.
+  void offer(const CoreChoice& choice, double cost, const char* stage) {
+    if (cost >= best_cost_ || cost >= core_->never) return;
+    best_ = choice;
+    for (std::size_t i = restrictions_.size(); i-- > 0;) best_ = restrictions_[i]->expand(*best_);
+    best_cost_ = cost;
+    found_by_ = stage;
+    seconds_to_best_ = deadline_.elapsed();
+    report(true);
+  }
+  void report(bool is_better) const {
+    if (options_.progress) options_.progress(is_better ? &*best_ : nullptr, best_cost_, std::min(bound_, best_cost_));
+  }
+
+  void improve(const CoreChoice& choice) {
+    LocalState state(*core_, choice);
+    state.descend(meter_);
+    if (state.is_feasible()) offer(state.choice(), evaluate(*core_, state.choice()).cost, "bound");
+  }
+
+  /// True if it decided the core, within so much work.
+  bool eliminate(std::uint64_t work) {
+    if (!options_.eliminates) return false;
+    const Elimination elimination(*core_);
+    if (options_.work > 0) work = std::min(work, options_.work / 4);
+    if (!elimination.is_possible() || elimination.work() > static_cast<double>(work)) return false;
+    WorkMeter part = meter_.part(work);
+    const auto found = elimination.run(core_->costs, part);
+    meter_.merge(part);
+    if (!found) return false;
+    statistics_.push_back({"elimination",
+                           {{"nodes", static_cast<std::int64_t>(core_->num_nodes())},
+                            {"values", static_cast<std::int64_t>(core_->costs.size())},
+                            {"largest table", static_cast<std::int64_t>(elimination.largest_table())},
+                            {"entries of all tables", static_cast<std::int64_t>(found->entries)},
+                            {"repeated steps", static_cast<std::int64_t>(found->repeated_steps)}}});
+    // Beyond 2^53 sums are rounded, each by at most half a unit in the last place of the cost.
+    const double operations = static_cast<double>(core_->costs.size() + core_->neighbours.size());
+    const double bound = core_->never < 0x1p53 ? found->cost : found->cost * (1 - 8 * operations * 0x1p-53);
+    bound_ = std::max(bound_, std::min(bound, best_cost_));
+    offer(found->choice, evaluate(*core_, found->choice).cost, "elimination");
+    if (bound >= core_->never || bound > best_cost_ - 1) is_complete_ = true;
+    return true;
+  }
+
+  /// Passes until the bound stands still; values go as soon as they are shown to be in no better choice.
+  void pass_and_remove() {
+    double before = -kInfinity;
+    int still = 0;
+    // Of limited work a little is for other means in any case.
+    const std::uint64_t most = options_.work > 0
+                                   ? meter_.used() + (options_.work - std::min(options_.work, meter_.used())) / 16 * 15
+                                   : kInfiniteWork;
+    while (!meter_.is_spent() && meter_.used() < most && still < kPatience) {
+      for (std::uint64_t pass = 0; pass < kPassesPerLook && !meter_.is_spent(); ++pass) {
+        ++num_passes_;
+        meter_.spend(dual_->work_per_pass());
+        if (dual_->pass() == kInfinity) is_complete_ = true;
+      }
+      if (is_complete_ || meter_.is_stopped()) return;
+      const bool is_higher = dual_->best_bound() > bound_;
+      bound_ = std::max(bound_, dual_->best_bound());
+      improve(dual_->decoded());
+      if (is_higher) report(false);
+      if (bound_ >= core_->never - 1 && !best_) is_complete_ = true;
+      if (is_proven()) return;
+      const double gain = bound_ - before;
+      before = bound_;
+      if (!best_ || best_cost_ - bound_ < kWorthATry * tried_gap_) try_likely_values();
+      if (is_proven()) return;
+      const bool is_smaller = best_ && remove_values();
+      if (is_proven()) return;
+      if (is_smaller && eliminate(kShortWork)) return;
+      still = !is_smaller && gain < kStandsStill * (best_cost_ - bound_) ? still + 1 : 0;
+      if (is_done()) return;
+    }
+  }
+
+  void try_likely_values() {
+    if (!options_.eliminates) return;
+    tried_gap_ = best_cost_ - bound_;
+    const auto choice = best_of_likely_values(*core_, *dual_, meter_);
+    if (choice) offer(*choice, evaluate(*core_, *choice).cost, "likely values");
+  }
+
+  /// True if the core became much smaller.
+  bool remove_values() {
+    std::vector<std::uint8_t> alive = dual_->alive();
+    const double best = best_cost_;
+    if (!remove_dear_values(*core_, *dual_, best, alive)) return false;
+    for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
+      const auto begin = alive.begin() + core_->first_value[node];
+      const auto end = alive.begin() + core_->first_value[node + 1];
+      if (std::find(begin, end, 1) == end) {
+        is_complete_ = true;  // nothing is better than the best
+        return true;
+      }
+    }
+    dual_->set_alive(alive);
+    const auto left = static_cast<double>(std::count(alive.begin(), alive.end(), 1));
+    if (left > kShrinks * static_cast<double>(alive.size())) return false;
+    auto smaller = restrict_core(*core_, alive, kMostEntries);
+    if (!smaller) return false;
+    const DualBound::State state = restrict_state(*core_, *smaller, dual_->state());
+    restrictions_.push_back(std::make_unique<RestrictedCore>(*std::move(smaller)));
+    // Of the one before only the values are needed, to go back through.
+    if (restrictions_.size() > 1) restrictions_[restrictions_.size() - 2]->core.matrices.reset();
+    core_ = &restrictions_.back()->core;
+    dual_ = std::make_unique<DualBound>(*core_);
+    dual_->restore(state, std::vector<std::uint8_t>(core_->costs.size(), 1));
+    return true;
+  }
+
+  /// All other means, on what is left.
+  void search_in_slice(std::uint64_t slice) {
+    CoreSearchOptions options = options_;
+    options.work = kFirstSlice << std::min<std::uint64_t>(slice, 20);
+    if (options_.work > 0) options.work = std::min(options.work, options_.work - meter_.used());
+    options.seed = mix(options_.seed + slice);
+    options.starts.clear();
+    options.first_bound = dual_->state();
+    if (best_) {
+      CoreChoice start = *best_;
+      for (const auto& restriction : restrictions_) start = restriction->nearest(start);
+      options.starts.push_back(std::move(start));
+    }
+    options.progress = [&](const CoreChoice* choice, double cost, double bound) {
+      bound_ = std::max(bound_, std::min(bound, best_cost_));
+      if (choice != nullptr) {
+        offer(*choice, cost, "search");
+      } else {
+        report(false);
+      }
+    };
+    CoreSearchResult rest = search_in_turns(*core_, options, deadline_);
+    if (rest.choice) offer(*rest.choice, rest.cost, "search");
+    if (found_by_ == "search") found_by_ = rest.found_by;
+    bound_ = std::max(bound_, std::min(rest.bound, best_cost_));
+    is_complete_ = is_complete_ || rest.is_complete;
+    meter_.spend(rest.work);
+    rest_statistics_ = std::move(rest.statistics);
+  }
+
+  CoreSearchResult finish_result() {
+    CoreSearchResult result;
+    result.choice = best_;
+    result.cost = best_cost_;
+    result.is_complete = is_proven();
+    result.bound = best_ ? (result.is_complete && is_exact_bound() ? best_cost_ : std::min(bound_, best_cost_))
+                         : (is_complete_ ? core_->never : bound_);
+    result.found_by = found_by_;
+    result.seconds_to_best = seconds_to_best_;
+    if (num_passes_ > 0) {
+      statistics_.push_back({"passes without memory",
+                             {{"passes", static_cast<std::int64_t>(num_passes_)},
+                              {"times the core was made smaller", static_cast<std::int64_t>(restrictions_.size())},
+                              {"nodes", static_cast<std::int64_t>(core_->num_nodes())},
+                              {"values left", static_cast<std::int64_t>(core_->costs.size())}}});
+    }
+    for (StageStatistics& stage : rest_statistics_) statistics_.push_back(std::move(stage));
+    result.work = meter_.used();
+    result.statistics = std::move(statistics_);
+    return result;
+  }
+  bool is_exact_bound() const { return core_->never < 0x1p53; }
+
+  const CoreSearchOptions& options_;
+  const Deadline& deadline_;
+  WorkMeter meter_;
+  const CoreProblem* core_;                                    // the smallest so far
+  std::vector<std::unique_ptr<RestrictedCore>> restrictions_;  // each of the one before
+  std::unique_ptr<DualBound> dual_;
+  std::optional<CoreChoice> best_;  // of the whole core
+  double best_cost_ = kInfinity;
+  double bound_ = -kInfinity;
+  bool is_complete_ = false;
+  std::string found_by_;
+  double seconds_to_best_ = 0;
+  std::uint64_t num_passes_ = 0;
+  double tried_gap_ = kInfinity;
+  std::vector<StageStatistics> statistics_;
+  std::vector<StageStatistics> rest_statistics_;  // of the last slice
+};
+
+}  // namespace
+
+CoreSearchResult search_free_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline) {
+  return FreeSearch(core, options, deadline).run();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "solver/searches/portfolio_search.h"
+
+namespace shardplan {
+
+/// Searches a core without memory limits, in the order of what it costs:
+///
+///   elimination      exact where its tables are small
+///   bound            message passing; what it decodes is improved node by node
+///   fixing           values that the bound and the best cost show to be in no better choice are removed: the core
+///                    shrinks, passes become cheaper, and elimination is tried again
+///
+/// What is left when the bound stands still is for `search_in_turns`.
+CoreSearchResult search_free_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline);
+
+}  // namespace shardplan

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/random.h"
+#include "solver/strategy_problem.h"
+
+namespace shardplan {
+
+/// Calls `visit(choice)` for every choice of a problem, feasible or not.
+void for_each_choice(const StrategyProblem& problem, const std::function<void(const Choice&)>& visit);
+
+/// The least cost of a problem by trying all choices; nothing if none is feasible. Shares no code with the searches.
+std::optional<std::int64_t> brute_force(const StrategyProblem& problem, const Objective& objective = {});
+
+/// What kind of small random problem is made; each kind is hard in its own way.
+struct RandomProblemOptions {
+  std::size_t max_nodes = 6;
+  std::size_t max_strategies = 4;
+  int never_percent = 20;  // of edge entries
+  int edge_percent = 50;   // of pairs of nodes; some pairs get several edges
+  int limit_percent = 60;  // between the least and the largest usage at each time; above 100: no limit binds
+  std::int64_t largest_cost = 20;
+  std::uint32_t times = 6;
+};
+StrategyProblem random_problem(Random& random, const RandomProblemOptions& options);
+/// Options drawn at random themselves: tight and loose memory, many or no infinities, single strategies, and so on.
+RandomProblemOptions random_options(Random& random);
+
+/// `layers` equal layers: a chain of `width` operators with `strategies` each, every second one read a second time
+/// `skip` nodes later, elementwise ones tied to their operand. `training` adds a backward chain that reads what the
+/// forward chain made. Memory holds `limit_percent` of the way from the least to the largest usage.
+struct LayeredProblemOptions {
+  std::size_t layers = 12;
+  std::size_t width = 20;
+  std::size_t strategies = 64;
+  bool training = false;
+  int limit_percent = 200;
+};
+StrategyProblem layered_problem(const LayeredProblemOptions& options);
+
+/// A text that names all numbers of a problem, for failures.
+std::string describe(const StrategyProblem& problem);
+
+}  // namespace shardplan

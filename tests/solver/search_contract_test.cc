@@ -1,0 +1,195 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "solver/search.h"
+#include "solver/searches/auto_search.h"
+#include "tests/solver/problems.h"
+
+namespace shardplan {
+namespace {
+
+/// What every search promises, whatever it is; `optimum` is the brute-force answer.
+void expect_contract(const StrategyProblem& problem, const SearchOptions& options, const PlanResult& result,
+                     std::optional<std::int64_t> optimum) {
+  const bool has_choice = result.status == PlanStatus::kOptimal || result.status == PlanStatus::kFeasible;
+  ASSERT_EQ(has_choice, result.choice.has_value());
+  if (has_choice) {
+    const Evaluation evaluation = evaluate(problem, *result.choice);
+    EXPECT_TRUE(evaluation.feasible);
+    EXPECT_EQ(evaluation.value(options.objective), result.cost);
+    EXPECT_LE(result.lower_bound, result.cost);
+  }
+  if (optimum) {
+    EXPECT_LE(result.lower_bound, *optimum);
+    EXPECT_NE(result.status, PlanStatus::kInfeasible);
+    if (result.status == PlanStatus::kOptimal) {
+      EXPECT_EQ(result.cost, *optimum);
+    }
+  } else {
+    EXPECT_FALSE(has_choice);
+  }
+}
+
+class SearchContractTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(SearchContractTest, HoldsOnSmallRandomProblems) {
+  const std::unique_ptr<Search> search = make_search(GetParam());
+  ASSERT_NE(search, nullptr);
+  int num_optimal = 0, num_solvable = 0, num_proven_infeasible = 0, num_infeasible = 0;
+  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    SearchOptions options;
+    options.objective = {static_cast<std::int64_t>(random.below(3)), static_cast<std::int64_t>(1 + random.below(2))};
+    options.seed = seed;
+    options.threads = seed % 16 == 0 ? 2 : 1;
+    options.limits.work = 20'000'000;
+    const std::optional<std::int64_t> optimum = brute_force(problem, options.objective);
+    const PlanResult result = search->search(problem, options);
+    expect_contract(problem, options, result, optimum);
+    if (HasFailure()) {
+      FAIL() << describe(problem) << "optimum " << optimum.value_or(-1) << ", " << to_string(result.status) << " cost "
+             << result.cost << " bound " << result.lower_bound;
+    }
+    (optimum ? num_solvable : num_infeasible) += 1;
+    num_optimal += result.status == PlanStatus::kOptimal;
+    num_proven_infeasible += result.status == PlanStatus::kInfeasible;
+  }
+  if (GetParam() == "auto" || GetParam() == "ilp") {
+    EXPECT_EQ(num_optimal, num_solvable);
+    EXPECT_EQ(num_proven_infeasible, num_infeasible);
+  }
+  RecordProperty("optimal", num_optimal);
+}
+
+/// All nodes joined, all with memory: presolve leaves nearly everything to the search itself.
+StrategyProblem dense_problem(Random& random) {
+  RandomProblemOptions options;
+  options.max_nodes = 6;
+  options.max_strategies = 5;
+  options.never_percent = random.below(3) == 0 ? 15 : 0;
+  options.edge_percent = 180;
+  const int limits[] = {5, 15, 30, 45};
+  options.limit_percent = limits[random.below(4)];
+  options.largest_cost = random.below(2) == 0 ? 50 : 1'000'000;
+  StrategyProblem problem;
+  do {
+    problem = random_problem(random, options);
+  } while (problem.nodes.size() < 5);
+  return problem;
+}
+
+TEST_P(SearchContractTest, HoldsOnDenseProblems) {
+  const std::unique_ptr<Search> search = make_search(GetParam());
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed + 77);
+    const StrategyProblem problem = dense_problem(random);
+    SearchOptions options;
+    options.seed = seed;
+    options.threads = seed % 8 == 0 ? 2 : 1;
+    options.limits.work = 20'000'000;
+    if (seed % 3 == 0) {
+      options.start.emplace();  // not feasible as a rule
+      options.start->strategy.resize(problem.nodes.size(), StrategyId(0));
+    }
+    const std::optional<std::int64_t> optimum = brute_force(problem);
+    const PlanResult result = search->search(problem, options);
+    expect_contract(problem, options, result, optimum);
+    if (optimum && (GetParam() == "auto" || GetParam() == "ilp")) {
+      EXPECT_EQ(result.status, PlanStatus::kOptimal);
+    }
+    if (HasFailure()) {
+      FAIL() << describe(problem) << "optimum " << optimum.value_or(-1) << ", " << to_string(result.status) << " cost "
+             << result.cost << " bound " << result.lower_bound;
+    }
+  }
+}
+
+TEST_P(SearchContractTest, RepeatsItselfAndEndsAtItsLimits) {
+  const std::unique_ptr<Search> search = make_search(GetParam());
+  const StrategyProblem problem =
+      layered_problem({.layers = 2, .width = 8, .strategies = 8, .training = true, .limit_percent = 10});
+  for (const int threads : {1, 2}) {
+    SearchOptions options;
+    options.threads = threads;
+    options.seed = 3;
+    options.limits.work = 8'000'000;
+    const PlanResult first = search->search(problem, options);
+    const PlanResult second = search->search(problem, options);
+    EXPECT_EQ(first.status, second.status);
+    EXPECT_EQ(first.choice, second.choice);
+    EXPECT_EQ(first.lower_bound, second.lower_bound);
+    expect_contract(problem, options, first, first.choice ? std::optional(first.cost) : std::nullopt);
+  }
+  std::stop_source stop;
+  stop.request_stop();
+  SearchOptions options;
+  options.limits.stop = stop.get_token();
+  const PlanResult stopped = search->search(problem, options);  // ends at once, with or without a choice
+  EXPECT_NE(stopped.status, PlanStatus::kInfeasible);
+  if (stopped.choice) {
+    EXPECT_TRUE(evaluate(problem, *stopped.choice).feasible);
+  }
+}
+
+TEST_P(SearchContractTest, EndsNoWorseThanItsStart) {
+  const std::unique_ptr<Search> search = make_search(GetParam());
+  int num_started = 0;
+  for (std::uint64_t seed = 20000; seed < 20150; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    const PlanResult best = make_auto_search()->search(problem, {});
+    if (!best.choice) continue;
+    ++num_started;
+    SearchOptions options;
+    options.start = best.choice;
+    options.limits.work = seed % 2 == 0 ? 1 : 1'000'000;  // hardly any: what is known must not get lost
+    const PlanResult result = search->search(problem, options);
+    expect_contract(problem, options, result, best.cost);
+    EXPECT_TRUE(result.choice.has_value());
+    EXPECT_EQ(result.cost, best.cost);
+    if (HasFailure()) FAIL() << describe(problem);
+  }
+  EXPECT_GT(num_started, 80);
+}
+
+TEST_P(SearchContractTest, TakesCostsThatLeave64BitsTogether) {
+  StrategyProblem problem;
+  problem.strategy_tables = {{{{kNever - 1, kNever - 1}, {kNever - 2, 7}, {5, kNever}}}};
+  problem.matrices = {{3, 3, {kNever - 1, 1, 1, 2, kNever - 3, 0, 1, 1, 1}}};
+  for (int i = 0; i < 20; ++i) problem.nodes.push_back({StrategyTableId(0), {}});
+  for (std::size_t i = 0; i + 1 < 20; ++i) problem.edges.push_back({NodeId(i), NodeId(i + 1), MatrixId(0)});
+  SearchOptions options;
+  options.objective = {1 << 20, 1 << 20};
+  options.limits.work = 1'000'000;
+  const PlanResult result = make_search(GetParam())->search(problem, options);
+  EXPECT_NE(result.status, PlanStatus::kInfeasible);
+  if (result.choice) {
+    EXPECT_TRUE(evaluate(problem, *result.choice).feasible);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SearchContractTest, testing::ValuesIn(search_names()),
+                         [](const auto& test) { return test.param; });
+
+TEST(Presolve, OnAndOffGiveTheSameOptimum) {
+  for (std::uint64_t seed = 10000; seed < 10800; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    const PlanResult reduced = make_auto_search()->search(problem, {});
+    const PlanResult plain =
+        make_auto_search({.presolve = false, .is_exact = true, .has_bound = true})->search(problem, {});
+    EXPECT_EQ(reduced.status, plain.status) << describe(problem);
+    EXPECT_EQ(reduced.cost, plain.cost) << describe(problem);
+    expect_contract(problem, {}, plain, brute_force(problem));
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
