@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "program/in_short.h"
-#include "program/planning.h"
+#include "planner/model_planner.h"
+#include "report/parallelism_patterns.h"
 
 namespace shardplan {
 namespace {

@@ -18,7 +18,7 @@
 #include "layouts/greedy_redistribution.h"
 #include "layouts/larger_end.h"
 #include "layouts/redistribution.h"
-#include "mesh/collectives.h"
+#include "simulator/execute/collectives.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/shardy_order.h"
 #include "tests/layouts/test_costs.h"

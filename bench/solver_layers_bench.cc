@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "solver/search.h"
-#include "tests/solver/problems.h"
+#include "tests/support/problems.h"
 
 int main() {
   using namespace shardplan;

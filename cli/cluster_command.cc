@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "costmodel/cluster.h"
-#include "costmodel/cluster_report.h"
 #include "costmodel/rank_table.h"
+#include "report/cluster_report.h"
 
 namespace shardplan {
 

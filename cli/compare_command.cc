@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/planning_options.h"
-#include "program/compare_report.h"
+#include "report/compare_report.h"
 
 namespace shardplan {
 namespace {

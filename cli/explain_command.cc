@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/planning_options.h"
-#include "program/explain_report.h"
+#include "report/explain_report.h"
 
 namespace shardplan {
 namespace {

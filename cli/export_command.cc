@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/planning_options.h"
-#include "program/export.h"
+#include "report/export/export.h"
 
 namespace shardplan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "mesh/reference.h"
+#include "simulator/execute/reference.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "graph/built_in_blocks.h"
-#include "operators/catalogue_report.h"
+#include "report/catalogue_report.h"
 
 namespace shardplan {
 namespace {

@@ -4,16 +4,16 @@
 #include <memory>
 #include <thread>
 
+#include "base/write_files.h"
 #include "cli/command.h"
 #include "cli/planning_options.h"
-#include "mesh/proof_report.h"
-#include "mesh/prove.h"
-#include "program/ir_report.h"
-#include "program/plan_json.h"
-#include "program/strategy_table.h"
-#include "program/summary.h"
-#include "program/why_not.h"
-#include "program/write_files.h"
+#include "report/infeasibility_analysis.h"
+#include "report/ir_report.h"
+#include "report/plan_file/plan_json.h"
+#include "report/proof_report.h"
+#include "report/strategy_table.h"
+#include "report/summary.h"
+#include "simulator/proof/prove.h"
 
 namespace shardplan {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "costmodel/cluster.h"
 #include "costmodel/quantity.h"
-#include "program/plan_file.h"
+#include "report/plan_file/plan_file.h"
 #include "solver/search.h"
 
 namespace shardplan {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/model.h"
-#include "program/planning.h"
+#include "planner/model_planner.h"
 
 namespace shardplan {
 

@@ -9,15 +9,15 @@
 #include "base/random.h"
 #include "base/shortened.h"
 #include "cli/command.h"
-#include "cli/redistribution_report.h"
 #include "cli/tensor_arguments.h"
 #include "costmodel/cluster.h"
 #include "costmodel/cost_model.h"
 #include "costmodel/hierarchical_costs.h"
 #include "costmodel/send_costs.h"
 #include "layouts/greedy_redistribution.h"
-#include "mesh/sends.h"
 #include "operators/data_type.h"
+#include "report/redistribution_report.h"
+#include "simulator/execute/sends.h"
 
 namespace shardplan {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/operators_command.h"
 #include "graph/model_schema.h"
-#include "program/plan_json.h"
+#include "report/plan_file/plan_json.h"
 
 namespace shardplan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/planning_options.h"
-#include "mesh/proof_report.h"
+#include "report/proof_report.h"
 
 namespace shardplan {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_tree.h"
 #include "base/yaml.h"
-#include "costmodel/json_tree.h"
 
 namespace shardplan {
 namespace {

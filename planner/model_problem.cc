@@ -1,7 +1,7 @@
 // From a graph to a StrategyProblem.
 //
 // Every operator is a node whose strategies are its candidates. Every version of a tensor whose layout is a choice of
-// its own (planner/tensor_lives.h) is a node whose strategies are layouts. Between a version and what is made of it or
+// its own (graph/tensor_versions.h) is a node whose strategies are layouts. Between a version and what is made of it or
 // reads it stands an edge with the redistribution's cost for every pair of layouts.
 //
 // A copy that recomputation makes (graph/recompute.h) has no node of its own: it is decided by its original's, which

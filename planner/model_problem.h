@@ -8,7 +8,7 @@
 #include "costmodel/cost_model.h"
 #include "costmodel/operator_steps.h"
 #include "graph/operator_graph.h"
-#include "planner/tensor_lives.h"
+#include "graph/tensor_versions.h"
 #include "solver/strategy_problem.h"
 #include "strategies/enumerate.h"
 

@@ -2,7 +2,7 @@
 
 #include "costmodel/cost_model.h"
 #include "graph/operator_graph.h"
-#include "planner/tensor_lives.h"
+#include "graph/tensor_versions.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {

@@ -5,11 +5,11 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/json_tree.h"
 #include "base/random.h"
 #include "cli/cluster_command.h"
-#include "costmodel/cluster_report.h"
 #include "costmodel/cost_model.h"
-#include "costmodel/json_tree.h"
+#include "report/cluster_report.h"
 
 namespace shardplan {
 namespace {

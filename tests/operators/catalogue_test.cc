@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cases.h"
-#include "operators/catalogue_report.h"
+#include "report/catalogue_report.h"
 
 namespace shardplan {
 namespace {

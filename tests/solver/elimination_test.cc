@@ -7,7 +7,7 @@
 
 #include "solver/presolve/presolve.h"
 #include "solver/search.h"
-#include "tests/solver/problems.h"
+#include "tests/support/problems.h"
 
 namespace shardplan {
 namespace {

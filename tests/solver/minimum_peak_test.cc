@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/solver/problems.h"
+#include "tests/support/problems.h"
 
 namespace shardplan {
 namespace {

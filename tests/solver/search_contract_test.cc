@@ -4,7 +4,7 @@
 
 #include "solver/search.h"
 #include "solver/searches/auto_search.h"
-#include "tests/solver/problems.h"
+#include "tests/support/problems.h"
 
 namespace shardplan {
 namespace {

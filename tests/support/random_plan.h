@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "program/plan.h"
+#include "planner/plan.h"
 #include "tests/support/planned_model.h"
 
 namespace shardplan {

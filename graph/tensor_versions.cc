@@ -1,0 +1,192 @@
+#include "graph/tensor_versions.h"
+
+#include <algorithm>
+
+namespace shardplan {
+namespace {
+
+std::uint32_t time_of(OperatorId op) { return static_cast<std::uint32_t>(op.value()); }
+
+class Lives {
+ public:
+  explicit Lives(const OperatorGraph& graph) : graph_(graph) {
+    lives_.num_times = static_cast<std::uint32_t>(graph.operators().size()) + 1;
+    for (const OperatorId op : graph.operators().ids()) num_in_micro_batch_ += graph.is_in_micro_batch(op) ? 1 : 0;
+    lives_.first.resize(graph.tensors().size());
+    lives_.read.resize(graph.operators().size());
+    for (const OperatorId op : graph.operators().ids()) lives_.read[op].resize(graph.operators()[op].operands.size());
+  }
+
+  TensorLives run() {
+    for (const TensorId tensor : graph_.tensors().ids()) {
+      if (graph_.tensor(tensor).kind != TensorKind::kConstant) add_tensor(tensor);
+    }
+    add_updates();
+    for (const VersionId version : lives_.versions.ids()) set_life(version);
+    return std::move(lives_);
+  }
+
+ private:
+  VersionId add(TensorVersion version) {
+    const VersionId id = lives_.versions.push_back(std::move(version));
+    const TensorVersion& added = lives_.versions[id];
+    if (added.from) lives_.versions[*added.from].next.push_back(id);
+    return id;
+  }
+
+  VersionId add(TensorVersion::Kind kind, TensorId tensor, VersionId from, std::optional<VersionId> stored) {
+    TensorVersion version;
+    version.kind = kind;
+    version.tensor = tensor;
+    version.from = from;
+    version.stored = stored;
+    return add(std::move(version));
+  }
+
+  void read(VersionId version, const std::vector<Reader>& readers) {
+    for (const Reader& reader : readers) {
+      lives_.versions[version].readers.push_back(reader);
+      lives_.read[reader.op][reader.operand] = version;
+    }
+  }
+
+  void add_tensor(TensorId id) {
+    const GraphTensor& tensor = graph_.tensor(id);
+    std::vector<Reader> forward, backward, update;
+    for (const Reader& reader : tensor.readers) {
+      const Stage stage = graph_.operators()[reader.op].stage;
+      (stage == Stage::kForward ? forward : stage == Stage::kBackward ? backward : update).push_back(reader);
+    }
+    TensorVersion first;
+    first.tensor = id;
+    first.kind = tensor.kind == TensorKind::kResult ? TensorVersion::Kind::kProduced : TensorVersion::Kind::kStored;
+    const VersionId start = add(std::move(first));
+    lives_.first[id] = start;
+
+    const bool is_stored = tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState;
+    const std::optional<VersionId> stored = is_stored ? std::optional(start) : std::nullopt;
+    if (is_stored) {
+      read(start, update);  // it is there all the time
+    } else {
+      backward.insert(backward.end(), update.begin(), update.end());
+    }
+    VersionId last = start;
+    if (tensor.producer && !graph_.operators()[*tensor.producer].strategy.out.empty()) {
+      last = add(TensorVersion::Kind::kWanted, id, last, std::nullopt);
+    }
+    if (!forward.empty()) {
+      // A parameter that the backward pass reads is delivered on its own even to one reader, so that it can be kept.
+      if (forward.size() > 1 || (is_stored && !backward.empty())) {
+        last = add(TensorVersion::Kind::kDelivered, id, last, stored);
+      }
+      read(last, forward);
+      if (!backward.empty()) last = add(TensorVersion::Kind::kKept, id, last, stored);
+    }
+    if (!backward.empty()) {
+      if (backward.size() > 1) last = add(TensorVersion::Kind::kDelivered, id, last, stored);
+      read(last, backward);
+    }
+    if (tensor.is_output) add(TensorVersion::Kind::kOutput, id, last, std::nullopt);
+    last_[id.value()] = last;
+  }
+
+  void add_updates() {
+    for (const TensorId id : graph_.tensors().ids()) {
+      const GraphTensor& tensor = graph_.tensor(id);
+      if (tensor.updates) add(TensorVersion::Kind::kUpdated, id, last_[id.value()], lives_.first[*tensor.updates]);
+    }
+  }
+
+  /// When the version is made: just before its first reader; a kept one after the last forward reader.
+  std::uint32_t made_at(const TensorVersion& version) const {
+    switch (version.kind) {
+      case TensorVersion::Kind::kProduced:
+        return time_of(*graph_.tensor(version.tensor).producer);
+      case TensorVersion::Kind::kStored:
+        return 0;
+      case TensorVersion::Kind::kDelivered:
+        return time_of(version.readers.front().op);
+      case TensorVersion::Kind::kKept: {
+        // After the last forward reader, which reads the version before.
+        return time_of(lives_.versions[*version.from].readers.back().op) + 1;
+      }
+      case TensorVersion::Kind::kWanted:
+      case TensorVersion::Kind::kOutput:
+      case TensorVersion::Kind::kUpdated: {
+        const TensorVersion& from = lives_.versions[*version.from];
+        std::uint32_t time = from.kind == TensorVersion::Kind::kStored ? 0 : made_at(from);
+        if (!from.readers.empty()) time = std::max(time, time_of(from.readers.back().op));
+        // What is added up over the micro-batches is complete after the last of them.
+        return std::max(time + 1, graph_.is_accumulated(version.tensor) ? num_in_micro_batch_ : 0);
+      }
+    }
+    return 0;
+  }
+
+  /// The end of the version's use by its readers. A view goes on in the memory of what it is a view of: at its time
+  /// only its result counts.
+  std::uint32_t last_use(const TensorVersion& version) const {
+    const OperatorId last = version.readers.back().op;
+    const bool is_view = graph_.operation(last).type->work == WorkKind::kView;
+    return time_of(last) + (is_view ? 0 : 1);
+  }
+
+  /// A new value of a stored tensor that no one reads in its old one any more.
+  bool replaces_old_value(TensorId tensor) const {
+    const GraphTensor& value = graph_.tensor(tensor);
+    if (!value.updates) return false;
+    const std::vector<Reader>& readers = graph_.tensor(*value.updates).readers;
+    return readers.empty() || readers.back().op <= *value.producer;
+  }
+
+  /// Not what may stand in a stored tensor's memory, what is read on in a view's, or what one operator reads twice.
+  bool hands_over(const TensorVersion& version) const {
+    if (version.readers.empty() || !version.next.empty() || version.stored) return false;
+    const OperatorId last = version.readers.back().op;
+    const auto reads = std::count_if(version.readers.begin(), version.readers.end(),
+                                     [&](const Reader& reader) { return reader.op == last; });
+    return reads == 1 && graph_.operation(last).type->work != WorkKind::kView;
+  }
+
+  void set_life(VersionId id) {
+    TensorVersion& version = lives_.versions[id];
+    const TensorKind kind = graph_.tensor(version.tensor).kind;
+    version.begin = made_at(version);
+    version.end = version.begin + 1;
+    version.runs = version.begin < num_in_micro_batch_ ? graph_.micro_batches() : 1;
+    const bool is_sum = version.kind == TensorVersion::Kind::kProduced && graph_.is_accumulated(version.tensor);
+    if (is_sum) version.begin = 0;  // it is there from the first micro-batch on
+    if (version.kind == TensorVersion::Kind::kOutput ||
+        (version.kind == TensorVersion::Kind::kStored && kind != TensorKind::kInput)) {
+      version.end = lives_.num_times;
+      return;
+    }
+    if (version.kind == TensorVersion::Kind::kUpdated) {
+      version.end = version.begin;  // it takes the place of the old value
+      return;
+    }
+    if (version.kind == TensorVersion::Kind::kProduced && replaces_old_value(version.tensor)) {
+      version.end = version.begin;
+      return;
+    }
+    if (hands_over(version)) {
+      version.last_reader = version.readers.back();
+      version.end = time_of(version.last_reader->op);
+      return;
+    }
+    if (!version.readers.empty()) version.end = std::max(version.end, last_use(version));
+    for (const VersionId next : version.next) version.end = std::max(version.end, made_at(lives_.versions[next]));
+    version.end = std::min(version.end, lives_.num_times);
+  }
+
+  const OperatorGraph& graph_;
+  TensorLives lives_;
+  std::uint32_t num_in_micro_batch_ = 0;  // operators, the first of all
+  std::map<std::size_t, VersionId> last_;
+};
+
+}  // namespace
+
+TensorLives tensor_lives(const OperatorGraph& graph) { return Lives(graph).run(); }
+
+}  // namespace shardplan

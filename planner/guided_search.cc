@@ -1,0 +1,134 @@
+#include "planner/guided_search.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "strategies/data_parallel.h"
+
+namespace shardplan {
+namespace {
+
+/// An answer this far above its bound is worth a look at parts of the problem.
+constexpr double kLooseGap = 0.01;
+/// For each part; a fraction of a second.
+constexpr std::uint64_t kPartWork = 400'000'000;
+constexpr double kGoodEnoughForPart = 1e-3;
+
+/// What a level minimises first, then what it minimises within that.
+std::pair<std::int64_t, std::int64_t> value(const Evaluation& evaluation, int level) {
+  const auto [computation, communication] = evaluation.cost;
+  if (level == 0) return {communication, computation};
+  return {level == 1 ? evaluation.peak_bytes : 0, computation + communication};
+}
+
+bool is_loose(std::int64_t value, std::int64_t bound) {
+  return static_cast<double>(value - bound) > kLooseGap * static_cast<double>(bound);
+}
+
+}  // namespace
+
+ModelSearch::ModelSearch(const OperatorGraph& graph, const ModelProblem& problem, const std::vector<AxisRef>& pieces,
+                         std::string_view search, LevelOptions options)
+    : graph_(graph),
+      problem_(problem),
+      pieces_(pieces),
+      batch_(batch_factors(graph)),
+      name_(search),
+      options_(std::move(options)),
+      deadline_(options_.limits.seconds, options_.limits.stop) {}
+
+LevelResult ModelSearch::search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const {
+  if (options.limits.seconds > 0) options.limits.seconds = std::max(1e-3, options.limits.seconds - deadline_.elapsed());
+  return search_level(problem, *make_search(name), options);
+}
+
+LevelResult ModelSearch::find(const std::optional<Choice>& start) const {
+  LevelOptions options = options_;
+  options.start = start;
+  LevelResult found = search(problem_.problem, name_, options);
+  if (options_.level == 1 || found.status == PlanStatus::kInfeasible) return found;
+  if (!found.choice) found = from_least_memory(std::move(found));
+  if (found.choice && name_ == "auto") found = from_batch_cuts(std::move(found));
+  return found;
+}
+
+// Where memory is tight a search may find nothing although there is something: then it begins anew at the least memory.
+LevelResult ModelSearch::from_least_memory(LevelResult found) const {
+  LevelOptions options = options_;
+  options.level = 1;
+  options.memory_slack_ppm = 0;
+  LevelResult smallest = search(problem_.problem, "auto", options);
+  if (!smallest.choice) return found;
+  options = options_;
+  options.start = smallest.choice;
+  LevelResult again = search(problem_.problem, name_, options);
+  again.bound = std::max(again.bound, found.bound);
+  if (!again.choice) {
+    again.choice = std::move(smallest.choice);
+    again.status = PlanStatus::kFeasible;
+  }
+  return again;
+}
+
+// Plans that people make cut the batch alike in all operators and divide the rest of the devices between the other
+// dimensions. With the batch decided few strategies are left, so that what a part of the problem holds is soon known.
+LevelResult ModelSearch::from_batch_cuts(LevelResult found) const {
+  const Evaluation known = evaluate(problem_.problem, *found.choice);
+  const auto [first, second] = value(known, options_.level);
+  if (!is_loose(options_.level == 0 ? first : second, found.bound)) return found;
+  const std::optional<Choice> better = best_of_batch_cuts(*found.choice);
+  if (!better) return found;
+  LevelOptions options = options_;
+  options.start = better;
+  LevelResult again = search(problem_.problem, name_, options);
+  again.bound = std::max(again.bound, found.bound);
+  return again;
+}
+
+std::optional<Choice> ModelSearch::best_of_batch_cuts(const Choice& known) const {
+  StrategyProblem part = problem_.problem;
+  std::optional<Choice> best;
+  auto least = value(evaluate(part, known), options_.level);
+  for (std::size_t pieces = 0; pieces <= pieces_.size() && !deadline_.is_over(); ++pieces) {
+    part.strategy_tables = problem_.problem.strategy_tables;
+    part.nodes = problem_.problem.nodes;
+    cut_batch(part, pieces);
+    LevelOptions options = options_;
+    options.limits.work = kPartWork;
+    options.limits.gap = kGoodEnoughForPart;
+    options.limits.progress = {};
+    const LevelResult found = search(part, name_, options);
+    if (!found.choice) continue;
+    const auto cost = value(evaluate(problem_.problem, *found.choice), options_.level);
+    if (cost >= least) continue;
+    least = cost;
+    best = found.choice;
+  }
+  return best;
+}
+
+void ModelSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) const {
+  const std::vector<AxisRef> cut(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(num_pieces));
+  std::map<std::pair<StrategyTableId, std::uint32_t>, StrategyTableId> narrowed;
+  for (const OperatorId op : graph_.operators().ids()) {
+    if (!batch_[op] || graph_.operators()[op].is_copy) continue;
+    ProblemNode& node = problem.nodes[problem_.operator_nodes[op]];
+    const auto [known, is_new] = narrowed.try_emplace({node.strategies, *batch_[op]}, node.strategies);
+    if (is_new) {
+      StrategyTable table = problem.strategy_tables[node.strategies];
+      const std::vector<Strategy>& strategies = *problem_.strategies[op];
+      bool is_any_left = false;
+      for (std::size_t i = 0; i < strategies.size(); ++i) {
+        const bool is_cut = strategies[i].factors[*batch_[op]] == cut;
+        is_any_left = is_any_left || (is_cut && table.costs[i].communication < kNever);
+        if (!is_cut) table.costs[i].communication = kNever;
+      }
+      if (is_any_left) known->second = problem.strategy_tables.push_back(std::move(table));
+    }
+    node.strategies = known->second;
+  }
+}
+
+}  // namespace shardplan

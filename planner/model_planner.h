@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "costmodel/cost_model.h"
+#include "graph/tensor_versions.h"
+#include "planner/model_problem.h"
+#include "planner/plan.h"
+#include "program/lower.h"
+#include "solver/search.h"
+#include "strategies/user_strategy.h"
+
+namespace shardplan {
+
+class ModelSearch;
+
+/// What every plan of one model on one cluster shares: the graph, the mesh, the lives of its tensors, what the user
+/// decided, and the redistributions planned so far. Made once, asked for several plans (levels, baselines, forced
+/// alternatives).
+class Planning {
+ public:
+  /// Throws InputError: the mesh does not fit the devices, strategies are not legal, the cluster cannot compute a
+  /// dtype, ...
+  Planning(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options);
+
+  const OperatorGraph& graph() const { return *graph_; }
+  const TensorLives& lives() const { return lives_; }
+  const DeviceMesh& mesh() const { return costs_->mesh(); }
+  const CostModel& costs() const { return *costs_; }
+  RedistributionPlanner& redistributions() const { return *redistributions_; }
+  const PlanOptions& options() const { return options_; }
+  Bytes usable() const;
+
+  using Progress = std::function<void(const SearchProgress&)>;
+  /// The plan of `level` (0, 1, 2) found by the search of that name. If nothing fits, the status says so and the plan
+  /// holds the smallest one that was found.
+  Plan plan(int level, std::string_view search, std::stop_token stop = {}, const Progress& progress = {}) const;
+
+  /// The plan of least memory, whether it fits or not; its bound says that no plan needs less.
+  Plan smallest(std::stop_token stop = {}) const;
+
+  /// A plan decided elsewhere, with the figures that follow from it; `like` says what was asked and proven.
+  Plan decided(const Decisions& decisions, Plan like) const;
+
+  /// A plan as the search begins it: all but what is found.
+  Plan unsolved(int level, std::string_view search) const;
+
+  /// Pure data parallel (the batch over all devices, parameters everywhere) and all work on every device. User
+  /// strategies do not bind them, nor does the memory.
+  Baseline data_parallel() const;
+  Baseline stand_alone() const;
+
+  /// The best plans at `level` with one operator's strategy forced in turn, the rest searched anew; nothing where there
+  /// is none.
+  std::vector<std::optional<Baseline>> forced(int level, OperatorId op, const std::vector<Strategy>& strategies,
+                                              std::stop_token stop = {}) const;
+
+  /// The strategies that an operator could have in which every axis of the mesh does one thing.
+  std::vector<Strategy> alternatives(OperatorId op) const;
+
+ private:
+  Restrictions restrictions(int level) const;
+  std::optional<Decisions> best_within(const Restrictions& restrictions) const;
+  const std::optional<Decisions>& data_parallel_decisions() const;
+  Baseline baseline(std::string name, const std::optional<Decisions>& decisions) const;
+  Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
+  void finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const;
+  void finish(Plan& plan, const Decisions& decisions) const;
+  /// The search does not see what a redistribution holds while it runs. Where that is too much the limits are lowered
+  /// and searched again: at those times, then, if that only moves the peak, at all. `choice` is the plan's, before and
+  /// after.
+  void mend(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const;
+  /// Level 1 is for the least true peak: the limits of the times at which more is held than the search sees are lowered
+  /// and searched again, as long as that helps; then they are as before. `choice` is the plan's, before and after.
+  void lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const;
+
+  std::shared_ptr<const Model> model_;
+  PlanOptions options_;
+  std::shared_ptr<const OperatorGraph> graph_;
+  TensorLives lives_;
+  std::unique_ptr<CostModel> costs_;
+  std::unique_ptr<RedistributionPlanner> redistributions_;
+  std::vector<AxisRef> pieces_;
+  UserStrategies user_;
+  mutable std::optional<std::optional<Decisions>> data_parallel_;  // once asked for
+};
+
+/// "ratio", "memory", "speed".
+std::string_view level_name(int level);
+
+}  // namespace shardplan

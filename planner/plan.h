@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costmodel/cluster.h"
+#include "graph/model.h"
+#include "graph/tensor_versions.h"
+#include "program/parallel_program.h"
+#include "solver/search.h"
+#include "strategies/strategy.h"
+
+namespace shardplan {
+
+/// What was asked for.
+struct PlanOptions {
+  int level = 0;  // 0: ratio, 1: memory, 2: speed
+  std::string search = "auto";
+  std::uint64_t seed = 0;
+  double time_limit = 0;         // seconds; 0: none
+  std::uint64_t work_limit = 0;  // 0: none
+  int threads = 1;
+  double memory_slack = 0.01;     // level 1: share of the least peak that may be given for time
+  std::optional<Bytes> capacity;  // instead of the cluster's usable bytes
+  bool bounded_redistribution = true;
+  std::map<std::string, std::int64_t> dims;       // as overridden
+  std::map<std::string, std::string> strategies;  // as overridden
+};
+
+/// Times of one step, additive: no overlap.
+struct StepTime {
+  Picoseconds computation = 0;
+  Picoseconds communication = 0;
+  Picoseconds repeated = 0;  // part of the computation that a plan without redundant contractions would not have
+  Picoseconds step() const { return computation + communication; }
+};
+
+/// Another plan of the same model, for comparison.
+struct Baseline {
+  std::string name;  // "data_parallel", "propagation", "stand_alone", ...
+  StepTime time;
+  Bytes peak = 0;
+  bool fits = false;
+};
+
+/// A plan and all that reports say of it. Made by `Planning` (planner/model_planner.h).
+struct Plan {
+  std::shared_ptr<const Model> model;          // as read (forward)
+  std::shared_ptr<const OperatorGraph> graph;  // what is planned: with backward and update if trained
+  Cluster cluster;
+  DeviceMesh mesh;
+  PlanOptions options;
+  PlanStatus status = PlanStatus::kNoPlanFound;
+  bool candidates_complete = true;  // false: "candidates: restricted"
+  std::string objective;            // "ratio", "memory", "speed"
+  /// The quantity of the objective and what no plan can beat: level 0: communication in ps; 1: peak bytes; 2:
+  /// computation + communication in ps.
+  std::int64_t cost = 0;
+  std::int64_t bound = 0;
+  std::optional<double> gap()
+      const;  // (cost - bound) / bound; 0 if equal; nothing if the bound is 0 and the cost is not
+  StepTime time;
+  Bytes usable = 0;
+  IdVector<OperatorId, Strategy> strategies;
+  IdVector<OperatorId, char> is_user_strategy;
+  IdVector<VersionId, TensorLayout> versions;  // the layout of every version of every tensor (graph/tensor_versions.h)
+  ParallelProgram program;
+  MemoryProfile memory;
+  std::vector<Baseline> baselines;
+  std::vector<StageStatistics> statistics;  // of the search
+  std::vector<std::string> notices;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,172 @@
+#include "report/cluster_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "costmodel/cost_model.h"
+#include "costmodel/quantity.h"
+
+namespace shardplan {
+namespace {
+
+constexpr Bytes kExampleBytes = 1'000'000'000;
+constexpr std::size_t kWidth = 100;
+
+/// By level: an all_reduce of 1 GB along it; nothing for levels that join one part.
+std::vector<std::optional<Picoseconds>> all_reduce_times(const Cluster& cluster) {
+  const CostModel model(cluster, make_mesh(cluster));
+  std::vector<std::optional<Picoseconds>> times;
+  std::size_t axis = 0;
+  for (const ClusterLevel& level : cluster.levels) {
+    times.emplace_back();
+    if (level.count == 1) continue;
+    times.back() = model.collective(CollectiveKind::kAllReduce, {model.mesh().whole(axis++)}, kExampleBytes);
+  }
+  return times;
+}
+
+/// "pcie 1, hccs 1": where a rank stands, in the levels that have more than one part.
+std::string standing(const Cluster& cluster, std::int64_t rank) {
+  std::int64_t position =
+      cluster.position_of_rank.empty() ? rank : cluster.position_of_rank[static_cast<std::size_t>(rank)];
+  std::string text;
+  for (std::size_t level = cluster.levels.size(); level-- > 0;) {
+    const std::int64_t count = cluster.levels[level].count;
+    if (count > 1)
+      text = fmt::format("{} {}{}{}", cluster.levels[level].name, position % count, text.empty() ? "" : ", ", text);
+    position /= count;
+  }
+  return text;
+}
+
+/// The first rank that is 1 at every level: it shows which digits vary fastest.
+std::int64_t example_rank(const Cluster& cluster) {
+  std::int64_t rank = 0;
+  std::int64_t part = 1;
+  for (std::size_t level = cluster.levels.size(); level-- > 0;) {
+    if (cluster.levels[level].count > 1) rank += part;
+    part *= cluster.levels[level].count;
+  }
+  return rank;
+}
+
+std::string size_text(Bytes bytes) {
+  const std::string exact = write_bytes(bytes);
+  return exact.size() <= 9 ? exact : format_bytes(bytes);
+}
+
+/// Rows of cells in columns three blanks apart; the first and third column to the left, the others to the right.
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = " ";
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += c == 0 ? " " : "   ";
+      line += c == 0 || c == 2 ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("{:>{}}", row[c], widths[c]);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string cluster_summary(const Cluster& cluster) {
+  const std::int64_t num_devices = cluster.num_devices();
+  std::string text = fmt::format("{}: {} device{} {}, {} usable each\n\n", cluster.name, num_devices,
+                                 num_devices == 1 ? "" : "s", cluster.device.name, size_text(cluster.usable_bytes()));
+
+  const auto times = all_reduce_times(cluster);
+  std::vector<std::vector<std::string>> rows = {
+      {"level", "axis size", "link", "line rate", "used", "latency", "all_reduce of 1 GB along it"}};
+  for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
+    const ClusterLevel& level = cluster.levels[i];
+    rows.push_back({level.name, level.count == 1 ? "-" : std::to_string(level.count),
+                    level.link_per == LinkPer::kGroup ? "per group" : "per device", write_byte_rate(level.bandwidth),
+                    fmt::format("{}.{} %", level.efficiency_ppm / 10'000, level.efficiency_ppm / 1'000 % 10),
+                    fmt::format("{:.1f} us", static_cast<double>(level.latency) / 1e6),
+                    times[i] ? format_time(*times[i]) : "-"});
+  }
+  text += aligned(rows);
+  for (const ClusterLevel& level : cluster.levels) {
+    if (level.contention_ppm == 1'000'000) continue;
+    text += fmt::format("  {}: {} of that when all groups talk at once, as in the times here\n", level.name,
+                        write_share(level.contention_ppm));
+  }
+
+  if (num_devices > 1) {
+    const std::int64_t rank = example_rank(cluster);
+    text += fmt::format("\n  rank 0 is {}; rank {} is {}\n", standing(cluster, 0), rank, standing(cluster, rank));
+  } else {
+    text += "\n";
+  }
+  std::string line = "  numbers from:";
+  for (const auto& [key, provenance] : cluster.provenance()) {
+    const std::string item = fmt::format(" {} {}", key, to_string(provenance));
+    const bool is_first = line.back() == ':';
+    if (!is_first) line += ',';
+    if (line.size() + item.size() > kWidth) {
+      text += line + "\n";
+      line = "               ";
+    }
+    line += item;
+  }
+  return text + line + "\n";
+}
+
+std::string cluster_json(const Cluster& cluster) {
+  using Json = nlohmann::ordered_json;
+  const ClusterDevice& device = cluster.device;
+  const auto share = [](std::int64_t ppm) { return static_cast<double>(ppm) / 1e6; };
+  Json document;
+  document["schema"] = "shardplan.cluster/1";
+  document["name"] = cluster.name;
+  document["devices"] = cluster.num_devices();
+  Json flops = Json::object();
+  for (const auto& [type, rate] : device.flops) flops[std::string(to_string(type))] = rate;
+  document["device"] = {
+      {"name", device.name},
+      {"capacity", device.capacity},
+      {"reserved", device.reserved},
+      {"usable", cluster.usable_bytes()},
+      {"memory_bandwidth", device.memory_bandwidth},
+      {"flops", flops},
+      {"efficiency",
+       {{"matmul", share(device.matmul_efficiency_ppm)}, {"memory", share(device.memory_efficiency_ppm)}}},
+      {"start", to_seconds(device.start)}};
+  document["levels"] = Json::array();
+  const auto times = all_reduce_times(cluster);
+  for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
+    const ClusterLevel& level = cluster.levels[i];
+    document["levels"].push_back({{"name", level.name},
+                                  {"count", level.count},
+                                  {"link_per", level.link_per == LinkPer::kGroup ? "group" : "device"},
+                                  {"bandwidth", level.bandwidth},
+                                  {"efficiency", share(level.efficiency_ppm)},
+                                  {"contention", share(level.contention_ppm)},
+                                  {"latency", to_seconds(level.latency)},
+                                  {"all_reduce_1_gb", times[i] ? Json(to_seconds(*times[i])) : Json(nullptr)}});
+  }
+  document["position_of_rank"] = cluster.position_of_rank;
+  document["num_tables"] = cluster.tables.size();
+  Json sources = Json::array();
+  const auto provenance = cluster.provenance();
+  for (std::size_t i = 0; i < provenance.size(); ++i) {
+    sources.push_back({{"key", provenance[i].first},
+                       {"from", std::string(to_string(provenance[i].second))},
+                       {"text", i < cluster.sources.size() ? Json(cluster.sources[i].second) : Json(nullptr)}});
+  }
+  document["sources"] = sources;
+  document["notices"] = cluster.notices;
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardplan

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan.h"
+
+namespace shardplan {
+
+/// Why one operator is cut as it is, and what else would cost. Filled by whoever planned: each alternative is the best
+/// plan with this operator's strategy forced.
+struct Explanation {
+  const Plan* plan = nullptr;
+  OperatorId op;
+
+  struct Alternative {
+    Strategy strategy;
+    StepTime time;
+    Bytes peak = 0;
+    bool fits = true;
+  };
+  std::vector<Alternative> alternatives;  // in any order, without the chosen one
+};
+
+struct ExplainOptions {
+  bool colour = false;
+  bool all = false;  // every alternative, not just the nearest
+};
+
+/// What `shardplan explain` prints: the operator, its layouts and times, the collectives it needs and who asks for
+/// them, and the alternatives, cheapest first.
+std::string explain_report(const Explanation& explanation, const ExplainOptions& options = {});
+std::string explain_json(const Explanation& explanation);
+
+/// Why an alternative costs what it does, in a few words: "half of the work done twice", "adds up head, 1.5 GiB".
+std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& strategy);
+
+}  // namespace shardplan

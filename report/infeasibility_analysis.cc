@@ -1,0 +1,236 @@
+#include "report/infeasibility_analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "costmodel/cluster.h"
+#include "graph/strategy_syntax.h"
+#include "planner/model_planner.h"
+#include "report/folded_names.h"
+#include "report/text_table.h"
+
+namespace shardplan {
+namespace {
+
+/// Of the search of one changed model.
+constexpr std::uint64_t kWork = 500'000'000;
+/// User strategies that are left out one by one.
+constexpr std::size_t kMostDecisions = 4;
+
+/// What the user wrote in one place: all operators and tensors that it speaks of.
+struct Decision {
+  std::string text;
+  std::vector<OperatorId> operators;
+  std::vector<TensorId> tensors;
+};
+
+std::string entries_text(const std::vector<StrategyEntry>& entries) {
+  std::string text;
+  for (const StrategyEntry& entry : entries) text += (text.empty() ? "[" : ", ") + to_string(entry);
+  return text + "]";
+}
+
+class WhyNot {
+ public:
+  WhyNot(const Plan& smallest, std::stop_token stop) : smallest_(smallest), stop_(std::move(stop)) {
+    unit_ = bytes_unit(std::max(smallest.memory.peak, smallest.usable));
+    answer_.smallest = &smallest;
+    answer_.least = smallest.bound;
+    answer_.proven = smallest.bound > smallest.usable;
+  }
+
+  DoesNotFit run() {
+    if (smallest_.graph->is_training()) {
+      try_micro_batches();
+      for (const std::string& block : blocks_to_recompute()) try_recompute(block);
+    }
+    try_twice_the_nodes();
+    const Bytes reserved = smallest_.cluster.device.reserved;
+    const std::string size =
+        fmt::format("devices of {} {}", unit_.format(smallest_.memory.peak + reserved), unit_.name);
+    answer_.remedies.push_back(
+        {size, reserved == 0
+                   ? std::string()
+                   : fmt::format("({} and {} reserved)", unit_.format(smallest_.memory.peak), unit_.format(reserved))});
+    find_in_the_way();
+    return std::move(answer_);
+  }
+
+ private:
+  /// The smallest plan of a changed model; nothing if it cannot be planned.
+  std::optional<Plan> smallest_of(Model model, const Cluster& cluster) const {
+    if (stop_.stop_requested()) return std::nullopt;
+    PlanOptions options = smallest_.options;
+    options.work_limit = kWork;
+    try {
+      const Planning planning(std::make_shared<const Model>(std::move(model)), cluster, options);
+      Plan plan = planning.smallest(stop_);
+      if (!plan.program.instructions.empty()) return plan;
+    } catch (const InputError&) {
+      // The change does not suit the model: a batch that cannot be divided, a mesh of other devices.
+    }
+    return std::nullopt;
+  }
+
+  bool fits(const std::optional<Plan>& plan) const { return plan && plan->memory.peak <= plan->usable; }
+
+  std::string effect(const Plan& plan) const {
+    const auto before = static_cast<double>(smallest_.time.step());
+    const double slower = 100 * (static_cast<double>(plan.time.step()) - before) / before;
+    return fmt::format("{} {}, step about {:+.0f} %", unit_.format(plan.memory.peak), unit_.name, slower);
+  }
+
+  void try_micro_batches() {
+    for (const std::int64_t times : {2, 4}) {
+      Model model = *smallest_.model;
+      model.training->micro_batches *= times;
+      const std::string change = fmt::format("training: {{micro_batches: {}}}", model.training->micro_batches);
+      const std::optional<Plan> plan = smallest_of(std::move(model), smallest_.cluster);
+      if (!fits(plan)) continue;
+      answer_.remedies.push_back({change, effect(*plan)});
+      return;
+    }
+  }
+
+  /// The block inside a layer whose activations take most at the peak, and the layer.
+  std::vector<std::string> blocks_to_recompute() const {
+    std::map<std::string, Bytes> inner, outer;
+    for (const MemoryProfile::Alive& alive : smallest_.memory.alive_at_peak) {
+      const std::optional<TensorId>& tensor = smallest_.program.values[alive.value].tensor;
+      if (!tensor || !smallest_.graph->tensor(*tensor).producer) continue;
+      const GraphOperator& op = smallest_.graph->operators()[*smallest_.graph->tensor(*tensor).producer];
+      const std::string block = holder_block(op.name);
+      const std::size_t star = block.find(".*");
+      if (op.stage != Stage::kForward || star == std::string::npos) continue;
+      outer[block.substr(0, star + 2)] += alive.bytes;
+      if (block.size() > star + 2) inner[block] += alive.bytes;
+    }
+    std::vector<std::string> blocks;
+    for (const auto* sums : {&inner, &outer}) {
+      const auto most = std::max_element(sums->begin(), sums->end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      if (most != sums->end()) blocks.push_back(most->first);
+    }
+    return blocks;
+  }
+
+  /// The copy of a repeated block in which an operator lies: "layers.3.attn" of "layers.3.attn.qkv.matmul".
+  static std::string own_scope(const std::string& name, const std::string& block) {
+    std::size_t end = 0;
+    for (auto parts = std::count(block.begin(), block.end(), '.'); parts >= 0; --parts) end = name.find('.', end + 1);
+    return name.substr(0, end);
+  }
+
+  void try_recompute(const std::string& block) {
+    Model model = *smallest_.model;
+    OperatorGraphBuilder builder(model.graph);
+    for (const OperatorId id : model.graph.operators().ids()) {
+      const std::string& name = model.graph.operators()[id].name;
+      if (is_within(folded_name(name), block)) builder.op(id).recompute_scope = own_scope(name, block);
+    }
+    model.graph = builder.build();
+    const std::optional<Plan> plan = smallest_of(std::move(model), smallest_.cluster);
+    if (fits(plan)) answer_.remedies.push_back({fmt::format("training: {{recompute: [{}]}}", block), effect(*plan)});
+  }
+
+  /// "ascend-910" as "ascend-910x2", "dgx-a100x8" as "dgx-a100x16"; of presets only, whose nodes are all used.
+  void try_twice_the_nodes() {
+    if (!smallest_.model->parallel.mesh.empty() || smallest_.model->parallel.device_num) return;
+    std::string name = smallest_.cluster.name;
+    const std::size_t x = name.rfind('x');
+    std::int64_t nodes = 1;
+    if (x != std::string::npos && x + 1 < name.size() &&
+        name.find_first_not_of("0123456789", x + 1) == std::string::npos) {
+      nodes = std::stoll(name.substr(x + 1, 6));
+      name.resize(x);
+    }
+    name += fmt::format("x{}", 2 * nodes);
+    try {
+      const Cluster cluster = read_cluster(name);
+      const std::optional<Plan> plan = smallest_of(*smallest_.model, cluster);
+      if (fits(plan)) {
+        answer_.remedies.push_back(
+            {"--cluster " + name, fmt::format("{} {}", unit_.format(plan->memory.peak), unit_.name)});
+      }
+    } catch (const InputError&) {
+      // Not a preset.
+    }
+  }
+
+  // ---- user strategies
+
+  std::vector<Decision> decisions() const {
+    std::vector<Decision> result;
+    std::map<std::string, std::size_t> position;
+    const auto add = [&](const std::string& name, const std::string& entry, const SourcePlace& place) -> Decision& {
+      const std::string folded = folded_name(name);
+      const bool is_option = place.file == "--set";
+      const std::string text = is_option ? fmt::format("--set {}={}", folded, entry)
+                                         : fmt::format("{}: {} (line {})", folded, entry, place.line);
+      const auto [found, is_new] = position.try_emplace(text, result.size());
+      if (is_new) result.push_back({text, {}, {}});
+      return result[found->second];
+    };
+    const OperatorGraph& graph = smallest_.model->graph;
+    for (const OperatorId id : graph.operators().ids()) {
+      const GraphOperator& op = graph.operators()[id];
+      const bool has_in = !op.strategy.in.empty();
+      if (!has_in && op.strategy.out.empty()) continue;
+      const std::string& name = op.border_of.empty() ? op.name : op.border_of;
+      add(name, entries_text(has_in ? op.strategy.in : op.strategy.out),
+          has_in ? op.strategy.in_place : op.strategy.out_place)
+          .operators.push_back(id);
+    }
+    for (const TensorId id : graph.tensors().ids()) {
+      const GraphTensor& tensor = graph.tensor(id);
+      if (tensor.layout) add(tensor.name, to_string(*tensor.layout), tensor.layout->place).tensors.push_back(id);
+    }
+    return result;
+  }
+
+  Model without(const std::vector<Decision>& left_out) const {
+    Model model = *smallest_.model;
+    OperatorGraphBuilder builder(model.graph);
+    for (const Decision& decision : left_out) {
+      for (const OperatorId id : decision.operators) builder.op(id).strategy = {};
+      for (const TensorId id : decision.tensors) builder.tensor(id).layout.reset();
+    }
+    model.graph = builder.build();
+    return model;
+  }
+
+  void report(const std::string& text, const std::optional<Plan>& plan) {
+    if (!plan || plan->memory.peak >= smallest_.memory.peak) return;
+    answer_.in_the_way.push_back(
+        {text,
+         fmt::format("{} {}; without it {}, {}", unit_.format(smallest_.memory.peak - plan->memory.peak), unit_.name,
+                     unit_.format(plan->memory.peak), fits(plan) ? "which fits" : "too much as well")});
+  }
+
+  void find_in_the_way() {
+    const std::vector<Decision> all = decisions();
+    for (std::size_t i = 0; i < std::min(all.size(), kMostDecisions); ++i) {
+      report(all[i].text, smallest_of(without({all[i]}), smallest_.cluster));
+    }
+    if (all.size() > 1) {
+      report(fmt::format("all {} strategies together", all.size()), smallest_of(without(all), smallest_.cluster));
+    }
+  }
+
+  const Plan& smallest_;
+  std::stop_token stop_;
+  ColumnUnit unit_;
+  DoesNotFit answer_;
+};
+
+}  // namespace
+
+DoesNotFit why_not(const Plan& smallest, std::stop_token stop) { return WhyNot(smallest, std::move(stop)).run(); }
+
+}  // namespace shardplan

@@ -1,0 +1,386 @@
+#include "report/plan_file/plan_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "report/plan_file/plan_json.h"
+
+namespace shardplan {
+namespace {
+
+constexpr int kMaxDepth = 32;
+constexpr std::size_t kMaxFaults = 20;
+constexpr double kMaxSeconds = 9e6;  // what 63 bits of picoseconds hold
+
+SourcePlace place_of_byte(const std::string& text, std::size_t byte, const std::string& file) {
+  SourcePlace place{file, 1, 1};
+  for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
+    if (text[i] == '\n') {
+      ++place.line;
+      place.column = 1;
+    } else {
+      ++place.column;
+    }
+  }
+  return place;
+}
+
+/// Refuses what is nested deeper than any plan, before a parser sees it.
+void check_depth(const std::string& text, const std::string& file) {
+  int depth = 0;
+  bool is_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_text) {
+      if (c == '\\') ++i;
+      if (c == '"') is_text = false;
+    } else if (c == '"') {
+      is_text = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxDepth) {
+        throw InputError(place_of_byte(text, i + 1, file), "nested deeper than {} levels", kMaxDepth);
+      }
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+}
+
+/// A value of the document with the path that leads to it, for messages.
+class Node {
+ public:
+  Node(const Json& value, std::string path, const std::string& file)
+      : value_(value), path_(std::move(path)), file_(file) {}
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError({file_, 0, 0}, "{}: {}", path_.empty() ? "the document" : path_, what);
+  }
+
+  bool has(const char* key) const {
+    expect_object();
+    return value_.contains(key) && !value_[key].is_null();
+  }
+  Node operator[](const char* key) const {
+    expect_object();
+    const auto found = value_.find(key);
+    if (found == value_.end()) fail(fmt::format("has no '{}'", key));
+    return Node(*found, path_.empty() ? key : path_ + "." + key, file_);
+  }
+  std::vector<Node> items() const {
+    if (!value_.is_array()) fail("expected a list");
+    std::vector<Node> nodes;
+    nodes.reserve(value_.size());
+    for (std::size_t i = 0; i < value_.size(); ++i)
+      nodes.emplace_back(value_[i], fmt::format("{}[{}]", path_, i), file_);
+    return nodes;
+  }
+  std::vector<std::pair<std::string, Node>> entries() const {
+    expect_object();
+    std::vector<std::pair<std::string, Node>> nodes;
+    for (const auto& [key, value] : value_.items()) nodes.emplace_back(key, Node(value, path_ + "." + key, file_));
+    return nodes;
+  }
+  std::string text() const {
+    if (!value_.is_string()) fail("expected a text");
+    return value_.get<std::string>();
+  }
+  bool flag() const {
+    if (!value_.is_boolean()) fail("expected true or false");
+    return value_.get<bool>();
+  }
+  std::int64_t integer(std::int64_t least, std::int64_t most) const {
+    const bool fits =
+        value_.is_number_integer() && (!value_.is_number_unsigned() || value_.get<std::uint64_t>() <= INT64_MAX);
+    if (!fits || value_.get<std::int64_t>() < least || value_.get<std::int64_t>() > most) {
+      fail(fmt::format("expected a whole number from {} to {}", least, most));
+    }
+    return value_.get<std::int64_t>();
+  }
+  std::uint64_t seed() const {
+    if (value_.is_number_unsigned()) return value_.get<std::uint64_t>();
+    return static_cast<std::uint64_t>(integer(0, INT64_MAX));
+  }
+  double number(double least, double most) const {
+    if (!value_.is_number()) fail("expected a number");
+    const double value = value_.get<double>();
+    if (!(value >= least && value <= most)) fail(fmt::format("expected a number from {} to {}", least, most));
+    return value;
+  }
+  Bytes bytes() const { return integer(0, INT64_MAX); }
+  Picoseconds picoseconds() const {
+    return std::llround(number(0, kMaxSeconds) * static_cast<double>(kPicosecondsPerSecond));
+  }
+  /// Turns an InputError of `read`, which has no place of its own, into one at this path.
+  template <class Read>
+  auto located(Read read) const {
+    try {
+      return read();
+    } catch (const InputError& error) {
+      fail(error.diagnostics().empty() ? "is wrong" : error.diagnostics()[0].message);
+    }
+  }
+
+ private:
+  void expect_object() const {
+    if (!value_.is_object()) fail("expected an object");
+  }
+
+  const Json& value_;
+  std::string path_;
+  const std::string& file_;
+};
+
+StepTime read_time(const Node& node) {
+  StepTime time;
+  time.computation = node["compute"].picoseconds();
+  time.communication = node["communication"].picoseconds();
+  time.repeated = node["repeated"].picoseconds();
+  return time;
+}
+
+std::vector<AxisRef> read_axes(const Node& node, const DeviceMesh& mesh) {
+  std::vector<AxisRef> axes;
+  for (const Node& item : node.items()) {
+    const TensorLayout layout = item.located([&] { return parse_layout(fmt::format("[{{{}}}]", item.text()), mesh); });
+    if (layout.dimensions.size() != 1 || layout.dimensions[0].parts.size() != 1 ||
+        layout.dimensions[0].parts[0].axes.size() != 1) {
+      item.fail("expected one axis");
+    }
+    axes.push_back(layout.dimensions[0].parts[0].axes[0]);
+  }
+  return axes;
+}
+
+DeviceMesh read_mesh(const Node& node) {
+  std::vector<MeshAxis> axes;
+  for (const Node& axis : node["axes"].items()) {
+    axes.push_back({axis["name"].text(), axis["size"].integer(1, INT32_MAX)});
+  }
+  std::vector<std::int64_t> devices;
+  for (const Node& device : node["devices"].items()) devices.push_back(device.integer(0, INT32_MAX));
+  bool in_order = true;
+  for (std::size_t i = 0; i < devices.size(); ++i) in_order = in_order && devices[i] == static_cast<std::int64_t>(i);
+  return node.located([&] {
+    const DeviceMesh mesh(axes);
+    if (static_cast<std::int64_t>(devices.size()) != mesh.num_devices()) node["devices"].fail("expected one per point");
+    return in_order ? mesh : DeviceMesh(axes, devices);
+  });
+}
+
+PlanOptions read_options(const Node& node) {
+  PlanOptions options;
+  options.level = static_cast<int>(node["level"].integer(0, 2));
+  options.search = node["search"].text();
+  options.seed = node["seed"].seed();
+  if (node.has("memory_slack")) options.memory_slack = node["memory_slack"].number(0, 1e6);
+  if (node.has("capacity_bytes")) options.capacity = node["capacity_bytes"].bytes();
+  if (node.has("time_limit_seconds")) options.time_limit = node["time_limit_seconds"].number(0, 1e9);
+  if (node.has("memory")) options.bounded_redistribution = node["memory"].text() != "unbounded";
+  for (const auto& [name, value] : node["dims"].entries()) options.dims[name] = value.integer(1, INT64_MAX);
+  for (const auto& [name, value] : node["set"].entries()) options.strategies[name] = value.text();
+  return options;
+}
+
+Reduction read_reduction(const Node& node) {
+  for (const Reduction reduction : {Reduction::kSum, Reduction::kMax, Reduction::kMin}) {
+    if (node.text() == to_string(reduction)) return reduction;
+  }
+  node.fail("expected sum, max or min");
+}
+
+void read_result(const Node& node, PlanFile& plan) {
+  bool is_known = false;
+  for (const PlanStatus status :
+       {PlanStatus::kOptimal, PlanStatus::kFeasible, PlanStatus::kInfeasible, PlanStatus::kNoPlanFound}) {
+    if (node["status"].text() == to_string(status)) {
+      plan.status = status;
+      is_known = true;
+    }
+  }
+  if (!is_known) node["status"].fail("expected optimal, feasible, infeasible or none_found");
+  plan.candidates_complete = !node.has("candidates") || node["candidates"].text() == "complete";
+  plan.objective = node["objective"].text();
+  const bool in_bytes = plan.options.level == 1;
+  plan.cost = in_bytes ? node["cost"].bytes() : node["cost"].picoseconds();
+  plan.bound = in_bytes ? node["bound"].bytes() : node["bound"].picoseconds();
+  plan.time = read_time(node["seconds"]);
+  plan.peak = node["peak_bytes"].bytes();
+}
+
+PlanFile::Operator read_operator(const Node& node, const DeviceMesh& mesh) {
+  PlanFile::Operator op;
+  op.name = node["name"].text();
+  const Node strategy = node["strategy"];
+  op.is_user = strategy["origin"].text() == "user";
+  for (const auto& [factor, axes] : strategy["factors"].entries()) {
+    op.factors.emplace_back(factor, read_axes(axes, mesh));
+  }
+  if (strategy.has("partial")) {
+    const Node partial = strategy["partial"];
+    op.partial = read_axes(partial["axes"], mesh);
+    op.group = static_cast<std::uint32_t>(partial["group"].integer(0, INT32_MAX));
+    op.reduction = read_reduction(partial["reduction"]);
+  }
+  return op;
+}
+
+}  // namespace
+
+PlanFile read_plan_file(const std::string& text, const std::string& file) {
+  check_depth(text, file);
+  Json document;
+  try {
+    document = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw InputError(place_of_byte(text, error.byte, file), "this is no JSON document");
+  } catch (const Json::exception&) {  // numbers out of range
+    throw InputError({file, 0, 0}, "this is no JSON document");
+  }
+  const Node root(document, "", file);
+  const std::string schema = root["schema"].text();
+  const std::string_view own = plan_schema_name();
+  const std::size_t dot = schema.find('.', schema.find('/') == std::string::npos ? 0 : schema.find('/'));
+  if (schema.substr(0, dot) != own) {  // shardplan.plan/1.2 is read as well
+    root["schema"].fail(fmt::format("found '{}', this version reads '{}'", schema, own));
+  }
+  PlanFile plan;
+  plan.file = file;
+  plan.model_name = root["model"]["name"].text();
+  plan.model_file = root["model"]["file"].text();
+  plan.model_text = root["model"]["text"].text();
+  plan.cluster_name = root["cluster"]["name"].text();
+  plan.cluster_text = root["cluster"]["text"].text();
+  plan.options = read_options(root["options"]);
+  plan.mesh = read_mesh(root["mesh"]);
+  read_result(root["result"], plan);
+  for (const Node& node : root["baselines"].items()) {
+    plan.baselines.push_back(
+        {node["name"].text(), read_time(node["seconds"]), node["peak_bytes"].bytes(), node["fits"].flag()});
+  }
+  for (const Node& node : root["operators"].items()) plan.operators.push_back(read_operator(node, plan.mesh));
+  for (const Node& node : root["tensors"].items()) {
+    PlanFile::Tensor tensor;
+    tensor.name = node["name"].text();
+    for (const Node& version : node["versions"].items()) {
+      tensor.versions.push_back(version.located([&] { return parse_layout(version.text(), plan.mesh); }));
+    }
+    plan.tensors.push_back(std::move(tensor));
+  }
+  return plan;
+}
+
+namespace {
+
+/// Collects faults up to a limit: a file of another model would have thousands.
+class FaultList {
+ public:
+  explicit FaultList(const std::string& file) : file_(file) {}
+  void add(std::string message) {
+    if (faults_.size() < kMaxFaults) faults_.push_back({{file_, 0, 0}, std::move(message), ""});
+  }
+  void throw_if_any() {
+    if (!faults_.empty()) throw InputError(std::move(faults_));
+  }
+
+ private:
+  const std::string& file_;
+  std::vector<Diagnostic> faults_;
+};
+
+}  // namespace
+
+Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorLives& lives,
+                       const DeviceMesh& mesh) {
+  FaultList faults(plan.file);
+  if (mesh != plan.mesh) {
+    faults.add(fmt::format("mesh: the file has {}, its cluster gives {}", plan.mesh.to_string(), mesh.to_string()));
+    faults.throw_if_any();
+  }
+  Decisions decisions;
+  decisions.strategies.resize(graph.operators().size());
+  decisions.versions.resize(lives.versions.size());
+  IdVector<OperatorId, char> is_set(graph.operators().size(), 0);
+  for (const PlanFile::Operator& op : plan.operators) {
+    const std::optional<OperatorId> id = graph.find_operator(op.name);
+    if (!id) {
+      faults.add(fmt::format("operators: the model has no '{}'", op.name));
+      continue;
+    }
+    if (is_set[*id]) faults.add(fmt::format("operators: '{}' stands here twice", op.name));
+    is_set[*id] = 1;
+    const Operation& operation = graph.operation(*id);
+    Strategy strategy;
+    strategy.factors.resize(operation.rule.factors.size());
+    strategy.partial = op.partial;
+    strategy.group = op.group;
+    strategy.reduction = op.reduction;
+    for (const auto& [name, axes] : op.factors) {
+      const std::optional<std::uint32_t> factor = operation.rule.find(name);
+      if (factor) {
+        strategy.factors[*factor] = axes;
+      } else {
+        faults.add(fmt::format("operators: {} has no factor '{}'", op.name, name));
+      }
+    }
+    const std::size_t groups =
+        strategy.reduction == Reduction::kSum ? operation.rule.linear.size() : operation.rule.monotone.size();
+    if (!strategy.partial.empty() && strategy.group >= groups) {
+      faults.add(fmt::format("operators: {}: no operands of group {} pass a partial result on", op.name, op.group));
+      continue;
+    }
+    if (const std::string fault = check_strategy(operation, strategy, mesh); !fault.empty()) {
+      faults.add(fmt::format("operators: {}: {}", op.name, fault));
+    }
+    decisions.strategies[*id] = std::move(strategy);
+  }
+  for (const OperatorId id : graph.operators().ids()) {
+    if (!is_set[id]) faults.add(fmt::format("operators: '{}' is missing", graph.operators()[id].name));
+  }
+  faults.throw_if_any();
+
+  std::map<std::string_view, const PlanFile::Tensor*> tensors;
+  for (const PlanFile::Tensor& tensor : plan.tensors) tensors.emplace(tensor.name, &tensor);
+  IdVector<TensorId, std::size_t> next(graph.tensors().size(), 0);
+  for (const VersionId id : lives.versions.ids()) {
+    const TensorId tensor = lives.versions[id].tensor;
+    const GraphTensor& named = graph.tensor(tensor);
+    const auto found = tensors.find(named.name);
+    const std::size_t number = next[tensor]++;
+    if (found == tensors.end() || number >= found->second->versions.size()) {
+      faults.add(fmt::format("tensors: '{}' has no version {}", named.name, number));
+      continue;
+    }
+    const TensorLayout& layout = found->second->versions[number];
+    if (const std::string fault = check_layout(layout, mesh, named.type.shape); !fault.empty()) {
+      faults.add(fmt::format("tensors: {}: {}", named.name, fault));
+      continue;
+    }
+    decisions.versions[id] = canonical(layout, mesh, named.type.shape);
+    const TensorVersion& version = lives.versions[id];
+    if (version.kind == TensorVersion::Kind::kProduced &&
+        decisions.versions[id] != result_layout(graph.operation(*named.producer), decisions.strategies[*named.producer],
+                                                mesh, named.result)) {
+      faults.add(fmt::format("tensors: {} is not laid out as its operator gives it", named.name));
+    }
+    const bool may_be_partial = version.kind == TensorVersion::Kind::kProduced ||
+                                version.kind == TensorVersion::Kind::kDelivered ||
+                                version.kind == TensorVersion::Kind::kKept;
+    if (!decisions.versions[id].partial.empty() && !may_be_partial) {
+      faults.add(fmt::format("tensors: {} is partial where it must be whole", named.name));
+    }
+    if (version.kind == TensorVersion::Kind::kUpdated && version.stored &&
+        decisions.versions[id] != decisions.versions[*version.stored]) {
+      faults.add(fmt::format("tensors: {} is not updated in the layout that it is stored in", named.name));
+    }
+  }
+  faults.throw_if_any();
+  return decisions;
+}
+
+}  // namespace shardplan

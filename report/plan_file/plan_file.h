@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/plan.h"
+#include "program/lower.h"
+
+namespace shardplan {
+
+/// What plan.json says, read as untrusted input: its form is checked here, its meaning by `decisions_of` against the
+/// model that it holds. Figures are as the file has them; who needs them true lowers the decisions again.
+struct PlanFile {
+  std::string file;
+  std::string model_name, model_file, model_text;
+  std::string cluster_name, cluster_text;
+  PlanOptions options;
+  DeviceMesh mesh;
+  PlanStatus status = PlanStatus::kFeasible;
+  bool candidates_complete = true;
+  std::string objective;
+  std::int64_t cost = 0;  // picoseconds, or bytes at level 1
+  std::int64_t bound = 0;
+  StepTime time;
+  Bytes peak = 0;
+  std::vector<Baseline> baselines;
+
+  struct Operator {
+    std::string name;
+    bool is_user = false;
+    std::vector<std::pair<std::string, std::vector<AxisRef>>> factors;
+    std::vector<AxisRef> partial;
+    std::uint32_t group = 0;
+    Reduction reduction = Reduction::kSum;
+  };
+  std::vector<Operator> operators;
+  struct Tensor {
+    std::string name;
+    std::vector<TensorLayout> versions;
+  };
+  std::vector<Tensor> tensors;
+};
+
+/// Reads the text of a plan.json; keys that are not known are ignored. Throws InputError with the first fault: no JSON
+/// (line and column), a schema of another major number, or the path of what is wrong:
+/// "operators[3].strategy.factors.k[0]: no axis 'dp'".
+PlanFile read_plan_file(const std::string& text, const std::string& file);
+
+/// The decisions that the file holds for a graph read again from its model. Throws InputError with all faults:
+/// operators or tensors that the graph does not have or the file lacks, strategies that are not legal, layouts that do
+/// not fit.
+Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorLives& lives,
+                       const DeviceMesh& mesh);
+
+}  // namespace shardplan

@@ -1,0 +1,412 @@
+#include "report/plan_file/plan_json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json_text.h"
+#include "costmodel/cost_model.h"
+#include "graph/tensor_versions.h"
+#include "report/plan_file/sha256.h"
+#include "report/plan_metrics.h"
+#include "report/strategy_table.h"
+#include "report/strategy_text.h"
+
+namespace shardplan {
+namespace {
+
+Json axes_json(const DeviceMesh& mesh, const std::vector<AxisRef>& axes) {
+  Json list = Json::array();
+  for (const AxisRef& axis : axes) list.push_back(mesh.to_string(axis));
+  return list;
+}
+
+Json attribute_json(const Attribute& attribute) {
+  return std::visit(
+      [](const auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>) {
+          // JSON has no infinities; as text they are read back.
+          return std::isfinite(value) ? Json(value) : Json(to_string(Attribute(value)));
+        } else {
+          return Json(value);
+        }
+      },
+      attribute);
+}
+
+Json tuples_json(const std::optional<StrategyTuples>& tuples) { return tuples ? Json(*tuples) : Json(nullptr); }
+
+std::string_view kind_name(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::kInput:
+      return "input";
+    case TensorKind::kParameter:
+      return "parameter";
+    case TensorKind::kState:
+      return "state";
+    case TensorKind::kConstant:
+      return "constant";
+    case TensorKind::kResult:
+      return "result";
+  }
+  return {};
+}
+
+std::string_view kind_name(Origin::Kind kind) {
+  switch (kind) {
+    case Origin::Kind::kForwardOp:
+      return "forward_op";
+    case Origin::Kind::kRedistribution:
+      return "redistribution";
+    case Origin::Kind::kMirror:
+      return "mirror";
+    case Origin::Kind::kParallelOptimizer:
+      return "parallel_optimizer";
+  }
+  return {};
+}
+
+Json seconds_json(const StepTime& time) {
+  return {{"step", to_seconds(time.step())},
+          {"compute", to_seconds(time.computation)},
+          {"communication", to_seconds(time.communication)},
+          {"exposed", to_seconds(time.communication)},
+          {"repeated", to_seconds(time.repeated)}};
+}
+
+class PlanWriter {
+ public:
+  explicit PlanWriter(const Plan& plan) : plan_(plan), graph_(*plan.graph), program_(plan.program) {
+    computation_.resize(graph_.operators().size());
+    producer_.resize(program_.values.size());
+    starts_ = start_times(program_);
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+      const Instruction& instruction = program_.instructions[i];
+      for (std::size_t r = 0; r < instruction.outputs.size(); ++r) producer_[instruction.outputs[r]] = {true, i, r};
+      if (instruction.kind == InstructionKind::kOperator) computation_[*instruction.op] += instruction.time_of_step();
+    }
+  }
+
+  Json run(const ProofRecord* proof) const {
+    Json document;
+    document["schema"] = plan_schema_name();
+    document["version"] = SHARDPLAN_VERSION;
+    document["model"] = {{"name", graph_.name()},
+                         {"file", plan_.model->file},
+                         {"sha256", sha256(plan_.model->text)},
+                         {"text", plan_.model->text}};
+    document["cluster"] = {{"name", plan_.cluster.name},
+                           {"sha256", sha256(plan_.cluster.text)},
+                           {"text", plan_.cluster.text},
+                           {"assumed", assumed()}};
+    document["options"] = options();
+    document["mesh"] = mesh();
+    document["result"] = result();
+    document["baselines"] = baselines();
+    document["operators"] = operators();
+    document["tensors"] = tensors();
+    document["program"] = program();
+    document["memory"] = memory();
+    document["proof"] = proof == nullptr ? Json(nullptr) : proof_json(*proof);
+    return document;
+  }
+
+ private:
+  struct Producer {
+    bool is_made = false;  // by an instruction; else given
+    std::size_t instruction = 0;
+    std::size_t result = 0;
+  };
+
+  Json assumed() const {
+    Json list = Json::array();
+    for (const auto& [key, source] : plan_.cluster.sources) {
+      if (source.find("assumed") != std::string::npos || source.find("to be verified") != std::string::npos) {
+        list.push_back(key);
+      }
+    }
+    return list;
+  }
+
+  Json options() const {
+    const PlanOptions& options = plan_.options;
+    Json json = {{"level", options.level},
+                 {"search", options.search},
+                 {"seed", options.seed},
+                 {"memory_slack", options.memory_slack},
+                 {"capacity_bytes", options.capacity ? Json(*options.capacity) : Json(nullptr)},
+                 {"memory", options.bounded_redistribution ? "bounded" : "unbounded"},
+                 {"dims", Json(options.dims)},
+                 {"set", Json(options.strategies)}};
+    if (options.time_limit > 0) json["time_limit_seconds"] = options.time_limit;
+    return json;
+  }
+
+  Json mesh() const {
+    Json axes = Json::array();
+    for (std::size_t i = 0; i < plan_.mesh.axes().size(); ++i) {
+      const MeshAxis& axis = plan_.mesh.axes()[i];
+      axes.push_back({{"name", axis.name},
+                      {"size", axis.size},
+                      {"levels", spanned_levels(plan_.cluster, plan_.mesh, plan_.mesh.whole(i))}});
+    }
+    Json devices = Json::array();
+    for (std::int64_t point = 0; point < plan_.mesh.num_devices(); ++point) {
+      devices.push_back(plan_.mesh.devices().empty() ? point : plan_.mesh.devices()[static_cast<std::size_t>(point)]);
+    }
+    return {{"axes", axes}, {"devices", devices}};
+  }
+
+  Json result() const {
+    const bool in_bytes = plan_.options.level == 1;
+    const auto quantity = [&](std::int64_t value) { return in_bytes ? Json(value) : Json(to_seconds(value)); };
+    const std::optional<double> gap = plan_.gap();
+    return {{"status", to_string(plan_.status)}, {"candidates", plan_.candidates_complete ? "complete" : "restricted"},
+            {"objective", plan_.objective},      {"cost", quantity(plan_.cost)},
+            {"bound", quantity(plan_.bound)},    {"gap", gap ? Json(*gap) : Json(nullptr)},
+            {"ratio", ratio_json(plan_.time)},   {"seconds", seconds_json(plan_.time)},
+            {"peak_bytes", plan_.memory.peak},   {"usable_bytes", plan_.usable}};
+  }
+
+  static Json ratio_json(const StepTime& time) {
+    const std::optional<double> value = ratio(time);
+    return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+  }
+
+  Json baselines() const {
+    Json list = Json::array();
+    for (const Baseline& baseline : plan_.baselines) {
+      list.push_back({{"name", baseline.name},
+                      {"seconds", seconds_json(baseline.time)},
+                      {"peak_bytes", baseline.peak},
+                      {"fits", baseline.fits}});
+    }
+    return list;
+  }
+
+  Json strategy_json(const Operation& operation, const Strategy& strategy, std::string_view origin) const {
+    Json factors = Json::object();
+    for (std::size_t f = 0; f < strategy.factors.size(); ++f) {
+      if (!strategy.factors[f].empty()) {
+        factors[operation.rule.factors[f].name] = axes_json(plan_.mesh, strategy.factors[f]);
+      }
+    }
+    Json json;
+    if (!origin.empty()) json["origin"] = origin;
+    json["factors"] = factors;
+    if (!strategy.partial.empty()) {
+      json["partial"] = {{"axes", axes_json(plan_.mesh, strategy.partial)},
+                         {"group", strategy.group},
+                         {"reduction", to_string(strategy.reduction)}};
+    }
+    json["in"] = tuples_json(input_tuples(operation, strategy, plan_.mesh));
+    json["out"] = tuples_json(output_tuples(operation, strategy, plan_.mesh));
+    return json;
+  }
+
+  Json side(const GraphTensor& tensor, const TensorLayout& layout) const {
+    return {{"tensor", tensor.name},
+            {"layout", to_string(layout, plan_.mesh)},
+            {"local_shape", local_shape(layout, tensor.type.shape)}};
+  }
+
+  Json operators() const {
+    Json list = Json::array();
+    for (const OperatorId id : graph_.operators().ids()) {
+      const GraphOperator& op = graph_.operators()[id];
+      const Operation& operation = graph_.operation(id);
+      const Strategy& strategy = plan_.strategies[id];
+      Json attributes = Json::object();
+      for (const auto& [name, value] : operation.attributes) attributes[name] = attribute_json(value);
+      Json in = Json::array(), out = Json::array();
+      for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        in.push_back(side(graph_.tensor(op.operands[i]), operand_layout(operation, strategy, plan_.mesh, i)));
+      }
+      for (std::size_t i = 0; i < op.results.size(); ++i) {
+        out.push_back(side(graph_.tensor(op.results[i]), result_layout(operation, strategy, plan_.mesh, i)));
+      }
+      list.push_back({{"name", op.name},
+                      {"op", operation.type->name},
+                      {"attributes", attributes},
+                      {"stage", to_string(op.stage)},
+                      {"scope", op.scope},
+                      {"place", op.worker == 0 ? Json(nullptr) : Json(op.worker)},
+                      {"source", {{"line", op.place.line}, {"column", op.place.column}}},
+                      {"strategy", strategy_json(operation, strategy, strategy_origin(plan_, id))},
+                      {"in", in},
+                      {"out", out},
+                      {"seconds", to_seconds(computation_[id])},
+                      {"flops", flops(operation, local_extents(operation, strategy))}});
+    }
+    return list;
+  }
+
+  Json tensors() const {
+    std::vector<const ProgramValue*> first(graph_.tensors().size(), nullptr);
+    for (const ProgramValue& value : program_.values) {
+      if (value.tensor && first[value.tensor->value()] == nullptr) first[value.tensor->value()] = &value;
+    }
+    const TensorLives lives = tensor_lives(graph_);
+    std::vector<Json> versions(graph_.tensors().size(), Json::array());
+    for (const VersionId version : lives.versions.ids()) {
+      versions[lives.versions[version].tensor.value()].push_back(to_string(plan_.versions[version], plan_.mesh));
+    }
+    Json list = Json::array();
+    for (const TensorId id : graph_.tensors().ids()) {
+      const GraphTensor& tensor = graph_.tensor(id);
+      Json json{{"name", tensor.name},
+                {"kind", kind_name(tensor.kind)},
+                {"dtype", to_string(tensor.type.dtype)},
+                {"shape", tensor.type.shape}};
+      if (const ProgramValue* value = first[id.value()]; value != nullptr) {
+        json["layout"] = to_string(value->layout, plan_.mesh);
+        if (const auto matrix = device_matrix_layout(value->layout, plan_.mesh)) {
+          json["device_matrix"] = matrix->device_matrix;
+          Json map = Json::array();
+          for (const auto& axes : matrix->tensor_map) map.push_back(axes.size() == 1 ? Json(axes[0]) : Json(axes));
+          json["tensor_map"] = map;
+        } else {
+          json["device_matrix"] = nullptr;
+          json["tensor_map"] = nullptr;
+        }
+        json["local_shape"] = value->local_shape;
+        json["bytes"] = value->bytes;
+      }
+      json["versions"] = versions[id.value()];
+      list.push_back(std::move(json));
+    }
+    return list;
+  }
+
+  /// An instruction's number; [number, k] for its result k > 0; the name of what is given from outside.
+  Json input_json(ValueId value) const {
+    const Producer& producer = producer_[value];
+    if (!producer.is_made) return program_.values[value].name;
+    if (producer.result == 0) return producer.instruction;
+    return Json::array({producer.instruction, producer.result});
+  }
+
+  Json program() const {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) list.push_back(instruction_json(i));
+    return list;
+  }
+
+  Json instruction_json(std::size_t number) const {
+    const Instruction& instruction = program_.instructions[number];
+    Json json{{"id", number}};
+    switch (instruction.kind) {
+      case InstructionKind::kConstant:
+        json["kind"] = "constant";
+        break;
+      case InstructionKind::kOperator:
+        json["kind"] = instruction.is_phase ? "phase" : "operator";
+        break;
+      case InstructionKind::kCollective:
+        json["kind"] = "collective";
+        break;
+      case InstructionKind::kHalo:
+        json["kind"] = "halo";
+        break;
+    }
+    const CollectiveStep& step = instruction.step;
+    const bool is_collective = instruction.kind == InstructionKind::kCollective;
+    if (is_collective) json["collective"] = to_string(step.kind);
+    json["instance"] = instruction.name;
+    json["operator"] = instruction.op ? Json(graph_.operators()[*instruction.op].name) : Json(nullptr);
+    json["stage"] = to_string(instruction.stage);
+    if (instruction.is_phase) {
+      json["op"] = instruction.operation->type->name;
+      json["strategy"] = strategy_json(*instruction.operation, instruction.strategy, "");
+    }
+    if (is_collective || instruction.kind == InstructionKind::kHalo) {
+      json["origin"] = {{"kind", kind_name(instruction.origin.kind)},
+                        {"producer", instruction.origin.producer},
+                        {"consumer", instruction.origin.consumer},
+                        {"operand", instruction.origin.operand},
+                        {"because", instruction.origin.because}};
+    }
+    Json in = Json::array(), out = Json::array();
+    for (const ValueId input : instruction.inputs) in.push_back(input_json(input));
+    for (const ValueId output : instruction.outputs) {
+      const ProgramValue& value = program_.values[output];
+      out.push_back({{"tensor", value.name}, {"layout", to_string(value.layout, plan_.mesh)}});
+    }
+    json["in"] = in;
+    json["out"] = out;
+    if (is_collective) {
+      json["axes"] = axes_json(plan_.mesh, step.axes);
+      json["from_dim"] = step.from_dim ? Json(*step.from_dim) : Json(nullptr);
+      json["to_dim"] = step.to_dim ? Json(*step.to_dim) : Json(nullptr);
+      // Of many devices the axes say it shorter.
+      if (plan_.mesh.num_devices() <= 64) json["groups"] = plan_.mesh.groups(step.axes);
+      const bool reduces = step.kind == CollectiveKind::kReduceScatter || step.kind == CollectiveKind::kAllReduce ||
+                           step.kind == CollectiveKind::kToPartial;
+      json["op"] = reduces ? Json(to_string(step.reduction)) : Json(nullptr);
+      json["fusion"] = instruction.fusion;
+    }
+    if (instruction.kind == InstructionKind::kHalo) {
+      Json halos = Json::array();
+      for (const Halo& halo : instruction.halo) {
+        halos.push_back({{"dim", halo.dimension},
+                         {"axes", axes_json(plan_.mesh, halo.axes)},
+                         {"before", halo.before},
+                         {"after", halo.after}});
+      }
+      json["halo"] = halos;
+    }
+    if (is_communication(instruction)) json["bytes"] = group_bytes(program_, instruction);
+    json["local_shape"] =
+        instruction.outputs.empty() ? Json::array() : Json(program_.values[instruction.outputs[0]].local_shape);
+    json["start"] = to_seconds(starts_[number]);
+    json["seconds"] = to_seconds(instruction.time);
+    if (instruction.runs > 1) json["runs"] = instruction.runs;
+    json["worker"] = instruction.op ? graph_.operators()[*instruction.op].worker : 0;
+    return json;
+  }
+
+  Json memory() const {
+    const MemoryProfile& memory = plan_.memory;
+    Json alive = Json::array(), profile = Json::array();
+    for (const MemoryProfile::Alive& item : memory.alive_at_peak) {
+      alive.push_back({{"tensor", program_.values[item.value].name}, {"bytes", item.bytes}});
+    }
+    for (std::size_t i = 0; i < memory.bytes.size(); ++i) {
+      profile.push_back({to_seconds(starts_[i]), memory.bytes[i]});
+    }
+    return {{"peak_bytes", memory.peak},
+            {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(starts_[memory.peak_instruction])}}},
+            {"alive", alive},
+            {"profile", profile}};
+  }
+
+  static Json proof_json(const ProofRecord& proof) {
+    Json checks = Json::array();
+    for (const ProofRecord::Check& check : proof.checks) {
+      checks.push_back({{"dtype", check.dtype},
+                        {"steps", check.steps},
+                        {"compared", check.compared},
+                        {"largest_difference", check.largest_difference},
+                        {"allowed", check.allowed},
+                        {"result", check.equal ? "equal" : "different"}});
+    }
+    return {{"result", proof.equal ? "equal" : "different"},
+            {"seed", proof.seed},
+            {"dims", Json(proof.dims)},
+            {"checks", checks}};
+  }
+
+  const Plan& plan_;
+  const OperatorGraph& graph_;
+  const ParallelProgram& program_;
+  IdVector<OperatorId, Picoseconds> computation_;  // of a step
+  std::vector<Picoseconds> starts_;
+  IdVector<ValueId, Producer> producer_;
+};
+
+}  // namespace
+
+std::string_view plan_schema_name() { return "shardplan.plan/1"; }
+
+std::string plan_json(const Plan& plan, const ProofRecord* proof) { return json_document(PlanWriter(plan).run(proof)); }
+
+}  // namespace shardplan

@@ -1,0 +1,105 @@
+#include "report/plan_file/plan_json.h"
+
+namespace shardplan {
+
+std::string plan_schema() {
+  return R"json({
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "$id": "shardplan.plan/1",
+  "title": "A plan of shardplan",
+  "description": "What `shardplan plan --out DIR` writes as plan.json. Times are seconds, sizes bytes, of one device. Readers ignore keys that they do not know.",
+  "type": "object",
+  "required": ["schema", "version", "model", "cluster", "options", "mesh", "result", "baselines", "operators", "tensors", "program", "memory", "proof"],
+  "properties": {
+    "schema": {"type": "string", "pattern": "^shardplan\\.plan/1(\\.[0-9]+)?$"},
+    "version": {"type": "string", "description": "of the shardplan that wrote the file"},
+    "model": {"type": "object", "required": ["name", "file", "sha256", "text"], "properties": {
+      "name": {"type": "string"}, "file": {"type": "string"}, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+      "text": {"type": "string", "description": "the whole model file, so that nothing else is needed to read the plan"}}},
+    "cluster": {"type": "object", "required": ["name", "sha256", "text", "assumed"], "properties": {
+      "name": {"type": "string"}, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "text": {"type": "string"},
+      "assumed": {"type": "array", "items": {"type": "string"}, "description": "the cluster's figures that are not from a datasheet or a measurement"}}},
+    "options": {"type": "object", "required": ["level", "search", "seed", "dims", "set"], "properties": {
+      "level": {"enum": [0, 1, 2]}, "search": {"type": "string"}, "seed": {"type": "integer", "minimum": 0},
+      "memory_slack": {"type": "number", "minimum": 0}, "capacity_bytes": {"type": ["integer", "null"], "minimum": 0},
+      "memory": {"enum": ["bounded", "unbounded"]},
+      "time_limit_seconds": {"type": "number", "minimum": 0, "description": "of the search; another run may find another plan"},
+      "dims": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+      "set": {"type": "object", "additionalProperties": {"type": "string"}}}},
+    "mesh": {"type": "object", "required": ["axes", "devices"], "properties": {
+      "axes": {"type": "array", "items": {"type": "object", "required": ["name", "size", "levels"], "properties": {
+        "name": {"type": "string"}, "size": {"type": "integer", "minimum": 1},
+        "levels": {"type": "array", "items": {"type": "string"}, "description": "of the cluster that the axis spans"}}}},
+      "devices": {"type": "array", "items": {"type": "integer", "minimum": 0}, "description": "the device at each row-major point"}}},
+    "result": {"type": "object", "required": ["status", "objective", "cost", "bound", "gap", "seconds", "peak_bytes", "usable_bytes"], "properties": {
+      "status": {"enum": ["optimal", "feasible", "infeasible", "none_found"]},
+      "candidates": {"enum": ["complete", "restricted"]},
+      "objective": {"enum": ["ratio", "memory", "speed"]},
+      "cost": {"type": "number", "minimum": 0, "description": "ratio: seconds of communication; memory: bytes; speed: seconds"},
+      "bound": {"type": "number", "minimum": 0, "description": "what no plan can beat, in the unit of cost"},
+      "gap": {"type": ["number", "null"], "minimum": 0, "description": "(cost - bound) / bound"},
+      "ratio": {"type": ["number", "null"], "description": "compute by communication; null if work is repeated or nothing is communicated"},
+      "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "usable_bytes": {"$ref": "#/$defs/bytes"}}},
+    "baselines": {"type": "array", "items": {"type": "object", "required": ["name", "seconds", "peak_bytes", "fits"], "properties": {
+      "name": {"type": "string"}, "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "fits": {"type": "boolean"}}}},
+    "operators": {"type": "array", "description": "of the model, in program order", "items": {"type": "object",
+      "required": ["name", "op", "attributes", "place", "source", "strategy", "in", "out", "seconds", "flops"], "properties": {
+      "name": {"type": "string"}, "op": {"type": "string"}, "attributes": {"type": "object"}, "stage": {"$ref": "#/$defs/stage"},
+      "scope": {"type": "string"}, "place": {"type": ["integer", "null"]},
+      "source": {"type": "object", "properties": {"line": {"type": "integer"}, "column": {"type": "integer"}}},
+      "strategy": {"allOf": [{"$ref": "#/$defs/strategy"}, {"required": ["origin"], "properties": {"origin": {"enum": ["user", "search", "default"]}}}]},
+      "in": {"type": "array", "items": {"$ref": "#/$defs/side"}}, "out": {"type": "array", "items": {"$ref": "#/$defs/side"}},
+      "seconds": {"$ref": "#/$defs/time"}, "flops": {"type": "number", "minimum": 0}}}},
+    "tensors": {"type": "array", "items": {"type": "object", "required": ["name", "kind", "dtype", "shape", "versions"], "properties": {
+      "name": {"type": "string"}, "kind": {"enum": ["input", "parameter", "state", "constant", "result"]},
+      "dtype": {"enum": ["f64", "f32", "f16", "bf16", "i64", "i32", "i8", "u8", "bool"]},
+      "shape": {"$ref": "#/$defs/shape"}, "layout": {"$ref": "#/$defs/layout"},
+      "device_matrix": {"type": ["array", "null"], "items": {"type": "integer", "minimum": 1}},
+      "tensor_map": {"type": ["array", "null"], "items": {"type": ["integer", "array"]}, "description": "axes counted from the right, -1 is not cut"},
+      "local_shape": {"$ref": "#/$defs/shape"}, "bytes": {"$ref": "#/$defs/bytes"},
+      "versions": {"type": "array", "items": {"$ref": "#/$defs/layout"}, "description": "the layouts over the tensor's life, produced or stored first"}}}},
+    "program": {"type": "array", "description": "what every device runs, in this order", "items": {"type": "object",
+      "required": ["id", "kind", "instance", "in", "out", "start", "seconds", "worker"], "properties": {
+      "id": {"type": "integer", "minimum": 0}, "kind": {"enum": ["constant", "operator", "phase", "collective", "halo"]},
+      "collective": {"enum": ["slice", "all_gather", "all_to_all", "reduce_scatter", "all_reduce", "collective_permute", "to_partial"]},
+      "instance": {"type": "string"}, "operator": {"type": ["string", "null"]}, "stage": {"$ref": "#/$defs/stage"},
+      "origin": {"type": "object", "properties": {"kind": {"enum": ["forward_op", "redistribution", "mirror", "parallel_optimizer"]},
+        "producer": {"type": "string"}, "consumer": {"type": "string"}, "operand": {"type": "integer"}, "because": {"type": "string"}}},
+      "in": {"type": "array", "description": "the number of the instruction that makes it; [number, k] for its result k; the name of what is given",
+        "items": {"type": ["integer", "array", "string"]}},
+      "out": {"type": "array", "items": {"type": "object", "required": ["tensor", "layout"]}},
+      "axes": {"type": "array", "items": {"type": "string"}}, "from_dim": {"type": ["integer", "null"]}, "to_dim": {"type": ["integer", "null"]},
+      "groups": {"type": "array", "description": "up to 64 devices; beyond, the axes say it", "items": {"type": "array", "items": {"type": "integer"}}},
+      "op": {"type": ["string", "null"]}, "fusion": {"type": "integer", "minimum": 0},
+      "bytes": {"allOf": [{"$ref": "#/$defs/bytes"}], "description": "the whole tensor of one group"},
+      "local_shape": {"$ref": "#/$defs/shape"}, "start": {"$ref": "#/$defs/time"}, "seconds": {"$ref": "#/$defs/time"},
+      "runs": {"type": "integer", "minimum": 2, "description": "in a step, once with each micro-batch; left out if once"}, "worker": {"type": "integer"}}}},
+    "memory": {"type": "object", "required": ["peak_bytes", "at", "alive", "profile"], "properties": {
+      "peak_bytes": {"$ref": "#/$defs/bytes"},
+      "at": {"type": "object", "properties": {"id": {"type": "integer"}, "seconds": {"$ref": "#/$defs/time"}}},
+      "alive": {"type": "array", "items": {"type": "object", "properties": {"tensor": {"type": "string"}, "bytes": {"$ref": "#/$defs/bytes"}}}},
+      "profile": {"type": "array", "description": "[seconds, bytes] at each instruction", "items": {"type": "array"}}}},
+    "proof": {"type": ["object", "null"], "properties": {"result": {"enum": ["equal", "different"]}, "seed": {"type": "integer"},
+      "dims": {"type": "object"}, "checks": {"type": "array"}}}
+  },
+  "$defs": {
+    "time": {"type": "number", "minimum": 0},
+    "bytes": {"type": "integer", "minimum": 0},
+    "stage": {"enum": ["forward", "backward", "update"]},
+    "shape": {"type": "array", "items": {"type": "integer", "minimum": 1}},
+    "layout": {"type": "string", "description": "Shardy's notation: [{x}, {}] unreduced={y}"},
+    "side": {"type": "object", "required": ["tensor", "layout", "local_shape"], "properties": {
+      "tensor": {"type": "string"}, "layout": {"$ref": "#/$defs/layout"}, "local_shape": {"$ref": "#/$defs/shape"}}},
+    "strategy": {"type": "object", "required": ["factors", "in", "out"], "properties": {
+      "factors": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+      "partial": {"type": "object", "required": ["axes", "group", "reduction"]},
+      "in": {"type": ["array", "null"], "description": "MindSpore's tuples; null where no tuple says it"}, "out": {"type": ["array", "null"]}}},
+    "seconds": {"type": "object", "required": ["step", "compute", "communication", "exposed", "repeated"], "properties": {
+      "step": {"$ref": "#/$defs/time"}, "compute": {"$ref": "#/$defs/time"}, "communication": {"$ref": "#/$defs/time"},
+      "exposed": {"$ref": "#/$defs/time"}, "repeated": {"$ref": "#/$defs/time"}}}
+  }
+}
+)json";
+}
+
+}  // namespace shardplan

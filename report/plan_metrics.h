@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "planner/plan.h"
+
+namespace shardplan {
+
+/// 5.63, 56.3, 563, 5630.
+std::string three_digits(double value);
+
+/// Useful computation by communication. Nothing if work is repeated: the ratio compares plans that repeat none.
+/// Infinite without communication.
+std::optional<double> ratio(const StepTime& time);
+/// "3.55", "inf", "-".
+std::string ratio_text(const StepTime& time);
+/// The gap in percent, "0.3"; "-" if there is none to speak of.
+std::string gap_text(const std::optional<double>& gap);
+
+/// True for what occupies links: collectives but slices and local steps, and exchanges of halos.
+bool is_communication(const Instruction& instruction);
+
+/// The whole tensor of one group of a collective: what all_gather ends with, what reduce_scatter and all_reduce begin
+/// with on each device, all members' pieces together of an all_to_all or permute. Of a halo exchange, what one device
+/// receives.
+Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction);
+
+/// "", "training, " or "training in 32 micro-batches, ".
+std::string training_words(const OperatorGraph& graph);
+
+/// The additive times of one stage's instructions in a step.
+struct StageTimes {
+  Picoseconds computation = 0;
+  Picoseconds communication = 0;
+};
+StageTimes stage_times(const ParallelProgram& program, Stage stage);
+
+/// When each instruction first starts where they run one after the other, and the end of the step.
+std::vector<Picoseconds> start_times(const ParallelProgram& program);
+
+/// The parameter or state that an instruction's tensor is, is a new value of, or is the gradient of; nothing for
+/// others.
+std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const ParallelProgram& program,
+                                      const Instruction& instruction);
+
+/// True for the borders of a sharded block, "block1.in0" and "block1.out0": operators that pass their operand on, so
+/// that the block's strategy has a place. They compute nothing and are not printed as operators.
+bool is_border(const OperatorGraph& graph, OperatorId op);
+
+/// The operators that the model has: all but borders.
+std::size_t num_operators(const OperatorGraph& graph);
+
+/// "forward", "backward", "update".
+std::string_view to_string(Stage stage);
+
+}  // namespace shardplan

@@ -1,0 +1,289 @@
+#include "report/proof_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace shardplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostListed = 8;
+
+std::string_view name_of(Precision precision) { return precision == Precision::kFloat64 ? "float64" : "float32"; }
+
+std::string list_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+std::string plural(std::size_t count, const std::string& word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+std::string sizes_text(const std::vector<ShrunkSize>& sizes) {
+  std::vector<std::string> parts;
+  for (const ShrunkSize& size : sizes) parts.push_back(fmt::format("{} {} -> {}", size.name, size.from, size.to));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string table_text(const ValidationResult& validation) {
+  std::size_t width = 24;
+  for (const PrecisionResult& result : validation.precisions) width = std::max(width, compared_text(result).size() + 2);
+  std::string text = fmt::format("{:21}{:{}}{:>18}{:>10}\n", "", "compared", width, "largest difference", "allowed");
+  for (const PrecisionResult& result : validation.precisions) {
+    if (result.steps == 0) continue;
+    text += fmt::format("  {}  {:10}{:{}}{:>18}{:>10}   {}\n", name_of(result.precision),
+                        plural(static_cast<std::size_t>(result.steps), "step"), compared_text(result), width,
+                        result.largest == 0 ? "0" : fmt::format("{:.1e}", result.largest),
+                        fmt::format("{:.0e}", result.allowed), result.is_equal ? "equal" : "different");
+  }
+  return text;
+}
+
+std::string failure_text(const ValidationSubject& subject, const ValidationResult& validation) {
+  const FirstWrong& wrong = *validation.first_wrong;
+  const Comparison& comparison = wrong.comparison;
+  std::string text;
+  text += fmt::format("  first wrong        {} on rank {}{}, local {} of {}\n", wrong.tensor, wrong.rank,
+                      wrong.coordinates.empty() ? "" : " (" + wrong.coordinates + ")", list_text(wrong.local_shape),
+                      list_text(wrong.global_shape));
+  if (!wrong.instruction.empty() && wrong.instruction != wrong.tensor) {
+    text += fmt::format("  made by            {}\n", wrong.instruction);
+  }
+  const std::string global =
+      comparison.local_index == comparison.global_index ? "" : ", globally " + list_text(comparison.global_index);
+  text += fmt::format("  at                 {}{}: found {:.6g}, should be {:.6g}\n", list_text(comparison.local_index),
+                      global, comparison.found, comparison.should_be);
+  text += fmt::format("  differ             {} of {} elements, on {} of {} ranks, by up to {:.2g} (allowed {:.2g})\n",
+                      comparison.num_differing, comparison.num_compared, comparison.num_devices_wrong,
+                      validation.num_devices, comparison.largest, wrong.allowed);
+  if (!wrong.right_inputs.empty()) {
+    text += fmt::format("  inputs were right  {}\n", fmt::join(wrong.right_inputs, ", "));
+  }
+  if (!wrong.looks_like.empty()) text += fmt::format("  looks like         {}\n", wrong.looks_like);
+  text += fmt::format("again with: shardplan validate {} --seed {} --until {}\n", subject.argument, subject.seed,
+                      wrong.tensor);
+  return text;
+}
+
+std::size_t count(const std::vector<MutationResult>& results, MutationOutcome outcome) {
+  return static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [&](const MutationResult& r) { return r.outcome == outcome; }));
+}
+
+std::string mutations_text(const std::vector<MutationResult>& results) {
+  const std::size_t caught = count(results, MutationOutcome::kCaught);
+  const std::size_t without = count(results, MutationOutcome::kWithoutEffect);
+  std::string text = fmt::format("faults made on purpose: {} of {} caught", caught, results.size() - without);
+  if (without > 0) text += fmt::format("; {} more change no number", without);
+  text += "\n";
+  for (const MutationResult& result : results) {
+    if (result.outcome == MutationOutcome::kUncaught) {
+      text += fmt::format("  not caught         {}\n", result.mutation.description);
+    }
+  }
+  return text;
+}
+
+std::string_view outcome_name(MutationOutcome outcome) {
+  switch (outcome) {
+    case MutationOutcome::kCaught:
+      return "caught";
+    case MutationOutcome::kWithoutEffect:
+      return "without_effect";
+    case MutationOutcome::kUncaught:
+      return "uncaught";
+  }
+  return "";
+}
+
+Json json_of(const std::vector<ShrunkSize>& sizes) {
+  Json list = Json::array();
+  for (const ShrunkSize& size : sizes) list.push_back({{"name", size.name}, {"from", size.from}, {"to", size.to}});
+  return list;
+}
+
+Json json_of(const FirstWrong& wrong) {
+  const Comparison& comparison = wrong.comparison;
+  Json json;
+  json["precision"] = name_of(wrong.precision);
+  json["step"] = wrong.step;
+  json["tensor"] = wrong.tensor;
+  json["instruction"] = wrong.instruction;
+  json["rank"] = wrong.rank;
+  json["local_shape"] = wrong.local_shape;
+  json["global_shape"] = wrong.global_shape;
+  json["local_index"] = comparison.local_index;
+  json["global_index"] = comparison.global_index;
+  json["found"] = comparison.found;
+  json["should_be"] = comparison.should_be;
+  json["elements_differing"] = comparison.num_differing;
+  json["elements_compared"] = comparison.num_compared;
+  json["devices_wrong"] = comparison.num_devices_wrong;
+  json["largest"] = comparison.largest;
+  json["allowed"] = wrong.allowed;
+  json["right_inputs"] = wrong.right_inputs;
+  json["looks_like"] = wrong.looks_like;
+  return json;
+}
+
+/// The first lines: what it is about, and what was made smaller.
+std::string subject_text(const ValidationSubject& subject, const Shrinking& shrinking) {
+  const std::string axes = subject.mesh.axes().empty() ? "" : " " + subject.mesh.to_string();
+  std::string text = fmt::format(
+      "{}, {}, level {}, {}{}, seed {}\n", subject.model, subject.is_training ? "training" : "forward", subject.level,
+      plural(static_cast<std::size_t>(subject.mesh.num_devices()), "device"), axes, subject.seed);
+  if (!shrinking.dims.empty()) text += fmt::format("shrunk for the proof: {}\n", sizes_text(shrinking.dims));
+  if (!shrinking.axes.empty()) {
+    text +=
+        fmt::format("mesh for the proof: {} ({} devices)\n", sizes_text(shrinking.axes), shrinking.mesh.num_devices());
+  }
+  for (const std::string& note : shrinking.notes) text += fmt::format("{}\n", note);
+  return text;
+}
+
+}  // namespace
+
+std::string compared_text(const PrecisionResult& result) {
+  std::vector<std::string> parts;
+  if (result.has_loss) parts.push_back("loss");
+  if (result.outputs > 0) parts.push_back(plural(result.outputs, "output"));
+  if (result.gradients > 0) parts.push_back(plural(result.gradients, "gradient"));
+  if (result.parameters > 0) parts.push_back(plural(result.parameters, "parameter"));
+  if (result.states > 0) parts.push_back(plural(result.states, "state"));
+  if (result.between > 0) parts.push_back(fmt::format("{} between", result.between));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string proof_summary(const Proof& proof) {
+  if (!proof.shrinking.refusal.empty()) return "no         " + proof.shrinking.refusal;
+  if (!proof.is_proven()) return "NO         the devices do not compute what one does: shardplan validate says where";
+  std::vector<std::string> parts;
+  for (const PrecisionResult& precision : proof.validation.precisions) {
+    parts.push_back(fmt::format("{} {:.1e}", name_of(precision.precision), precision.largest));
+  }
+  return fmt::format("equal      {} devices compute what one does; largest difference {}", proof.validation.num_devices,
+                     fmt::join(parts, ", "));
+}
+
+std::string validation_text(const ValidationSubject& subject, const Proof& proof) {
+  const ValidationResult& validation = proof.validation;
+  std::string text = subject_text(subject, proof.shrinking);
+  if (!proof.shrinking.refusal.empty()) return text + fmt::format("\nnot proven: {}\n", proof.shrinking.refusal);
+  if (!validation.without_kernel.empty()) {
+    return text + fmt::format("\nnot proven: no local computation is known for {}\n",
+                              fmt::join(validation.without_kernel, ", "));
+  }
+  if (validation.first_wrong) {
+    text += fmt::format("  {}  step {:<5}different\n\n", name_of(validation.first_wrong->precision),
+                        validation.first_wrong->step);
+    return text + failure_text(subject, validation);
+  }
+  text += "\n" + table_text(validation) + "\n";
+  for (std::size_t i = 0; i < std::min(kMostListed, validation.unproven.size()); ++i) {
+    text += fmt::format("  not proven         {}: {}\n", validation.unproven[i].tensor, validation.unproven[i].reason);
+  }
+  if (validation.unproven.size() > kMostListed) {
+    text += fmt::format("  not proven         {} more\n", validation.unproven.size() - kMostListed);
+  }
+  if (!proof.mutations.empty()) text += mutations_text(proof.mutations);
+  if (count(proof.mutations, MutationOutcome::kUncaught) > 0)
+    return text + "not proven: a fault would not be noticed\n";
+  text += fmt::format("proven: {} compute{} what one does ({} per step)\n",
+                      plural(static_cast<std::size_t>(validation.num_devices), "device"),
+                      validation.num_devices == 1 ? "s" : "", plural(validation.num_collectives, "collective"));
+  return text;
+}
+
+std::string validation_json(const ValidationSubject& subject, const Proof& proof) {
+  const ValidationResult& validation = proof.validation;
+  Json json;
+  json["schema"] = "shardplan.validation/1";
+  json["model"] = subject.model;
+  json["training"] = subject.is_training;
+  json["level"] = subject.level;
+  json["mesh"] = subject.mesh.to_string();
+  json["seed"] = subject.seed;
+  json["shrunk"] = json_of(proof.shrinking.dims);
+  json["proof_mesh"] = proof.shrinking.mesh.to_string();
+  json["notes"] = proof.shrinking.notes;
+  json["proven"] = proof.is_proven();
+  json["refusal"] = proof.shrinking.refusal.empty() ? Json() : Json(proof.shrinking.refusal);
+  json["without_kernel"] = validation.without_kernel;
+  json["collectives"] = validation.num_collectives;
+  json["precisions"] = Json::array();
+  for (const PrecisionResult& result : validation.precisions) {
+    if (result.steps == 0) continue;
+    json["precisions"].push_back({{"precision", name_of(result.precision)},
+                                  {"steps", result.steps},
+                                  {"loss", result.has_loss},
+                                  {"outputs", result.outputs},
+                                  {"gradients", result.gradients},
+                                  {"parameters", result.parameters},
+                                  {"states", result.states},
+                                  {"between", result.between},
+                                  {"largest_difference", result.largest},
+                                  {"largest_in", result.largest_in},
+                                  {"allowed", result.allowed},
+                                  {"equal", result.is_equal}});
+  }
+  json["first_wrong"] = validation.first_wrong ? json_of(*validation.first_wrong) : Json();
+  json["unproven"] = Json::array();
+  for (const Unproven& unproven : validation.unproven) {
+    json["unproven"].push_back({{"tensor", unproven.tensor}, {"reason", unproven.reason}});
+  }
+  json["mutations"] = Json::array();
+  for (const MutationResult& result : proof.mutations) {
+    json["mutations"].push_back({{"fault", result.mutation.description},
+                                 {"places", result.mutation.num_places},
+                                 {"outcome", outcome_name(result.outcome)},
+                                 {"caught_in", result.caught_in}});
+  }
+  return json.dump(1) + "\n";
+}
+
+int validation_exit_code(const Proof& proof) {
+  if (!proof.shrinking.refusal.empty() || !proof.validation.without_kernel.empty()) return 3;
+  return proof.validation.first_wrong || count(proof.mutations, MutationOutcome::kUncaught) > 0 ? 5 : 0;
+}
+
+std::string simulation_text(const ValidationSubject& subject, const Shrinking& shrinking,
+                            const std::vector<SimulatedStep>& steps) {
+  std::string text = subject_text(subject, shrinking);
+  if (!shrinking.refusal.empty()) return text + fmt::format("\nnot simulated: {}\n", shrinking.refusal);
+  const std::int64_t devices = shrinking.mesh.num_devices();
+  text += fmt::format("\n  step   loss on one device {:>20} {:>15}\n",
+                      fmt::format("on {} device{}", devices, devices == 1 ? "" : "s"), "difference");
+  double largest = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double difference = std::abs(steps[i].one_device - steps[i].mesh);
+    largest = std::max(largest, difference);
+    text += fmt::format("  {:>4} {:>20.9f} {:>20.9f} {:>15}\n", i + 1, steps[i].one_device, steps[i].mesh,
+                        difference == 0 ? "0" : fmt::format("{:.1e}", difference));
+  }
+  if (steps.empty()) return text;
+  text += fmt::format("\nloss {:.6g} -> {:.6g} in {} steps on one batch; the two differ by at most {:.1e}\n",
+                      steps.front().one_device, steps.back().one_device, steps.size(), largest);
+  return text;
+}
+
+std::string simulation_json(const ValidationSubject& subject, const Shrinking& shrinking,
+                            const std::vector<SimulatedStep>& steps) {
+  Json json;
+  json["schema"] = "shardplan.simulation/1";
+  json["model"] = subject.model;
+  json["level"] = subject.level;
+  json["mesh"] = subject.mesh.to_string();
+  json["simulated_mesh"] = shrinking.mesh.to_string();
+  json["seed"] = subject.seed;
+  json["refusal"] = shrinking.refusal.empty() ? Json() : Json(shrinking.refusal);
+  json["shrunk"] = json_of(shrinking.dims);
+  json["steps"] = Json::array();
+  for (const SimulatedStep& step : steps) {
+    json["steps"].push_back({{"loss", step.one_device}, {"loss_on_mesh", step.mesh}});
+  }
+  return json.dump(1) + "\n";
+}
+
+}  // namespace shardplan

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/execute/simulate.h"
+#include "simulator/proof/prove.h"
+
+namespace shardplan {
+
+/// What the first line of a validation says, and how to run it again.
+struct ValidationSubject {
+  std::string model;
+  bool is_training = false;
+  int level = 0;
+  DeviceMesh mesh;       // of the plan
+  std::string argument;  // the file as given on the command line
+  std::uint64_t seed = 0;
+};
+
+/// The proof as terminal text, or as one JSON document ("shardplan.validation/1").
+std::string validation_text(const ValidationSubject& subject, const Proof& proof);
+std::string validation_json(const ValidationSubject& subject, const Proof& proof);
+
+/// "loss, 148 parameters, 296 states".
+std::string compared_text(const PrecisionResult& result);
+/// What stands behind "proven" in the summary of a plan.
+std::string proof_summary(const Proof& proof);
+
+/// 0: proven; 5: a difference, or a fault that was not caught; 3: an operator without a kernel, or sizes that cannot be
+/// proven.
+int validation_exit_code(const Proof& proof);
+
+/// The loss of every step, on one device and on the mesh side by side, as terminal text or as one JSON document
+/// ("shardplan.simulation/1").
+std::string simulation_text(const ValidationSubject& subject, const Shrinking& shrinking,
+                            const std::vector<SimulatedStep>& steps);
+std::string simulation_json(const ValidationSubject& subject, const Shrinking& shrinking,
+                            const std::vector<SimulatedStep>& steps);
+
+}  // namespace shardplan

@@ -1,0 +1,244 @@
+#include "simulator/execute/collectives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "layouts/permutation.h"
+#include "simulator/execute/shard_index.h"
+
+namespace shardplan {
+namespace {
+
+double neutral_element(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return 0;
+    case Reduction::kMax:
+      return -std::numeric_limits<double>::infinity();
+    case Reduction::kMin:
+      return std::numeric_limits<double>::infinity();
+  }
+  return 0;
+}
+
+double reduced(Reduction reduction, double a, double b) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return a + b;
+    case Reduction::kMax:
+      return std::max(a, b);
+    case Reduction::kMin:
+      return std::min(a, b);
+  }
+  return a;
+}
+
+/// A layout that is not cut: its places are positions in the whole tensor.
+ShardIndex whole_index(const DeviceMesh& mesh, const Shape& shape) {
+  return ShardIndex(TensorLayout::replicated(shape.size()), mesh, shape);
+}
+
+std::vector<double>& at(DeviceBuffers& buffers, std::int64_t point) { return buffers[static_cast<std::size_t>(point)]; }
+const std::vector<double>& at(const DeviceBuffers& buffers, std::int64_t point) {
+  return buffers[static_cast<std::size_t>(point)];
+}
+
+void check_sizes(const DeviceBuffers& buffers, const ShardIndex& index, const DeviceMesh& mesh) {
+  SHARDPLAN_CHECK(static_cast<std::int64_t>(buffers.size()) == mesh.num_devices());
+  for (const std::vector<double>& buffer : buffers) {
+    SHARDPLAN_CHECK(static_cast<std::int64_t>(buffer.size()) == index.shard_size());
+  }
+}
+
+/// The shards of each group along the layout's partial axes, reduced in the order of points: visit(group, shard,
+/// values).
+template <class Visit>
+void for_each_reduced_shard(const DeviceBuffers& buffers, const ShardIndex& index, const TensorLayout& layout,
+                            const DeviceMesh& mesh, Visit visit) {
+  for (std::vector<std::int64_t>& group : mesh.groups(layout.partial)) {
+    std::sort(group.begin(), group.end());
+    std::vector<double> values = at(buffers, group[0]);
+    for (std::size_t member = 1; member < group.size(); ++member) {
+      const std::vector<double>& summand = at(buffers, group[member]);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = reduced(layout.reduction, values[i], summand[i]);
+    }
+    visit(index.shard(group[0]), values);
+  }
+}
+
+/// What one member of `num_members` holds of an element that is partial.
+double summand(double value, std::int64_t member, std::int64_t num_members, Reduction reduction, std::uint64_t draw) {
+  if (num_members == 1) return value;
+  const auto holder = static_cast<std::int64_t>(draw % static_cast<std::uint64_t>(num_members));
+  const double scale = std::abs(value) + 1;
+  const auto offset = [&](std::int64_t of) {
+    const double size = 1 + Random(mix(draw ^ static_cast<std::uint64_t>(of))).unit();
+    return of % 2 == 0 ? size * scale : -size * scale;
+  };
+  if (reduction != Reduction::kSum) {
+    if (member == holder) return value;
+    return reduction == Reduction::kMax ? value - std::abs(offset(member)) : value + std::abs(offset(member));
+  }
+  if (member != holder) return offset(member);
+  for (std::int64_t other = 0; other < num_members; ++other) {
+    if (other != holder) value -= offset(other);
+  }
+  return value;
+}
+
+}  // namespace
+
+DeviceBuffers scatter(const std::vector<double>& global, const Shape& shape, const TensorLayout& layout,
+                      const DeviceMesh& mesh, std::uint64_t seed) {
+  const ShardIndex index(layout, mesh, shape);
+  const ShardIndex whole = whole_index(mesh, shape);
+  SHARDPLAN_CHECK(static_cast<std::int64_t>(global.size()) == whole.shard_size());
+  const std::int64_t num_members = num_pieces(layout.partial);
+  DeviceBuffers buffers(static_cast<std::size_t>(mesh.num_devices()));
+  for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
+    const std::int64_t member = mesh.coordinate(point, layout.partial);
+    std::vector<double>& buffer = at(buffers, point);
+    buffer.resize(static_cast<std::size_t>(index.shard_size()));
+    for_each_element(index, index.shard(point), whole, [&](std::int64_t offset, const ShardIndex::Place& place) {
+      const std::uint64_t draw = mix(seed ^ mix(static_cast<std::uint64_t>(place.offset)));
+      buffer[static_cast<std::size_t>(offset)] =
+          summand(global[static_cast<std::size_t>(place.offset)], member, num_members, layout.reduction, draw);
+    });
+  }
+  return buffers;
+}
+
+std::vector<double> gather(const DeviceBuffers& buffers, const Shape& shape, const TensorLayout& layout,
+                           const DeviceMesh& mesh) {
+  const ShardIndex index(layout, mesh, shape);
+  const ShardIndex whole = whole_index(mesh, shape);
+  check_sizes(buffers, index, mesh);
+  std::vector<double> global(static_cast<std::size_t>(whole.shard_size()));
+  std::vector<bool> is_known(static_cast<std::size_t>(index.num_shards()));
+  for_each_reduced_shard(buffers, index, layout, mesh, [&](std::int64_t shard, const std::vector<double>& values) {
+    if (is_known[static_cast<std::size_t>(shard)]) return;
+    is_known[static_cast<std::size_t>(shard)] = true;
+    for_each_element(index, shard, whole, [&](std::int64_t offset, const ShardIndex::Place& place) {
+      global[static_cast<std::size_t>(place.offset)] = values[static_cast<std::size_t>(offset)];
+    });
+  });
+  return global;
+}
+
+double largest_error(const DeviceBuffers& buffers, const std::vector<double>& global, const Shape& shape,
+                     const TensorLayout& layout, const DeviceMesh& mesh) {
+  const ShardIndex index(layout, mesh, shape);
+  const ShardIndex whole = whole_index(mesh, shape);
+  check_sizes(buffers, index, mesh);
+  double largest = 0;
+  for_each_reduced_shard(buffers, index, layout, mesh, [&](std::int64_t shard, const std::vector<double>& values) {
+    for_each_element(index, shard, whole, [&](std::int64_t offset, const ShardIndex::Place& place) {
+      const double error =
+          std::abs(values[static_cast<std::size_t>(offset)] - global[static_cast<std::size_t>(place.offset)]);
+      if (!(error <= largest)) largest = error;  // so that a NaN is not lost
+    });
+  });
+  return largest;
+}
+
+DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
+                    const DeviceBuffers& buffers) {
+  const ShardIndex before(step.before, mesh, shape);
+  const ShardIndex after(step.after, mesh, shape);
+  check_sizes(buffers, before, mesh);
+  DeviceBuffers result(buffers.size());
+  for (std::vector<double>& buffer : result) buffer.resize(static_cast<std::size_t>(after.shard_size()));
+
+  switch (step.kind) {
+    case CollectiveKind::kSlice:
+      for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
+        const std::vector<double>& own = at(buffers, point);
+        std::vector<double>& made = at(result, point);
+        for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+          SHARDPLAN_CHECK(place.shard == before.shard(point));
+          made[static_cast<std::size_t>(offset)] = own[static_cast<std::size_t>(place.offset)];
+        });
+      }
+      return result;
+
+    case CollectiveKind::kToPartial:
+      // Of copies one keeps the value (of a sum; all of them of a maximum); what another device's shard held is padded.
+      for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
+        const std::vector<double>& own = at(buffers, point);
+        std::vector<double>& made = at(result, point);
+        const bool keeps =
+            step.reduction != Reduction::kSum || step.from_dim.has_value() || mesh.coordinate(point, step.axes) == 0;
+        for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+          const bool is_own = keeps && place.shard == before.shard(point);
+          made[static_cast<std::size_t>(offset)] =
+              is_own ? own[static_cast<std::size_t>(place.offset)] : neutral_element(step.reduction);
+        });
+      }
+      return result;
+
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kAllToAll: {
+      std::vector<const std::vector<double>*> holder(static_cast<std::size_t>(before.num_shards()), nullptr);
+      for (const std::vector<std::int64_t>& group : mesh.groups(step.axes)) {
+        for (const std::int64_t point : group) {
+          holder[static_cast<std::size_t>(before.shard(point))] = &at(buffers, point);
+        }
+        for (const std::int64_t point : group) {
+          std::vector<double>& made = at(result, point);
+          for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+            const std::vector<double>* from = holder[static_cast<std::size_t>(place.shard)];
+            SHARDPLAN_CHECK(from != nullptr);
+            made[static_cast<std::size_t>(offset)] = (*from)[static_cast<std::size_t>(place.offset)];
+          });
+        }
+        for (const std::int64_t point : group) holder[static_cast<std::size_t>(before.shard(point))] = nullptr;
+      }
+      return result;
+    }
+
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllReduce:
+      for (std::vector<std::int64_t>& group : mesh.groups(step.axes)) {
+        std::sort(group.begin(), group.end());
+        for (const std::int64_t point : group) {
+          SHARDPLAN_CHECK(before.shard(point) == before.shard(group[0]));
+          std::vector<double>& made = at(result, point);
+          for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+            SHARDPLAN_CHECK(place.shard == before.shard(point));
+            double value = at(buffers, group[0])[static_cast<std::size_t>(place.offset)];
+            for (std::size_t member = 1; member < group.size(); ++member) {
+              value =
+                  reduced(step.reduction, value, at(buffers, group[member])[static_cast<std::size_t>(place.offset)]);
+            }
+            made[static_cast<std::size_t>(offset)] = value;
+          });
+        }
+      }
+      return result;
+
+    case CollectiveKind::kCollectivePermute: {
+      const std::vector<std::int64_t> sources = permute_sources(step, mesh);
+      for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
+        const std::int64_t source = sources[static_cast<std::size_t>(point)];
+        SHARDPLAN_CHECK(before.shard(source) == after.shard(point));
+        for (std::size_t d = 0; d < shape.size(); ++d) {
+          SHARDPLAN_CHECK(before.held(before.shard(source), d) == after.held(after.shard(point), d));
+        }
+        at(result, point) = at(buffers, source);
+      }
+      return result;
+    }
+  }
+  return result;
+}
+
+DeviceBuffers apply(const Redistribution& redistribution, const DeviceMesh& mesh, const Shape& shape,
+                    DeviceBuffers buffers) {
+  for (const CollectiveStep& step : redistribution.steps) buffers = apply(step, mesh, shape, buffers);
+  return buffers;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,108 @@
+#include "simulator/execute/data.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace shardplan {
+namespace {
+
+std::uint64_t hash_text(std::string_view text) {
+  std::uint64_t hash = mix(text.size());
+  for (const char c : text) hash = mix(hash ^ static_cast<unsigned char>(c));
+  return hash;
+}
+
+std::int64_t num_elements(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+TensorValues fill_constant(const GraphTensor& tensor) {
+  const Shape& shape = tensor.type.shape;
+  TensorValues values(static_cast<std::size_t>(num_elements(shape)), tensor.fill.value);
+  if (tensor.fill.kind == Fill::Kind::kValue || shape.empty()) return values;
+  const std::size_t columns = static_cast<std::size_t>(shape.back());
+  const std::size_t rows = shape.size() > 1 ? static_cast<std::size_t>(shape[shape.size() - 2]) : 1;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t column = i % columns;
+    const std::size_t row = i / columns % rows;
+    values[i] = tensor.fill.kind == Fill::Kind::kIota ? static_cast<double>(column) : column > row ? -1e9 : 0.0;
+  }
+  return values;
+}
+
+/// What the first reader calls the tensor: "gamma", "x2", ...
+std::string_view role(const OperatorGraph& graph, const GraphTensor& tensor) {
+  if (tensor.readers.empty()) return {};
+  const Reader& reader = tensor.readers.front();
+  const std::vector<std::string>& names = graph.operation(reader.op).type->operand_names;
+  return reader.operand < names.size() ? std::string_view(names[reader.operand]) : std::string_view();
+}
+
+/// How many numbers are summed up into one result of the first reader: the summed factors that this operand walks.
+double fan_in(const OperatorGraph& graph, const GraphTensor& tensor) {
+  double count = 1;
+  if (tensor.readers.empty()) return count;
+  const Reader& reader = tensor.readers.front();
+  const ShardingRule& rule = graph.operation(reader.op).rule;
+  for (const DimensionWalk& walk : rule.operands[reader.operand]) {
+    for (const std::uint32_t factor : walk.factors) {
+      if (rule.factors[factor].kind == FactorKind::kReduction) count *= static_cast<double>(rule.factors[factor].size);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+void round_to(Precision precision, DataType dtype, TensorValues& values) {
+  if (precision == Precision::kFloat64 || !is_floating(dtype)) return;
+  for (double& value : values) value = static_cast<double>(static_cast<float>(value));
+}
+
+TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t seed, std::uint64_t step,
+                         States states) {
+  const GraphTensor& tensor = graph.tensor(id);
+  if (tensor.kind == TensorKind::kConstant) return fill_constant(tensor);
+  constexpr std::string_view kMaster = ".master";
+  if (tensor.kind == TensorKind::kState && tensor.name.ends_with(kMaster)) {
+    const std::string_view name = tensor.name;
+    const auto original = graph.find_tensor(name.substr(0, name.size() - kMaster.size()));
+    if (original) return draw_tensor(graph, *original, seed, step, states);
+  }
+  const bool is_input = tensor.kind == TensorKind::kInput;
+  Random random(mix(seed ^ mix(hash_text(tensor.name) + (is_input ? step : 0))));
+  TensorValues values(static_cast<std::size_t>(num_elements(tensor.type.shape)));
+  if (!is_floating(tensor.type.dtype)) {
+    const std::uint64_t bound = tensor.index_extent > 0 ? static_cast<std::uint64_t>(tensor.index_extent) : 2;
+    for (double& value : values) value = static_cast<double>(random.below(bound));
+    return values;
+  }
+  if (tensor.kind == TensorKind::kState) {
+    if (states == States::kFresh) return values;
+    if (tensor.type.shape.empty()) return {static_cast<double>(random.below(8))};
+    for (double& value : values) value = 0.01 * random.unit();
+    return values;
+  }
+  double middle = 0;
+  double reach = 1;
+  if (tensor.kind == TensorKind::kParameter) {
+    const std::string_view name = role(graph, tensor);
+    const bool is_scale = name == "gamma" || name == "scale" || name == "variance" || name == "moving_variance";
+    middle = is_scale ? 1 : 0;
+    reach = is_scale ? 0.5 : std::sqrt(3.0 / std::max(3.0, fan_in(graph, tensor)));
+  }
+  for (double& value : values) value = middle + reach * (2 * random.unit() - 1);
+  return values;
+}
+
+std::uint64_t operator_seed(const OperatorGraph& graph, OperatorId id, std::uint64_t seed, std::uint64_t step) {
+  const GraphOperator& op = graph.operators()[id];
+  const std::string& name = op.is_copy ? graph.operators()[*op.forward].name : op.name;
+  return mix(mix(seed ^ 0x6472616773ULL) ^ mix(step) ^ hash_text(name));
+}
+
+}  // namespace shardplan

@@ -1,0 +1,298 @@
+#include "simulator/execute/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+std::size_t num_elements(const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
+  return count;
+}
+
+/// Calls `work` for 0 .. count - 1. Threads are started only where there is enough to do for them; each call writes to
+/// places of its own, so the order does not matter.
+template <class Work>
+void for_each_device(std::size_t count, std::size_t work_per_device, int threads, const Work& work) {
+  constexpr std::size_t kWorthThreads = 1u << 20;
+  if (threads <= 1 || count < 2 || count * work_per_device < kWorthThreads) {
+    for (std::size_t i = 0; i < count; ++i) work(i);
+    return;
+  }
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::jthread> pool;
+  for (int t = 0; t < threads; ++t) {
+    pool.emplace_back([&] {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+    });
+  }
+}
+
+void add_to(DeviceBuffers& sum, const DeviceBuffers& more) {
+  for (std::size_t device = 0; device < sum.size(); ++device) {
+    for (std::size_t i = 0; i < sum[device].size(); ++i) sum[device][i] += more[device][i];
+  }
+}
+
+/// The global position of an operand's first element by dimension, as kernels want it (`OperandView::begin`).
+Shape operand_begin(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh, std::int64_t point,
+                    const std::vector<Box>& boxes, std::size_t operand, const Shape* before) {
+  const TensorWalk& walk = operation.rule.operands[operand];
+  const Shape& shape = operation.operands[operand].shape;
+  Shape begin(walk.size(), 0);
+  for (std::size_t d = 0; d < walk.size(); ++d) {
+    if (walk[d].window) {
+      const std::vector<AxisRef>& axes = strategy.factors[walk[d].window->output];
+      begin[d] = mesh.coordinate(point, axes) * (shape[d] / num_pieces(axes));
+    } else if (walk[d].factors.size() == 1) {
+      begin[d] = boxes[walk[d].factors.front()].begin;
+    }
+    if (before != nullptr) begin[d] -= (*before)[d];
+  }
+  return begin;
+}
+
+}  // namespace
+
+Executor::Executor(const ParallelProgram& program, const OperatorGraph& graph, const ExecutionOptions& options)
+    : program_(&program), graph_(&graph), options_(options) {
+  constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+  IdVector<ValueId, std::size_t> last_use(program.values.size(), 0);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    for (const ValueId id : program.instructions[i].outputs) last_use[id] = i;
+    for (const ValueId id : program.instructions[i].inputs) last_use[id] = i;
+  }
+  for (const auto* bindings : {&program.given, &program.outputs, &program.updates}) {
+    for (const Binding& binding : *bindings) last_use[binding.value] = kNever;
+  }
+  auto freed = std::make_shared<std::vector<std::vector<ValueId>>>(program.instructions.size());
+  for (const ValueId id : program.values.ids()) {
+    if (last_use[id] != kNever && last_use[id] + 1 < freed->size()) (*freed)[last_use[id] + 1].push_back(id);
+  }
+  freed_before_ = std::move(freed);
+  num_in_micro_batch_ = program.num_in_micro_batch();
+}
+
+std::shared_ptr<const PlacedValue> Executor::place(ValueId id, TensorValues tensor) const {
+  const ProgramValue& value = program_->values[id];
+  round_to(options_.precision, value.type.dtype, tensor);
+  PlacedValue placed;
+  placed.data = scatter(tensor, value.type.shape, value.layout, program_->mesh);
+  return std::make_shared<const PlacedValue>(std::move(placed));
+}
+
+void Executor::start(std::uint64_t step, const StoredValues& stored, const Fault* fault) {
+  values_ = IdVector<ValueId, std::shared_ptr<const PlacedValue>>(program_->values.size());
+  next_ = 0;
+  step_ = step;
+  micro_batch_ = 0;
+  inputs_ = stored;
+  for (std::size_t i = 0; i < program_->given.size(); ++i) {
+    const Binding& binding = program_->given[i];
+    values_[binding.value] = place(binding.value, stored(binding.tensor, draw()));
+    if (fault != nullptr && fault->given == i) {
+      PlacedValue wrong = *values_[binding.value];
+      swap_unlike_buffers(wrong.data);
+      values_[binding.value] = std::make_shared<const PlacedValue>(std::move(wrong));
+    }
+  }
+}
+
+void Executor::start_next(std::uint64_t step, const StoredValues& inputs) {
+  SHARDPLAN_CHECK(is_done());
+  next_ = 0;
+  step_ = step;
+  micro_batch_ = 0;
+  inputs_ = inputs;
+  std::map<TensorId, std::shared_ptr<const PlacedValue>> updated;
+  for (const Binding& binding : program_->updates) updated[binding.tensor] = values_[binding.value];
+  IdVector<ValueId, std::shared_ptr<const PlacedValue>> next(program_->values.size());
+  for (const Binding& binding : program_->given) {
+    const auto update = updated.find(binding.tensor);
+    if (graph_->tensor(binding.tensor).kind == TensorKind::kInput) {
+      next[binding.value] = place(binding.value, inputs(binding.tensor, draw()));
+    } else {
+      next[binding.value] = update != updated.end() ? update->second : values_[binding.value];
+    }
+  }
+  values_ = std::move(next);
+}
+
+void Executor::start_next_micro_batch() {
+  next_ = 0;
+  ++micro_batch_;
+  std::map<TensorId, ValueId> updated;
+  for (const Binding& binding : program_->updates) updated[binding.tensor] = binding.value;
+  for (const Binding& binding : program_->given) {
+    const auto update = updated.find(binding.tensor);
+    if (graph_->tensor(binding.tensor).kind == TensorKind::kInput) {
+      values_[binding.value] = place(binding.value, inputs_(binding.tensor, draw()));
+    } else if (update != updated.end() && values_[update->second] != nullptr) {
+      values_[binding.value] = values_[update->second];
+    }
+  }
+}
+
+void Executor::run_next(const Fault* fault) {
+  SHARDPLAN_CHECK(!is_done());
+  if (options_.stop.stop_requested()) throw Stopped();
+  for (const ValueId id : (*freed_before_)[next_]) values_[id] = nullptr;
+  if (fault != nullptr && fault->instruction != next_) fault = nullptr;
+  const Instruction& instruction = program_->instructions[next_];
+  std::vector<PlacedValue> results;
+  switch (instruction.kind) {
+    case InstructionKind::kConstant:
+      results.push_back(make_constant(instruction));
+      break;
+    case InstructionKind::kOperator:
+      results = run_operator(instruction, fault);
+      break;
+    case InstructionKind::kCollective:
+      results.push_back(run_collective(instruction, fault));
+      break;
+    case InstructionKind::kHalo:
+      results.push_back(exchange_rims(instruction, fault));
+      break;
+  }
+  SHARDPLAN_CHECK(results.size() == instruction.outputs.size());
+  const bool adds =
+      micro_batch_ > 0 && instruction.kind == InstructionKind::kOperator && instruction.operation->type->accumulates;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const ValueId id = instruction.outputs[i];
+    if (adds) add_to(results[i].data, values_[id]->data);
+    for (TensorValues& buffer : results[i].data) round_to(options_.precision, program_->values[id].type.dtype, buffer);
+    values_[id] = std::make_shared<const PlacedValue>(std::move(results[i]));
+  }
+  ++next_;
+  const bool is_last = micro_batch_ + 1 == static_cast<std::size_t>(program_->micro_batches);
+  if (next_ == num_in_micro_batch_ && !is_last) start_next_micro_batch();
+}
+
+PlacedValue Executor::make_constant(const Instruction& instruction) const {
+  const ProgramValue& value = program_->values[instruction.outputs.front()];
+  SHARDPLAN_CHECK(value.tensor.has_value());
+  TensorLayout layout = value.layout;
+  layout.partial.clear();
+  PlacedValue placed;
+  placed.data =
+      scatter(draw_tensor(*graph_, *value.tensor, options_.seed, step_), value.type.shape, layout, program_->mesh);
+  // Made as a sum, one member has the value and the others have zeros.
+  if (value.layout.reduction != Reduction::kSum) return placed;
+  for (std::size_t device = 0; device < placed.data.size(); ++device) {
+    const bool is_first = program_->mesh.coordinate(static_cast<std::int64_t>(device), value.layout.partial) == 0;
+    if (!is_first) std::fill(placed.data[device].begin(), placed.data[device].end(), 0.0);
+  }
+  return placed;
+}
+
+std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, const Fault* fault) const {
+  const Operation& operation = *instruction.operation;
+  const std::size_t num_devices = static_cast<std::size_t>(program_->mesh.num_devices());
+  SHARDPLAN_CHECK(instruction.op.has_value());
+  const std::uint64_t seed = operator_seed(*graph_, *instruction.op, options_.seed, draw());
+  std::size_t work = 1;
+  for (const std::int64_t extent : local_extents(operation, instruction.strategy)) {
+    work *= static_cast<std::size_t>(extent);
+  }
+  std::vector<PlacedValue> results(instruction.outputs.size());
+  for (PlacedValue& result : results) result.data.resize(num_devices);
+  for_each_device(num_devices, work, options_.threads, [&](std::size_t device) {
+    const auto point = static_cast<std::int64_t>(device);
+    const bool is_shifted = fault != nullptr && fault->kind == FaultKind::kShifted;
+    const std::int64_t believed = is_shifted ? (point + 1) % program_->mesh.num_devices() : point;
+    const std::vector<Box> own_boxes = boxes(operation, instruction.strategy, program_->mesh, believed);
+    std::vector<OperandView> operands;
+    for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+      const PlacedValue& placed = *values_[instruction.inputs[i]];
+      const bool has_rims = !placed.shapes.empty();
+      operands.push_back({placed.data[device].data(),
+                          has_rims ? placed.shapes[device] : program_->values[instruction.inputs[i]].local_shape,
+                          operand_begin(operation, instruction.strategy, program_->mesh, believed, own_boxes, i,
+                                        has_rims ? &placed.before[device] : nullptr)});
+    }
+    std::vector<ResultView> views;
+    for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+      const Shape& shape = program_->values[instruction.outputs[i]].local_shape;
+      results[i].data[device].assign(num_elements(shape), 0.0);
+      views.push_back({results[i].data[device].data(), shape});
+    }
+    operation.type->kernel({operation, own_boxes, operands, views, seed});
+  });
+  return results;
+}
+
+PlacedValue Executor::run_collective(const Instruction& instruction, const Fault* fault) const {
+  const PlacedValue& input = *values_[instruction.inputs.front()];
+  const Shape& shape = program_->values[instruction.outputs.front()].type.shape;
+  PlacedValue result;
+  result.data = fault != nullptr ? apply_wrongly(fault->kind, instruction.step, program_->mesh, shape, input.data)
+                                 : apply(instruction.step, program_->mesh, shape, input.data);
+  return result;
+}
+
+/// One dimension after the other: the second exchange sends rims of the first along, so corners need no message of
+/// their own. Only direct neighbours speak; `check_strategy` sees to it that a rim is never wider than the neighbour's
+/// shard.
+PlacedValue Executor::exchange_rims(const Instruction& instruction, const Fault* fault) const {
+  const DeviceMesh& mesh = program_->mesh;
+  const Operation& operation = *instruction.operation;
+  const ValueId input = instruction.inputs.front();
+  const std::size_t num_devices = static_cast<std::size_t>(mesh.num_devices());
+  PlacedValue current = *values_[input];
+  current.shapes.assign(num_devices, program_->values[input].local_shape);
+  current.before.assign(num_devices, Shape(program_->values[input].local_shape.size(), 0));
+  for (const Halo& halo : instruction.halo) {
+    const std::size_t d = halo.dimension;
+    const Window& window = *operation.rule.operands[halo.operand][d].window;
+    const std::int64_t extent = operation.operands[halo.operand].shape[d];
+    PlacedValue widened = current;
+    for (const std::vector<std::int64_t>& group : mesh.groups(halo.axes)) {
+      for (std::size_t member = 0; member < group.size(); ++member) {
+        const auto device = static_cast<std::size_t>(group[member]);
+        const std::int64_t shard = extent / static_cast<std::int64_t>(group.size());
+        const Box output = boxes(operation, instruction.strategy, mesh, group[member])[window.output];
+        const Interval reads = window_reads(window, operation.rule.factors[window.offset].size, output, extent);
+        const std::int64_t begin = shard * static_cast<std::int64_t>(member);
+        const std::int64_t before = reads.begin < reads.end ? std::max<std::int64_t>(0, begin - reads.begin) : 0;
+        const std::int64_t after = reads.begin < reads.end ? std::max<std::int64_t>(0, reads.end - begin - shard) : 0;
+        SHARDPLAN_CHECK(before <= shard && after <= shard);
+        SHARDPLAN_CHECK((before == 0 || member > 0) && (after == 0 || member + 1 < group.size()));
+        const Shape& old_shape = current.shapes[device];
+        Shape& shape = widened.shapes[device];
+        shape[d] = before + shard + after;
+        widened.before[device][d] = before;
+        TensorValues& data = widened.data[device];
+        data.assign(num_elements(shape), 0.0);
+        std::size_t inner = 1;
+        for (std::size_t k = d + 1; k < shape.size(); ++k) inner *= static_cast<std::size_t>(shape[k]);
+        const std::size_t rows = static_cast<std::size_t>(shape[d]);
+        const std::size_t old_rows = static_cast<std::size_t>(old_shape[d]);
+        const std::size_t outer = data.size() / (rows * inner);
+        /// Rows [from, from + count) of a neighbour's shard (or one's own) to rows `to` of the widened buffer.
+        const auto copy = [&](std::int64_t source, std::int64_t from, std::int64_t count, std::int64_t to) {
+          const TensorValues& other = current.data[static_cast<std::size_t>(source)];
+          for (std::size_t o = 0; o < outer; ++o) {
+            std::copy_n(
+                other.begin() + static_cast<std::ptrdiff_t>((o * old_rows + static_cast<std::size_t>(from)) * inner),
+                static_cast<std::size_t>(count) * inner,
+                data.begin() + static_cast<std::ptrdiff_t>((o * rows + static_cast<std::size_t>(to)) * inner));
+          }
+        };
+        copy(group[member], 0, shard, before);
+        if (fault != nullptr) continue;  // removed: the rims stay zero
+        if (before > 0) copy(group[member - 1], shard - before, before, 0);
+        if (after > 0) copy(group[member + 1], 0, after, before + shard);
+      }
+    }
+    current = std::move(widened);
+  }
+  return current;
+}
+
+}  // namespace shardplan

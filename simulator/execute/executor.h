@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "program/parallel_program.h"
+#include "simulator/execute/collectives.h"
+#include "simulator/execute/data.h"
+#include "simulator/execute/fault.h"
+#include "simulator/execute/reference.h"
+
+namespace shardplan {
+
+/// What all devices hold of one value: a buffer each, in nobody else's reach.
+struct PlacedValue {
+  DeviceBuffers data;
+  /// Only of a value with rims (after a halo exchange): each device's extents, and how many positions of them stand
+  /// before its own shard, by dimension.
+  std::vector<Shape> shapes;
+  std::vector<Shape> before;
+};
+
+struct ExecutionOptions {
+  Precision precision = Precision::kFloat64;
+  std::uint64_t seed = 0;
+  int threads = 1;  // devices side by side; the numbers do not depend on it
+  std::stop_token stop = {};
+};
+
+/// N simulated devices, stepped through a program's one sequence together: an instruction runs on all of them before
+/// the next one starts, so that a thousand devices need no thousand threads. A value is freed when its last reader has
+/// run.
+///
+/// Copying an executor is cheap (values are shared, and never changed once written): a copy goes its own way from
+/// there, as one does that is made wrong on purpose.
+///
+/// Requires: the program passes `check_program`, every operator has a kernel; program and graph outlive the executor.
+class Executor {
+ public:
+  Executor(const ParallelProgram& program, const OperatorGraph& graph, const ExecutionOptions& options);
+
+  /// Begins `step` with all that is given: inputs, parameters and states, from `stored`, which is asked again for the
+  /// inputs of each further micro-batch and must live until the step is done.
+  void start(std::uint64_t step, const StoredValues& stored, const Fault* fault = nullptr);
+  /// Begins the next step: what was updated takes the place of what was stored, only inputs are given anew.
+  void start_next(std::uint64_t step, const StoredValues& inputs);
+
+  bool is_done() const { return next_ == program_->instructions.size(); }
+  std::size_t next_instruction() const { return next_; }
+  /// Of the step, that the next instruction runs in; the last one once the loop is behind.
+  std::size_t micro_batch() const { return micro_batch_; }
+  /// Runs one instruction; `fault`, if it is for this one, makes it wrong. Throws Stopped if asked to stop.
+  void run_next(const Fault* fault = nullptr);
+
+  /// Requires: alive, that is given, just made, still to be read, an output or an update.
+  const PlacedValue& value(ValueId id) const { return *values_[id]; }
+
+ private:
+  std::shared_ptr<const PlacedValue> place(ValueId id, TensorValues tensor) const;
+  /// The micro-batch's number, counted on through all steps.
+  std::uint64_t draw() const { return step_ * static_cast<std::uint64_t>(program_->micro_batches) + micro_batch_; }
+  void start_next_micro_batch();
+  PlacedValue make_constant(const Instruction& instruction) const;
+  std::vector<PlacedValue> run_operator(const Instruction& instruction, const Fault* fault) const;
+  PlacedValue run_collective(const Instruction& instruction, const Fault* fault) const;
+  PlacedValue exchange_rims(const Instruction& instruction, const Fault* fault) const;
+
+  const ParallelProgram* program_;
+  const OperatorGraph* graph_;
+  ExecutionOptions options_;
+  std::shared_ptr<const std::vector<std::vector<ValueId>>> freed_before_;  // by instruction
+  std::size_t num_in_micro_batch_ = 0;
+  IdVector<ValueId, std::shared_ptr<const PlacedValue>> values_;
+  std::size_t next_ = 0;
+  std::uint64_t step_ = 0;
+  std::size_t micro_batch_ = 0;
+  StoredValues inputs_;
+};
+
+}  // namespace shardplan

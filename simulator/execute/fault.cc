@@ -1,0 +1,121 @@
+#include "simulator/execute/fault.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+/// Strides of a row-major buffer with these extents.
+std::vector<std::size_t> strides_of(const std::vector<std::vector<std::int64_t>>& held) {
+  std::vector<std::size_t> strides(held.size(), 1);
+  for (std::size_t d = held.size(); d-- > 1;) strides[d - 1] = strides[d] * held[d].size();
+  return strides;
+}
+
+/// Every device fills its new piece with what it has itself: an element that it held stays right (of a partial tensor:
+/// its own summand), for another one it takes the one at the same local position, wrapped round.
+DeviceBuffers without_sending(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
+                              const DeviceBuffers& input) {
+  DeviceBuffers output(input.size());
+  for (std::size_t device = 0; device < input.size(); ++device) {
+    const auto had = held_indices(step.before, mesh, shape, static_cast<std::int64_t>(device));
+    const auto gets = held_indices(step.after, mesh, shape, static_cast<std::int64_t>(device));
+    const std::vector<std::size_t> from = strides_of(had);
+    // By dimension and new local position: where the element is taken from in the old buffer.
+    std::vector<std::vector<std::size_t>> sources(shape.size());
+    std::size_t size = 1;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      for (std::size_t i = 0; i < gets[d].size(); ++i) {
+        const auto at = std::lower_bound(had[d].begin(), had[d].end(), gets[d][i]);
+        const bool is_held = at != had[d].end() && *at == gets[d][i];
+        sources[d].push_back(from[d] * (is_held ? static_cast<std::size_t>(at - had[d].begin()) : i % had[d].size()));
+      }
+      size *= gets[d].size();
+    }
+    output[device].resize(size);
+    std::vector<std::size_t> position(shape.size(), 0);
+    for (double& value : output[device]) {
+      std::size_t source = 0;
+      for (std::size_t d = 0; d < shape.size(); ++d) source += sources[d][position[d]];
+      value = input[device][source];
+      for (std::size_t d = shape.size(); d-- > 0;) {
+        if (++position[d] < sources[d].size()) break;
+        position[d] = 0;
+      }
+    }
+  }
+  return output;
+}
+
+void swap_first_two(const CollectiveStep& step, const DeviceMesh& mesh, DeviceBuffers& buffers) {
+  for (const std::vector<std::int64_t>& group : mesh.groups(step.axes)) {
+    if (group.size() > 1)
+      std::swap(buffers[static_cast<std::size_t>(group[0])], buffers[static_cast<std::size_t>(group[1])]);
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kRemoved:
+      return "removed";
+    case FaultKind::kSwapped:
+      return "swapped";
+    case FaultKind::kRotated:
+      return "rotated";
+    case FaultKind::kDoubled:
+      return "doubled";
+    case FaultKind::kShifted:
+      return "shifted";
+  }
+  return "";
+}
+
+DeviceBuffers apply_wrongly(FaultKind kind, const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
+                            const DeviceBuffers& input) {
+  switch (kind) {
+    case FaultKind::kRemoved:
+      return without_sending(step, mesh, shape, input);
+    case FaultKind::kSwapped: {
+      // After an all_gather all members hold the same: there the pieces are swapped that go in.
+      DeviceBuffers buffers = input;
+      if (step.kind == CollectiveKind::kAllGather) swap_first_two(step, mesh, buffers);
+      buffers = apply(step, mesh, shape, buffers);
+      if (step.kind != CollectiveKind::kAllGather) swap_first_two(step, mesh, buffers);
+      return buffers;
+    }
+    case FaultKind::kRotated: {
+      DeviceBuffers buffers = input;
+      std::rotate(buffers.begin(), buffers.begin() + 1, buffers.end());
+      return apply(step, mesh, shape, buffers);
+    }
+    case FaultKind::kDoubled: {
+      DeviceBuffers buffers = apply(step, mesh, shape, input);
+      const auto members = static_cast<double>(num_pieces(step.axes));
+      for (auto& buffer : buffers) {
+        for (double& value : buffer) value *= members;
+      }
+      return buffers;
+    }
+    case FaultKind::kShifted:
+      break;
+  }
+  SHARDPLAN_CHECK(kind != FaultKind::kShifted);
+  return {};
+}
+
+void swap_unlike_buffers(DeviceBuffers& buffers) {
+  for (std::size_t device = 1; device < buffers.size(); ++device) {
+    if (buffers[device] != buffers[0]) {
+      std::swap(buffers[device], buffers[0]);
+      return;
+    }
+  }
+}
+
+}  // namespace shardplan

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "graph/operator_graph.h"
+#include "simulator/execute/data.h"
+
+namespace shardplan {
+
+/// Thrown where work that was asked to stop ends.
+struct Stopped : std::exception {
+  const char* what() const noexcept override { return "stopped"; }
+};
+
+/// One step of a graph on one device, no mesh, no program: every operator's kernel on the whole iteration space, in
+/// program order; with micro-batches the forward and backward ones in a loop. What the mesh is compared with.
+struct ReferenceStep {
+  IdVector<TensorId, TensorValues> tensors;  // all of the graph, as the step leaves them
+  /// As each micro-batch but the last left them; empty where that is as in the end.
+  std::vector<IdVector<TensorId, TensorValues>> earlier;
+
+  const TensorValues& at(TensorId tensor, std::size_t micro_batch) const {
+    const bool differs = micro_batch < earlier.size() && !earlier[micro_batch][tensor].empty();
+    return differs ? earlier[micro_batch][tensor] : tensors[tensor];
+  }
+};
+
+/// What inputs, parameters and states hold (constants are made where they are read). Inputs are asked for with every
+/// micro-batch, by its number, that counts on through all steps; parameters and states once.
+using StoredValues = std::function<TensorValues(TensorId, std::uint64_t micro_batch)>;
+
+/// Requires a kernel for every operator (`operators_without_kernel` is empty).
+ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
+                            std::uint64_t step, Precision precision, const std::stop_token& stop = {});
+
+/// The same with an error put into every number that is given or computed: its last `bits` bits (of 52) are replaced by
+/// random ones. As with rounding, equal numbers stay equal and what is only moved is left alone (a maximum is still one
+/// of its operands); unlike rounding, nothing round escapes it.
+ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
+                                      std::uint64_t step, int bits, const std::stop_token& stop = {});
+
+/// A step on one device, and how far the numbers of each tensor mean anything: how far errors of this size in every
+/// result move them. The gradient of an attention key bias is truly 0, so that all that is computed for it is rounding;
+/// a ReLU of a number near 0 passes a gradient on or not. Each is some times the precision's own, for what a sum in
+/// another order adds.
+struct MeasuredReference {
+  static constexpr int kDisturbedBits64 = 10;
+  static constexpr int kDisturbedBits32 = 38;
+
+  ReferenceStep exact;
+  IdVector<TensorId, double> moved64;  // by tensor: max |exact - disturbed|; earlier steps were disturbed as well
+  /// Of this step alone; empty if not asked for. Coarse, so that a ReLU which only float decides otherwise is not
+  /// mistaken for a fault: float64 is the proof.
+  IdVector<TensorId, double> moved32;
+};
+
+/// Runs the steps of a graph on one device one after the other, each from what the last one stored. The disturbed runs
+/// go on from their own results, so that the errors of earlier steps count.
+class ReferenceSteps {
+ public:
+  /// Requires a kernel for every operator.
+  ReferenceSteps(const OperatorGraph& graph, std::uint64_t seed, std::stop_token stop = {});
+
+  /// Throws Stopped if asked to stop.
+  MeasuredReference next(bool float32);
+
+ private:
+  /// What parameters and states hold between steps, on one device.
+  class Stored {
+   public:
+    Stored(const OperatorGraph& graph, std::uint64_t seed);
+    TensorValues at(TensorId id, std::uint64_t micro_batch) const;
+    void update(const ReferenceStep& run);
+
+   private:
+    const OperatorGraph* graph_;
+    std::uint64_t seed_;
+    std::map<TensorId, TensorValues> values_;
+  };
+
+  const OperatorGraph& graph_;
+  std::uint64_t seed_;
+  std::stop_token stop_;
+  std::uint64_t next_ = 0;
+  Stored exact_;
+  Stored disturbed_;
+};
+
+/// Names of operators that cannot be executed, in program order.
+std::vector<std::string> operators_without_kernel(const OperatorGraph& graph);
+
+}  // namespace shardplan

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "simulator/execute/executor.h"
+
+namespace shardplan {
+
+/// How far a value may be from what it should be.
+struct Tolerance {
+  double relative = 0;  // of the largest value of the reference tensor
+  double absolute = 0;  // added to it: how far the reference itself moves when it is rounded
+
+  /// For one element; `scale` is that of its tensor.
+  double allowed(double scale, double reference) const;
+};
+/// The largest |value| below kStandsForInfinity; 0 if there is none.
+double scale_of(const TensorValues& reference);
+
+/// One value on the mesh beside the reference tensor that it holds. All copies on all devices are compared; what is
+/// partial is reduced first.
+struct Comparison {
+  double scale = 0;                // of the reference
+  double largest = 0;              // |found - should be|; infinite if one of the two is not a number
+  double worst = 0;                // the largest difference as a part of what is allowed
+  std::int64_t num_compared = 0;   // on all devices
+  std::int64_t num_differing = 0;  // by more than allowed
+  std::int64_t num_devices_wrong = 0;
+  // The first that differs:
+  std::int64_t point = 0;
+  Shape local_index;
+  Shape global_index;
+  double found = 0;
+  double should_be = 0;
+
+  bool is_equal() const { return num_differing == 0; }
+};
+Comparison compare(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,
+                   const TensorValues& reference, const Tolerance& tolerance);
+
+/// A value's buffers with what is partial reduced in the order of the members: every member holds the whole sum.
+DeviceBuffers completed(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh);
+
+/// What a wrong value resembles: a sum that is missing or counted several times, a piece of another device, a shift,
+/// zeros; empty if nothing fits. Tested against the numbers, on all devices.
+std::string looks_like(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,
+                       const TensorValues& reference, const Tolerance& tolerance);
+
+}  // namespace shardplan

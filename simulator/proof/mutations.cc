@@ -1,0 +1,292 @@
+#include "simulator/proof/mutations.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <thread>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+/// "layers.3.attn" -> "layers.*.attn".
+std::string star_repeats(const std::string& name) {
+  std::string result;
+  std::size_t i = 0;
+  while (i < name.size()) {
+    std::size_t end = name.find('.', i);
+    if (end == std::string::npos) end = name.size();
+    const bool is_number = end > i && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(i),
+                                                  name.begin() + static_cast<std::ptrdiff_t>(end),
+                                                  [](unsigned char c) { return std::isdigit(c) != 0; });
+    result += is_number ? "*" : name.substr(i, end - i);
+    if (end < name.size()) result += '.';
+    i = end + 1;
+  }
+  return result;
+}
+
+std::string place_of(const Instruction& instruction) {
+  const Origin& origin = instruction.origin;
+  std::string text = star_repeats(origin.producer);
+  if (!origin.consumer.empty()) text += " -> " + star_repeats(origin.consumer);
+  if (!origin.because.empty()) text += " (" + origin.because + ")";
+  return text;
+}
+
+std::vector<FaultKind> faults_of(const CollectiveStep& step) {
+  const bool is_sum = step.reduction == Reduction::kSum;
+  switch (step.kind) {
+    case CollectiveKind::kSlice:
+      return {FaultKind::kSwapped, FaultKind::kRotated};
+    case CollectiveKind::kToPartial:
+      return {FaultKind::kRemoved};
+    case CollectiveKind::kAllReduce:
+      if (!is_sum) return {FaultKind::kRemoved, FaultKind::kRotated};
+      return {FaultKind::kRemoved, FaultKind::kRotated, FaultKind::kDoubled};
+    case CollectiveKind::kReduceScatter:
+      if (!is_sum) return {FaultKind::kRemoved, FaultKind::kSwapped, FaultKind::kRotated};
+      return {FaultKind::kRemoved, FaultKind::kSwapped, FaultKind::kRotated, FaultKind::kDoubled};
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kCollectivePermute:
+      return {FaultKind::kRemoved, FaultKind::kSwapped, FaultKind::kRotated};
+  }
+  return {};
+}
+
+bool is_cut(const Strategy& strategy) {
+  return std::any_of(strategy.factors.begin(), strategy.factors.end(),
+                     [](const auto& axes) { return num_pieces(axes) > 1; });
+}
+
+/// A kernel with cut windows relies on the rims that its place has; in another place it would read beyond them.
+bool has_cut_window(const Instruction& instruction) {
+  for (const TensorWalk& walk : instruction.operation->rule.operands) {
+    for (const DimensionWalk& dimension : walk) {
+      if (dimension.window && num_pieces(instruction.strategy.factors[dimension.window->output]) > 1) return true;
+    }
+  }
+  return false;
+}
+
+bool is_cut(const TensorLayout& layout) {
+  return std::any_of(layout.dimensions.begin(), layout.dimensions.end(),
+                     [](const DimensionLayout& dimension) { return dimension.is_cut(); });
+}
+
+/// Collects mutations, the last of each class.
+class Classes {
+ public:
+  void add(const Fault& fault, const std::string& description) {
+    Mutation& mutation = by_description_[description];
+    const std::size_t places = mutation.description.empty() ? 1 : mutation.num_places + 1;
+    mutation = {fault, description, places};
+  }
+  std::vector<Mutation> list() const {
+    std::vector<Mutation> mutations;
+    for (const auto& [description, mutation] : by_description_) mutations.push_back(mutation);
+    std::stable_sort(mutations.begin(), mutations.end(), [](const Mutation& a, const Mutation& b) {
+      return a.fault.instruction < b.fault.instruction;  // given tensors first
+    });
+    return mutations;
+  }
+
+ private:
+  std::map<std::string, Mutation> by_description_;
+};
+
+/// The one step that all mutations are tried on.
+class Trial {
+ public:
+  Trial(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options)
+      : program_(program), graph_(graph), options_(options), held_(held_tensors(program, graph)) {
+    stored_ = [this](TensorId id, std::uint64_t m) { return draw_tensor(graph_, id, options_.seed, m); };
+    reference_ = ReferenceSteps(graph, options.seed, options.stop).next(false);
+  }
+
+  const StoredValues& stored() const { return stored_; }
+
+  /// True if both executors hold the same in `id`, within the tolerance; of what is partial, summands that add up to
+  /// the same.
+  bool hold_the_same(const Executor& a, const Executor& b, ValueId id) const {
+    const ProgramValue& value = program_.values[id];
+    const DeviceBuffers left = completed(a.value(id), value, program_.mesh);
+    const DeviceBuffers right = completed(b.value(id), value, program_.mesh);
+    double scale = 0;
+    for (const TensorValues& buffer : left) scale = std::max(scale, scale_of(buffer));
+    const Tolerance tolerance = value.tensor ? float64_tolerance(options_.float64_tolerance, reference_, *value.tensor)
+                                             : Tolerance{options_.float64_tolerance, 0};
+    for (std::size_t device = 0; device < left.size(); ++device) {
+      for (std::size_t i = 0; i < left[device].size(); ++i) {
+        const double x = left[device][i];
+        const double y = right[device][i];
+        if (x != y && !(std::abs(x - y) <= tolerance.allowed(scale, x))) return false;
+      }
+    }
+    return true;
+  }
+
+  bool is_blind(const Executor& executor, ValueId id) const {
+    double low = HUGE_VAL;
+    double high = -HUGE_VAL;
+    for (const TensorValues& buffer : executor.value(id).data) {
+      for (const double value : buffer) {
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
+    }
+    return low == high;
+  }
+
+  /// The name of the first tensor that is wrong, with the executor run on from where it stands.
+  std::string run_until_caught(Executor executor) const {
+    while (!executor.is_done()) {
+      const Instruction& instruction = program_.instructions[executor.next_instruction()];
+      const std::size_t micro_batch = executor.micro_batch();
+      executor.run_next();
+      for (const ValueId id : instruction.outputs) {
+        if (is_wrong(executor, id, micro_batch)) return graph_.tensor(*held_[id]).name;
+      }
+    }
+    return {};
+  }
+  bool is_wrong(const Executor& executor, ValueId id, std::size_t micro_batch) const {
+    if (!held_[id]) return false;
+    const TensorId tensor = *held_[id];
+    return !compare(executor.value(id), program_.values[id], program_.mesh, reference_.exact.at(tensor, micro_batch),
+                    float64_tolerance(options_.float64_tolerance, reference_, tensor))
+                .is_equal();
+  }
+  const IdVector<ValueId, std::optional<TensorId>>& held() const { return held_; }
+
+ private:
+  const ParallelProgram& program_;
+  const OperatorGraph& graph_;
+  const ValidationOptions& options_;
+  IdVector<ValueId, std::optional<TensorId>> held_;
+  StoredValues stored_;
+  MeasuredReference reference_;
+};
+
+/// A faulty executor just behind its fault, still to be run to the end.
+struct Pending {
+  std::size_t mutation;
+  Executor executor;
+};
+
+}  // namespace
+
+std::vector<Mutation> list_mutations(const ParallelProgram& program, const OperatorGraph& graph) {
+  Classes classes;
+  for (std::size_t i = 0; i < program.given.size(); ++i) {
+    if (!is_cut(program.values[program.given[i].value].layout)) continue;
+    const std::string name = star_repeats(graph.tensor(program.given[i].tensor).name);
+    classes.add({.kind = FaultKind::kSwapped, .given = i}, fmt::format("two pieces of {} swapped", name));
+  }
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.kind == InstructionKind::kCollective) {
+      const CollectiveStep& step = instruction.step;
+      for (const FaultKind kind : faults_of(step)) {
+        // Rotating the ranks of a sum over all devices only changes the order of the summands.
+        if (kind == FaultKind::kRotated && step.kind == CollectiveKind::kAllReduce &&
+            num_pieces(step.axes) == program.mesh.num_devices()) {
+          continue;
+        }
+        classes.add({.kind = kind, .instruction = i},
+                    fmt::format("{} {} of {} {}", to_string(step.kind), program.mesh.to_string(step.axes),
+                                place_of(instruction), to_string(kind)));
+      }
+    } else if (instruction.kind == InstructionKind::kHalo) {
+      classes.add({.kind = FaultKind::kRemoved, .instruction = i},
+                  fmt::format("halo of {} removed", place_of(instruction)));
+    } else if (instruction.kind == InstructionKind::kOperator && is_cut(instruction.strategy) &&
+               !has_cut_window(instruction)) {
+      classes.add({.kind = FaultKind::kShifted, .instruction = i},
+                  fmt::format("boxes of {} shifted", star_repeats(instruction.name)));
+    }
+  }
+  return classes.list();
+}
+
+std::vector<MutationResult> test_mutations(const ParallelProgram& program, const OperatorGraph& graph,
+                                           const ValidationOptions& options) {
+  SHARDPLAN_CHECK(operators_without_kernel(graph).empty());
+  const Trial trial(program, graph, options);
+  std::vector<MutationResult> results;
+  for (Mutation& mutation : list_mutations(program, graph)) results.push_back({.mutation = std::move(mutation)});
+
+  // One right run; at each place that is to be wrong a copy of the executor leaves it.
+  const auto right_executor = [&] { return Executor(program, graph, {.seed = options.seed, .stop = options.stop}); };
+  std::vector<Pending> pending;
+  Executor right = right_executor();
+  right.start(0, trial.stored());
+  std::size_t next = 0;
+  for (; next < results.size() && results[next].mutation.fault.given; ++next) {
+    MutationResult& result = results[next];
+    const ValueId id = program.given[*result.mutation.fault.given].value;
+    Executor wrong = right_executor();
+    wrong.start(0, trial.stored(), &result.mutation.fault);
+    if (trial.hold_the_same(right, wrong, id)) {
+      result.outcome = MutationOutcome::kWithoutEffect;
+      result.is_blind = trial.is_blind(right, id);
+    } else if (trial.is_wrong(wrong, id, 0)) {
+      result.outcome = MutationOutcome::kCaught;
+      result.caught_in = graph.tensor(*trial.held()[id]).name;
+    } else {
+      pending.push_back({next, std::move(wrong)});
+    }
+  }
+  while (next < results.size()) {
+    const std::size_t place = *results[next].mutation.fault.instruction;
+    while (right.next_instruction() < place) right.run_next();
+    const Executor before = right;
+    right.run_next();
+    for (; next < results.size() && results[next].mutation.fault.instruction == place; ++next) {
+      MutationResult& result = results[next];
+      Executor wrong = before;
+      wrong.run_next(&result.mutation.fault);
+      bool has_effect = false;
+      for (const ValueId id : program.instructions[place].outputs) {
+        has_effect = has_effect || !trial.hold_the_same(right, wrong, id);
+        if (result.caught_in.empty() && trial.is_wrong(wrong, id, before.micro_batch())) {
+          result.caught_in = graph.tensor(*trial.held()[id]).name;
+        }
+      }
+      if (!has_effect) {
+        result.caught_in.clear();
+        result.outcome = MutationOutcome::kWithoutEffect;
+        result.is_blind = trial.is_blind(right, program.instructions[place].outputs.front());
+      } else if (!result.caught_in.empty()) {
+        result.outcome = MutationOutcome::kCaught;
+      } else {
+        pending.push_back({next, std::move(wrong)});
+      }
+    }
+  }
+
+  std::atomic<std::size_t> taken = 0;
+  const auto work = [&] {
+    for (std::size_t i = taken++; i < pending.size(); i = taken++) {
+      MutationResult& result = results[pending[i].mutation];
+      try {
+        result.caught_in = trial.run_until_caught(std::move(pending[i].executor));
+      } catch (const Stopped&) {
+        return;
+      }
+      result.outcome = result.caught_in.empty() ? MutationOutcome::kUncaught : MutationOutcome::kCaught;
+    }
+  };
+  std::vector<std::jthread> pool;
+  for (int t = 1; t < options.threads; ++t) pool.emplace_back(work);
+  work();
+  pool.clear();
+  if (options.stop.stop_requested()) throw Stopped();
+  return results;
+}
+
+}  // namespace shardplan

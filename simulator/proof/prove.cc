@@ -1,0 +1,222 @@
+#include "simulator/proof/prove.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "graph/planned_graph.h"
+#include "graph/shrink.h"
+#include "simulator/proof/transfer.h"
+#include "strategies/strategy.h"
+
+namespace shardplan {
+namespace {
+
+std::int64_t num_elements(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+/// Every position of every factor belongs to one place along the axes that cut it, and only to that.
+std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) {
+  const ShardingRule& rule = instruction.operation->rule;
+  std::vector<std::vector<std::int64_t>> begins(rule.factors.size());
+  for (std::size_t f = 0; f < rule.factors.size(); ++f) {
+    begins[f].assign(static_cast<std::size_t>(num_pieces(instruction.strategy.factors[f])), -1);
+  }
+  for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
+    const std::vector<Box> here = boxes(*instruction.operation, instruction.strategy, mesh, point);
+    for (std::size_t f = 0; f < here.size(); ++f) {
+      const auto at = static_cast<std::size_t>(mesh.coordinate(point, instruction.strategy.factors[f]));
+      const std::int64_t size = here[f].extent / static_cast<std::int64_t>(begins[f].size());
+      const bool is_in_place = here[f].begin == static_cast<std::int64_t>(at) * size && here[f].size() == size;
+      if (!is_in_place || here[f].extent % size != 0) {
+        return fmt::format("{}: the boxes of {} do not tile it", instruction.name, rule.factors[f].name);
+      }
+      begins[f][at] = here[f].begin;
+    }
+  }
+  for (std::size_t f = 0; f < begins.size(); ++f) {
+    if (std::count(begins[f].begin(), begins[f].end(), -1) > 0) {
+      return fmt::format("{}: no device computes a part of {}", instruction.name, rule.factors[f].name);
+    }
+  }
+  return {};
+}
+
+std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh, std::int64_t before,
+                         std::int64_t after) {
+  const CollectiveStep& step = instruction.step;
+  const std::int64_t members = num_pieces(step.axes);
+  std::vector<char> is_member(static_cast<std::size_t>(mesh.num_devices()), 0);
+  for (const std::vector<std::int64_t>& group : mesh.groups(step.axes)) {
+    bool is_right = static_cast<std::int64_t>(group.size()) == members;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      char& seen = is_member[static_cast<std::size_t>(group[i])];
+      is_right = is_right && seen == 0 && mesh.coordinate(group[i], step.axes) == static_cast<std::int64_t>(i);
+      seen = 1;
+    }
+    if (!is_right) return fmt::format("{}: its groups are no partition of the devices", instruction.name);
+  }
+  if (std::count(is_member.begin(), is_member.end(), 0) > 0) {
+    return fmt::format("{}: a device is in no group", instruction.name);
+  }
+  std::int64_t expected = before;
+  if (step.kind == CollectiveKind::kAllGather) expected = before * members;
+  if (step.kind == CollectiveKind::kReduceScatter || step.kind == CollectiveKind::kSlice) expected = before / members;
+  if (step.kind == CollectiveKind::kToPartial) expected = after;
+  return after == expected
+             ? std::string()
+             : fmt::format("{}: leaves {} elements on a device; expected {}", instruction.name, after, expected);
+}
+
+/// Three micro-batches show all that more of them do.
+OperatorGraph small_graph(const Model& model) { return planned_graph(model, 3); }
+
+/// In how many pieces the plan cuts what, on the mesh of the proof.
+ShrinkRequest request_of(const Plan& plan, const SmallerMesh& mesh) {
+  ShrinkRequest request;
+  request.planned_graph = small_graph;
+  for (const Strategy& strategy : plan.strategies) {
+    std::vector<std::int64_t> pieces;
+    for (const std::vector<AxisRef>& axes : mesh.at(strategy).factors) pieces.push_back(num_pieces(axes));
+    request.operator_pieces.push_back(std::move(pieces));
+  }
+  request.tensor_pieces.resize(plan.graph->tensors().size());
+  for (const ProgramValue& value : plan.program.values) {
+    if (!value.tensor) continue;
+    std::vector<std::int64_t>& pieces = request.tensor_pieces[*value.tensor];
+    pieces.resize(value.layout.dimensions.size(), 1);
+    for (std::size_t d = 0; d < pieces.size(); ++d) {
+      std::int64_t cuts = 1;
+      for (const DimensionPart& part : value.layout.dimensions[d].parts) cuts *= num_pieces(mesh.at(part.axes));
+      pieces[d] = std::lcm(pieces[d], cuts);
+    }
+  }
+  return request;
+}
+
+struct Smaller {
+  SmallerMesh mesh;
+  ShrunkModel model;
+  OperatorGraph graph;
+  ParallelProgram program;
+};
+
+/// The plan's program at small sizes on one mesh; `fault` says why there is none.
+std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, std::int64_t least_local,
+                                    std::string& fault) {
+  ShrinkRequest request = request_of(plan, mesh);
+  request.least_local = least_local;
+  request.check = [&](const Model&, const OperatorGraph& graph) -> std::optional<TooSmall> {
+    if (!compare_structure(*plan.graph, graph).empty()) return std::nullopt;
+    const Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);
+    if (transfer.fault.empty() || !transfer.culprit) return std::nullopt;
+    return TooSmall{transfer.culprit->first, transfer.culprit->second};
+  };
+  ShrunkModel model = shrink(*plan.model, request);
+  OperatorGraph graph = small_graph(model.model);
+  fault = compare_structure(*plan.graph, graph);
+  if (!fault.empty()) return std::nullopt;
+  Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);
+  fault = transfer.fault;
+  if (!fault.empty()) return std::nullopt;
+  return Smaller{mesh, std::move(model), std::move(graph), std::move(transfer.program)};
+}
+
+/// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3. Two positions of everything on each
+/// device, or fewer where the plan itself has one and means it (8 heads on an axis of 8).
+std::optional<Smaller> find_smaller(const Plan& plan, std::int64_t most_devices, std::string& fault) {
+  const bool has_large_mesh = plan.program.mesh.num_devices() > most_devices;
+  for (const bool only_twos : {false, true}) {
+    if (only_twos && !has_large_mesh) break;
+    const SmallerMesh mesh(plan.program, most_devices, only_twos);
+    for (const std::int64_t least_local : {2, 1}) {
+      if (auto smaller = find_smaller(plan, mesh, least_local, fault)) return smaller;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string check_groups_and_boxes(const ParallelProgram& program) {
+  std::set<std::pair<const Operation*, std::string>> known_boxes;
+  std::set<std::tuple<CollectiveKind, std::string, std::int64_t, std::int64_t>> known_groups;
+  for (const Instruction& instruction : program.instructions) {
+    std::string fault;
+    if (instruction.kind == InstructionKind::kOperator) {
+      std::string key;
+      for (const std::vector<AxisRef>& axes : instruction.strategy.factors) key += program.mesh.to_string(axes);
+      if (!known_boxes.emplace(instruction.operation.get(), key).second) continue;
+      fault = check_boxes(instruction, program.mesh);
+    } else if (instruction.kind == InstructionKind::kCollective) {
+      const std::int64_t before = num_elements(program.values[instruction.inputs.front()].local_shape);
+      const std::int64_t after = num_elements(program.values[instruction.outputs.front()].local_shape);
+      const std::string axes = program.mesh.to_string(instruction.step.axes);
+      if (!known_groups.emplace(instruction.step.kind, axes, before, after).second) continue;
+      fault = check_groups(instruction, program.mesh, before, after);
+    }
+    if (!fault.empty()) return fault;
+  }
+  return {};
+}
+
+Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devices) {
+  Executable executable;
+  Shrinking& shrinking = executable.shrinking;
+  shrinking.mesh = plan.program.mesh;
+  if (!shrink) {
+    executable.program = plan.program;
+    executable.graph = plan.graph;
+    return executable;
+  }
+  std::string fault;
+  std::optional<Smaller> smaller = find_smaller(plan, most_devices, fault);
+  if (!smaller) {
+    shrinking.refusal = fmt::format("the program cannot be written out at smaller sizes: {}", fault);
+    return executable;
+  }
+  const std::int64_t micro_batches = plan.program.micro_batches;
+  if (smaller->graph.micro_batches() < micro_batches) {
+    shrinking.dims.push_back({"micro_batches", micro_batches, smaller->graph.micro_batches()});
+  }
+  for (const ShrunkDim& dim : smaller->model.dims) shrinking.dims.push_back({dim.name, dim.from, dim.to});
+  shrinking.notes = smaller->model.notes;
+  if (smaller->mesh.is_smaller()) {
+    shrinking.refusal = check_groups_and_boxes(plan.program);
+    for (std::size_t axis = 0; axis < plan.program.mesh.axes().size(); ++axis) {
+      const MeshAxis& from = plan.program.mesh.axes()[axis];
+      shrinking.axes.push_back({from.name, from.size, smaller->mesh.mesh().axes()[axis].size});
+    }
+    shrinking.notes.push_back(
+        fmt::format("groups and boxes of all {} devices checked by arithmetic", plan.program.mesh.num_devices()));
+  }
+  shrinking.mesh = smaller->mesh.mesh();
+  executable.program = std::move(smaller->program);
+  executable.graph = std::make_shared<const OperatorGraph>(std::move(smaller->graph));
+  return executable;
+}
+
+Proof prove(const Plan& plan, const ProofOptions& options) {
+  Proof proof;
+  proof.shrinking.mesh = plan.program.mesh;
+  proof.validation.without_kernel = operators_without_kernel(*plan.graph);
+  if (!proof.validation.without_kernel.empty()) return proof;
+  const Executable executable = make_executable(plan, options.shrink, options.most_devices);
+  proof.shrinking = executable.shrinking;
+  if (!proof.shrinking.refusal.empty()) return proof;
+  proof.validation = validate(executable.program, *executable.graph, options.validation);
+  if (options.mutations && options.validation.progress) options.validation.progress("faults");
+  if (options.mutations && proof.validation.is_equal()) {
+    proof.mutations = test_mutations(executable.program, *executable.graph, options.validation);
+  }
+  return proof;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,316 @@
+#include "simulator/proof/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+/// By value: the tensor to compare it with, if any.
+using Watched = IdVector<ValueId, std::optional<TensorId>>;
+
+bool is_constant(const TensorValues& values) {
+  return values.size() > 1 &&
+         std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
+}
+
+bool has_nan(const TensorValues& values) {
+  return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+}
+
+/// Gradients as float32 is judged by: made in the backward pass, read by an update.
+std::set<TensorId> gradients(const OperatorGraph& graph) {
+  std::set<TensorId> found;
+  for (const GraphOperator& op : graph.operators()) {
+    if (op.stage != Stage::kUpdate) continue;
+    for (const TensorId operand : op.operands) {
+      const GraphTensor& tensor = graph.tensor(operand);
+      if (tensor.producer && graph.operators()[*tensor.producer].stage == Stage::kBackward) found.insert(operand);
+    }
+  }
+  return found;
+}
+
+bool is_made_by_update(const OperatorGraph& graph, TensorId id) {
+  const GraphTensor& tensor = graph.tensor(id);
+  return tensor.producer && graph.operators()[*tensor.producer].stage == Stage::kUpdate;
+}
+
+/// By value: the tensor that it must equal in the end, for outputs and updates.
+Watched delivered_tensors(const ParallelProgram& program, const OperatorGraph& graph) {
+  std::map<TensorId, TensorId> new_value;  // of a parameter or state
+  for (const TensorId id : graph.tensors().ids()) {
+    if (graph.tensor(id).updates) new_value[*graph.tensor(id).updates] = id;
+  }
+  Watched delivered(program.values.size());
+  for (const Binding& binding : program.outputs) delivered[binding.value] = binding.tensor;
+  for (const Binding& binding : program.updates) delivered[binding.value] = new_value.at(binding.tensor);
+  return delivered;
+}
+
+Watched float32_watched(const ParallelProgram& program, const OperatorGraph& graph) {
+  Watched watched = delivered_tensors(program, graph);
+  const std::set<TensorId> wanted = gradients(graph);
+  for (const ValueId id : program.values.ids()) {
+    if (watched[id] && is_made_by_update(graph, *watched[id])) watched[id] = std::nullopt;
+    const std::optional<TensorId>& tensor = program.values[id].tensor;
+    if (tensor && wanted.count(*tensor) > 0) watched[id] = tensor;
+  }
+  return watched;
+}
+
+/// One run of one step beside its reference.
+struct Run {
+  const ParallelProgram& program;
+  const OperatorGraph& graph;
+  const MeasuredReference& reference;
+  Precision precision;
+  double relative;
+  int step;  // from 1
+
+  const TensorValues& expected(TensorId tensor, std::size_t micro_batch) const {
+    return reference.exact.at(tensor, micro_batch);
+  }
+  Tolerance tolerance(TensorId tensor) const {
+    if (precision == Precision::kFloat64) return float64_tolerance(relative, reference, tensor);
+    return {relative, 2 * reference.moved32[tensor]};
+  }
+};
+
+/// Runs to the end and compares what is watched; returns true if all of it is equal.
+bool run_and_compare(const Run& run, Executor& executor, const Watched& watched, PrecisionResult& result) {
+  bool is_equal = true;
+  const auto judge = [&](ValueId id, std::size_t micro_batch) {
+    if (!watched[id]) return;
+    const TensorId tensor = *watched[id];
+    const Tolerance tolerance = run.tolerance(tensor);
+    const Comparison comparison = compare(executor.value(id), run.program.values[id], run.program.mesh,
+                                          run.expected(tensor, micro_batch), tolerance);
+    if (comparison.worst * tolerance.relative > result.largest) {
+      result.largest = comparison.worst * tolerance.relative;
+      result.largest_in = run.graph.tensor(tensor).name;
+    }
+    is_equal = is_equal && comparison.is_equal();
+  };
+  for (const Binding& binding : run.program.given) judge(binding.value, 0);
+  while (!executor.is_done()) {
+    const Instruction& instruction = run.program.instructions[executor.next_instruction()];
+    const std::size_t micro_batch = executor.micro_batch();
+    executor.run_next();
+    for (const ValueId id : instruction.outputs) judge(id, micro_batch);
+  }
+  return is_equal;
+}
+
+std::string coordinates(const DeviceMesh& mesh, std::int64_t point) {
+  std::string text;
+  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", mesh.axes()[axis].name,
+                        mesh.coordinate(point, mesh.whole(axis)));
+  }
+  return text;
+}
+
+FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, TensorId tensor,
+                          const Instruction* instruction, const Comparison& comparison, std::size_t micro_batch) {
+  const ProgramValue& value = run.program.values[id];
+  const DeviceMesh& mesh = run.program.mesh;
+  const Tolerance tolerance = run.tolerance(tensor);
+  FirstWrong wrong;
+  wrong.precision = run.precision;
+  wrong.step = run.step;
+  wrong.tensor = run.graph.tensor(tensor).name;
+  wrong.rank = mesh.devices().empty() ? comparison.point : mesh.devices()[static_cast<std::size_t>(comparison.point)];
+  wrong.coordinates = coordinates(mesh, comparison.point);
+  wrong.local_shape = value.local_shape;
+  wrong.global_shape = value.type.shape;
+  wrong.comparison = comparison;
+  wrong.allowed = tolerance.allowed(comparison.scale, comparison.should_be);
+  wrong.looks_like = looks_like(executor.value(id), value, mesh, run.expected(tensor, micro_batch), tolerance);
+  if (instruction == nullptr) return wrong;
+  wrong.instruction = instruction->name;
+  wrong.is_inserted = instruction->kind == InstructionKind::kCollective || instruction->kind == InstructionKind::kHalo;
+  // Phases read values of their own: what came in from outside are the operands of the whole operator.
+  if (instruction->is_phase && instruction->op) {
+    for (const TensorId operand : run.graph.operators()[*instruction->op].operands) {
+      wrong.right_inputs.push_back(run.graph.tensor(operand).name);
+    }
+    return wrong;
+  }
+  for (const ValueId input : instruction->inputs) {
+    const ProgramValue& from = run.program.values[input];
+    wrong.right_inputs.push_back(from.tensor ? run.graph.tensor(*from.tensor).name : from.name);
+  }
+  return wrong;
+}
+
+/// The first wrong value of a step that went wrong; `watched` decides where no earlier value holds a tensor.
+std::optional<FirstWrong> find_first_wrong(const Run& run, Executor executor, const Watched& watched) {
+  const auto check = [&](ValueId id, const Instruction* instruction,
+                         std::size_t micro_batch) -> std::optional<FirstWrong> {
+    const std::optional<TensorId>& tensor = watched[id] ? watched[id] : run.program.values[id].tensor;
+    if (!tensor || run.expected(*tensor, micro_batch).empty()) return std::nullopt;
+    const Comparison comparison = compare(executor.value(id), run.program.values[id], run.program.mesh,
+                                          run.expected(*tensor, micro_batch), run.tolerance(*tensor));
+    if (comparison.is_equal()) return std::nullopt;
+    return describe_wrong(run, executor, id, *tensor, instruction, comparison, micro_batch);
+  };
+  for (const Binding& binding : run.program.given) {
+    if (auto wrong = check(binding.value, nullptr, 0)) return wrong;
+  }
+  while (!executor.is_done()) {
+    const Instruction& instruction = run.program.instructions[executor.next_instruction()];
+    const std::size_t micro_batch = executor.micro_batch();
+    executor.run_next();
+    for (const ValueId id : instruction.outputs) {
+      if (auto wrong = check(id, &instruction, micro_batch)) return wrong;
+    }
+  }
+  return std::nullopt;
+}
+
+void count_compared(const OperatorGraph& graph, const Watched& watched, PrecisionResult& result) {
+  const std::set<TensorId> wanted = gradients(graph);
+  std::set<TensorId> seen;
+  for (const std::optional<TensorId>& tensor : watched) {
+    if (!tensor || !seen.insert(*tensor).second) continue;
+    const std::optional<TensorId>& updates = graph.tensor(*tensor).updates;
+    if (graph.loss() == *tensor) {
+      result.has_loss = true;
+    } else if (updates) {
+      ++(graph.tensor(*updates).kind == TensorKind::kParameter ? result.parameters : result.states);
+    } else {
+      const bool is_gradient = result.precision == Precision::kFloat32 && wanted.count(*tensor) > 0;
+      const bool is_between = !graph.tensor(*tensor).is_output;
+      ++(is_gradient ? result.gradients : is_between ? result.between : result.outputs);
+    }
+  }
+}
+
+/// Tensors of the exact run that would look right whatever happened to them.
+void find_unproven(const OperatorGraph& graph, const Watched& watched, const MeasuredReference& reference,
+                   double relative, std::vector<Unproven>& unproven) {
+  std::set<TensorId> seen;
+  for (const std::optional<TensorId>& tensor : watched) {
+    if (!tensor || !seen.insert(*tensor).second) continue;
+    const TensorValues& values = reference.exact.tensors[*tensor];
+    const double scale = scale_of(values);
+    std::string reason;
+    if (has_nan(values)) {
+      reason = "not a number on one device as well";
+    } else if (scale == 0) {
+      reason = "all zero";
+    } else if (scale <= float64_tolerance(relative, reference, *tensor).absolute) {
+      reason = "zero but for rounding";
+    } else if (is_constant(values)) {
+      reason = "constant";
+    }
+    if (!reason.empty()) unproven.push_back({graph.tensor(*tensor).name, reason});
+  }
+}
+
+Watched only(const ParallelProgram& program, const OperatorGraph& graph, const std::string& name) {
+  const std::optional<TensorId> tensor = graph.find_tensor(name);
+  if (!tensor) {
+    std::vector<std::string> names;
+    for (const GraphTensor& candidate : graph.tensors()) names.push_back(candidate.name);
+    const std::string nearest = nearest_name(name, names);
+    throw InputError(SourcePlace{}, "no tensor '{}'{}", name,
+                     nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", nearest));
+  }
+  Watched watched(program.values.size());
+  for (const ValueId id : program.values.ids()) {
+    if (program.values[id].tensor == tensor) watched[id] = tensor;
+  }
+  return watched;
+}
+
+bool is_communication(const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kHalo ||
+         (instruction.kind == InstructionKind::kCollective && instruction.step.kind != CollectiveKind::kSlice &&
+          instruction.step.kind != CollectiveKind::kToPartial);
+}
+
+}  // namespace
+
+Tolerance float64_tolerance(double relative, const MeasuredReference& reference, TensorId tensor) {
+  return {relative, reference.moved64[tensor]};
+}
+
+IdVector<ValueId, std::optional<TensorId>> held_tensors(const ParallelProgram& program, const OperatorGraph& graph) {
+  IdVector<ValueId, std::optional<TensorId>> held = delivered_tensors(program, graph);
+  for (const ValueId id : program.values.ids()) {
+    if (!held[id]) held[id] = program.values[id].tensor;
+  }
+  return held;
+}
+
+ValidationResult validate(const ParallelProgram& program, const OperatorGraph& graph,
+                          const ValidationOptions& options) {
+  ValidationResult result;
+  result.num_devices = program.mesh.num_devices();
+  result.without_kernel = operators_without_kernel(graph);
+  if (!result.without_kernel.empty()) return result;
+  result.num_collectives = static_cast<std::size_t>(
+      std::count_if(program.instructions.begin(), program.instructions.end(), is_communication));
+
+  const bool asks_one = !options.until.empty();
+  const Watched watched64 = asks_one ? only(program, graph, options.until) : held_tensors(program, graph);
+  const Watched judged_in_the_end = asks_one ? watched64 : delivered_tensors(program, graph);
+  const Watched watched32 = asks_one ? watched64 : float32_watched(program, graph);
+  result.precisions.push_back({.precision = Precision::kFloat64, .allowed = options.float64_tolerance});
+  count_compared(graph, watched64, result.precisions.back());
+  if (options.float32) {
+    result.precisions.push_back({.precision = Precision::kFloat32, .allowed = options.float32_tolerance});
+    count_compared(graph, watched32, result.precisions.back());
+  }
+
+  ReferenceSteps references(graph, options.seed, options.stop);
+  const auto tell = [&](const std::string& what) {
+    if (options.progress) options.progress(what);
+  };
+  const auto executor_in = [&](Precision precision) {
+    return Executor(program, graph,
+                    {.precision = precision, .seed = options.seed, .threads = options.threads, .stop = options.stop});
+  };
+  Executor exact = executor_in(Precision::kFloat64);
+  const int steps = program.updates.empty() ? 1 : options.steps;
+  for (int step = 1; step <= steps; ++step) {
+    const auto number = static_cast<std::uint64_t>(step - 1);
+    tell(fmt::format("step {} of {}: one device", step, steps));
+    const MeasuredReference reference = references.next(options.float32);
+    const std::uint64_t first = number * static_cast<std::uint64_t>(program.micro_batches);
+    const StoredValues given = [&](TensorId id, std::uint64_t micro_batch) {
+      return reference.exact.at(id, static_cast<std::size_t>(micro_batch - first));
+    };
+    if (step == 1) find_unproven(graph, judged_in_the_end, reference, options.float64_tolerance, result.unproven);
+    for (PrecisionResult& judged : result.precisions) {
+      const bool is_exact = judged.precision == Precision::kFloat64;
+      const Run run{program, graph, reference, judged.precision, judged.allowed, step};
+      const Watched& watched = is_exact ? watched64 : watched32;
+      tell(fmt::format("step {} of {}: {} devices in {}", step, steps, result.num_devices,
+                       is_exact ? "float64" : "float32"));
+      Executor rounded = executor_in(judged.precision);
+      Executor& executor = is_exact ? exact : rounded;
+      if (is_exact && step > 1) {
+        executor.start_next(number, given);
+      } else {
+        executor.start(number, given);
+      }
+      const Executor at_start = executor;
+      judged.steps = step;
+      judged.is_equal = run_and_compare(run, executor, watched, judged);
+      if (!judged.is_equal) {
+        result.first_wrong = find_first_wrong(run, at_start, watched);
+        return result;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulator/execute/reference.h"
+#include "simulator/proof/comparison.h"
+
+namespace shardplan {
+
+struct ValidationOptions {
+  std::uint64_t seed = 0;
+  int steps = 3;  // of a graph that updates something; any other needs one
+  bool float32 = true;
+  int threads = 1;
+  /// Allowed difference relative to the largest value of the reference tensor.
+  double float64_tolerance = 1e-9;
+  double float32_tolerance = 2e-5;
+  std::string until = {};  // a tensor to compare instead of the outputs
+  std::stop_token stop = {};
+  std::function<void(const std::string&)> progress = {};  // told what begins
+};
+
+/// All steps in one precision.
+struct PrecisionResult {
+  Precision precision = Precision::kFloat64;
+  int steps = 0;
+  bool has_loss = false;
+  // Tensors compared in each step, beside the loss:
+  std::size_t outputs = 0;
+  std::size_t parameters = 0;  // their new values
+  std::size_t states = 0;
+  std::size_t gradients = 0;
+  std::size_t between = 0;      // any other tensor of the graph
+  double largest = 0;           // difference relative to the largest value of the tensor
+  std::string largest_in = {};  // the tensor's name
+  double allowed = 0;
+  bool is_equal = true;
+};
+
+/// The first value in program order that is not the reference tensor which it holds.
+struct FirstWrong {
+  Precision precision = Precision::kFloat64;
+  int step = 0;  // from 1
+  std::string tensor;
+  std::string instruction;   // that made it
+  bool is_inserted = false;  // a collective, not an operator
+  std::int64_t rank = 0;
+  std::string coordinates;  // "pcie 0, hccs 0"
+  Shape local_shape;
+  Shape global_shape;
+  Comparison comparison;
+  double allowed = 0;
+  std::vector<std::string>
+      right_inputs;        // all of the instruction's, by tensor: had one been wrong it would be the first
+  std::string looks_like;  // may be empty
+};
+
+/// A tensor whose numbers prove nothing, and why.
+struct Unproven {
+  std::string tensor;
+  std::string reason;
+
+  bool operator==(const Unproven&) const = default;
+};
+
+struct ValidationResult {
+  std::vector<PrecisionResult> precisions;
+  std::optional<FirstWrong> first_wrong;
+  std::vector<Unproven> unproven;
+  std::vector<std::string> without_kernel;  // operators; if there are any, nothing was run
+  std::size_t num_collectives = 0;          // per step; slices and other local steps do not count
+  std::int64_t num_devices = 1;
+
+  bool is_equal() const { return without_kernel.empty() && !first_wrong; }
+};
+
+/// Runs the program on the simulated mesh and the graph on one device, on the same data drawn from the seed, and
+/// compares what comes out.
+///
+/// float64: every graph output and every new value of a parameter or state, and every value on the way that holds a
+/// tensor of the graph (a fault may leave the outputs as they are: a sum does not mind in which order its summands
+/// stand); step k+1 starts, on each device, from what step k left there. float32 (everything rounded after every
+/// instruction): outputs and the gradients that updates read, each step started from the exact weights, since Adam
+/// turns the rounding of a gradient that is truly 0 into a step of up to the learning rate. To the tolerance comes what
+/// rounding does to the tensor on one device (MeasuredReference); a tensor that is not above that, or is constant, is
+/// reported as unproven.
+///
+/// After a difference, the step is run again with every value compared, to find the first. Throws Stopped if asked to.
+ValidationResult validate(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options);
+
+/// The float64 tolerance of one tensor: `relative` and what its rounding adds.
+Tolerance float64_tolerance(double relative, const MeasuredReference& reference, TensorId tensor);
+
+/// By value: the graph's tensor that it must equal, for outputs, updates and all values that hold one.
+IdVector<ValueId, std::optional<TensorId>> held_tensors(const ParallelProgram& program, const OperatorGraph& graph);
+
+}  // namespace shardplan

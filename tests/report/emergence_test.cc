@@ -1,0 +1,125 @@
+// Data, tensor and sequence parallelism and ZeRO are not modes: the search of one perceptron's training ends at each of
+// them, as its sizes and the devices' memory have it. Plans made by hand and given as user strategies are never
+// cheaper, nor below the bound.
+#include <gtest/gtest.h>
+
+#include "planner/model_planner.h"
+#include "report/parallelism_patterns.h"
+
+namespace shardplan {
+namespace {
+
+constexpr const char* kPerceptron = R"(
+shardplan: 1
+model: perceptron
+dims: {B: 16384, S: 1, H: 2048, F: 8192}
+inputs: {x: [B, S, H], y: [B, S, H]}
+operators:
+  norm:   {block: nn.LayerNorm, in: x}
+  up:     {block: nn.Dense, in: norm, out_channels: F}
+  gelu:   {op: GeLU, in: up}
+  down:   {block: nn.Dense, in: gelu, out_channels: H}
+  add:    {op: Add, in: [x, down]}
+  error:  {op: Sub, in: [add, y]}
+  square: {op: Square, in: error}
+  loss:   {op: ReduceMean, in: square}
+loss: loss
+training: {optimizer: adamw, learning_rate: 0.001}
+)";
+
+using Dims = std::map<std::string, std::int64_t>;
+using Strategies = std::map<std::string, std::string>;
+
+Planning planning_of(const Dims& dims, std::optional<Bytes> capacity, const std::string& parallel = "",
+                     const Strategies& strategies = {}) {
+  PlanOptions options;
+  options.capacity = capacity;
+  return Planning(std::make_shared<const Model>(read_model_text(kPerceptron + parallel, "test", {dims, strategies})),
+                  read_cluster("dgx-a100"), options);
+}
+
+Plan fastest(const Dims& dims, std::optional<Bytes> capacity = std::nullopt) {
+  return planning_of(dims, capacity).plan(2, "auto");
+}
+
+void expect_is(const Plan& plan, std::initializer_list<const char*> words) {
+  const std::string found = in_short(plan);
+  for (const char* word : words) {
+    EXPECT_NE(found.find(word), std::string::npos) << "no '" << word << "' in: " << found;
+  }
+  EXPECT_LE(plan.memory.peak, plan.usable);
+}
+
+constexpr Bytes kMiB = 1 << 20;
+
+TEST(Emergence, ManySamplesAreCutAndWithThemTheUpdate) {
+  expect_is(fastest({{"B", 65536}}), {"batch in 8", "optimizer states in 8 (as ZeRO-1)"});
+}
+
+TEST(Emergence, FewSamplesOfManyWeightsCutTheWeights) {
+  expect_is(fastest({{"B", 4096}, {"H", 4096}, {"F", 16384}}), {"weights in 8 (tensor parallel)"});
+}
+
+TEST(Emergence, BetweenThemBothAreCut) {
+  expect_is(fastest({}), {"batch in 4", "weights in 2", "(tensor parallel)", "optimizer states in 8 (as ZeRO-1)"});
+}
+
+TEST(Emergence, WithLittleMemoryWeightsAreStoredInPieces) {
+  expect_is(fastest({}, 340 * kMiB), {"weights and optimizer states in 8 (as ZeRO-3)"});
+}
+
+// Each by the strategies of its matmuls or the layouts in which its weights are stored; the rest is searched.
+TEST(Emergence, NoPlanMadeByHandIsCheaper) {
+  const std::string data = "parallel: {parallel_mode: semi_auto_parallel}\n";
+  const std::string cut_update = "parallel: {parallel_mode: semi_auto_parallel, enable_parallel_optimizer: true}\n";
+  const auto stored = [](int pieces) {
+    Strategies result;
+    for (const char* weight : {"up.weight", "down.weight"}) result[weight] = "[" + std::to_string(pieces) + ", 1]";
+    return result;
+  };
+  const auto columns_then_rows = [](int data_pieces, int weight_pieces) {
+    const std::string d = std::to_string(data_pieces), w = std::to_string(weight_pieces);
+    return Strategies{{"up.matmul", "[[" + d + ", 1, 1], [" + w + ", 1]]"},
+                      {"down.matmul", "[[" + d + ", 1, " + w + "], [1, " + w + "]]"}};
+  };
+  std::vector<Plan> by_hand;
+  by_hand.push_back(planning_of({}, {}, data, stored(1)).plan(2, "auto"));        // only the batch
+  by_hand.push_back(planning_of({}, {}, cut_update, stored(1)).plan(2, "auto"));  // ZeRO-1
+  by_hand.push_back(planning_of({}, {}, cut_update, stored(8)).plan(2, "auto"));  // ZeRO-3
+  for (const int weight_pieces : {2, 4, 8}) {                                     // Megatron's
+    by_hand.push_back(planning_of({}, {}, "", columns_then_rows(8 / weight_pieces, weight_pieces)).plan(2, "auto"));
+  }
+  const Baseline plain = planning_of({}, {}).data_parallel();
+  // A cut update moves what an all_reduce moves and does an eighth of the work: nothing is left whole for nothing.
+  const Plan best = fastest({});
+  EXPECT_GT(plain.time.step(), best.time.step());
+  const Bytes ample = best.memory.peak;
+  const Bytes least = planning_of({}, {}).smallest().memory.peak;
+  ASSERT_LT(least, ample);
+  for (const std::int64_t share : {100, 75, 50, 25, 0}) {
+    const Plan plan = fastest({}, least + (ample - least) * share / 100);
+    ASSERT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) << share;
+    EXPECT_LE(plan.memory.peak, plan.usable);
+    EXPECT_GT(plain.time.step(), plan.time.step());
+    for (const Plan& hand : by_hand) {
+      ASSERT_GT(hand.time.step(), 0);
+      if (hand.memory.peak > plan.usable) continue;
+      EXPECT_GE(hand.time.step(), plan.time.step()) << share << " %: " << in_short(hand);
+      EXPECT_GE(hand.time.step(), plan.bound) << share << " %: " << in_short(hand);
+    }
+  }
+}
+
+// What a redistribution holds is not seen by the search: a plan that fits in less is an answer where others do not fit.
+TEST(Emergence, MoreMemoryNeverMakesAPlanFitLess) {
+  const Dims long_sequence = {{"B", 1}, {"S", 4096}, {"H", 4096}, {"F", 16384}};
+  for (const Bytes capacity : {560 * kMiB, 470 * kMiB, 450 * kMiB, 430 * kMiB, 410 * kMiB}) {
+    const Plan plan = fastest(long_sequence, capacity);
+    EXPECT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) << capacity / kMiB;
+    EXPECT_LE(plan.memory.peak, capacity) << capacity / kMiB;
+  }
+  expect_is(fastest(long_sequence, 410 * kMiB), {"(sequence parallel)", "(tensor parallel)"});
+}
+
+}  // namespace
+}  // namespace shardplan

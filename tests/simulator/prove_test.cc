@@ -1,0 +1,93 @@
+#include "simulator/proof/prove.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "simulator/execute/reference.h"
+#include "simulator/execute/simulate.h"
+#include "tests/support/marked_model.h"
+#include "tests/support/random_plan.h"
+
+namespace shardplan {
+namespace {
+
+std::string text_of(const Proof& proof) {
+  if (!proof.shrinking.refusal.empty()) return proof.shrinking.refusal;
+  if (!proof.validation.first_wrong) return "proven";
+  const FirstWrong& wrong = *proof.validation.first_wrong;
+  return wrong.tensor + " made by " + wrong.instruction + ": " + wrong.looks_like;
+}
+
+struct RandomPlanCase {
+  const char* name;
+  const char* file;
+  const char* cluster;
+  std::map<std::string, std::int64_t> dims;
+  std::vector<MeshAxis> axes;
+  bool training;
+  int plans;
+};
+void PrintTo(const RandomPlanCase& c, std::ostream* out) { *out << c.name; }
+
+class RandomPlans : public testing::TestWithParam<RandomPlanCase> {};
+
+TEST_P(RandomPlans, ComputeWhatOneDeviceDoes) {
+  const RandomPlanCase& c = GetParam();
+  Model model = read_model(c.file, {c.dims, {}});
+  if (!c.training) model.training.reset();
+  const PlannedModel planned(std::move(model), c.cluster, c.axes);
+  for (int i = 0; i < c.plans; ++i) {
+    const Plan plan = random_plan(planned, static_cast<std::uint64_t>(i));
+    const Proof proof = prove(plan, {.validation = {.steps = 2}, .shrink = false});
+    EXPECT_EQ(text_of(proof), "proven") << "plan " << i;
+  }
+}
+
+PlannedModel layered(const std::string& training) {
+  return PlannedModel(read_model_text(layered_model(training), "layered.yaml"), "ascend-910", {{"x", 2}, {"y", 4}});
+}
+
+TEST(Recompute, RandomPlansComputeWhatOneDeviceDoes) {
+  const PlannedModel planned = layered(", recompute: [layers.*]");
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    const Plan plan = random_plan(planned, seed);
+    EXPECT_EQ(text_of(prove(plan, {.validation = {.steps = 2}, .shrink = false})), "proven") << "plan " << seed;
+  }
+}
+
+TEST(Recompute, ChangesNoNumber) {
+  const OperatorGraph plain = layered("").graph;
+  const OperatorGraph marked = layered(", recompute: [layers.*]").graph;
+  const auto run = [](const OperatorGraph& graph) {
+    const StoredValues stored = [&](TensorId id, std::uint64_t) { return draw_tensor(graph, id, 7, 0); };
+    return run_reference(graph, stored, 7, 0, Precision::kFloat64);
+  };
+  const ReferenceStep expected = run(plain);
+  const ReferenceStep found = run(marked);
+  for (const TensorId id : plain.tensors().ids()) {
+    const std::string& name = plain.tensor(id).name;
+    EXPECT_EQ(found.tensors[*marked.find_tensor(name)], expected.tensors[id]) << name;
+    const auto copy = marked.find_tensor("recompute." + name);
+    if (copy) {
+      EXPECT_EQ(found.tensors[*copy], expected.tensors[id]) << name;
+    }
+  }
+}
+
+using Dims = std::map<std::string, std::int64_t>;
+const Dims kSmallTransformer = {{"B", 8}, {"S", 8}, {"H", 32}, {"heads", 8}, {"L", 1}, {"V", 16}};
+const Dims kSmallMlp = {{"B", 16}, {"side", 4}, {"hidden1", 16}, {"hidden2", 24}, {"classes", 8}};
+const Dims kSmallLenet = {{"B", 8}, {"side", 20}, {"F1", 16}, {"F2", 24}, {"classes", 8}};
+const RandomPlanCase kRandomPlans[] = {
+    {"mlp", "configs/mlp.yaml", "ascend-910", kSmallMlp, {{"x", 2}, {"y", 4}}, true, 6},
+    {"basic_blocks", "configs/basic-blocks.yaml", "ascend-910", {{"B", 8}}, {{"x", 2}, {"y", 4}}, false, 6},
+    {"lenet", "configs/lenet.yaml", "ascend-910", kSmallLenet, {{"x", 2}, {"y", 4}}, false, 3},
+    {"gpt2", "configs/gpt2-small.yaml", "ascend-910", kSmallTransformer, {{"x", 2}, {"y", 4}}, true, 2},
+    {"llama", "configs/llama-7b.yaml", "dgx-a100", kSmallTransformer, {{"x", 2}, {"y", 4}}, false, 3},
+};
+INSTANTIATE_TEST_SUITE_P(Models, RandomPlans, testing::ValuesIn(kRandomPlans),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace shardplan

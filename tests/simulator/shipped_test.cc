@@ -1,0 +1,78 @@
+// Every shipped configuration, planned at every level and proven; at level 0 every fault made on purpose is noticed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "planner/model_planner.h"
+#include "report/proof_report.h"
+#include "simulator/proof/prove.h"
+
+namespace shardplan {
+namespace {
+
+struct ShippedCase {
+  const char* model;
+  int level;
+};
+void PrintTo(const ShippedCase& c, std::ostream* out) { *out << c.model << " level " << c.level; }
+
+class Shipped : public testing::TestWithParam<ShippedCase> {};
+
+TEST_P(Shipped, IsPlannedAndProven) {
+  const ShippedCase& c = GetParam();
+  const auto model = std::make_shared<const Model>(read_model(std::string("configs/") + c.model + ".yaml"));
+  Cluster cluster = read_cluster(model->cluster.value_or("ascend-910"));
+  if (model->parallel.device_num) cluster = take_devices(cluster, *model->parallel.device_num);
+  PlanOptions planning_options;
+  planning_options.work_limit = 300'000'000;  // what is proven need not be the best
+  const Planning planning(model, cluster, planning_options);
+  const Plan plan = planning.plan(c.level, "auto");
+  ASSERT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) << to_string(plan.status);
+  EXPECT_LE(plan.memory.peak, plan.usable);
+  EXPECT_GE(plan.cost, plan.bound);
+  const bool is_free = std::count(plan.is_user_strategy.begin(), plan.is_user_strategy.end(), 0) ==
+                       static_cast<std::ptrdiff_t>(plan.is_user_strategy.size());
+  if (c.level == 2 && is_free) {
+    const Baseline simple = planning.data_parallel();
+    EXPECT_TRUE(!simple.fits || plan.time.step() <= simple.time.step());
+  }
+  ProofOptions options;
+  options.validation.steps = c.level == 0 ? 2 : 1;
+  options.validation.float32 = c.level == 0;
+  options.mutations = c.level == 0;
+  const Proof proof = prove(plan, options);
+  EXPECT_EQ(validation_exit_code(proof), 0)
+      << validation_text({c.model, plan.graph->is_training(), c.level, plan.mesh, c.model, 0}, proof);
+  EXPECT_EQ(proof.mutations.empty(), !options.mutations);
+}
+
+constexpr const char* kModels[] = {"basic-blocks",    "basic-blocks-net2", "bert-base", "gpt2-small",
+                                   "lenet",           "llama-7b",          "mlp",       "resnet50",
+                                   "semi-auto-matmul"};
+
+std::vector<ShippedCase> all_cases() {
+  std::vector<ShippedCase> cases;
+  for (const char* model : kModels) {
+    for (int level = 0; level < 3; ++level) cases.push_back({model, level});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, Shipped, testing::ValuesIn(all_cases()), [](const auto& tested) {
+  std::string name = tested.param.model;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name + "_level_" + std::to_string(tested.param.level);
+});
+
+TEST(ShippedTest, NoneIsLeftOut) {
+  std::vector<std::string> models(std::begin(kModels), std::end(kModels));
+  for (const char* large : {"gpt3-175b", "llama-7b-train"}) models.push_back(large);  // too long a proof for a test
+  for (const auto& entry : std::filesystem::directory_iterator("configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    EXPECT_NE(std::find(models.begin(), models.end(), entry.path().stem().string()), models.end()) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace shardplan

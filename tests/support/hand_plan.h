@@ -1,0 +1,239 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "costmodel/cost_model.h"
+#include "graph/differentiate.h"
+#include "graph/operator_graph.h"
+#include "graph/tensor_versions.h"
+#include "operators/operator_type.h"
+#include "planner/plan.h"
+#include "program/lower.h"
+#include "strategies/strategy.h"
+
+namespace shardplan {
+
+/// Builds small graphs in sight of the test.
+class HandGraph {
+ public:
+  explicit HandGraph(const std::string& name) : builder_(name) {}
+
+  TensorId input(const std::string& name, Shape shape, DataType dtype = DataType::kF32) {
+    return add(name, std::move(shape), dtype, TensorKind::kInput);
+  }
+  TensorId parameter(const std::string& name, Shape shape, DataType dtype = DataType::kF32) {
+    return add(name, std::move(shape), dtype, TensorKind::kParameter);
+  }
+  TensorId constant(const std::string& name, Shape shape, Fill fill) {
+    const TensorId id = add(name, std::move(shape), DataType::kF32, TensorKind::kConstant);
+    builder_.tensor(id).fill = fill;
+    return id;
+  }
+  /// The first result of a new operator.
+  TensorId op(const std::string& name, const std::string& type, std::vector<TensorId> operands,
+              const Attributes& attributes = {}, const std::string& scope = "", int line = 0) {
+    GraphOperator added;
+    added.name = name;
+    added.scope = scope;
+    if (line > 0) added.place = {"configs/hand.yaml", line, 3};
+    std::vector<TensorType> types;
+    for (const TensorId operand : operands) types.push_back(builder_.tensor(operand).type);
+    added.operands = std::move(operands);
+    Operation operation = make_operation(*find_operator_type(type), attributes, types);
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < operation.results.size(); ++i) {
+      names.push_back(operation.results.size() == 1 ? name : name + "." + std::to_string(i));
+    }
+    last_ = builder_.add_operator(std::move(added), std::move(operation), names);
+    return builder_.op(last_).results[0];
+  }
+  /// The operator added last.
+  GraphOperator& last() { return builder_.op(last_); }
+  GraphTensor& tensor(TensorId id) { return builder_.tensor(id); }
+  /// The graph whose loss is this scalar.
+  OperatorGraph build_with_loss(TensorId loss) {
+    builder_.set_loss(loss);
+    return build(loss);
+  }
+  OperatorGraph build(TensorId output) {
+    builder_.tensor(output).is_output = true;
+    return builder_.build();
+  }
+
+ private:
+  TensorId add(const std::string& name, Shape shape, DataType dtype, TensorKind kind) {
+    GraphTensor tensor;
+    tensor.name = name;
+    tensor.type = {std::move(shape), dtype};
+    tensor.kind = kind;
+    return builder_.add_tensor(std::move(tensor));
+  }
+
+  OperatorGraphBuilder builder_;
+  OperatorId last_;
+};
+
+/// Axes of factors by operator: {"fc", {{"m", "{pcie}"}, {"n", "{hccs}"}}}; operators that are not named repeat.
+using HandStrategies = std::map<std::string, std::map<std::string, std::string>>;
+
+inline std::vector<AxisRef> parse_axes(const std::string& text, const DeviceMesh& mesh) {
+  return parse_layout("[" + text + "]", mesh).dimensions[0].parts[0].axes;
+}
+
+/// A launch costs 20 us, a byte on the way a little: one collective beats two, and reduce_scatter beats all_reduce.
+class LaunchCosts : public CollectiveCosts {
+ public:
+  Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const override {
+    if (kind == CollectiveKind::kSlice || kind == CollectiveKind::kToPartial || num_pieces(axes) == 1) return 0;
+    return 20'000'000 + (kind == CollectiveKind::kAllReduce ? 2 : 1) * group_bytes * 2490;
+  }
+};
+
+/// Everything that stays the same is taken from the chosen strategies: tensors are stored and delivered as their first
+/// reader takes them, unless `stored` says otherwise; outputs are completed.
+inline Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
+                      const std::map<std::string, std::string>& stored = {}) {
+  Plan plan;
+  auto model = std::make_shared<Model>();
+  model->name = built.name();
+  model->file = "configs/hand.yaml";
+  model->text = "shardplan: 1\n";
+  plan.model = model;
+  plan.graph = std::make_shared<const OperatorGraph>(std::move(built));
+  plan.cluster = read_cluster("ascend-910");
+  plan.mesh = make_mesh(plan.cluster);
+  plan.options.search = "propagation";
+  plan.status = PlanStatus::kFeasible;
+  plan.objective = "ratio";
+  plan.usable = plan.cluster.usable_bytes();
+  const OperatorGraph& graph = *plan.graph;
+  Decisions decisions;
+  for (const OperatorId op : graph.operators().ids()) {
+    const ShardingRule& rule = graph.operation(op).rule;
+    Strategy strategy;
+    strategy.factors.resize(rule.factors.size());
+    const auto found = strategies.find(graph.operators()[op].name);
+    if (found != strategies.end()) {
+      for (const auto& [factor, axes] : found->second) {
+        strategy.factors[rule.find(factor).value()] = parse_axes(axes, plan.mesh);
+      }
+    }
+    decisions.strategies.push_back(strategy);
+  }
+  const TensorLives lives = tensor_lives(graph);
+  const auto taken = [&](const Reader& reader) {
+    return operand_layout(graph.operation(reader.op), decisions.strategies[reader.op], plan.mesh, reader.operand);
+  };
+  for (const VersionId id : lives.versions.ids()) {
+    const TensorVersion& version = lives.versions[id];
+    const GraphTensor& tensor = graph.tensor(version.tensor);
+    TensorLayout layout;
+    if (version.kind == TensorVersion::Kind::kProduced) {
+      layout = result_layout(graph.operation(*tensor.producer), decisions.strategies[*tensor.producer], plan.mesh,
+                             tensor.result);
+    } else if (version.kind == TensorVersion::Kind::kStored) {
+      const auto given = stored.find(tensor.name);
+      layout = given != stored.end() ? canonical(parse_layout(given->second, plan.mesh), plan.mesh, tensor.type.shape)
+               : tensor.readers.empty() ? TensorLayout::replicated(tensor.type.shape.size())
+                                        : taken(tensor.readers.front());
+    } else if (version.kind == TensorVersion::Kind::kUpdated) {
+      layout = decisions.versions[*version.stored];
+    } else if (!version.readers.empty()) {
+      layout = taken(version.readers.front());
+    } else {
+      layout = decisions.versions[*version.from];
+      layout.partial.clear();
+    }
+    decisions.versions.push_back(layout);
+  }
+  const CostModel costs(plan.cluster, plan.mesh);
+  RedistributionPlanner redistributions(plan.mesh, std::make_shared<LaunchCosts>());
+  plan.program = lower(graph, lives, decisions, costs, redistributions);
+  plan.strategies = decisions.strategies;
+  plan.versions = decisions.versions;
+  plan.is_user_strategy.resize(graph.operators().size());
+  plan.memory = memory_profile(plan.program);
+  plan.time = {plan.program.computation(), plan.program.communication(), 0};
+  plan.cost = plan.bound = plan.time.communication;
+  return plan;
+}
+
+/// The first block of basic-blocks, with the strategy that the documents give it.
+inline Plan block_plan() {
+  HandGraph graph("basic-blocks");
+  const std::string dense1 = "block1-BasicBlock/dense1-Dense", dense2 = "block1-BasicBlock/dense2-Dense";
+  const TensorId x = graph.input("x", {32, 16});
+  const TensorId w1 = graph.parameter("block1.dense1.weight", {16, 16});
+  const TensorId b1 = graph.parameter("block1.dense1.bias", {16});
+  const TensorId w2 = graph.parameter("block1.dense2.weight", {16, 16});
+  const TensorId b2 = graph.parameter("block1.dense2.bias", {16});
+  const TensorId in = graph.op("block1.in0", "Identity", {x});
+  StrategyEntry entry;
+  entry.kind = StrategyEntry::Kind::kTuple;
+  entry.tuple = {1, 8};
+  graph.last().strategy.in = {entry};
+  graph.last().strategy.in_place = {"configs/hand.yaml", 14, 40};
+  const TensorId m1 = graph.op("block1.dense1.matmul", "MatMul", {in, w1}, {{"transpose_b", true}}, dense1, 10);
+  const TensorId a1 = graph.op("block1.dense1.bias_add", "BiasAdd", {m1, b1}, {}, dense1, 10);
+  const TensorId g = graph.op("block1.gelu", "GeLU", {a1}, {}, "block1-BasicBlock", 11);
+  const TensorId m2 = graph.op("block1.dense2.matmul", "MatMul", {g, w2}, {{"transpose_b", true}}, dense2, 12);
+  const TensorId a2 = graph.op("block1.dense2.bias_add", "BiasAdd", {m2, b2}, {}, dense2, 12);
+  OperatorGraph built = graph.build(a2);
+  HandStrategies strategies;
+  const auto first_factor = [&](const std::string& name) {
+    return built.operation(*built.find_operator(name)).rule.factors[0].name;
+  };
+  const auto factor_of = [&](const std::string& name, std::size_t dimension) {
+    const Operation& operation = built.operation(*built.find_operator(name));
+    return operation.rule.factors[operation.rule.operands[0][dimension].factors[0]].name;
+  };
+  strategies["block1.in0"][factor_of("block1.in0", 1)] = "{pcie, hccs}";
+  strategies["block1.dense1.matmul"]["k"] = "{pcie, hccs}";
+  for (const char* name : {"block1.dense1.bias_add", "block1.gelu", "block1.dense2.matmul", "block1.dense2.bias_add"}) {
+    strategies[name][first_factor(name)] = "{pcie, hccs}";
+  }
+  return hand_plan(std::move(built), strategies, {{"x", "[{}, {}]"}});
+}
+
+/// An embedding, two equal layers and a head that reads the table again, trained with momentum; the batch is cut over
+/// pcie in the forward pass, the vocabulary of the embedding over hccs.
+inline Plan tiny_plan() {
+  HandGraph graph("tiny");
+  const TensorId tokens = graph.input("tokens", {8, 16}, DataType::kI32);
+  const TensorId table = graph.parameter("wte.embedding_table", {64, 32});
+  std::vector<TensorId> weights;
+  for (int i = 0; i < 2; ++i)
+    weights.push_back(graph.parameter("layers." + std::to_string(i) + ".up.weight", {32, 32}));
+  TensorId x = graph.op("wte.gather", "Gather", {table, tokens});
+  for (int i = 0; i < 2; ++i) {
+    const std::string layer = "layers." + std::to_string(i);
+    x = graph.op(layer + ".up.matmul", "MatMul", {x, weights[static_cast<std::size_t>(i)]});
+    graph.last().repeat_class = "layers.*.up.matmul";
+    x = graph.op(layer + ".relu", "ReLU", {x});
+    graph.last().repeat_class = "layers.*.relu";
+  }
+  const TensorId logits = graph.op("head", "MatMul", {x, table}, {{"transpose_b", true}});
+  const TensorId loss = graph.op("loss", "ReduceSum", {logits}, {{"axis", std::vector<std::int64_t>{0, 1, 2}}});
+  TrainingOptions training;
+  training.optimizer = "momentum";
+  OperatorGraph built = differentiate(graph.build_with_loss(loss), training);
+  HandStrategies strategies;
+  for (const OperatorId id : built.operators().ids()) {
+    const GraphOperator& op = built.operators()[id];
+    if (op.stage != Stage::kForward || op.name == "loss") continue;
+    const ShardingRule& rule = built.operation(id).rule;
+    strategies[op.name][rule.factors[rule.results[0][0].factors[0]].name] = "{pcie}";
+    if (op.name == "wte.gather") {
+      strategies[op.name][rule.factors[rule.operands[0][0].factors[0]].name] = "{hccs}";
+    }
+  }
+  return hand_plan(
+      std::move(built), strategies,
+      {{"layers.0.up.weight.momentum", "[{hccs, pcie}, {}]"}, {"layers.1.up.weight.momentum", "[{hccs, pcie}, {}]"}});
+}
+
+}  // namespace shardplan

@@ -1,0 +1,214 @@
+#include "tests/support/problems.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace shardplan {
+
+void for_each_choice(const StrategyProblem& problem, const std::function<void(const Choice&)>& visit) {
+  Choice choice;
+  choice.strategy.resize(problem.nodes.size(), StrategyId(0));
+  for (;;) {
+    visit(choice);
+    std::size_t node = 0;
+    for (; node < problem.nodes.size(); ++node) {
+      StrategyId& strategy = choice.strategy[NodeId(node)];
+      strategy = StrategyId(strategy.value() + 1);
+      if (strategy.value() < problem.num_strategies(NodeId(node))) break;
+      strategy = StrategyId(0);
+    }
+    if (node == problem.nodes.size()) return;
+  }
+}
+
+std::optional<std::int64_t> brute_force(const StrategyProblem& problem, const Objective& objective) {
+  std::optional<std::int64_t> best;
+  for_each_choice(problem, [&](const Choice& choice) {
+    const Evaluation evaluation = evaluate(problem, choice);
+    if (evaluation.feasible && (!best || evaluation.value(objective) < *best)) best = evaluation.value(objective);
+  });
+  return best;
+}
+
+StrategyProblem random_problem(Random& random, const RandomProblemOptions& options) {
+  StrategyProblem problem;
+  problem.name = "random";
+  const std::size_t count = 1 + random.below(options.max_nodes);
+  const auto cost = [&] {
+    return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(options.largest_cost) + 1));
+  };
+  std::vector<std::int64_t> least(options.times, 0), most(options.times, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t strategies = random.below(4) == 0 ? 1 : 1 + random.below(options.max_strategies);
+    StrategyTable table;
+    for (std::size_t s = 0; s < strategies; ++s) {
+      table.costs.push_back({cost(), random.below(2) == 0 ? 0 : cost()});
+      if (random.below(40) == 0 && strategies > 1) table.costs.back().communication = kNever;
+    }
+    ProblemNode node{problem.strategy_tables.push_back(table), {}};
+    for (std::uint64_t uses = random.below(3); uses > 0; --uses) {
+      UsageTable usage;
+      for (std::size_t s = 0; s < strategies; ++s)
+        usage.bytes.push_back(random.below(5) == 0 ? 0 : static_cast<Bytes>(random.below(10)));
+      MemoryUse use;
+      use.begin = static_cast<std::uint32_t>(random.below(options.times + 1));
+      use.end = static_cast<std::uint32_t>(random.below(options.times + 1));
+      if (use.begin > use.end && random.below(4) != 0) std::swap(use.begin, use.end);
+      for (std::uint32_t time = use.begin; time < use.end; ++time) {
+        least[time] += *std::min_element(usage.bytes.begin(), usage.bytes.end());
+        most[time] += *std::max_element(usage.bytes.begin(), usage.bytes.end());
+      }
+      use.usage = problem.usage_tables.push_back(usage);
+      node.memory.push_back(use);
+    }
+    problem.nodes.push_back(node);
+  }
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = 0; b < count; ++b) {
+      if ((a == b && random.below(20) != 0) || random.below(200) >= static_cast<std::uint64_t>(options.edge_percent))
+        continue;
+      const NodeId from(a);
+      const NodeId to(b);
+      CostMatrix matrix{static_cast<std::uint32_t>(problem.num_strategies(from)),
+                        static_cast<std::uint32_t>(problem.num_strategies(to)),
+                        {}};
+      const std::uint64_t kind = random.below(5);
+      for (std::uint32_t row = 0; row < matrix.rows; ++row) {
+        const std::int64_t row_cost = cost();
+        for (std::uint32_t column = 0; column < matrix.columns; ++column) {
+          std::int64_t entry = cost();
+          if (kind == 0) entry = row_cost + 3 * column;                               // separable
+          if (kind == 1) entry = column == row % matrix.columns ? row_cost : kNever;  // a function of the row
+          if (kind >= 2 && random.below(100) < static_cast<std::uint64_t>(options.never_percent)) entry = kNever + 5;
+          matrix.costs.push_back(entry);
+        }
+      }
+      problem.edges.push_back({from, to, problem.matrices.push_back(matrix)});
+    }
+  }
+  for (std::uint32_t time = 0; time < options.times; ++time) {
+    problem.memory_limits.push_back(least[time] + (most[time] - least[time]) * options.limit_percent / 100);
+  }
+  return problem;
+}
+
+RandomProblemOptions random_options(Random& random) {
+  RandomProblemOptions options;
+  options.max_nodes = 1 + random.below(7);
+  options.max_strategies = 1 + random.below(5);
+  while (options.max_nodes > 5 && options.max_strategies > 3) --options.max_strategies;
+  const int never[] = {0, 10, 30, 60};
+  options.never_percent = never[random.below(4)];
+  options.edge_percent = 20 + static_cast<int>(random.below(80));
+  const int limits[] = {-5, 0, 10, 20, 35, 50, 70, 150};
+  options.limit_percent = limits[random.below(8)];
+  const std::int64_t costs[] = {1, 3, 20, 1000, 1'000'000'000'000};
+  options.largest_cost = costs[random.below(5)];
+  options.times = static_cast<std::uint32_t>(random.below(8));
+  return options;
+}
+
+StrategyProblem layered_problem(const LayeredProblemOptions& options) {
+  StrategyProblem problem;
+  problem.name = fmt::format("{} layers", options.layers);
+  const std::size_t n = options.strategies;
+  Random random(7);
+  // Strategies have one of a few layouts at either side; what joins two nodes depends on layouts only, as
+  // redistributions do.
+  const std::size_t layouts = std::max<std::size_t>(2, n / 6);
+  const auto layout = [&](std::size_t kind, std::size_t strategy, bool result) {
+    return mix(kind * 1000003 + strategy * 2 + (result ? 1 : 0)) % layouts;
+  };
+  constexpr std::size_t kKinds = 7;
+  std::vector<StrategyTableId> tables;
+  std::vector<UsageTableId> usages;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    StrategyTable table;
+    UsageTable usage;
+    for (std::size_t s = 0; s < n; ++s) {
+      table.costs.push_back(
+          {static_cast<std::int64_t>(1000 + random.below(100000)), static_cast<std::int64_t>(random.below(30000))});
+      usage.bytes.push_back(static_cast<Bytes>(1 + random.below(1000)));
+    }
+    tables.push_back(problem.strategy_tables.push_back(table));
+    usages.push_back(problem.usage_tables.push_back(usage));
+  }
+  std::vector<std::int64_t> move(layouts * layouts);
+  for (std::size_t a = 0; a < layouts; ++a) {
+    for (std::size_t b = 0; b < layouts; ++b)
+      move[a * layouts + b] = a == b ? 0 : static_cast<std::int64_t>(5000 + random.below(60000));
+  }
+  std::vector<MatrixId> matrices(kKinds * kKinds * 2);
+  std::vector<bool> is_made(matrices.size(), false);
+  const auto matrix = [&](std::size_t from, std::size_t to, bool tied) {
+    const std::size_t at = (from * kKinds + to) * 2 + (tied ? 1 : 0);
+    if (!is_made[at]) {
+      CostMatrix item{static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(n), {}};
+      for (std::size_t a = 0; a < n; ++a) {
+        for (std::size_t b = 0; b < n; ++b) {
+          item.costs.push_back(tied ? (a == b ? 0 : kNever)
+                                    : move[layout(from, a, true) * layouts + layout(to, b, false)]);
+        }
+      }
+      matrices[at] = problem.matrices.push_back(std::move(item));
+      is_made[at] = true;
+    }
+    return matrices[at];
+  };
+  const std::size_t passes = options.training ? 2 : 1;
+  const std::size_t forward = options.layers * options.width;
+  const auto total = static_cast<std::uint32_t>(passes * forward);
+  const auto kind_of = [&](std::size_t node) { return node % options.width % kKinds; };
+  for (std::size_t node = 0; node < passes * forward; ++node) {
+    const std::size_t kind = kind_of(node);
+    const auto begin = static_cast<std::uint32_t>(node);
+    const std::uint32_t end = options.training && node < forward ? total - begin : std::min(begin + 3, total);
+    problem.nodes.push_back({tables[kind], {{usages[kind], begin, end}}});
+    if (node == 0) continue;
+    const bool tied = kind == 3 && node % options.width > 0;
+    problem.edges.push_back({NodeId(node - 1), NodeId(node), matrix(kind_of(node - 1), kind, tied)});
+    if (kind == 5 && node % options.width >= 4)
+      problem.edges.push_back({NodeId(node - 4), NodeId(node), matrix(kind_of(node - 4), kind, false)});
+    if (node >= forward && kind != 3 && kind != 1) {
+      const std::size_t made = 2 * forward - 1 - node;
+      problem.edges.push_back({NodeId(made), NodeId(node), matrix(kind_of(made), kind, false)});
+    }
+  }
+  std::vector<Bytes> least(total + 1, 0), most(total + 1, 0);
+  for (const ProblemNode& node : problem.nodes) {
+    const std::vector<Bytes>& bytes = problem.usage_tables[node.memory[0].usage].bytes;
+    for (std::uint32_t time : {node.memory[0].begin, node.memory[0].end}) {
+      const Bytes sign = time == node.memory[0].begin ? 1 : -1;
+      least[time] += sign * *std::min_element(bytes.begin(), bytes.end());
+      most[time] += sign * *std::max_element(bytes.begin(), bytes.end());
+    }
+  }
+  Bytes least_peak = 0, most_peak = 0, l = 0, m = 0;
+  for (std::uint32_t time = 0; time < total; ++time) {
+    least_peak = std::max(least_peak, l += least[time]);
+    most_peak = std::max(most_peak, m += most[time]);
+  }
+  problem.memory_limits.assign(total, least_peak + (most_peak - least_peak) * options.limit_percent / 100);
+  return problem;
+}
+
+std::string describe(const StrategyProblem& problem) {
+  std::string text;
+  for (const NodeId id : problem.nodes.ids()) {
+    text += fmt::format("node {}:", id.value());
+    for (const Cost& cost : problem.strategy_tables[problem.nodes[id].strategies].costs)
+      text += fmt::format(" {}+{}", cost.computation, cost.communication);
+    for (const MemoryUse& use : problem.nodes[id].memory) {
+      text += fmt::format(" [{},{}) {}", use.begin, use.end, problem.usage_tables[use.usage].bytes);
+    }
+    text += "\n";
+  }
+  for (const ProblemEdge& edge : problem.edges) {
+    text += fmt::format("edge {}-{}: {}\n", edge.from.value(), edge.to.value(), problem.matrices[edge.matrix].costs);
+  }
+  return text + fmt::format("limits {}\n", problem.memory_limits);
+}
+
+}  // namespace shardplan
