@@ -13,10 +13,10 @@
 #include <functional>
 #include <optional>
 
-#include "layouts/common_refinement.h"
-#include "layouts/greedy_redistribution.h"
-#include "layouts/redistribution.h"
-#include "layouts/shortest_paths.h"
+#include "layouts/redistribution/greedy_redistribution.h"
+#include "layouts/redistribution/redistribution.h"
+#include "layouts/redistribution/search/common_refinement.h"
+#include "layouts/redistribution/search/shortest_paths.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
 

@@ -15,9 +15,9 @@
 
 #include "costmodel/cluster.h"
 #include "costmodel/hierarchical_costs.h"
-#include "layouts/greedy_redistribution.h"
-#include "layouts/larger_end.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/greedy_redistribution.h"
+#include "layouts/redistribution/memory_bound.h"
+#include "layouts/redistribution/redistribution.h"
 #include "simulator/execute/collectives.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/shardy_order.h"

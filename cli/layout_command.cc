@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/tensor_arguments.h"
 #include "layouts/mindspore_layout.h"
-#include "layouts/permutation.h"
+#include "layouts/redistribution/permutation.h"
 
 namespace shardplan {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "graph/built_in_blocks.h"
+#include "model/blocks/built_in_blocks.h"
 #include "report/catalogue_report.h"
 
 namespace shardplan {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/model.h"
+#include "model/model.h"
 #include "planner/model_planner.h"
 
 namespace shardplan {

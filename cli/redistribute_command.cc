@@ -14,7 +14,7 @@
 #include "costmodel/cost_model.h"
 #include "costmodel/hierarchical_costs.h"
 #include "costmodel/send_costs.h"
-#include "layouts/greedy_redistribution.h"
+#include "layouts/redistribution/greedy_redistribution.h"
 #include "operators/data_type.h"
 #include "report/redistribution_report.h"
 #include "simulator/execute/sends.h"

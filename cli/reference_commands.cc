@@ -6,7 +6,7 @@
 #include "cli/cluster_command.h"
 #include "cli/command.h"
 #include "cli/operators_command.h"
-#include "graph/model_schema.h"
+#include "model/model_schema.h"
 #include "report/plan_file/plan_json.h"
 
 namespace shardplan {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 #include "operators/data_type.h"
 
 namespace shardplan {

@@ -9,7 +9,7 @@
 #include "costmodel/cluster.h"
 #include "costmodel/hierarchical_costs.h"
 #include "layouts/device_mesh.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 #include "operators/operator_type.h"
 
 namespace shardplan {

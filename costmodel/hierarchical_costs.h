@@ -10,7 +10,7 @@
 #include "costmodel/cluster.h"
 #include "costmodel/group_span.h"
 #include "layouts/device_mesh.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 
 namespace shardplan {
 

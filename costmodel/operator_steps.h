@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "costmodel/cost_model.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {

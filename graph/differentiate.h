@@ -1,7 +1,7 @@
 #pragma once
 
-#include "graph/model.h"
 #include "graph/operator_graph.h"
+#include "graph/training_options.h"
 
 namespace shardplan {
 

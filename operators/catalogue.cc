@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "operators/batch_norm.h"
-#include "operators/catalogue_entry.h"
-#include "operators/contraction.h"
-#include "operators/convolution.h"
-#include "operators/indexing.h"
-#include "operators/loss.h"
-#include "operators/normalisation.h"
-#include "operators/optimizer.h"
-#include "operators/phases.h"
-#include "operators/pooling.h"
-#include "operators/rearranging.h"
-#include "operators/reduction.h"
-#include "operators/reshaping.h"
+#include "operators/building/catalogue_entry.h"
+#include "operators/building/phases.h"
+#include "operators/families/batch_norm.h"
+#include "operators/families/contraction.h"
+#include "operators/families/convolution.h"
+#include "operators/families/indexing.h"
+#include "operators/families/loss.h"
+#include "operators/families/normalisation.h"
+#include "operators/families/optimizer.h"
+#include "operators/families/pooling.h"
+#include "operators/families/rearranging.h"
+#include "operators/families/reduction.h"
+#include "operators/families/reshaping.h"
 
 namespace shardplan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
-#include "graph/planned_graph.h"
+#include "model/planned_model.h"
 #include "planner/guided_search.h"
 #include "planner/levels.h"
 #include "strategies/data_parallel.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "costmodel/cluster.h"
-#include "graph/model.h"
 #include "graph/tensor_versions.h"
+#include "model/model.h"
 #include "program/parallel_program.h"
 #include "solver/search.h"
 #include "strategies/strategy.h"

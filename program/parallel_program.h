@@ -11,7 +11,7 @@
 #include "base/index.h"
 #include "base/units.h"
 #include "graph/operator_graph.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "costmodel/cluster.h"
-#include "graph/strategy_syntax.h"
+#include "model/syntax/strategy_syntax.h"
 #include "planner/model_planner.h"
 #include "report/folded_names.h"
 #include "report/text_table.h"

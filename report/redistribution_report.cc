@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "layouts/larger_end.h"
-#include "layouts/permutation.h"
+#include "layouts/redistribution/memory_bound.h"
+#include "layouts/redistribution/permutation.h"
 #include "report/text_table.h"
 
 namespace shardplan {

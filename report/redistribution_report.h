@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "layouts/cross_mesh.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/cross_mesh.h"
+#include "layouts/redistribution/redistribution.h"
 
 namespace shardplan {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "layouts/permutation.h"
+#include "layouts/redistribution/permutation.h"
 #include "simulator/execute/shard_index.h"
 
 namespace shardplan {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 
 namespace shardplan {
 

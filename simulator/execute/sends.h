@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "layouts/cross_mesh.h"
+#include "layouts/redistribution/cross_mesh.h"
 #include "simulator/execute/collectives.h"
 
 namespace shardplan {

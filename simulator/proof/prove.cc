@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "graph/planned_graph.h"
-#include "graph/shrink.h"
+#include "model/planned_model.h"
+#include "model/shrink.h"
 #include "simulator/proof/transfer.h"
 #include "strategies/strategy.h"
 

@@ -35,7 +35,7 @@ struct Executable {
   std::shared_ptr<const OperatorGraph> graph;
 };
 
-/// Finds sizes (graph/shrink.h) and writes the program out at these (simulator/proof/transfer.h). On a smaller mesh, which
+/// Finds sizes (model/shrink.h) and writes the program out at these (simulator/proof/transfer.h). On a smaller mesh, which
 /// is used beyond `most_devices`, the groups and boxes of the plan's own program are checked by arithmetic as well.
 /// Without `shrink`: the plan as it is.
 Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devices);

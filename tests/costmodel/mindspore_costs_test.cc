@@ -1,6 +1,6 @@
 // Numbers that MindSpore's tests assert, or that follow from its formulas (reference figures K1 to K4, X1 to X19), and
 // its published choices as the argmin over all combinations of strategies.
-#include "costmodel/mindspore_costs.h"
+#include "costmodel/mindspore/mindspore_costs.h"
 
 #include <gtest/gtest.h>
 

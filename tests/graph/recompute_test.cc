@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/planned_graph.h"
+#include "model/planned_model.h"
 #include "tests/support/marked_model.h"
 
 namespace shardplan {

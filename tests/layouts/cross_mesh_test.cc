@@ -1,4 +1,4 @@
-#include "layouts/cross_mesh.h"
+#include "layouts/redistribution/cross_mesh.h"
 
 #include <gtest/gtest.h>
 

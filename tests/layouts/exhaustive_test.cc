@@ -8,7 +8,7 @@
 #include <set>
 
 #include "layouts/index_digits.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
 

@@ -1,6 +1,6 @@
 // Plans against the greedy orders of MindSpore and Shardy.
 
-#include "layouts/greedy_redistribution.h"
+#include "layouts/redistribution/greedy_redistribution.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/shardy_order.h"
 #include "tests/layouts/test_costs.h"

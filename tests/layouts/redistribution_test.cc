@@ -1,11 +1,11 @@
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "layouts/larger_end.h"
+#include "layouts/redistribution/memory_bound.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 
 namespace shardplan {
 

@@ -1,8 +1,8 @@
-#include "layouts/shortest_paths.h"
+#include "layouts/redistribution/search/shortest_paths.h"
 
 #include <gtest/gtest.h>
 
-#include "layouts/common_refinement.h"
+#include "layouts/redistribution/search/common_refinement.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
 

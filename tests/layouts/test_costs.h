@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 
 namespace shardplan {
 

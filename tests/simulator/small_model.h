@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graph/operator_graph.h"
-#include "layouts/redistribution.h"
+#include "layouts/redistribution/redistribution.h"
 #include "program/parallel_program.h"
 #include "tests/layouts/test_costs.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/model.h"
+#include "model/model.h"
 
 namespace shardplan {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "base/random.h"
 #include "costmodel/cost_model.h"
-#include "graph/model.h"
-#include "graph/planned_graph.h"
+#include "model/model.h"
+#include "model/planned_model.h"
 #include "planner/model_problem.h"
 #include "program/lower.h"
 #include "strategies/user_strategy.h"

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "costmodel/mindspore/mindspore_redistribution.h"
+
+namespace shardplan {
+
+// MindSpore's cost model, so that its published choices can be reproduced and compared with ours. Costs are weighted
+// bytes: no seconds, no topology, no flops. Numbers are doubles made with + - * only.
+
+/// The weights of MindSpore's cost model context.
+struct MindSporeWeights {
+  double alpha = 1;         // of computation
+  double beta = 400;        // of communication (Ascend; 50 on GPU)
+  double gamma = 0.001;     // of the part that gradients of parameters cause, which may be hidden
+  double threshold = 2048;  // communication of at most so many bytes ...
+  double constant = 3072;   // ... counts as this,
+  double bias = 1024;       // and what is above it as so many bytes more
+};
+
+/// What one strategy of an operator, or one pair of strategies on an edge, costs.
+struct MindSporeCost {
+  double computation = 0;                           // forward
+  double communication = 0;                         // forward and backward
+  double communication_without_parameter = 0;       // without the gradients' part; on an edge all of it
+  double communication_with_partial_parameter = 0;  // that, and gamma times the gradients' part
+  double memory = 0;
+
+  /// alpha computation + beta communication_with_partial_parameter: what MindSpore's search minimises in training.
+  double objective(const MindSporeWeights& weights = {}) const;
+  bool operator==(const MindSporeCost&) const = default;
+};
+MindSporeCost operator+(const MindSporeCost& a, const MindSporeCost& b);
+
+/// Operators with one formula. Not among them: memory kept for training (it depends on the whole graph) and
+/// UnsortedSegmentSum/Min.
+enum class MindSporeFamily {
+  kMatMul,         // operands A, B
+  kBatchParallel,  // Conv2D, LayerNorm and whatever has no formula of its own: all operands
+  kActivation,     // Cast, ReLU, GeLU, Sqrt, Tanh, Sigmoid, Transpose: operand x
+  kSoftmax,        // Softmax, Tile: as activation, but charged by the result
+  kArithmetic,     // Add, Sub, Mul, Div, Pow, Maximum, FloorDiv, PReLU: operands a, b
+  kReduce,         // ReduceSum, ReduceMax, ReduceMin
+  kReduceMean,
+  kUnlearned,  // OneHot (operand indices), SoftmaxCrossEntropyWithLogits (operands a, b): no gradient of parameters
+  kDropout,
+  kGather,   // operands parameter, indices
+  kNothing,  // GetNext, VirtualDataset, TmpIdentity
+};
+
+/// One tensor of an operator under a strategy.
+struct MindSporeTensor {
+  Shape shape;
+  std::vector<std::int64_t> cuts;  // the strategy: pieces per dimension
+  Bytes element_bytes = 4;
+  bool is_parameter = false;
+
+  double slice_bytes() const;
+  std::int64_t pieces() const;
+};
+
+struct MindSporeOperator {
+  MindSporeFamily family = MindSporeFamily::kNothing;
+  std::vector<MindSporeTensor> operands;
+  MindSporeTensor result;
+  bool reduces_cut_dimension =
+      false;  // of reductions: a reduced dimension is cut, and not dimension 0 by all devices with cross_batch
+  bool cuts_gather_axis = false;  // of gather
+};
+
+/// The four raw figures of an operator in bytes.
+struct MindSporeFigures {
+  double forward_communication = 0;
+  double backward_communication = 0;
+  double forward_computation = 0;
+  double backward_computation = 0;
+
+  bool operator==(const MindSporeFigures&) const = default;
+};
+MindSporeFigures mindspore_figures(const MindSporeOperator& op, std::int64_t devices);
+
+/// The figures as MindSpore's search uses them: 1 is taken off for strategies that cut the first dimension of the first
+/// operand over all devices (ties favour data parallelism), then forward communication is made practical by threshold,
+/// constant and bias.
+MindSporeCost mindspore_operator_cost(const MindSporeOperator& op, std::int64_t devices,
+                                      const MindSporeWeights& weights = {});
+
+/// Forward and backward are made practical apart. Nothing, which stands for infinite, where truth values would have to
+/// be communicated.
+std::optional<MindSporeCost> mindspore_edge_cost(const MindSporeLayout& from, const MindSporeLayout& to,
+                                                 Bytes element_bytes, bool is_bool, const MindSporeWeights& weights);
+
+/// MindSpore's simplification of a list of costs: by ascending computation, only those that communicate less than all
+/// before.
+std::vector<MindSporeCost> simplify(std::vector<MindSporeCost> costs);
+
+/// One cost of each list, of least summed objective among those whose memory fits; the first found of equals. Nothing
+/// if none fits.
+std::optional<std::vector<std::size_t>> least_training_time(const std::vector<std::vector<MindSporeCost>>& lists,
+                                                            double memory_capacity,
+                                                            const MindSporeWeights& weights = {});
+
+}  // namespace shardplan

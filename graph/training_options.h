@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "operators/data_type.h"
+
+namespace shardplan {
+
+/// The `training:` section: how a forward graph becomes that of one training step (graph/differentiate.h).
+struct TrainingOptions {
+  std::string optimizer;  // "sgd", "momentum", "adam", "adamw"
+  double learning_rate = 0.001;
+  double momentum = 0.9;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double clip_norm = 0;  // by global norm; 0: none
+  std::int64_t micro_batches = 1;
+  std::optional<DataType> mixed_precision;
+  std::vector<std::string> recompute;  // names, '*' allowed
+  SourcePlace place;
+};
+
+}  // namespace shardplan

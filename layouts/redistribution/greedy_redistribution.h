@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+
+#include "layouts/redistribution/redistribution.h"
+
+namespace shardplan {
+
+/// The sequence that MindSpore's operator inference would take (redistribution_operator_infer.cc): dimensions are
+/// refined until each has one axis at most on either side; then, in rounds, slice what can be sliced, all_to_all what
+/// another dimension holds, gather what is wanted nowhere; where axes wait for each other in a circle, gather the
+/// first. What cannot be refined is gathered to the whole tensor and sliced. Shown for comparison only. Nothing for
+/// partial layouts, which it does not know.
+std::optional<Redistribution> greedy_redistribution(const TensorLayout& from, const TensorLayout& to,
+                                                    const Shape& shape, Bytes element_bytes, const DeviceMesh& mesh,
+                                                    const CollectiveCosts& costs);
+
+}  // namespace shardplan

@@ -1,0 +1,311 @@
+#include "layouts/redistribution/search/common_refinement.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace shardplan {
+namespace {
+
+/// Products at which something is cut; each divides the next, or the two ends have no common refinement.
+using Cuts = std::set<std::int64_t>;
+
+bool is_chain(const Cuts& cuts) {
+  std::int64_t last = 1;
+  for (const std::int64_t cut : cuts) {
+    if (cut % last != 0) return false;
+    last = cut;
+  }
+  return true;
+}
+
+bool add_to_chain(Cuts& cuts, std::int64_t cut) {
+  if (!cuts.insert(cut).second) return true;
+  if (is_chain(cuts)) return true;
+  cuts.erase(cut);
+  return false;
+}
+
+class Refiner {
+ public:
+  Refiner(const DeviceMesh& mesh, const Shape& shape)
+      : mesh_(mesh), shape_(shape), axis_cuts_(mesh.axes().size()), part_cuts_(shape.size()) {}
+
+  /// False if this layout does not go together with those added before.
+  bool add(const TensorLayout& layout) {
+    std::vector<std::vector<IndexDigit>> digits;
+    const auto add_axis = [&](const AxisRef& axis) {
+      Cuts& cuts = axis_cuts_[axis.axis];
+      return add_to_chain(cuts, axis.before) && add_to_chain(cuts, axis.before * axis.size);
+    };
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      digits.push_back(index_digits(layout.dimensions[d], shape_[d]));
+      std::int64_t product = 1;
+      for (std::size_t i = 0; i < digits[d].size(); ++i) {
+        const IndexDigit& digit = digits[d][i];
+        product *= digit.size;
+        if (digit.axis && !add_axis(*digit.axis)) return false;
+        const bool begins_part = digit.axis && i > 0 && !digits[d][i - 1].axis;
+        const bool ends_part = !digit.axis && i + 1 < digits[d].size();
+        if (begins_part && !add_to_chain(part_cuts_[d], product / digit.size)) return false;
+        if (ends_part && !add_to_chain(part_cuts_[d], product)) return false;
+      }
+    }
+    for (const AxisRef& axis : layout.partial) {
+      if (!add_axis(axis)) return false;
+    }
+    ends_.push_back(std::move(digits));
+    return true;
+  }
+
+  /// Cuts axes where the other end cuts the same dimension, until nothing changes. False if a part's border cannot be
+  /// met.
+  bool align() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t d = 0; d < shape_.size(); ++d) {
+        Cuts cuts = part_cuts_[d];
+        for (const auto& end : ends_) {
+          for_each_piece(end[d], [&](const AxisRef& piece, std::int64_t before) { cuts.insert(before * piece.size); });
+        }
+        for (const auto& end : ends_) {
+          bool fits = true;
+          for_each_piece(end[d], [&](const AxisRef& piece, std::int64_t before) {
+            for (const std::int64_t cut : part_cuts_[d]) {
+              for (const std::int64_t side : {before, before * piece.size}) {
+                fits = fits && (cut % side == 0 || side % cut == 0);
+              }
+            }
+            for (auto cut = cuts.upper_bound(before); cut != cuts.end() && *cut < before * piece.size; ++cut) {
+              const bool divides = *cut % before == 0 && before * piece.size % *cut == 0;
+              Cuts& axis = axis_cuts_[piece.axis];
+              const std::size_t known = axis.size();
+              if (divides && add_to_chain(axis, piece.before * (*cut / before))) {
+                changed = changed || axis.size() != known;
+              } else if (part_cuts_[d].contains(*cut)) {
+                fits = false;
+              }
+            }
+          });
+          if (!fits) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void cut_to_primes() {
+    for (std::size_t axis = 0; axis < axis_cuts_.size(); ++axis) {
+      Cuts& cuts = axis_cuts_[axis];
+      cuts.insert(1);
+      cuts.insert(mesh_.axes()[axis].size);
+      Cuts more;
+      for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+        std::int64_t at = *cut;
+        std::int64_t rest = *std::next(cut) / at;
+        for (std::int64_t prime = 2; rest > 1; ++prime) {
+          if (prime * prime > rest) prime = rest;
+          for (; rest % prime == 0; rest /= prime) more.insert(at *= prime);
+        }
+      }
+      cuts.merge(more);
+    }
+  }
+
+  std::vector<AxisRef> pieces(bool with_unused_axes) const {
+    std::vector<AxisRef> pieces;
+    for (std::size_t axis = 0; axis < axis_cuts_.size(); ++axis) {
+      if (axis_cuts_[axis].empty() && !with_unused_axes) continue;
+      Cuts cuts = axis_cuts_[axis];
+      cuts.insert(1);
+      cuts.insert(mesh_.axes()[axis].size);
+      for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+        pieces.push_back({static_cast<std::uint32_t>(axis), *cut, *std::next(cut) / *cut});
+      }
+    }
+    return pieces;
+  }
+
+  std::vector<Bin> bins(Detail detail) const {
+    struct Dimension {
+      Cuts cuts;                 // the products at which a digit ends
+      std::int64_t divisor = 1;  // of the rest, by which devices could cut it
+      bool needs_rest = false;
+    };
+    std::vector<Dimension> dimensions(shape_.size());
+    std::optional<std::size_t> spare;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      // A digit ends wherever an end's piece does, if no piece of the other end lies across.
+      Cuts& cuts = dimensions[d].cuts;
+      Cuts wanted = part_cuts_[d];
+      for (const auto& end : ends_) {
+        for_each_piece(end[d], [&](const AxisRef& piece, std::int64_t before) {
+          if (before > 1) wanted.insert(before);
+          wanted.insert(before * piece.size);
+        });
+      }
+      for (const std::int64_t cut : wanted) {
+        const bool fits = std::all_of(wanted.begin(), wanted.end(),
+                                      [&](std::int64_t other) { return cut % other == 0 || other % cut == 0; });
+        if (fits) cuts.insert(cut);
+      }
+      // Where pieces do lie across, as 2 x 3 and 3 x 2 in 6, they stand in a row without digits.
+      dimensions[d].needs_rest = cuts.size() < wanted.size();
+      const bool has_digits = detail == Detail::kAll && !dimensions[d].needs_rest;
+      if (has_digits) add_prime_cuts(cuts, shape_[d]);
+      const std::int64_t last = cuts.empty() ? 1 : *cuts.rbegin();
+      dimensions[d].divisor = has_digits ? 1 : std::gcd(shape_[d] / last, mesh_.num_devices());
+      if (!spare || dimensions[d].divisor > dimensions[*spare].divisor) spare = d;
+    }
+    std::vector<Bin> bins;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      const auto& [cuts, divisor, needs_rest] = dimensions[d];
+      std::int64_t last = 1;
+      for (const std::int64_t cut : cuts) {
+        bins.push_back({d, cut / last, true});
+        last = cut;
+      }
+      const bool is_wanted = needs_rest || (detail == Detail::kUsed ? spare == d : detail != Detail::kMoved);
+      if (!cuts.empty() || (is_wanted && divisor > 1)) bins.push_back({d, is_wanted ? divisor : 1, false});
+    }
+    return bins;
+  }
+
+ private:
+  /// Cuts what is left between the cuts, and behind them, into primes; of each prime at most as many as there are
+  /// pieces.
+  void add_prime_cuts(Cuts& cuts, std::int64_t extent) const {
+    if (extent == 0) return;
+    std::map<std::int64_t, std::size_t> left;
+    for (const AxisRef& piece : pieces(true)) ++left[piece.size];
+    const std::vector<std::int64_t> borders(cuts.begin(), cuts.end());
+    std::int64_t last = 1;
+    for (const std::int64_t border : borders) {
+      const auto digit = left.find(border / last);
+      if (digit != left.end() && digit->second > 0) --digit->second;
+      last = border;
+    }
+    const auto fill = [&](std::int64_t from, std::int64_t to) {
+      for (auto& [prime, count] : left) {
+        for (; count > 0 && to / from % prime == 0; --count) cuts.insert(from *= prime);
+      }
+    };
+    last = 1;
+    for (const std::int64_t border : borders) {
+      if (!left.contains(border / last)) fill(last, border);
+      last = border;
+    }
+    fill(last, extent);
+  }
+
+  template <class Visit>
+  void for_each_piece(const std::vector<IndexDigit>& digits, Visit visit) const {
+    std::int64_t product = 1;
+    for (const IndexDigit& digit : digits) {
+      if (digit.axis) {
+        const Cuts& cuts = axis_cuts_[digit.axis->axis];
+        const std::int64_t end = digit.axis->before * digit.size;
+        std::int64_t at = digit.axis->before;
+        const std::vector<std::int64_t> inside(cuts.upper_bound(at), cuts.upper_bound(end));
+        for (const std::int64_t cut : inside) {
+          visit(AxisRef{digit.axis->axis, at, cut / at}, product);
+          product *= cut / at;
+          at = cut;
+        }
+      } else {
+        product *= digit.size;
+      }
+    }
+  }
+
+  const DeviceMesh& mesh_;
+  const Shape& shape_;
+  std::vector<Cuts> axis_cuts_;
+  std::vector<Cuts> part_cuts_;
+  std::vector<std::vector<std::vector<IndexDigit>>> ends_;  // by end and dimension
+};
+
+PieceChart make_chart(Refiner& refiner, std::vector<Reduction> reductions, Detail detail) {
+  if (detail == Detail::kAll || detail == Detail::kPrimes) refiner.cut_to_primes();
+  // With partial states even where neither end is partial, padding and one all_reduce can save launches.
+  if (detail == Detail::kAll && reductions.empty()) reductions.push_back(Reduction::kSum);
+  return {refiner.pieces(detail != Detail::kMoved), refiner.bins(detail), std::move(reductions)};
+}
+
+}  // namespace
+
+PartBorders part_borders(const TensorLayout& layout, const Shape& shape) {
+  PartBorders borders(shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (layout.dimensions[d].parts.size() < 2) continue;
+    const std::vector<IndexDigit> digits = index_digits(layout.dimensions[d], shape[d]);
+    std::int64_t product = 1;
+    for (std::size_t i = 0; i + 1 < digits.size(); ++i) {
+      product *= digits[i].size;
+      if (!digits[i].axis) borders[d].push_back(product);
+    }
+  }
+  return borders;
+}
+
+std::optional<PartBorders> joined_borders(const PartBorders& a, const PartBorders& b) {
+  PartBorders joined(a.size());
+  for (std::size_t d = 0; d < a.size(); ++d) {
+    std::set_union(a[d].begin(), a[d].end(), b[d].begin(), b[d].end(), std::back_inserter(joined[d]));
+    if (!is_chain({joined[d].begin(), joined[d].end()})) return std::nullopt;
+  }
+  return joined;
+}
+
+PieceChart chart_of_pieces(const std::vector<AxisRef>& pieces, const PartBorders& borders, const Shape& shape,
+                           std::int64_t num_devices) {
+  PieceChart chart{pieces, {}, {Reduction::kSum}};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t last = 1;
+    for (const std::int64_t border : borders[d]) {
+      chart.bins.push_back({d, border / last, true});
+      last = border;
+    }
+    const std::int64_t divisor = std::gcd(shape[d] / last, num_devices);
+    if (last > 1 || divisor > 1) chart.bins.push_back({d, divisor, false});
+  }
+  return chart;
+}
+
+PieceChart chart_of_rows(const PieceChart& chart, const Shape& shape, std::int64_t num_devices) {
+  PieceChart rows{chart.pieces, {}, chart.reductions};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t divisor = std::gcd(shape[d], num_devices);
+    if (divisor > 1) rows.bins.push_back({d, divisor, false});
+  }
+  return rows;
+}
+
+std::vector<Reduction> reductions_of(const TensorLayout& from, const TensorLayout& to) {
+  std::vector<Reduction> reductions;
+  for (const TensorLayout* end : {&from, &to}) {
+    if (!end->partial.empty()) reductions.push_back(end->reduction);
+  }
+  std::sort(reductions.begin(), reductions.end());
+  reductions.erase(std::unique(reductions.begin(), reductions.end()), reductions.end());
+  return reductions;
+}
+
+std::vector<PieceChart> common_charts(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
+                                      const Shape& shape, Detail detail) {
+  const std::vector<Reduction> reductions = reductions_of(from, to);
+  Refiner both(mesh, shape);
+  if (both.add(from) && both.add(to) && both.align()) return {make_chart(both, reductions, detail)};
+  std::vector<PieceChart> charts;
+  for (const TensorLayout* end : {&from, &to}) {
+    Refiner one(mesh, shape);
+    one.add(*end);
+    one.align();
+    charts.push_back(make_chart(one, reductions, detail));
+  }
+  return charts;
+}
+
+}  // namespace shardplan

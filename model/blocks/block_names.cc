@@ -1,0 +1,287 @@
+#include "model/blocks/block_names.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+namespace shardplan {
+namespace {
+
+class NameResolver {
+ public:
+  NameResolver(const BlockSyntax& body, const std::string& label,
+               const std::function<bool(const OperatorSyntax&, const std::string&)>& reads_parameter,
+               std::vector<Diagnostic>& faults)
+      : body_(body), label_(label), reads_parameter_(reads_parameter), faults_(faults) {}
+
+  BodyNames resolve(const Word* loss) {
+    const std::size_t first_fault = faults_.size();
+    fill_table();
+    for (const OperatorSyntax& op : body_.operators) {
+      std::vector<NameSource> operands;
+      for (const Word& word : op.in) operands.push_back(source_of(word, label_ + op.name.text));
+      names_.operands.push_back(std::move(operands));
+    }
+    if (loss) names_.loss = result_source(*loss, label_ + "loss");
+    if (body_.outputs) {
+      for (const Word& word : *body_.outputs) {
+        const NameSource source = result_source(word, label_ + "outputs");
+        if (source.kind != NameSource::Kind::kUnknown) add_output(source, word.text, word.place);
+      }
+    }
+    sort();
+    find_unused();
+    names_.is_good = faults_.size() == first_fault;
+    return std::move(names_);
+  }
+
+ private:
+  struct Entry {
+    NameSource source;
+    std::string what;  // "parameter, line 5"
+  };
+
+  void fault(const SourcePlace& place, std::string message, std::string hint = "") {
+    faults_.push_back({place, std::move(message), std::move(hint)});
+  }
+
+  void fill_table() {
+    const auto add = [&](const Word& name, NameSource::Kind kind, std::size_t index, std::optional<std::size_t> result,
+                         const char* what) {
+      table_.emplace(name.text, Entry{{kind, index, result, {}}, fmt::format("{}, line {}", what, name.place.line)});
+    };
+    for (std::size_t i = 0; i < body_.inputs.size(); ++i) {
+      add(body_.inputs[i].name, NameSource::Kind::kInput, i, {}, "input");
+    }
+    for (std::size_t i = 0; i < body_.constants.size(); ++i) {
+      add(body_.constants[i].name, NameSource::Kind::kConstant, i, {}, "constant");
+    }
+    for (std::size_t i = 0; i < body_.parameters.size(); ++i) {
+      add(body_.parameters[i].name, NameSource::Kind::kParameter, i, {}, "parameter");
+    }
+    for (std::size_t i = 0; i < body_.operators.size(); ++i) {
+      const OperatorSyntax& op = body_.operators[i];
+      // Of `split: {out: [q, k, v]}` the results are q, k and v, and split is none of them.
+      if (op.out.empty()) add(op.name, NameSource::Kind::kOperator, i, {}, op.is_block ? "block" : "operator");
+      for (std::size_t k = 0; k < op.out.size(); ++k) add(op.out[k], NameSource::Kind::kOperator, i, k, "result");
+    }
+  }
+
+  NameSource source_of(const Word& word, const std::string& where) {
+    const std::size_t dot = word.text.find('.');
+    const std::string head = word.text.substr(0, dot);
+    if (!is_name(head)) return {NameSource::Kind::kNumber, 0, {}, {}};
+    const auto found = table_.find(head);
+    if (found == table_.end()) {
+      // "1/sqrt(D)" begins with a digit; "D*2" is no name either.
+      if (word.text.find_first_of("+-*/() ") != std::string::npos) return {NameSource::Kind::kNumber, 0, {}, {}};
+      std::vector<std::string> known;
+      for (const auto& [name, entry] : table_) known.push_back(name);
+      // A file in which nearly everything is wrong needs no suggestions, and they would take long.
+      const std::string nearest = faults_.size() < 200 ? nearest_name(head, known) : std::string();
+      std::string hint;
+      for (const OperatorSyntax& op : body_.operators) {
+        if (op.name.text == head) hint = fmt::format("the results of {} are called {}", head, list_of(op.out));
+      }
+      fault(word.place,
+            fmt::format("{}: no tensor '{}' here{}", where, head,
+                        nearest.empty() || !hint.empty()
+                            ? ""
+                            : fmt::format("; did you mean '{}' ({})?", nearest, table_.at(nearest).what)),
+            hint);
+      return {};
+    }
+    NameSource source = found->second.source;
+    if (dot != std::string::npos) {
+      source.rest = word.text.substr(dot + 1);
+      if (source.kind != NameSource::Kind::kOperator || source.result) {
+        fault(word.place, fmt::format("{}: '{}' is a tensor ({}) and has no parts", where, head, found->second.what));
+        return {};
+      }
+    }
+    return source;
+  }
+
+  NameSource result_source(const Word& word, const std::string& where) {
+    const NameSource source = source_of(word, where);
+    if (source.kind == NameSource::Kind::kUnknown || source.kind == NameSource::Kind::kOperator) return source;
+    fault(word.place, fmt::format("{}: '{}' is no result of an operator", where, word.text));
+    return {};
+  }
+
+  static std::string list_of(const std::vector<Word>& words) {
+    std::string text;
+    for (const Word& word : words) text += (text.empty() ? "" : ", ") + word.text;
+    return text;
+  }
+
+  void add_output(const NameSource& source, const std::string& name, const SourcePlace& place) {
+    names_.outputs.push_back(source);
+    names_.output_names.push_back(name);
+    names_.output_places.push_back(place);
+  }
+
+  /// Kahn's algorithm; of the operators that are ready, the first in the file.
+  void sort() {
+    const std::size_t count = body_.operators.size();
+    std::vector<std::vector<std::size_t>> readers(count);
+    std::vector<std::size_t> num_missing(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const NameSource& source : names_.operands[i]) {
+        if (source.kind != NameSource::Kind::kOperator) continue;
+        readers[source.index].push_back(i);
+        ++num_missing[i];
+      }
+    }
+    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (num_missing[i] == 0) ready.push(i);
+    }
+    while (!ready.empty()) {
+      const std::size_t i = ready.top();
+      ready.pop();
+      names_.order.push_back(i);
+      for (const std::size_t reader : readers[i]) {
+        if (--num_missing[reader] == 0) ready.push(reader);
+      }
+    }
+    if (names_.order.size() < count) report_cycle(num_missing);
+  }
+
+  /// Walks from an operator that never got ready to one that it waits for, until one comes again.
+  void report_cycle(const std::vector<std::size_t>& num_missing) {
+    std::size_t at = 0;
+    while (num_missing[at] == 0) ++at;
+    std::vector<std::size_t> path;
+    bool by_parameter = false;
+    while (std::find(path.begin(), path.end(), at) == path.end()) {
+      path.push_back(at);
+      for (const NameSource& source : names_.operands[at]) {
+        if (source.kind != NameSource::Kind::kOperator || num_missing[source.index] == 0) continue;
+        by_parameter = by_parameter || is_parameter(source);
+        at = source.index;
+        break;
+      }
+    }
+    path.erase(path.begin(), std::find(path.begin(), path.end(), at));
+    const std::size_t first = *std::min_element(path.begin(), path.end());
+    std::rotate(path.begin(), std::find(path.begin(), path.end(), first), path.end());
+    std::string names;
+    for (std::size_t i = 0; i < path.size() && i < 8; ++i) {
+      names += (i == 0 ? "" : " <- ") + body_.operators[path[i]].name.text;
+    }
+    if (path.size() > 8) names += fmt::format(" <- ({} more)", path.size() - 8);
+    fault(body_.operators[first].name.place,
+          fmt::format("{}{} waits for its own result: {} <- {}", label_, body_.operators[first].name.text, names,
+                      body_.operators[first].name.text),
+          by_parameter
+              ? "a parameter that is used before its block: declare it under parameters and pass it as an input"
+              : "");
+  }
+
+  bool is_parameter(const NameSource& source) const {
+    if (source.kind != NameSource::Kind::kOperator) return false;
+    const OperatorSyntax& op = body_.operators[source.index];
+    return op.is_block && !source.rest.empty() && reads_parameter_(op, source.rest);
+  }
+
+  void find_unused() {
+    const std::size_t count = body_.operators.size();
+    std::vector<bool> is_read(count);
+    for (const std::vector<NameSource>& operands : names_.operands) {
+      for (const NameSource& source : operands) {
+        if (source.kind == NameSource::Kind::kOperator && !is_parameter(source)) is_read[source.index] = true;
+      }
+    }
+    const bool is_block = !body_.name.text.empty();
+    if (!body_.outputs && (is_block || !names_.loss)) default_outputs(is_read);
+
+    // What the outputs need, backwards.
+    std::vector<bool> is_needed(count);
+    std::vector<std::size_t> open;
+    const auto need = [&](const NameSource& source) {
+      if (source.kind != NameSource::Kind::kOperator || is_needed[source.index]) return;
+      is_needed[source.index] = true;
+      open.push_back(source.index);
+    };
+    for (const NameSource& output : names_.outputs) need(output);
+    if (names_.loss) need(*names_.loss);
+    if (open.empty()) return;  // the outputs are faults already
+    std::vector<bool> input_used(body_.inputs.size());
+    std::vector<bool> constant_used(body_.constants.size());
+    std::vector<bool> parameter_used(body_.parameters.size());
+    while (!open.empty()) {
+      const std::size_t at = open.back();
+      open.pop_back();
+      for (const NameSource& source : names_.operands[at]) {
+        if (!is_parameter(source)) need(source);
+      }
+    }
+    // A tensor that an unneeded operator reads counts as used: that operator is the fault.
+    bool is_complete = true;
+    for (const std::vector<NameSource>& operands : names_.operands) {
+      for (const NameSource& source : operands) {
+        if (source.kind == NameSource::Kind::kInput) input_used[source.index] = true;
+        if (source.kind == NameSource::Kind::kConstant) constant_used[source.index] = true;
+        if (source.kind == NameSource::Kind::kParameter) parameter_used[source.index] = true;
+        if (source.kind == NameSource::Kind::kUnknown) is_complete = false;
+      }
+    }
+    if (!is_complete) return;  // a misspelt name may have been meant
+    const auto report = [&](const std::vector<TensorSyntax>& tensors, const std::vector<bool>& used, const char* what) {
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (!used[i])
+          fault(tensors[i].name.place,
+                fmt::format("{}{}: no operator reads this {}", label_, tensors[i].name.text, what));
+      }
+    };
+    report(body_.inputs, input_used, "input");
+    report(body_.parameters, parameter_used, "parameter");
+    report(body_.constants, constant_used, "constant");
+    for (std::size_t i = 0; i < count; ++i) {
+      if (is_needed[i]) continue;
+      const Word& name = body_.operators[i].name;
+      fault(name.place, fmt::format("{}{} feeds no output", label_, name.text),
+            body_.outputs ? "use its result, or name it in outputs"
+                          : "use its result, or name it in outputs beside the loss");
+    }
+  }
+
+  void default_outputs(const std::vector<bool>& is_read) {
+    for (std::size_t i = 0; i < body_.operators.size(); ++i) {
+      if (is_read[i]) continue;
+      const OperatorSyntax& op = body_.operators[i];
+      NameSource source{NameSource::Kind::kOperator, i, {}, {}};
+      if (op.out.empty()) add_output(source, op.name.text, op.name.place);
+      for (std::size_t k = 0; k < op.out.size(); ++k) {
+        source.result = k;
+        add_output(source, op.out[k].text, op.out[k].place);
+      }
+    }
+    if (body_.name.text.empty() || names_.outputs.size() == 1 || names_.order.size() < body_.operators.size()) return;
+    std::string results;
+    for (const std::string& name : names_.output_names) results += (results.empty() ? "" : ", ") + name;
+    fault(body_.name.place,
+          names_.outputs.empty() ? fmt::format("block {} has no result", body_.name.text)
+                                 : fmt::format("block {} has {} results that nobody uses: {}", body_.name.text,
+                                               names_.outputs.size(), results),
+          names_.outputs.empty() ? "" : "name the block's results: outputs: [...]");
+  }
+
+  const BlockSyntax& body_;
+  const std::string& label_;
+  const std::function<bool(const OperatorSyntax&, const std::string&)>& reads_parameter_;
+  std::vector<Diagnostic>& faults_;
+  std::map<std::string, Entry> table_;
+  BodyNames names_;
+};
+
+}  // namespace
+
+BodyNames resolve_names(const BlockSyntax& body, const Word* loss, const std::string& label,
+                        const std::function<bool(const OperatorSyntax& call, const std::string& rest)>& reads_parameter,
+                        std::vector<Diagnostic>& faults) {
+  return NameResolver(body, label, reads_parameter, faults).resolve(loss);
+}
+
+}  // namespace shardplan

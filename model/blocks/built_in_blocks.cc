@@ -1,0 +1,266 @@
+#include "model/blocks/built_in_blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+// Each block is written as a user would write it; only what depends on options or types is put together here. `[...,
+// C]` takes inputs of any rank. Sizes that MindSpore wants to be told (in_channels, num_features, normalized_shape) are
+// inferred and, if given, checked.
+
+namespace shardplan {
+namespace {
+
+AttributeSpec option(std::string name, AttributeKind kind, std::optional<Attribute> standard, std::string meaning) {
+  AttributeSpec spec;
+  spec.name = std::move(name);
+  spec.kind = kind;
+  spec.standard = std::move(standard);
+  spec.meaning = std::move(meaning);
+  return spec;
+}
+AttributeSpec integer(std::string name, std::optional<std::int64_t> standard, std::string meaning) {
+  return option(std::move(name), AttributeKind::kInteger, standard, std::move(meaning));
+}
+AttributeSpec flag(std::string name, bool standard, std::string meaning) {
+  return option(std::move(name), AttributeKind::kFlag, standard, std::move(meaning));
+}
+AttributeSpec list(std::string name, std::vector<std::int64_t> standard, std::string meaning) {
+  return option(std::move(name), AttributeKind::kList, std::move(standard), std::move(meaning));
+}
+AttributeSpec word(std::string name, std::string standard, std::string meaning) {
+  return option(std::move(name), AttributeKind::kText, std::move(standard), std::move(meaning));
+}
+AttributeSpec number(std::string name, double standard, std::string meaning) {
+  return option(std::move(name), AttributeKind::kNumber, standard, std::move(meaning));
+}
+
+std::int64_t whole(const Attributes& options, const char* name) { return std::get<std::int64_t>(options.at(name)); }
+bool is_set(const Attributes& options, const char* name) { return std::get<bool>(options.at(name)); }
+const std::string& text_of(const Attributes& options, const char* name) {
+  return std::get<std::string>(options.at(name));
+}
+const std::vector<std::int64_t>& list_of(const Attributes& options, const char* name) {
+  return std::get<std::vector<std::int64_t>>(options.at(name));
+}
+/// Digits enough to read back as the same double.
+std::string real(const Attributes& options, const char* name) {
+  return fmt::format("{}", std::get<double>(options.at(name)));
+}
+
+std::int64_t positive(const Attributes& options, const char* name) {
+  const std::int64_t value = whole(options, name);
+  if (value < 1) throw InputError({}, "{} is {}; expected at least 1", name, value);
+  return value;
+}
+
+/// The dimension `back` places from the right of input 0, which must be as long as the option says, if it says
+/// anything.
+std::int64_t inferred(const Attributes& options, const char* name, const TensorType& input, std::size_t dimension) {
+  if (dimension >= input.shape.size()) {
+    throw InputError({}, "the input has {} dimensions; expected at least {}", input.shape.size(), dimension + 1);
+  }
+  const std::int64_t found = input.shape[dimension];
+  const std::int64_t given = whole(options, name);
+  if (given != 0 && given != found) {
+    throw InputError({}, "{} is {}, but dimension {} of the input has size {}", name, given, dimension, found);
+  }
+  return found;
+}
+
+std::size_t last_dimension(const TensorType& input) {
+  if (input.shape.empty()) throw InputError(SourcePlace{}, "the input is a scalar; expected at least 1 dimension");
+  return input.shape.size() - 1;
+}
+
+std::string dense(const Attributes& options, const std::vector<TensorType>& inputs) {
+  inferred(options, "in_channels", inputs[0], last_dimension(inputs[0]));
+  std::string text = fmt::format(
+      "dims: {{in_channels: inferred, out_channels: {}}}\n"
+      "inputs: {{x: [..., in_channels]}}\n",
+      positive(options, "out_channels"));
+  if (!is_set(options, "has_bias")) {
+    return text +
+           "parameters: {weight: [out_channels, in_channels]}\n"
+           "operators: {matmul: {op: MatMul, in: [x, weight], transpose_b: true}}\n";
+  }
+  return text +
+         "parameters: {weight: [out_channels, in_channels], bias: [out_channels]}\n"
+         "operators:\n"
+         "  matmul:   {op: MatMul, in: [x, weight], transpose_b: true}\n"
+         "  bias_add: {op: BiasAdd, in: [matmul, bias]}\n";
+}
+
+std::string numbers(const std::vector<std::int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
+
+std::string conv2d(const Attributes& options, const std::vector<TensorType>& inputs) {
+  const std::int64_t in = inferred(options, "in_channels", inputs[0], 1);
+  const std::int64_t out = positive(options, "out_channels");
+  const std::int64_t group = positive(options, "group");
+  if (in % group != 0 || out % group != 0) {
+    throw InputError({}, "group is {}; it must divide the {} input and {} output channels", group, in, out);
+  }
+  std::vector<std::int64_t> kernel = list_of(options, "kernel_size");
+  if (kernel.size() == 1) kernel.push_back(kernel[0]);
+  if (kernel.size() != 2 || kernel[0] < 1 || kernel[1] < 1) {
+    throw InputError({}, "kernel_size is {}; expected one or two numbers, at least 1",
+                     numbers(list_of(options, "kernel_size")));
+  }
+  const bool has_bias = is_set(options, "has_bias");
+  std::string text = fmt::format(
+      "dims: {{batch: inferred, in_channels: inferred, height: inferred, width: inferred, out_channels: {}}}\n"
+      "inputs: {{x: [batch, in_channels, height, width]}}\n"
+      "parameters: {{weight: [out_channels, in_channels/{}, {}, {}]{}}}\n"
+      "operators:\n"
+      "  conv2d: {{op: Conv2D, in: [x, weight], pad_mode: {}, pad: {}, stride: {}, dilation: {}, group: {}}}\n",
+      out, group, kernel[0], kernel[1], has_bias ? ", bias: [out_channels]" : "", text_of(options, "pad_mode"),
+      numbers(list_of(options, "padding")), numbers(list_of(options, "stride")), numbers(list_of(options, "dilation")),
+      group);
+  if (has_bias) text += "  bias_add: {op: BiasAdd, in: [conv2d, bias], data_format: NCHW}\n";
+  return text;
+}
+
+std::string layer_norm(const Attributes& options, const std::vector<TensorType>& inputs) {
+  inferred(options, "normalized_shape", inputs[0], last_dimension(inputs[0]));
+  return fmt::format(
+      "dims: {{features: inferred}}\n"
+      "inputs: {{x: [..., features]}}\n"
+      "parameters: {{gamma: [features], beta: [features]}}\n"
+      "operators: {{layer_norm: {{op: LayerNorm, in: [x, gamma, beta], epsilon: {}}}}}\n",
+      real(options, "epsilon"));
+}
+
+std::string rms_norm(const Attributes& options, const std::vector<TensorType>& inputs) {
+  inferred(options, "normalized_shape", inputs[0], last_dimension(inputs[0]));
+  return fmt::format(
+      "dims: {{features: inferred}}\n"
+      "inputs: {{x: [..., features]}}\n"
+      "parameters: {{gamma: [features]}}\n"
+      "operators: {{rms_norm: {{op: RmsNorm, in: [x, gamma], epsilon: {}}}}}\n",
+      real(options, "epsilon"));
+}
+
+std::string batch_norm(const Attributes& options, const std::vector<TensorType>& inputs) {
+  inferred(options, "num_features", inputs[0], 1);
+  return fmt::format(
+      "dims: {{batch: inferred, features: inferred, height: inferred, width: inferred}}\n"
+      "inputs: {{x: [batch, features, height, width]}}\n"
+      "parameters:\n"
+      "  gamma: [features]\n"
+      "  beta: [features]\n"
+      "  moving_mean: {{shape: [features], requires_grad: false}}\n"
+      "  moving_variance: {{shape: [features], requires_grad: false}}\n"
+      "operators:\n"
+      "  batch_norm: {{op: BatchNorm, in: [x, gamma, beta, moving_mean, moving_variance], is_training: {}, epsilon: "
+      "{}, momentum: {}}}\n",
+      is_set(options, "use_batch_statistics"), real(options, "eps"),
+      fmt::format("{:.15g}", 1 - std::get<double>(options.at("momentum"))));  // the operator's is the batch's share
+}
+
+std::string embedding(const Attributes& options, const std::vector<TensorType>&) {
+  return fmt::format(
+      "dims: {{vocab_size: {}, embedding_size: {}}}\n"
+      "inputs: {{ids: [...]}}\n"
+      "parameters: {{embedding_table: [vocab_size, embedding_size]}}\n"
+      "operators: {{gather: {{op: Gather, in: [embedding_table, ids], axis: 0}}}}\n",
+      positive(options, "vocab_size"), positive(options, "embedding_size"));
+}
+
+/// Logits of two bytes are cast first: losses are computed in f32.
+std::string cross_entropy(const Attributes& options, const std::vector<TensorType>& inputs) {
+  last_dimension(inputs[0]);
+  const std::string& reduction = text_of(options, "reduction");
+  if (reduction != "none" && reduction != "mean" && reduction != "sum") {
+    throw InputError({}, "reduction is '{}'; expected none, mean or sum", reduction);
+  }
+  const DataType dtype = inputs[0].dtype;
+  const bool is_cast = dtype == DataType::kF16 || dtype == DataType::kBF16;
+  const bool is_sparse = is_set(options, "sparse");
+  std::string text = fmt::format(
+      "dims: {{classes: inferred}}\n"
+      "inputs: {{logits: [..., classes], labels: [...]}}\n"
+      "operators:\n{}{}"
+      "  cross_entropy: {{op: SoftmaxCrossEntropyWithLogits, in: [{}, {}]}}\n",
+      is_cast ? "  cast: {op: Cast, in: logits, dtype: f32}\n" : "",
+      is_sparse ? fmt::format("  one_hot: {{op: OneHot, in: labels, depth: classes, dtype: {}}}\n",
+                              is_cast ? "f32" : to_string(dtype))
+      : is_cast && inputs[1].dtype != DataType::kF32
+          ? std::string("  cast_labels: {op: Cast, in: labels, dtype: f32}\n")
+          : std::string(),
+      is_cast ? "cast" : "logits",
+      is_sparse                                      ? "one_hot"
+      : is_cast && inputs[1].dtype != DataType::kF32 ? "cast_labels"
+                                                     : "labels");
+  if (reduction == "mean") text += "  mean: {op: ReduceMean, in: cross_entropy}\n";
+  if (reduction == "sum") text += "  sum: {op: ReduceSum, in: cross_entropy}\n";
+  return text;
+}
+
+std::vector<BuiltInBlock> make_blocks() {
+  return {
+      {"nn.BatchNorm2d",
+       "batch_norm; gamma, beta, moving_mean, moving_variance",
+       {integer("num_features", 0, "inferred from the input"), number("eps", 1e-5, "added to the variance"),
+        number("momentum", 0.9, "of the moving statistics"),
+        flag("use_batch_statistics", true, "false: normalise by the moving statistics")},
+       1,
+       batch_norm},
+      {"nn.Conv2d",
+       "conv2d, bias_add; weight [out, in, kh, kw], bias",
+       {integer("in_channels", 0, "inferred from the input"),
+        integer("out_channels", std::nullopt, "channels of the result"),
+        option("kernel_size", AttributeKind::kList, std::nullopt, "of the window"),
+        list("stride", {1}, "step of the window"), word("pad_mode", "same", "same, valid or pad"),
+        list("padding", {0}, "of pad_mode pad: top, bottom, left, right"),
+        list("dilation", {1}, "step within the window"), integer("group", 1, "groups of channels"),
+        flag("has_bias", false, "adds a bias")},
+       1,
+       conv2d},
+      {"nn.Dense",
+       "matmul, bias_add; weight [out, in], bias",
+       {integer("in_channels", 0, "inferred from the input"),
+        integer("out_channels", std::nullopt, "size of the result's last dimension"),
+        flag("has_bias", true, "adds a bias")},
+       1,
+       dense},
+      {"nn.Embedding",
+       "gather; embedding_table [vocabulary, size]",
+       {integer("vocab_size", std::nullopt, "rows of the table"),
+        integer("embedding_size", std::nullopt, "columns of the table")},
+       1,
+       embedding},
+      {"nn.LayerNorm",
+       "layer_norm over the last dimension; gamma, beta",
+       {integer("normalized_shape", 0, "inferred from the input"), number("epsilon", 1e-7, "added to the variance")},
+       1,
+       layer_norm},
+      {"nn.RMSNorm",
+       "rms_norm over the last dimension; gamma",
+       {integer("normalized_shape", 0, "inferred from the input"), number("epsilon", 1e-6, "added to the mean square")},
+       1,
+       rms_norm},
+      {"nn.SoftmaxCrossEntropyWithLogits",
+       "one_hot if sparse, cross_entropy, mean if reduction: mean; classes are the last dimension",
+       {flag("sparse", false, "labels are class numbers"), word("reduction", "none", "none, mean or sum")},
+       2,
+       cross_entropy},
+  };
+}
+
+}  // namespace
+
+const std::vector<BuiltInBlock>& built_in_blocks() {
+  static const std::vector<BuiltInBlock> blocks = make_blocks();
+  return blocks;
+}
+
+const BuiltInBlock* find_built_in_block(std::string_view name) {
+  for (const BuiltInBlock& block : built_in_blocks()) {
+    if (block.name == name) return &block;
+  }
+  return nullptr;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,438 @@
+#include "model/model_instance.h"
+
+#include <functional>
+#include <unordered_map>
+
+namespace shardplan {
+namespace {
+
+using Value = BlockTemplate::Value;
+
+/// What a block hands on to all that is inside.
+struct Inherited {
+  ParallelMode mode = ParallelMode::kAutoParallel;
+  std::optional<int> level;
+  std::string level_scope;
+  int worker = 0;
+  bool recompute = false;
+  std::string recompute_scope;  // outermost block that says so; a repeat says it of each copy
+  std::optional<int> comm_fusion;
+};
+
+/// Where in the model a body stands.
+struct Position {
+  std::string prefix;                  // "layers.3."
+  std::string class_prefix;            // "layers.*."
+  std::string scope;                   // "layers-CellList/3-layer"
+  const SourcePlace* place = nullptr;  // of the use, inside a built-in block
+
+  std::string scope_of(const std::string& part) const { return scope.empty() ? part : scope + "/" + part; }
+};
+
+/// One operator or block of the model, by its full name.
+struct Site {
+  std::string name;          // "layers.3.attn"
+  std::string repeat_class;  // "layers.*.attn"
+  const Position& position;  // of the body that it stands in
+  SourcePlace place;
+};
+
+class Instantiation {
+ public:
+  Instantiation(const ParallelOptions& parallel, const TrainingOptions* training, SettingsTable& settings,
+                OperatorGraphBuilder& builder, std::vector<std::string>& notices, std::vector<Diagnostic>& faults)
+      : parallel_(parallel),
+        training_(training),
+        settings_(settings),
+        builder_(builder),
+        notices_(notices),
+        faults_(faults) {}
+
+  /// Returns the device that blocks or the file name.
+  std::string run(const BlockTemplate& file) {
+    device_.value = parallel_.device;
+    device_.place = parallel_.place;
+    std::vector<TensorId> inputs;
+    for (std::size_t i = 0; i < file.num_inputs; ++i) inputs.push_back(add_input(file, i));
+    set_dataset_strategy(inputs);
+    Inherited inherited;
+    inherited.mode = parallel_.parallel_mode;
+    std::optional<TensorId> loss;
+    for (const TensorId output : add_body(file, inputs, {}, inherited, &loss)) builder_.tensor(output).is_output = true;
+    if (loss) {
+      builder_.tensor(*loss).is_output = true;
+      builder_.set_loss(*loss);
+    }
+    check_names();
+    if (ignores_strategies_) {
+      notices_.push_back(
+          fmt::format("strategies are not used in parallel_mode {}",
+                      parallel_.parallel_mode == ParallelMode::kStandAlone ? "stand_alone" : "data_parallel"));
+    }
+    if (has_workers_) notices_.push_back("place is not planned yet: every device takes part in every operator");
+    if (overridden_outputs_ > 0) {
+      notices_.push_back(
+          fmt::format("out_strategy of {} block{} gives way to data parallel in training ({})", overridden_outputs_,
+                      overridden_outputs_ == 1 ? "" : "s",
+                      parallel_.compat.empty() ? "keep_out_strategy: false" : "compat: " + parallel_.compat));
+    }
+    return device_.value;
+  }
+
+ private:
+  void fault(const SourcePlace& place, std::string message) { faults_.push_back({place, std::move(message), {}}); }
+
+  // ---- tensors ----------------------------------------------------------------------------------------------------
+
+  TensorId add_input(const BlockTemplate& file, std::size_t i) {
+    const TensorSyntax& syntax = file.syntax->inputs[i];
+    GraphTensor tensor;
+    tensor.name = syntax.name.text;
+    tensor.type = file.types[i];
+    tensor.kind = TensorKind::kInput;
+    tensor.place = syntax.name.place;
+    tensor.shape_text = file.input_shape_text[i];
+    tensor.layout = layout_of(tensor.name, syntax.strategy, "an input");
+    return builder_.add_tensor(std::move(tensor));
+  }
+
+  std::optional<StrategyEntry> layout_of(const std::string& name, const std::optional<StrategyEntry>& beside,
+                                         const char* what) {
+    Settings said;
+    if (beside) said.strategy = {*beside, beside->place};
+    said = settings_.find(name, said, faults_);
+    const auto refuse = [&](const auto& field, const char* key) {
+      if (field) fault(field->place, fmt::format("{} is {}; it takes strategy, not {}", name, what, key));
+    };
+    refuse(said.in_strategy, "in_strategy");
+    refuse(said.out_strategy, "out_strategy");
+    refuse(said.level, "level");
+    refuse(said.parallel_mode, "parallel_mode");
+    refuse(said.worker, "place");
+    refuse(said.comm_fusion, "comm_fusion");
+    refuse(said.recompute, "recompute");
+    return said.strategy ? std::optional(said.strategy->value) : std::nullopt;
+  }
+
+  void set_dataset_strategy(const std::vector<TensorId>& inputs) {
+    if (!parallel_.dataset_strategy) return;
+    if (!parallel_.dataset_entries.empty() && parallel_.dataset_entries.size() != inputs.size()) {
+      fault(parallel_.dataset_entries[0].place,
+            fmt::format("dataset_strategy has {} entr{}, the model has {} input{}", parallel_.dataset_entries.size(),
+                        parallel_.dataset_entries.size() == 1 ? "y" : "ies", inputs.size(),
+                        inputs.size() == 1 ? "" : "s"));
+      return;
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      GraphTensor& tensor = builder_.tensor(inputs[i]);
+      if (tensor.layout) continue;  // its own strategy wins
+      StrategyEntry entry;
+      entry.place = parallel_.place;
+      if (!parallel_.dataset_entries.empty()) {
+        entry = parallel_.dataset_entries[i];
+      } else if (*parallel_.dataset_strategy == "full_batch") {
+        entry.kind = tensor.type.shape.empty() ? StrategyEntry::Kind::kFollow : StrategyEntry::Kind::kTuple;
+        entry.tuple.assign(tensor.type.shape.size(), 1);
+      } else {
+        entry.kind = StrategyEntry::Kind::kDataParallel;
+      }
+      tensor.layout = std::move(entry);
+    }
+  }
+
+  void add_stored(const BlockTemplate& body, const BlockTemplate::Stored& stored, TensorKind kind,
+                  const Position& position, std::vector<TensorId>& ids) {
+    GraphTensor tensor;
+    tensor.name = position.prefix + stored.name;
+    tensor.type = body.types[stored.value];
+    tensor.kind = kind;
+    tensor.fill = stored.fill;
+    tensor.shape_text = stored.shape_text;
+    if (stored.syntax) {
+      tensor.place = position.place ? *position.place : stored.syntax->name.place;
+      tensor.requires_grad = stored.syntax->requires_grad;
+      tensor.layerwise_parallel = stored.syntax->layerwise_parallel;
+      tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
+      if (kind == TensorKind::kParameter)
+        tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter");
+    }
+    const std::string name = tensor.name;
+    ids[stored.value] = builder_.add_tensor(std::move(tensor));
+    if (kind == TensorKind::kParameter) parameter_by_name_.emplace(name, ids[stored.value]);
+  }
+
+  // ---- bodies -----------------------------------------------------------------------------------------------------
+
+  std::vector<TensorId> add_body(const BlockTemplate& body, const std::vector<TensorId>& inputs,
+                                 const Position& position, const Inherited& inherited,
+                                 std::optional<TensorId>* loss = nullptr) {
+    std::vector<TensorId> ids(body.types.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) ids[i] = inputs[i];
+    for (const auto& stored : body.parameters) add_stored(body, stored, TensorKind::kParameter, position, ids);
+    for (const auto& stored : body.constants) add_stored(body, stored, TensorKind::kConstant, position, ids);
+    for (const BlockTemplate::Item& item : body.items) {
+      if (item.copies.empty()) {
+        add_operator(item, position, inherited, ids);
+      } else {
+        add_call(item, position, inherited, ids);
+      }
+    }
+    std::vector<TensorId> outputs;
+    for (const Value output : body.outputs) outputs.push_back(ids[output]);
+    if (loss && body.loss) *loss = ids[*body.loss];
+    return outputs;
+  }
+
+  /// What an operator or block says itself, over what is around it.
+  Inherited inside(const std::string& name, const Settings& settings, const Inherited& around) {
+    Inherited result = around;
+    if (settings.parallel_mode) result.mode = settings.parallel_mode->value;
+    if (settings.level) {
+      result.level = settings.level->value;
+      result.level_scope = name;
+    }
+    if (settings.worker) {
+      result.worker = settings.worker->value;
+      has_workers_ = true;
+    }
+    if (settings.recompute) result.recompute = settings.recompute->value;
+    if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
+    if (training_) {
+      recompute_used_.resize(training_->recompute.size());
+      for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
+        if (!matches_name(training_->recompute[i], name)) continue;
+        recompute_used_[i] = true;
+        result.recompute = true;
+      }
+    }
+    if (!result.recompute) result.recompute_scope.clear();
+    if (result.recompute && result.recompute_scope.empty()) result.recompute_scope = name;
+    return result;
+  }
+
+  GraphOperator make_operator(const Site& site, const std::string& suffix, const Inherited& inherited) {
+    GraphOperator op;
+    op.name = site.name + suffix;
+    op.repeat_class = site.repeat_class + suffix;
+    op.scope = site.position.scope;
+    op.place = site.place;
+    op.level = inherited.level;
+    op.level_scope = inherited.level_scope;
+    op.worker = inherited.worker;
+    op.recompute_scope = inherited.recompute_scope;
+    op.comm_fusion = inherited.comm_fusion;
+    return op;
+  }
+
+  static Site site_of(const BlockTemplate::Item& item, const Position& position) {
+    const Word& name = item.syntax->name;
+    return {position.prefix + name.text, position.class_prefix + name.text, position,
+            position.place ? *position.place : name.place};
+  }
+
+  bool is_data_parallel(const Inherited& inherited, bool has_strategy) {
+    const bool ignores =
+        parallel_.parallel_mode == ParallelMode::kDataParallel || parallel_.parallel_mode == ParallelMode::kStandAlone;
+    if (has_strategy && ignores) ignores_strategies_ = true;
+    if (parallel_.parallel_mode == ParallelMode::kStandAlone) return false;
+    const bool by_mode =
+        inherited.mode == ParallelMode::kDataParallel || inherited.mode == ParallelMode::kSemiAutoParallel;
+    return by_mode && (!has_strategy || ignores);
+  }
+
+  void add_operator(const BlockTemplate::Item& item, const Position& position, const Inherited& around,
+                    std::vector<TensorId>& ids) {
+    const Site site = site_of(item, position);
+    const Settings settings = settings_.find(site.name, item.syntax->settings, faults_);
+    const Inherited inherited = inside(site.name, settings, around);
+    GraphOperator op = make_operator(site, "", inherited);
+    op.operation = item.operation;
+    for (const Value operand : item.operands) op.operands.push_back(ids[operand]);
+    if (settings.in_strategy) {
+      op.strategy.in = settings.in_strategy->value;
+      op.strategy.in_place = settings.in_strategy->place;
+    }
+    if (settings.out_strategy) {
+      op.strategy.out = settings.out_strategy->value;
+      op.strategy.out_place = settings.out_strategy->place;
+    }
+    op.is_data_parallel = is_data_parallel(inherited, settings.in_strategy || settings.out_strategy);
+    note_device(settings);
+    std::vector<std::string> result_names;
+    for (const std::string& result : item.result_names) result_names.push_back(position.prefix + result);
+    const std::vector<TensorId> results = builder_.op(builder_.add_operator(std::move(op), result_names)).results;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      ids[item.results[i]] = results[i];
+      if (i == 0) builder_.tensor(results[i]).shape_text = item.shape_text;
+      const Settings of_result = result_names[i] == site.name ? settings : settings_.find(result_names[i], {}, faults_);
+      if (!of_result.strategy) continue;
+      const Site of_name{result_names[i], position.class_prefix + item.result_names[i], position, site.place};
+      ids[item.results[i]] = add_border(of_name, ".out0", results[i], of_result.strategy->value, inherited);
+    }
+  }
+
+  /// An Identity that pins a layout, named by the suffix ".in0" or ".out0"; none where the entry says "follows".
+  TensorId add_border(const Site& site, const std::string& suffix, TensorId tensor, StrategyEntry entry,
+                      const Inherited& inherited) {
+    if (entry.kind == StrategyEntry::Kind::kFollow) return tensor;
+    GraphOperator op = make_operator(site, suffix, inherited);
+    op.operands = {tensor};
+    op.border_of = site.name;
+    op.is_data_parallel = is_data_parallel(inherited, true);
+    if (suffix.starts_with(".in")) {
+      op.strategy.in_place = entry.place;
+      op.strategy.in = {std::move(entry)};
+    } else {
+      op.strategy.out_place = entry.place;
+      op.strategy.out = {std::move(entry)};
+    }
+    const OperatorType* identity = find_operator_type("Identity");
+    SHARDPLAN_CHECK(identity != nullptr);
+    const OperatorId id =
+        builder_.add_operator(std::move(op), make_operation(*identity, {}, {builder_.tensor(tensor).type}));
+    return builder_.op(id).results[0];
+  }
+
+  void check_count(const std::optional<Placed<std::vector<StrategyEntry>>>& entries, const char* key,
+                   const std::string& name, std::size_t expected, const char* what) {
+    if (!entries || entries->value.size() == expected) return;
+    fault(entries->place,
+          fmt::format("{}: {} has {} entr{}, {} has {} {}{}", name, key, entries->value.size(),
+                      entries->value.size() == 1 ? "y" : "ies", name, expected, what, expected == 1 ? "" : "s"));
+  }
+
+  using AddInside =
+      std::function<std::vector<TensorId>(const std::vector<TensorId>& inputs, const Inherited& inherited)>;
+
+  /// One block with its border: a use, the whole of a repeated use, or one copy of it.
+  std::vector<TensorId> add_bordered(const Site& site, const Settings& settings, std::vector<TensorId> inputs,
+                                     std::size_t num_results, const Inherited& around, const AddInside& add) {
+    Inherited inherited = inside(site.name, settings, around);
+    block_names_.push_back(site.name);
+    note_device(settings);
+    auto out_strategy = settings.out_strategy;
+    if (settings.strategy && !out_strategy) out_strategy = {{settings.strategy->value}, settings.strategy->place};
+    check_count(settings.in_strategy, "in_strategy", site.name, inputs.size(), "input");
+    check_count(out_strategy, "out_strategy", site.name, num_results, "result");
+    // The border is what the user fixes; what is between is searched, unless the block says otherwise.
+    if ((settings.in_strategy || out_strategy || settings.level) && !settings.parallel_mode) {
+      inherited.mode = ParallelMode::kAutoParallel;
+    }
+    if (settings.in_strategy && settings.in_strategy->value.size() == inputs.size()) {
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        inputs[i] = add_border(site, ".in" + std::to_string(i), inputs[i], settings.in_strategy->value[i], inherited);
+      }
+    }
+    std::vector<TensorId> results = add(inputs, inherited);
+    if (out_strategy && out_strategy->value.size() == results.size()) {
+      const bool is_overridden = training_ && !parallel_.keep_out_strategy;
+      if (is_overridden) ++overridden_outputs_;
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        StrategyEntry entry = out_strategy->value[i];
+        if (is_overridden) {
+          entry = {};
+          entry.kind = StrategyEntry::Kind::kDataParallel;
+          entry.place = out_strategy->value[i].place;
+        }
+        results[i] = add_border(site, ".out" + std::to_string(i), results[i], std::move(entry), inherited);
+      }
+    }
+    if (results.size() == 1) builder_.add_alias(site.name, results[0]);
+    return results;
+  }
+
+  void add_call(const BlockTemplate::Item& item, const Position& position, const Inherited& around,
+                std::vector<TensorId>& ids) {
+    const OperatorSyntax& syntax = *item.syntax;
+    const Site site = site_of(item, position);
+    const Settings settings = settings_.find(site.name, syntax.settings, faults_);
+    std::vector<TensorId> inputs;
+    for (const Value operand : item.operands) inputs.push_back(ids[operand]);
+    const auto add_inner = [&](std::size_t copy, const Site& inner_site, const std::string& scope, const Settings& said,
+                               const std::vector<TensorId>& arguments, const Inherited& outside) {
+      const BlockTemplate& body = *item.copies[copy];
+      Position inner{inner_site.name + ".", inner_site.repeat_class + ".", position.scope_of(scope), position.place};
+      if (!inner.place && body.syntax->is_built_in) inner.place = &syntax.name.place;
+      return add_bordered(inner_site, said, arguments, body.outputs.size(), outside,
+                          [&](const std::vector<TensorId>& bordered, const Inherited& inherited) {
+                            return add_body(body, bordered, inner, inherited);
+                          });
+    };
+    const std::string& block_name = item.copies[0]->syntax->scope_name;
+    std::vector<TensorId> results;
+    if (!syntax.repeat) {
+      results = add_inner(0, site, syntax.name.text + "-" + block_name, settings, inputs, around);
+    } else {
+      // A border round the whole repeat, and one round each copy.
+      const auto add_copies = [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
+        std::vector<TensorId> next = arguments;
+        Inherited each = inherited;
+        if (each.recompute_scope == site.name) each.recompute_scope.clear();
+        for (std::size_t i = 0; i < item.copies.size(); ++i) {
+          const Site copy{fmt::format("{}.{}", site.name, i), site.repeat_class + ".*", position, site.place};
+          const std::string scope = fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name);
+          next[0] = add_inner(i, copy, scope, settings_.find(copy.name, {}, faults_), next, each)[0];
+          results.push_back(next[0]);
+        }
+        return std::vector<TensorId>{results.back()};
+      };
+      const TensorId last = add_bordered(site, settings, inputs, 1, around, add_copies)[0];
+      results.back() = last;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) ids[item.results[i]] = results[i];
+    for (const BlockTemplate::Parameter& parameter : item.parameters) {
+      const std::string copy = syntax.repeat ? "." + std::to_string(parameter.copy) : "";
+      ids[parameter.value] = parameter_by_name_.at(site.name + copy + "." + parameter.path);
+    }
+  }
+
+  // ---- checks -----------------------------------------------------------------------------------------------------
+
+  /// MindSpore's shard(..., device=...) says what the whole job runs on.
+  void note_device(const Settings& settings) {
+    if (!settings.device) return;
+    if (device_.value.empty()) device_ = *settings.device;
+    if (device_.value == settings.device->value) return;
+    fault(settings.device->place,
+          fmt::format("device is {}, but {} in line {}", settings.device->value, device_.value, device_.place.line));
+  }
+
+  void check_names() {
+    std::vector<std::string> names = block_names_;
+    for (std::size_t i = 0; i < builder_.num_tensors(); ++i) names.push_back(builder_.tensor(TensorId(i)).name);
+    for (std::size_t i = 0; i < builder_.num_operators(); ++i) names.push_back(builder_.op(OperatorId(i)).name);
+    settings_.check_used(names, faults_);
+    if (!training_) return;
+    recompute_used_.resize(training_->recompute.size());
+    for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
+      if (recompute_used_[i]) continue;
+      const std::string nearest = nearest_name(training_->recompute[i], names);
+      fault(training_->place, fmt::format("training: recompute: no operator or block '{}'{}", training_->recompute[i],
+                                          nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+    }
+  }
+
+  const ParallelOptions& parallel_;
+  const TrainingOptions* training_;
+  SettingsTable& settings_;
+  OperatorGraphBuilder& builder_;
+  std::vector<std::string>& notices_;
+  bool has_workers_ = false;
+  std::vector<Diagnostic>& faults_;
+  std::unordered_map<std::string, TensorId> parameter_by_name_;
+  std::vector<std::string> block_names_;
+  std::vector<bool> recompute_used_;
+  Placed<std::string> device_;
+  bool ignores_strategies_ = false;
+  int overridden_outputs_ = 0;
+};
+
+}  // namespace
+
+void instantiate_model(const BlockTemplate& file, const ParallelOptions& parallel, const TrainingOptions* training,
+                       SettingsTable& settings, OperatorGraphBuilder& builder, std::vector<std::string>& notices,
+                       std::string& device, std::vector<Diagnostic>& faults) {
+  device = Instantiation(parallel, training, settings, builder, notices, faults).run(file);
+}
+
+}  // namespace shardplan

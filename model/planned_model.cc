@@ -1,0 +1,46 @@
+#include "model/planned_model.h"
+
+#include <algorithm>
+
+#include "graph/differentiate.h"
+#include "graph/recompute.h"
+
+namespace shardplan {
+
+Model one_micro_batch(const Model& model) {
+  if (!model.training || model.training->micro_batches == model.divided_by) return model;
+  const std::int64_t count = model.training->micro_batches;
+  const SourcePlace& place = model.training->place;
+  const GraphTensor* input = nullptr;
+  for (const GraphTensor& tensor : model.graph.tensors()) {
+    if (tensor.kind == TensorKind::kInput && !tensor.type.shape.empty() && input == nullptr) input = &tensor;
+  }
+  if (input == nullptr) throw InputError(place, "training: micro_batches: the model has no input with a batch");
+  const std::string batch = input->shape_text.empty() ? std::string() : input->shape_text[0];
+  const auto dim = model.dims.find(batch);
+  if (dim == model.dims.end()) {
+    throw InputError(place,
+                     "training: micro_batches: the first dimension of {} is {}; expected the name of a dim, the batch, "
+                     "so that it can be divided",
+                     input->name, batch.empty() ? std::to_string(input->type.shape[0]) : batch);
+  }
+  const std::int64_t whole = dim->second * model.divided_by;
+  if (whole % count != 0) {
+    throw InputError(place, "training: micro_batches is {}, which does not divide {} = {}", count, batch, whole);
+  }
+  ModelOverrides overrides = model.overrides;
+  overrides.dims[batch] = whole / count;
+  Model result = read_model_text(model.text, model.file, overrides);
+  result.training = model.training;
+  result.divided_by = count;
+  return result;
+}
+
+OperatorGraph planned_graph(const Model& model, std::int64_t most_micro_batches) {
+  if (!model.training) return model.graph;
+  TrainingOptions training = *model.training;
+  training.micro_batches = std::min(training.micro_batches, most_micro_batches);
+  return recompute_marked(differentiate(model.graph, training));
+}
+
+}  // namespace shardplan

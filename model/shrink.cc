@@ -1,0 +1,442 @@
+#include "model/shrink.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+// Sizes are solved for, not divided. Nearly all sizes of a model are monomials of its free dims: 4*H, H/heads, B*S. How
+// each factor depends on each dim is measured once, by reading the model with that dim doubled: a size that becomes 2^e
+// times as large has the exponent e. Then the dims start at 1 and only grow: while a size is not whole, not divisible
+// by its pieces, too small or equal to one that it must differ from, a dim in it grows to the next value that mends
+// this. That costs no reading. At the end the model is read at the values found and everything is checked on the real
+// sizes; what is wrong there (sizes that are no monomials, as side-4; faults of the model; the caller's own check)
+// raises a limit, and the search goes on. Since values only grow and full size is legal, it ends.
+
+namespace shardplan {
+namespace {
+
+__extension__ typedef __int128 Wide;
+using Values = std::vector<std::int64_t>;  // by free dim
+
+/// A size as a function of the dims: scale * product of dim^exponent, as far as that is known.
+struct Size {
+  std::int64_t full = 1;       // at the model's own dims
+  std::vector<int> exponents;  // by free dim
+  std::set<std::size_t> dims;  // that it depends on at all
+  bool is_monomial = true;
+  Wide numerator = 1;  // of the scale
+  Wide denominator = 1;
+
+  auto key() const { return std::tie(full, exponents, dims, is_monomial); }
+  bool operator<(const Size& other) const { return key() < other.key(); }
+};
+
+/// What a size must be.
+struct Demand {
+  std::int64_t multiple_of = 1;
+  std::int64_t least = 1;
+
+  bool holds(std::int64_t size) const { return size % multiple_of == 0 && size >= least; }
+};
+
+/// All sizes of one reading, in an order that depends on the graph's structure only: factors of operators, dimensions
+/// of tensors, dims of the file.
+Values sizes_of(const Model& model, const OperatorGraph& graph) {
+  Values sizes;
+  for (const OperatorId id : graph.operators().ids()) {
+    for (const Factor& factor : graph.operation(id).rule.factors) sizes.push_back(factor.size);
+  }
+  for (const GraphTensor& tensor : graph.tensors()) {
+    sizes.insert(sizes.end(), tensor.type.shape.begin(), tensor.type.shape.end());
+  }
+  for (const auto& [name, value] : model.dims) sizes.push_back(value);
+  return sizes;
+}
+
+class Shrinker {
+ public:
+  Shrinker(const Model& model, const ShrinkRequest& request) : model_(model), request_(request) {}
+
+  ShrunkModel shrink() {
+    for (const std::string& name : model_.free_dims) {
+      const bool repeats =
+          std::find(model_.repeat_dims.begin(), model_.repeat_dims.end(), name) != model_.repeat_dims.end();
+      if (repeats || model_.dims.at(name) < 2) continue;
+      names_.push_back(name);
+      full_.push_back(model_.dims.at(name));
+    }
+    const OperatorGraph graph = planned(model_);
+    full_sizes_ = sizes_of(model_, graph);
+    measure();
+    collect_demands(graph);
+    collect_pairs(graph);
+
+    values_.assign(names_.size(), 1);
+    while (reads_ < request_.max_reads) {
+      grow();
+      if (values_ == full_) break;
+      std::optional<Model> small = read(values_);
+      if (!small) {
+        raise_the_one_to_blame();
+        continue;
+      }
+      const OperatorGraph small_graph = planned(*small);
+      if (mend_real_sizes(*small, small_graph)) continue;
+      return finish(std::move(*small), graph);
+    }
+    return finish(model_, graph);
+  }
+
+ private:
+  OperatorGraph planned(const Model& model) const {
+    return request_.planned_graph ? request_.planned_graph(model) : model.graph;
+  }
+
+  /// The model at these dims; nothing if that is no model.
+  std::optional<Model> read(const Values& values) {
+    ++reads_;
+    ModelOverrides overrides = model_.overrides;
+    for (std::size_t d = 0; d < names_.size(); ++d) overrides.dims[names_[d]] = values[d];
+    try {
+      Model model = read_model_text(model_.text, model_.file, overrides);
+      const bool is_same = model.graph.operators().size() == model_.graph.operators().size() &&
+                           model.graph.tensors().size() == model_.graph.tensors().size();
+      return is_same ? std::optional(std::move(model)) : std::nullopt;
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+  }
+
+  // ---- how sizes depend on dims -----------------------------------------------------------------------------------
+
+  void measure() {
+    std::vector<Size> sizes(full_sizes_.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      sizes[i].full = full_sizes_[i];
+      sizes[i].exponents.assign(names_.size(), 0);
+    }
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      Values doubled = full_;
+      doubled[d] *= 2;
+      const std::optional<Model> model = read(doubled);
+      const Values found = model ? sizes_of(*model, planned(*model)) : Values();
+      if (found.size() != sizes.size()) {  // it cannot be measured, so it stays
+        unmeasured_.insert(d);
+        continue;
+      }
+      for (std::size_t i = 0; i < sizes.size(); ++i) depend(sizes[i], d, found[i]);
+    }
+    // Few sizes are different as functions: 96 layers have those of one.
+    std::map<Size, std::size_t> known;
+    for (Size& size : sizes) {
+      const auto [at, is_new] = known.emplace(size, functions_.size());
+      if (is_new) {
+        set_scale(size);
+        functions_.push_back(std::move(size));
+      }
+      function_of_.push_back(at->second);
+    }
+    demands_.resize(functions_.size());
+  }
+
+  static void depend(Size& size, std::size_t d, std::int64_t doubled) {
+    if (doubled == size.full) return;
+    size.dims.insert(d);
+    for (int exponent = 1; exponent <= 3; ++exponent) {
+      if (doubled == size.full << exponent) size.exponents[d] = exponent;
+      if (size.full == doubled << exponent) size.exponents[d] = -exponent;
+    }
+    if (size.exponents[d] == 0) size.is_monomial = false;
+  }
+
+  void set_scale(Size& size) const {
+    size.numerator = size.full;
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      for (int e = 0; e < size.exponents[d]; ++e) size.denominator *= full_[d];
+      for (int e = 0; e > size.exponents[d]; --e) size.numerator *= full_[d];
+      // Beyond any size of a real model: treat it as unknown rather than overflow.
+      const Wide limit = static_cast<Wide>(1) << 90;
+      if (size.numerator > limit || size.denominator > limit) size.is_monomial = false;
+      if (!size.is_monomial) return;
+    }
+    Wide a = size.numerator;
+    Wide b = size.denominator;
+    while (b != 0) a = std::exchange(b, a % b);
+    size.numerator /= a;
+    size.denominator /= a;
+  }
+
+  /// Nothing if it is not whole.
+  static std::optional<std::int64_t> size_at(const Size& size, const Values& values) {
+    Wide numerator = size.numerator;
+    Wide denominator = size.denominator;
+    for (std::size_t d = 0; d < values.size(); ++d) {
+      for (int e = 0; e < size.exponents[d]; ++e) numerator *= values[d];
+      for (int e = 0; e > size.exponents[d]; --e) denominator *= values[d];
+    }
+    if (numerator % denominator != 0) return std::nullopt;
+    return static_cast<std::int64_t>(numerator / denominator);
+  }
+
+  // ---- what sizes must be -----------------------------------------------------------------------------------------
+
+  void demand(std::size_t index, std::int64_t pieces, std::int64_t least) {
+    Demand& demand = demands_[function_of_[index]];
+    demand.multiple_of = std::lcm(demand.multiple_of, std::max<std::int64_t>(pieces, 1));
+    demand.least = std::max(demand.least, std::min(least, full_sizes_[index]));
+  }
+
+  /// Of `count` factors that are normalised together their product counts.
+  std::int64_t least_of_each(std::ptrdiff_t count) const {
+    std::int64_t least = 2;
+    const auto product = [&] {
+      std::int64_t result = 1;
+      for (std::ptrdiff_t i = 0; i < count; ++i) result = std::min(result * least, request_.least_normalised);
+      return result;
+    };
+    while (count > 0 && product() < request_.least_normalised) ++least;
+    return least;
+  }
+
+  void collect_demands(const OperatorGraph& graph) {
+    std::size_t index = 0;
+    for (const OperatorId id : graph.operators().ids()) {
+      const std::vector<Factor>& factors = graph.operation(id).rule.factors;
+      const std::int64_t least_normalised = least_of_each(std::count_if(
+          factors.begin(), factors.end(), [](const Factor& f) { return f.kind == FactorKind::kNormalised; }));
+      for (std::size_t f = 0; f < factors.size(); ++f, ++index) {
+        const bool is_normalised = factors[f].kind == FactorKind::kNormalised;
+        demand(index, pieces(id, f),
+               std::max(pieces(id, f) * request_.least_local, is_normalised ? least_normalised : 2));
+      }
+    }
+    for (const TensorId id : graph.tensors().ids()) {
+      const std::size_t rank = graph.tensor(id).type.shape.size();
+      for (std::size_t d = 0; d < rank; ++d, ++index) {
+        const bool has_pieces = id.value() < request_.tensor_pieces.size() && d < request_.tensor_pieces[id].size();
+        const std::int64_t pieces = has_pieces ? request_.tensor_pieces[id][d] : 1;
+        demand(index, pieces, pieces > 1 ? pieces * request_.least_local : 1);
+      }
+    }
+  }
+
+  /// Sizes that meet in one operator and are different: should one be taken for the other, shapes show it. Not images,
+  /// where it would be dear, nor constants, such as the size of a kernel; there only the numbers show it.
+  void collect_pairs(const OperatorGraph& graph) {
+    std::set<std::size_t> left_out;
+    std::size_t index = 0;
+    for (const OperatorId id : graph.operators().ids()) {
+      const ShardingRule& rule = graph.operation(id).rule;
+      for (const TensorWalk& walk : rule.operands) {
+        for (const DimensionWalk& dimension : walk) {
+          if (dimension.window) left_out.insert(function_of_[index + dimension.window->output]);
+        }
+      }
+      for (std::size_t f = 0; f < rule.factors.size(); ++f, ++index) {
+        if (functions_[function_of_[index]].dims.empty()) left_out.insert(function_of_[index]);
+      }
+    }
+    std::set<std::pair<std::size_t, std::size_t>> pairs;
+    index = 0;
+    for (const OperatorId id : graph.operators().ids()) {
+      const std::size_t count = graph.operation(id).rule.factors.size();
+      for (std::size_t a = index; a < index + count; ++a) {
+        for (std::size_t b = a + 1; b < index + count; ++b) {
+          if (full_sizes_[a] == full_sizes_[b]) continue;
+          if (left_out.contains(function_of_[a]) || left_out.contains(function_of_[b])) continue;
+          pairs.emplace(std::minmax(function_of_[a], function_of_[b]));
+        }
+      }
+      index += count;
+    }
+    pairs_.assign(pairs.begin(), pairs.end());
+  }
+
+  std::int64_t pieces(OperatorId op, std::size_t factor) const {
+    const bool is_known = op.value() < request_.operator_pieces.size() && factor < request_.operator_pieces[op].size();
+    return is_known ? request_.operator_pieces[op][factor] : 1;
+  }
+
+  // ---- growing ----------------------------------------------------------------------------------------------------
+
+  /// Until all predicted sizes are as they must be. Whatever cannot be mended goes back to full size.
+  void grow() {
+    for (const std::size_t d : unmeasured_) values_[d] = full_[d];
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t f = 0; f < functions_.size() && !changed; ++f) {
+        if (functions_[f].is_monomial && !is_met(f, values_)) changed = mend(f);
+      }
+      for (std::size_t p = 0; p < pairs_.size() && !changed; ++p) changed = part(p);
+    }
+  }
+
+  bool is_met(std::size_t f, const Values& values) const {
+    const std::optional<std::int64_t> size = size_at(functions_[f], values);
+    return size && demands_[f].holds(*size);
+  }
+
+  /// Of the dims that make this size larger, the one that mends it with the least growth.
+  bool mend(std::size_t f) {
+    const Size& function = functions_[f];
+    std::optional<std::pair<std::size_t, std::int64_t>> best;
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      if (function.exponents[d] <= 0) continue;
+      Values values = values_;
+      // A value as far as the pieces' multiple beyond the least suffices if this dim alone can mend it.
+      const std::int64_t last = std::min(full_[d], values_[d] + demands_[f].multiple_of * demands_[f].least + 64);
+      for (values[d] = values_[d] + 1; values[d] <= last; ++values[d]) {
+        if (!is_met(f, values)) continue;
+        const bool is_better = !best || values[d] * values_[best->first] < best->second * values_[d];
+        if (is_better) best = {d, values[d]};
+        break;
+      }
+    }
+    if (best) {
+      values_[best->first] = best->second;
+      return true;
+    }
+    return raise_any(function, 1);
+  }
+
+  /// One step up for the smallest of its dims that can grow; else its divisors' dims go to full size.
+  bool raise_any(const Size& size, std::int64_t step) {
+    std::optional<std::size_t> smallest;
+    for (const std::size_t d : size.dims) {
+      if (size.exponents[d] < 0 || values_[d] >= full_[d]) continue;
+      if (!smallest || values_[d] < values_[*smallest]) smallest = d;
+    }
+    if (smallest) {
+      values_[*smallest] = std::min(full_[*smallest], values_[*smallest] + step);
+      return true;
+    }
+    for (const std::size_t d : size.dims) {
+      if (values_[d] == full_[d]) continue;
+      values_[d] = full_[d];
+      return true;
+    }
+    return false;
+  }
+
+  /// Two sizes that must differ: a dim that only one of them has grows by one; the demands then lift it further.
+  bool part(std::size_t p) {
+    const Size& a = functions_[pairs_[p].first];
+    const Size& b = functions_[pairs_[p].second];
+    if (!a.is_monomial || !b.is_monomial) return false;
+    const std::optional<std::int64_t> size = size_at(a, values_);
+    if (!size || size != size_at(b, values_)) return false;
+    std::optional<std::size_t> best;
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      if (a.exponents[d] == b.exponents[d] || values_[d] >= full_[d]) continue;
+      if (!best || values_[d] < values_[*best]) best = d;
+    }
+    if (best) ++values_[*best];
+    return best.has_value();
+  }
+
+  // ---- real sizes -------------------------------------------------------------------------------------------------
+
+  /// True if something had to grow.
+  bool mend_real_sizes(const Model& small, const OperatorGraph& graph) {
+    const Values sizes = sizes_of(small, graph);
+    if (sizes.size() != full_sizes_.size()) return raise_the_smallest();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::size_t f = function_of_[i];
+      if (!demands_[f].holds(sizes[i])) return raise(f, sizes[i]);
+    }
+    if (!request_.check) return false;
+    const std::optional<TooSmall> fault = request_.check(small, graph);
+    if (!fault) return false;
+    std::size_t index = fault->factor;
+    for (std::size_t op = 0; op < fault->op.value(); ++op) index += graph.operation(OperatorId(op)).rule.factors.size();
+    return raise(function_of_[index], sizes[index]);
+  }
+
+  bool raise(std::size_t f, std::int64_t size) {
+    if (!functions_[f].is_monomial) return raise_any(functions_[f], 1) || raise_the_smallest();
+    demands_[f].least = std::max(demands_[f].least, size + 1);
+    return raise_any(functions_[f], 0) ? true : raise_the_smallest();
+  }
+
+  bool raise_the_smallest() {
+    std::optional<std::size_t> best;
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      if (values_[d] < full_[d] && (!best || values_[d] < values_[*best])) best = d;
+    }
+    if (!best) return false;
+    ++values_[*best];
+    return true;
+  }
+
+  /// The model cannot be read at these values: a dim without which it can be read is to blame, and grows.
+  void raise_the_one_to_blame() {
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      if (values_[d] == full_[d]) continue;
+      Values values = values_;
+      values[d] = full_[d];
+      if (!read(values)) continue;
+      // Near the value: one by one; then by growing steps.
+      for (std::int64_t step = 1; values_[d] < full_[d] && reads_ < request_.max_reads;
+           step = step < 8 ? 1 + step : step * 2) {
+        for (std::int64_t i = 0; i < std::min<std::int64_t>(step, 8) && values_[d] < full_[d]; ++i) {
+          values_[d] = std::min(full_[d], values_[d] + std::max<std::int64_t>(1, step / 8));
+          if (read(values_)) return;
+        }
+      }
+      values_[d] = full_[d];
+      return;
+    }
+    // No single one: all that are still small grow together.
+    for (std::size_t d = 0; d < names_.size(); ++d) values_[d] = std::min(full_[d], 2 * values_[d]);
+  }
+
+  // ---- the answer -------------------------------------------------------------------------------------------------
+
+  ShrunkModel finish(Model small, const OperatorGraph& graph) {
+    ShrunkModel result;
+    for (const std::string& name : model_.dim_order) {
+      const std::int64_t from = model_.dims.at(name);
+      const std::int64_t to = small.dims.at(name);
+      if (from != to) result.dims.push_back({name, from, to});
+    }
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      if (small.dims.at(names_[d]) == full_[d] && full_[d] > 16) {
+        result.notes.push_back(fmt::format("{} stays {}", names_[d], full_[d]));
+      }
+    }
+    // Large sizes that no dim makes.
+    std::set<std::int64_t> named;
+    std::size_t index = 0;
+    for (const OperatorId id : graph.operators().ids()) {
+      for (const Factor& factor : graph.operation(id).rule.factors) {
+        const Size& size = functions_[function_of_[index++]];
+        if (!size.dims.empty() || factor.size <= 16 || !named.insert(factor.size).second) continue;
+        result.notes.push_back(fmt::format("{} of {} stays {}: no dim of the file says it", factor.name,
+                                           graph.operators()[id].name, factor.size));
+      }
+    }
+    result.model = std::move(small);
+    return result;
+  }
+
+  const Model& model_;
+  const ShrinkRequest& request_;
+  std::vector<std::string> names_;  // free dims that may shrink
+  Values full_;
+  Values full_sizes_;
+  std::set<std::size_t> unmeasured_;
+  std::vector<Size> functions_;
+  std::vector<std::size_t> function_of_;  // by position in sizes_of
+  std::vector<Demand> demands_;           // by function
+  std::vector<std::pair<std::size_t, std::size_t>> pairs_;
+  Values values_;
+  int reads_ = 0;
+};
+
+}  // namespace
+
+ShrunkModel shrink(const Model& model, const ShrinkRequest& request) { return Shrinker(model, request).shrink(); }
+
+}  // namespace shardplan

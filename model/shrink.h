@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/operator_graph.h"
+#include "model/model.h"
+
+namespace shardplan {
+
+/// A factor of an operator that is still too small for something that only the caller can judge.
+struct TooSmall {
+  OperatorId op;
+  std::size_t factor = 0;
+};
+
+/// What the small model must be able to do. Operators, factors and tensors are those of `planned_graph(model)`.
+struct ShrinkRequest {
+  /// The graph that is planned: the model's own, or its training graph. Must keep operators and tensors in one order
+  /// whatever the sizes. Empty: the model's own.
+  std::function<OperatorGraph(const Model&)> planned_graph;
+  /// In how many pieces the plan cuts each factor of each operator, and each dimension of each tensor in any of its
+  /// layouts. Either may be empty: nothing is cut.
+  IdVector<OperatorId, std::vector<std::int64_t>> operator_pieces;
+  IdVector<TensorId, std::vector<std::int64_t>> tensor_pieces;
+  /// Looks at a small model and its planned graph: nothing, or a factor that must grow (a halo wider than the
+  /// neighbour's piece, another redistribution than at full size, ...). May be empty.
+  std::function<std::optional<TooSmall>(const Model&, const OperatorGraph&)> check;
+  std::int64_t least_local = 2;       // extent of a cut factor on one device: at 1, blocked and strided look alike
+  std::int64_t least_normalised = 8;  // values that a softmax or norm runs over: two keep only the sign
+  int max_reads = 300;                // how often the model may be read anew
+};
+
+struct ShrunkDim {
+  std::string name;
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+
+  bool operator==(const ShrunkDim&) const = default;
+};
+
+struct ShrunkModel {
+  Model model;
+  std::vector<ShrunkDim> dims;     // that are smaller now, derived ones included, by the file's order
+  std::vector<std::string> notes;  // what stayed at full size, and why
+};
+
+/// The same model with small dims, for proofs: every factor stays divisible by its pieces, factors of one operator that
+/// had different sizes keep different sizes (but for height and width of images), and nothing falls below the least
+/// sizes of the request unless it was there before. Dims that count copies (`repeat:`) stay. Never fails: at worst the
+/// model comes back as it is.
+ShrunkModel shrink(const Model& model, const ShrinkRequest& request);
+
+}  // namespace shardplan

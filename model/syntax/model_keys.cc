@@ -1,0 +1,194 @@
+#include "model/syntax/model_keys.h"
+
+namespace shardplan {
+namespace {
+
+const std::vector<std::string> kModes = {"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel",
+                                         "hybrid_parallel"};
+
+KeySpecs joined(KeySpecs a, const KeySpecs& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace
+
+const KeySpecs& file_keys() {
+  static const KeySpecs keys = {
+      {"shardplan", ValueForm::kWhole, "format version: 1", {}},
+      {"model", ValueForm::kText, "the model's name", {}},
+      {"dims", ValueForm::kDims, "named sizes: numbers or expressions of other names", {}},
+      {"dtype", ValueForm::kDataType, "of tensors that do not say one; f32", {}},
+      {"inputs", ValueForm::kTensors, "tensors given anew each step", {}},
+      {"constants", ValueForm::kConstants, "made on each device, never communicated", {}},
+      {"parameters", ValueForm::kTensors, "stored between steps", {}},
+      {"blocks", ValueForm::kBlocks, "parts of the model that are used by name", {}},
+      {"operators", ValueForm::kOperators, "what is computed", {}},
+      {"outputs", ValueForm::kNames, "results that are wanted; without it those that nobody uses", {}},
+      {"loss", ValueForm::kName, "the scalar that training makes small", {}},
+      {"training", ValueForm::kTraining, "how it is trained; without it only the forward pass runs", {}},
+      {"strategies", ValueForm::kStrategies, "what the user decides, by full name; * is one part of a name", {}},
+      {"parallel", ValueForm::kParallel, "modes and options, with MindSpore's names", {}},
+      {"cluster", ValueForm::kText, "a preset, perhaps with xN for N nodes, or a file's path", {}},
+      {"custom_operators", ValueForm::kCustomOperators, "own operators, by their rules", {}},
+  };
+  return keys;
+}
+
+const KeySpecs& block_keys() {
+  static const KeySpecs keys = {
+      {"dims",
+       ValueForm::kBlockDims,
+       "own sizes: inferred (from the inputs), given (by the caller) or expressions",
+       {}},
+      {"inputs", ValueForm::kTensors, "what a caller passes, in this order", {}},
+      {"constants", ValueForm::kConstants, "made on each device, never communicated", {}},
+      {"parameters", ValueForm::kTensors, "stored between steps; each use has its own", {}},
+      {"operators", ValueForm::kOperators, "what is computed", {}},
+      {"outputs", ValueForm::kNames, "results; without it the one that nobody uses", {}},
+  };
+  return keys;
+}
+
+const KeySpecs& input_keys() {
+  static const KeySpecs keys = {
+      {"shape", ValueForm::kShape, "sizes, as numbers or expressions of dims", {}},
+      {"dtype", ValueForm::kDataType, "the model's dtype if not given", {}},
+      {"strategy", ValueForm::kEntry, "how it is laid out", {}},
+  };
+  return keys;
+}
+
+const KeySpecs& parameter_keys() {
+  static const KeySpecs keys =
+      joined(input_keys(), {
+                               {"requires_grad", ValueForm::kFlag, "false: it is not trained", {}},
+                               {"layerwise_parallel", ValueForm::kFlag, "true: each device keeps its own", {}},
+                               {"parallel_optimizer", ValueForm::kFlag, "false: its states are not cut", {}},
+                           });
+  return keys;
+}
+
+const KeySpecs& constant_keys() {
+  static const KeySpecs keys = {
+      {"shape", ValueForm::kShape, "sizes, as numbers or expressions of dims", {}},
+      {"dtype", ValueForm::kDataType, "the model's dtype if not given", {}},
+      {"fill",
+       ValueForm::kText,
+       "zeros, ones, iota (0, 1, ... along the last dimension), causal (0 and -1e9), or a number",
+       {}},
+  };
+  return keys;
+}
+
+const KeySpecs& settings_keys() {
+  static const KeySpecs keys = {
+      {"in_strategy", ValueForm::kEntries, "one entry per input", {}},
+      {"out_strategy", ValueForm::kEntries, "one entry per result", {}},
+      {"strategy", ValueForm::kEntry, "of a tensor: how it is laid out", {}},
+      {"level", ValueForm::kWhole, "0 ratio, 1 memory, 2 speed; a search of its own", {"0", "1", "2"}},
+      {"parallel_mode",
+       ValueForm::kText,
+       "of what is inside",
+       {"data_parallel", "semi_auto_parallel", "auto_parallel"}},
+      {"place", ValueForm::kPlace, "the worker that computes it", {}},
+      {"comm_fusion", ValueForm::kWhole, "fusion id of its gradients", {}},
+      {"recompute", ValueForm::kFlag, "true: computed again in the backward pass", {}},
+      {"device", ValueForm::kText, "what it runs on", {"Ascend", "GPU"}},
+  };
+  return keys;
+}
+
+const KeySpecs& operator_keys() {
+  static const KeySpecs keys = joined(
+      {
+          {"op", ValueForm::kText, "MindSpore's primitive; `shardplan operators` lists them", {}},
+          {"in", ValueForm::kInputs, "the tensors it reads; a number is a scalar", {}},
+          {"out", ValueForm::kNames, "names of several results; one is called as the operator", {}},
+          {"shape", ValueForm::kShape, "what its result must have; of Reshape: the target", {}},
+      },
+      settings_keys());
+  return keys;
+}
+
+const KeySpecs& call_keys() {
+  static const KeySpecs keys = joined(
+      {
+          {"block", ValueForm::kText, "of this file, or a built-in one as nn.Dense", {}},
+          {"in", ValueForm::kInputs, "the tensors it reads; a number is a scalar", {}},
+          {"repeat", ValueForm::kExpression, "so many copies, each fed by the one before: NAME.0, NAME.1, ...", {}},
+      },
+      settings_keys());
+  return keys;
+}
+
+const KeySpecs& place_keys() {
+  static const KeySpecs keys = {
+      {"role", ValueForm::kText, "", {"MS_WORKER"}},
+      {"rank", ValueForm::kWhole, "the worker's number", {}},
+  };
+  return keys;
+}
+
+const KeySpecs& training_keys() {
+  static const KeySpecs keys = {
+      {"optimizer", ValueForm::kText, "", {"sgd", "momentum", "adam", "adamw"}},
+      {"learning_rate", ValueForm::kNumber, "0.001", {}},
+      {"momentum", ValueForm::kNumber, "0.9", {}},
+      {"beta1", ValueForm::kNumber, "0.9", {}},
+      {"beta2", ValueForm::kNumber, "0.999", {}},
+      {"eps", ValueForm::kNumber, "1e-8", {}},
+      {"weight_decay", ValueForm::kNumber, "0", {}},
+      {"clip_norm", ValueForm::kNumber, "gradients are scaled down to this global norm; 0: they are not", {}},
+      {"micro_batches", ValueForm::kWhole, "the batch is computed in so many parts; 1", {}},
+      {"mixed_precision", ValueForm::kText, "type of weights and activations", {"f16", "bf16"}},
+      {"recompute", ValueForm::kNames, "blocks or operators computed again in the backward pass", {}},
+  };
+  return keys;
+}
+
+const KeySpecs& parallel_keys() {
+  static const KeySpecs keys = {
+      {"parallel_mode", ValueForm::kText, "auto_parallel", kModes},
+      {"search_mode",
+       ValueForm::kText,
+       "auto",
+       {"sharding_propagation", "dynamic_programming", "ilp", "local", "auto"}},
+      {"device_num", ValueForm::kWhole, "the cluster's", {}},
+      {"gradients_mean", ValueForm::kFlag, "false", {}},
+      {"gradient_fp32_sync", ValueForm::kFlag, "true", {}},
+      {"parameter_broadcast", ValueForm::kFlag, "false", {}},
+      {"full_batch", ValueForm::kFlag, "false", {}},
+      {"dataset_strategy", ValueForm::kEntries, "data_parallel, full_batch, or one entry per input", {}},
+      {"enable_parallel_optimizer", ValueForm::kFlag, "false", {}},
+      {"comm_fusion", ValueForm::kCommFusion, "as in MindSpore: {allreduce: {mode: size, config: 32}}", {}},
+      {"strategy_ckpt_save_file", ValueForm::kText, "", {}},
+      {"strategy_ckpt_load_file", ValueForm::kText, "", {}},
+      {"mesh", ValueForm::kMesh, "axes, major to minor, or auto; the cluster's levels if not given", {}},
+      {"level", ValueForm::kWhole, "0 ratio (the default), 1 memory, 2 speed", {"0", "1", "2"}},
+      {"compat", ValueForm::kText, "", {"mindspore-1.7"}},
+      {"keep_out_strategy",
+       ValueForm::kFlag,
+       "true; false: a block's out_strategy gives way to data parallel in training",
+       {}},
+      {"device", ValueForm::kText, "without a cluster: ascend-910 or dgx-a100", {"Ascend", "GPU"}},
+  };
+  return keys;
+}
+
+const KeySpecs& custom_operator_keys() {
+  static const KeySpecs keys = {
+      {"rule", ValueForm::kText, "as in \"b s h, h f -> b s f\"", {}},
+      {"factors", ValueForm::kFactors, "how the factors that no result has end: sum, max, min, whole", {}},
+      {"flops", ValueForm::kExpression, "of the factors' sizes; twice their product if not given", {}},
+  };
+  return keys;
+}
+
+std::vector<std::string> key_names(const KeySpecs& specs) {
+  std::vector<std::string> names;
+  for (const KeySpec& spec : specs) names.push_back(spec.name);
+  return names;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,117 @@
+#include "operators/building/rule_builder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "operators/operator_type.h"
+
+namespace shardplan {
+
+DimensionWalk RuleBuilder::add(std::string name, std::int64_t size, FactorKind kind) {
+  const auto at = static_cast<std::uint32_t>(rule_.factors.size());
+  rule_.factors.push_back({std::move(name), size, kind, Reduction::kSum});
+  return {{at}, std::nullopt};
+}
+
+TensorWalk RuleBuilder::add_named(const std::string& prefix, const Shape& shape, FactorKind kind) {
+  TensorWalk walk;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    walk.push_back(shape[d] == 1 ? whole()
+                                 : add(shape.size() == 1 ? prefix : prefix + std::to_string(d), shape[d], kind));
+  }
+  return walk;
+}
+
+TensorWalk RuleBuilder::add_positions(const Shape& shape, FactorKind kind) {
+  TensorWalk walk;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    walk.push_back(shape[d] == 1 ? whole() : add(position_name(d), shape[d], kind));
+  }
+  return walk;
+}
+
+void RuleBuilder::set_kind(const DimensionWalk& walk, FactorKind kind, Reduction reduction) {
+  for (const std::uint32_t factor : walk.factors) {
+    rule_.factors[factor].kind = kind;
+    rule_.factors[factor].reduction = reduction;
+  }
+}
+
+std::string position_name(std::size_t dimension) {
+  return dimension < 26 ? std::string(1, static_cast<char>('a' + dimension)) : fmt::format("d{}", dimension);
+}
+
+TensorWalk broadcast_walk(const TensorWalk& walk, const Shape& full, const Shape& shape) {
+  TensorWalk result;
+  const std::size_t skipped = full.size() - shape.size();
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    result.push_back(shape[d] == full[skipped + d] ? walk[skipped + d] : whole());
+  }
+  return result;
+}
+
+DimensionWalk product(const DimensionWalk& major, const DimensionWalk& minor) {
+  DimensionWalk result = major;
+  result.factors.insert(result.factors.end(), minor.factors.begin(), minor.factors.end());
+  return result;
+}
+
+TensorWalk concatenate(TensorWalk left, const TensorWalk& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+std::size_t normal_axis(const Operation& operation, std::int64_t axis, std::size_t rank) {
+  const auto size = static_cast<std::int64_t>(rank);
+  if (axis < -size || axis >= size) {
+    throw InputError(SourcePlace{}, "axis {} of {} is outside [-{}, {})", axis, operation.type->name, size, size);
+  }
+  return static_cast<std::size_t>(axis < 0 ? axis + size : axis);
+}
+
+std::vector<std::size_t> normal_axes(const Operation& operation, const std::vector<std::int64_t>& axes,
+                                     std::size_t rank) {
+  std::vector<std::size_t> result;
+  for (const std::int64_t axis : axes) result.push_back(normal_axis(operation, axis, rank));
+  if (axes.empty()) {
+    for (std::size_t axis = 0; axis < rank; ++axis) result.push_back(axis);
+  }
+  std::ranges::sort(result);
+  const auto repeated = std::ranges::adjacent_find(result);
+  if (repeated != result.end()) operand_error(operation, fmt::format("axis {} is given twice", *repeated));
+  return result;
+}
+
+Shape broadcast_shapes(const Operation& operation, const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  Shape result = longer;
+  const std::size_t skipped = longer.size() - shorter.size();
+  for (std::size_t d = 0; d < shorter.size(); ++d) {
+    std::int64_t& size = result[skipped + d];
+    if (size == shorter[d] || shorter[d] == 1) continue;
+    if (size != 1) {
+      operand_error(operation, fmt::format("shapes {} and {} do not fit: dimension {} is {} and {}", shape_text(a),
+                                           shape_text(b), skipped + d, size, shorter[d]));
+    }
+    size = shorter[d];
+  }
+  return result;
+}
+
+std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+void operand_error(const Operation& operation, const std::string& text) {
+  throw InputError(SourcePlace{}, "{}: {}", operation.type->name, text);
+}
+
+std::int64_t num_elements(const Shape& shape) {
+  std::int64_t result = 1;
+  for (const std::int64_t size : shape) result *= size;
+  return result;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,259 @@
+// All contractions are one kernel: the factors of the rule say which indices are in both operands and the result
+// (batch), in one operand and the result (m, n) or only in the operands (k). The operands are packed as [batch, m, k]
+// and [batch, k, n], multiplied, and the result is unpacked. Packing costs one pass over the data
+// and makes every transposition, broadcast and einsum the same case.
+#include "operators/families/contraction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "operators/building/matrix_product.h"
+#include "operators/building/rule_builder.h"
+#include "operators/building/strided_loop.h"
+
+namespace shardplan {
+namespace {
+
+struct MatMulShapes {
+  Shape batch_a, batch_b, batch;
+  std::int64_t m = 1, n = 1, k = 1;
+};
+
+MatMulShapes matmul_shapes(const Operation& operation) {
+  const Shape& a = operation.operands[0].shape;
+  const Shape& b = operation.operands[1].shape;
+  if (a.size() < 2 || b.size() < 2) {
+    operand_error(operation, fmt::format("needs operands of at least 2 dimensions, found {} and {}", shape_text(a),
+                                         shape_text(b)));
+  }
+  MatMulShapes shapes;
+  const bool ta = operation.flag("transpose_a");
+  const bool tb = operation.flag("transpose_b");
+  shapes.m = a[a.size() - (ta ? 1 : 2)];
+  shapes.k = a[a.size() - (ta ? 2 : 1)];
+  shapes.n = b[b.size() - (tb ? 2 : 1)];
+  const std::int64_t k_of_b = b[b.size() - (tb ? 1 : 2)];
+  if (shapes.k != k_of_b) {
+    operand_error(operation, fmt::format("the summed dimensions of {} and {} differ: {} and {}", shape_text(a),
+                                         shape_text(b), shapes.k, k_of_b));
+  }
+  shapes.batch_a.assign(a.begin(), a.end() - 2);
+  shapes.batch_b.assign(b.begin(), b.end() - 2);
+  shapes.batch = broadcast_shapes(operation, shapes.batch_a, shapes.batch_b);
+  return shapes;
+}
+
+DataType common_type(const Operation& operation) {
+  const DataType type = operation.operands[0].dtype;
+  for (const TensorType& operand : operation.operands) {
+    if (operand.dtype != type) {
+      operand_error(operation,
+                    fmt::format("inputs are {} and {}; Cast one of them", to_string(type), to_string(operand.dtype)));
+    }
+  }
+  return type;
+}
+
+struct EinsumText {
+  std::vector<std::string> operands;
+  std::string result;
+};
+
+EinsumText parse_einsum(const Operation& operation) {
+  const std::string& equation = operation.text("equation");
+  EinsumText text;
+  std::string current;
+  bool behind_arrow = false;
+  for (std::size_t i = 0; i < equation.size(); ++i) {
+    const char c = equation[i];
+    if (c == ' ') continue;
+    if (c == ',' && !behind_arrow) {
+      text.operands.push_back(std::move(current));
+      current.clear();
+    } else if (c == '-' && i + 1 < equation.size() && equation[i + 1] == '>' && !behind_arrow) {
+      text.operands.push_back(std::move(current));
+      current.clear();
+      behind_arrow = true;
+      ++i;
+    } else if (std::isalpha(static_cast<unsigned char>(c))) {
+      if (current.find(c) != std::string::npos) {
+        operand_error(operation, fmt::format("'{}' stands twice in one term of '{}'", c, equation));
+      }
+      current += c;
+    } else {
+      operand_error(operation, fmt::format("'{}' in '{}'; expected letters, ',' and '->'", c, equation));
+    }
+  }
+  if (!behind_arrow) operand_error(operation, fmt::format("'{}' has no '->'", equation));
+  text.result = current;
+  if (text.operands.size() != operation.operands.size() || text.operands.size() > 2) {
+    operand_error(operation, fmt::format("'{}' has {} terms for {} inputs; one or two are possible", equation,
+                                         text.operands.size(), operation.operands.size()));
+  }
+  return text;
+}
+
+std::map<char, std::int64_t> einsum_sizes(const Operation& operation, const EinsumText& text) {
+  std::map<char, std::int64_t> sizes;
+  for (std::size_t i = 0; i < text.operands.size(); ++i) {
+    const Shape& shape = operation.operands[i].shape;
+    if (text.operands[i].size() != shape.size()) {
+      operand_error(operation, fmt::format("term '{}' has {} indices, its input {} dimensions", text.operands[i],
+                                           text.operands[i].size(), shape.size()));
+    }
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const auto [at, is_new] = sizes.emplace(text.operands[i][d], shape[d]);
+      if (!is_new && at->second != shape[d]) {
+        operand_error(operation, fmt::format("index {} is {} and {}", text.operands[i][d], at->second, shape[d]));
+      }
+    }
+  }
+  for (const char c : text.result) {
+    if (!sizes.contains(c)) operand_error(operation, fmt::format("no term has the index {} of the result", c));
+  }
+  return sizes;
+}
+
+/// Strides of a local tensor by factor of the rule; 0 for factors that it does not walk.
+Shape strides_by_factor(const ShardingRule& rule, const TensorWalk& walk, const Shape& local) {
+  const Shape own = row_major_strides(local);
+  Shape strides(rule.factors.size(), 0);
+  for (std::size_t d = 0; d < walk.size(); ++d) {
+    if (!walk[d].factors.empty()) strides[walk[d].factors[0]] = own[d];
+  }
+  return strides;
+}
+
+bool walks(const TensorWalk& walk, std::uint32_t factor) {
+  return std::ranges::any_of(
+      walk, [&](const DimensionWalk& d) { return std::ranges::find(d.factors, factor) != d.factors.end(); });
+}
+
+/// Extents and strides of some factors, as a loop nest.
+struct Loops {
+  Shape extents;
+  std::array<Shape, 3> strides;  // a, b, result
+  std::int64_t size = 1;
+
+  void add(std::int64_t extent, std::int64_t a, std::int64_t b, std::int64_t c) {
+    extents.push_back(extent);
+    strides[0].push_back(a);
+    strides[1].push_back(b);
+    strides[2].push_back(c);
+    size *= extent;
+  }
+};
+
+Loops join(const Loops& x, const Loops& y) {
+  Loops result = x;
+  for (std::size_t i = 0; i < y.extents.size(); ++i) {
+    result.add(y.extents[i], y.strides[0][i], y.strides[1][i], y.strides[2][i]);
+  }
+  return result;
+}
+
+/// Copies a strided tensor in the order of `loops`; `summed` indices, which nothing else has, are added up.
+std::vector<double> pack(const Loops& loops, const Loops& summed, const double* data, std::size_t which) {
+  std::vector<double> packed(static_cast<std::size_t>(loops.size), 0.0);
+  std::size_t at = 0;
+  for_each_point<1>(loops.extents, {loops.strides[which]}, [&](const std::array<std::int64_t, 1>& base) {
+    double sum = 0;
+    for_each_point<1>(summed.extents, {summed.strides[which]},
+                      [&](const std::array<std::int64_t, 1>& offset) { sum += data[base[0] + offset[0]]; });
+    packed[at++] = sum;
+  });
+  return packed;
+}
+
+}  // namespace
+
+std::vector<TensorType> infer_matmul(const Operation& operation) {
+  MatMulShapes shapes = matmul_shapes(operation);
+  Shape result = std::move(shapes.batch);
+  result.push_back(shapes.m);
+  result.push_back(shapes.n);
+  return {{std::move(result), common_type(operation)}};
+}
+
+ShardingRule matmul_rule(const Operation& operation) {
+  const MatMulShapes shapes = matmul_shapes(operation);
+  RuleBuilder builder;
+  const TensorWalk batch = builder.add_named("b", shapes.batch);
+  const DimensionWalk m = builder.add("m", shapes.m);
+  const DimensionWalk k = builder.add("k", shapes.k, FactorKind::kReduction);
+  const DimensionWalk n = builder.add("n", shapes.n);
+  const bool ta = operation.flag("transpose_a");
+  const bool tb = operation.flag("transpose_b");
+  builder.operand(
+      concatenate(broadcast_walk(batch, shapes.batch, shapes.batch_a), ta ? TensorWalk{k, m} : TensorWalk{m, k}));
+  builder.operand(
+      concatenate(broadcast_walk(batch, shapes.batch, shapes.batch_b), tb ? TensorWalk{n, k} : TensorWalk{k, n}));
+  builder.result(concatenate(batch, {m, n}));
+  builder.linear({0});
+  builder.linear({1});
+  return builder.build();
+}
+
+std::vector<TensorType> infer_einsum(const Operation& operation) {
+  const EinsumText text = parse_einsum(operation);
+  const std::map<char, std::int64_t> sizes = einsum_sizes(operation, text);
+  Shape shape;
+  for (const char c : text.result) shape.push_back(sizes.at(c));
+  return {{std::move(shape), common_type(operation)}};
+}
+
+ShardingRule einsum_rule(const Operation& operation) {
+  const EinsumText text = parse_einsum(operation);
+  RuleBuilder builder;
+  std::map<char, DimensionWalk> by_letter;
+  for (const auto& [letter, size] : einsum_sizes(operation, text)) {
+    const bool is_summed = text.result.find(letter) == std::string::npos;
+    by_letter[letter] =
+        builder.add(std::string(1, letter), size, is_summed ? FactorKind::kReduction : FactorKind::kPassThrough);
+  }
+  const auto walk = [&](const std::string& letters) {
+    TensorWalk result;
+    for (const char c : letters) result.push_back(by_letter.at(c));
+    return result;
+  };
+  for (std::uint32_t i = 0; i < text.operands.size(); ++i) {
+    builder.operand(walk(text.operands[i]));
+    builder.linear({i});
+  }
+  builder.result(walk(text.result));
+  return builder.build();
+}
+
+void contract(const KernelCall& call) {
+  const ShardingRule& rule = call.operation.rule;
+  const bool has_b = call.operands.size() == 2;
+  const Shape a_strides = strides_by_factor(rule, rule.operands[0], call.operands[0].shape);
+  const Shape b_strides =
+      has_b ? strides_by_factor(rule, rule.operands[1], call.operands[1].shape) : Shape(rule.factors.size(), 0);
+  const Shape c_strides = strides_by_factor(rule, rule.results[0], call.results[0].shape);
+  Loops batch, m, n, k, only_a, only_b;
+  for (std::uint32_t f = 0; f < rule.factors.size(); ++f) {
+    const bool in_a = walks(rule.operands[0], f);
+    const bool in_b = has_b && walks(rule.operands[1], f);
+    const bool in_c = walks(rule.results[0], f);
+    Loops& loops = in_a && in_b ? (in_c ? batch : k) : in_a ? (in_c ? m : only_a) : (in_c ? n : only_b);
+    loops.add(call.boxes[f].size(), a_strides[f], b_strides[f], c_strides[f]);
+  }
+  const std::vector<double> a = pack(join(join(batch, m), k), only_a, call.operands[0].data, 0);
+  const std::vector<double> b =
+      has_b ? pack(join(join(batch, k), n), only_b, call.operands[1].data, 1) : std::vector<double>{1.0};
+  std::vector<double> c(static_cast<std::size_t>(batch.size * m.size * n.size), 0.0);
+  for (std::int64_t s = 0; s < batch.size; ++s) {
+    multiply_add(m.size, n.size, k.size, a.data() + s * m.size * k.size, b.data() + s * k.size * n.size,
+                 c.data() + s * m.size * n.size);
+  }
+  std::size_t at = 0;
+  const Loops all = join(join(batch, m), n);
+  for_each_point<1>(all.extents, {all.strides[2]},
+                    [&](const std::array<std::int64_t, 1>& offset) { call.results[0].data[offset[0]] = c[at++]; });
+}
+
+}  // namespace shardplan

@@ -1,0 +1,108 @@
+#include "model/shrink.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace shardplan {
+namespace {
+
+using Pieces = std::map<std::string, std::map<std::string, std::int64_t>>;  // by operator and factor
+
+ShrinkRequest request_for(const Model& model, const Pieces& pieces) {
+  ShrinkRequest request;
+  for (const OperatorId id : model.graph.operators().ids()) {
+    std::vector<std::int64_t> of_factors;
+    const auto op = pieces.find(model.graph.operators()[id].name);
+    for (const Factor& factor : model.graph.operation(id).rule.factors) {
+      const bool is_cut = op != pieces.end() && op->second.contains(factor.name);
+      of_factors.push_back(is_cut ? op->second.at(factor.name) : 1);
+    }
+    request.operator_pieces.push_back(std::move(of_factors));
+  }
+  return request;
+}
+
+std::string text_of(const ShrunkModel& shrunk) {
+  std::string text;
+  for (const ShrunkDim& dim : shrunk.dims) text += fmt::format("{} {} -> {}; ", dim.name, dim.from, dim.to);
+  for (const std::string& note : shrunk.notes) text += note + "; ";
+  return text;
+}
+
+const char* kAttention = R"(shardplan: 1
+dims: {B: 32, S: 1024, H: 768, heads: 12, D: H/heads}
+inputs: {q: [B, S, H], k: [B, S, H]}
+operators:
+  qh:     {op: Reshape, in: q, shape: [B, S, heads, D]}
+  kh:     {op: Reshape, in: k, shape: [B, S, heads, D]}
+  qt:     {op: Transpose, in: qh, perm: [0, 2, 1, 3]}
+  kt:     {op: Transpose, in: kh, perm: [0, 2, 1, 3]}
+  scores: {op: BatchMatMul, in: [qt, kt], transpose_b: true}
+  probs:  {op: Softmax, in: scores}
+)";
+
+TEST(ShrinkTest, SizesStayWholeDivisibleLargeEnoughAndUnlike) {
+  const Model model = read_model_text(kAttention, "m.yaml");
+  // B at least 2 on each of 8 devices; heads 2 on each of 4; S normalised; D unlike all.
+  const Pieces pieces = {{"qt", {{"a", 8}, {"c", 4}}}};
+  const ShrunkModel small = shrink(model, request_for(model, pieces));
+  const std::map<std::string, std::int64_t>& dims = small.model.dims;
+  EXPECT_EQ(dims.at("B") % 8, 0);
+  EXPECT_GE(dims.at("B"), 16);
+  EXPECT_EQ(dims.at("heads") % 4, 0);
+  EXPECT_GE(dims.at("heads"), 8);
+  EXPECT_GE(dims.at("S"), 8);
+  EXPECT_EQ(dims.at("D") * dims.at("heads"), dims.at("H"));
+  EXPECT_LT(dims.at("H"), 100);
+  const std::set<std::int64_t> sizes = {dims.at("B"), dims.at("heads"), dims.at("S"), dims.at("D")};
+  EXPECT_EQ(sizes.size(), 4u);
+  EXPECT_EQ(small.model.graph.operators().size(), model.graph.operators().size());
+}
+
+TEST(ShrinkTest, WindowsAreNoMonomialsAndStillShrink) {
+  const Model model = read_model("configs/lenet.yaml");
+  const ShrunkModel small = shrink(model, request_for(model, {}));
+  EXPECT_LT(small.model.dims.at("side"), 32);
+  EXPECT_GE(small.model.dims.at("pool2"), 2);
+}
+
+TEST(ShrinkTest, LiteralSizesAndCopiesStayAndAreNamed) {
+  const Model model = read_model_text(R"(shardplan: 1
+dims: {B: 64, H: 32, L: 24}
+inputs: {x: [B, H]}
+parameters: {fixed: [H, 512]}
+blocks:
+  layer:
+    inputs: {x: [B, H]}
+    operators: {dense: {block: nn.Dense, in: x, out_channels: H}}
+operators:
+  layers: {block: layer, in: x, repeat: L}
+  last:   {op: MatMul, in: [layers, fixed]}
+)",
+                                      "m.yaml");
+  const ShrunkModel small = shrink(model, request_for(model, {{"last", {{"n", 4}}}}));
+  EXPECT_EQ(text_of(small), "B 64 -> 3; H 32 -> 2; n of last stays 512: no dim of the file says it; ");
+}
+
+TEST(ShrinkTest, TheCallersCheckMakesAFactorGrow) {
+  const Model model = read_model_text(kAttention, "m.yaml");
+  ShrinkRequest request = request_for(model, {});
+  const OperatorId probs = *model.graph.find_operator("probs");
+  request.check = [&](const Model&, const OperatorGraph& graph) -> std::optional<TooSmall> {
+    const std::vector<Factor>& factors = graph.operation(probs).rule.factors;
+    for (std::size_t f = 0; f < factors.size(); ++f) {
+      if (factors[f].size < 20) return TooSmall{probs, f};
+    }
+    return std::nullopt;
+  };
+  const ShrunkModel small = shrink(model, request);
+  for (const Factor& factor : small.model.graph.operation(probs).rule.factors) {
+    EXPECT_GE(factor.size, std::min<std::int64_t>(20, factor.size == 12 ? 12 : 20));
+  }
+  EXPECT_EQ(small.model.dims.at("heads"), 12);  // cannot reach 20, and stays as it was
+}
+
+}  // namespace
+}  // namespace shardplan
