@@ -66,15 +66,15 @@ std::string model_text(const std::string& path) {
   return text.substr(0, text.find("\nparallel:")) + "\n";
 }
 
-std::unique_ptr<Planning> planning_of(const Subject& subject, const std::string& parallel,
-                                      const std::map<std::string, std::string>& strategies,
-                                      std::optional<Bytes> capacity) {
+std::unique_ptr<ModelPlanner> planning_of(const Subject& subject, const std::string& parallel,
+                                          const std::map<std::string, std::string>& strategies,
+                                          std::optional<Bytes> capacity) {
   const std::string text = model_text(subject.file) + parallel;
   auto model = std::make_shared<const Model>(read_model_text(text, subject.file, {subject.dims, strategies}));
   PlanOptions options;
   options.work_limit = kWork;
   options.capacity = capacity;
-  return std::make_unique<Planning>(std::move(model), read_cluster(subject.cluster), options);
+  return std::make_unique<ModelPlanner>(std::move(model), read_cluster(subject.cluster), options);
 }
 
 /// Every matrix and vector that is trained stored in one piece, or in `pieces` of its first dimension.
@@ -135,7 +135,7 @@ bool run(const Subject& subject) {
     if (is_found) {
       fmt::print("{:>10.2f} {:>10.2f} {:>9.2f} {:>7.2f} {:>8.1f}  {}\n", gibibytes(plan.usable),
                  milliseconds(plan.time.step()), gibibytes(plan.memory.peak), 100 * plan.gap().value_or(0), seconds,
-                 in_short(plan));
+                 parallelism_patterns(plan));
     } else {
       fmt::print("{:>10.2f} {:>10} {:>9} {:>7} {:>8.1f}  none found\n", gibibytes(plan.usable), "-", "-", "-", seconds);
     }

@@ -15,7 +15,7 @@ struct CompareArguments {
 };
 
 int run(const CompareArguments& arguments) {
-  const std::unique_ptr<Planning> planning = make_planning(arguments.planning);
+  const std::unique_ptr<ModelPlanner> planning = make_planning(arguments.planning);
   std::deque<Plan> plans;
   std::vector<ComparedPlan> rows;
   const auto add = [&](std::string name, int level, const std::string& search) {

@@ -33,8 +33,8 @@ int does_not_fit(const PlannedModel& planned, bool json) {
   Plan smallest = planned.planning->smallest(interrupt_token());
   smallest.options.level = planned.plan.options.level;
   smallest.objective = planned.plan.objective;
-  const DoesNotFit answer = why_not(smallest, interrupt_token());
-  print(json ? does_not_fit_json(answer) : does_not_fit_report(answer, wants_colour()));
+  const Infeasibility answer = analyse_infeasibility(smallest, interrupt_token());
+  print(json ? infeasibility_json(answer) : infeasibility_report(answer, wants_colour()));
   return kNoFeasiblePlan;
 }
 

@@ -76,7 +76,7 @@ void add_planning_options(CLI::App& command, PlanningArguments& arguments) {
   command.add_option("--threads", arguments.threads, "of the search")->check(CLI::Range(1, 64));
 }
 
-std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments) {
+std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) {
   const ModelOverrides changed = overrides(arguments);
   auto model = std::make_shared<const Model>(read_model(arguments.model, changed));
   Cluster cluster = read_cluster(arguments.cluster.value_or(model->cluster.value_or("ascend-910")));
@@ -107,7 +107,7 @@ std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments) {
     notice(fmt::format("level {} of {} is not searched on its own yet: it is planned at level {}", *op.level,
                        op.level_scope, options.level));
   }
-  return std::make_unique<Planning>(std::move(model), cluster, std::move(options));
+  return std::make_unique<ModelPlanner>(std::move(model), cluster, std::move(options));
 }
 
 PlannedModel plan_or_load(const PlanningArguments& arguments) {
@@ -125,7 +125,7 @@ PlannedModel plan_or_load(const PlanningArguments& arguments) {
   auto model = std::make_shared<const Model>(read_model_text(file.model_text, file.model_file, changed));
   Cluster cluster = cluster_of(file);
   if (cluster.num_devices() != file.mesh.num_devices()) cluster = take_devices(cluster, file.mesh.num_devices());
-  result.planning = std::make_unique<Planning>(std::move(model), cluster, file.options);
+  result.planning = std::make_unique<ModelPlanner>(std::move(model), cluster, file.options);
   if (!(result.planning->mesh() == file.mesh)) {
     throw InputError({arguments.model, 0, 0}, "mesh: the plan's is {}, its model and cluster make {}",
                      file.mesh.to_string(), result.planning->mesh().to_string());

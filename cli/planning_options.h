@@ -32,11 +32,11 @@ struct PlanningArguments {
 void add_planning_options(CLI::App& command, PlanningArguments& arguments);
 
 /// Reads the model and the cluster; precedence: options, the file, defaults. Throws InputError.
-std::unique_ptr<Planning> make_planning(const PlanningArguments& arguments);
+std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments);
 
 /// A plan and what it was planned with.
 struct PlannedModel {
-  std::unique_ptr<Planning> planning;
+  std::unique_ptr<ModelPlanner> planning;
   Plan plan;
 
   bool is_found() const { return plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible; }

@@ -29,8 +29,8 @@ bool is_loose(std::int64_t value, std::int64_t bound) {
 
 }  // namespace
 
-ModelSearch::ModelSearch(const OperatorGraph& graph, const ModelProblem& problem, const std::vector<AxisRef>& pieces,
-                         std::string_view search, LevelOptions options)
+GuidedSearch::GuidedSearch(const OperatorGraph& graph, const ModelProblem& problem, const std::vector<AxisRef>& pieces,
+                           std::string_view search, LevelOptions options)
     : graph_(graph),
       problem_(problem),
       pieces_(pieces),
@@ -39,12 +39,12 @@ ModelSearch::ModelSearch(const OperatorGraph& graph, const ModelProblem& problem
       options_(std::move(options)),
       deadline_(options_.limits.seconds, options_.limits.stop) {}
 
-LevelResult ModelSearch::search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const {
+LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const {
   if (options.limits.seconds > 0) options.limits.seconds = std::max(1e-3, options.limits.seconds - deadline_.elapsed());
   return search_level(problem, *make_search(name), options);
 }
 
-LevelResult ModelSearch::find(const std::optional<Choice>& start) const {
+LevelResult GuidedSearch::find(const std::optional<Choice>& start) const {
   LevelOptions options = options_;
   options.start = start;
   LevelResult found = search(problem_.problem, name_, options);
@@ -55,7 +55,7 @@ LevelResult ModelSearch::find(const std::optional<Choice>& start) const {
 }
 
 // Where memory is tight a search may find nothing although there is something: then it begins anew at the least memory.
-LevelResult ModelSearch::from_least_memory(LevelResult found) const {
+LevelResult GuidedSearch::from_least_memory(LevelResult found) const {
   LevelOptions options = options_;
   options.level = 1;
   options.memory_slack_ppm = 0;
@@ -74,7 +74,7 @@ LevelResult ModelSearch::from_least_memory(LevelResult found) const {
 
 // Plans that people make cut the batch alike in all operators and divide the rest of the devices between the other
 // dimensions. With the batch decided few strategies are left, so that what a part of the problem holds is soon known.
-LevelResult ModelSearch::from_batch_cuts(LevelResult found) const {
+LevelResult GuidedSearch::from_batch_cuts(LevelResult found) const {
   const Evaluation known = evaluate(problem_.problem, *found.choice);
   const auto [first, second] = value(known, options_.level);
   if (!is_loose(options_.level == 0 ? first : second, found.bound)) return found;
@@ -87,7 +87,7 @@ LevelResult ModelSearch::from_batch_cuts(LevelResult found) const {
   return again;
 }
 
-std::optional<Choice> ModelSearch::best_of_batch_cuts(const Choice& known) const {
+std::optional<Choice> GuidedSearch::best_of_batch_cuts(const Choice& known) const {
   StrategyProblem part = problem_.problem;
   std::optional<Choice> best;
   auto least = value(evaluate(part, known), options_.level);
@@ -109,7 +109,7 @@ std::optional<Choice> ModelSearch::best_of_batch_cuts(const Choice& known) const
   return best;
 }
 
-void ModelSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) const {
+void GuidedSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) const {
   const std::vector<AxisRef> cut(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(num_pieces));
   std::map<std::pair<StrategyTableId, std::uint32_t>, StrategyTableId> narrowed;
   for (const OperatorId op : graph_.operators().ids()) {

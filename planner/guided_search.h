@@ -14,13 +14,13 @@ namespace shardplan {
 /// Searches the problem of a model. What the stages of planner/ cannot know is what the operators are; where an answer
 /// stays far from its bound this looks at parts of the problem that people would look at first, and begins again at the
 /// best that it finds there.
-class ModelSearch {
+class GuidedSearch {
  public:
   /// `problem` stays with the caller, who may lower its memory limits between two calls of `find`. `pieces` are those
   /// of the mesh that strategies were enumerated from. The limits in `options` are for each search (the work) and for
   /// all together (the seconds).
-  ModelSearch(const OperatorGraph& graph, const ModelProblem& problem, const std::vector<AxisRef>& pieces,
-              std::string_view search, LevelOptions options);
+  GuidedSearch(const OperatorGraph& graph, const ModelProblem& problem, const std::vector<AxisRef>& pieces,
+               std::string_view search, LevelOptions options);
 
   /// The best choice found, no worse than `start` if that is feasible.
   LevelResult find(const std::optional<Choice>& start) const;

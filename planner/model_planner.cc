@@ -25,8 +25,8 @@ constexpr double kGoodEnough = 1e-6;
 /// Where plans are only compared with each other.
 constexpr double kGoodEnoughToCompare = 1e-3;
 
-/// How often a plan whose true memory is above a limit is mended by lowering that limit.
-constexpr int kMaxMendings = 4;
+/// How often a plan whose true memory is above a limit is repaired by lowering that limit.
+constexpr int kMaxRepairs = 4;
 
 DeviceMesh mesh_of(const Model& model, const Cluster& cluster) {
   if (model.parallel.mesh.empty()) return make_mesh(cluster);
@@ -111,7 +111,7 @@ std::optional<double> Plan::gap() const {
   return static_cast<double>(cost - bound) / static_cast<double>(bound);
 }
 
-Planning::Planning(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
+ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
     : model_(std::make_shared<const Model>(one_micro_batch(*model))), options_(std::move(options)) {
   const ParallelMode mode = model_->parallel.parallel_mode;
   if (mode == ParallelMode::kHybridParallel) {
@@ -156,9 +156,9 @@ Planning::Planning(std::shared_ptr<const Model> model, const Cluster& cluster, P
   }
 }
 
-Bytes Planning::usable() const { return options_.capacity.value_or(costs_->cluster().usable_bytes()); }
+Bytes ModelPlanner::usable() const { return options_.capacity.value_or(costs_->cluster().usable_bytes()); }
 
-Restrictions Planning::restrictions(int level) const {
+Restrictions ModelPlanner::restrictions(int level) const {
   Restrictions result = no_restrictions(*graph_, lives_);
   result.operators = user_.operators;
   for (const VersionId id : lives_.versions.ids()) {
@@ -172,14 +172,14 @@ Restrictions Planning::restrictions(int level) const {
   return result;
 }
 
-std::vector<Strategy> Planning::alternatives(OperatorId op) const {
+std::vector<Strategy> ModelPlanner::alternatives(OperatorId op) const {
   if (!user_.operators[op].empty()) return user_.operators[op];
   std::vector<AxisRef> axes;
   for (std::size_t axis = 0; axis < mesh().axes().size(); ++axis) axes.push_back(mesh().whole(axis));
   return enumerate_strategies(graph_->operation(op), mesh(), axes, {}).strategies;
 }
 
-Plan Planning::unsolved(int level, std::string_view search) const {
+Plan ModelPlanner::unsolved(int level, std::string_view search) const {
   Plan plan;
   plan.model = model_;
   plan.graph = graph_;
@@ -194,7 +194,7 @@ Plan Planning::unsolved(int level, std::string_view search) const {
   return plan;
 }
 
-Plan Planning::smallest(std::stop_token stop) const {
+Plan ModelPlanner::smallest(std::stop_token stop) const {
   Plan plan = unsolved(1, "auto");
   Restrictions limits = restrictions(1);
   limits.capacity = kUnlimitedBytes;
@@ -208,7 +208,7 @@ Plan Planning::smallest(std::stop_token stop) const {
   options.limits.work = options_.work_limit;
   if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;
   options.limits.stop = std::move(stop);
-  const ModelSearch searches(*graph_, problem, pieces_, "auto", options);
+  const GuidedSearch searches(*graph_, problem, pieces_, "auto", options);
   LevelResult result = searches.find(std::nullopt);
   plan.bound = result.bound;
   plan.status = result.status;
@@ -220,12 +220,12 @@ Plan Planning::smallest(std::stop_token stop) const {
   return plan;
 }
 
-Plan Planning::decided(const Decisions& decisions, Plan like) const {
+Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
   finish(like, decisions);
   return like;
 }
 
-Plan Planning::plan(int level, std::string_view search_name, std::stop_token stop, const Progress& progress) const {
+Plan ModelPlanner::plan(int level, std::string_view search_name, std::stop_token stop, const Progress& progress) const {
   Plan plan = unsolved(level, search_name);
   if (!make_search(search_name)) throw InputError(SourcePlace{}, "no search '{}'", search_name);
   ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions(level));
@@ -247,7 +247,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   if (const auto& known = data_parallel_decisions()) {
     start = find_choice(lives_, problem, known->strategies, known->versions);
   }
-  const ModelSearch searches(*graph_, problem, pieces_, search_name, options);
+  const GuidedSearch searches(*graph_, problem, pieces_, search_name, options);
   // Some find plans without knowing how good they are: the bound is then sought beside them.
   std::future<std::int64_t> bound;
   if (search_name == "propagation" || search_name == "local") {
@@ -266,7 +266,7 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   if (!result.choice) return plan;
   finish(plan, problem, *result.choice);
   if (level == 1) lower_peak(plan, problem, searches, *result.choice);
-  mend(plan, problem, searches, *result.choice);
+  repair_limits(plan, problem, searches, *result.choice);
   if (plan.memory.peak > plan.usable) {
     const Plan least = smallest(stop);
     const bool fits = !least.strategies.empty() && least.memory.peak <= plan.usable;
@@ -282,25 +282,26 @@ Plan Planning::plan(int level, std::string_view search_name, std::stop_token sto
   return plan;
 }
 
-void Planning::mend(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const {
-  for (int mending = 0; mending < 2 * kMaxMendings && plan.memory.peak > plan.usable; ++mending) {
-    if (mending < kMaxMendings) {
+void ModelPlanner::repair_limits(Plan& plan, ModelProblem& problem, const GuidedSearch& searches,
+                                 Choice& choice) const {
+  for (int round = 0; round < 2 * kMaxRepairs && plan.memory.peak > plan.usable; ++round) {
+    if (round < kMaxRepairs) {
       lower_limits(problem.problem, choice, plan.program, plan.memory, plan.usable);
     } else {
       const Bytes excess = plan.memory.peak - plan.usable;
       for (Bytes& limit : problem.problem.memory_limits) limit = std::max<Bytes>(0, limit - excess);
     }
-    const LevelResult mended = searches.find(choice);
-    if (!mended.choice) break;
-    finish(plan, problem, *mended.choice);
+    const LevelResult repaired = searches.find(choice);
+    if (!repaired.choice) break;
+    finish(plan, problem, *repaired.choice);
     plan.status = PlanStatus::kFeasible;
-    choice = *mended.choice;
+    choice = *repaired.choice;
   }
 }
 
-void Planning::lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const {
+void ModelPlanner::lower_peak(Plan& plan, ModelProblem& problem, const GuidedSearch& searches, Choice& choice) const {
   const std::vector<Bytes> limits = problem.problem.memory_limits;
-  for (int round = 0; round < kMaxMendings; ++round) {
+  for (int round = 0; round < kMaxRepairs; ++round) {
     const Bytes seen = evaluate(problem.problem, choice).peak_bytes;
     if (plan.memory.peak <= seen) break;
     lower_limits(problem.problem, choice, plan.program, plan.memory, seen);
@@ -315,18 +316,18 @@ void Planning::lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& 
   problem.problem.memory_limits = limits;
 }
 
-Decisions Planning::decisions_of(const ModelProblem& problem, const Choice& choice) const {
+Decisions ModelPlanner::decisions_of(const ModelProblem& problem, const Choice& choice) const {
   Decisions decisions;
   for (const OperatorId op : graph_->operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
   decisions.versions = version_layouts(*graph_, lives_, problem, choice, mesh());
   return decisions;
 }
 
-void Planning::finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const {
+void ModelPlanner::finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const {
   finish(plan, decisions_of(problem, choice));
 }
 
-void Planning::finish(Plan& plan, const Decisions& decisions) const {
+void ModelPlanner::finish(Plan& plan, const Decisions& decisions) const {
   plan.strategies = decisions.strategies;
   plan.is_user_strategy = {};
   for (const GraphOperator& op : graph_->operators()) plan.is_user_strategy.push_back(!op.strategy.in.empty());
@@ -338,7 +339,7 @@ void Planning::finish(Plan& plan, const Decisions& decisions) const {
   plan.time.repeated = repeated_time(plan.program);
 }
 
-std::optional<Decisions> Planning::best_within(const Restrictions& restrictions) const {
+std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions) const {
   const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions);
   SearchOptions options;
   options.seed = options_.seed;
@@ -348,7 +349,7 @@ std::optional<Decisions> Planning::best_within(const Restrictions& restrictions)
   return found.choice ? std::optional(decisions_of(problem, *found.choice)) : std::nullopt;
 }
 
-Baseline Planning::baseline(std::string name, const std::optional<Decisions>& decisions) const {
+Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>& decisions) const {
   Baseline result;
   result.name = std::move(name);
   if (!decisions) return result;
@@ -360,7 +361,7 @@ Baseline Planning::baseline(std::string name, const std::optional<Decisions>& de
   return result;
 }
 
-const std::optional<Decisions>& Planning::data_parallel_decisions() const {
+const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   if (data_parallel_) return *data_parallel_;
   Restrictions limits = no_restrictions(*graph_, lives_);
   const auto batch = batch_factors(*graph_);
@@ -380,9 +381,9 @@ const std::optional<Decisions>& Planning::data_parallel_decisions() const {
   return *data_parallel_;
 }
 
-Baseline Planning::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }
+Baseline ModelPlanner::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }
 
-Baseline Planning::stand_alone() const {
+Baseline ModelPlanner::stand_alone() const {
   Restrictions limits = no_restrictions(*graph_, lives_);
   for (const OperatorId op : graph_->operators().ids()) {
     limits.operators[op] = {replicated_strategy(graph_->operation(op))};
@@ -395,8 +396,9 @@ Baseline Planning::stand_alone() const {
   return baseline("stand_alone", best_within(limits));
 }
 
-std::vector<std::optional<Baseline>> Planning::forced(int level, OperatorId op, const std::vector<Strategy>& strategies,
-                                                      std::stop_token stop) const {
+std::vector<std::optional<Baseline>> ModelPlanner::forced(int level, OperatorId op,
+                                                          const std::vector<Strategy>& strategies,
+                                                          std::stop_token stop) const {
   Restrictions limits = restrictions(level);
   // A copy has its original's strategy.
   const GraphOperator& asked = graph_->operators()[op];

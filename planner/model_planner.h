@@ -17,16 +17,16 @@
 
 namespace shardplan {
 
-class ModelSearch;
+class GuidedSearch;
 
 /// What every plan of one model on one cluster shares: the graph, the mesh, the lives of its tensors, what the user
 /// decided, and the redistributions planned so far. Made once, asked for several plans (levels, baselines, forced
 /// alternatives).
-class Planning {
+class ModelPlanner {
  public:
   /// Throws InputError: the mesh does not fit the devices, strategies are not legal, the cluster cannot compute a
   /// dtype, ...
-  Planning(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options);
+  ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options);
 
   const OperatorGraph& graph() const { return *graph_; }
   const TensorLives& lives() const { return lives_; }
@@ -74,10 +74,10 @@ class Planning {
   /// The search does not see what a redistribution holds while it runs. Where that is too much the limits are lowered
   /// and searched again: at those times, then, if that only moves the peak, at all. `choice` is the plan's, before and
   /// after.
-  void mend(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const;
+  void repair_limits(Plan& plan, ModelProblem& problem, const GuidedSearch& searches, Choice& choice) const;
   /// Level 1 is for the least true peak: the limits of the times at which more is held than the search sees are lowered
   /// and searched again, as long as that helps; then they are as before. `choice` is the plan's, before and after.
-  void lower_peak(Plan& plan, ModelProblem& problem, const ModelSearch& searches, Choice& choice) const;
+  void lower_peak(Plan& plan, ModelProblem& problem, const GuidedSearch& searches, Choice& choice) const;
 
   std::shared_ptr<const Model> model_;
   PlanOptions options_;

@@ -47,7 +47,7 @@ struct Baseline {
   bool fits = false;
 };
 
-/// A plan and all that reports say of it. Made by `Planning` (planner/model_planner.h).
+/// A plan and all that reports say of it. Made by `ModelPlanner` (planner/model_planner.h).
 struct Plan {
   std::shared_ptr<const Model> model;          // as read (forward)
   std::shared_ptr<const OperatorGraph> graph;  // what is planned: with backward and update if trained

@@ -36,16 +36,16 @@ std::string entries_text(const std::vector<StrategyEntry>& entries) {
   return text + "]";
 }
 
-class WhyNot {
+class InfeasibilityAnalysis {
  public:
-  WhyNot(const Plan& smallest, std::stop_token stop) : smallest_(smallest), stop_(std::move(stop)) {
+  InfeasibilityAnalysis(const Plan& smallest, std::stop_token stop) : smallest_(smallest), stop_(std::move(stop)) {
     unit_ = bytes_unit(std::max(smallest.memory.peak, smallest.usable));
     answer_.smallest = &smallest;
     answer_.least = smallest.bound;
     answer_.proven = smallest.bound > smallest.usable;
   }
 
-  DoesNotFit run() {
+  Infeasibility run() {
     if (smallest_.graph->is_training()) {
       try_micro_batches();
       for (const std::string& block : blocks_to_recompute()) try_recompute(block);
@@ -69,7 +69,7 @@ class WhyNot {
     PlanOptions options = smallest_.options;
     options.work_limit = kWork;
     try {
-      const Planning planning(std::make_shared<const Model>(std::move(model)), cluster, options);
+      const ModelPlanner planning(std::make_shared<const Model>(std::move(model)), cluster, options);
       Plan plan = planning.smallest(stop_);
       if (!plan.program.instructions.empty()) return plan;
     } catch (const InputError&) {
@@ -226,11 +226,13 @@ class WhyNot {
   const Plan& smallest_;
   std::stop_token stop_;
   ColumnUnit unit_;
-  DoesNotFit answer_;
+  Infeasibility answer_;
 };
 
 }  // namespace
 
-DoesNotFit why_not(const Plan& smallest, std::stop_token stop) { return WhyNot(smallest, std::move(stop)).run(); }
+Infeasibility analyse_infeasibility(const Plan& smallest, std::stop_token stop) {
+  return InfeasibilityAnalysis(smallest, std::move(stop)).run();
+}
 
 }  // namespace shardplan

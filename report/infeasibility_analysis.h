@@ -12,7 +12,7 @@ namespace shardplan {
 ///   larger devices;
 /// - every user strategy that costs memory, without it, and all of them together.
 ///
-/// Requires: `smallest` (Planning::smallest) needs more than `smallest.usable`; it outlives the answer.
-DoesNotFit why_not(const Plan& smallest, std::stop_token stop = {});
+/// Requires: `smallest` (ModelPlanner::smallest) needs more than `smallest.usable`; it outlives the answer.
+Infeasibility analyse_infeasibility(const Plan& smallest, std::stop_token stop = {});
 
 }  // namespace shardplan

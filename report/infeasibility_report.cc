@@ -75,7 +75,7 @@ std::string peak_name(const Plan& plan) {
   return fmt::format("{} of {}", to_string(at.stage), op.forward ? plan.graph->operators()[*op.forward].name : op.name);
 }
 
-std::string remedy_table(std::string_view title, const std::vector<DoesNotFit::Remedy>& remedies) {
+std::string remedy_table(std::string_view title, const std::vector<Infeasibility::Remedy>& remedies) {
   TextTable table({Align::kLeft, Align::kLeft, Align::kLeft});
   for (std::size_t i = 0; i < remedies.size(); ++i) {
     table.add({i == 0 ? fmt::format("{:<12}", title) : "", remedies[i].change, remedies[i].effect});
@@ -95,7 +95,7 @@ std::string holder_block(const std::string& name) {
   return block;
 }
 
-std::string does_not_fit_report(const DoesNotFit& answer, bool colour) {
+std::string infeasibility_report(const Infeasibility& answer, bool colour) {
   const Plan& plan = *answer.smallest;
   const ColumnUnit unit = bytes_unit(std::max(plan.memory.peak, plan.usable));
   std::string text = fmt::format("{}, {}on {}: {} devices, mesh {}, level {} ({})\n\n", plan.graph->name(),
@@ -136,11 +136,11 @@ std::string does_not_fit_report(const DoesNotFit& answer, bool colour) {
   return text;
 }
 
-std::string does_not_fit_json(const DoesNotFit& answer) {
+std::string infeasibility_json(const Infeasibility& answer) {
   const Plan& plan = *answer.smallest;
-  const auto remedies = [](const std::vector<DoesNotFit::Remedy>& list) {
+  const auto remedies = [](const std::vector<Infeasibility::Remedy>& list) {
     Json json = Json::array();
-    for (const DoesNotFit::Remedy& item : list) json.push_back({{"change", item.change}, {"effect", item.effect}});
+    for (const Infeasibility::Remedy& item : list) json.push_back({{"change", item.change}, {"effect", item.effect}});
     return json;
   };
   Json alive = Json::array();

@@ -8,9 +8,9 @@
 
 namespace shardplan {
 
-/// Why no plan fits, and what would. Filled by `why_not` (report/infeasibility_analysis.h); `smallest` is the plan of least memory
+/// Why no plan fits, and what would. Filled by `analyse_infeasibility` (report/infeasibility_analysis.h); `smallest` is the plan of least memory
 /// that was found.
-struct DoesNotFit {
+struct Infeasibility {
   const Plan* smallest = nullptr;
   bool proven = false;  // no plan on this mesh fits
   Bytes least = 0;      // no plan on this mesh needs less; 0: not known
@@ -32,7 +32,7 @@ std::string holder_block(const std::string& name);
 
 /// What `shardplan plan` prints with exit code 4: how much is too much, what is alive at the peak by block, what would
 /// fit, what is in the way.
-std::string does_not_fit_report(const DoesNotFit& answer, bool colour = false);
-std::string does_not_fit_json(const DoesNotFit& answer);
+std::string infeasibility_report(const Infeasibility& answer, bool colour = false);
+std::string infeasibility_json(const Infeasibility& answer);
 
 }  // namespace shardplan

@@ -58,7 +58,7 @@ std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRe
   return axes;
 }
 
-/// The axes that cut a model's batch, heads, ... as `in_short` words them.
+/// The axes that cut a model's batch, heads, ... as `parallelism_patterns` words them.
 struct Patterns {
   std::vector<AxisRef> batch, sequence, heads, weights, vocabulary;
   std::vector<AxisRef> gathered;   // that cut most of the weights where they are stored, but not where they are used
@@ -188,7 +188,7 @@ Patterns find_patterns(const Plan& plan) {
 
 }  // namespace
 
-std::string in_short(const Plan& plan) {
+std::string parallelism_patterns(const Plan& plan) {
   const Patterns patterns = find_patterns(plan);
   std::string text;
   const auto say = [&](std::string_view what, const std::vector<AxisRef>& axes, std::string_view remark = {}) {

@@ -466,7 +466,8 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
     if (!lines.empty()) text += '\n' + lines;
   };
   paragraph(laid_out(plan));
-  if (const std::string patterns = in_short(plan); !patterns.empty()) text += wrapped_line("in short", patterns);
+  if (const std::string patterns = parallelism_patterns(plan); !patterns.empty())
+    text += wrapped_line("in short", patterns);
   paragraph(time_table(plan));
   paragraph(collectives_table(plan));
   paragraph(peak_line(plan));

@@ -22,7 +22,7 @@ struct Sizes {
 
 /// configs/gpt2-small.yaml, whose layer has every dropout that the formulas count, at other sizes, as the fastest plan
 /// with these strategies and any memory.
-Planning transformer_planning(const Sizes& sizes, const std::string& parallel, const std::string& strategies) {
+ModelPlanner transformer_planning(const Sizes& sizes, const std::string& parallel, const std::string& strategies) {
   const std::map<std::string, std::int64_t> dims{{"B", sizes.batch},     {"S", sizes.length}, {"H", sizes.hidden},
                                                  {"heads", sizes.heads}, {"V", 64},           {"L", sizes.layers}};
   const std::string text = file_text("configs/gpt2-small.yaml") +
@@ -129,8 +129,8 @@ TEST(MemoryTest, MixedPrecisionAdamWTakes18BytesAParameter) {
 TEST(MemoryTest, TheParallelOptimizerCuts12Of18BytesAParameter) {
   for (const std::int64_t dp : {2, 8}) {
     // All operators and parameters whole: only what the update reads and writes is cut.
-    const Planning planning = transformer_planning({8, 16, 64, 4, 8, dp},
-                                                   ", parallel_mode: stand_alone, enable_parallel_optimizer: true", "");
+    const ModelPlanner planning = transformer_planning(
+        {8, 16, 64, 4, 8, dp}, ", parallel_mode: stand_alone, enable_parallel_optimizer: true", "");
     const Plan found = planning.plan(2, "auto");
     EXPECT_NEAR(held_at_update(found), 6 + 12.0 / static_cast<double>(dp), 0.05) << dp;
   }
@@ -140,7 +140,7 @@ TEST(MemoryTest, TheParallelOptimizerCuts12Of18BytesAParameter) {
 TEST(MemoryTest, ViewsAndNewValuesTakeNoMemoryOfTheirOwn) {
   const auto plan_of = [](const std::string& text) {
     auto model = std::make_shared<const Model>(read_model_text("shardplan: 1\nmodel: m\n" + text, "m.yaml"));
-    return Planning(model, take_devices(read_cluster("dgx-a100"), 1), {}).plan(2, "auto");
+    return ModelPlanner(model, take_devices(read_cluster("dgx-a100"), 1), {}).plan(2, "auto");
   };
   // x, its sum and a square at the same time; the view and the identity stand in x and in the sum.
   const Plan views = plan_of(

@@ -32,7 +32,7 @@ strategies:
 )";
 }
 
-Planning planning(const std::string& text, std::optional<Bytes> capacity = std::nullopt) {
+ModelPlanner planning(const std::string& text, std::optional<Bytes> capacity = std::nullopt) {
   PlanOptions options;
   options.capacity = capacity;
   return {std::make_shared<const Model>(read_model_text(text, "mlp.yaml")), read_cluster("ascend-910"), options};
@@ -70,7 +70,7 @@ TEST(MicroBatchTest, GradientsAreReducedOnceBehindTheLastMicroBatch) {
 
 TEST(MicroBatchTest, WhereMemoryIsShortTheSumsAreCutAndReducedWithEachMicroBatch) {
   // Weights and their states take 4 * 4 MiB each, whole or cut; whole sums another 4 each.
-  const Planning large = planning(mlp(", micro_batches: 8"), kUnlimitedBytes);
+  const ModelPlanner large = planning(mlp(", micro_batches: 8"), kUnlimitedBytes);
   const Bytes smallest = large.smallest().memory.peak;
   const Plan plan = planning(mlp(", micro_batches: 8"), smallest + (Bytes{1} << 20)).plan(2, "auto");
   ASSERT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible);

@@ -30,12 +30,13 @@ training: {optimizer: adamw, learning_rate: 0.001}
 using Dims = std::map<std::string, std::int64_t>;
 using Strategies = std::map<std::string, std::string>;
 
-Planning planning_of(const Dims& dims, std::optional<Bytes> capacity, const std::string& parallel = "",
-                     const Strategies& strategies = {}) {
+ModelPlanner planning_of(const Dims& dims, std::optional<Bytes> capacity, const std::string& parallel = "",
+                         const Strategies& strategies = {}) {
   PlanOptions options;
   options.capacity = capacity;
-  return Planning(std::make_shared<const Model>(read_model_text(kPerceptron + parallel, "test", {dims, strategies})),
-                  read_cluster("dgx-a100"), options);
+  return ModelPlanner(
+      std::make_shared<const Model>(read_model_text(kPerceptron + parallel, "test", {dims, strategies})),
+      read_cluster("dgx-a100"), options);
 }
 
 Plan fastest(const Dims& dims, std::optional<Bytes> capacity = std::nullopt) {
@@ -43,7 +44,7 @@ Plan fastest(const Dims& dims, std::optional<Bytes> capacity = std::nullopt) {
 }
 
 void expect_is(const Plan& plan, std::initializer_list<const char*> words) {
-  const std::string found = in_short(plan);
+  const std::string found = parallelism_patterns(plan);
   for (const char* word : words) {
     EXPECT_NE(found.find(word), std::string::npos) << "no '" << word << "' in: " << found;
   }
@@ -104,8 +105,8 @@ TEST(Emergence, NoPlanMadeByHandIsCheaper) {
     for (const Plan& hand : by_hand) {
       ASSERT_GT(hand.time.step(), 0);
       if (hand.memory.peak > plan.usable) continue;
-      EXPECT_GE(hand.time.step(), plan.time.step()) << share << " %: " << in_short(hand);
-      EXPECT_GE(hand.time.step(), plan.bound) << share << " %: " << in_short(hand);
+      EXPECT_GE(hand.time.step(), plan.time.step()) << share << " %: " << parallelism_patterns(hand);
+      EXPECT_GE(hand.time.step(), plan.bound) << share << " %: " << parallelism_patterns(hand);
     }
   }
 }

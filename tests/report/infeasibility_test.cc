@@ -12,7 +12,7 @@ Plan smallest_plan(const std::string& text, Bytes capacity) {
   auto model = std::make_shared<const Model>(read_model_text(text, "model.yaml"));
   PlanOptions options;
   options.capacity = capacity;
-  return Planning(model, read_cluster("ascend-910"), options).smallest();
+  return ModelPlanner(model, read_cluster("ascend-910"), options).smallest();
 }
 
 // Three layers whose inner activations are four times as large as what lies between them.
@@ -38,10 +38,10 @@ parallel: {mesh: {x: 2, y: 4}}
 TEST(WhyNotTest, NamesOnlyChangesThatFit) {
   const Plan without_limit = smallest_plan(kDeep, kUnlimitedBytes);
   const Plan smallest = smallest_plan(kDeep, without_limit.memory.peak * 4 / 5);
-  const DoesNotFit answer = why_not(smallest);
+  const Infeasibility answer = analyse_infeasibility(smallest);
   EXPECT_TRUE(answer.proven);
   bool recompute = false;
-  for (const DoesNotFit::Remedy& remedy : answer.remedies) {
+  for (const Infeasibility::Remedy& remedy : answer.remedies) {
     recompute = recompute || remedy.change == "training: {recompute: [layers.*]}";
     // The mesh is the user's: more nodes would need another.
     EXPECT_EQ(remedy.change.find("--cluster"), std::string::npos);
@@ -55,7 +55,7 @@ TEST(WhyNotTest, SaysWhatAStrategyCosts) {
   const std::string text = std::string(kDeep) + "strategies:\n  layers.*.up.weight: {strategy: [1, 1]}\n";
   const Plan free = smallest_plan(kDeep, kUnlimitedBytes);
   // Three weights of 1 MiB whole instead of in eight pieces.
-  const DoesNotFit answer = why_not(smallest_plan(text, free.memory.peak));
+  const Infeasibility answer = analyse_infeasibility(smallest_plan(text, free.memory.peak));
   ASSERT_EQ(answer.in_the_way.size(), 1u);
   EXPECT_EQ(answer.in_the_way[0].change, "layers.*.up.weight: [1, 1] (line 19)");
   EXPECT_NE(answer.in_the_way[0].effect.find("which fits"), std::string::npos) << answer.in_the_way[0].effect;

@@ -97,23 +97,23 @@ TEST(Compare, FoldsWhatDiffers) {
   expect_has(compare_report({compared("level 0", first), compared("level 2", first)}), "level 2 is level 0's plan\n");
 }
 
-TEST(DoesNotFit, NamesTheLargestHoldersAndWhatWouldHelp) {
+TEST(Infeasibility, NamesTheLargestHoldersAndWhatWouldHelp) {
   Plan plan = tiny_plan();
   plan.usable = plan.memory.peak / 2;
-  DoesNotFit answer;
+  Infeasibility answer;
   answer.smallest = &plan;
   answer.proven = true;
   answer.least = plan.memory.peak - 1024;
   answer.remedies = {{"training: {micro_batches: 2}", "10 KiB, step about +1 %"}, {"--cluster ascend-910x2", "9 KiB"}};
   answer.in_the_way = {{"--set a=[{}]", "0.2 KiB"}};
-  const std::string text = does_not_fit_report(answer);
+  const std::string text = infeasibility_report(answer);
   expect_fits_terminal(text);
   expect_has(text, "\n  does not fit   the smallest plan needs ");
   expect_has(text, "proven: no plan on this mesh needs less than ");
   expect_has(text, "\n  alive at its peak, ");
   expect_has(text, "\n  would fit     training: {micro_batches: 2}  10 KiB, step about +1 %\n");
   expect_has(text, "\n  in the way    --set a=[{}]  0.2 KiB\n");
-  expect_has(does_not_fit_json(answer), "\"status\": \"infeasible\"");
+  expect_has(infeasibility_json(answer), "\"status\": \"infeasible\"");
 }
 
 TEST(Explain, ShowsTheChosenStrategyAndOrdersTheOthers) {

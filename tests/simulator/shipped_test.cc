@@ -26,7 +26,7 @@ TEST_P(Shipped, IsPlannedAndProven) {
   if (model->parallel.device_num) cluster = take_devices(cluster, *model->parallel.device_num);
   PlanOptions planning_options;
   planning_options.work_limit = 300'000'000;  // what is proven need not be the best
-  const Planning planning(model, cluster, planning_options);
+  const ModelPlanner planning(model, cluster, planning_options);
   const Plan plan = planning.plan(c.level, "auto");
   ASSERT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) << to_string(plan.status);
   EXPECT_LE(plan.memory.peak, plan.usable);

@@ -25,7 +25,7 @@ void prove_plans(const std::string& text, int random_plans) {
   for (int i = 0; i < random_plans; ++i) {
     EXPECT_EQ(text_of(prove(random_plan(planned, static_cast<std::uint64_t>(i)), options)), "proven") << "plan " << i;
   }
-  const Planning planning(std::make_shared<const Model>(planned.model), read_cluster("ascend-910"), {});
+  const ModelPlanner planning(std::make_shared<const Model>(planned.model), read_cluster("ascend-910"), {});
   for (const int level : {0, 1, 2}) {
     EXPECT_EQ(text_of(prove(planning.plan(level, "auto"), options)), "proven") << "level " << level;
   }
