@@ -64,8 +64,7 @@ std::optional<Picoseconds> exhaustive_time(const TensorLayout& from, const Tenso
   }
   if (states > kMostStates) return std::nullopt;
   RedistributionGraph graph(charts, shape);
-  Bytes bytes = 2;
-  for (const std::int64_t extent : shape) bytes *= extent;
+  const Bytes bytes = num_bytes(shape, 2);
   PriceList prices(graph, costs, bytes);
   PathBound bound;
   bound.least_shards = std::min(num_shards(from), num_shards(to));
@@ -163,7 +162,7 @@ void run(const Instance& instance) {
                              exhaustive_seconds * 1e6 / static_cast<double>(list.size()));
   }
   fmt::print("{:22} {:22} {} {} {} {:8.1f}   {:3.0f} % {:5.2f}   {:24} {:3}\n", instance.mesh,
-             fmt::format("[{}]", fmt::join(instance.shape, ", ")), cold.text(), warm.text(), known.text(), all,
+             to_string(instance.shape), cold.text(), warm.text(), known.text(), all,
              100.0 * static_cast<double>(wins) / static_cast<double>(std::max<std::size_t>(compared, 1)),
              sum_of_ratios / static_cast<double>(std::max<std::size_t>(compared, 1)), exhaustive, above_bound);
   fmt::print("  slowest cold: {} -> {}\n", to_string(pairs[slowest].first, mesh),

@@ -89,8 +89,7 @@ class Comparison {
  public:
   Comparison(const Case& one, const Shape& shape, std::array<Counts, kNumPrices>& counts)
       : mesh_(DeviceMesh::parse(one.mesh)), shape_(shape), twos_(one.twos), counts_(counts) {
-    std::int64_t elements = 1;
-    for (const std::int64_t extent : shape) elements *= extent;
+    const std::int64_t elements = num_elements(shape);
     Random random(7);
     for (std::int64_t i = 0; i < elements; ++i) values_.push_back(random.unit() * 20 - 10);
     for (const Prices& prices : kPrices) {

@@ -91,9 +91,9 @@ int layout(const LayoutArguments& arguments) {
   }
   if (arguments.json) {
     std::vector<std::string> groups;
-    for (const auto& [shard, ranks] : holders) groups.push_back(fmt::format("[{}]", fmt::join(ranks, ", ")));
-    std::string text = fmt::format("{{\"schema\": \"shardplan.layout/1\", \"mesh\": \"{}\", \"shape\": [{}],\n",
-                                   told.mesh.to_string(), fmt::join(told.shape, ", "));
+    for (const auto& [shard, ranks] : holders) groups.push_back(to_string(ranks));
+    std::string text = fmt::format("{{\"schema\": \"shardplan.layout/1\", \"mesh\": \"{}\", \"shape\": {},\n",
+                                   told.mesh.to_string(), to_string(told.shape));
     text += fmt::format(" \"layout\": \"{}\",\n", to_string(told.layout, told.mesh));
     if (arrangement) {
       std::vector<std::string> entries;
@@ -113,7 +113,7 @@ int layout(const LayoutArguments& arguments) {
     print(text);
     return kDone;
   }
-  std::string text = fmt::format("[{}] on {}\n\n", fmt::join(told.shape, ", "), told.mesh.to_string());
+  std::string text = fmt::format("{} on {}\n\n", to_string(told.shape), told.mesh.to_string());
   const auto line = [&](std::string_view key, const std::string& value) {
     text += fmt::format("  {:<15}{}\n", key, value);
   };

@@ -137,11 +137,7 @@ std::string spans_of(const Cluster& cluster, const DeviceMesh& mesh) {
   return spans;
 }
 
-Bytes tensor_bytes(const Question& question) {
-  Bytes bytes = element_bytes(question.dtype);
-  for (const std::int64_t extent : question.shape) bytes *= extent;
-  return bytes;
-}
+Bytes tensor_bytes(const Question& question) { return num_bytes(question.shape, element_bytes(question.dtype)); }
 
 /// What is partial has been reduced before.
 RedistributionReport::Sends plan_sends_of(const Question& question, const TensorLayout& reduced) {
@@ -186,8 +182,7 @@ double largest_error_of(const Question& question, const Redistribution& plan) {
   const bool has_sends = question.to_mesh.has_value();
   const std::int64_t most_elements = has_sends ? std::int64_t{1} << 22 : std::int64_t{1} << 26;
   const DeviceMesh& to_mesh = has_sends ? *question.to_mesh : question.mesh;
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : question.shape) elements *= extent;
+  const std::int64_t elements = num_elements(question.shape);
   const std::int64_t held = std::max(elements / num_shards(plan.from), elements / num_shards(question.to));
   const std::int64_t devices = std::max(question.mesh.num_devices(), to_mesh.num_devices());
   if (elements > most_elements || held > most_elements / devices) {

@@ -8,10 +8,6 @@
 namespace shardplan {
 namespace {
 
-Bytes local_bytes(const TensorType& type, const TensorLayout& layout) {
-  return TensorType{local_shape(layout, type.shape), type.dtype}.bytes();
-}
-
 /// Bytes that one kernel run reads and writes on one device.
 Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh) {
   Bytes bytes = 0;

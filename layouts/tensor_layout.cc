@@ -10,11 +10,7 @@
 #include "layouts/index_digits.h"
 
 namespace shardplan {
-namespace {
-
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
-}  // namespace
+namespace {}  // namespace
 
 std::string check_axes(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::map<std::uint32_t, std::vector<AxisRef>> used;
@@ -100,8 +96,8 @@ TensorLayout canonical(const TensorLayout& layout, const DeviceMesh& mesh, const
 
 std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
   if (layout.dimensions.size() != shape.size()) {
-    return fmt::format("the layout has {} dimensions, the tensor {} has {}", layout.dimensions.size(),
-                       shape_text(shape), shape.size());
+    return fmt::format("the layout has {} dimensions, the tensor {} has {}", layout.dimensions.size(), to_string(shape),
+                       shape.size());
   }
   if (std::string fault = check_axes(layout, mesh); !fault.empty()) return fault;
   for (std::size_t i = 0; i < shape.size(); ++i) {

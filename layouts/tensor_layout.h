@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "layouts/device_mesh.h"
+#include "layouts/shape.h"
 
 namespace shardplan {
-
-using Shape = std::vector<std::int64_t>;
 
 enum class Reduction { kSum, kMax, kMin };
 std::string_view to_string(Reduction reduction);

@@ -207,10 +207,10 @@ Model read_model_text(const std::string& text, const std::string& file, const Mo
   if (dims.is_broken()) throw_faults(std::move(faults), file, "shapes were not checked");
   const BlockTemplate* body = library.file_template(unchecked);
   if (body && body->loss && !body->types[*body->loss].shape.empty()) {
-    faults.push_back({syntax.loss->place,
-                      fmt::format("loss: {} is [{}]; expected a scalar", syntax.loss->text,
-                                  fmt::join(body->types[*body->loss].shape, ", ")),
-                      "reduce it: {op: ReduceMean, in: " + syntax.loss->text + "}"});
+    faults.push_back(
+        {syntax.loss->place,
+         fmt::format("loss: {} is {}; expected a scalar", syntax.loss->text, to_string(body->types[*body->loss].shape)),
+         "reduce it: {op: ReduceMean, in: " + syntax.loss->text + "}"});
   }
   if (!body) throw_faults(std::move(faults), file, unchecked_note(unchecked));
   instantiate_model(*body, model.parallel, model.training ? &*model.training : nullptr, settings, builder,

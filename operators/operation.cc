@@ -90,14 +90,14 @@ void check_size(const OperatorType& type, std::string_view what, const TensorTyp
   std::optional<std::int64_t> bytes = element_bytes(tensor.dtype);
   for (const std::int64_t size : tensor.shape) {
     if (size < 1) {
-      throw InputError(SourcePlace{}, "{}: {} [{}] has a dimension of size {}; expected at least 1", type.name, what,
-                       fmt::join(tensor.shape, ", "), size);
+      throw InputError(SourcePlace{}, "{}: {} {} has a dimension of size {}; expected at least 1", type.name, what,
+                       to_string(tensor.shape), size);
     }
     if (bytes) bytes = checked_multiply(*bytes, size);
   }
   if (!bytes) {
-    throw InputError(SourcePlace{}, "{}: {} [{}] has more bytes than 64 bits can count", type.name, what,
-                     fmt::join(tensor.shape, ", "));
+    throw InputError(SourcePlace{}, "{}: {} {} has more bytes than 64 bits can count", type.name, what,
+                     to_string(tensor.shape));
   }
 }
 
@@ -138,10 +138,10 @@ std::string to_string(const Attribute& value) {
   return fmt::format("({})", fmt::join(std::get<std::vector<std::int64_t>>(value), ", "));
 }
 
-Bytes TensorType::bytes() const {
-  Bytes result = element_bytes(dtype);
-  for (const std::int64_t size : shape) result *= size;
-  return result;
+Bytes TensorType::bytes() const { return num_bytes(shape, element_bytes(dtype)); }
+
+Bytes local_bytes(const TensorType& type, const TensorLayout& layout) {
+  return num_bytes(local_shape(layout, type.shape), element_bytes(type.dtype));
 }
 
 std::int64_t Operation::integer(const std::string& name) const { return attribute<std::int64_t>(*this, name); }

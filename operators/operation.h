@@ -27,6 +27,8 @@ struct TensorType {
   Bytes bytes() const;
   bool operator==(const TensorType&) const = default;
 };
+/// What one device holds of a tensor.
+Bytes local_bytes(const TensorType& type, const TensorLayout& layout);
 
 /// One operator with its sizes but without its place in a graph: what 96 equal layers have in common. Made by
 /// `make_operation` only, which infers results and rule.

@@ -314,10 +314,6 @@ class Build {
     table.strategies = std::make_shared<const std::vector<Strategy>>(std::move(strategies));
   }
 
-  static Bytes local_bytes(const TensorType& type, const TensorLayout& layout) {
-    return TensorType{local_shape(layout, type.shape), type.dtype}.bytes();
-  }
-
   // ---- versions
 
   void add_version(VersionId id) {

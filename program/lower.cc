@@ -10,8 +10,6 @@
 namespace shardplan {
 namespace {
 
-Bytes local_bytes(const TensorType& type, const Shape& local) { return TensorType{local, type.dtype}.bytes(); }
-
 class Lowering {
  public:
   Lowering(const OperatorGraph& graph, const TensorLives& lives, const Decisions& decisions, const CostModel& costs,
@@ -51,7 +49,7 @@ class Lowering {
     value.tensor = tensor;
     value.type = type;
     value.local_shape = local_shape(layout, type.shape);
-    value.bytes = local_bytes(type, value.local_shape);
+    value.bytes = local_bytes(type, layout);
     value.layout = std::move(layout);
     return program_.values.push_back(std::move(value));
   }
@@ -235,7 +233,7 @@ class Lowering {
   static void add_rims(ProgramValue& value, const std::vector<Halo>& halo) {
     Shape with_rims = value.local_shape;
     for (const Halo& rim : halo) with_rims[rim.dimension] += rim.before + rim.after;
-    value.bytes = local_bytes(value.type, with_rims);
+    value.bytes = num_bytes(with_rims, element_bytes(value.type.dtype));
   }
 
   ValueId make_constant(TensorId tensor, const TensorLayout& layout, OperatorId op, std::size_t operand) {

@@ -21,15 +21,13 @@ constexpr std::size_t kMostAlternatives = 8;
 constexpr std::size_t kMostWords = 38;   // of a strategy, and
 constexpr std::size_t kMostReason = 28;  // of the reason: together with the figures a line of 100
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 /// "norm_f [32, 1024, 768], wte.embedding_table [50304, 768]".
 std::string tensors_text(const OperatorGraph& graph, const std::vector<TensorId>& tensors, bool with_names) {
   std::vector<std::string> texts;
   for (const TensorId id : tensors) {
     const GraphTensor& tensor = graph.tensor(id);
-    texts.push_back(with_names ? fmt::format("{} {}", tensor.name, shape_text(tensor.type.shape))
-                               : shape_text(tensor.type.shape));
+    texts.push_back(with_names ? fmt::format("{} {}", tensor.name, to_string(tensor.type.shape))
+                               : to_string(tensor.type.shape));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -40,7 +38,7 @@ std::string sides_text(const std::vector<TensorType>& types, const DeviceMesh& m
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const TensorLayout layout = layout_of(i);
-    texts.push_back(local ? shape_text(local_shape(layout, types[i].shape)) : to_string(layout, mesh));
+    texts.push_back(local ? to_string(local_shape(layout, types[i].shape)) : to_string(layout, mesh));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -155,8 +153,8 @@ std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& 
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     const TensorLayout layout = result_layout(operation, strategy, plan.mesh, i);
     if (layout.partial.empty() || !strategy.partial.empty()) continue;
-    const TensorType local{local_shape(layout, operation.results[i].shape), operation.results[i].dtype};
-    return fmt::format("adds up {}, {}", plan.graph->tensor(named.results[i]).name, format_bytes(local.bytes()));
+    return fmt::format("adds up {}, {}", plan.graph->tensor(named.results[i]).name,
+                       format_bytes(local_bytes(operation.results[i], layout)));
   }
   // The largest operand that must come in another layout than it does now.
   std::string moved;
@@ -164,8 +162,7 @@ std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& 
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     const TensorLayout before = operand_layout(operation, plan.strategies[op], plan.mesh, i);
     const TensorLayout after = operand_layout(operation, strategy, plan.mesh, i);
-    const Bytes bytes =
-        TensorType{local_shape(after, operation.operands[i].shape), operation.operands[i].dtype}.bytes();
+    const Bytes bytes = local_bytes(operation.operands[i], after);
     if (before == after || bytes <= most) continue;
     most = bytes;
     std::int64_t now = 1, then = 1;

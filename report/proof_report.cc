@@ -15,8 +15,6 @@ constexpr std::size_t kMostListed = 8;
 
 std::string_view name_of(Precision precision) { return precision == Precision::kFloat64 ? "float64" : "float32"; }
 
-std::string list_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 std::string plural(std::size_t count, const std::string& word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
@@ -46,14 +44,14 @@ std::string failure_text(const ValidationSubject& subject, const ValidationResul
   const Comparison& comparison = wrong.comparison;
   std::string text;
   text += fmt::format("  first wrong        {} on rank {}{}, local {} of {}\n", wrong.tensor, wrong.rank,
-                      wrong.coordinates.empty() ? "" : " (" + wrong.coordinates + ")", list_text(wrong.local_shape),
-                      list_text(wrong.global_shape));
+                      wrong.coordinates.empty() ? "" : " (" + wrong.coordinates + ")", to_string(wrong.local_shape),
+                      to_string(wrong.global_shape));
   if (!wrong.instruction.empty() && wrong.instruction != wrong.tensor) {
     text += fmt::format("  made by            {}\n", wrong.instruction);
   }
   const std::string global =
-      comparison.local_index == comparison.global_index ? "" : ", globally " + list_text(comparison.global_index);
-  text += fmt::format("  at                 {}{}: found {:.6g}, should be {:.6g}\n", list_text(comparison.local_index),
+      comparison.local_index == comparison.global_index ? "" : ", globally " + to_string(comparison.global_index);
+  text += fmt::format("  at                 {}{}: found {:.6g}, should be {:.6g}\n", to_string(comparison.local_index),
                       global, comparison.found, comparison.should_be);
   text += fmt::format("  differ             {} of {} elements, on {} of {} ranks, by up to {:.2g} (allowed {:.2g})\n",
                       comparison.num_differing, comparison.num_compared, comparison.num_devices_wrong,

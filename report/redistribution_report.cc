@@ -12,8 +12,6 @@
 namespace shardplan {
 namespace {
 
-std::string list_text(const std::vector<std::int64_t>& list) { return fmt::format("[{}]", fmt::join(list, ", ")); }
-
 /// Devices that exchange something in one step: groups, or pairs of sender and receiver.
 using Lists = std::vector<std::vector<std::int64_t>>;
 
@@ -110,7 +108,7 @@ std::string mesh_json(const DeviceMesh& mesh) {
     axes.push_back(fmt::format(R"({{"name": "{}", "size": {}}})", axis.name, axis.size));
   }
   const std::string devices =
-      mesh.devices().empty() ? "" : fmt::format(R"(, "devices": {})", list_text(mesh.devices()));
+      mesh.devices().empty() ? "" : fmt::format(R"(, "devices": {})", to_string(mesh.devices()));
   return fmt::format(R"({{"axes": [{}]{}}})", fmt::join(axes, ", "), devices);
 }
 
@@ -121,11 +119,11 @@ std::string text_report(const RedistributionReport& report) {
   const TensorLayout& to = sends ? sends->to : plan.to;
   const DeviceMesh& to_mesh = sends ? sends->mesh : mesh;
   std::string text =
-      fmt::format("{} {} on {}: {} local {}  ->  {}{} local {}\n", dtype, list_text(shape),
+      fmt::format("{} {} on {}: {} local {}  ->  {}{} local {}\n", dtype, to_string(shape),
                   mesh.devices().empty() && !sends ? spans : fmt::format("{}, {}", spans, devices_text(mesh)),
-                  to_string(plan.from, mesh), list_text(local_shape(plan.from, shape)),
+                  to_string(plan.from, mesh), to_string(local_shape(plan.from, shape)),
                   sends ? fmt::format("on {}, {}: ", to_mesh.to_string(), devices_text(to_mesh)) : "",
-                  to_string(to, to_mesh), list_text(local_shape(to, shape)));
+                  to_string(to, to_mesh), to_string(local_shape(to, shape)));
   if (plan.steps.empty() && !sends) {
     text += "\n  nothing to do: both place alike\n";
   } else {
@@ -141,13 +139,13 @@ std::string text_report(const RedistributionReport& report) {
       table.add({std::to_string(i + 1), std::string(to_string(step.kind)), axes_text(step.axes, mesh),
                  dimensions_text(step),
                  short_text(groups_of(step, mesh), step.kind == CollectiveKind::kCollectivePermute),
-                 list_text(step.local_shape), sent.format(step.sent), time.format(step.time)});
+                 to_string(step.local_shape), sent.format(step.sent), time.format(step.time)});
     }
     if (sends) {
       Lists pairs;
       for (const PairBytes& pair : pairs_of(*sends)) pairs.push_back({pair.from, pair.to});
       table.add({std::to_string(plan.steps.size() + 1), "send", "", "-", short_text(pairs, true),
-                 list_text(local_shape(to, shape)), sent.format(sends->sent), time.format(sends->time)});
+                 to_string(local_shape(to, shape)), sent.format(sends->sent), time.format(sends->time)});
     }
     table.add({"sum", "", "", "", "", "", sent.format(report.sent()), time.format(report.time())});
     text += "\n" + table.to_string(2);
@@ -176,7 +174,7 @@ std::string json_report(const RedistributionReport& report) {
   std::string text = fmt::format("{{\"schema\": \"shardplan.redistribution/1\",\n \"mesh\": {},\n", mesh_json(mesh));
   if (sends) text += fmt::format(" \"to_mesh\": {},\n", mesh_json(to_mesh));
   text += fmt::format(" \"shape\": {}, \"dtype\": \"{}\", \"from\": \"{}\", \"to\": \"{}\",\n \"steps\": [",
-                      list_text(shape), dtype, to_string(plan.from, mesh), to_string(to, to_mesh));
+                      to_string(shape), dtype, to_string(plan.from, mesh), to_string(to, to_mesh));
   const auto dimension = [](const std::optional<std::size_t>& d) { return d ? std::to_string(*d) : "null"; };
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const CollectiveStep& step = plan.steps[i];
@@ -186,12 +184,12 @@ std::string json_report(const RedistributionReport& report) {
                         i == 0 ? "" : ",", to_string(step.kind), fmt::join(names, ", "), dimension(step.from_dim),
                         dimension(step.to_dim));
     std::vector<std::string> lists;
-    for (const auto& list : groups_of(step, mesh)) lists.push_back(list_text(list));
+    for (const auto& list : groups_of(step, mesh)) lists.push_back(to_string(list));
     if (!lists.empty()) {
       text += fmt::format("\"{}\": [{}],\n   ", step.kind == CollectiveKind::kCollectivePermute ? "pairs" : "groups",
                           fmt::join(lists, ", "));
     }
-    text += fmt::format("\"local_shape\": {}, \"bytes\": {}, \"seconds\": {}}}", list_text(step.local_shape), step.sent,
+    text += fmt::format("\"local_shape\": {}, \"bytes\": {}, \"seconds\": {}}}", to_string(step.local_shape), step.sent,
                         to_seconds(step.time));
   }
   if (sends) {
@@ -202,7 +200,7 @@ std::string json_report(const RedistributionReport& report) {
     text += fmt::format(
         "{}\n  {{\"collective\": \"send\", \"axes\": [], \"from_dim\": null, \"to_dim\": null,\n"
         "   \"sends\": [{}],\n   \"local_shape\": {}, \"bytes\": {}, \"seconds\": {}}}",
-        plan.steps.empty() ? "" : ",", fmt::join(pairs, ", "), list_text(local_shape(to, shape)), sends->sent,
+        plan.steps.empty() ? "" : ",", fmt::join(pairs, ", "), to_string(local_shape(to, shape)), sends->sent,
         to_seconds(sends->time));
   }
   text += fmt::format("],\n \"seconds\": {}, \"bytes\": {}, \"peak_bytes\": {}, \"verified\": {}}}\n",

@@ -181,11 +181,7 @@ MindSporeLayout whole(const MindSporeLayout& layout) {
 
 }  // namespace
 
-std::int64_t MindSporeLayout::slice_elements() const {
-  std::int64_t elements = 1;
-  for (const std::int64_t size : slice_shape(*this)) elements *= size;
-  return elements;
-}
+std::int64_t MindSporeLayout::slice_elements() const { return num_elements(slice_shape(*this)); }
 
 std::optional<UnifiedLayouts> unify(const MindSporeLayout& from, const MindSporeLayout& to) {
   Side a = side_of(from);

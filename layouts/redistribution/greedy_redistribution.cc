@@ -193,8 +193,7 @@ std::optional<Redistribution> greedy_redistribution(const TensorLayout& from, co
   result.from = canonical(from, mesh, shape);
   result.to = canonical(to, mesh, shape);
   if (!result.from.partial.empty() || !result.to.partial.empty()) return std::nullopt;
-  Bytes tensor_bytes = element_bytes;
-  for (const std::int64_t extent : shape) tensor_bytes *= extent;
+  const Bytes tensor_bytes = num_bytes(shape, element_bytes);
   if (std::optional<std::vector<Slot>> slots = unify(result.from, result.to, mesh, shape)) {
     result.steps = Greedy(std::move(*slots), tensor_bytes, shape, costs).run();
   } else {

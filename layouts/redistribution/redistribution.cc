@@ -82,12 +82,6 @@ struct PlanKeyHash {
   }
 };
 
-Bytes bytes_of(const Shape& shape, Bytes element_bytes) {
-  Bytes bytes = element_bytes;
-  for (const std::int64_t extent : shape) bytes = multiply_divide(bytes, extent, 1);
-  return bytes;
-}
-
 using Hops = std::vector<ShortestPaths::Hop>;
 
 /// The steps of a path; neighbouring free ones that are alike are one.
@@ -332,7 +326,7 @@ RedistributionPlanner::State::Route RedistributionPlanner::State::route(const Te
                                                                         const TensorLayout& to, const Shape& shape,
                                                                         Bytes element_bytes) {
   Route route;
-  route.tensor_bytes = bytes_of(shape, element_bytes);
+  route.tensor_bytes = num_bytes(shape, element_bytes);
   for (Graph* const graph : graphs_of_pieces(part_borders(from, shape), part_borders(to, shape), shape)) {
     if (const std::optional<Ends> ends = ends_in(*graph, from, to, shape)) {
       route.graph = graph;
@@ -443,7 +437,7 @@ Redistribution RedistributionPlanner::State::greedy_plan(const PlanKey& key) {
   Redistribution plan;
   plan.from = key.from;
   plan.to = key.to;
-  const Bytes tensor_bytes = bytes_of(key.shape, key.element_bytes);
+  const Bytes tensor_bytes = num_bytes(key.shape, key.element_bytes);
   const auto without_partial = [](TensorLayout layout) {
     layout.partial.clear();
     layout.reduction = Reduction::kSum;
@@ -544,7 +538,7 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
     };
     const auto source_states = find(sources);
     const auto target_states = find(targets);
-    PriceList& prices = state_->prices(graph, bytes_of(shape, element_bytes));
+    PriceList& prices = state_->prices(graph, num_bytes(shape, element_bytes));
     for (std::size_t i = 0; i < source_states.size(); ++i) {
       if (!source_states[i]) continue;
       const std::vector<Picoseconds>& row = graph.table.row(*source_states[i], prices);

@@ -7,11 +7,7 @@
 #include "model/syntax/attribute_reader.h"
 
 namespace shardplan {
-namespace {
-
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
-}  // namespace
+namespace {}  // namespace
 
 bool BodyTyper::count_operators(const OperatorSyntax& op, std::int64_t added) {
   const std::optional<std::int64_t> sum = checked_add(result_->num_operators, added);
@@ -184,8 +180,8 @@ bool BodyTyper::check_shape(const OperatorSyntax& op, const Operation& operation
   if (*expected != found) {
     std::vector<std::string> text;
     for (const PlacedExpression& dim : written.dims) text.push_back(dim.expression.text());
-    fault(written.place, fmt::format("{}{} is {}; the file says [{}] = {}", label_, op.name.text, shape_text(found),
-                                     fmt::join(text, ", "), shape_text(*expected)));
+    fault(written.place, fmt::format("{}{} is {}; the file says [{}] = {}", label_, op.name.text, to_string(found),
+                                     fmt::join(text, ", "), to_string(*expected)));
     return false;
   }
   item.shape_text = text_of(written, found);

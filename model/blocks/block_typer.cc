@@ -11,10 +11,8 @@ namespace {
 
 constexpr Bytes kMaxTensorBytes = Bytes{1} << 50;
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 std::string type_text(const TensorType& type) {
-  return fmt::format("{} {}", to_string(type.dtype), shape_text(type.shape));
+  return fmt::format("{} {}", to_string(type.dtype), to_string(type.shape));
 }
 
 /// Bytes of a tensor, or nothing beyond what the project computes with.
@@ -207,14 +205,14 @@ void BodyTyper::check_input(const TensorSyntax& input, const TensorType& passed,
   const std::size_t found = passed.shape.size();
   if (found < rank || (found > rank && !input.shape->has_prefix)) {
     fault(input.shape->place,
-          fmt::format("{} is {}; expected [{}]", where, shape_text(passed.shape), fmt::join(written, ", ")));
+          fmt::format("{} is {}; expected [{}]", where, to_string(passed.shape), fmt::join(written, ", ")));
     return;
   }
   const std::optional<Shape> expected = evaluate(*input.shape, where);
   if (!expected) return;
   if (!std::equal(expected->begin(), expected->end(), passed.shape.end() - static_cast<std::ptrdiff_t>(rank))) {
-    fault(input.shape->place, fmt::format("{} is {}; expected [{}] = {}", where, shape_text(passed.shape),
-                                          fmt::join(written, ", "), shape_text(*expected)));
+    fault(input.shape->place, fmt::format("{} is {}; expected [{}] = {}", where, to_string(passed.shape),
+                                          fmt::join(written, ", "), to_string(*expected)));
   }
   if (input.dtype && *input.dtype != passed.dtype) {
     fault(input.name.place,

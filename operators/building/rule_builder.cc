@@ -94,24 +94,16 @@ Shape broadcast_shapes(const Operation& operation, const Shape& a, const Shape& 
     std::int64_t& size = result[skipped + d];
     if (size == shorter[d] || shorter[d] == 1) continue;
     if (size != 1) {
-      operand_error(operation, fmt::format("shapes {} and {} do not fit: dimension {} is {} and {}", shape_text(a),
-                                           shape_text(b), skipped + d, size, shorter[d]));
+      operand_error(operation, fmt::format("shapes {} and {} do not fit: dimension {} is {} and {}", to_string(a),
+                                           to_string(b), skipped + d, size, shorter[d]));
     }
     size = shorter[d];
   }
   return result;
 }
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 void operand_error(const Operation& operation, const std::string& text) {
   throw InputError(SourcePlace{}, "{}: {}", operation.type->name, text);
-}
-
-std::int64_t num_elements(const Shape& shape) {
-  std::int64_t result = 1;
-  for (const std::int64_t size : shape) result *= size;
-  return result;
 }
 
 }  // namespace shardplan

@@ -58,13 +58,7 @@ std::vector<std::size_t> normal_axes(const Operation& operation, const std::vect
 /// numpy's broadcasting of two shapes; InputError if they do not fit.
 Shape broadcast_shapes(const Operation& operation, const Shape& a, const Shape& b);
 
-/// "[2, 3]".
-std::string shape_text(const Shape& shape);
-
 /// Throws InputError "OPERATOR: text".
 [[noreturn]] void operand_error(const Operation& operation, const std::string& text);
-
-/// The product of all sizes.
-std::int64_t num_elements(const Shape& shape);
 
 }  // namespace shardplan

@@ -31,8 +31,8 @@ std::array<std::int64_t, 2> pair_attribute(const Operation& operation, const std
   if (values.size() == 4 && values[0] == 1 && values[1] == 1) values.erase(values.begin(), values.begin() + 2);
   if (values.size() == 1) values.push_back(values[0]);
   if (values.size() != 2 || values[0] < 1 || values[1] < 1 || values[0] > kLargest || values[1] > kLargest) {
-    operand_error(operation, fmt::format("{} is {}; expected one or two positive numbers", name,
-                                         shape_text(operation.list(name))));
+    operand_error(operation,
+                  fmt::format("{} is {}; expected one or two positive numbers", name, to_string(operation.list(name))));
   }
   return {values[0], values[1]};
 }
@@ -51,11 +51,11 @@ SpatialWindows spatial_windows(const Operation& operation, const std::array<std:
   if ((mode != "valid" && mode != "same" && mode != "pad") || !is_valid_pad) {
     operand_error(operation,
                   fmt::format("pad_mode is {} and pad {}; expected valid, same, or pad with one or four numbers", mode,
-                              shape_text(operation.list("pad"))));
+                              to_string(operation.list("pad"))));
   }
   if (mode != "pad" && std::ranges::any_of(pad, [](std::int64_t p) { return p != 0; })) {
     operand_error(operation,
-                  fmt::format("pad is {}, which pad_mode {} does not use", shape_text(operation.list("pad")), mode));
+                  fmt::format("pad is {}, which pad_mode {} does not use", to_string(operation.list("pad")), mode));
   }
   SpatialWindows windows;
   for (std::size_t d = 0; d < 2; ++d) {

@@ -35,12 +35,12 @@ ShardingRule channel_rule(const Operation& operation, FactorKind others) {
 }
 
 void check_channels(const Operation& operation, const Shape& x) {
-  if (x.size() < 2) operand_error(operation, fmt::format("needs an input [n, c, ...], found {}", shape_text(x)));
+  if (x.size() < 2) operand_error(operation, fmt::format("needs an input [n, c, ...], found {}", to_string(x)));
   for (std::size_t i = 1; i < operation.operands.size(); ++i) {
     const Shape& shape = operation.operands[i].shape;
     if (shape == x || shape == Shape{x[1]}) continue;
     operand_error(operation,
-                  fmt::format("{} is {}; expected [{}]", operation.type->operand_names[i], shape_text(shape), x[1]));
+                  fmt::format("{} is {}; expected [{}]", operation.type->operand_names[i], to_string(shape), x[1]));
   }
 }
 

@@ -26,8 +26,8 @@ MatMulShapes matmul_shapes(const Operation& operation) {
   const Shape& a = operation.operands[0].shape;
   const Shape& b = operation.operands[1].shape;
   if (a.size() < 2 || b.size() < 2) {
-    operand_error(operation, fmt::format("needs operands of at least 2 dimensions, found {} and {}", shape_text(a),
-                                         shape_text(b)));
+    operand_error(operation,
+                  fmt::format("needs operands of at least 2 dimensions, found {} and {}", to_string(a), to_string(b)));
   }
   MatMulShapes shapes;
   const bool ta = operation.flag("transpose_a");
@@ -37,8 +37,8 @@ MatMulShapes matmul_shapes(const Operation& operation) {
   shapes.n = b[b.size() - (tb ? 2 : 1)];
   const std::int64_t k_of_b = b[b.size() - (tb ? 1 : 2)];
   if (shapes.k != k_of_b) {
-    operand_error(operation, fmt::format("the summed dimensions of {} and {} differ: {} and {}", shape_text(a),
-                                         shape_text(b), shapes.k, k_of_b));
+    operand_error(operation, fmt::format("the summed dimensions of {} and {} differ: {} and {}", to_string(a),
+                                         to_string(b), shapes.k, k_of_b));
   }
   shapes.batch_a.assign(a.begin(), a.end() - 2);
   shapes.batch_b.assign(b.begin(), b.end() - 2);

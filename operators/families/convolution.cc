@@ -28,11 +28,11 @@ Convolution make_convolution(const Operation& operation, const Shape& x, const S
   conv.groups = operation.integer("group");
   if (x.size() != 4 || weight.size() != 4) {
     operand_error(operation, fmt::format("needs x [n, c, h, w] and weight [out, c, kh, kw], found {} and {}",
-                                         shape_text(x), shape_text(weight)));
+                                         to_string(x), to_string(weight)));
   }
   if (conv.groups < 1 || x[1] % conv.groups != 0 || weight[0] % conv.groups != 0 || x[1] / conv.groups != weight[1]) {
     operand_error(operation, fmt::format("{} channels of x, a weight {} and group {} do not fit", x[1],
-                                         shape_text(weight), conv.groups));
+                                         to_string(weight), conv.groups));
   }
   conv.windows = spatial_windows(operation, {x[2], x[3]}, {weight[2], weight[3]});
   conv.x = x;
@@ -48,7 +48,7 @@ Convolution of_forward(const Operation& operation) {
 void check_gradient_shape(const Operation& operation, const Convolution& conv) {
   if (operation.operands[0].shape != conv.y) {
     operand_error(operation,
-                  fmt::format("dy is {}; expected {}", shape_text(operation.operands[0].shape), shape_text(conv.y)));
+                  fmt::format("dy is {}; expected {}", to_string(operation.operands[0].shape), to_string(conv.y)));
   }
 }
 

@@ -84,7 +84,7 @@ std::vector<TensorType> infer_add_n(const Operation& operation) {
       operand_error(
           operation,
           fmt::format("inputs are {} {} and {} {}; expected all alike", to_string(operation.operands[0].dtype),
-                      shape_text(operation.operands[0].shape), to_string(operand.dtype), shape_text(operand.shape)));
+                      to_string(operation.operands[0].shape), to_string(operand.dtype), to_string(operand.shape)));
     }
   }
   return {operation.operands[0]};
@@ -105,8 +105,8 @@ std::vector<TensorType> infer_bias_add(const Operation& operation) {
   const std::size_t channel = channel_dimension(operation);
   if (bias.size() != 1 || bias[0] != x[channel]) {
     operand_error(operation,
-                  fmt::format("bias is {}, but dimension {} of the input {} has {} (data_format {})", shape_text(bias),
-                              channel, shape_text(x), x[channel], operation.text("data_format")));
+                  fmt::format("bias is {}, but dimension {} of the input {} has {} (data_format {})", to_string(bias),
+                              channel, to_string(x), x[channel], operation.text("data_format")));
   }
   return {{x, common_type(operation, 0)}};
 }

@@ -45,11 +45,7 @@ ShardingRule bias_add_rule(const Operation& operation);
 template <auto function>
 void unary(const KernelCall& call) {
   const OperandView& x = call.operands[0];
-  const std::int64_t size = [&] {
-    std::int64_t product = 1;
-    for (const std::int64_t extent : x.shape) product *= extent;
-    return product;
-  }();
+  const std::int64_t size = num_elements(x.shape);
   for (std::int64_t i = 0; i < size; ++i) call.results[0].data[i] = function(x.data[i]);
 }
 

@@ -66,8 +66,8 @@ TableShapes scatter_shapes(const Operation& operation) {
   const std::int64_t size = operation.integer(is_segment_sum ? "num_segments" : "size");
   const auto axis = static_cast<std::size_t>(is_segment_sum ? 0 : operation.integer("axis"));
   if (rows.size() < axis + indices.size() || slice(rows, axis, axis + indices.size()) != indices) {
-    operand_error(operation, fmt::format("{} does not begin with {}, the shape of {}", shape_text(rows),
-                                         shape_text(indices), operation.type->operand_names[1]));
+    operand_error(operation, fmt::format("{} does not begin with {}, the shape of {}", to_string(rows),
+                                         to_string(indices), operation.type->operand_names[1]));
   }
   return {slice(rows, 0, axis), indices, slice(rows, axis + indices.size(), rows.size()), size};
 }
@@ -208,14 +208,14 @@ void range_kernel(const KernelCall& call) {
 std::vector<TensorType> infer_rotary(const Operation& operation) {
   const Shape& x = operation.operands[0].shape;
   if (x.empty() || x.back() % 2 != 0) {
-    operand_error(operation, fmt::format("the last dimension of {} must be even", shape_text(x)));
+    operand_error(operation, fmt::format("the last dimension of {} must be even", to_string(x)));
   }
   for (std::size_t i = 1; i < 3; ++i) {
     const Shape& table = operation.operands[i].shape;
     if (table.empty() || table.back() != x.back() || table.size() > x.size() ||
         broadcast_shapes(operation, x, table) != x) {
       operand_error(operation, fmt::format("{} is {}; expected the last dimensions of {}",
-                                           operation.type->operand_names[i], shape_text(table), shape_text(x)));
+                                           operation.type->operand_names[i], to_string(table), to_string(x)));
     }
   }
   return {operation.operands[0]};

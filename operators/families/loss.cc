@@ -74,7 +74,7 @@ std::vector<TensorType> infer_cross_entropy(const Operation& operation) {
   check_logits(operation, logits);
   if (operation.operands[1].shape != logits.shape) {
     operand_error(operation, fmt::format("labels are {}; expected {} as the logits",
-                                         shape_text(operation.operands[1].shape), shape_text(logits.shape)));
+                                         to_string(operation.operands[1].shape), to_string(logits.shape)));
   }
   return {{rows_shape(logits.shape), logits.dtype}};
 }
@@ -113,7 +113,7 @@ std::vector<TensorType> infer_sparse_cross_entropy(const Operation& operation) {
   if (operation.operands[1].shape != rows || is_floating(operation.operands[1].dtype)) {
     operand_error(operation,
                   fmt::format("labels are {} {}; expected integers {}", to_string(operation.operands[1].dtype),
-                              shape_text(operation.operands[1].shape), shape_text(rows)));
+                              to_string(operation.operands[1].shape), to_string(rows)));
   }
   const std::string& reduction = operation.text("reduction");
   if (reduction != "mean" && reduction != "sum" && reduction != "none") {

@@ -44,7 +44,7 @@ void check_parameter(const Operation& operation, std::size_t operand, std::size_
     operand_error(
         operation,
         fmt::format("{} is {}; expected {}, the last dimensions of {}", operation.type->operand_names[operand],
-                    shape_text(operation.operands[operand].shape), shape_text(wanted), shape_text(x)));
+                    to_string(operation.operands[operand].shape), to_string(wanted), to_string(x)));
   }
 }
 
@@ -119,7 +119,7 @@ std::size_t rms_first(const Operation& operation) {
   const std::size_t params = operation.operands.back().shape.size();
   if (params == 0 || params > rank) {
     operand_error(operation, fmt::format("gamma is {}; expected the last dimensions of {}",
-                                         shape_text(operation.operands.back().shape), shape_text(x_shape(operation))));
+                                         to_string(operation.operands.back().shape), to_string(x_shape(operation))));
   }
   return rank - params;
 }

@@ -24,7 +24,7 @@ std::vector<TensorType> infer_update(const Operation& operation) {
     const Shape wanted = is_step(operation, i) ? Shape{} : parameter.shape;
     if (operation.operands[i].shape == wanted) continue;
     operand_error(operation, fmt::format("{} is {}; expected {}", operation.type->operand_names[i],
-                                         shape_text(operation.operands[i].shape), shape_text(wanted)));
+                                         to_string(operation.operands[i].shape), to_string(wanted)));
   }
   return {operation.operands.begin(), operation.operands.end() - 1};
 }

@@ -13,7 +13,7 @@ namespace shardplan {
 namespace {
 
 SpatialWindows windows_over(const Operation& operation, const Shape& x) {
-  if (x.size() != 4) operand_error(operation, fmt::format("needs an input [n, c, h, w], found {}", shape_text(x)));
+  if (x.size() != 4) operand_error(operation, fmt::format("needs an input [n, c, h, w], found {}", to_string(x)));
   return spatial_windows(operation, {x[2], x[3]}, pair_attribute(operation, "kernel_size"));
 }
 
@@ -32,7 +32,7 @@ Shape avg_pool_input(const Operation& operation) {
 void check_pooled(const Operation& operation, const Shape& wanted) {
   if (operation.operands[0].shape != wanted) {
     operand_error(operation,
-                  fmt::format("dy is {}; expected {}", shape_text(operation.operands[0].shape), shape_text(wanted)));
+                  fmt::format("dy is {}; expected {}", to_string(operation.operands[0].shape), to_string(wanted)));
   }
 }
 

@@ -41,8 +41,8 @@ SliceBounds slice_bounds(const Operation& operation, const Shape& shape) {
   if (begin.size() > shape.size() || second.size() != begin.size() ||
       (!steps.empty() && steps.size() != begin.size())) {
     operand_error(operation,
-                  fmt::format("begin {}, {} {} and strides {} do not fit an input {}", shape_text(begin),
-                              is_strided ? "end" : "size", shape_text(second), shape_text(steps), shape_text(shape)));
+                  fmt::format("begin {}, {} {} and strides {} do not fit an input {}", to_string(begin),
+                              is_strided ? "end" : "size", to_string(second), to_string(steps), to_string(shape)));
   }
   SliceBounds bounds{Shape(shape.size(), 0), Shape(shape.size(), 1), shape};
   for (std::size_t d = 0; d < begin.size(); ++d) {
@@ -137,7 +137,7 @@ std::vector<TensorType> infer_transpose(const Operation& operation) {
       perm.size() == x.shape.size() && normal_axes(operation, perm, x.shape.size()).size() == x.shape.size();
   if (!is_permutation) {
     operand_error(operation,
-                  fmt::format("perm {} does not order the dimensions of {}", shape_text(perm), shape_text(x.shape)));
+                  fmt::format("perm {} does not order the dimensions of {}", to_string(perm), to_string(x.shape)));
   }
   Shape shape;
   for (const std::int64_t from : perm) shape.push_back(x.shape[normal_axis(operation, from, x.shape.size())]);
@@ -175,7 +175,7 @@ std::vector<TensorType> infer_split(const Operation& operation) {
     const std::int64_t count = operation.integer("output_num");
     if (count < 1 || count > kMostPieces || x.shape[axis] % count != 0) {
       operand_error(operation,
-                    fmt::format("cannot cut dimension {} of {} in {} equal pieces", axis, shape_text(x.shape), count));
+                    fmt::format("cannot cut dimension {} of {} in {} equal pieces", axis, to_string(x.shape), count));
     }
     sizes.assign(static_cast<std::size_t>(count), x.shape[axis] / count);
   }
@@ -189,8 +189,8 @@ std::vector<TensorType> infer_split(const Operation& operation) {
     results.back().shape[axis] = size;
   }
   if (left != 0) {
-    operand_error(operation, fmt::format("size_splits {} do not add up to dimension {} of {}", shape_text(sizes), axis,
-                                         shape_text(x.shape)));
+    operand_error(operation, fmt::format("size_splits {} do not add up to dimension {} of {}", to_string(sizes), axis,
+                                         to_string(x.shape)));
   }
   return results;
 }
@@ -215,15 +215,15 @@ std::vector<TensorType> infer_concat(const Operation& operation) {
     TensorType other = operation.operands[i];
     if (other.shape.size() != result.shape.size()) {
       operand_error(operation,
-                    fmt::format("inputs {} and {} differ in rank", shape_text(result.shape), shape_text(other.shape)));
+                    fmt::format("inputs {} and {} differ in rank", to_string(result.shape), to_string(other.shape)));
     }
     const std::int64_t size = other.shape[axis];
     other.shape[axis] = result.shape[axis];
     if (other != result) {
       operand_error(operation,
                     fmt::format("inputs {} {} and {} {} differ outside axis {}", to_string(operation.operands[0].dtype),
-                                shape_text(operation.operands[0].shape), to_string(operation.operands[i].dtype),
-                                shape_text(operation.operands[i].shape), axis));
+                                to_string(operation.operands[0].shape), to_string(operation.operands[i].dtype),
+                                to_string(operation.operands[i].shape), axis));
     }
     result.shape[axis] = checked_size(operation, checked_add(result.shape[axis], size));
   }
@@ -247,8 +247,7 @@ std::vector<TensorType> infer_stack(const Operation& operation) {
   TensorType result = operation.operands[0];
   for (const TensorType& other : operation.operands) {
     if (other != result)
-      operand_error(operation,
-                    fmt::format("inputs {} and {} differ", shape_text(result.shape), shape_text(other.shape)));
+      operand_error(operation, fmt::format("inputs {} and {} differ", to_string(result.shape), to_string(other.shape)));
   }
   const auto axis = static_cast<std::ptrdiff_t>(axis_of(operation));
   result.shape.insert(result.shape.begin() + axis, static_cast<std::int64_t>(operation.operands.size()));
@@ -291,8 +290,8 @@ std::vector<TensorType> infer_slice(const Operation& operation) {
 std::vector<TensorType> infer_slice_grad(const Operation& operation) {
   const Shape& full = operation.list("shape");
   if (slice_bounds(operation, full).size != operation.operands[0].shape) {
-    operand_error(operation, fmt::format("the input {} is no such slice of {}", shape_text(operation.operands[0].shape),
-                                         shape_text(full)));
+    operand_error(operation, fmt::format("the input {} is no such slice of {}", to_string(operation.operands[0].shape),
+                                         to_string(full)));
   }
   return {{full, operation.operands[0].dtype}};
 }
@@ -347,13 +346,13 @@ std::vector<TensorType> infer_tile(const Operation& operation) {
   const TensorType& x = operation.operands[0];
   const std::vector<std::int64_t>& multiples = operation.list("multiples");
   if (multiples.size() < x.shape.size()) {
-    operand_error(operation, fmt::format("multiples {} are fewer than the dimensions of {}", shape_text(multiples),
-                                         shape_text(x.shape)));
+    operand_error(operation, fmt::format("multiples {} are fewer than the dimensions of {}", to_string(multiples),
+                                         to_string(x.shape)));
   }
   Shape shape = multiples;
   const std::size_t skipped = multiples.size() - x.shape.size();
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] < 1) operand_error(operation, fmt::format("multiples {} must be at least 1", shape_text(multiples)));
+    if (shape[d] < 1) operand_error(operation, fmt::format("multiples {} must be at least 1", to_string(multiples)));
     if (d >= skipped) shape[d] = checked_size(operation, checked_multiply(shape[d], x.shape[d - skipped]));
   }
   return {{std::move(shape), x.dtype}};
@@ -406,7 +405,7 @@ std::vector<TensorType> infer_broadcast_to(const Operation& operation) {
   const TensorType& x = operation.operands[0];
   const Shape& shape = operation.list("shape");
   if (shape.size() < x.shape.size() || broadcast_shapes(operation, x.shape, shape) != shape) {
-    operand_error(operation, fmt::format("{} does not broadcast to {}", shape_text(x.shape), shape_text(shape)));
+    operand_error(operation, fmt::format("{} does not broadcast to {}", to_string(x.shape), to_string(shape)));
   }
   return {{shape, x.dtype}};
 }

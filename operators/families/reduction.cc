@@ -174,7 +174,7 @@ std::vector<TensorType> infer_top_k(const Operation& operation) {
   const TensorType& x = operation.operands[0];
   const std::int64_t k = operation.integer("k");
   if (x.shape.empty() || k < 1 || k > x.shape.back()) {
-    operand_error(operation, fmt::format("k is {}; expected 1 to the last dimension of {}", k, shape_text(x.shape)));
+    operand_error(operation, fmt::format("k is {}; expected 1 to the last dimension of {}", k, to_string(x.shape)));
   }
   Shape shape = x.shape;
   shape.back() = k;

@@ -18,10 +18,10 @@ std::vector<TensorType> infer_reshape(const Operation& operation) {
   std::optional<std::size_t> open;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == -1) {
-      if (open) operand_error(operation, fmt::format("shape {} has two dimensions of size -1", shape_text(shape)));
+      if (open) operand_error(operation, fmt::format("shape {} has two dimensions of size -1", to_string(shape)));
       open = d;
     } else if (shape[d] < 1) {
-      operand_error(operation, fmt::format("shape {} has a dimension of size {}", shape_text(shape), shape[d]));
+      operand_error(operation, fmt::format("shape {} has a dimension of size {}", to_string(shape), shape[d]));
     } else if (known) {
       known = checked_multiply(*known, shape[d]);
     }
@@ -33,7 +33,7 @@ std::vector<TensorType> infer_reshape(const Operation& operation) {
   }
   if (known != total) {
     operand_error(operation, fmt::format("cannot make {} of {}, which has {} elements",
-                                         shape_text(operation.list("shape")), shape_text(x.shape), total));
+                                         to_string(operation.list("shape")), to_string(x.shape), total));
   }
   return {{std::move(shape), x.dtype}};
 }
@@ -72,7 +72,7 @@ std::vector<TensorType> infer_squeeze(const Operation& operation) {
     if (is_listed && x.shape[d] == 1) continue;
     if (is_listed && !given.empty()) {
       operand_error(operation,
-                    fmt::format("dimension {} of {} has size {}; expected 1", d, shape_text(x.shape), x.shape[d]));
+                    fmt::format("dimension {} of {} has size {}; expected 1", d, to_string(x.shape), x.shape[d]));
     }
     shape.push_back(x.shape[d]);
   }

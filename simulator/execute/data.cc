@@ -14,12 +14,6 @@ std::uint64_t hash_text(std::string_view text) {
   return hash;
 }
 
-std::int64_t num_elements(const Shape& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  return count;
-}
-
 TensorValues fill_constant(const GraphTensor& tensor) {
   const Shape& shape = tensor.type.shape;
   TensorValues values(static_cast<std::size_t>(num_elements(shape)), tensor.fill.value);

@@ -10,12 +10,6 @@
 namespace shardplan {
 namespace {
 
-std::size_t num_elements(const Shape& shape) {
-  std::size_t count = 1;
-  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
-  return count;
-}
-
 /// Calls `work` for 0 .. count - 1. Threads are started only where there is enough to do for them; each call writes to
 /// places of its own, so the order does not matter.
 template <class Work>
@@ -196,10 +190,7 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
   const std::size_t num_devices = static_cast<std::size_t>(program_->mesh.num_devices());
   SHARDPLAN_CHECK(instruction.op.has_value());
   const std::uint64_t seed = operator_seed(*graph_, *instruction.op, options_.seed, draw());
-  std::size_t work = 1;
-  for (const std::int64_t extent : local_extents(operation, instruction.strategy)) {
-    work *= static_cast<std::size_t>(extent);
-  }
+  const auto work = static_cast<std::size_t>(num_elements(local_extents(operation, instruction.strategy)));
   std::vector<PlacedValue> results(instruction.outputs.size());
   for (PlacedValue& result : results) result.data.resize(num_devices);
   for_each_device(num_devices, work, options_.threads, [&](std::size_t device) {
@@ -219,7 +210,7 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
     std::vector<ResultView> views;
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
       const Shape& shape = program_->values[instruction.outputs[i]].local_shape;
-      results[i].data[device].assign(num_elements(shape), 0.0);
+      results[i].data[device].assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
       views.push_back({results[i].data[device].data(), shape});
     }
     operation.type->kernel({operation, own_boxes, operands, views, seed});
@@ -268,7 +259,7 @@ PlacedValue Executor::exchange_rims(const Instruction& instruction, const Fault*
         shape[d] = before + shard + after;
         widened.before[device][d] = before;
         TensorValues& data = widened.data[device];
-        data.assign(num_elements(shape), 0.0);
+        data.assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
         std::size_t inner = 1;
         for (std::size_t k = d + 1; k < shape.size(); ++k) inner *= static_cast<std::size_t>(shape[k]);
         const std::size_t rows = static_cast<std::size_t>(shape[d]);

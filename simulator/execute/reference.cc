@@ -29,10 +29,8 @@ void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed,
   std::vector<TensorValues> before;
   for (const TensorId result : op.results) {
     const Shape& shape = graph.tensor(result).type.shape;
-    std::size_t size = 1;
-    for (const std::int64_t extent : shape) size *= static_cast<std::size_t>(extent);
     before.push_back(adds ? std::move(tensors[result]) : TensorValues());
-    tensors[result].assign(size, 0.0);
+    tensors[result].assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
     results.push_back({tensors[result].data(), shape});
   }
   operation.type->kernel({operation, boxes, operands, results, seed});

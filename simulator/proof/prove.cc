@@ -16,12 +16,6 @@
 namespace shardplan {
 namespace {
 
-std::int64_t num_elements(const Shape& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  return count;
-}
-
 /// Every position of every factor belongs to one place along the axes that cut it, and only to that.
 std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) {
   const ShardingRule& rule = instruction.operation->rule;

@@ -106,7 +106,7 @@ class Transferring {
     if (!fault.empty()) throw Mismatch{fmt::format("{}: {}", value.name, fault)};
     value.layout = canonical(layout, new_.mesh, type.shape);
     value.local_shape = local_shape(value.layout, type.shape);
-    value.bytes = TensorType{value.local_shape, type.dtype}.bytes();
+    value.bytes = local_bytes(type, value.layout);
   }
 
   /// The product of pieces' sizes on the smaller mesh, for a product `size` on the old one that the first pieces of

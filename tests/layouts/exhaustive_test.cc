@@ -226,8 +226,7 @@ TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
   const std::vector<Grid> grids = all_grids(digits, pieces, reductions);
   std::vector<TensorLayout> layouts;
   for (const Grid& grid : grids) layouts.push_back(layout_of(grid, digits, mesh, shape));
-  Bytes tensor_bytes = 4;
-  for (const std::int64_t extent : shape) tensor_bytes *= extent;
+  const Bytes tensor_bytes = num_bytes(shape, 4);
   // Some sources of the large ones; all of them, and the triangles, with SHARDPLAN_EXHAUSTIVE=1.
   const std::size_t stride = layouts.size() < 40 || is_exhaustive() ? 1 : layouts.size() / 6;
   // Of the prices one with equal and one with unequal links, for very many layouts one.

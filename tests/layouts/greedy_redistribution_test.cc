@@ -67,8 +67,7 @@ TEST(GreedyRedistributionTest, IsNeverBetter) {
       const std::vector<TensorLayout> layouts = all_layouts(mesh, shape, whole_axes(mesh), {});
       RedistributionPlanner bounded(mesh, cost.costs);
       RedistributionPlanner unbounded(mesh, cost.costs, {.bounded_memory = false});
-      Bytes tensor_bytes = 4;
-      for (const std::int64_t extent : shape) tensor_bytes *= extent;
+      const Bytes tensor_bytes = num_bytes(shape, 4);
       // Every 83rd pair of the large products; all of them with SHARDPLAN_EXHAUSTIVE=1.
       const std::size_t stride = layouts.size() < 30 || is_exhaustive() ? 1 : 83;
       std::size_t pair = 0;

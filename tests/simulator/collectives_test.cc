@@ -18,8 +18,7 @@ namespace {
 constexpr double kTolerance = 1e-9;
 
 std::vector<double> random_values(const Shape& shape, std::uint64_t seed) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
+  const std::int64_t count = num_elements(shape);
   std::vector<double> values;
   Random random(seed);
   for (std::int64_t i = 0; i < count; ++i) values.push_back(random.unit() * 20 - 10);

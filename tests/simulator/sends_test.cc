@@ -38,8 +38,7 @@ TEST(SendsTest, RandomPairsArriveWhole) {
   for (const StagesCase& c : stages()) {
     SCOPED_TRACE(c.name);
     std::vector<double> values;
-    std::int64_t size = 1;
-    for (const std::int64_t extent : c.shape) size *= extent;
+    const std::int64_t size = num_elements(c.shape);
     for (std::int64_t i = 0; i < size; ++i) values.push_back(random.unit() * 2 - 1);
     for (int i = 0; i < 60; ++i) {
       TensorLayout from = random_layout(c.from, c.shape, random, true, true);

@@ -217,7 +217,7 @@ ValueId SmallModel::add_value(TensorId tensor, const TensorType& type, const Ten
   value.type = type;
   value.layout = canonical(layout, program_.mesh, type.shape);
   value.local_shape = local_shape(value.layout, type.shape);
-  value.bytes = TensorType{value.local_shape, type.dtype}.bytes();
+  value.bytes = local_bytes(type, value.layout);
   return program_.values.push_back(std::move(value));
 }
 

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace shardplan {
+
+/// The extents of a tensor, one per dimension, the most major first; none for a scalar. Whole (global) or of one
+/// device's shard (local), as the name at its use says.
+///
+///   shape       num_elements   num_bytes at 2 bytes an element   to_string
+///   []          1              2                                 "[]"
+///   [8]         8              16                                "[8]"
+///   [512, 4]    2048           4096                              "[512, 4]"
+///   [0, 4]      0              0                                 "[0, 4]"
+using Shape = std::vector<std::int64_t>;
+
+/// The product of the extents, or the largest number there is if the product is larger.
+std::int64_t num_elements(const Shape& shape);
+
+/// `num_elements` times the bytes of one, with the same limit.
+Bytes num_bytes(const Shape& shape, Bytes element_bytes);
+
+/// As every message and report writes a shape.
+std::string to_string(const Shape& shape);
+
+}  // namespace shardplan
