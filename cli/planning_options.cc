@@ -130,7 +130,7 @@ PlannedModel plan_or_load(const PlanningArguments& arguments) {
     throw InputError({arguments.model, 0, 0}, "mesh: the plan's is {}, its model and cluster make {}",
                      file.mesh.to_string(), result.planning->mesh().to_string());
   }
-  const Decisions decisions = decisions_of(file, result.planning->graph(), result.planning->lives(), file.mesh);
+  const Decisions decisions = decisions_of(file, result.planning->graph(), result.planning->versions(), file.mesh);
   Plan plan = result.planning->unsolved(file.options.level, file.options.search);
   plan.status = file.status;
   plan.candidates_complete = file.candidates_complete;

@@ -45,7 +45,7 @@ class Differentiation : public GradientBuilder {
   std::vector<TensorId> add(std::string_view type_name, const Attributes& attributes,
                             const std::vector<TensorId>& operands) override {
     GraphOperator op;
-    op.stage = stage_;
+    op.pass = pass_;
     op.forward = current_;
     op.operands = operands;
     if (current_) {
@@ -201,7 +201,7 @@ class Differentiation : public GradientBuilder {
     if (trained.empty()) {
       throw InputError(SourcePlace{}, "training: the loss depends on no trained parameter");
     }
-    stage_ = Stage::kUpdate;
+    pass_ = Pass::kUpdate;
     if (options_.clip_norm > 0) clip(trained);
     for (const Trained& item : trained) update(item);
   }
@@ -324,7 +324,7 @@ class Differentiation : public GradientBuilder {
   IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
   std::set<std::string> names_;
   std::optional<OperatorId> current_;
-  Stage stage_ = Stage::kBackward;
+  Pass pass_ = Pass::kBackward;
   std::string update_name_;
   std::string update_class_;
 };

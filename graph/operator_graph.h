@@ -26,7 +26,7 @@ enum class TensorKind {
   kResult,     // of an operator
 };
 
-enum class Stage { kForward, kBackward, kUpdate };
+enum class Pass { kForward, kBackward, kUpdate };
 
 /// What a constant holds: one value everywhere; 0, 1, 2, ... along the last dimension; or 0 on and below the diagonal
 /// of the last two dimensions and -1e9 above it (causal mask).
@@ -93,7 +93,7 @@ struct GraphOperator {
   OperationId operation;
   std::vector<TensorId> operands;
   std::vector<TensorId> results;
-  Stage stage = Stage::kForward;
+  Pass pass = Pass::kForward;
   std::optional<OperatorId> forward;  // of a backward operator: whose gradient it is, or whose copy
   bool is_copy = false;               // computes `forward` again in the backward pass, under its strategy
   std::string scope;         // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
@@ -123,7 +123,7 @@ class OperatorGraph {
   bool is_training() const { return is_training_; }
   /// How often a step runs its forward and backward operators, each time on other inputs; updates run once, behind.
   std::int64_t micro_batches() const { return micro_batches_; }
-  bool is_in_micro_batch(OperatorId op) const { return micro_batches_ > 1 && operators_[op].stage != Stage::kUpdate; }
+  bool is_in_micro_batch(OperatorId op) const { return micro_batches_ > 1 && operators_[op].pass != Pass::kUpdate; }
   std::int64_t runs(OperatorId op) const { return is_in_micro_batch(op) ? micro_batches_ : 1; }
   /// What is added up over the micro-batches, so that it lives through all of them.
   bool is_accumulated(TensorId id) const {

@@ -19,7 +19,7 @@ class Recomputation {
     std::vector<std::string> scopes;  // in the order of the backward pass: what a copy reads of earlier blocks is kept
     std::map<std::string, std::vector<OperatorId>> backward;
     for (const OperatorId id : graph_.operators().ids()) {
-      if (graph_.operators()[id].stage == Stage::kForward) continue;
+      if (graph_.operators()[id].pass == Pass::kForward) continue;
       const std::string& scope = scope_of(id);
       for (const TensorId operand : graph_.operators()[id].operands) {
         if (scope_of(operand) != scope) is_kept_[operand] = 1;
@@ -44,7 +44,7 @@ class Recomputation {
   const std::string& scope_of(TensorId id) const {
     static const std::string none;
     const GraphTensor& tensor = graph_.tensor(id);
-    const bool is_forward = tensor.producer && graph_.operators()[*tensor.producer].stage == Stage::kForward;
+    const bool is_forward = tensor.producer && graph_.operators()[*tensor.producer].pass == Pass::kForward;
     return is_forward ? graph_.operators()[*tensor.producer].recompute_scope : none;
   }
 
@@ -86,7 +86,7 @@ class Recomputation {
       GraphOperator copy = original;
       copy.name = "recompute." + original.name;
       copy.repeat_class = "recompute." + original.repeat_class;
-      copy.stage = Stage::kBackward;
+      copy.pass = Pass::kBackward;
       copy.forward = id;
       copy.is_copy = true;
       for (TensorId& operand : copy.operands) operand = current(operand);

@@ -7,30 +7,31 @@ namespace {
 
 std::uint32_t time_of(OperatorId op) { return static_cast<std::uint32_t>(op.value()); }
 
-class Lives {
+class VersionBuilder {
  public:
-  explicit Lives(const OperatorGraph& graph) : graph_(graph) {
-    lives_.num_times = static_cast<std::uint32_t>(graph.operators().size()) + 1;
+  explicit VersionBuilder(const OperatorGraph& graph) : graph_(graph) {
+    versions_.num_times = static_cast<std::uint32_t>(graph.operators().size()) + 1;
     for (const OperatorId op : graph.operators().ids()) num_in_micro_batch_ += graph.is_in_micro_batch(op) ? 1 : 0;
-    lives_.first.resize(graph.tensors().size());
-    lives_.read.resize(graph.operators().size());
-    for (const OperatorId op : graph.operators().ids()) lives_.read[op].resize(graph.operators()[op].operands.size());
+    versions_.first.resize(graph.tensors().size());
+    versions_.read.resize(graph.operators().size());
+    for (const OperatorId op : graph.operators().ids())
+      versions_.read[op].resize(graph.operators()[op].operands.size());
   }
 
-  TensorLives run() {
+  TensorVersions run() {
     for (const TensorId tensor : graph_.tensors().ids()) {
       if (graph_.tensor(tensor).kind != TensorKind::kConstant) add_tensor(tensor);
     }
     add_updates();
-    for (const VersionId version : lives_.versions.ids()) set_life(version);
-    return std::move(lives_);
+    for (const VersionId version : versions_.all.ids()) set_live_range(version);
+    return std::move(versions_);
   }
 
  private:
   VersionId add(TensorVersion version) {
-    const VersionId id = lives_.versions.push_back(std::move(version));
-    const TensorVersion& added = lives_.versions[id];
-    if (added.from) lives_.versions[*added.from].next.push_back(id);
+    const VersionId id = versions_.all.push_back(std::move(version));
+    const TensorVersion& added = versions_.all[id];
+    if (added.from) versions_.all[*added.from].next.push_back(id);
     return id;
   }
 
@@ -45,8 +46,8 @@ class Lives {
 
   void read(VersionId version, const std::vector<Reader>& readers) {
     for (const Reader& reader : readers) {
-      lives_.versions[version].readers.push_back(reader);
-      lives_.read[reader.op][reader.operand] = version;
+      versions_.all[version].readers.push_back(reader);
+      versions_.read[reader.op][reader.operand] = version;
     }
   }
 
@@ -54,14 +55,14 @@ class Lives {
     const GraphTensor& tensor = graph_.tensor(id);
     std::vector<Reader> forward, backward, update;
     for (const Reader& reader : tensor.readers) {
-      const Stage stage = graph_.operators()[reader.op].stage;
-      (stage == Stage::kForward ? forward : stage == Stage::kBackward ? backward : update).push_back(reader);
+      const Pass pass = graph_.operators()[reader.op].pass;
+      (pass == Pass::kForward ? forward : pass == Pass::kBackward ? backward : update).push_back(reader);
     }
     TensorVersion first;
     first.tensor = id;
     first.kind = tensor.kind == TensorKind::kResult ? TensorVersion::Kind::kProduced : TensorVersion::Kind::kStored;
     const VersionId start = add(std::move(first));
-    lives_.first[id] = start;
+    versions_.first[id] = start;
 
     const bool is_stored = tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState;
     const std::optional<VersionId> stored = is_stored ? std::optional(start) : std::nullopt;
@@ -72,7 +73,7 @@ class Lives {
     }
     VersionId last = start;
     if (tensor.producer && !graph_.operators()[*tensor.producer].strategy.out.empty()) {
-      last = add(TensorVersion::Kind::kWanted, id, last, std::nullopt);
+      last = add(TensorVersion::Kind::kRequested, id, last, std::nullopt);
     }
     if (!forward.empty()) {
       // A parameter that the backward pass reads is delivered on its own even to one reader, so that it can be kept.
@@ -93,11 +94,11 @@ class Lives {
   void add_updates() {
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& tensor = graph_.tensor(id);
-      if (tensor.updates) add(TensorVersion::Kind::kUpdated, id, last_[id.value()], lives_.first[*tensor.updates]);
+      if (tensor.updates) add(TensorVersion::Kind::kUpdated, id, last_[id.value()], versions_.first[*tensor.updates]);
     }
   }
 
-  /// When the version is made: just before its first reader; a kept one after the last forward reader.
+  /// The time at which the version is made: just before its first reader; a kept one after the last forward reader.
   std::uint32_t made_at(const TensorVersion& version) const {
     switch (version.kind) {
       case TensorVersion::Kind::kProduced:
@@ -108,12 +109,12 @@ class Lives {
         return time_of(version.readers.front().op);
       case TensorVersion::Kind::kKept: {
         // After the last forward reader, which reads the version before.
-        return time_of(lives_.versions[*version.from].readers.back().op) + 1;
+        return time_of(versions_.all[*version.from].readers.back().op) + 1;
       }
-      case TensorVersion::Kind::kWanted:
+      case TensorVersion::Kind::kRequested:
       case TensorVersion::Kind::kOutput:
       case TensorVersion::Kind::kUpdated: {
-        const TensorVersion& from = lives_.versions[*version.from];
+        const TensorVersion& from = versions_.all[*version.from];
         std::uint32_t time = from.kind == TensorVersion::Kind::kStored ? 0 : made_at(from);
         if (!from.readers.empty()) time = std::max(time, time_of(from.readers.back().op));
         // What is added up over the micro-batches is complete after the last of them.
@@ -123,15 +124,15 @@ class Lives {
     return 0;
   }
 
-  /// The end of the version's use by its readers. A view goes on in the memory of what it is a view of: at its time
-  /// only its result counts.
+  /// The end of the version's use by its readers. A view continues in the memory of its operand: at its time only the
+  /// result counts.
   std::uint32_t last_use(const TensorVersion& version) const {
     const OperatorId last = version.readers.back().op;
     const bool is_view = graph_.operation(last).type->work == WorkKind::kView;
     return time_of(last) + (is_view ? 0 : 1);
   }
 
-  /// A new value of a stored tensor that no one reads in its old one any more.
+  /// True for a new value of a stored tensor whose old value nobody reads any more.
   bool replaces_old_value(TensorId tensor) const {
     const GraphTensor& value = graph_.tensor(tensor);
     if (!value.updates) return false;
@@ -139,7 +140,8 @@ class Lives {
     return readers.empty() || readers.back().op <= *value.producer;
   }
 
-  /// Not what may stand in a stored tensor's memory, what is read on in a view's, or what one operator reads twice.
+  /// True if the last reader takes the version over. Not so for what may share a stored tensor's memory, what continues
+  /// in a view, or what one operator reads twice.
   bool hands_over(const TensorVersion& version) const {
     if (version.readers.empty() || !version.next.empty() || version.stored) return false;
     const OperatorId last = version.readers.back().op;
@@ -148,8 +150,8 @@ class Lives {
     return reads == 1 && graph_.operation(last).type->work != WorkKind::kView;
   }
 
-  void set_life(VersionId id) {
-    TensorVersion& version = lives_.versions[id];
+  void set_live_range(VersionId id) {
+    TensorVersion& version = versions_.all[id];
     const TensorKind kind = graph_.tensor(version.tensor).kind;
     version.begin = made_at(version);
     version.end = version.begin + 1;
@@ -158,7 +160,7 @@ class Lives {
     if (is_sum) version.begin = 0;  // it is there from the first micro-batch on
     if (version.kind == TensorVersion::Kind::kOutput ||
         (version.kind == TensorVersion::Kind::kStored && kind != TensorKind::kInput)) {
-      version.end = lives_.num_times;
+      version.end = versions_.num_times;
       return;
     }
     if (version.kind == TensorVersion::Kind::kUpdated) {
@@ -175,18 +177,18 @@ class Lives {
       return;
     }
     if (!version.readers.empty()) version.end = std::max(version.end, last_use(version));
-    for (const VersionId next : version.next) version.end = std::max(version.end, made_at(lives_.versions[next]));
-    version.end = std::min(version.end, lives_.num_times);
+    for (const VersionId next : version.next) version.end = std::max(version.end, made_at(versions_.all[next]));
+    version.end = std::min(version.end, versions_.num_times);
   }
 
   const OperatorGraph& graph_;
-  TensorLives lives_;
+  TensorVersions versions_;
   std::uint32_t num_in_micro_batch_ = 0;  // operators, the first of all
   std::map<std::size_t, VersionId> last_;
 };
 
 }  // namespace
 
-TensorLives tensor_lives(const OperatorGraph& graph) { return Lives(graph).run(); }
+TensorVersions tensor_versions(const OperatorGraph& graph) { return VersionBuilder(graph).run(); }
 
 }  // namespace shardplan

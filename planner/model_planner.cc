@@ -119,7 +119,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
                      "parallel_mode hybrid_parallel: models that are one device's view are not planned yet");
   }
   graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_));
-  lives_ = tensor_lives(*graph_);
+  versions_ = tensor_versions(*graph_);
   const DeviceMesh mesh = mesh_of(*model_, cluster);
   costs_ = std::make_unique<CostModel>(cluster, mesh);
   RedistributionOptions redistribution_options;
@@ -142,7 +142,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
     const Operation& operation = graph_->operation(op);
     if (mode == ParallelMode::kStandAlone) {
       user_.operators[op] = {replicated_strategy(operation)};
-    } else if (graph_->operators()[op].stage == Stage::kForward &&
+    } else if (graph_->operators()[op].pass == Pass::kForward &&
                (graph_->operators()[op].is_data_parallel || mode == ParallelMode::kDataParallel ||
                 mode == ParallelMode::kSemiAutoParallel)) {
       user_.operators[op] = {data_parallel_strategy(operation, batch[op], mesh)};
@@ -159,12 +159,12 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
 Bytes ModelPlanner::usable() const { return options_.capacity.value_or(costs_->cluster().usable_bytes()); }
 
 Restrictions ModelPlanner::restrictions(int level) const {
-  Restrictions result = no_restrictions(*graph_, lives_);
+  Restrictions result = no_restrictions(*graph_, versions_);
   result.operators = user_.operators;
-  for (const VersionId id : lives_.versions.ids()) {
-    const TensorVersion& version = lives_.versions[id];
+  for (const VersionId id : versions_.all.ids()) {
+    const TensorVersion& version = versions_.all[id];
     if (version.kind == TensorVersion::Kind::kStored) result.versions[id] = user_.stored[version.tensor];
-    if (version.kind == TensorVersion::Kind::kWanted) result.versions[id] = user_.wanted[version.tensor];
+    if (version.kind == TensorVersion::Kind::kRequested) result.versions[id] = user_.requested[version.tensor];
   }
   result.least_contraction_work = level == 0;
   result.pieces = pieces_;
@@ -198,7 +198,7 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   Plan plan = unsolved(1, "auto");
   Restrictions limits = restrictions(1);
   limits.capacity = kUnlimitedBytes;
-  ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
+  ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, limits);
   LevelOptions options;
   options.level = 1;
   options.memory_slack_ppm = 0;
@@ -228,7 +228,7 @@ Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
 Plan ModelPlanner::plan(int level, std::string_view search_name, std::stop_token stop, const Progress& progress) const {
   Plan plan = unsolved(level, search_name);
   if (!make_search(search_name)) throw InputError(SourcePlace{}, "no search '{}'", search_name);
-  ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions(level));
+  ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions(level));
   plan.candidates_complete = problem.candidates_complete;
   LevelOptions options;
   options.level = level;
@@ -245,7 +245,7 @@ Plan ModelPlanner::plan(int level, std::string_view search_name, std::stop_token
   // What begins here ends with nothing worse.
   std::optional<Choice> start;
   if (const auto& known = data_parallel_decisions()) {
-    start = find_choice(lives_, problem, known->strategies, known->versions);
+    start = find_choice(versions_, problem, known->strategies, known->versions);
   }
   const GuidedSearch searches(*graph_, problem, pieces_, search_name, options);
   // Some find plans without knowing how good they are: the bound is then sought beside them.
@@ -270,7 +270,7 @@ Plan ModelPlanner::plan(int level, std::string_view search_name, std::stop_token
   if (plan.memory.peak > plan.usable) {
     const Plan least = smallest(stop);
     const bool fits = !least.strategies.empty() && least.memory.peak <= plan.usable;
-    if (const auto choice = fits ? find_choice(lives_, problem, least.strategies, least.versions) : std::nullopt) {
+    if (const auto choice = fits ? find_choice(versions_, problem, least.strategies, least.versions) : std::nullopt) {
       finish(plan, problem, *choice);
       plan.status = PlanStatus::kFeasible;
     }
@@ -319,7 +319,7 @@ void ModelPlanner::lower_peak(Plan& plan, ModelProblem& problem, const GuidedSea
 Decisions ModelPlanner::decisions_of(const ModelProblem& problem, const Choice& choice) const {
   Decisions decisions;
   for (const OperatorId op : graph_->operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
-  decisions.versions = version_layouts(*graph_, lives_, problem, choice, mesh());
+  decisions.versions = version_layouts(*graph_, versions_, problem, choice, mesh());
   return decisions;
 }
 
@@ -331,7 +331,7 @@ void ModelPlanner::finish(Plan& plan, const Decisions& decisions) const {
   plan.strategies = decisions.strategies;
   plan.is_user_strategy = {};
   for (const GraphOperator& op : graph_->operators()) plan.is_user_strategy.push_back(!op.strategy.in.empty());
-  plan.program = lower(*graph_, lives_, decisions, *costs_, *redistributions_);
+  plan.program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
   plan.versions = decisions.versions;
   plan.memory = memory_profile(plan.program);
   plan.time.computation = plan.program.computation();
@@ -340,7 +340,7 @@ void ModelPlanner::finish(Plan& plan, const Decisions& decisions) const {
 }
 
 std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions) const {
-  const ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, restrictions);
+  const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
   SearchOptions options;
   options.seed = options_.seed;
   options.limits.gap = kGoodEnough;
@@ -363,13 +363,13 @@ Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>
 
 const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   if (data_parallel_) return *data_parallel_;
-  Restrictions limits = no_restrictions(*graph_, lives_);
+  Restrictions limits = no_restrictions(*graph_, versions_);
   const auto batch = batch_factors(*graph_);
   for (const OperatorId op : graph_->operators().ids()) {
     limits.operators[op] = {data_parallel_strategy(graph_->operation(op), batch[op], mesh())};
   }
-  for (const VersionId id : lives_.versions.ids()) {
-    const TensorVersion& version = lives_.versions[id];
+  for (const VersionId id : versions_.all.ids()) {
+    const TensorVersion& version = versions_.all[id];
     const GraphTensor& tensor = graph_->tensor(version.tensor);
     if (version.kind == TensorVersion::Kind::kStored && tensor.kind != TensorKind::kInput) {
       limits.versions[id] = TensorLayout::replicated(tensor.type.shape.size());
@@ -384,12 +384,12 @@ const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
 Baseline ModelPlanner::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }
 
 Baseline ModelPlanner::stand_alone() const {
-  Restrictions limits = no_restrictions(*graph_, lives_);
+  Restrictions limits = no_restrictions(*graph_, versions_);
   for (const OperatorId op : graph_->operators().ids()) {
     limits.operators[op] = {replicated_strategy(graph_->operation(op))};
   }
-  for (const VersionId id : lives_.versions.ids()) {
-    limits.versions[id] = TensorLayout::replicated(graph_->tensor(lives_.versions[id].tensor).type.shape.size());
+  for (const VersionId id : versions_.all.ids()) {
+    limits.versions[id] = TensorLayout::replicated(graph_->tensor(versions_.all[id].tensor).type.shape.size());
   }
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
@@ -403,7 +403,7 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(int level, OperatorId 
   // A copy has its original's strategy.
   const GraphOperator& asked = graph_->operators()[op];
   limits.operators[asked.is_copy ? *asked.forward : op] = strategies;
-  ModelProblem problem = build_problem(*graph_, lives_, *costs_, *redistributions_, limits);
+  ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, limits);
   ProblemNode& node = problem.problem.nodes[problem.operator_nodes[op]];
   const StrategyTable all = problem.problem.strategy_tables[node.strategies];
   node.strategies = problem.problem.strategy_tables.push_back(all);

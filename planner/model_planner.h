@@ -19,7 +19,7 @@ namespace shardplan {
 
 class GuidedSearch;
 
-/// What every plan of one model on one cluster shares: the graph, the mesh, the lives of its tensors, what the user
+/// What every plan of one model on one cluster shares: the graph, the mesh, the versions of its tensors, what the user
 /// decided, and the redistributions planned so far. Made once, asked for several plans (levels, baselines, forced
 /// alternatives).
 class ModelPlanner {
@@ -29,7 +29,7 @@ class ModelPlanner {
   ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options);
 
   const OperatorGraph& graph() const { return *graph_; }
-  const TensorLives& lives() const { return lives_; }
+  const TensorVersions& versions() const { return versions_; }
   const DeviceMesh& mesh() const { return costs_->mesh(); }
   const CostModel& costs() const { return *costs_; }
   RedistributionPlanner& redistributions() const { return *redistributions_; }
@@ -82,7 +82,7 @@ class ModelPlanner {
   std::shared_ptr<const Model> model_;
   PlanOptions options_;
   std::shared_ptr<const OperatorGraph> graph_;
-  TensorLives lives_;
+  TensorVersions versions_;
   std::unique_ptr<CostModel> costs_;
   std::unique_ptr<RedistributionPlanner> redistributions_;
   std::vector<AxisRef> pieces_;

@@ -164,10 +164,10 @@ struct CandidateTable {
 
 class Build {
  public:
-  Build(const OperatorGraph& graph, const TensorLives& lives, const CostModel& costs,
+  Build(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
         RedistributionPlanner& redistributions, const Restrictions& restrictions)
       : graph_(graph),
-        lives_(lives),
+        versions_(versions),
         costs_(costs),
         redistributions_(redistributions),
         restrictions_(restrictions),
@@ -176,16 +176,16 @@ class Build {
   ModelProblem run() {
     StrategyProblem& problem = result_.problem;
     problem.name = graph_.name();
-    problem.memory_limits.assign(lives_.num_times, restrictions_.capacity);
+    problem.memory_limits.assign(versions_.num_times, restrictions_.capacity);
     shared_operations_.resize(graph_.operations().size());
     tables_by_operation_.resize(graph_.operations().size());
     may_be_partial_.resize(graph_.tensors().size(), 0);
     for (const OperatorId op : graph_.operators().ids()) add_operator(op);
-    version_lists_.resize(lives_.versions.size());
-    result_.version_nodes.resize(lives_.versions.size());
-    result_.choices.resize(lives_.versions.size());
-    for (const VersionId version : lives_.versions.ids()) add_version(version);
-    for (const VersionId version : lives_.versions.ids()) add_edges_to_version(version);
+    version_lists_.resize(versions_.all.size());
+    result_.version_nodes.resize(versions_.all.size());
+    result_.choices.resize(versions_.all.size());
+    for (const VersionId version : versions_.all.ids()) add_version(version);
+    for (const VersionId version : versions_.all.ids()) add_edges_to_version(version);
     for (const OperatorId op : graph_.operators().ids()) add_edges_to_operator(op);
     return std::move(result_);
   }
@@ -217,13 +217,13 @@ class Build {
     node_runs_.resize(result_.problem.nodes.size(), 0);
     node.strategies = repeated(table.table, node_runs_[node_id] += graph_.runs(id));
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const TensorVersion& produced = lives_.versions[*lives_.first[op.results[i]]];
+      const TensorVersion& produced = versions_.all[*versions_.first[op.results[i]]];
       node.memory.push_back({table.result_usage[i], produced.begin, produced.end});
     }
     const auto time = static_cast<std::uint32_t>(id.value());
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
-      const std::optional<VersionId>& version = lives_.read[id][i];
-      if (!version || lives_.versions[*version].last_reader != Reader{id, i}) continue;
+      const std::optional<VersionId>& version = versions_.read[id][i];
+      if (!version || versions_.all[*version].last_reader != Reader{id, i}) continue;
       node.memory.push_back({table.operand_usage[i], time, time + 1});
     }
     result_.operator_nodes.push_back(node_id);
@@ -317,7 +317,7 @@ class Build {
   // ---- versions
 
   void add_version(VersionId id) {
-    const TensorVersion& version = lives_.versions[id];
+    const TensorVersion& version = versions_.all[id];
     if (version.kind == TensorVersion::Kind::kProduced) {
       const GraphTensor& tensor = graph_.tensor(version.tensor);
       version_lists_[id] = operator_tables_[*tensor.producer]->results[tensor.result];
@@ -347,7 +347,7 @@ class Build {
   /// What the version before may be, what the readers here and further on want, and whole. Never partial, but for a
   /// delivery that leaves as it is what comes partial.
   std::vector<LayoutId> possible_layouts(VersionId id) {
-    const TensorVersion& version = lives_.versions[id];
+    const TensorVersion& version = versions_.all[id];
     if (const std::optional<TensorLayout>& fixed = restrictions_.versions[id]) return {tables_.layout(*fixed)};
     std::vector<LayoutId> layouts;
     std::unordered_map<LayoutId, bool> seen;
@@ -358,18 +358,19 @@ class Build {
       }
     };
     if (version.from) add(version_lists_[*version.from], version.kind == TensorVersion::Kind::kDelivered);
-    add_wanted(id, add);
+    add_operand_layouts(id, add);
     const LayoutId whole = tables_.layout(TensorLayout::replicated(graph_.tensor(version.tensor).type.shape.size()));
     if (seen.try_emplace(whole, true).second) layouts.push_back(whole);
     return layouts;
   }
 
+  /// The layouts in which the readers of this version, and of those made from it, take it.
   template <class Add>
-  void add_wanted(VersionId id, const Add& add) {
-    for (const Reader& reader : lives_.versions[id].readers) {
+  void add_operand_layouts(VersionId id, const Add& add) {
+    for (const Reader& reader : versions_.all[id].readers) {
       add(operator_tables_[reader.op]->operands[reader.operand], false);
     }
-    for (const VersionId next : lives_.versions[id].next) add_wanted(next, add);
+    for (const VersionId next : versions_.all[id].next) add_operand_layouts(next, add);
   }
 
   StrategyTableId free_table(std::size_t size) {
@@ -388,7 +389,7 @@ class Build {
   // ---- edges
 
   NodeId node_of(VersionId id) const {
-    const TensorVersion& version = lives_.versions[id];
+    const TensorVersion& version = versions_.all[id];
     if (version.kind == TensorVersion::Kind::kProduced) {
       return result_.operator_nodes[*graph_.tensor(version.tensor).producer];
     }
@@ -402,7 +403,7 @@ class Build {
   }
 
   void add_edges_to_version(VersionId id) {
-    const TensorVersion& version = lives_.versions[id];
+    const TensorVersion& version = versions_.all[id];
     if (!version.from) return;
     const TypeId type = tables_.type(graph_.tensor(version.tensor).type);
     const NodeId from = node_of(*version.from);
@@ -424,7 +425,7 @@ class Build {
   void add_edges_to_operator(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
-      const std::optional<VersionId> version = lives_.read[id][operand];
+      const std::optional<VersionId> version = versions_.read[id][operand];
       if (!version) continue;
       add_edge(node_of(*version), version_lists_[*version], result_.operator_nodes[id],
                operator_tables_[id]->operands[operand], tables_.type(graph_.tensor(op.operands[operand]).type),
@@ -433,7 +434,7 @@ class Build {
   }
 
   const OperatorGraph& graph_;
-  const TensorLives& lives_;
+  const TensorVersions& versions_;
   const CostModel& costs_;
   RedistributionPlanner& redistributions_;
   const Restrictions& restrictions_;
@@ -452,10 +453,10 @@ class Build {
 
 }  // namespace
 
-Restrictions no_restrictions(const OperatorGraph& graph, const TensorLives& lives) {
+Restrictions no_restrictions(const OperatorGraph& graph, const TensorVersions& versions) {
   Restrictions restrictions;
   restrictions.operators.resize(graph.operators().size());
-  restrictions.versions.resize(lives.versions.size());
+  restrictions.versions.resize(versions.all.size());
   return restrictions;
 }
 
@@ -467,12 +468,12 @@ const ModelProblem::VersionChoice& ModelProblem::version_choice(VersionId versio
   return (*choices[version])[choice.strategy[*version_nodes[version]].value()];
 }
 
-IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorLives& lives,
+IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
                                                   const ModelProblem& problem, const Choice& choice,
                                                   const DeviceMesh& mesh) {
-  IdVector<VersionId, TensorLayout> layouts(lives.versions.size());
-  for (const VersionId id : lives.versions.ids()) {
-    const TensorVersion& version = lives.versions[id];
+  IdVector<VersionId, TensorLayout> layouts(versions.all.size());
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
     if (version.kind == TensorVersion::Kind::kProduced) {
       const GraphTensor& tensor = graph.tensor(version.tensor);
       layouts[id] = result_layout(graph.operation(*tensor.producer), problem.strategy(*tensor.producer, choice), mesh,
@@ -486,7 +487,7 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
   return layouts;
 }
 
-std::optional<Choice> find_choice(const TensorLives& lives, const ModelProblem& problem,
+std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
                                   const IdVector<OperatorId, Strategy>& strategies,
                                   const IdVector<VersionId, TensorLayout>& layouts) {
   Choice choice;
@@ -500,7 +501,7 @@ std::optional<Choice> find_choice(const TensorLives& lives, const ModelProblem& 
   }
   for (const VersionId id : layouts.ids()) {
     if (!problem.version_nodes[id]) continue;
-    const std::optional<VersionId>& stored = lives.versions[id].stored;
+    const std::optional<VersionId>& stored = versions.all[id].stored;
     const bool may_share = stored && layouts[*stored] == layouts[id];
     const std::vector<ModelProblem::VersionChoice>& candidates = *problem.choices[id];
     std::optional<std::size_t> found;
@@ -514,9 +515,9 @@ std::optional<Choice> find_choice(const TensorLives& lives, const ModelProblem& 
   return choice;
 }
 
-ModelProblem build_problem(const OperatorGraph& graph, const TensorLives& lives, const CostModel& costs,
+ModelProblem build_problem(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
                            RedistributionPlanner& redistributions, const Restrictions& restrictions) {
-  return Build(graph, lives, costs, redistributions, restrictions).run();
+  return Build(graph, versions, costs, redistributions, restrictions).run();
 }
 
 }  // namespace shardplan

@@ -23,7 +23,7 @@ struct Restrictions {
   Bytes capacity = 0;                   // at every time
 };
 /// Nothing narrowed but sizes set.
-Restrictions no_restrictions(const OperatorGraph& graph, const TensorLives& lives);
+Restrictions no_restrictions(const OperatorGraph& graph, const TensorVersions& versions);
 
 /// A graph's sharding problem and what its nodes stand for.
 struct ModelProblem {
@@ -44,19 +44,19 @@ struct ModelProblem {
 };
 
 /// The layouts of every version under a choice.
-IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorLives& lives,
+IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
                                                   const ModelProblem& problem, const Choice& choice,
                                                   const DeviceMesh& mesh);
 
 /// The choice that is these strategies and layouts; nothing if the problem's candidates do not have one of them.
-std::optional<Choice> find_choice(const TensorLives& lives, const ModelProblem& problem,
+std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
                                   const IdVector<OperatorId, Strategy>& strategies,
                                   const IdVector<VersionId, TensorLayout>& layouts);
 
 /// Builds the problem: a node for every operator and for every version whose layout is a choice; an edge for every
 /// redistribution. Equal operators share their table, equal edges their matrix. Throws InputError if an operator is
 /// left without a strategy.
-ModelProblem build_problem(const OperatorGraph& graph, const TensorLives& lives, const CostModel& costs,
+ModelProblem build_problem(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
                            RedistributionPlanner& redistributions, const Restrictions& restrictions);
 
 }  // namespace shardplan

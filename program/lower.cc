@@ -12,19 +12,19 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const OperatorGraph& graph, const TensorLives& lives, const Decisions& decisions, const CostModel& costs,
-           RedistributionPlanner& redistributions)
-      : graph_(graph), lives_(lives), decisions_(decisions), costs_(costs), redistributions_(redistributions) {
+  Lowering(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
+           const CostModel& costs, RedistributionPlanner& redistributions)
+      : graph_(graph), versions_(versions), decisions_(decisions), costs_(costs), redistributions_(redistributions) {
     program_.mesh = costs.mesh();
     program_.micro_batches = graph.micro_batches();
-    version_values_.resize(lives.versions.size());
-    made_at_.resize(lives.num_times + 1);
+    version_values_.resize(versions.all.size());
+    made_at_.resize(versions.num_times + 1);
     shared_operations_.resize(graph.operations().size());
   }
 
   ParallelProgram run() {
-    for (const VersionId version : lives_.versions.ids()) {
-      const TensorVersion& info = lives_.versions[version];
+    for (const VersionId version : versions_.all.ids()) {
+      const TensorVersion& info = versions_.all[version];
       if (info.kind == TensorVersion::Kind::kStored) {
         version_values_[version] = add_value(graph_.tensor(info.tensor).name, info.tensor,
                                              graph_.tensor(info.tensor).type, decisions_.versions[version]);
@@ -61,23 +61,23 @@ class Lowering {
 
   void make_versions(std::size_t time) {
     for (const VersionId id : made_at_[time]) {
-      const TensorVersion& version = lives_.versions[id];
+      const TensorVersion& version = versions_.all[id];
       runs_ = version.runs;
       const GraphTensor& tensor = graph_.tensor(version.tensor);
       const ValueId from = *version_values_[*version.from];
       Origin origin;
       origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;
       std::string suffix;
-      Stage stage = tensor.producer ? graph_.operators()[*tensor.producer].stage : Stage::kForward;
+      Pass pass = tensor.producer ? graph_.operators()[*tensor.producer].pass : Pass::kForward;
       switch (version.kind) {
-        case TensorVersion::Kind::kWanted:
+        case TensorVersion::Kind::kRequested:
           suffix = "out";
           origin.kind = Origin::Kind::kForwardOp;
           origin.because = "its out_strategy";
           break;
         case TensorVersion::Kind::kDelivered:
-          stage = graph_.operators()[version.readers.front().op].stage;
-          suffix = stage == Stage::kForward ? "delivered" : "delivered_backward";
+          pass = graph_.operators()[version.readers.front().op].pass;
+          suffix = pass == Pass::kForward ? "delivered" : "delivered_backward";
           origin.because = fmt::format("{} readers", version.readers.size());
           break;
         case TensorVersion::Kind::kKept:
@@ -90,7 +90,7 @@ class Lowering {
           break;
         default:
           suffix = "stored";
-          stage = Stage::kUpdate;
+          pass = Pass::kUpdate;
           origin.kind = Origin::Kind::kParallelOptimizer;
           origin.because = "stored so";
           break;
@@ -102,7 +102,7 @@ class Lowering {
         continue;
       }
       version_values_[id] =
-          redistribute(from, decisions_.versions[id], origin, fmt::format("{}.{}", tensor.name, suffix), stage, {});
+          redistribute(from, decisions_.versions[id], origin, fmt::format("{}.{}", tensor.name, suffix), pass, {});
       if (version.kind == TensorVersion::Kind::kOutput) {
         program_.outputs.push_back({version.tensor, *version_values_[id]});
       } else if (version.kind == TensorVersion::Kind::kUpdated) {
@@ -112,7 +112,7 @@ class Lowering {
   }
 
   /// Emits the steps from a value's layout to another; gives the value itself if they place alike.
-  ValueId redistribute(ValueId from, const TensorLayout& to, Origin origin, const std::string& name, Stage stage,
+  ValueId redistribute(ValueId from, const TensorLayout& to, Origin origin, const std::string& name, Pass pass,
                        std::optional<OperatorId> op) {
     const ProgramValue source = program_.values[from];
     if (source.layout == to) return from;
@@ -126,7 +126,7 @@ class Lowering {
       instruction.name = fmt::format("{}.{}{}", name, to_string(step.kind), number++);
       instruction.inputs = {current};
       instruction.time = step.time;
-      instruction.stage = stage;
+      instruction.pass = pass;
       instruction.op = op;
       instruction.step = step;
       instruction.origin = origin;
@@ -146,7 +146,7 @@ class Lowering {
     for (const Reader& reader : graph_.tensor(*source.tensor).readers) {
       const GraphOperator& op = graph_.operators()[reader.op];
       // Backward operators of no forward operator make a parameter's gradient what its update reads.
-      if (op.stage == Stage::kUpdate || (op.stage == Stage::kBackward && !op.forward)) return Origin::Kind::kMirror;
+      if (op.pass == Pass::kUpdate || (op.pass == Pass::kBackward && !op.forward)) return Origin::Kind::kMirror;
     }
     return Origin::Kind::kForwardOp;
   }
@@ -161,7 +161,7 @@ class Lowering {
     std::vector<ValueId> values;  // as the steps count them
     for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
       const TensorLayout layout = operand_layout(*operation, strategy, program_.mesh, operand);
-      const std::optional<VersionId> version = lives_.read[id][operand];
+      const std::optional<VersionId> version = versions_.read[id][operand];
       if (!version) {
         values.push_back(make_constant(op.operands[operand], layout, id, operand));
         continue;
@@ -173,7 +173,7 @@ class Lowering {
       origin.operand = operand;
       origin.because = fmt::format("{} takes it so", op.name);
       values.push_back(redistribute(*version_values_[*version], layout, origin,
-                                    fmt::format("{}.in{}", op.name, operand), op.stage, id));
+                                    fmt::format("{}.in{}", op.name, operand), op.pass, id));
     }
     const OperatorSteps steps = operator_steps(operation, strategy, costs_, redistributions_);
     std::size_t run = 0, inserted = 0;
@@ -182,7 +182,7 @@ class Lowering {
       const ValueId value = values[steps.results[i]];
       program_.values[value].name = graph_.tensor(op.results[i]).name;
       program_.values[value].tensor = op.results[i];
-      version_values_[*lives_.first[op.results[i]]] = value;
+      version_values_[*versions_.first[op.results[i]]] = value;
     }
   }
 
@@ -190,7 +190,7 @@ class Lowering {
                 std::size_t& inserted) {
     const GraphOperator& op = graph_.operators()[id];
     Instruction instruction;
-    instruction.stage = op.stage;
+    instruction.pass = op.pass;
     instruction.op = id;
     instruction.time = step.time;
     for (const std::size_t input : step.inputs) instruction.inputs.push_back(values[input]);
@@ -243,14 +243,14 @@ class Lowering {
     instruction.kind = InstructionKind::kConstant;
     instruction.name = fmt::format("{}.in{}.constant", graph_.operators()[op].name, operand);
     instruction.outputs = {value};
-    instruction.stage = graph_.operators()[op].stage;
+    instruction.pass = graph_.operators()[op].pass;
     instruction.op = op;
     emit(std::move(instruction));
     return value;
   }
 
   const OperatorGraph& graph_;
-  const TensorLives& lives_;
+  const TensorVersions& versions_;
   const Decisions& decisions_;
   const CostModel& costs_;
   RedistributionPlanner& redistributions_;
@@ -263,9 +263,9 @@ class Lowering {
 
 }  // namespace
 
-ParallelProgram lower(const OperatorGraph& graph, const TensorLives& lives, const Decisions& decisions,
+ParallelProgram lower(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
                       const CostModel& costs, RedistributionPlanner& redistributions) {
-  return Lowering(graph, lives, decisions, costs, redistributions).run();
+  return Lowering(graph, versions, decisions, costs, redistributions).run();
 }
 
 }  // namespace shardplan

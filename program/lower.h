@@ -16,7 +16,7 @@ struct Decisions {
 /// Writes a plan out as what every device runs: before operator k the versions that its time makes, the constants and
 /// redistributions of its operands, then its own steps. Adds nothing of its own and improves nothing: the program's
 /// times sum to what `evaluate` says of the choice.
-ParallelProgram lower(const OperatorGraph& graph, const TensorLives& lives, const Decisions& decisions,
+ParallelProgram lower(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
                       const CostModel& costs, RedistributionPlanner& redistributions);
 
 }  // namespace shardplan

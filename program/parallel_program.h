@@ -58,7 +58,7 @@ struct Instruction {
   std::vector<ValueId> outputs;
   Picoseconds time = 0;   // per run of the instruction
   std::int64_t runs = 1;  // in a step: once, or with every micro-batch
-  Stage stage = Stage::kForward;
+  Pass pass = Pass::kForward;
   std::optional<OperatorId> op;                // of the graph, for kOperator and for what belongs to one
   std::shared_ptr<const Operation> operation;  // kOperator (a phase has one of its own), kHalo: whose operand it is
   Strategy strategy;                           // kOperator, kHalo

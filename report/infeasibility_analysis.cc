@@ -107,7 +107,7 @@ class InfeasibilityAnalysis {
       const GraphOperator& op = smallest_.graph->operators()[*smallest_.graph->tensor(*tensor).producer];
       const std::string block = holder_block(op.name);
       const std::size_t star = block.find(".*");
-      if (op.stage != Stage::kForward || star == std::string::npos) continue;
+      if (op.pass != Pass::kForward || star == std::string::npos) continue;
       outer[block.substr(0, star + 2)] += alive.bytes;
       if (block.size() > star + 2) inner[block] += alive.bytes;
     }

@@ -36,7 +36,7 @@ std::vector<Holder> holders(const Plan& plan) {
     Holder holder{"buffers", "between the steps of redistributions", 0, 0, 0, 0};
     if (value.tensor) {
       const GraphTensor& tensor = graph.tensor(*value.tensor);
-      const bool is_backward = tensor.producer && graph.operators()[*tensor.producer].stage != Stage::kForward;
+      const bool is_backward = tensor.producer && graph.operators()[*tensor.producer].pass != Pass::kForward;
       if (tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState) {
         holder.block = "parameters";
         holder.what = graph.is_training() ? "weights and optimizer states" : "weights";
@@ -70,9 +70,9 @@ std::string cut_text(const Holder& holder) {
 std::string peak_name(const Plan& plan) {
   if (plan.program.instructions.empty()) return "the start";
   const Instruction& at = plan.program.instructions[plan.memory.peak_instruction];
-  if (!at.op) return fmt::format("{} of {}", to_string(at.stage), at.origin.producer);
+  if (!at.op) return fmt::format("{} of {}", to_string(at.pass), at.origin.producer);
   const GraphOperator& op = plan.graph->operators()[*at.op];
-  return fmt::format("{} of {}", to_string(at.stage), op.forward ? plan.graph->operators()[*op.forward].name : op.name);
+  return fmt::format("{} of {}", to_string(at.pass), op.forward ? plan.graph->operators()[*op.forward].name : op.name);
 }
 
 std::string remedy_table(std::string_view title, const std::vector<Infeasibility::Remedy>& remedies) {

@@ -138,7 +138,7 @@ class IrWriter {
   }
 
   std::string scope_remark(const GraphOperator& op) const {
-    std::string text = fmt::format("scope: ({}Default{}{})", op.stage == Stage::kBackward ? "Gradients/" : "",
+    std::string text = fmt::format("scope: ({}Default{}{})", op.pass == Pass::kBackward ? "Gradients/" : "",
                                    op.scope.empty() ? "" : "/", op.scope);
     if (op.place.line > 0) text += fmt::format(", In file {}:{}", op.place.file, op.place.line);
     return text;

@@ -85,7 +85,7 @@ IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
   IdVector<TensorId, std::int64_t> pieces(graph.tensors().size(), 1);
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
-    if (op.stage != Stage::kForward) continue;
+    if (op.pass != Pass::kForward) continue;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       if (graph.tensor(op.operands[i]).kind != TensorKind::kParameter) continue;
       const TensorLayout taken = operand_layout(graph.operation(id), plan.strategies[id], plan.mesh, i);
@@ -146,7 +146,7 @@ Patterns find_patterns(const Plan& plan) {
   Majority batch, sequence, heads, weights, vocabulary;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
-    if (op.stage != Stage::kForward) continue;
+    if (op.pass != Pass::kForward) continue;
     const Operation& operation = graph.operation(id);
     const auto operand = [&](std::size_t i) { return operand_layout(operation, plan.strategies[id], plan.mesh, i); };
     if (operation.type->name == "Gather" && is_weight(behind_casts(graph, op.operands[0]))) {

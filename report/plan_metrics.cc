@@ -57,10 +57,10 @@ Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction
   }
 }
 
-StageTimes stage_times(const ParallelProgram& program, Stage stage) {
-  StageTimes times;
+PassTimes pass_times(const ParallelProgram& program, Pass pass) {
+  PassTimes times;
   for (const Instruction& instruction : program.instructions) {
-    if (instruction.stage != stage) continue;
+    if (instruction.pass != pass) continue;
     (is_communication(instruction) ? times.communication : times.computation) += instruction.time_of_step();
   }
   return times;
@@ -90,7 +90,7 @@ std::optional<TensorId> updated_by_readers(const OperatorGraph& graph, TensorId 
     const GraphOperator& op = graph.operators()[reader.op];
     for (const TensorId result : op.results) {
       if (const auto updated = graph.tensor(result).updates) return updated;
-      if (op.stage != Stage::kBackward || op.forward) continue;
+      if (op.pass != Pass::kBackward || op.forward) continue;
       if (const auto updated = updated_by_readers(graph, result)) return updated;
     }
   }
@@ -135,13 +135,13 @@ std::size_t num_operators(const OperatorGraph& graph) {
   return count;
 }
 
-std::string_view to_string(Stage stage) {
-  switch (stage) {
-    case Stage::kForward:
+std::string_view to_string(Pass pass) {
+  switch (pass) {
+    case Pass::kForward:
       return "forward";
-    case Stage::kBackward:
+    case Pass::kBackward:
       return "backward";
-    case Stage::kUpdate:
+    case Pass::kUpdate:
       return "update";
   }
   return {};

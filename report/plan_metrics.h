@@ -29,12 +29,12 @@ Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction
 /// "", "training, " or "training in 32 micro-batches, ".
 std::string training_words(const OperatorGraph& graph);
 
-/// The additive times of one stage's instructions in a step.
-struct StageTimes {
+/// The additive times of one pass's instructions in a step.
+struct PassTimes {
   Picoseconds computation = 0;
   Picoseconds communication = 0;
 };
-StageTimes stage_times(const ParallelProgram& program, Stage stage);
+PassTimes pass_times(const ParallelProgram& program, Pass pass);
 
 /// When each instruction first starts where they run one after the other, and the end of the step.
 std::vector<Picoseconds> start_times(const ParallelProgram& program);
@@ -52,6 +52,6 @@ bool is_border(const OperatorGraph& graph, OperatorId op);
 std::size_t num_operators(const OperatorGraph& graph);
 
 /// "forward", "backward", "update".
-std::string_view to_string(Stage stage);
+std::string_view to_string(Pass pass);
 
 }  // namespace shardplan

@@ -117,7 +117,7 @@ std::vector<BlockRow> block_rows(const Plan& plan) {
   };
   std::vector<Block> blocks;
   for (const GraphOperator& op : graph.operators()) {
-    if (op.stage != Stage::kForward || op.results.empty()) continue;
+    if (op.pass != Pass::kForward || op.results.empty()) continue;
     const std::string name = top_block(op.name);
     const auto [found, is_new] = position.try_emplace(name, blocks.size());
     if (is_new) blocks.push_back({name, op.results[0], {}});
@@ -242,12 +242,12 @@ std::string time_table(const Plan& plan) {
   const ColumnUnit unit = time_unit(std::max(plan.time.computation, plan.time.communication));
   TextTable table({Align::kLeft, Align::kRight, Align::kRight});
   table.add({fmt::format("time, {:<4}", unit.name), "compute", "communication"});
-  const auto add = [&](std::string_view name, const StageTimes& times) {
+  const auto add = [&](std::string_view name, const PassTimes& times) {
     table.add({std::string(name), unit.format(times.computation), unit.format(times.communication)});
   };
   if (plan.graph->is_training()) {
-    for (const Stage stage : {Stage::kForward, Stage::kBackward, Stage::kUpdate}) {
-      add(to_string(stage), stage_times(plan.program, stage));
+    for (const Pass pass : {Pass::kForward, Pass::kBackward, Pass::kUpdate}) {
+      add(to_string(pass), pass_times(plan.program, pass));
     }
   }
   add("step", {plan.time.computation, plan.time.communication});
@@ -279,14 +279,14 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
   const OperatorGraph& graph = *plan.graph;
   const Origin& origin = instruction.origin;
   if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
-    const bool is_gradient = instruction.stage != Stage::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
+    const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
     const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
     const std::string of = parameter ? graph.tensor(*parameter).name : forward_name(graph, origin.producer);
     return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
   }
   const std::string producer = forward_name(graph, origin.producer);
   const std::string consumer = forward_name(graph, origin.consumer);
-  const std::string_view backward = instruction.stage == Stage::kBackward ? "backward of " : "";
+  const std::string_view backward = instruction.pass == Pass::kBackward ? "backward of " : "";
   if (origin.kind == Origin::Kind::kForwardOp || consumer.empty() || producer.empty()) {
     const std::string& of = producer.empty() ? consumer : producer;
     const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step.before.partial.empty();
@@ -349,7 +349,7 @@ std::string peak_line(const Plan& plan) {
   const ColumnUnit unit = bytes_unit(memory.peak);
   std::string words =
       fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
-                  format_time(start_times(plan.program)[memory.peak_instruction]), to_string(at.stage), name);
+                  format_time(start_times(plan.program)[memory.peak_instruction]), to_string(at.pass), name);
   const auto holders = peak_holders(plan);
   Bytes rest = 0;
   std::string list;
@@ -434,10 +434,10 @@ std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
           name = "constants";
           break;
         case TensorKind::kResult: {
-          const Stage stage = tensor.producer ? graph.operators()[*tensor.producer].stage : Stage::kForward;
-          name = stage == Stage::kForward    ? "activations of " + folded_block(tensor.name)
-                 : stage == Stage::kBackward ? "gradients"
-                                             : "new weights and states";
+          const Pass pass = tensor.producer ? graph.operators()[*tensor.producer].pass : Pass::kForward;
+          name = pass == Pass::kForward    ? "activations of " + folded_block(tensor.name)
+                 : pass == Pass::kBackward ? "gradients"
+                                           : "new weights and states";
         }
       }
     }

@@ -54,7 +54,7 @@ class Resolver {
   UserStrategies run() {
     result_.operators.resize(graph_.operators().size());
     result_.stored.resize(graph_.tensors().size());
-    result_.wanted.resize(graph_.tensors().size());
+    result_.requested.resize(graph_.tensors().size());
     for (const OperatorId op : graph_.operators().ids()) {
       const UserStrategy& user = graph_.operators()[op].strategy;
       if (!user.in.empty()) resolve_in(op);
@@ -375,7 +375,7 @@ class Resolver {
       const std::vector<Strategy>& strategies = result_.operators[id];
       std::optional<TensorLayout> natural;
       if (strategies.size() == 1) natural = result_layout(graph_.operation(id), strategies[0], mesh_, i);
-      result_.wanted[op.results[i]] =
+      result_.requested[op.results[i]] =
           tensor_layout(entry, op.name, "out_strategy", graph_.tensor(op.results[i]), natural);
     }
   }

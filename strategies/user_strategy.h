@@ -13,8 +13,8 @@ namespace shardplan {
 /// tensor or a result its layout.
 struct UserStrategies {
   IdVector<OperatorId, std::vector<Strategy>> operators;
-  IdVector<TensorId, std::optional<TensorLayout>> stored;  // inputs, parameters
-  IdVector<TensorId, std::optional<TensorLayout>> wanted;  // results with an out_strategy
+  IdVector<TensorId, std::optional<TensorLayout>> stored;     // inputs, parameters
+  IdVector<TensorId, std::optional<TensorLayout>> requested;  // results with an out_strategy
 };
 
 /// Gives the entries of the model file their meaning on a mesh. A tuple is what MindSpore's device matrix makes of it:

@@ -147,7 +147,7 @@ ExportedText export_mindspore(const Plan& plan) {
   std::vector<ExportedEntry> entries;
   std::vector<std::string> all_names;
   for (const OperatorId op : plan.graph->operators().ids()) {
-    if (plan.graph->operators()[op].stage != Stage::kForward || is_border(*plan.graph, op)) continue;
+    if (plan.graph->operators()[op].pass != Pass::kForward || is_border(*plan.graph, op)) continue;
     entries.push_back(shard_call(plan, op, axes, wanted));
     all_names.push_back(entries.back().name);
   }

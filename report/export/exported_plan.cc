@@ -66,7 +66,7 @@ ExportedPlan exported_plan(const Plan& plan) {
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     const OperatorType& type = *graph.operation(id).type;
-    if (op.stage != Stage::kForward || (type.work != WorkKind::kContraction && type.name != "Gather")) continue;
+    if (op.pass != Pass::kForward || (type.work != WorkKind::kContraction && type.name != "Gather")) continue;
     for (const TensorId result : op.results) {
       if (const ProgramValue* value = whole[result.value()]; value != nullptr) {
         exported.constraints.push_back({graph.tensor(result).name, value->type, value->layout});
@@ -90,7 +90,7 @@ RefinedAxes exported_axes(const Plan& plan, const ExportedPlan& exported) {
     }
   }
   for (const OperatorId op : plan.graph->operators().ids()) {
-    if (plan.graph->operators()[op].stage != Stage::kForward) continue;
+    if (plan.graph->operators()[op].pass != Pass::kForward) continue;
     for (const std::vector<AxisRef>& factor : plan.strategies[op].factors) {
       refs.insert(refs.end(), factor.begin(), factor.end());
     }

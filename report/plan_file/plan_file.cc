@@ -295,7 +295,7 @@ class FaultList {
 
 }  // namespace
 
-Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorLives& lives,
+Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorVersions& versions,
                        const DeviceMesh& mesh) {
   FaultList faults(plan.file);
   if (mesh != plan.mesh) {
@@ -304,7 +304,7 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
   }
   Decisions decisions;
   decisions.strategies.resize(graph.operators().size());
-  decisions.versions.resize(lives.versions.size());
+  decisions.versions.resize(versions.all.size());
   IdVector<OperatorId, char> is_set(graph.operators().size(), 0);
   for (const PlanFile::Operator& op : plan.operators) {
     const std::optional<OperatorId> id = graph.find_operator(op.name);
@@ -347,8 +347,8 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
   std::map<std::string_view, const PlanFile::Tensor*> tensors;
   for (const PlanFile::Tensor& tensor : plan.tensors) tensors.emplace(tensor.name, &tensor);
   IdVector<TensorId, std::size_t> next(graph.tensors().size(), 0);
-  for (const VersionId id : lives.versions.ids()) {
-    const TensorId tensor = lives.versions[id].tensor;
+  for (const VersionId id : versions.all.ids()) {
+    const TensorId tensor = versions.all[id].tensor;
     const GraphTensor& named = graph.tensor(tensor);
     const auto found = tensors.find(named.name);
     const std::size_t number = next[tensor]++;
@@ -362,7 +362,7 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
       continue;
     }
     decisions.versions[id] = canonical(layout, mesh, named.type.shape);
-    const TensorVersion& version = lives.versions[id];
+    const TensorVersion& version = versions.all[id];
     if (version.kind == TensorVersion::Kind::kProduced &&
         decisions.versions[id] != result_layout(graph.operation(*named.producer), decisions.strategies[*named.producer],
                                                 mesh, named.result)) {

@@ -50,7 +50,7 @@ PlanFile read_plan_file(const std::string& text, const std::string& file);
 /// The decisions that the file holds for a graph read again from its model. Throws InputError with all faults:
 /// operators or tensors that the graph does not have or the file lacks, strategies that are not legal, layouts that do
 /// not fit.
-Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorLives& lives,
+Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorVersions& versions,
                        const DeviceMesh& mesh);
 
 }  // namespace shardplan

@@ -227,7 +227,7 @@ class PlanWriter {
       list.push_back({{"name", op.name},
                       {"op", operation.type->name},
                       {"attributes", attributes},
-                      {"stage", to_string(op.stage)},
+                      {"stage", to_string(op.pass)},
                       {"scope", op.scope},
                       {"place", op.worker == 0 ? Json(nullptr) : Json(op.worker)},
                       {"source", {{"line", op.place.line}, {"column", op.place.column}}},
@@ -245,10 +245,10 @@ class PlanWriter {
     for (const ProgramValue& value : program_.values) {
       if (value.tensor && first[value.tensor->value()] == nullptr) first[value.tensor->value()] = &value;
     }
-    const TensorLives lives = tensor_lives(graph_);
+    const TensorVersions known = tensor_versions(graph_);
     std::vector<Json> versions(graph_.tensors().size(), Json::array());
-    for (const VersionId version : lives.versions.ids()) {
-      versions[lives.versions[version].tensor.value()].push_back(to_string(plan_.versions[version], plan_.mesh));
+    for (const VersionId version : known.all.ids()) {
+      versions[known.all[version].tensor.value()].push_back(to_string(plan_.versions[version], plan_.mesh));
     }
     Json list = Json::array();
     for (const TensorId id : graph_.tensors().ids()) {
@@ -313,7 +313,7 @@ class PlanWriter {
     if (is_collective) json["collective"] = to_string(step.kind);
     json["instance"] = instruction.name;
     json["operator"] = instruction.op ? Json(graph_.operators()[*instruction.op].name) : Json(nullptr);
-    json["stage"] = to_string(instruction.stage);
+    json["stage"] = to_string(instruction.pass);
     if (instruction.is_phase) {
       json["op"] = instruction.operation->type->name;
       json["strategy"] = strategy_json(*instruction.operation, instruction.strategy, "");

@@ -26,10 +26,10 @@ bool has_nan(const TensorValues& values) {
 std::set<TensorId> gradients(const OperatorGraph& graph) {
   std::set<TensorId> found;
   for (const GraphOperator& op : graph.operators()) {
-    if (op.stage != Stage::kUpdate) continue;
+    if (op.pass != Pass::kUpdate) continue;
     for (const TensorId operand : op.operands) {
       const GraphTensor& tensor = graph.tensor(operand);
-      if (tensor.producer && graph.operators()[*tensor.producer].stage == Stage::kBackward) found.insert(operand);
+      if (tensor.producer && graph.operators()[*tensor.producer].pass == Pass::kBackward) found.insert(operand);
     }
   }
   return found;
@@ -37,7 +37,7 @@ std::set<TensorId> gradients(const OperatorGraph& graph) {
 
 bool is_made_by_update(const OperatorGraph& graph, TensorId id) {
   const GraphTensor& tensor = graph.tensor(id);
-  return tensor.producer && graph.operators()[*tensor.producer].stage == Stage::kUpdate;
+  return tensor.producer && graph.operators()[*tensor.producer].pass == Pass::kUpdate;
 }
 
 /// By value: the tensor that it must equal in the end, for outputs and updates.

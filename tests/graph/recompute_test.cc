@@ -36,7 +36,7 @@ TEST(RecomputeTest, CopiesWhatBackwardNeedsBlockByBlockInTheOrderOfTheBackwardPa
   EXPECT_EQ(op("recompute.layers.1.norm.layer_norm").operands[0], *graph.find_tensor("layers.0.add"));
   EXPECT_EQ(op("recompute.layers.1.gelu").operands[0], *graph.find_tensor("recompute.layers.1.up.bias_add"));
   EXPECT_EQ(op("recompute.layers.1.gelu").forward, graph.find_operator("layers.1.gelu"));
-  EXPECT_EQ(op("recompute.layers.1.gelu").stage, Stage::kBackward);
+  EXPECT_EQ(op("recompute.layers.1.gelu").pass, Pass::kBackward);
   // A block's copies run when its own backward pass begins, not before.
   const auto position = [&](const std::string& name) { return graph.find_operator(name)->value(); };
   EXPECT_LT(position("recompute.layers.2.drop"), position("recompute.layers.1.norm.layer_norm"));
@@ -52,10 +52,10 @@ TEST(RecomputeTest, BackwardReadsNothingFromInsideAMarkedBlock) {
   for (const GraphTensor& tensor : graph.tensors()) {
     if (!tensor.producer) continue;
     const GraphOperator& producer = graph.operators()[*tensor.producer];
-    if (producer.stage != Stage::kForward || producer.recompute_scope.empty()) continue;
+    if (producer.pass != Pass::kForward || producer.recompute_scope.empty()) continue;
     const bool leaves = tensor.name.ends_with(".add");
     for (const Reader& reader : tensor.readers) {
-      EXPECT_TRUE(leaves || graph.operators()[reader.op].stage == Stage::kForward) << tensor.name;
+      EXPECT_TRUE(leaves || graph.operators()[reader.op].pass == Pass::kForward) << tensor.name;
     }
   }
 }

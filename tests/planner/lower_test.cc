@@ -77,7 +77,7 @@ TEST(LowerTest, TheProgramHoldsAtMostWhatTheProblemSaysBesidesTransients) {
   for (int round = 0; round < 50; ++round) {
     const Choice choice = model.random_choice(random);
     const ParallelProgram program = model.lowered(choice);
-    // What lives only within the time of one operator is a transient: redistributed operands, constants, phases.
+    // What versions only within the time of one operator is a transient: redistributed operands, constants, phases.
     Bytes transients = 0;
     for (const ProgramValue& value : program.values) {
       if (!value.tensor || model.graph.tensor(*value.tensor).kind == TensorKind::kConstant) transients += value.bytes;
@@ -104,7 +104,7 @@ Choice replicated_choice(const PlannedModel& model) {
       if (uncut && strategy.partial.empty()) choice.strategy[model.problem.operator_nodes[op]] = StrategyId(i);
     }
   }
-  for (const VersionId version : model.lives.versions.ids()) {
+  for (const VersionId version : model.versions.all.ids()) {
     if (!model.problem.version_nodes[version]) continue;
     const auto& choices = *model.problem.choices[version];
     for (std::size_t i = choices.size(); i-- > 0;) {
@@ -121,7 +121,7 @@ Bytes kept_bytes(const PlannedModel& model) {
   Bytes stored = 0;
   for (const Binding& given : program.given) stored += given.is_input ? 0 : program.values[given.value].bytes;
   std::size_t first = 0;
-  while (program.instructions[first].stage != Stage::kBackward) ++first;
+  while (program.instructions[first].pass != Pass::kBackward) ++first;
   return memory.bytes[first] - stored;
 }
 

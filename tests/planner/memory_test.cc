@@ -47,7 +47,7 @@ Bytes stored_bytes(const Plan& plan) {
 /// What is held for the backward pass when it begins.
 Bytes kept_bytes(const Plan& plan) {
   for (std::size_t i = 0; i < plan.program.instructions.size(); ++i) {
-    if (plan.program.instructions[i].stage == Stage::kBackward) return plan.memory.bytes[i] - stored_bytes(plan);
+    if (plan.program.instructions[i].pass == Pass::kBackward) return plan.memory.bytes[i] - stored_bytes(plan);
   }
   return 0;
 }
@@ -113,7 +113,7 @@ double held_at_update(const Plan& plan) {
     if (tensor.kind == TensorKind::kParameter) parameters += static_cast<double>(tensor.type.bytes()) / 2;
   }
   for (std::size_t i = 0; i < plan.program.instructions.size(); ++i) {
-    if (plan.program.instructions[i].stage == Stage::kUpdate) {
+    if (plan.program.instructions[i].pass == Pass::kUpdate) {
       return static_cast<double>(plan.memory.bytes[i]) / parameters;
     }
   }

@@ -157,7 +157,7 @@ TEST(PlanJson, IsReadBackAsTheSameDecisions) {
     const std::string text = plan_json(plan);
     EXPECT_EQ(text, plan_json(plan));
     const PlanFile file = read_plan_file(text, "plan.json");
-    const Decisions decisions = decisions_of(file, *plan.graph, tensor_lives(*plan.graph), plan.mesh);
+    const Decisions decisions = decisions_of(file, *plan.graph, tensor_versions(*plan.graph), plan.mesh);
     EXPECT_EQ(decisions.strategies, plan.strategies);
     EXPECT_EQ(decisions.versions, plan.versions);
     EXPECT_EQ(file.time.step(), plan.time.step());
@@ -196,7 +196,7 @@ TEST(PlanJson, HostileFilesGiveOneClearError) {
   EXPECT_NE(fault_of(replaced(text, "\"size\": 2", "\"size\": 2000000000")), "");
 
   const Plan plan = tiny_plan();
-  EXPECT_THROW(decisions_of(read_plan_file(text, "plan.json"), *plan.graph, tensor_lives(*plan.graph), plan.mesh),
+  EXPECT_THROW(decisions_of(read_plan_file(text, "plan.json"), *plan.graph, tensor_versions(*plan.graph), plan.mesh),
                InputError);
 
   Random random(1);

@@ -129,7 +129,7 @@ TEST_P(Autograd, LossAndGradientsAreThoseOfPyTorch) {
 
   std::size_t compared = 0;
   for (const GraphOperator& op : graph.operators()) {
-    if (op.stage != Stage::kUpdate) continue;
+    if (op.pass != Pass::kUpdate) continue;
     const auto found = expected.gradients.find(graph.tensor(op.operands.front()).name);
     if (found == expected.gradients.end()) continue;
     const TensorValues& ours = step.tensors[op.operands.back()];

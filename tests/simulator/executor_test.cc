@@ -22,8 +22,8 @@ SmallModel::Built two_layers(bool with_update = true) {
   model.put_out(model.move(model.run("loss", "Total", {energy}, "{x}, {}"), "[]"));
   if (with_update) {
     const ValueId gradient = model.move(
-        model.run("gradient", "Outer", {square, output}, "{x}, {y}, {}", "{}", Stage::kBackward), "[{y}, {}]");
-    model.update(w2, model.run("new_w2", "Descend", {w2, gradient}, "{y}, {}", "{}", Stage::kUpdate));
+        model.run("gradient", "Outer", {square, output}, "{x}, {y}, {}", "{}", Pass::kBackward), "[{y}, {}]");
+    model.update(w2, model.run("new_w2", "Descend", {w2, gradient}, "{y}, {}", "{}", Pass::kUpdate));
   }
   return model.build();
 }

@@ -249,10 +249,10 @@ ValueId SmallModel::constant(const std::string& name, const Shape& shape, Fill f
 }
 
 ValueId SmallModel::run(const std::string& name, std::string_view type, const std::vector<ValueId>& operands,
-                        std::string_view factors, std::string_view partial, Stage stage) {
+                        std::string_view factors, std::string_view partial, Pass pass) {
   GraphOperator op;
   op.name = name;
-  op.stage = stage;
+  op.pass = pass;
   std::vector<TensorType> types;
   for (const ValueId operand : operands) {
     op.operands.push_back(*program_.values[operand].tensor);
@@ -263,7 +263,7 @@ ValueId SmallModel::run(const std::string& name, std::string_view type, const st
   instruction.kind = InstructionKind::kOperator;
   instruction.name = name;
   instruction.inputs = operands;
-  instruction.stage = stage;
+  instruction.pass = pass;
   instruction.operation = std::make_shared<const Operation>(operation);
   instruction.strategy = strategy(operation, factors, partial);
   for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -35,7 +35,7 @@ class SmallModel {
   ValueId constant(const std::string& name, const Shape& shape, Fill fill, std::string_view layout);
   /// One axis list in braces per factor: "{x}, {}, {y}"; `partial` as in Strategy.
   ValueId run(const std::string& name, std::string_view type, const std::vector<ValueId>& operands,
-              std::string_view factors, std::string_view partial = "{}", Stage stage = Stage::kForward);
+              std::string_view factors, std::string_view partial = "{}", Pass pass = Pass::kForward);
   /// Fetches the rims that `type` needs of `operand` under these factors.
   ValueId fetch_rims(ValueId operand, std::string_view type, std::string_view factors);
   /// The same tensor in another layout: all steps of the redistribution.

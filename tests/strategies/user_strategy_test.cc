@@ -63,7 +63,7 @@ TEST(UserStrategyTest, WhatIsNotSaidIsEnumeratedOverTheAxesLeft) {
 TEST(UserStrategyTest, AnOutStrategyOfMoreRowsIsTheReduceScatterOfTheSum) {
   const OperatorGraph graph = matmul_with(", in_strategy: [[2, 4], [4, 1]], out_strategy: [[8, 1]]");
   const UserStrategies user = resolve_user_strategies(graph, kMesh, whole_axes());
-  EXPECT_EQ(to_string(*user.wanted[*graph.find_tensor("fc")], kMesh), "[{pcie, hccs}, {}]");
+  EXPECT_EQ(to_string(*user.requested[*graph.find_tensor("fc")], kMesh), "[{pcie, hccs}, {}]");
 }
 
 TEST(UserStrategyTest, FaultsAreThoseThatUsersKnow) {

@@ -124,12 +124,12 @@ inline Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
     }
     decisions.strategies.push_back(strategy);
   }
-  const TensorLives lives = tensor_lives(graph);
+  const TensorVersions versions = tensor_versions(graph);
   const auto taken = [&](const Reader& reader) {
     return operand_layout(graph.operation(reader.op), decisions.strategies[reader.op], plan.mesh, reader.operand);
   };
-  for (const VersionId id : lives.versions.ids()) {
-    const TensorVersion& version = lives.versions[id];
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
     const GraphTensor& tensor = graph.tensor(version.tensor);
     TensorLayout layout;
     if (version.kind == TensorVersion::Kind::kProduced) {
@@ -152,7 +152,7 @@ inline Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
   }
   const CostModel costs(plan.cluster, plan.mesh);
   RedistributionPlanner redistributions(plan.mesh, std::make_shared<LaunchCosts>());
-  plan.program = lower(graph, lives, decisions, costs, redistributions);
+  plan.program = lower(graph, versions, decisions, costs, redistributions);
   plan.strategies = decisions.strategies;
   plan.versions = decisions.versions;
   plan.is_user_strategy.resize(graph.operators().size());
@@ -224,7 +224,7 @@ inline Plan tiny_plan() {
   HandStrategies strategies;
   for (const OperatorId id : built.operators().ids()) {
     const GraphOperator& op = built.operators()[id];
-    if (op.stage != Stage::kForward || op.name == "loss") continue;
+    if (op.pass != Pass::kForward || op.name == "loss") continue;
     const ShardingRule& rule = built.operation(id).rule;
     strategies[op.name][rule.factors[rule.results[0][0].factors[0]].name] = "{pcie}";
     if (op.name == "wte.gather") {

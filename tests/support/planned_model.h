@@ -17,7 +17,7 @@ namespace shardplan {
 struct PlannedModel {
   Model model;
   OperatorGraph graph;
-  TensorLives lives;
+  TensorVersions versions;
   std::unique_ptr<CostModel> costs;
   std::unique_ptr<RedistributionPlanner> redistributions;
   ModelProblem problem;
@@ -25,16 +25,16 @@ struct PlannedModel {
   PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes)
       : model(one_micro_batch(read)) {
     graph = planned_graph(model);
-    lives = tensor_lives(graph);
+    versions = tensor_versions(graph);
     const Cluster machine = read_cluster(cluster);
     const DeviceMesh mesh = axes.empty() ? make_mesh(machine) : make_mesh(machine, axes);
     costs = std::make_unique<CostModel>(machine, mesh);
     redistributions = std::make_unique<RedistributionPlanner>(mesh, costs->collectives());
-    Restrictions restrictions = no_restrictions(graph, lives);
+    Restrictions restrictions = no_restrictions(graph, versions);
     if (axes.empty()) restrictions.pieces = search_pieces(mesh);
     for (std::size_t axis = 0; axis < axes.size(); ++axis) restrictions.pieces.push_back(mesh.whole(axis));
     restrictions.capacity = kUnlimitedBytes;
-    problem = build_problem(graph, lives, *costs, *redistributions, restrictions);
+    problem = build_problem(graph, versions, *costs, *redistributions, restrictions);
   }
 
   /// Some choice without a kNever: strategies at random, versions drawn again until they fit.
@@ -59,8 +59,8 @@ struct PlannedModel {
   ParallelProgram lowered(const Choice& choice) const {
     Decisions decisions;
     for (const OperatorId op : graph.operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
-    decisions.versions = version_layouts(graph, lives, problem, choice, costs->mesh());
-    return lower(graph, lives, decisions, *costs, *redistributions);
+    decisions.versions = version_layouts(graph, versions, problem, choice, costs->mesh());
+    return lower(graph, versions, decisions, *costs, *redistributions);
   }
 };
 
