@@ -56,6 +56,7 @@ class Differentiation : public GradientBuilder {
       op.place = forward.place;
       op.worker = forward.worker;
     } else {
+      op.parameter = parameter_;
       op.name = unique(fmt::format("{}.{}", update_name_, type_name));
       op.repeat_class = fmt::format("{}.{}", update_class_, type_name);
     }
@@ -173,16 +174,20 @@ class Differentiation : public GradientBuilder {
     const GraphTensor& tensor = forward_.tensor(id);
     if (tensor.kind != TensorKind::kParameter || !needed_[id] || gradients_[id].empty() || finished_[id]) return;
     current_ = std::nullopt;
+    parameter_ = id;
     update_name_ = "grad." + tensor.name;
     update_class_ = "grad." + folded(tensor.name);
     TensorId gradient = *total(id);
+    builder_.tensor(gradient).gradient_of = id;
     const bool is_wide = tensor.type.dtype == DataType::kF32 || tensor.type.dtype == DataType::kF64;
     if (options_.micro_batches > 1) {
       gradient = accumulated(gradient, is_wide ? tensor.type.dtype : DataType::kF32);
     } else if (!is_wide) {
       gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
     }
+    builder_.tensor(gradient).gradient_of = id;
     finished_[id] = gradient;
+    parameter_ = std::nullopt;
   }
 
   // ---- updates
@@ -217,15 +222,20 @@ class Differentiation : public GradientBuilder {
       const std::string name = forward_.tensor(item.parameter).name;
       update_name_ = "clip." + name;
       update_class_ = "clip." + folded(name);
+      parameter_ = item.parameter;
       item.gradient = add("Mul", {}, {item.gradient, scale})[0];
+      builder_.tensor(item.gradient).gradient_of = item.parameter;
     }
+    parameter_ = std::nullopt;
   }
 
-  TensorId state(const std::string& name, const Shape& shape) {
+  TensorId state(TensorId parameter, const char* name, const Shape& shape, bool is_master_copy = false) {
     GraphTensor tensor;
-    tensor.name = unique(name);
+    tensor.name = unique(fmt::format("{}.{}", forward_.tensor(parameter).name, name));
     tensor.type = {shape, DataType::kF32};
     tensor.kind = TensorKind::kState;
+    tensor.state_of = parameter;
+    tensor.is_master_copy = is_master_copy;
     return builder_.add_tensor(std::move(tensor));
   }
 
@@ -235,13 +245,14 @@ class Differentiation : public GradientBuilder {
     update_name_ = "update." + parameter.name;
     update_class_ = "update." + folded(parameter.name);
     const bool is_mixed = parameter.type.dtype != DataType::kF32 && parameter.type.dtype != DataType::kF64;
-    const TensorId weight = is_mixed ? state(parameter.name + ".master", shape) : item.parameter;
+    parameter_ = item.parameter;
+    const TensorId weight = is_mixed ? state(item.parameter, "master", shape, true) : item.parameter;
     std::vector<TensorId> stored{weight};
     std::vector<TensorId> operands{weight};
     std::string type_name;
     Attributes attributes{{"learning_rate", options_.learning_rate}};
-    const auto add_state = [&](const std::string& name, const Shape& state_shape) {
-      stored.push_back(state(parameter.name + "." + name, state_shape));
+    const auto add_state = [&](const char* name, const Shape& state_shape) {
+      stored.push_back(state(item.parameter, name, state_shape));
       operands.push_back(stored.back());
     };
     if (options_.optimizer == "sgd") {
@@ -323,7 +334,8 @@ class Differentiation : public GradientBuilder {
   IdVector<TensorId, std::vector<TensorId>> gradients_;
   IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
   std::set<std::string> names_;
-  std::optional<OperatorId> current_;
+  std::optional<OperatorId> current_;  // the forward operator whose gradient is being added
+  std::optional<TensorId> parameter_;  // the parameter whose gradient is finished or that is updated
   Pass pass_ = Pass::kBackward;
   std::string update_name_;
   std::string update_class_;

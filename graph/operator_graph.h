@@ -78,11 +78,15 @@ struct GraphTensor {
   bool requires_grad = true;           // of kParameter
   bool layerwise_parallel = false;     // of kParameter: MindSpore's, each device keeps its own
   bool parallel_optimizer = true;      // of kParameter: its states may be cut by the parallel optimizer
+  std::optional<TensorId> state_of;    // of kState: the parameter whose update keeps it
+  bool is_master_copy = false;         // of kState: holds in f32 what the parameter holds in two bytes
   std::optional<TensorId>
-      updates;             // a new value of this parameter or state: stored in its layout at the end of the step
+      gradient_of;  // the parameter whose whole gradient this is: summed, and perhaps cast or scaled
+  /// The parameter or state whose new value this is: stored in its layout at the end of the step.
+  std::optional<TensorId> updates;
   bool is_output = false;  // of the graph; never partial
-  std::int64_t index_extent =
-      0;  // of an integer input: values are drawn below it (the dimension that it indexes); 0: none known
+  /// Of an integer input: values are drawn below it (the size of the dimension that it indexes); 0: none known.
+  std::int64_t index_extent = 0;
   std::optional<StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter
   std::vector<std::string> shape_text;  // as the file writes its dimensions: {"B", "4*H"}; empty if it does not
   SourcePlace place;
@@ -95,6 +99,7 @@ struct GraphOperator {
   std::vector<TensorId> results;
   Pass pass = Pass::kForward;
   std::optional<OperatorId> forward;  // of a backward operator: whose gradient it is, or whose copy
+  std::optional<TensorId> parameter;  // of what finishes a parameter's gradient or updates it: that parameter
   bool is_copy = false;               // computes `forward` again in the backward pass, under its strategy
   std::string scope;         // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
   std::string repeat_class;  // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
@@ -105,7 +110,9 @@ struct GraphOperator {
   std::string recompute_scope;     // full name of the operator or outermost block computed again; empty: kept
   std::optional<int> comm_fusion;  // fusion id of its block's gradients
   int worker = 0;                  // of `place`
-  std::string border_of;           // of an Identity at the border of a block: the block's name, as users know it
+  /// Of an Identity that gives a strategy on the border of a block or on a result its place: the full name of that
+  /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
+  std::string border_of;
   SourcePlace place;
 };
 

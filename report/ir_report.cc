@@ -389,10 +389,8 @@ class EndReport : public IrWriter {
       const GraphOperator& border = graph_.operators()[*consumer];
       const bool is_out = !border.strategy.out.empty() && border.strategy.in.empty();
       const SourcePlace& place = is_out ? border.strategy.out_place : border.strategy.in_place;
-      const std::size_t dot = border.name.rfind('.');
-      std::string text =
-          fmt::format("{} has {} {}", border.name.substr(0, dot), is_out ? "out_strategy" : "in_strategy",
-                      entries_text(is_out ? border.strategy.out : border.strategy.in));
+      std::string text = fmt::format("{} has {} {}", border.border_of, is_out ? "out_strategy" : "in_strategy",
+                                     entries_text(is_out ? border.strategy.out : border.strategy.in));
       if (place.line > 0) text += fmt::format(", {}:{}", place.file, place.line);
       return text;
     }

@@ -100,7 +100,7 @@ IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
 void find_stored_patterns(const Plan& plan, Patterns& patterns) {
   const OperatorGraph& graph = *plan.graph;
   const IdVector<TensorId, std::int64_t> used = used_pieces(plan);
-  std::map<std::string_view, std::vector<AxisRef>> stored;
+  std::map<TensorId, std::vector<AxisRef>> stored;  // by weight
   double weight_bytes = 0, gathered_bytes = 0, state_bytes = 0, cut_bytes = 0;
   Majority gathered, states;
   for (const Binding& binding : plan.program.given) {
@@ -108,7 +108,7 @@ void find_stored_patterns(const Plan& plan, Patterns& patterns) {
     if (!is_weight(tensor)) continue;
     const std::vector<AxisRef> axes = cut_axes(plan.program.values[binding.value].layout);
     const auto bytes = static_cast<double>(tensor.type.bytes());
-    stored.emplace(tensor.name, axes);
+    stored.emplace(binding.tensor, axes);
     weight_bytes += bytes;
     if (num_pieces(axes) > used[binding.tensor]) {
       gathered_bytes += bytes;
@@ -117,9 +117,8 @@ void find_stored_patterns(const Plan& plan, Patterns& patterns) {
   }
   for (const Binding& binding : plan.program.given) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
-    // "layers.0.up.weight.moment1" is a state of "layers.0.up.weight".
-    const auto weight = stored.find(std::string_view(tensor.name).substr(0, tensor.name.rfind('.')));
-    if (tensor.kind != TensorKind::kState || weight == stored.end()) continue;
+    const auto weight = tensor.state_of ? stored.find(*tensor.state_of) : stored.end();
+    if (weight == stored.end()) continue;
     const std::vector<AxisRef> axes = cut_axes(plan.program.values[binding.value].layout);
     const auto bytes = static_cast<double>(tensor.type.bytes());
     state_bytes += bytes;

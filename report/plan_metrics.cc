@@ -82,23 +82,6 @@ std::vector<Picoseconds> start_times(const ParallelProgram& program) {
   return starts;
 }
 
-namespace {
-
-/// What an operator that reads the tensor updates, also behind the operators that only finish a gradient.
-std::optional<TensorId> updated_by_readers(const OperatorGraph& graph, TensorId tensor) {
-  for (const Reader& reader : graph.tensor(tensor).readers) {
-    const GraphOperator& op = graph.operators()[reader.op];
-    for (const TensorId result : op.results) {
-      if (const auto updated = graph.tensor(result).updates) return updated;
-      if (op.pass != Pass::kBackward || op.forward) continue;
-      if (const auto updated = updated_by_readers(graph, result)) return updated;
-    }
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const ParallelProgram& program,
                                       const Instruction& instruction) {
   const auto is_stored = [&](TensorId tensor) {
@@ -110,24 +93,13 @@ std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const Parallel
       if (!tensor) continue;
       if (is_stored(*tensor)) return tensor;
       if (const auto updated = graph.tensor(*tensor).updates) return updated;
-      if (const auto updated = updated_by_readers(graph, *tensor)) return updated;
+      if (const auto parameter = graph.tensor(*tensor).gradient_of) return parameter;
     }
   }
   return std::nullopt;
 }
 
-bool is_border(const OperatorGraph& graph, OperatorId op) {
-  if (graph.operation(op).type->name != "Identity") return false;
-  std::string_view part = last_part(graph.operators()[op].name);
-  if (part.starts_with("in")) {
-    part.remove_prefix(2);
-  } else if (part.starts_with("out")) {
-    part.remove_prefix(3);
-  } else {
-    return false;
-  }
-  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
+bool is_border(const OperatorGraph& graph, OperatorId op) { return !graph.operators()[op].border_of.empty(); }
 
 std::size_t num_operators(const OperatorGraph& graph) {
   std::size_t count = 0;

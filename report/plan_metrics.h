@@ -44,8 +44,7 @@ std::vector<Picoseconds> start_times(const ParallelProgram& program);
 std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const ParallelProgram& program,
                                       const Instruction& instruction);
 
-/// True for the borders of a sharded block, "block1.in0" and "block1.out0": operators that pass their operand on, so
-/// that the block's strategy has a place. They compute nothing and are not printed as operators.
+/// True for the borders of a sharded block, "block1.in0" and "block1.out0" (`GraphOperator::border_of`).
 bool is_border(const OperatorGraph& graph, OperatorId op);
 
 /// The operators that the model has: all but borders.

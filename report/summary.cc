@@ -265,13 +265,14 @@ std::string inner_name(std::string_view name) {
   return folded_name(name.size() > block.size() ? name.substr(block.size() + 1) : name);
 }
 
-/// The model's name of what a backward or update operator belongs to.
-std::string forward_name(const OperatorGraph& graph, const std::string& name) {
-  const std::optional<OperatorId> op = graph.find_operator(name);
-  if (op && graph.operators()[*op].forward) return graph.operators()[*graph.operators()[*op].forward].name;
-  for (const std::string_view prefix : {"grad.", "update."}) {
-    if (name.starts_with(prefix)) return name.substr(prefix.size());
-  }
+/// The model's name for an operator of the training graph: that of the forward operator which a backward one belongs
+/// to, "head.weight.ApplyAdam" for what updates head.weight.
+std::string model_name(const OperatorGraph& graph, const std::string& name) {
+  const std::optional<OperatorId> id = graph.find_operator(name);
+  if (!id) return name;
+  const GraphOperator& op = graph.operators()[*id];
+  if (op.forward) return graph.operators()[*op.forward].name;
+  if (op.parameter) return fmt::format("{}.{}", graph.tensor(*op.parameter).name, graph.operation(*id).type->name);
   return name;
 }
 
@@ -281,11 +282,11 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
   if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
     const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
     const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
-    const std::string of = parameter ? graph.tensor(*parameter).name : forward_name(graph, origin.producer);
+    const std::string of = parameter ? graph.tensor(*parameter).name : model_name(graph, origin.producer);
     return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
   }
-  const std::string producer = forward_name(graph, origin.producer);
-  const std::string consumer = forward_name(graph, origin.consumer);
+  const std::string producer = model_name(graph, origin.producer);
+  const std::string consumer = model_name(graph, origin.consumer);
   const std::string_view backward = instruction.pass == Pass::kBackward ? "backward of " : "";
   if (origin.kind == Origin::Kind::kForwardOp || consumer.empty() || producer.empty()) {
     const std::string& of = producer.empty() ? consumer : producer;
@@ -345,7 +346,7 @@ std::string peak_line(const Plan& plan) {
   const MemoryProfile& memory = plan.memory;
   if (plan.program.instructions.empty()) return "";
   const Instruction& at = plan.program.instructions[memory.peak_instruction];
-  const std::string name = forward_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin.producer);
+  const std::string name = model_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin.producer);
   const ColumnUnit unit = bytes_unit(memory.peak);
   std::string words =
       fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),

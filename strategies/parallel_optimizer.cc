@@ -25,12 +25,11 @@ IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
   IdVector<TensorId, std::optional<TensorLayout>> layouts(graph.tensors().size());
   for (const TensorId id : graph.tensors().ids()) {
     const GraphTensor& state = graph.tensor(id);
-    if (state.kind != TensorKind::kState || state.type.shape.empty()) continue;
-    // "layers.0.up.weight.moment1" is a state of "layers.0.up.weight".
-    const auto parameter = graph.find_tensor(std::string_view(state.name).substr(0, state.name.rfind('.')));
-    if (!parameter || !graph.tensor(*parameter).parallel_optimizer) continue;
-    if (graph.tensor(*parameter).type.shape != state.type.shape) continue;
-    TensorLayout layout = stored[*parameter].value_or(TensorLayout::replicated(state.type.shape.size()));
+    if (!state.state_of || state.type.shape.empty()) continue;
+    const TensorId parameter = *state.state_of;
+    if (!graph.tensor(parameter).parallel_optimizer) continue;
+    if (graph.tensor(parameter).type.shape != state.type.shape) continue;
+    TensorLayout layout = stored[parameter].value_or(TensorLayout::replicated(state.type.shape.size()));
     std::vector<AxisRef> repeats;
     for (const AxisRef& piece : pieces) {
       if (!is_cut_by(layout, piece)) repeats.push_back(piece);

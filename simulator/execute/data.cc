@@ -61,12 +61,7 @@ TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t 
                          States states) {
   const GraphTensor& tensor = graph.tensor(id);
   if (tensor.kind == TensorKind::kConstant) return fill_constant(tensor);
-  constexpr std::string_view kMaster = ".master";
-  if (tensor.kind == TensorKind::kState && tensor.name.ends_with(kMaster)) {
-    const std::string_view name = tensor.name;
-    const auto original = graph.find_tensor(name.substr(0, name.size() - kMaster.size()));
-    if (original) return draw_tensor(graph, *original, seed, step, states);
-  }
+  if (tensor.is_master_copy) return draw_tensor(graph, *tensor.state_of, seed, step, states);
   const bool is_input = tensor.kind == TensorKind::kInput;
   Random random(mix(seed ^ mix(hash_text(tensor.name) + (is_input ? step : 0))));
   TensorValues values(static_cast<std::size_t>(num_elements(tensor.type.shape)));

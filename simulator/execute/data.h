@@ -32,7 +32,7 @@ enum class States {
 /// the step (with micro-batches: on the micro-batch, counted through all steps).
 ///   inputs       numbers of both signs below 1; integers below the extent that they index
 ///   parameters   +-sqrt(3 / fan_in), so that a chain of layers neither grows nor fades; scales of norms around 1
-///   states       as `states` says; a master copy ("NAME.master") holds what parameter NAME does
+///   states       as `states` says; a master copy holds what its parameter does
 ///   constants    their fill
 TensorValues draw_tensor(const OperatorGraph& graph, TensorId tensor, std::uint64_t seed, std::uint64_t step,
                          States states = States::kRandom);

@@ -175,6 +175,7 @@ inline Plan block_plan() {
   StrategyEntry entry;
   entry.kind = StrategyEntry::Kind::kTuple;
   entry.tuple = {1, 8};
+  graph.last().border_of = "block1";
   graph.last().strategy.in = {entry};
   graph.last().strategy.in_place = {"configs/hand.yaml", 14, 40};
   const TensorId m1 = graph.op("block1.dense1.matmul", "MatMul", {in, w1}, {{"transpose_b", true}}, dense1, 10);
