@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "model/model_source.h"
 #include "planner/model_planner.h"
 #include "report/parallelism_patterns.h"
 

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "costmodel/cluster.h"
 #include "costmodel/quantity.h"
+#include "model/model_source.h"
 #include "report/plan_file/plan_file.h"
 #include "solver/search.h"
 
@@ -122,7 +123,7 @@ PlannedModel plan_or_load(const PlanningArguments& arguments) {
   ModelOverrides changed;
   changed.dims = file.options.dims;
   changed.strategies = file.options.strategies;
-  auto model = std::make_shared<const Model>(read_model_text(file.model_text, file.model_file, changed));
+  auto model = std::make_shared<const Model>(model_source(file.model_text, file.model_file)->at(changed));
   Cluster cluster = cluster_of(file);
   if (cluster.num_devices() != file.mesh.num_devices()) cluster = take_devices(cluster, file.mesh.num_devices());
   result.planning = std::make_unique<ModelPlanner>(std::move(model), cluster, file.options);

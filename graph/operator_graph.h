@@ -88,7 +88,6 @@ struct GraphTensor {
   /// Of an integer input: values are drawn below it (the size of the dimension that it indexes); 0: none known.
   std::int64_t index_extent = 0;
   std::optional<StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter
-  std::vector<std::string> shape_text;  // as the file writes its dimensions: {"B", "4*H"}; empty if it does not
   SourcePlace place;
 };
 

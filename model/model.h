@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,33 +46,32 @@ struct ParallelOptions {
   SourcePlace place;
 };
 
-/// Values that replace what the file says.
+/// Values that replace what the source says.
 struct ModelOverrides {
   std::map<std::string, std::int64_t> dims;       // --dim B=16
   std::map<std::string, std::string> strategies;  // --set NAME=ENTRY
 };
 
-/// A model file, understood: the graph at given sizes, and what else the file says.
+class ModelSource;
+
+/// A model at given sizes: the graph, and what else its source says.
 struct Model {
   std::string name;
-  std::string file;
-  std::string text;     // of the file, for plan.json
-  OperatorGraph graph;  // forward; graph/differentiate makes the training graph
+  std::shared_ptr<const ModelSource> source;  // to ask for it at other sizes (model/model_source.h)
+  OperatorGraph graph;                        // forward; graph/differentiate makes the training graph
   std::optional<TrainingOptions> training;
   ParallelOptions parallel;
   std::optional<std::string> cluster;        // preset or path
   std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated
   std::vector<std::string>
-      free_dims;  // those given as plain numbers, in the order of the file: what a proof may shrink
+      free_dims;  // those given as plain numbers, in the order of the file: a proof may shrink them
   std::vector<std::string> dim_order;    // all file-level dims in the order of the file
   std::vector<std::string> repeat_dims;  // those that `repeat:` counts depend on
-  ModelOverrides overrides;              // with which it was read
-  std::int64_t divided_by = 1;           // micro-batches: the model is of one (model/planned_model.h)
-  std::vector<std::string> notices;      // for standard error
+  std::string batch;         // the first dimension of the first input, as written: "B", a dim that can be divided; or
+                             // "2*B", "32", which cannot; empty if there is none
+  ModelOverrides overrides;  // with which it was asked for
+  std::int64_t divided_by = 1;       // micro-batches: the model is of one (model/planned_model.h)
+  std::vector<std::string> notices;  // for standard error
 };
-
-/// Reads a model file, or its text under the name `file`. Throws InputError with all faults found.
-Model read_model(const std::string& path, const ModelOverrides& overrides = {});
-Model read_model_text(const std::string& text, const std::string& file, const ModelOverrides& overrides = {});
 
 }  // namespace shardplan

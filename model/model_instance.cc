@@ -91,7 +91,6 @@ class Instantiation {
     tensor.type = file.types[i];
     tensor.kind = TensorKind::kInput;
     tensor.place = syntax.name.place;
-    tensor.shape_text = file.input_shape_text[i];
     tensor.layout = layout_of(tensor.name, syntax.strategy, "an input");
     return builder_.add_tensor(std::move(tensor));
   }
@@ -147,7 +146,6 @@ class Instantiation {
     tensor.type = body.types[stored.value];
     tensor.kind = kind;
     tensor.fill = stored.fill;
-    tensor.shape_text = stored.shape_text;
     if (stored.syntax) {
       tensor.place = position.place ? *position.place : stored.syntax->name.place;
       tensor.requires_grad = stored.syntax->requires_grad;
@@ -263,7 +261,6 @@ class Instantiation {
     const std::vector<TensorId> results = builder_.op(builder_.add_operator(std::move(op), result_names)).results;
     for (std::size_t i = 0; i < results.size(); ++i) {
       ids[item.results[i]] = results[i];
-      if (i == 0) builder_.tensor(results[i]).shape_text = item.shape_text;
       const Settings of_result = result_names[i] == site.name ? settings : settings_.find(result_names[i], {}, faults_);
       if (!of_result.strategy) continue;
       const Site of_name{result_names[i], position.class_prefix + item.result_names[i], position, site.place};

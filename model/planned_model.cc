@@ -4,6 +4,7 @@
 
 #include "graph/differentiate.h"
 #include "graph/recompute.h"
+#include "model/model_source.h"
 
 namespace shardplan {
 
@@ -16,21 +17,20 @@ Model one_micro_batch(const Model& model) {
     if (tensor.kind == TensorKind::kInput && !tensor.type.shape.empty() && input == nullptr) input = &tensor;
   }
   if (input == nullptr) throw InputError(place, "training: micro_batches: the model has no input with a batch");
-  const std::string batch = input->shape_text.empty() ? std::string() : input->shape_text[0];
-  const auto dim = model.dims.find(batch);
+  const auto dim = model.dims.find(model.batch);
   if (dim == model.dims.end()) {
     throw InputError(place,
                      "training: micro_batches: the first dimension of {} is {}; expected the name of a dim, the batch, "
                      "so that it can be divided",
-                     input->name, batch.empty() ? std::to_string(input->type.shape[0]) : batch);
+                     input->name, model.batch);
   }
   const std::int64_t whole = dim->second * model.divided_by;
   if (whole % count != 0) {
-    throw InputError(place, "training: micro_batches is {}, which does not divide {} = {}", count, batch, whole);
+    throw InputError(place, "training: micro_batches is {}, which does not divide {} = {}", count, model.batch, whole);
   }
   ModelOverrides overrides = model.overrides;
-  overrides.dims[batch] = whole / count;
-  Model result = read_model_text(model.text, model.file, overrides);
+  overrides.dims[model.batch] = whole / count;
+  Model result = model.source->at(overrides);
   result.training = model.training;
   result.divided_by = count;
   return result;

@@ -6,9 +6,10 @@
 
 namespace shardplan {
 
-/// The model at the size of one micro-batch; the model itself if it is that already. The batch is the dim that the first
-/// dimension of the model's first input is; it is divided, the file is read again, and everything else follows. So a
-/// file says the whole batch, and all that is planned, printed and proven is a micro-batch and a count.
+/// The model at the size of one micro-batch; the model itself if it is that already. The batch is the dim that is the
+/// first dimension of the model's first input (`Model::batch`); it is divided, the model is asked for at that size, and
+/// everything else follows. So a file says the whole batch, and all that is planned, printed and proven is a
+/// micro-batch and a count.
 ///
 /// Throws InputError if that dimension is no dim of the file, or is not divisible.
 Model one_micro_batch(const Model& model);

@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "model/model_source.h"
+
 // Sizes are solved for, not divided. Nearly all sizes of a model are monomials of its free dims: 4*H, H/heads, B*S. How
 // each factor depends on each dim is measured once, by reading the model with that dim doubled: a size that becomes 2^e
 // times as large has the exponent e. Then the dims start at 1 and only grow: while a size is not whole, not divisible
@@ -100,7 +102,7 @@ class Shrinker {
     ModelOverrides overrides = model_.overrides;
     for (std::size_t d = 0; d < names_.size(); ++d) overrides.dims[names_[d]] = values[d];
     try {
-      Model model = read_model_text(model_.text, model_.file, overrides);
+      Model model = model_.source->at(overrides);
       const bool is_same = model.graph.operators().size() == model_.graph.operators().size() &&
                            model.graph.tensors().size() == model_.graph.tensors().size();
       return is_same ? std::optional(std::move(model)) : std::nullopt;

@@ -105,7 +105,7 @@ void BodyTyper::type_operator(std::size_t index, const OperatorSyntax& op, const
   for (const TensorType& result : operation->results) {
     if (!check_size(op.name.place, label_ + op.name.text, result)) return;
   }
-  if (!name_results(op, *operation, item) || !check_shape(op, *operation, item)) return;
+  if (!name_results(op, *operation, item) || !check_shape(op, *operation)) return;
   for (const TensorType& result : operation->results) item.results.push_back(add_value(result));
   item.operation = state_.builder.intern(std::move(*operation));
   operators_[index] = {true, false, result_->items.size()};
@@ -146,10 +146,11 @@ bool BodyTyper::name_results(const OperatorSyntax& op, const Operation& operatio
   return true;
 }
 
-bool BodyTyper::check_shape(const OperatorSyntax& op, const Operation& operation, BlockTemplate::Item& item) {
+bool BodyTyper::check_shape(const OperatorSyntax& op, const Operation& operation) {
   const auto given = std::find_if(op.attributes.begin(), op.attributes.end(),
                                   [](const auto& attribute) { return attribute.first.text == "shape"; });
-  if (given == op.attributes.end()) return true;
+  // As an attribute it is the result's shape already, and may hold -1.
+  if (given == op.attributes.end() || operation.attributes.contains("shape")) return true;
   const YamlNode& node = *given->second;
   const std::string where = fmt::format("{}{}: shape", label_, op.name.text);
   ShapeSyntax written;
@@ -167,14 +168,6 @@ bool BodyTyper::check_shape(const OperatorSyntax& op, const Operation& operation
     }
   }
   const Shape& found = operation.results[0].shape;
-  const bool is_target = operation.attributes.contains("shape");
-  if (is_target) {  // may hold -1, and has been checked by the operator
-    if (written.dims.size() == found.size()) item.shape_text = text_of(written, found);
-    for (std::size_t i = 0; i < item.shape_text.size(); ++i) {
-      if (item.shape_text[i] == "-1") item.shape_text[i] = std::to_string(found[i]);
-    }
-    return true;
-  }
   const std::optional<Shape> expected = evaluate(written, where);
   if (!expected) return false;
   if (*expected != found) {
@@ -184,7 +177,6 @@ bool BodyTyper::check_shape(const OperatorSyntax& op, const Operation& operation
                                      fmt::join(text, ", "), to_string(*expected)));
     return false;
   }
-  item.shape_text = text_of(written, found);
   return true;
 }
 

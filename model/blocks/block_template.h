@@ -25,7 +25,6 @@ struct BlockTemplate {
     Value value = 0;
     Fill fill;
     const TensorSyntax* syntax = nullptr;  // null: a number
-    std::vector<std::string> shape_text;
   };
   struct Parameter {  // of a block that this body uses, read by this body
     std::size_t copy = 0;
@@ -39,7 +38,6 @@ struct BlockTemplate {
     // An operator:
     OperationId operation;
     std::vector<std::string> result_names;
-    std::vector<std::string> shape_text;  // of an asserted shape
     // The use of a block:
     std::vector<const BlockTemplate*> copies;
     std::vector<Parameter> parameters;
@@ -47,7 +45,6 @@ struct BlockTemplate {
 
   const BlockSyntax* syntax = nullptr;
   std::vector<TensorType> types;  // by value
-  std::vector<std::vector<std::string>> input_shape_text;
   std::size_t num_inputs = 0;
   std::vector<Stored> parameters;
   std::vector<Stored> constants;

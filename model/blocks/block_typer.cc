@@ -123,21 +123,6 @@ std::optional<Shape> BodyTyper::evaluate(const ShapeSyntax& shape, const std::st
   return result;
 }
 
-std::vector<std::string> BodyTyper::text_of(const ShapeSyntax& shape, const Shape& values) const {
-  std::vector<std::string> text;
-  const std::size_t prefix = values.size() - shape.dims.size();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    bool is_known = i >= prefix;
-    if (is_known) {
-      for (const std::string& name : shape.dims[i - prefix].expression.names()) {
-        is_known = is_known && !dims_.is_own(name);
-      }
-    }
-    text.push_back(is_known ? shape.dims[i - prefix].expression.text() : std::to_string(values[i]));
-  }
-  return text;
-}
-
 void BodyTyper::bind_given(const std::vector<std::int64_t>& given) {
   std::size_t next = 0;
   for (const BlockDim& dim : body_.dims) {
@@ -178,12 +163,10 @@ void BodyTyper::read_inputs(const std::vector<TensorType>& passed) {
     const std::string where = label_ + input.name.text;
     if (!is_file) {
       inputs_.push_back(add_value(passed[i]));
-      result_->input_shape_text.emplace_back();
       if (input.shape) check_input(input, passed[i], where);
       continue;
     }
     inputs_.push_back(std::nullopt);
-    result_->input_shape_text.emplace_back();
     const std::optional<Shape> shape = input.shape ? evaluate(*input.shape, where) : std::nullopt;
     if (!shape) {
       is_good_ = false;
@@ -192,7 +175,6 @@ void BodyTyper::read_inputs(const std::vector<TensorType>& passed) {
     const TensorType type{*shape, input.dtype.value_or(state_.options.dtype)};
     if (!check_size(input.name.place, where, type)) continue;
     inputs_.back() = add_value(type);
-    result_->input_shape_text.back() = text_of(*input.shape, *shape);
   }
   result_->num_inputs = result_->types.size();
 }
@@ -234,7 +216,6 @@ void BodyTyper::read_stored(const std::vector<TensorSyntax>& tensors, std::vecto
       const std::optional<Shape> shape = evaluate(*tensor.shape, where);
       if (!shape) continue;
       type.shape = *shape;
-      stored.shape_text = text_of(*tensor.shape, *shape);
     } else if (!tensor.value) {
       is_good_ = false;  // a fault of its form, told before
       continue;

@@ -87,8 +87,6 @@ class BodyTyper {
   std::optional<std::int64_t> extent(const PlacedExpression& dim, const std::string& where);
   std::optional<double> real(const PlacedExpression& expression, const std::string& where);
   std::optional<Shape> evaluate(const ShapeSyntax& shape, const std::string& where);
-  /// The shape as written where that means something outside this body, else numbers.
-  std::vector<std::string> text_of(const ShapeSyntax& shape, const Shape& values) const;
 
   Value add_value(TensorType type);
   bool check_size(const SourcePlace& place, const std::string& name, const TensorType& type);
@@ -114,7 +112,7 @@ class BodyTyper {
   /// The attribute that a message speaks of, else the inputs, else the operator.
   static SourcePlace place_for(const OperatorSyntax& op, const std::string& message);
   bool name_results(const OperatorSyntax& op, const Operation& operation, BlockTemplate::Item& item);
-  bool check_shape(const OperatorSyntax& op, const Operation& operation, BlockTemplate::Item& item);
+  bool check_shape(const OperatorSyntax& op, const Operation& operation);
 
   std::optional<Callee> find_callee(const OperatorSyntax& op, const std::vector<TensorType>& inputs);
   std::optional<Callee> user_block(const OperatorSyntax& op, const BlockSyntax& block);

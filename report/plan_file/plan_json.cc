@@ -6,6 +6,7 @@
 #include "base/json_text.h"
 #include "costmodel/cost_model.h"
 #include "graph/tensor_versions.h"
+#include "model/model_source.h"
 #include "report/plan_file/sha256.h"
 #include "report/plan_metrics.h"
 #include "report/strategy_table.h"
@@ -91,9 +92,9 @@ class PlanWriter {
     document["schema"] = plan_schema_name();
     document["version"] = SHARDPLAN_VERSION;
     document["model"] = {{"name", graph_.name()},
-                         {"file", plan_.model->file},
-                         {"sha256", sha256(plan_.model->text)},
-                         {"text", plan_.model->text}};
+                         {"file", plan_.model->source->file()},
+                         {"sha256", sha256(plan_.model->source->text())},
+                         {"text", plan_.model->source->text()}};
     document["cluster"] = {{"name", plan_.cluster.name},
                            {"sha256", sha256(plan_.cluster.text)},
                            {"text", plan_.cluster.text},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/model_source.h"
 #include "model/planned_model.h"
 #include "tests/support/marked_model.h"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "model/model.h"
+#include "model/model_source.h"
 
 namespace shardplan {
 namespace {

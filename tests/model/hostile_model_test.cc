@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "base/yaml.h"
-#include "model/model.h"
+#include "model/model_source.h"
 
 namespace shardplan {
 namespace {

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "model/model_source.h"
+
 namespace shardplan {
 namespace {
 

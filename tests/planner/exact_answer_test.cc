@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "model/model_source.h"
 #include "solver/search.h"
 #include "tests/support/planned_model.h"
 #include "tests/support/problems.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/model_source.h"
 #include "tests/support/marked_model.h"
 #include "tests/support/planned_model.h"
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "model/model_source.h"
 #include "planner/model_planner.h"
 
 namespace shardplan {

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "model/model_source.h"
 #include "planner/model_planner.h"
 #include "report/infeasibility_analysis.h"
 

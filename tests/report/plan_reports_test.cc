@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/write_files.h"
+#include "model/model_source.h"
 #include "report/compare_report.h"
 #include "report/explain_report.h"
 #include "report/export/export.h"
@@ -162,7 +163,7 @@ TEST(PlanJson, IsReadBackAsTheSameDecisions) {
     EXPECT_EQ(decisions.versions, plan.versions);
     EXPECT_EQ(file.time.step(), plan.time.step());
     EXPECT_EQ(file.cost, plan.cost);
-    EXPECT_EQ(file.model_text, plan.model->text);
+    EXPECT_EQ(file.model_text, plan.model->source->text());
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "model/model_source.h"
 #include "simulator/execute/reference.h"
 #include "simulator/execute/simulate.h"
 #include "tests/support/marked_model.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "model/model_source.h"
 #include "planner/model_planner.h"
 #include "report/proof_report.h"
 #include "simulator/proof/prove.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/model.h"
+#include "model/model_source.h"
 
 namespace shardplan {
 namespace {

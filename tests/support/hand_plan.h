@@ -10,6 +10,7 @@
 #include "graph/differentiate.h"
 #include "graph/operator_graph.h"
 #include "graph/tensor_versions.h"
+#include "model/model_source.h"
 #include "operators/operator_type.h"
 #include "planner/plan.h"
 #include "program/lower.h"
@@ -100,8 +101,7 @@ inline Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
   Plan plan;
   auto model = std::make_shared<Model>();
   model->name = built.name();
-  model->file = "configs/hand.yaml";
-  model->text = "shardplan: 1\n";
+  model->source = model_source("shardplan: 1\n", "configs/hand.yaml");
   plan.model = model;
   plan.graph = std::make_shared<const OperatorGraph>(std::move(built));
   plan.cluster = read_cluster("ascend-910");

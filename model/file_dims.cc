@@ -1,0 +1,99 @@
+#include "model/file_dims.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+namespace shardplan {
+namespace {
+
+/// The file's dims, in whatever order they stand; those that cannot be computed become 1 and a fault.
+class DimEvaluator {
+ public:
+  DimEvaluator(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
+               std::vector<Diagnostic>& faults)
+      : overrides_(overrides), faults_(faults) {
+    for (const BlockDim& dim : dims) dims_.emplace(dim.name.text, &dim);
+    for (const auto& [name, value] : overrides) {
+      if (!dims_.contains(name)) {
+        const std::string nearest = nearest_name(name, names());
+        faults.push_back(
+            {{"--dim", 0, 0},
+             fmt::format("no dim '{}'{}", name, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)),
+             dims_.empty() ? "the model has no dims" : fmt::format("the model's dims: {}", fmt::join(names(), ", "))});
+      } else if (value < 1) {
+        faults.push_back({{"--dim", 0, 0}, fmt::format("{} is {}; expected at least 1", name, value), ""});
+      }
+    }
+  }
+
+  FileDims evaluate() {
+    for (const auto& [name, dim] : dims_) value_of(name, *dim);
+    return {std::move(values_), broken_.empty()};
+  }
+
+ private:
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, dim] : dims_) names.push_back(name);
+    return names;
+  }
+
+  std::int64_t value_of(const std::string& name, const BlockDim& dim) {
+    if (const auto known = values_.find(name); known != values_.end()) return known->second;
+    if (const auto given = overrides_.find(name); given != overrides_.end()) {
+      return values_[name] = std::max<std::int64_t>(given->second, 1);
+    }
+    if (!open_.insert(name).second) {
+      fault(dim, "depends on itself");
+      return values_[name] = 1;
+    }
+    std::int64_t value = 1;
+    try {
+      value = dim.expression.evaluate([&](std::string_view other) {
+        const auto found = dims_.find(std::string(other));
+        if (found != dims_.end()) {
+          if (open_.size() > 200) throw InputError(SourcePlace{}, "dims that depend on each other more than 200 deep");
+          const std::int64_t inner = value_of(found->first, *found->second);
+          if (broken_.contains(found->first)) broken_.insert(name);  // reported there
+          return inner;
+        }
+        const std::string nearest = nearest_name(std::string(other), names());
+        throw InputError({}, "no dim '{}' here{}", other,
+                         nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+      });
+      if (value < 1) {
+        fault(dim, fmt::format("is {}; expected at least 1", value));
+        value = 1;
+      }
+    } catch (const InputError& error) {
+      fault(dim, error.diagnostics()[0].message);
+    }
+    open_.erase(name);
+    return values_[name] = value;
+  }
+
+  void fault(const BlockDim& dim, const std::string& what) {
+    if (!broken_.insert(dim.name.text).second) return;
+    const bool is_sentence = what.starts_with("is ") || what.starts_with("depends");
+    faults_.push_back({dim.name.place, fmt::format("dims: {}{} {}", dim.name.text, is_sentence ? "" : ":", what), ""});
+  }
+
+  const std::map<std::string, std::int64_t>& overrides_;
+  std::vector<Diagnostic>& faults_;
+  std::map<std::string, const BlockDim*> dims_;
+  std::map<std::string, std::int64_t> values_;
+  std::set<std::string> open_;    // being computed
+  std::set<std::string> broken_;  // without a value, themselves or by what they depend on
+};
+
+}  // namespace
+
+FileDims evaluate_file_dims(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
+                            std::vector<Diagnostic>& faults) {
+  return DimEvaluator(dims, overrides, faults).evaluate();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/syntax/model_syntax.h"
+
+namespace shardplan {
+
+/// The values of a file's dims. They may refer to each other in any order; --dim replaces a dim's expression by a number.
+struct FileDims {
+  std::map<std::string, std::int64_t> values;
+  bool is_complete = true;  // false: at least one dim has no value of its own and counts as 1, with a fault
+};
+
+FileDims evaluate_file_dims(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
+                            std::vector<Diagnostic>& faults);
+
+}  // namespace shardplan
