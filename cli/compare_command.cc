@@ -1,8 +1,11 @@
 #include <deque>
 #include <memory>
 
-#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
 #include "cli/planning_options.h"
+#include "cli/terminal.h"
 #include "report/compare_report.h"
 
 namespace shardplan {
@@ -37,13 +40,24 @@ int run(const CompareArguments& arguments) {
 
 }  // namespace
 
-void add_compare_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command = app.add_subcommand("compare", "Levels 0, 1, 2, propagation and the baselines side by side");
+Command compare_command() {
   const auto arguments = std::make_shared<CompareArguments>();
-  add_planning_options(*command, arguments->planning);
-  command->add_flag("--all", arguments->all, "every operator that differs, on a line of its own");
-  command->add_flag("--json", arguments->json, "one JSON document");
-  command->callback([arguments, &action] { action = [arguments] { return run(*arguments); }; });
+  Command command;
+  command.name = "compare";
+  command.topic = "Plan";
+  command.summary = "Compare levels 0, 1 and 2, propagation, data parallelism and one device side by side";
+  command.examples = {
+      {"configs/gpt2-small.yaml", "what each objective costs, and in what the plans differ"},
+      {"configs/gpt2-small.yaml --all", "with every operator that differs"},
+      {"configs/mlp.yaml --cluster dgx-a100x2", "on another machine"},
+  };
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back({"Output",
+                             {flag("--all", arguments->all, "list every operator that differs on a line of its own"),
+                              flag("--json", arguments->json, "print one JSON document")}});
+  command.action = [arguments] { return run(*arguments); };
+  return command;
 }
 
 }  // namespace shardplan

@@ -1,8 +1,11 @@
 #include <memory>
 
 #include "base/error.h"
-#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
 #include "cli/planning_options.h"
+#include "cli/terminal.h"
 #include "report/explain_report.h"
 
 namespace shardplan {
@@ -50,14 +53,27 @@ int run(const ExplainArguments& arguments) {
 
 }  // namespace
 
-void add_explain_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command = app.add_subcommand("explain", "Why an operator is cut as it is, and what else would cost");
+Command explain_command() {
   const auto arguments = std::make_shared<ExplainArguments>();
-  add_planning_options(*command, arguments->planning);
-  command->add_option("OPERATOR", arguments->name, "full name, as in reports")->required();
-  command->add_flag("--all", arguments->all, "every alternative");
-  command->add_flag("--json", arguments->json, "one JSON document");
-  command->callback([arguments, &action] { action = [arguments] { return run(*arguments); }; });
+  Command command;
+  command.name = "explain";
+  command.topic = "Plan";
+  command.summary = "Explain why an operator is sharded as it is, and what each alternative would cost";
+  command.examples = {
+      {"configs/mlp.yaml fc1.matmul", "plan the model, then explain one operator"},
+      {"out/plan.json head", "the same for a plan that was written with --out"},
+      {"out/plan.json head --all", "with every alternative"},
+  };
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(),
+                         {"",
+                          {model_argument(arguments->planning),
+                           argument("OPERATOR", &arguments->name, "an operator's full name, as reports print it")}});
+  command.options.push_back({"Output",
+                             {flag("--all", arguments->all, "list every alternative, not only the nearest"),
+                              flag("--json", arguments->json, "print one JSON document")}});
+  command.action = [arguments] { return run(*arguments); };
+  return command;
 }
 
 }  // namespace shardplan

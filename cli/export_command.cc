@@ -1,8 +1,10 @@
 #include <memory>
 
 #include "base/error.h"
-#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/planning_options.h"
+#include "cli/terminal.h"
 #include "report/export/export.h"
 
 namespace shardplan {
@@ -28,12 +30,27 @@ int run(const ExportArguments& arguments) {
 
 }  // namespace
 
-void add_export_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command = app.add_subcommand("export", "A plan in another framework's words");
+Command export_command() {
   const auto arguments = std::make_shared<ExportArguments>();
-  add_planning_options(*command, arguments->planning);
-  command->add_option("--to", arguments->target, "mindspore, jax, dtensor or shardy")->required();
-  command->callback([arguments, &action] { action = [arguments] { return run(*arguments); }; });
+  Command command;
+  command.name = "export";
+  command.topic = "Use a plan";
+  command.summary = "Write a plan in another framework's words";
+  command.description =
+      "What the framework cannot express stands as a comment at its place in the output, and a notice says how many "
+      "such places there are.";
+  command.examples = {
+      {"out/plan.json --to jax", "a mesh and PartitionSpecs"},
+      {"configs/mlp.yaml --to mindspore", "plan the model, then print Layout and shard calls"},
+  };
+  command.options = planning_options(arguments->planning);
+  command.options.insert(
+      command.options.begin(),
+      {"",
+       {model_argument(arguments->planning),
+        option("--to", "FRAMEWORK", &arguments->target, "the framework", one_of(export_targets())).required()}});
+  command.action = [arguments] { return run(*arguments); };
+  return command;
 }
 
 }  // namespace shardplan

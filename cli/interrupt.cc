@@ -1,13 +1,15 @@
 // Ctrl-C. A signal handler may do next to nothing, so a thread of its own waits for the signal: all others have it
 // blocked. The first one asks whoever holds the token to stop with the best so far, the second ends the process.
 
+#include "cli/interrupt.h"
+
 #include <pthread.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <thread>
 
-#include "cli/command.h"
+#include "cli/exit_code.h"
 
 namespace shardplan {
 namespace {

@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "base/error.h"
-#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/tensor_arguments.h"
+#include "cli/terminal.h"
 #include "layouts/mindspore_layout.h"
 #include "layouts/redistribution/permutation.h"
 
@@ -139,18 +141,35 @@ int layout(const LayoutArguments& arguments) {
 
 }  // namespace
 
-void add_layout_command(CLI::App& app, CommandAction& action) {
+Command layout_command() {
   auto arguments = std::make_shared<LayoutArguments>();
-  CLI::App& command = *app.add_subcommand("layout", "one layout in all notations, its slice, who holds the same");
-  command.add_option("--mesh", arguments->mesh,
-                     "axes and sizes, as x=2,y=4; without it the device matrix names d0, d1, ...");
-  command.add_option("--device-matrix", arguments->device_matrix, "MindSpore's, as 8,4");
-  command.add_option("--tensor-map", arguments->tensor_map, "positions counted from the right, -1 not cut, as 1,0");
-  command.add_option("--strategy", arguments->strategy, "cuts of each dimension, as 2,4");
-  command.add_option("--layout", arguments->layout, "as '[{x}, {y}]'");
-  command.add_option("--shape", arguments->shape, "of the whole tensor, as 512x1024")->required();
-  command.add_flag("--json", arguments->json, "one JSON document");
-  command.callback([arguments, &action] { action = [arguments] { return layout(*arguments); }; });
+  Command command;
+  command.name = "layout";
+  command.topic = "Layouts";
+  command.summary = "Show one layout in every notation, its local shape, and which devices hold the same";
+  command.description =
+      "The layout is given in one of three notations: --layout with --mesh, --strategy with --mesh, or --device-matrix "
+      "with --tensor-map, where --mesh may name the axes.";
+  command.examples = {
+      {"--mesh x=2,y=4 --shape 16x8 --layout '[{x}, {y}]'", "axes by name"},
+      {"--mesh x=2,y=4 --shape 16x8 --strategy 4,2", "MindSpore's strategy tuple"},
+      {"--device-matrix 8,4 --tensor-map 1,-1 --shape 512x1024", "MindSpore's device matrix and tensor map"},
+  };
+  command.options = {
+      {"The tensor",
+       {option("--shape", "SHAPE", &arguments->shape, "shape of the whole tensor, as 512x1024").required(),
+        option("--mesh", "AXES", &arguments->mesh,
+               "axes and sizes, major to minor, as x=2,y=4; without it the device matrix names them d0, d1, ...")}},
+      {"Its layout, one of",
+       {option("--layout", "LAYOUT", &arguments->layout, "axes of each dimension, as '[{x}, {y}]'"),
+        option("--strategy", "CUTS", &arguments->strategy, "pieces of each dimension, as 2,4"),
+        option("--device-matrix", "SIZES", &arguments->device_matrix, "MindSpore's, as 8,4; with --tensor-map"),
+        option("--tensor-map", "ENTRIES", &arguments->tensor_map,
+               "positions in the device matrix counted from the right, -1 for replicated, as 1,-1")}},
+      {"Output", {flag("--json", arguments->json, "print one JSON document")}},
+  };
+  command.action = [arguments] { return layout(*arguments); };
+  return command;
 }
 
 }  // namespace shardplan

@@ -5,8 +5,11 @@
 #include <thread>
 
 #include "base/write_files.h"
-#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
 #include "cli/planning_options.h"
+#include "cli/terminal.h"
 #include "report/infeasibility_analysis.h"
 #include "report/ir_report.h"
 #include "report/plan_file/plan_json.h"
@@ -92,18 +95,34 @@ int run(const PlanArguments& arguments) {
 
 }  // namespace
 
-void add_plan_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Plan a model: layouts, collectives, time, memory, and how good it is");
+Command plan_command() {
   const auto arguments = std::make_shared<PlanArguments>();
-  add_planning_options(*command, arguments->planning);
-  command->add_option("--out", arguments->out,
-                      "folder for plan.json, step_parallel_begin.ir, step_parallel_end.ir, strategies.txt");
-  command->add_option("--rank", arguments->rank, "whose program step_parallel_end.ir shows (0)");
-  command->add_flag("--validate", arguments->validate, "prove the plan on simulated devices");
-  command->add_flag("--json", arguments->json, "one JSON document instead of the summary");
-  command->add_flag("--verbose", arguments->verbose, "also options, assumed numbers and statistics of the search");
-  command->callback([arguments, &action] { action = [arguments] { return run(*arguments); }; });
+  Command command;
+  command.name = "plan";
+  command.topic = "Plan";
+  command.summary = "Plan a model: layouts, collectives, time, memory, and how good the plan is";
+  command.examples = {
+      {"configs/gpt2-small.yaml", "on the cluster that the file names"},
+      {"configs/gpt2-small.yaml --validate", "and prove it on simulated devices"},
+      {"configs/gpt2-small.yaml --out out", "and write plan.json, both IR files and strategies.txt to out/"},
+      {"configs/llama-7b.yaml --cluster dgx-h100x8 --level 2", "the fastest step on eight nodes of eight H100"},
+      {"configs/gpt2-small.yaml --capacity 5GiB", "what does not fit, and what would make it fit"},
+      {"configs/mlp.yaml --dim B=64 --set 'fc1.weight=[{}, {hccs}]'", "another size, and one layout decided by you"},
+  };
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back(
+      {"Output",
+       {option("--out", "FOLDER", &arguments->out,
+               "write plan.json, step_parallel_begin.ir, step_parallel_end.ir and strategies.txt into this folder")
+            .completed_by(Completion::kFolder),
+        option("--rank", "RANK", &arguments->rank, "the device whose program step_parallel_end.ir shows"),
+        flag("--validate", arguments->validate, "prove the plan on simulated devices"),
+        flag("--json", arguments->json, "print plan.json instead of the summary"),
+        flag("--verbose", arguments->verbose,
+             "print the options, the cluster's assumed numbers and the search's statistics too")}});
+  command.action = [arguments] { return run(*arguments); };
+  return command;
 }
 
 }  // namespace shardplan

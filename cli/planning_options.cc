@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 #include "base/yaml.h"
-#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
 #include "costmodel/cluster.h"
 #include "costmodel/quantity.h"
 #include "model/model_source.h"
@@ -51,30 +52,38 @@ Cluster cluster_of(const PlanFile& file) {
 
 }  // namespace
 
-void add_planning_options(CLI::App& command, PlanningArguments& arguments) {
-  command.add_option("MODEL", arguments.model, "the model file (YAML), or the plan.json of an earlier run")->required();
-  command.add_option("--cluster", arguments.cluster,
-                     "a preset (ascend-910, dgx-a100, dgx-h100; xN for N nodes, as dgx-a100x8) or a cluster file");
-  command
-      .add_option("--level", arguments.level,
-                  "0: greatest ratio of computation to communication; 1: least memory; 2: fastest")
-      ->check(CLI::Range(0, 2));
-  command.add_option("--search", arguments.search, "how to search: auto, propagation, elimination, ilp, local");
-  command.add_option("--dim", arguments.dims, "another size for a dim of the file, as B=16; may repeat")
-      ->allow_extra_args(false);
-  command.add_option("--set", arguments.strategies, "another strategy, as 'fc.weight=[{}, {mp}]'; may repeat")
-      ->allow_extra_args(false);
-  command.add_option("--capacity", arguments.capacity, "memory per device, as 16GiB, instead of the cluster's");
-  command.add_option("--memory-slack", arguments.memory_slack, "level 1: share of the least memory to give for time")
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--memory", arguments.memory, "what redistributions may hold: bounded or unbounded")
-      ->check(CLI::IsMember({"bounded", "unbounded"}));
-  command.add_option("--seed", arguments.seed, "of the search and of the proof's data");
-  command.add_option("--time-limit", arguments.time_limit, "seconds; the best plan until then")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--work-limit", arguments.work_limit,
-                     "units of search work: a limit that gives the same plan everywhere");
-  command.add_option("--threads", arguments.threads, "of the search")->check(CLI::Range(1, 64));
+Option model_argument(PlanningArguments& arguments) {
+  return argument("MODEL", &arguments.model, "a model file (YAML), or the plan.json of an earlier run")
+      .completed_by(Completion::kFile);
+}
+
+std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
+  return {
+      {"What is planned",
+       {option("--cluster", "CLUSTER", &arguments.cluster,
+               "a preset (ascend-910, dgx-a100, dgx-h100; with xN for N nodes, as dgx-a100x8) or a cluster file")
+            .completed_by(Completion::kCluster),
+        option("--dim", "NAME=SIZE", &arguments.dims, "another size for one of the model's dims, as B=16"),
+        option("--set", "NAME=LAYOUT", &arguments.strategies,
+               "a layout or strategy for a tensor or operator, as 'fc.weight=[{}, {mp}]'"),
+        option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}},
+      {"How it is searched",
+       {option("--level", "LEVEL", &arguments.level,
+               "0: greatest ratio of computation to communication; 1: least memory; 2: fastest step", from_to(0, 2)),
+        option("--search", "NAME", &arguments.search, "the search", one_of(search_names())),
+        option("--memory-slack", "SHARE", &arguments.memory_slack,
+               "at level 1, the share of the least memory that may be given for a faster step; 0.01 if not given",
+               from_to(0, 1)),
+        option("--memory", "MODE", &arguments.memory,
+               "whether a redistribution may hold more than the larger of its two ends",
+               one_of({"bounded", "unbounded"})),
+        option("--seed", "N", &arguments.seed, "for random numbers, of the search and of a proof's data"),
+        option("--time-limit", "SECONDS", &arguments.time_limit, "stop the search then, with the best plan so far",
+               positive()),
+        option("--work-limit", "UNITS", &arguments.work_limit,
+               "stop after that much work of the search: gives the same plan on every machine"),
+        option("--threads", "N", &arguments.threads, "threads of the search", from_to(1, 64))}},
+  };
 }
 
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) {
@@ -86,11 +95,6 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   PlanOptions options;
   options.level = arguments.level.value_or(model->parallel.level);
   options.search = arguments.search.value_or(model->parallel.search);
-  if (!make_search(options.search)) {
-    const std::string near = nearest_name(options.search, search_names());
-    throw InputError(SourcePlace{}, "--search {}: there is no such search{}", options.search,
-                     near.empty() ? "" : "; did you mean '" + near + "'?");
-  }
   options.seed = arguments.seed;
   options.time_limit = arguments.time_limit.value_or(0);
   options.work_limit = arguments.work_limit.value_or(0);

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "model/model.h"
+#include "cli/command_line.h"
 #include "planner/model_planner.h"
 
 namespace shardplan {
@@ -28,8 +28,10 @@ struct PlanningArguments {
   std::string memory = "bounded";
 };
 
-/// Adds MODEL and the options; `arguments` must outlive the parse.
-void add_planning_options(CLI::App& command, PlanningArguments& arguments);
+/// MODEL.
+Option model_argument(PlanningArguments& arguments);
+/// The options of what is planned and how it is searched, in two groups. `arguments` must outlive the table.
+std::vector<OptionGroup> planning_options(PlanningArguments& arguments);
 
 /// Reads the model and the cluster; precedence: options, the file, defaults. Throws InputError.
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments);

@@ -8,8 +8,10 @@
 #include "base/integer.h"
 #include "base/random.h"
 #include "base/shortened.h"
-#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/tensor_arguments.h"
+#include "cli/terminal.h"
 #include "costmodel/cluster.h"
 #include "costmodel/cost_model.h"
 #include "costmodel/hierarchical_costs.h"
@@ -231,26 +233,47 @@ int redistribute(const RedistributeArguments& arguments) {
 
 }  // namespace
 
-void add_redistribute_command(CLI::App& app, CommandAction& action) {
+Command redistribute_command() {
   auto arguments = std::make_shared<RedistributeArguments>();
-  CLI::App& command = *app.add_subcommand("redistribute", "the cheapest collectives from one layout to another");
-  command.add_option("--mesh", arguments->mesh, "axes and sizes, major to minor, as x=2,y=4")->required();
-  command.add_option(
-      "--devices", arguments->devices,
-      "which devices of the cluster stand at the mesh's points, as 0-3 or 0,2,4-7; without it 0, 1, ...");
-  command.add_option("--to-mesh", arguments->to_mesh, "other axes, for --to; without it the same");
-  command.add_option("--to-devices", arguments->to_devices,
-                     "the devices of --to-mesh, as 4-11; without it those of --mesh. Other devices are sent to");
-  command.add_option("--shape", arguments->shape, "of the whole tensor, as 16x8")->required();
-  command.add_option("--dtype", arguments->dtype, "f32, bf16, i32, ...");
-  command.add_option("--from", arguments->from, "layout, as '[{x}, {y}]' or '[{}, {}] unreduced={x}'")->required();
-  command.add_option("--to", arguments->to, "layout")->required();
-  command.add_option("--cluster", arguments->cluster, "a preset or a cluster file: its links set the prices");
-  command.add_option("--memory", arguments->memory, "bounded: no shard on the way larger than the larger end")
-      ->check(CLI::IsMember({"bounded", "unbounded"}));
-  command.add_flag("--json", arguments->json, "one JSON document");
-  command.add_flag("--check", arguments->check, "run it on simulated devices and compare");
-  command.callback([arguments, &action] { action = [arguments] { return redistribute(*arguments); }; });
+  Command command;
+  command.name = "redistribute";
+  command.topic = "Layouts";
+  command.summary = "Find the cheapest collectives from one layout to another";
+  command.description =
+      "Between the same devices the answer is a sequence of collectives; to other devices (--to-devices) it ends in "
+      "sends.";
+  command.examples = {
+      {"--mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", "and run it on simulated devices"},
+      {"--mesh x=8 --shape 4096x4096 --from '[{}, {}] unreduced={x}' --to '[{x}, {}]'",
+       "a sum is reduced and scattered"},
+      {"--mesh dp=4 --shape 64x8 --from '[{dp}, {}]' --to-mesh mp=2 --to-devices 4-5 --to '[{}, {mp}]'",
+       "from four devices to two others"},
+  };
+  command.options = {
+      {"The tensor",
+       {option("--shape", "SHAPE", &arguments->shape, "shape of the whole tensor, as 16x8").required(),
+        option("--dtype", "TYPE", &arguments->dtype, "data type: f32, bf16, i32, ...")}},
+      {"Where it is and where it goes",
+       {option("--mesh", "AXES", &arguments->mesh, "axes and sizes, major to minor, as x=2,y=4").required(),
+        option("--from", "LAYOUT", &arguments->from, "layout, as '[{x}, {y}]' or '[{}, {}] unreduced={x}'").required(),
+        option("--to", "LAYOUT", &arguments->to, "layout").required(),
+        option("--devices", "DEVICES", &arguments->devices,
+               "the devices of the cluster at the mesh's points, as 0-3 or 0,2,4-7; 0, 1, ... if not given"),
+        option("--to-mesh", "AXES", &arguments->to_mesh, "other axes for --to; the same if not given"),
+        option("--to-devices", "DEVICES", &arguments->to_devices,
+               "the devices of --to-mesh, as 4-11; those of --mesh if not given")}},
+      {"What it costs",
+       {option("--cluster", "CLUSTER", &arguments->cluster, "a preset or a cluster file, whose links set the costs")
+            .completed_by(Completion::kCluster),
+        option("--memory", "MODE", &arguments->memory,
+               "bounded: no shard on the way is larger than the larger of the two ends",
+               one_of({"bounded", "unbounded"}))}},
+      {"Output",
+       {flag("--check", arguments->check, "run it on simulated devices and compare"),
+        flag("--json", arguments->json, "print one JSON document")}},
+  };
+  command.action = [arguments] { return redistribute(*arguments); };
+  return command;
 }
 
 }  // namespace shardplan

@@ -2,10 +2,11 @@
 
 #include <memory>
 
-#include "base/error.h"
-#include "cli/cluster_command.h"
-#include "cli/command.h"
-#include "cli/operators_command.h"
+#include "cli/cluster_output.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/operators_text.h"
+#include "cli/terminal.h"
 #include "model/model_schema.h"
 #include "report/plan_file/plan_json.h"
 
@@ -13,7 +14,7 @@ namespace shardplan {
 namespace {
 
 int show_cluster(const ClusterArguments& arguments) {
-  const CommandOutput output = cluster_command(arguments);
+  const CommandOutput output = cluster_output(arguments);
   std::string messages = output.messages;
   if (messages.ends_with('\n')) messages.pop_back();
   if (!messages.empty()) notice(messages);
@@ -22,43 +23,75 @@ int show_cluster(const ClusterArguments& arguments) {
 }
 
 int show_schema(const std::string& name) {
-  if (name != "model" && name != "plan") throw InputError(SourcePlace{}, "schema {}: expected model or plan", name);
   print(name == "model" ? model_schema() : plan_schema());
   return kDone;
 }
 
 }  // namespace
 
-void add_cluster_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command = app.add_subcommand("cluster", "What is understood of a cluster");
+Command cluster_command() {
   const auto arguments = std::make_shared<ClusterArguments>();
-  command->add_option("CLUSTER", arguments->cluster, "preset, NAMExN or file (ascend-910)");
-  command->add_option("--device-num", arguments->device_num, "the first so many devices");
-  command->add_option("--capacity", arguments->capacity, "memory per device, as 16GiB, instead of the cluster's");
-  command->add_option("--rank-table", arguments->rank_table, "servers, cards and ranks from this file");
-  command->add_option("--to", arguments->to, "rank-table: write one instead");
-  command->add_flag("--json", arguments->json, "one JSON document");
-  command->add_flag("--verbose", arguments->verbose, "where every number is from");
-  command->callback([arguments, &action] { action = [arguments] { return show_cluster(*arguments); }; });
+  Command command;
+  command.name = "cluster";
+  command.topic = "Look up";
+  command.summary = "Show what is assumed of a cluster: devices, memory, links, and the sources";
+  command.examples = {
+      {"dgx-a100x8", "eight nodes of eight A100"},
+      {"dgx-a100x8 --verbose", "with the source of every number"},
+      {"ascend-910x2 --to rank-table", "a rank table to fill in"},
+  };
+  command.options = {
+      {"",
+       {argument("CLUSTER", &arguments->cluster, "a preset, with xN for N nodes, or a cluster file")
+            .optional()
+            .completed_by(Completion::kCluster)}},
+      {"What is taken of it",
+       {option("--device-num", "N", &arguments->device_num, "only the first N devices"),
+        option("--capacity", "BYTES", &arguments->capacity, "memory per device, as 16GiB, instead of the cluster's"),
+        option("--rank-table", "FILE", &arguments->rank_table, "servers, devices and ranks from this file")
+            .completed_by(Completion::kFile)}},
+      {"Output",
+       {option("--to", "FORM", &arguments->to, "print it in another form", one_of({"rank-table"})),
+        flag("--json", arguments->json, "print one JSON document"),
+        flag("--verbose", arguments->verbose, "print the source of every number")}},
+  };
+  command.action = [arguments] { return show_cluster(*arguments); };
+  return command;
 }
 
-void add_operators_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command = app.add_subcommand("operators", "The catalogue of operators, or one of them");
+Command operators_command() {
   const auto name = std::make_shared<std::string>();
-  command->add_option("NAME", *name, "of an operator or a built-in block");
-  command->callback([name, &action] {
-    action = [name] {
-      print(operators_command(*name));
-      return kDone;
-    };
-  });
+  Command command;
+  command.name = "operators";
+  command.topic = "Look up";
+  command.summary = "List the operators and how each may be sharded, or show one of them";
+  command.examples = {
+      {"", "all operators, one a line"},
+      {"MatMul", "one operator: its rule, attributes and gradient"},
+      {"nn.Dense", "a built-in block"},
+  };
+  command.options = {{"",
+                      {argument("NAME", name.get(), "an operator or a built-in block")
+                           .optional()
+                           .completed_by(Completion::kOperator)}}};
+  command.action = [name] {
+    print(operators_text(*name));
+    return kDone;
+  };
+  return command;
 }
 
-void add_schema_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command = app.add_subcommand("schema", "The JSON Schema of a kind of file");
+Command schema_command() {
   const auto name = std::make_shared<std::string>();
-  command->add_option("NAME", *name, "model or plan")->required();
-  command->callback([name, &action] { action = [name] { return show_schema(*name); }; });
+  Command command;
+  command.name = "schema";
+  command.topic = "Look up";
+  command.summary = "Print the JSON Schema of model files or of plan.json";
+  command.examples = {{"model", "for an editor that completes and checks model files"},
+                      {"plan", "the form of plan.json"}};
+  command.options = {{"", {argument("NAME", name.get(), "the kind of file", one_of({"model", "plan"}))}}};
+  command.action = [name] { return show_schema(*name); };
+  return command;
 }
 
 }  // namespace shardplan

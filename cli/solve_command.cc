@@ -1,11 +1,14 @@
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 
 #include "base/error.h"
-#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
 #include "solver/contest_problem.h"
 #include "solver/search.h"
 
@@ -85,12 +88,6 @@ int solve(const SolveArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const std::unique_ptr<Search> search = make_search(arguments.search);
-  if (search == nullptr) {
-    const std::string near = nearest_name(arguments.search, search_names());
-    throw InputError({Diagnostic{SourcePlace{}, fmt::format("--search {}: there is no such search", arguments.search),
-                                 near.empty() ? fmt::format("one of: {}", fmt::join(search_names(), ", "))
-                                              : fmt::format("did you mean {}?", near)}});
-  }
   const auto give = [&](const StrategyProblem& problem, const PlanResult& result) {
     print((arguments.json ? document(problem, arguments, result) : list_of(result.choice)) + "\n");
     return result.choice ? kDone : kNoFeasiblePlan;
@@ -151,23 +148,35 @@ int solve(const SolveArguments& arguments) {
 
 }  // namespace
 
-void add_solve_command(CLI::App& app, CommandAction& action) {
-  CLI::App& command = *app.add_subcommand("solve", "search a problem in the form of the ASPLOS 2025 contest");
+Command solve_command() {
   const auto arguments = std::make_shared<SolveArguments>();
-  command.add_option("PROBLEM", arguments->problem, "the contest's JSON")->required();
-  command.add_option("SECONDS", arguments->seconds, "time for everything")->required()->check(CLI::PositiveNumber);
-  command.add_option("--threads", arguments->threads, "threads to search with")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  command.add_option("--seed", arguments->seed, "of random numbers: the same seed, the same answer")
-      ->capture_default_str();
-  command.add_option("--work-limit", arguments->work_limit,
-                     "units of work after which to stop, about a nanosecond each");
-  command.add_option("--search", arguments->search, fmt::format("{}", fmt::join(search_names(), ", ")))
-      ->capture_default_str();
-  command.add_flag("--json", arguments->json, "one JSON document");
-  command.add_flag("--verbose", arguments->verbose, "what each stage did, on standard error");
-  command.callback([arguments, &action] { action = [arguments] { return solve(*arguments); }; });
+  Command command;
+  command.name = "solve";
+  command.topic = "Search";
+  command.summary = "Solve a problem of the ASPLOS/EuroSys 2025 contest on intra-operator parallelism";
+  command.description =
+      "The last line of standard output is the answer, one strategy per node: [0,3,1]; or [] if none was found. Better "
+      "costs and bounds are reported on standard error as they are found.";
+  command.examples = {
+      {"problem.json 60", "the best answer within a minute"},
+      {"problem.json 60 --threads 8 --json", "with eight threads, as one JSON document"},
+  };
+  command.options = {
+      {"",
+       {argument("PROBLEM", &arguments->problem, "a problem in the contest's JSON").completed_by(Completion::kFile),
+        argument("SECONDS", &arguments->seconds, "time for everything, reading and printing included", positive())}},
+      {"How it is searched",
+       {option("--search", "NAME", &arguments->search, "the search", one_of(search_names())),
+        option("--threads", "N", &arguments->threads, "threads of the search", from_to(1, 256)),
+        option("--seed", "N", &arguments->seed, "for random numbers: the same seed gives the same answer"),
+        option("--work-limit", "UNITS", &arguments->work_limit,
+               "stop after that much work, about a nanosecond a unit; 0: no limit")}},
+      {"Output",
+       {flag("--json", arguments->json, "print one JSON document"),
+        flag("--verbose", arguments->verbose, "print what each stage did on standard error")}},
+  };
+  command.action = [arguments] { return solve(*arguments); };
+  return command;
 }
 
 }  // namespace shardplan

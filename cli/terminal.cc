@@ -1,9 +1,9 @@
+#include "cli/terminal.h"
+
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-
-#include "cli/command.h"
 
 namespace shardplan {
 

@@ -4,8 +4,12 @@
 #include <memory>
 #include <thread>
 
-#include "cli/command.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
 #include "cli/planning_options.h"
+#include "cli/terminal.h"
 #include "report/proof_report.h"
 
 namespace shardplan {
@@ -82,29 +86,53 @@ int run_simulate(const ValidateArguments& arguments) {
 
 }  // namespace
 
-void add_validate_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command =
-      app.add_subcommand("validate", "Run the plan on simulated devices and compare it with one device");
+Command validate_command() {
   const auto arguments = std::make_shared<ValidateArguments>();
-  add_planning_options(*command, arguments->planning);
-  command->add_option("--steps", arguments->steps, "training steps in each precision (3)")->check(CLI::Range(1, 1000));
-  command->add_flag("--full-size", arguments->full_size, "at the model's own sizes: as slow as the model is large");
-  command->add_flag("--faults", arguments->faults,
-                    "then make every collective wrong in turn and show that it is noticed");
-  command->add_option("--until", arguments->until, "compare this tensor instead of the outputs");
-  command->add_flag("--json", arguments->json, "one JSON document");
-  command->callback([arguments, &action] { action = [arguments] { return run_validate(*arguments); }; });
+  Command command;
+  command.name = "validate";
+  command.topic = "Prove a plan";
+  command.summary = "Run a plan on simulated devices and compare every number with one device";
+  command.description =
+      "Sizes are shrunk for the proof so that it takes seconds; every collective of the plan is executed between "
+      "devices with memories of their own. Exit code 5 if a difference is found.";
+  command.examples = {
+      {"configs/gpt2-small.yaml", "plan the model, then prove the plan"},
+      {"configs/mlp.yaml --faults", "and show that a fault in any collective would be noticed"},
+      {"out/plan.json --until fc1.matmul", "compare one tensor instead of the outputs"},
+  };
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back(
+      {"The proof",
+       {option("--steps", "N", &arguments->steps, "training steps in each precision", from_to(1, 1000)),
+        flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large"),
+        flag("--faults", arguments->faults, "make every collective wrong in turn and show that it is noticed"),
+        option("--until", "TENSOR", &arguments->until, "compare this tensor instead of the outputs")}});
+  command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
+  command.action = [arguments] { return run_validate(*arguments); };
+  return command;
 }
 
-void add_simulate_command(CLI::App& app, CommandAction& action) {
-  CLI::App* command = app.add_subcommand("simulate", "Train on simulated devices and on one, side by side");
+Command simulate_command() {
   const auto arguments = std::make_shared<ValidateArguments>();
   arguments->steps = 20;
-  add_planning_options(*command, arguments->planning);
-  command->add_option("--steps", arguments->steps, "training steps (20)")->check(CLI::Range(1, 100000));
-  command->add_flag("--full-size", arguments->full_size, "at the model's own sizes: as slow as the model is large");
-  command->add_flag("--json", arguments->json, "one JSON document");
-  command->callback([arguments, &action] { action = [arguments] { return run_simulate(*arguments); }; });
+  Command command;
+  command.name = "simulate";
+  command.topic = "Prove a plan";
+  command.summary = "Train on simulated devices and on one device, and print both losses side by side";
+  command.examples = {
+      {"configs/mlp.yaml --steps 3", "three training steps"},
+      {"configs/lenet.yaml --full-size", "at the model's own sizes"},
+  };
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back(
+      {"The run",
+       {option("--steps", "N", &arguments->steps, "training steps", from_to(1, 100000)),
+        flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large")}});
+  command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
+  command.action = [arguments] { return run_simulate(*arguments); };
+  return command;
 }
 
 }  // namespace shardplan

@@ -24,7 +24,9 @@ ExportedText export_dtensor(const Plan& plan);
 /// MLIR: the mesh and a function's signature with shardings.
 ExportedText export_shardy(const Plan& plan);
 
-/// By the name that --to takes: "mindspore", "jax", "dtensor", "shardy"; throws InputError for others.
+/// The names that --to takes: "mindspore", "jax", "dtensor", "shardy".
+std::vector<std::string> export_targets();
+/// By such a name; throws InputError for others.
 ExportedText export_plan(const Plan& plan, std::string_view target);
 
 }  // namespace shardplan

@@ -196,6 +196,8 @@ std::string export_title(const Plan& plan) {
   return fmt::format("{}, level {}, mesh {}", plan.graph->name(), plan.options.level, plan.mesh.to_string());
 }
 
+std::vector<std::string> export_targets() { return {"mindspore", "jax", "dtensor", "shardy"}; }
+
 ExportedText export_plan(const Plan& plan, std::string_view target) {
   if (target == "mindspore") return export_mindspore(plan);
   if (target == "jax") return export_jax(plan);

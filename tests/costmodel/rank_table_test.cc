@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json_tree.h"
 #include "base/random.h"
-#include "cli/cluster_command.h"
+#include "cli/cluster_output.h"
 #include "costmodel/cost_model.h"
 #include "report/cluster_report.h"
 
@@ -245,14 +245,14 @@ TEST(ClusterCommand, PrintsSummaryJsonOrRankTable) {
   arguments.cluster = "ascend-910x2";
   arguments.capacity = "16GiB";
   arguments.device_num = 8;
-  EXPECT_EQ(cluster_command(arguments).results.substr(0, 59),
+  EXPECT_EQ(cluster_output(arguments).results.substr(0, 59),
             "ascend-910: 8 devices Ascend 910, 16 GiB usable each\n\n  lev");
   arguments.to = "rank-table";
-  const CommandOutput table = cluster_command(arguments);
+  const CommandOutput table = cluster_output(arguments);
   EXPECT_EQ(read_rank_table_text(table.results, "t.json").servers.size(), 1u);
   EXPECT_EQ(table.messages, "notice: server_id and device_ip are placeholders; put in the addresses of your servers\n");
   arguments.to = "ranks";
-  EXPECT_EQ(error_of([&] { cluster_command(arguments); }), "error: --to ranks: expected rank-table");
+  EXPECT_EQ(error_of([&] { cluster_output(arguments); }), "error: --to ranks: expected rank-table");
 }
 
 }  // namespace

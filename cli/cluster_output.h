@@ -24,6 +24,6 @@ struct CommandOutput {
 };
 
 /// Throws InputError, also for an unknown `to`.
-CommandOutput cluster_command(const ClusterArguments& arguments);
+CommandOutput cluster_output(const ClusterArguments& arguments);
 
 }  // namespace shardplan

@@ -1,4 +1,4 @@
-#include "cli/cluster_command.h"
+#include "cli/cluster_output.h"
 
 #include "base/error.h"
 #include "costmodel/cluster.h"
@@ -7,7 +7,7 @@
 
 namespace shardplan {
 
-CommandOutput cluster_command(const ClusterArguments& arguments) {
+CommandOutput cluster_output(const ClusterArguments& arguments) {
   if (!arguments.to.empty() && arguments.to != "rank-table") {
     throw InputError(SourcePlace{}, "--to {}: expected rank-table", arguments.to);
   }

@@ -1,4 +1,4 @@
-#include "cli/operators_command.h"
+#include "cli/operators_text.h"
 
 #include <vector>
 
@@ -20,7 +20,7 @@ std::string block_text(const BuiltInBlock& block) {
 
 }  // namespace
 
-std::string operators_command(const std::string& name) {
+std::string operators_text(const std::string& name) {
   if (name.empty()) return catalogue_report();
   if (const OperatorType* type = find_operator_type(name)) return operator_report(*type);
   if (const BuiltInBlock* block = find_built_in_block(name)) return block_text(*block);

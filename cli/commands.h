@@ -1,0 +1,24 @@
+#pragma once
+
+#include "cli/command_line.h"
+
+namespace shardplan {
+
+// One file a command: cli/<name>_command.cc declares its options and calls the library that does the work.
+Command cluster_command();
+Command compare_command();
+Command explain_command();
+Command export_command();
+Command layout_command();
+Command operators_command();
+Command plan_command();
+Command redistribute_command();
+Command schema_command();
+Command simulate_command();
+Command solve_command();
+Command validate_command();
+
+/// All of them, in the order of the overview, with what `shardplan --help` says besides.
+Program shardplan_program();
+
+}  // namespace shardplan

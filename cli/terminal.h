@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+namespace shardplan {
+
+/// Writes to standard output, once, whole.
+void print(const std::string& text);
+/// A line on standard error.
+void notice(const std::string& text);
+/// True if standard output is a terminal and NO_COLOR is unset or empty.
+bool wants_colour();
+/// True if standard error is a terminal: progress may be shown.
+bool shows_progress();
+
+}  // namespace shardplan
