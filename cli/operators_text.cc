@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/blocks/built_in_blocks.h"
+#include "operators/catalogue.h"
 #include "report/catalogue_report.h"
 
 namespace shardplan {
@@ -12,8 +13,8 @@ namespace {
 std::string block_text(const BuiltInBlock& block) {
   std::string text = fmt::format("{}: {}\n", block.name, block.summary);
   for (const AttributeSpec& option : block.options) {
-    text += fmt::format("  {}{}: {}\n", option.name, option.standard ? " = " + to_string(*option.standard) : "",
-                        option.meaning);
+    text += fmt::format("  {}{}: {}\n", option.name,
+                        option.default_value ? " = " + to_string(*option.default_value) : "", option.description);
   }
   return text;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "operators/operator_type.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {
@@ -291,10 +292,11 @@ class Differentiation : public GradientBuilder {
     for (const GraphOperator& op : forward_.operators()) {
       const OperatorType& type = *forward_.operations()[op.operation].type;
       if (find_operator_type(type.name) != &type) continue;  // custom operators name as they like
-      for (std::size_t i = 0; i < std::min(op.results.size(), type.result_names.size()); ++i) {
-        for (std::size_t k = 0; k < std::min(op.operands.size(), type.operand_names.size()); ++k) {
+      for (std::size_t i = 0; i < std::min(op.results.size(), type.signature.results.size()); ++i) {
+        for (std::size_t k = 0; k < std::min(op.operands.size(), type.signature.operands.size()); ++k) {
           const GraphTensor& stored = forward_.tensor(op.operands[k]);
-          if (type.result_names[i] != type.operand_names[k] || stored.kind != TensorKind::kParameter) continue;
+          if (type.signature.results[i] != type.signature.operands[k] || stored.kind != TensorKind::kParameter)
+            continue;
           if (stored.readers.size() > 1) {
             throw InputError(op.place, "{}: stores {} anew, but {} operators read it; expected one", op.name,
                              stored.name, stored.readers.size());

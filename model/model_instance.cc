@@ -3,6 +3,8 @@
 #include <functional>
 #include <unordered_map>
 
+#include "operators/catalogue.h"
+
 namespace shardplan {
 namespace {
 

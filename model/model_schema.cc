@@ -6,7 +6,7 @@
 
 #include "model/blocks/built_in_blocks.h"
 #include "model/syntax/model_keys.h"
-#include "operators/operator_type.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {
@@ -130,17 +130,17 @@ Json attribute(const AttributeSpec& spec) {
       break;
   }
   property["description"] =
-      spec.standard ? fmt::format("{}; {}", spec.meaning, to_string(*spec.standard)) : spec.meaning;
+      spec.default_value ? fmt::format("{}; {}", spec.description, to_string(*spec.default_value)) : spec.description;
   return property;
 }
 
-/// "If `key` is `name`, these attributes may (and those without a standard must) stand beside it."
+/// "If `key` is `name`, these attributes may (and those without a default must) stand beside it."
 Json when(const char* key, const std::string& name, const std::vector<AttributeSpec>& attributes) {
   Json properties = Json::object();
   Json required = Json::array();
   for (const AttributeSpec& spec : attributes) {
     properties[spec.name] = attribute(spec);
-    if (!spec.standard) required.push_back(spec.name);
+    if (!spec.default_value) required.push_back(spec.name);
   }
   Json then = {{"properties", std::move(properties)}};
   if (!required.empty()) then["required"] = std::move(required);

@@ -48,8 +48,4 @@ struct Operation {
   bool operator==(const Operation&) const = default;
 };
 
-/// Checks attributes and operand types of operator `type`, infers the rest. Throws InputError without a place (the caller adds
-/// it), with a message in the user's terms: "axis 4 of Softmax is outside [-3, 3)".
-Operation make_operation(const OperatorType& type, const Attributes& attributes, std::vector<TensorType> operands);
-
 }  // namespace shardplan

@@ -70,11 +70,6 @@ struct ShardingRule {
 /// "b m k, k n -> b m n; k: sum", compound dimensions as "(b s) h", windows as "2*h+kh".
 std::string to_string(const ShardingRule& rule);
 
-/// Einsum-like text to a rule, with sizes from the shapes: "b s h, h f -> b s f" (names parted by spaces, tensors by commas, a
-/// compound dimension in brackets, "1" for a dimension that walks nothing). A factor that no result has is a reduction
-/// (sum). Throws InputError (no place) if the text does not fit the shapes.
-ShardingRule parse_rule(std::string_view text, const std::vector<Shape>& operands);
-
 /// Where one device stands in a factor: [begin, end) of `extent` positions.
 struct Box {
   std::int64_t begin = 0;

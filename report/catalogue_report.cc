@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "operators/catalogue.h"
+
 namespace shardplan {
 namespace {
 
@@ -16,9 +18,40 @@ std::string rule_line(const std::string& rule) {
 }
 
 std::string flops_text(const OperatorType& type) {
+  if (!type.flops_text.empty()) return type.flops_text;
   if (type.flops_per_point == 0) return "none, moves bytes";
-  if (type.rule == find_operator_type("MatMul")->rule) return "2 m k n";
   return fmt::format("{} per point of all factors", type.flops_per_point);
+}
+
+/// "x1 and in x2", "x and bias together", "x, and in cos and sin together", "all x together", "each x".
+std::string groups_text(const Signature& signature, const OperandGroups& groups) {
+  std::vector<std::string> texts;
+  bool has_joint = false;
+  for (const std::vector<std::string>& group : groups) {
+    const bool repeats = group.size() == 1 && group[0].ends_with("...");
+    const bool is_each =
+        group.size() == 1 && std::ranges::find(signature.operands, group[0] + "...") != signature.operands.end();
+    has_joint = has_joint || repeats || group.size() > 1;
+    texts.push_back(repeats            ? fmt::format("all {} together", group[0].substr(0, group[0].size() - 3))
+                    : is_each          ? fmt::format("each {}", group[0])
+                    : group.size() > 1 ? fmt::format("{} together", fmt::join(group, " and "))
+                                       : group[0]);
+  }
+  return fmt::format("{}", fmt::join(texts, has_joint ? ", and in " : " and in "));
+}
+
+/// Which partial operands pass through; empty if none do.
+std::string partial_text(const OperatorType& type) {
+  if (type.linear.empty() && type.monotone.empty()) return {};
+  const std::string linear = groups_text(type.signature, type.linear);
+  const std::string monotone = groups_text(type.signature, type.monotone);
+  if (linear == monotone) return fmt::format("linear and monotone in {}", linear);
+  if (linear.empty()) return fmt::format("monotone in {}", monotone);
+  if (!monotone.empty()) return fmt::format("linear in {}, monotone in {}", linear, monotone);
+  return fmt::format("linear in {}{}", linear,
+                     type.linear.size() == 2 && linear.find("together") == std::string::npos
+                         ? ": a partial sum passes through either"
+                         : "");
 }
 
 }  // namespace
@@ -41,18 +74,18 @@ std::string catalogue_report() {
 }
 
 std::string operator_report(const OperatorType& type) {
-  std::string text =
-      fmt::format("{}({}) -> {}", type.name, fmt::join(type.operand_names, ", "), fmt::join(type.result_names, ", "));
+  std::string text = fmt::format("{}({}) -> {}", type.name, fmt::join(type.signature.operands, ", "),
+                                 fmt::join(type.signature.results, ", "));
   std::vector<std::string> values;
   std::size_t width = 0;
   for (const AttributeSpec& attribute : type.attributes) {
     values.push_back(attribute.name);
-    if (attribute.standard) values.back() += " = " + to_string(*attribute.standard);
+    if (attribute.default_value) values.back() += " = " + to_string(*attribute.default_value);
     width = std::max(width, attribute.name.size());
   }
   if (!values.empty()) text += fmt::format("        {}", fmt::join(values, ", "));
   text += fmt::format("\n  rule      {}\n", rule_line(type.rule_text));
-  if (!type.partial_text.empty()) text += fmt::format("  {}\n", type.partial_text);
+  if (const std::string partial = partial_text(type); !partial.empty()) text += fmt::format("  {}\n", partial);
   for (std::size_t begin = 0; begin < type.notes.size();) {
     const std::size_t end = std::min(type.notes.find('\n', begin), type.notes.size());
     text += fmt::format("  {}\n", type.notes.substr(begin, end - begin));
@@ -61,7 +94,7 @@ std::string operator_report(const OperatorType& type) {
   text += fmt::format("  flops     {}        gradient  {}        proven by execution on 2, 4, 8 devices\n",
                       flops_text(type), type.gradient != nullptr ? "yes" : "no");
   for (const AttributeSpec& attribute : type.attributes) {
-    text += fmt::format("  {:<{}}  {}\n", attribute.name, width, attribute.meaning);
+    text += fmt::format("  {:<{}}  {}\n", attribute.name, width, attribute.description);
   }
   return text;
 }

@@ -104,10 +104,10 @@ class IrWriter {
     line.op = operation.type->name;
     line.instance = last_part(name);
     std::vector<std::string> attributes;
-    attributes.push_back(names_text("input_names", operation.type->operand_names));
+    attributes.push_back(names_text("input_names", operation.type->signature.operands));
     // MindSpore calls a single result "output", whatever the catalogue's name for it.
     attributes.push_back(names_text("output_names", operation.results.size() == 1 ? std::vector<std::string>{"output"}
-                                                                                  : operation.type->result_names));
+                                                                                  : operation.type->signature.results));
     for (const auto& [key, value] : operation.attributes) {
       attributes.push_back(fmt::format("{}: {}", key, to_string(value)));
     }

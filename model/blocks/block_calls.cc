@@ -81,12 +81,12 @@ std::optional<BodyTyper::Callee> BodyTyper::built_in_block(const OperatorSyntax&
   if (!options) return std::nullopt;
   for (const AttributeSpec& spec : block.options) {
     if (options->contains(spec.name)) continue;
-    if (!spec.standard) {
+    if (!spec.default_value) {
       fault(op.type.place,
-            fmt::format("{}{}: {} needs {} ({})", label_, op.name.text, op.type.text, spec.name, spec.meaning));
+            fmt::format("{}{}: {} needs {} ({})", label_, op.name.text, op.type.text, spec.name, spec.description));
       return std::nullopt;
     }
-    options->emplace(spec.name, *spec.standard);
+    options->emplace(spec.name, *spec.default_value);
   }
   if (inputs.size() != block.num_inputs) {
     wrong_count(op, block.num_inputs, inputs.size());

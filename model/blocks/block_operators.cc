@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "model/blocks/block_typer.h"
 #include "model/syntax/attribute_reader.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {}  // namespace
@@ -139,7 +140,7 @@ bool BodyTyper::name_results(const OperatorSyntax& op, const Operation& operatio
   }
   item.result_names.push_back(op.name.text);
   for (std::size_t i = 1; i < count; ++i) {
-    const std::vector<std::string>& names = operation.type->result_names;
+    const std::vector<std::string>& names = operation.type->signature.results;
     const bool has_name = i < names.size() && !names[i].ends_with("...");
     item.result_names.push_back(op.name.text + "." + (has_name ? names[i] : std::to_string(i)));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "operators/building/attributes.h"
 
 // Each block is written as a user would write it; only what depends on options or types is put together here. `[...,
 // C]` takes inputs of any rank. Sizes that MindSpore wants to be told (in_channels, num_features, normalized_shape) are
@@ -12,30 +13,6 @@
 
 namespace shardplan {
 namespace {
-
-AttributeSpec option(std::string name, AttributeKind kind, std::optional<Attribute> standard, std::string meaning) {
-  AttributeSpec spec;
-  spec.name = std::move(name);
-  spec.kind = kind;
-  spec.standard = std::move(standard);
-  spec.meaning = std::move(meaning);
-  return spec;
-}
-AttributeSpec integer(std::string name, std::optional<std::int64_t> standard, std::string meaning) {
-  return option(std::move(name), AttributeKind::kInteger, standard, std::move(meaning));
-}
-AttributeSpec flag(std::string name, bool standard, std::string meaning) {
-  return option(std::move(name), AttributeKind::kFlag, standard, std::move(meaning));
-}
-AttributeSpec list(std::string name, std::vector<std::int64_t> standard, std::string meaning) {
-  return option(std::move(name), AttributeKind::kList, std::move(standard), std::move(meaning));
-}
-AttributeSpec word(std::string name, std::string standard, std::string meaning) {
-  return option(std::move(name), AttributeKind::kText, std::move(standard), std::move(meaning));
-}
-AttributeSpec number(std::string name, double standard, std::string meaning) {
-  return option(std::move(name), AttributeKind::kNumber, standard, std::move(meaning));
-}
 
 std::int64_t whole(const Attributes& options, const char* name) { return std::get<std::int64_t>(options.at(name)); }
 bool is_set(const Attributes& options, const char* name) { return std::get<bool>(options.at(name)); }
@@ -211,11 +188,12 @@ std::vector<BuiltInBlock> make_blocks() {
        "conv2d, bias_add; weight [out, in, kh, kw], bias",
        {integer("in_channels", 0, "inferred from the input"),
         integer("out_channels", std::nullopt, "channels of the result"),
-        option("kernel_size", AttributeKind::kList, std::nullopt, "of the window"),
-        list("stride", {1}, "step of the window"), word("pad_mode", "same", "same, valid or pad"),
-        list("padding", {0}, "of pad_mode pad: top, bottom, left, right"),
-        list("dilation", {1}, "step within the window"), integer("group", 1, "groups of channels"),
-        flag("has_bias", false, "adds a bias")},
+        list("kernel_size", std::nullopt, "of the window"),
+        list("stride", std::vector<std::int64_t>{1}, "step of the window"),
+        text("pad_mode", "same", "same, valid or pad"),
+        list("padding", std::vector<std::int64_t>{0}, "of pad_mode pad: top, bottom, left, right"),
+        list("dilation", std::vector<std::int64_t>{1}, "step within the window"),
+        integer("group", 1, "groups of channels"), flag("has_bias", false, "adds a bias")},
        1,
        conv2d},
       {"nn.Dense",
@@ -243,7 +221,7 @@ std::vector<BuiltInBlock> make_blocks() {
        rms_norm},
       {"nn.SoftmaxCrossEntropyWithLogits",
        "one_hot if sparse, cross_entropy, mean if reduction: mean; classes are the last dimension",
-       {flag("sparse", false, "labels are class numbers"), word("reduction", "none", "none, mean or sum")},
+       {flag("sparse", false, "labels are class numbers"), text("reduction", "none", "none, mean or sum")},
        2,
        cross_entropy},
   };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operators/rule_parser.h"
+
 namespace shardplan {
 namespace {
 
@@ -64,10 +66,15 @@ const OperatorType* CustomOperators::find(const std::string& name, const std::ve
   std::vector<Shape> shapes;
   for (const TensorType& operand : operands) shapes.push_back(operand.shape);
   type->fitted = parse_rule(syntax->rule.text, shapes);
+  for (const Factor& factor : type->fitted.factors) {
+    if (factor.kind != FactorKind::kNormalised) continue;
+    throw InputError(syntax->rule.place, "factor {} is normalised, which needs phases; expected sum, max, min or whole",
+                     factor.name);
+  }
   for (const auto& [factor, kind] : syntax->factors) set_factor(type->fitted, factor, kind);
-  for (std::size_t i = 0; i < operands.size(); ++i) type->operand_names.push_back("x" + std::to_string(i + 1));
+  for (std::size_t i = 0; i < operands.size(); ++i) type->signature.operands.push_back("x" + std::to_string(i + 1));
   for (std::size_t i = 0; i < type->fitted.results.size(); ++i)
-    type->result_names.push_back("y" + std::to_string(i + 1));
+    type->signature.results.push_back("y" + std::to_string(i + 1));
   type->infer = infer;
   type->rule = rule;
   double points = 1;

@@ -2,6 +2,14 @@
 
 namespace shardplan {
 
+Gradients needed_gradients(const GradientRequest& request, const std::vector<TensorId>& all) {
+  Gradients gradients = no_gradients(request);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (request.needed[i]) gradients[i] = all[i];
+  }
+  return gradients;
+}
+
 TensorId add_one(GradientBuilder& builder, std::string_view type, const std::vector<TensorId>& operands,
                  const Attributes& attributes) {
   return builder.add(type, attributes, operands).front();

@@ -8,10 +8,19 @@
 
 namespace shardplan {
 
-using Gradients = std::vector<std::optional<TensorId>>;
-
 /// A list of nothing, one entry per operand.
 inline Gradients no_gradients(const GradientRequest& request) { return Gradients(request.operands.size()); }
+
+/// The gradient of the first operand, made of the first result's by `make(dy)`; the other operands get none.
+template <class Make>
+Gradients gradient_of_first(const GradientRequest& request, Make make) {
+  Gradients gradients = no_gradients(request);
+  if (request.result_gradients[0] && request.needed[0]) gradients[0] = make(*request.result_gradients[0]);
+  return gradients;
+}
+
+/// The gradients that one operator has as its results, in the order of the operands, where they are needed.
+Gradients needed_gradients(const GradientRequest& request, const std::vector<TensorId>& all);
 
 /// Adds an operator and returns its first result.
 TensorId add_one(GradientBuilder& builder, std::string_view type, const std::vector<TensorId>& operands,

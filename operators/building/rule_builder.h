@@ -26,8 +26,6 @@ class RuleBuilder {
 
   void operand(TensorWalk walk) { rule_.operands.push_back(std::move(walk)); }
   void result(TensorWalk walk) { rule_.results.push_back(std::move(walk)); }
-  void linear(std::vector<std::uint32_t> group) { rule_.linear.push_back(std::move(group)); }
-  void monotone(std::vector<std::uint32_t> group) { rule_.monotone.push_back(std::move(group)); }
   ShardingRule build() { return std::move(rule_); }
 
  private:

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "operators/building/attributes.h"
 
 namespace shardplan {
 namespace {
@@ -24,6 +27,16 @@ Interval SlidingWindow::outputs_reading(std::int64_t r, const Interval& input_ra
   const std::int64_t first = ceil_div(input_range.begin + pad_before - dilation * r, stride);
   const std::int64_t last = floor_div(input_range.end - 1 + pad_before - dilation * r, stride);
   return {std::max(first, outputs.begin), std::min(last + 1, outputs.end)};
+}
+
+AttributeSpec pad_mode_attribute() { return text("pad_mode", "valid", "valid, same or pad"); }
+
+AttributeSpec pad_attribute() {
+  return list("pad", std::vector<std::int64_t>{0}, "of pad_mode pad: one number, or top, bottom, left, right");
+}
+
+AttributeSpec height_and_width(std::string name) {
+  return list(std::move(name), std::vector<std::int64_t>{1}, "one number, or height, width");
 }
 
 std::array<std::int64_t, 2> pair_attribute(const Operation& operation, const std::string& name) {

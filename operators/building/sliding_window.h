@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <string>
 
 #include "operators/building/rule_builder.h"
 #include "operators/operator_type.h"
@@ -24,6 +26,11 @@ struct SlidingWindow {
   Interval outputs_reading(std::int64_t r, const Interval& input_range, const Interval& outputs) const;
 };
 using SpatialWindows = std::array<SlidingWindow, 2>;
+
+/// The attributes that say how a window slides.
+AttributeSpec pad_mode_attribute();
+AttributeSpec pad_attribute();
+AttributeSpec height_and_width(std::string name);
 
 /// Height and width of a window over an NCHW tensor of `input` extents, from the attributes stride(s), pad_mode
 /// ("valid", "same", "pad"), pad (top, bottom, left, right) and dilation. Throws InputError if they make no sense.

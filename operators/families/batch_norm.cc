@@ -4,11 +4,10 @@
 
 #include <cmath>
 
-#include "base/error.h"
+#include "operators/building/attributes.h"
+#include "operators/building/elementwise.h"
 #include "operators/building/gradient_support.h"
-#include "operators/building/phases.h"
-#include "operators/building/rule_builder.h"
-#include "operators/building/strided_loop.h"
+#include "operators/building/phase_list.h"
 
 namespace shardplan {
 namespace {
@@ -39,8 +38,8 @@ void check_channels(const Operation& operation, const Shape& x) {
   for (std::size_t i = 1; i < operation.operands.size(); ++i) {
     const Shape& shape = operation.operands[i].shape;
     if (shape == x || shape == Shape{x[1]}) continue;
-    operand_error(operation,
-                  fmt::format("{} is {}; expected [{}]", operation.type->operand_names[i], to_string(shape), x[1]));
+    operand_error(operation, fmt::format("{} is {}; expected [{}]", operation.type->signature.operands[i],
+                                         to_string(shape), x[1]));
   }
 }
 
@@ -66,8 +65,6 @@ void for_each_element(const KernelCall& call, Body body) {
   }
 }
 
-}  // namespace
-
 std::vector<TensorType> infer_batch_norm(const Operation& operation) {
   check_channels(operation, operation.operands[0].shape);
   const auto& operands = operation.operands;
@@ -81,17 +78,20 @@ ShardingRule batch_norm_rule(const Operation& operation) {
 
 Phases batch_norm_phases(const Operation& operation) {
   const Attributes epsilon = {{"epsilon", operation.number("epsilon")}};
-  if (!operation.flag("is_training")) return {{{"BatchNormApply", epsilon, {0, 1, 2, 3, 4}}}, {5}};
+  if (!operation.flag("is_training")) {
+    return make_phases(operation, {{"y = BatchNormApply(x, gamma, beta, moving_mean, moving_variance)", epsilon}});
+  }
   const double momentum = operation.number("momentum");
   const double count = global_count(operation);
   // The moving variance takes the unbiased estimate, as MindSpore and PyTorch do.
   const double unbiased = count > 1 ? count / (count - 1) : 1;
-  return {{{"ChannelMean", {}, {0}},
-           {"ChannelVariance", {}, {0, 5}},
-           {"BatchNormApply", epsilon, {0, 1, 2, 5, 6}},
-           {"MovingAverage", {{"momentum", momentum}, {"scale", 1.0}}, {3, 5}},
-           {"MovingAverage", {{"momentum", momentum}, {"scale", unbiased}}, {4, 6}}},
-          {7, 8, 9, 5, 6}};
+  return make_phases(
+      operation,
+      {{"mean = ChannelMean(x)"},
+       {"variance = ChannelVariance(x, mean)"},
+       {"y = BatchNormApply(x, gamma, beta, mean, variance)", epsilon},
+       {"moving_mean = MovingAverage(moving_mean, mean)", {{"momentum", momentum}, {"scale", 1.0}}},
+       {"moving_variance = MovingAverage(moving_variance, variance)", {{"momentum", momentum}, {"scale", unbiased}}}});
 }
 
 std::vector<TensorType> infer_batch_norm_grad(const Operation& operation) {
@@ -105,35 +105,21 @@ ShardingRule batch_norm_grad_rule(const Operation& operation) {
 
 Phases batch_norm_grad_phases(const Operation& operation) {
   const Attributes epsilon = {{"epsilon", operation.number("epsilon")}};
-  return {{{"BatchNormGradSums", epsilon, {0, 1, 3, 4}}, {"BatchNormGradApply", epsilon, {0, 1, 2, 3, 4, 5, 6}}},
-          {7, 5, 6}};
+  return make_phases(operation, {{"dgamma, dbeta = BatchNormGradSums(dy, x, mean, variance)", epsilon},
+                                 {"dx = BatchNormGradApply(dy, x, gamma, mean, variance, dgamma, dbeta)", epsilon}});
 }
 
-std::vector<TensorType> infer_channel_statistic(const Operation& operation) { return {channel_type(operation)}; }
-
-std::vector<TensorType> infer_two_channel_statistics(const Operation& operation) {
-  return {channel_type(operation), channel_type(operation)};
+/// One or two, by how many results the operator has.
+std::vector<TensorType> infer_channel_statistics(const Operation& operation) {
+  return std::vector<TensorType>(operation.type->signature.results.size(), channel_type(operation));
 }
 
 ShardingRule channel_statistic_rule(const Operation& operation) {
   return channel_rule(operation, FactorKind::kReduction);
 }
 
-std::vector<TensorType> infer_channel_apply(const Operation& operation) { return {operation.operands[0]}; }
-
 ShardingRule channel_apply_rule(const Operation& operation) {
   return channel_rule(operation, FactorKind::kPassThrough);
-}
-
-std::vector<TensorType> infer_moving_average(const Operation& operation) { return {operation.operands[0]}; }
-
-ShardingRule moving_average_rule(const Operation& operation) {
-  RuleBuilder builder;
-  const DimensionWalk c = builder.add("c", operation.operands[0].shape[0]);
-  builder.operand({c});
-  builder.operand({c});
-  builder.result({c});
-  return builder.build();
 }
 
 void channel_mean_kernel(const KernelCall& call) {
@@ -195,8 +181,6 @@ void batch_norm_grad_apply_kernel(const KernelCall& call) {
   });
 }
 
-namespace {
-
 /// With given statistics: y = (x - mean) * s + beta, s = gamma / sqrt(variance + epsilon).
 Gradients fixed_statistics_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
@@ -221,19 +205,84 @@ Gradients fixed_statistics_gradient(GradientBuilder& builder, const GradientRequ
   return gradients;
 }
 
+Gradients batch_norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  if (!request.result_gradients[0]) return no_gradients(request);
+  if (!request.operation.flag("is_training")) return fixed_statistics_gradient(builder, request);
+  return needed_gradients(request, builder.add("BatchNormGrad", {{"epsilon", request.operation.number("epsilon")}},
+                                               {*request.result_gradients[0], request.operands[0], request.operands[1],
+                                                request.results[3], request.results[4]}));
+}
+
+/// A phase with channel vectors as its results.
+OperatorType channel_statistic(std::string name, Signature signature, std::vector<AttributeSpec> attributes,
+                               std::string rule_text, Kernel kernel) {
+  return {.name = std::move(name),
+          .signature = std::move(signature),
+          .attributes = std::move(attributes),
+          .infer = infer_channel_statistics,
+          .rule_text = std::move(rule_text),
+          .rule = channel_statistic_rule,
+          .kernel = kernel,
+          .flops_per_point = 4,
+          .is_internal = true};
+}
+
+/// A phase shaped as the first operand, with channel vectors as further operands.
+OperatorType channel_apply(std::string name, Signature signature, std::string rule_text, Kernel kernel) {
+  return {.name = std::move(name),
+          .signature = std::move(signature),
+          .attributes = {epsilon(1e-5)},
+          .infer = infer_like_first,
+          .rule_text = std::move(rule_text),
+          .rule = channel_apply_rule,
+          .kernel = kernel,
+          .flops_per_point = 4,
+          .is_internal = true};
+}
+
 }  // namespace
 
-Gradients batch_norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0]) return gradients;
-  if (!request.operation.flag("is_training")) return fixed_statistics_gradient(builder, request);
-  const std::vector<TensorId> all = builder.add(
-      "BatchNormGrad", {{"epsilon", request.operation.number("epsilon")}},
-      {*request.result_gradients[0], request.operands[0], request.operands[1], request.results[3], request.results[4]});
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (request.needed[i]) gradients[i] = all[i];
-  }
-  return gradients;
+std::vector<OperatorType> batch_norm_operators() {
+  return {
+      {.name = "BatchNorm",
+       .signature = "x, gamma, beta, moving_mean, moving_variance -> y, moving_mean, moving_variance, mean, variance",
+       .attributes = {flag("is_training", false, "normalise by the batch's statistics"), epsilon(1e-5),
+                      number("momentum", 0.1, "share of the batch in the moving statistics")},
+       .infer = infer_batch_norm,
+       .rule_text = "n c ..., c, c, c, c -> n c ..., c, c, c, c; n, ...: normalised",
+       .rule = batch_norm_rule,
+       .phases = batch_norm_phases,
+       .gradient = batch_norm_gradient,
+       .flops_per_point = 8,
+       .notes = "strategy  ((n, c, h, w), (c), (c), (c), (c)); statistics are of the whole batch, however it is cut;\n"
+                "          in inference y is the only result and nothing is normalised"},
+      {.name = "BatchNormGrad",
+       .signature = "dy, x, gamma, mean, variance -> dx, dgamma, dbeta",
+       .attributes = {epsilon(1e-5)},
+       .infer = infer_batch_norm_grad,
+       .rule_text = "n c ..., n c ..., c, c, c -> n c ..., c, c; n, ...: normalised",
+       .rule = batch_norm_grad_rule,
+       .phases = batch_norm_grad_phases,
+       .flops_per_point = 12,
+       .is_internal = true},
+      channel_statistic("ChannelMean", "x -> mean", {}, "n c ... -> c; n, ...: sum", channel_mean_kernel),
+      channel_statistic("ChannelVariance", "x, mean -> variance", {}, "n c ..., c -> c; n, ...: sum",
+                        channel_variance_kernel),
+      channel_apply("BatchNormApply", "x, gamma, beta, mean, variance -> y", "n c ..., c, c, c, c -> n c ...",
+                    batch_norm_apply_kernel),
+      {.name = "MovingAverage",
+       .signature = "moving, value -> moving",
+       .attributes = {number("momentum", std::nullopt, "share of the new value"),
+                      number("scale", std::nullopt, "of the new value")},
+       .infer = infer_like_first,
+       .rule_text = "c, c -> c",
+       .kernel = moving_average_kernel,
+       .is_internal = true},
+      channel_statistic("BatchNormGradSums", "dy, x, mean, variance -> dgamma, dbeta", {epsilon(1e-5)},
+                        "n c ..., n c ..., c, c -> c, c; n, ...: sum", batch_norm_grad_sums_kernel),
+      channel_apply("BatchNormGradApply", "dy, x, gamma, mean, variance, dgamma, dbeta -> dx",
+                    "n c ..., n c ..., c, c, c, c, c -> n c ...", batch_norm_grad_apply_kernel),
+  };
 }
 
 }  // namespace shardplan

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
 #include "operators/building/matrix_product.h"
 #include "operators/building/rule_builder.h"
@@ -188,8 +189,6 @@ Plane result_plane(const KernelCall& call) {
   return {{h.begin, h.end}, {w.begin, w.end}};
 }
 
-}  // namespace
-
 std::vector<TensorType> infer_conv2d(const Operation& operation) {
   return {{of_forward(operation).y, operation.operands[0].dtype}};
 }
@@ -203,8 +202,6 @@ ShardingRule conv2d_rule(const Operation& operation) {
   builder.operand({walks.n, walks.x_channels, h.input, w.input});
   builder.operand({walks.y_channels, walks.weight_in, h.offset, w.offset});
   builder.result({walks.n, walks.y_channels, h.output, w.output});
-  builder.linear({0});
-  builder.linear({1});
   return builder.build();
 }
 
@@ -246,8 +243,6 @@ ShardingRule conv2d_backprop_input_rule(const Operation& operation) {
   builder.operand({walks.n, walks.y_channels, h.output, w.output});
   builder.operand({walks.y_channels, walks.weight_in, whole(), whole()});
   builder.result({walks.n, walks.x_channels, h.input, w.input});
-  builder.linear({0});
-  builder.linear({1});
   return builder.build();
 }
 
@@ -303,8 +298,6 @@ ShardingRule conv2d_backprop_filter_rule(const Operation& operation) {
   builder.operand({walks.n, walks.y_channels, h.output, w.output});
   builder.operand({walks.n, walks.x_channels, h.input, w.input});
   builder.result({walks.y_channels, walks.weight_in, h.offset, w.offset});
-  builder.linear({0});
-  builder.linear({1});
   return builder.build();
 }
 
@@ -345,6 +338,56 @@ Gradients conv2d_gradient(GradientBuilder& builder, const GradientRequest& reque
     gradients[1] = add_one(builder, "Conv2DBackpropFilter", {dy, request.operands[0]}, attributes);
   }
   return gradients;
+}
+
+/// `size`: of an input or kernel that no operand shows.
+std::vector<AttributeSpec> convolution_attributes(std::string size = {}) {
+  std::vector<AttributeSpec> attributes = {pad_mode_attribute(), pad_attribute(), height_and_width("stride"),
+                                           height_and_width("dilation"),
+                                           integer("group", 1, "channels are convolved within groups")};
+  if (!size.empty()) attributes.push_back(list(std::move(size), std::nullopt, "height, width"));
+  return attributes;
+}
+
+}  // namespace
+
+std::vector<OperatorType> convolution_operators() {
+  return {
+      {.name = "Conv2D",
+       .signature = "x, weight -> y",
+       .attributes = convolution_attributes(),
+       .infer = infer_conv2d,
+       .rule_text = "n (g i) s*h+kh s*w+kw, (g o) i kh kw -> n (g o) h w; i: sum; kh, kw: whole",
+       .rule = conv2d_rule,
+       .linear = {{"x"}, {"weight"}},
+       .kernel = conv2d_kernel,
+       .gradient = conv2d_gradient,
+       .work = WorkKind::kContraction,
+       .flops_per_point = 2,
+       .notes = "strategy  ((n, i, h, w), (o, i, 1, 1)); h or w cut needs a halo, no wider than the neighbour's piece"},
+      {.name = "Conv2DBackpropInput",
+       .signature = "dy, weight -> dx",
+       .attributes = convolution_attributes("input_size"),
+       .infer = infer_conv2d_backprop_input,
+       .rule_text = "n (g o) h+kh w+kw, (g o) i 1 1 -> n (g i) (h th) (w tw); o: sum; kh, kw, th, tw: whole",
+       .rule = conv2d_backprop_input_rule,
+       .linear = {{"dy"}, {"weight"}},
+       .kernel = conv2d_backprop_input_kernel,
+       .work = WorkKind::kContraction,
+       .whole_flops = conv2d_backprop_input_flops,
+       .is_internal = true},
+      {.name = "Conv2DBackpropFilter",
+       .signature = "dy, x -> dweight",
+       .attributes = convolution_attributes("kernel_size"),
+       .infer = infer_conv2d_backprop_filter,
+       .rule_text = "n (g o) h w, n (g i) s*h+kh s*w+kw -> (g o) i kh kw; n, h, w: sum; kh, kw: whole",
+       .rule = conv2d_backprop_filter_rule,
+       .linear = {{"dy"}, {"x"}},
+       .kernel = conv2d_backprop_filter_kernel,
+       .work = WorkKind::kContraction,
+       .flops_per_point = 2,
+       .is_internal = true},
+  };
 }
 
 }  // namespace shardplan

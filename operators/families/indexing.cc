@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
 #include "operators/building/strided_loop.h"
@@ -24,7 +25,7 @@ Shape join(Shape left, const Shape& middle, const Shape& right) {
 
 void check_indices(const Operation& operation, std::size_t operand) {
   if (is_floating(operation.operands[operand].dtype)) {
-    operand_error(operation, fmt::format("{} are {}; expected integers", operation.type->operand_names[operand],
+    operand_error(operation, fmt::format("{} are {}; expected integers", operation.type->signature.operands[operand],
                                          to_string(operation.operands[operand].dtype)));
   }
 }
@@ -48,7 +49,6 @@ ShardingRule table_rule(const TableShapes& shapes, bool is_gather) {
   builder.operand(is_gather ? table : rows);
   builder.operand(indices);
   builder.result(is_gather ? rows : table);
-  builder.linear({0});
   return builder.build();
 }
 
@@ -67,7 +67,7 @@ TableShapes scatter_shapes(const Operation& operation) {
   const auto axis = static_cast<std::size_t>(is_segment_sum ? 0 : operation.integer("axis"));
   if (rows.size() < axis + indices.size() || slice(rows, axis, axis + indices.size()) != indices) {
     operand_error(operation, fmt::format("{} does not begin with {}, the shape of {}", to_string(rows),
-                                         to_string(indices), operation.type->operand_names[1]));
+                                         to_string(indices), operation.type->signature.operands[1]));
   }
   return {slice(rows, 0, axis), indices, slice(rows, axis + indices.size(), rows.size()), size};
 }
@@ -88,8 +88,6 @@ void for_each_row(const Shape& rows, std::size_t pre_rank, const OperandView& in
   }
 }
 
-}  // namespace
-
 std::vector<TensorType> infer_gather(const Operation& operation) {
   check_indices(operation, 1);
   const TableShapes shapes = gather_shapes(operation);
@@ -106,24 +104,23 @@ void gather_kernel(const KernelCall& call) {
 }
 
 Gradients gather_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  const Shape& table = request.operation.operands[0].shape;
-  const std::size_t axis = normal_axis(request.operation, request.operation.integer("axis"), table.size());
-  gradients[0] = add_one(builder, "GatherGrad", {*request.result_gradients[0], request.operands[1]},
-                         {{"axis", static_cast<std::int64_t>(axis)}, {"size", table[axis]}});
-  return gradients;
+  return gradient_of_first(request, [&](TensorId dy) {
+    const Shape& table = request.operation.operands[0].shape;
+    const std::size_t axis = normal_axis(request.operation, request.operation.integer("axis"), table.size());
+    return add_one(builder, "GatherGrad", {dy, request.operands[1]},
+                   {{"axis", static_cast<std::int64_t>(axis)}, {"size", table[axis]}});
+  });
 }
 
-std::vector<TensorType> infer_scatter_add(const Operation& operation) {
+std::vector<TensorType> infer_scatter_rows(const Operation& operation) {
   check_indices(operation, 1);
   const TableShapes shapes = scatter_shapes(operation);
   return {{join(shapes.pre, {shapes.v}, shapes.post), operation.operands[0].dtype}};
 }
 
-ShardingRule scatter_add_rule(const Operation& operation) { return table_rule(scatter_shapes(operation), false); }
+ShardingRule scatter_rows_rule(const Operation& operation) { return table_rule(scatter_shapes(operation), false); }
 
-void scatter_add_kernel(const KernelCall& call) {
+void scatter_rows_kernel(const KernelCall& call) {
   for_each_row(call.operands[0].shape, scatter_shapes(call.operation).pre.size(), call.operands[1], call.box("v"),
                [&](std::int64_t table, std::int64_t row, std::int64_t width) {
                  for (std::int64_t i = 0; i < width; ++i)
@@ -132,10 +129,7 @@ void scatter_add_kernel(const KernelCall& call) {
 }
 
 Gradients segment_sum_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  gradients[0] = add_one(builder, "Gather", {*request.result_gradients[0], request.operands[1]});
-  return gradients;
+  return gradient_of_first(request, [&](TensorId dy) { return add_one(builder, "Gather", {dy, request.operands[1]}); });
 }
 
 std::vector<TensorType> infer_one_hot(const Operation& operation) {
@@ -205,80 +199,59 @@ void range_kernel(const KernelCall& call) {
   }
 }
 
-std::vector<TensorType> infer_rotary(const Operation& operation) {
-  const Shape& x = operation.operands[0].shape;
-  if (x.empty() || x.back() % 2 != 0) {
-    operand_error(operation, fmt::format("the last dimension of {} must be even", to_string(x)));
-  }
-  for (std::size_t i = 1; i < 3; ++i) {
-    const Shape& table = operation.operands[i].shape;
-    if (table.empty() || table.back() != x.back() || table.size() > x.size() ||
-        broadcast_shapes(operation, x, table) != x) {
-      operand_error(operation, fmt::format("{} is {}; expected the last dimensions of {}",
-                                           operation.type->operand_names[i], to_string(table), to_string(x)));
-    }
-  }
-  return {operation.operands[0]};
-}
-
-ShardingRule rotary_rule(const Operation& operation) {
-  const Shape& shape = operation.operands[0].shape;
-  Shape outside = shape;
-  outside.back() = 1;  // named below
-  RuleBuilder builder;
-  TensorWalk x = builder.add_positions(outside);
-  const DimensionWalk half = builder.add("half", 2, FactorKind::kNeedReplication);
-  x.back() = product(half, builder.add(position_name(shape.size() - 1), shape.back() / 2));
-  for (const TensorType& operand : operation.operands) builder.operand(broadcast_walk(x, shape, operand.shape));
-  builder.result(x);
-  builder.linear({0});
-  builder.linear({1, 2});
-  return builder.build();
-}
-
-namespace {
-
-/// Forward: (x1 c1 - x2 s1, x2 c2 + x1 s2). Its transpose: (u1 c1 + u2 s2, u2 c2 - u1 s1).
-void rotate(const KernelCall& call, bool is_transposed) {
-  Shape extents = call.operands[0].shape;
-  const std::int64_t half = extents.back() / 2;
-  std::array<Shape, 3> strides;
-  for (std::size_t i = 0; i < 3; ++i) strides[i] = broadcast_strides(call.operands[i].shape, extents);
-  extents.back() = half;
-  double* result = call.results[0].data;
-  for_each_point<3>(extents, strides, [&](const std::array<std::int64_t, 3>& at) {
-    const double* x = call.operands[0].data + at[0];
-    const double* c = call.operands[1].data + at[1];
-    const double* s = call.operands[2].data + at[2];
-    result[at[0]] = x[0] * c[0] + (is_transposed ? x[half] * s[half] : -x[half] * s[0]);
-    result[at[0] + half] = x[half] * c[half] + (is_transposed ? -x[0] * s[0] : x[0] * s[half]);
-  });
-}
-
 }  // namespace
 
-void rotary_kernel(const KernelCall& call) { rotate(call, false); }
-void rotary_grad_kernel(const KernelCall& call) { rotate(call, true); }
-
-Gradients rotary_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0]) return gradients;
-  const TensorId dy = *request.result_gradients[0];
-  if (request.needed[0]) {
-    gradients[0] = add_one(builder, "RotaryEmbeddingGrad", {dy, request.operands[1], request.operands[2]});
-  }
-  const auto& operands = request.operation.operands;
-  if (request.needed[1]) {
-    gradients[1] = sum_to(builder, add_one(builder, "Mul", {dy, request.operands[0]}), operands[1].shape);
-  }
-  if (request.needed[2]) {
-    // With cos = 0 and sin = 1 the operator is the rotation alone.
-    const TensorId zeros = broadcast_to(builder, builder.constant(0), operands[1].shape);
-    const TensorId ones = broadcast_to(builder, builder.constant(1), operands[2].shape);
-    const TensorId rotated = add_one(builder, "RotaryEmbedding", {request.operands[0], zeros, ones});
-    gradients[2] = sum_to(builder, add_one(builder, "Mul", {dy, rotated}), operands[2].shape);
-  }
-  return gradients;
+std::vector<OperatorType> indexing_operators() {
+  return {
+      {.name = "Gather",
+       .signature = "params, indices -> y",
+       .attributes = {integer("axis", 0, "of params, along which indices pick")},
+       .infer = infer_gather,
+       .rule_text = "v h, b -> b h; v: sum, of masked rows",
+       .rule = gather_rule,
+       .linear = {{"params"}},
+       .kernel = gather_kernel,
+       .gradient = gather_gradient,
+       .flops_per_point = 0},
+      {.name = "GatherGrad",
+       .signature = "dy, indices -> dparams",
+       .attributes = {integer("axis", 0, "as the forward operator's"),
+                      integer("size", std::nullopt, "of params along it")},
+       .infer = infer_scatter_rows,
+       .rule_text = "b h, b -> v h; b: sum",
+       .rule = scatter_rows_rule,
+       .linear = {{"dy"}},
+       .kernel = scatter_rows_kernel,
+       .flops_per_point = 0,
+       .is_internal = true},
+      {.name = "UnsortedSegmentSum",
+       .signature = "x, segment_ids -> y",
+       .attributes = {integer("num_segments", std::nullopt, "rows of the result")},
+       .infer = infer_scatter_rows,
+       .rule_text = "b h, b -> v h; b: sum",
+       .rule = scatter_rows_rule,
+       .linear = {{"x"}},
+       .kernel = scatter_rows_kernel,
+       .gradient = segment_sum_gradient,
+       .flops_per_point = 0},
+      {.name = "OneHot",
+       .signature = "indices -> y",
+       .attributes = {integer("depth", std::nullopt, "size of the new dimension"),
+                      number("on_value", 1, "where the index is"), number("off_value", 0, "elsewhere"),
+                      integer("axis", -1, "the new dimension"), text("dtype", "f32", "of the result")},
+       .infer = infer_one_hot,
+       .rule_text = "b -> b depth",
+       .rule = one_hot_rule,
+       .kernel = one_hot_kernel},
+      {.name = "Range",
+       .signature = " -> y",
+       .attributes = {number("start", 0, "first value"), number("limit", std::nullopt, "values stay below"),
+                      number("delta", 1, "step"), text("dtype", "i32", "of the result")},
+       .infer = infer_range,
+       .rule_text = " -> a",
+       .rule = range_rule,
+       .kernel = range_kernel},
+  };
 }
 
 }  // namespace shardplan

@@ -7,7 +7,9 @@
 
 #include <cmath>
 
+#include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
+#include "operators/building/phase_list.h"
 #include "operators/building/rule_builder.h"
 
 namespace shardplan {
@@ -21,7 +23,9 @@ struct Rows {
   explicit Rows(const Shape& shape) : count(num_elements(shape) / shape.back()), classes(shape.back()) {}
 };
 
-std::vector<std::int64_t> last_axis() { return {-1}; }
+/// Attributes of statistics over the classes.
+Attributes over_classes() { return {{"axis", std::vector<std::int64_t>{-1}}}; }
+Attributes over_kept_classes() { return {{"axis", std::vector<std::int64_t>{-1}}, {"keep_dims", true}}; }
 
 Shape rows_shape(const Shape& logits) { return Shape(logits.begin(), logits.end() - 1); }
 
@@ -32,6 +36,8 @@ void check_logits(const Operation& operation, const TensorType& logits) {
 }
 
 bool is_reduced(const Operation& operation) { return operation.text("reduction") != "none"; }
+
+Attributes reduction_of(const Operation& operation) { return {{"reduction", operation.text("reduction")}}; }
 
 double reduction_scale(const Operation& operation, const Shape& rows) {
   return operation.text("reduction") == "mean" ? 1.0 / static_cast<double>(num_elements(rows)) : 1.0;
@@ -67,8 +73,6 @@ ShardingRule loss_rule(const Operation& operation, const Shape& logits, FactorKi
   return builder.build();
 }
 
-}  // namespace
-
 std::vector<TensorType> infer_cross_entropy(const Operation& operation) {
   const TensorType& logits = operation.operands[0];
   check_logits(operation, logits);
@@ -84,26 +88,25 @@ ShardingRule cross_entropy_rule(const Operation& operation) {
 }
 
 /// The sum over the classes ends in Identity, so that the loss of a row is complete.
-Phases cross_entropy_phases(const Operation&) {
-  return {{{"ReduceMax", {{"axis", last_axis()}, {"keep_dims", true}}, {0}},
-           {"ExpSum", {{"axis", last_axis()}}, {0, 2}},
-           {"CrossEntropyTerms", {}, {0, 1, 2, 3}},
-           {"Identity", {}, {4}}},
-          {5}};
+Phases cross_entropy_phases(const Operation& operation) {
+  return make_phases(operation, {{"max = ReduceMax(logits)", over_kept_classes()},
+                                 {"sum = ExpSum(logits, max)", over_classes()},
+                                 {"terms = CrossEntropyTerms(logits, labels, max, sum)"},
+                                 {"loss = Identity(terms)"}});
 }
 
-std::vector<TensorType> infer_cross_entropy_grad(const Operation& operation) { return {operation.operands[1]}; }
+/// Of all gradients: shaped as the logits, the second operand.
+std::vector<TensorType> infer_dlogits(const Operation& operation) { return {operation.operands[1]}; }
 
-ShardingRule cross_entropy_grad_rule(const Operation& operation) {
+ShardingRule loss_grad_rule(const Operation& operation) {
   return loss_rule(operation, operation.operands[1].shape, FactorKind::kNormalised, FactorKind::kPassThrough);
 }
 
-Phases cross_entropy_grad_phases(const Operation&) {
-  return {{{"ReduceMax", {{"axis", last_axis()}, {"keep_dims", true}}, {1}},
-           {"ExpSum", {{"axis", last_axis()}}, {1, 3}},
-           {"ReduceSum", {{"axis", last_axis()}, {"keep_dims", true}}, {2}},
-           {"CrossEntropyGradApply", {}, {0, 1, 2, 3, 4, 5}}},
-          {6}};
+Phases cross_entropy_grad_phases(const Operation& operation) {
+  return make_phases(operation, {{"max = ReduceMax(logits)", over_kept_classes()},
+                                 {"sum = ExpSum(logits, max)", over_classes()},
+                                 {"label_sum = ReduceSum(labels)", over_kept_classes()},
+                                 {"dlogits = CrossEntropyGradApply(dloss, logits, labels, max, sum, label_sum)"}});
 }
 
 std::vector<TensorType> infer_sparse_cross_entropy(const Operation& operation) {
@@ -128,24 +131,17 @@ ShardingRule sparse_cross_entropy_rule(const Operation& operation) {
 }
 
 Phases sparse_cross_entropy_phases(const Operation& operation) {
-  return {{{"ReduceMax", {{"axis", last_axis()}, {"keep_dims", true}}, {0}},
-           {"ExpSum", {{"axis", last_axis()}}, {0, 2}},
-           {"SparsePick", {}, {0, 1}},
-           {"SparseCrossEntropyApply", {{"reduction", operation.text("reduction")}}, {2, 3, 4}}},
-          {5}};
-}
-
-std::vector<TensorType> infer_sparse_cross_entropy_grad(const Operation& operation) { return {operation.operands[1]}; }
-
-ShardingRule sparse_cross_entropy_grad_rule(const Operation& operation) {
-  return loss_rule(operation, operation.operands[1].shape, FactorKind::kNormalised, FactorKind::kPassThrough);
+  return make_phases(operation, {{"max = ReduceMax(logits)", over_kept_classes()},
+                                 {"sum = ExpSum(logits, max)", over_classes()},
+                                 {"picked = SparsePick(logits, labels)"},
+                                 {"loss = SparseCrossEntropyApply(max, sum, picked)", reduction_of(operation)}});
 }
 
 Phases sparse_cross_entropy_grad_phases(const Operation& operation) {
-  return {{{"ReduceMax", {{"axis", last_axis()}, {"keep_dims", true}}, {1}},
-           {"ExpSum", {{"axis", last_axis()}}, {1, 3}},
-           {"SparseCrossEntropyGradApply", {{"reduction", operation.text("reduction")}}, {0, 1, 2, 3, 4}}},
-          {5}};
+  return make_phases(
+      operation, {{"max = ReduceMax(logits)", over_kept_classes()},
+                  {"sum = ExpSum(logits, max)", over_classes()},
+                  {"dlogits = SparseCrossEntropyGradApply(dloss, logits, labels, max, sum)", reduction_of(operation)}});
 }
 
 /// (logits, ...) -> a value per row.
@@ -176,8 +172,6 @@ ShardingRule reduced_loss_rule(const Operation& operation) {
   builder.result(is_reduced(operation) ? TensorWalk{} : rows);
   return builder.build();
 }
-
-std::vector<TensorType> infer_like_second(const Operation& operation) { return {operation.operands[1]}; }
 
 ShardingRule loss_grad_apply_rule(const Operation& operation) {
   return loss_rule(operation, operation.operands[1].shape, FactorKind::kPassThrough, FactorKind::kPassThrough);
@@ -264,12 +258,97 @@ Gradients cross_entropy_gradient(GradientBuilder& builder, const GradientRequest
 }
 
 Gradients sparse_cross_entropy_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  gradients[0] =
-      add_one(builder, "SparseSoftmaxCrossEntropyGrad",
-              {*request.result_gradients[0], request.operands[0], request.operands[1]}, request.operation.attributes);
-  return gradients;
+  return gradient_of_first(request, [&](TensorId dloss) {
+    return add_one(builder, "SparseSoftmaxCrossEntropyGrad", {dloss, request.operands[0], request.operands[1]},
+                   request.operation.attributes);
+  });
+}
+
+AttributeSpec loss_reduction() { return text("reduction", "mean", "of the rows' losses: mean, sum or none"); }
+
+}  // namespace
+
+std::vector<OperatorType> loss_operators() {
+  return {
+      {.name = "SoftmaxCrossEntropyWithLogits",
+       .signature = "logits, labels -> loss",
+       .infer = infer_cross_entropy,
+       .rule_text = "... c, ... c -> ...; c: normalised",
+       .rule = cross_entropy_rule,
+       .phases = cross_entropy_phases,
+       .gradient = cross_entropy_gradient,
+       .flops_per_point = 5,
+       .notes = "result    one loss per row; labels are probabilities"},
+      {.name = "CrossEntropyTerms",
+       .signature = "logits, labels, max, sum -> loss",
+       .infer = infer_loss_terms,
+       .rule_text = "... c, ... c, ... 1, ... 1 -> ...; c: sum",
+       .rule = loss_terms_rule,
+       .kernel = cross_entropy_terms_kernel,
+       .flops_per_point = 2,
+       .is_internal = true},
+      {.name = "SoftmaxCrossEntropyGrad",
+       .signature = "dloss, logits, labels -> dlogits",
+       .infer = infer_dlogits,
+       .rule_text = "..., ... c, ... c -> ... c; c: normalised",
+       .rule = loss_grad_rule,
+       .phases = cross_entropy_grad_phases,
+       .flops_per_point = 6,
+       .is_internal = true},
+      {.name = "CrossEntropyGradApply",
+       .signature = "dloss, logits, labels, max, sum, label_sum -> dlogits",
+       .infer = infer_dlogits,
+       .rule_text = "..., ... c, ... c, ... 1, ... 1, ... 1 -> ... c",
+       .rule = loss_grad_apply_rule,
+       .kernel = cross_entropy_grad_apply_kernel,
+       .flops_per_point = 5,
+       .is_internal = true},
+      {.name = "SparseSoftmaxCrossEntropyWithLogits",
+       .signature = "logits, labels -> loss",
+       .attributes = {loss_reduction()},
+       .infer = infer_sparse_cross_entropy,
+       .rule_text = "... c, ... -> ; c: normalised; ...: sum",
+       .rule = sparse_cross_entropy_rule,
+       .phases = sparse_cross_entropy_phases,
+       .gradient = sparse_cross_entropy_gradient,
+       .flops_per_point = 4,
+       .notes = "result    a scalar, or one loss per row; labels are integers"},
+      {.name = "SparsePick",
+       .signature = "logits, labels -> picked",
+       .infer = infer_loss_terms,
+       .rule_text = "... c, ... -> ...; c: sum",
+       .rule = loss_terms_rule,
+       .kernel = sparse_pick_kernel,
+       .flops_per_point = 0,
+       .is_internal = true},
+      {.name = "SparseCrossEntropyApply",
+       .signature = "max, sum, picked -> loss",
+       .attributes = {loss_reduction()},
+       .infer = infer_reduced_loss,
+       .rule_text = "... 1, ... 1, ... -> ; ...: sum",
+       .rule = reduced_loss_rule,
+       .kernel = sparse_cross_entropy_apply_kernel,
+       .flops_per_point = 3,
+       .is_internal = true},
+      {.name = "SparseSoftmaxCrossEntropyGrad",
+       .signature = "dloss, logits, labels -> dlogits",
+       .attributes = {loss_reduction()},
+       .infer = infer_dlogits,
+       .rule_text = ", ... c, ... -> ... c; c: normalised",
+       .rule = loss_grad_rule,
+       .phases = sparse_cross_entropy_grad_phases,
+       .flops_per_point = 5,
+       .is_internal = true},
+      {.name = "SparseCrossEntropyGradApply",
+       .signature = "dloss, logits, labels, max, sum -> dlogits",
+       .attributes = {loss_reduction()},
+       .infer = infer_dlogits,
+       .rule_text = ", ... c, ..., ... 1, ... 1 -> ... c",
+       .rule = loss_grad_apply_rule,
+       .kernel = sparse_cross_entropy_grad_apply_kernel,
+       .flops_per_point = 4,
+       .is_internal = true},
+  };
 }
 
 }  // namespace shardplan

@@ -1,25 +1,19 @@
-// Every operator here is written once, as its phases; uncut, `run_phases` runs them one after the other. A phase is
-// either a statistic (a reduction of the first operand's shape over `axis`, those dimensions kept as 1) or elementwise
-// with the statistics broadcast, so that two rules serve all of them. Means divide by the global count, so their
-// partial results add up. Variances are the means of squared distances from the mean, a second statistic: sums of
-// squares would lose half of the digits in float32.
+// Every norm is written once, as its phases; uncut, they run one after the other as one kernel. A phase is a statistic or
+// elementwise with the statistics broadcast (building/statistics.h). Variances are the means of squared distances from
+// the mean, a second statistic: sums of squares would lose half of the digits in float32.
 #include "operators/families/normalisation.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
+#include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
-#include "operators/building/rule_builder.h"
-#include "operators/building/strided_loop.h"
+#include "operators/building/phase_list.h"
+#include "operators/building/statistics.h"
 
 namespace shardplan {
 namespace {
-
-std::size_t softmax_axis(const Operation& operation) {
-  return normal_axis(operation, operation.integer("axis"), operation.operands[0].shape.size());
-}
 
 std::vector<std::int64_t> axes_from(std::size_t first, std::size_t rank) {
   std::vector<std::int64_t> axes;
@@ -43,64 +37,12 @@ void check_parameter(const Operation& operation, std::size_t operand, std::size_
   if (operation.operands[operand].shape != wanted) {
     operand_error(
         operation,
-        fmt::format("{} is {}; expected {}, the last dimensions of {}", operation.type->operand_names[operand],
+        fmt::format("{} is {}; expected {}, the last dimensions of {}", operation.type->signature.operands[operand],
                     to_string(operation.operands[operand].shape), to_string(wanted), to_string(x)));
   }
 }
 
-Shape kept_shape(const Operation& operation) {
-  Shape shape = operation.operands[0].shape;
-  for (const std::size_t axis : normal_axes(operation, operation.list("axis"), shape.size())) shape[axis] = 1;
-  return shape;
-}
-
-double global_count(const KernelCall& call) {
-  return static_cast<double>(num_elements(call.operation.operands[0].shape) /
-                             num_elements(call.operation.results[0].shape));
-}
-
-/// Adds `term(offsets of the N operands)` of every point of the first operand up in the first result.
-template <std::size_t N, class Term>
-void add_terms(const KernelCall& call, std::size_t result, Term term) {
-  const Shape& extents = call.operands[0].shape;
-  std::array<Shape, N + 1> strides;
-  for (std::size_t i = 0; i < N; ++i) strides[i] = broadcast_strides(call.operands[i].shape, extents);
-  strides[N] = broadcast_strides(call.results[result].shape, extents);
-  for_each_point<N + 1>(extents, strides, [&](const std::array<std::int64_t, N + 1>& at) {
-    call.results[result].data[at[N]] += term(at);
-  });
-}
-
-/// Sets every point of the first result, which has the shape of the first operand.
-template <std::size_t N, class Value>
-void set_values(const KernelCall& call, Value value) {
-  const Shape& extents = call.operands[0].shape;
-  std::array<Shape, N> strides;
-  for (std::size_t i = 0; i < N; ++i) strides[i] = broadcast_strides(call.operands[i].shape, extents);
-  double* result = call.results[0].data;
-  for_each_point<N>(extents, strides, [&](const std::array<std::int64_t, N>& at) { *result++ = value(at); });
-}
-
-/// The value of an operand at its offset of the current point.
-template <class Offsets>
-auto reader(const KernelCall& call, const Offsets& at) {
-  return [&](std::size_t operand) { return call.operands[operand].data[at[operand]]; };
-}
-
-void divide_by_count(const KernelCall& call, std::size_t result) {
-  const double count = global_count(call);
-  const std::int64_t size = num_elements(call.results[result].shape);
-  for (std::int64_t i = 0; i < size; ++i) call.results[result].data[i] /= count;
-}
-
-/// Operands that broadcast to the first one.
-void add_broadcast_operands(RuleBuilder& builder, const Operation& operation, const TensorWalk& walk) {
-  for (const TensorType& operand : operation.operands) {
-    builder.operand(broadcast_walk(walk, operation.operands[0].shape, operand.shape));
-  }
-}
-
-/// The rule of a norm: leading dimensions `lead`, the normalised ones from `first` on.
+/// The rule of a norm: leading dimensions, the normalised ones from `begin_norm` on, parameters from `begin_params` on.
 ShardingRule norm_rule(const Operation& operation, std::size_t begin_norm, std::size_t begin_params, bool is_gradient) {
   RuleBuilder builder;
   const TensorWalk x = builder.add_positions(x_shape(operation));
@@ -114,56 +56,26 @@ ShardingRule norm_rule(const Operation& operation, std::size_t begin_norm, std::
   return builder.build();
 }
 
-std::size_t rms_first(const Operation& operation) {
-  const std::size_t rank = x_shape(operation).size();
-  const std::size_t params = operation.operands.back().shape.size();
-  if (params == 0 || params > rank) {
-    operand_error(operation, fmt::format("gamma is {}; expected the last dimensions of {}",
-                                         to_string(operation.operands.back().shape), to_string(x_shape(operation))));
-  }
-  return rank - params;
+Attributes epsilon_of(const Operation& operation) { return {{"epsilon", operation.number("epsilon")}}; }
+
+/// Of all norms: by the operator "<name>Grad" of (dy, x, gamma).
+Gradients norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  if (!request.result_gradients[0]) return no_gradients(request);
+  return needed_gradients(request,
+                          builder.add(request.operation.type->name + "Grad", request.operation.attributes,
+                                      {*request.result_gradients[0], request.operands[0], request.operands[1]}));
 }
 
-}  // namespace
+// ---- LayerNorm
 
-std::vector<TensorType> infer_softmax(const Operation& operation) {
-  (void)softmax_axis(operation);
-  return {operation.operands[0]};
+/// The attribute `axis` of the statistics.
+Attributes over_last(const Operation& operation, std::size_t first) {
+  return {{"axis", axes_from(first, x_shape(operation).size())}};
 }
-
-ShardingRule softmax_rule(const Operation& operation) {
-  RuleBuilder builder;
-  const TensorWalk x = builder.add_positions(operation.operands[0].shape);
-  builder.set_kind(x[softmax_axis(operation)], FactorKind::kNormalised);
-  for (std::size_t i = 0; i < operation.operands.size(); ++i) builder.operand(x);
-  builder.result(x);
-  return builder.build();
-}
-
-Phases softmax_phases(const Operation& operation) {
-  const std::vector<std::int64_t> axis = {static_cast<std::int64_t>(softmax_axis(operation))};
-  return {{{"ReduceMax", {{"axis", axis}, {"keep_dims", true}}, {0}},
-           {"SoftmaxExp", {{"axis", axis}}, {0, 1}},
-           {"RealDiv", {}, {2, 3}}},
-          {4}};
-}
-
-Phases log_softmax_phases(const Operation& operation) {
-  const std::vector<std::int64_t> axis = {static_cast<std::int64_t>(softmax_axis(operation))};
-  return {{{"ReduceMax", {{"axis", axis}, {"keep_dims", true}}, {0}},
-           {"ExpSum", {{"axis", axis}}, {0, 1}},
-           {"LogSoftmaxApply", {}, {0, 1, 2}}},
-          {3}};
-}
-
-Phases softmax_grad_phases(const Operation& operation) {
-  const std::vector<std::int64_t> axis = {static_cast<std::int64_t>(softmax_axis(operation))};
-  return {{{"ProductSum", {{"axis", axis}}, {0, 1}}, {"SoftmaxGradApply", {}, {0, 1, 2}}}, {3}};
-}
-
-Phases log_softmax_grad_phases(const Operation& operation) {
-  const std::vector<std::int64_t> axis = {static_cast<std::int64_t>(softmax_axis(operation))};
-  return {{{"ReduceSum", {{"axis", axis}, {"keep_dims", true}}, {0}}, {"LogSoftmaxGradApply", {}, {0, 1, 2}}}, {3}};
+Attributes over_last_kept(const Operation& operation, std::size_t first) {
+  Attributes attributes = over_last(operation, first);
+  attributes["keep_dims"] = true;
+  return attributes;
 }
 
 std::vector<TensorType> infer_layer_norm(const Operation& operation) {
@@ -182,11 +94,10 @@ ShardingRule layer_norm_rule(const Operation& operation) {
 }
 
 Phases layer_norm_phases(const Operation& operation) {
-  const std::vector<std::int64_t> axes = axes_from(begin_norm_axis(operation), x_shape(operation).size());
-  return {{{"ReduceMean", {{"axis", axes}, {"keep_dims", true}}, {0}},
-           {"CentredSquareMean", {{"axis", axes}}, {0, 3}},
-           {"LayerNormApply", {{"epsilon", operation.number("epsilon")}}, {0, 1, 2, 3, 4}}},
-          {5}};
+  const std::size_t first = begin_norm_axis(operation);
+  return make_phases(operation, {{"mean = ReduceMean(x)", over_last_kept(operation, first)},
+                                 {"variance = CentredSquareMean(x, mean)", over_last(operation, first)},
+                                 {"y = LayerNormApply(x, gamma, beta, mean, variance)", epsilon_of(operation)}});
 }
 
 std::vector<TensorType> infer_layer_norm_grad(const Operation& operation) {
@@ -198,79 +109,19 @@ ShardingRule layer_norm_grad_rule(const Operation& operation) {
 }
 
 Phases layer_norm_grad_phases(const Operation& operation) {
-  const std::vector<std::int64_t> axes = axes_from(begin_norm_axis(operation), x_shape(operation).size());
-  const Attributes epsilon = {{"epsilon", operation.number("epsilon")}};
-  Attributes means = epsilon;
-  means["axis"] = axes;
-  return {{{"ReduceMean", {{"axis", axes}, {"keep_dims", true}}, {1}},
-           {"CentredSquareMean", {{"axis", axes}}, {1, 3}},
-           {"LayerNormGradMeans", means, {0, 1, 2, 3, 4}},
-           {"LayerNormGradApply", epsilon, {0, 1, 2, 3, 4, 5, 6}}},
-          {7, 8, 9}};
+  const std::size_t first = begin_norm_axis(operation);
+  Attributes means = over_last(operation, first);
+  means.merge(epsilon_of(operation));
+  return make_phases(operation, {{"mean = ReduceMean(x)", over_last_kept(operation, first)},
+                                 {"variance = CentredSquareMean(x, mean)", over_last(operation, first)},
+                                 {"m1, m2 = LayerNormGradMeans(dy, x, gamma, mean, variance)", means},
+                                 {"dx, dgamma, dbeta = LayerNormGradApply(dy, x, gamma, mean, variance, m1, m2)",
+                                  epsilon_of(operation)}});
 }
-
-std::vector<TensorType> infer_rms_norm(const Operation& operation) {
-  check_parameter(operation, 1, rms_first(operation));
-  return {operation.operands[0]};
-}
-
-ShardingRule rms_norm_rule(const Operation& operation) {
-  return norm_rule(operation, rms_first(operation), rms_first(operation), false);
-}
-
-Phases rms_norm_phases(const Operation& operation) {
-  const std::vector<std::int64_t> axes = axes_from(rms_first(operation), x_shape(operation).size());
-  return {
-      {{"SquareMean", {{"axis", axes}}, {0}}, {"RmsNormApply", {{"epsilon", operation.number("epsilon")}}, {0, 1, 2}}},
-      {3}};
-}
-
-std::vector<TensorType> infer_rms_norm_grad(const Operation& operation) {
-  return {operation.operands[1], operation.operands[2]};
-}
-
-ShardingRule rms_norm_grad_rule(const Operation& operation) {
-  return norm_rule(operation, rms_first(operation), rms_first(operation), true);
-}
-
-Phases rms_norm_grad_phases(const Operation& operation) {
-  const std::vector<std::int64_t> axes = axes_from(rms_first(operation), x_shape(operation).size());
-  return {{{"SquareMean", {{"axis", axes}}, {1}},
-           {"RmsNormGradMean", {{"axis", axes}}, {0, 1, 2}},
-           {"RmsNormGradApply", {{"epsilon", operation.number("epsilon")}}, {0, 1, 2, 3, 4}}},
-          {5, 6}};
-}
-
-std::vector<TensorType> infer_statistic(const Operation& operation) {
-  return {{kept_shape(operation), operation.operands[0].dtype}};
-}
-
-std::vector<TensorType> infer_two_statistics(const Operation& operation) {
-  const TensorType type{kept_shape(operation), operation.operands[0].dtype};
-  return {type, type};
-}
-
-ShardingRule statistic_rule(const Operation& operation) {
-  const Shape& shape = operation.operands[0].shape;
-  RuleBuilder builder;
-  const TensorWalk x = builder.add_positions(shape);
-  for (const std::size_t axis : normal_axes(operation, operation.list("axis"), shape.size())) {
-    builder.set_kind(x[axis], FactorKind::kReduction);
-  }
-  add_broadcast_operands(builder, operation, x);
-  for (const TensorType& result : operation.results) builder.result(broadcast_walk(x, shape, result.shape));
-  return builder.build();
-}
-
-std::vector<TensorType> infer_exp_and_sum(const Operation& operation) {
-  return {operation.operands[0], {kept_shape(operation), operation.operands[0].dtype}};
-}
-
-std::vector<TensorType> infer_like_first(const Operation& operation) { return {operation.operands[0]}; }
 
 std::vector<TensorType> infer_norm_grad_apply(const Operation& operation) {
   std::vector<TensorType> results = {operation.operands[1]};
-  while (results.size() < operation.type->result_names.size()) results.push_back(operation.operands[2]);
+  while (results.size() < operation.type->signature.results.size()) results.push_back(operation.operands[2]);
   return results;
 }
 
@@ -286,73 +137,15 @@ ShardingRule norm_grad_apply_rule(const Operation& operation) {
   return builder.build();
 }
 
-void exp_sum_kernel(const KernelCall& call) {
-  add_terms<2>(call, 0, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return std::exp(value(0) - value(1));
-  });
-}
-
-void exp_and_sum_kernel(const KernelCall& call) {
-  set_values<2>(call, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return std::exp(value(0) - value(1));
-  });
-  double* e = call.results[0].data;
-  add_terms<1>(call, 1, [&](const auto& at) { return e[at[0]]; });
-}
-
-void product_sum_kernel(const KernelCall& call) {
-  add_terms<2>(call, 0, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) * value(1);
-  });
-}
-
-/// y * (dy - sum(dy * y)).
-void softmax_grad_apply_kernel(const KernelCall& call) {
-  set_values<3>(call, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(1) * (value(0) - value(2));
-  });
-}
-
-void log_softmax_apply_kernel(const KernelCall& call) {
-  set_values<3>(call, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) - value(1) - std::log(value(2));
-  });
-}
-
-/// dy - exp(y) * sum(dy).
-void log_softmax_grad_apply_kernel(const KernelCall& call) {
-  set_values<3>(call, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) - std::exp(value(1)) * value(2);
-  });
-}
-
 void centred_square_mean_kernel(const KernelCall& call) {
-  add_terms<2>(call, 0, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return (value(0) - value(1)) * (value(0) - value(1));
-  });
-  divide_by_count(call, 0);
-}
-
-void square_mean_kernel(const KernelCall& call) {
-  add_terms<1>(call, 0, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) * value(0);
-  });
+  add_terms<2>(call, 0, [&](const auto& value) { return (value(0) - value(1)) * (value(0) - value(1)); });
   divide_by_count(call, 0);
 }
 
 /// (x, gamma, beta, mean, variance).
 void layer_norm_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  set_values<5>(call, [&](const auto& at) {
-    const auto value = reader(call, at);
+  set_values<5>(call, [&](const auto& value) {
     return (value(0) - value(3)) / std::sqrt(value(4) + epsilon) * value(1) + value(2);
   });
 }
@@ -360,12 +153,8 @@ void layer_norm_apply_kernel(const KernelCall& call) {
 /// (dy, x, gamma, mean, variance) -> the means of dy * gamma and of dy * gamma * xhat, xhat being the normalised x.
 void layer_norm_grad_means_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  add_terms<3>(call, 0, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) * value(2);
-  });
-  add_terms<5>(call, 1, [&](const auto& at) {
-    const auto value = reader(call, at);
+  add_terms<3>(call, 0, [&](const auto& value) { return value(0) * value(2); });
+  add_terms<5>(call, 1, [&](const auto& value) {
     return value(0) * value(2) * (value(1) - value(3)) / std::sqrt(value(4) + epsilon);
   });
   divide_by_count(call, 0);
@@ -375,61 +164,166 @@ void layer_norm_grad_means_kernel(const KernelCall& call) {
 /// (dy, x, gamma, mean, variance, m1, m2) -> dx = (dy * gamma - m1 - xhat * m2) / sigma, sum of dy * xhat, sum of dy.
 void layer_norm_grad_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  set_values<7>(call, [&](const auto& at) {
-    const auto value = reader(call, at);
+  set_values<7>(call, [&](const auto& value) {
     const double sigma = std::sqrt(value(4) + epsilon);
     return (value(0) * value(2) - value(5) - (value(1) - value(3)) / sigma * value(6)) / sigma;
   });
-  add_terms<5>(call, 1, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) * (value(1) - value(3)) / std::sqrt(value(4) + epsilon);
-  });
-  add_terms<1>(call, 2, [&](const auto& at) { return call.operands[0].data[at[0]]; });
+  add_terms<5>(call, 1,
+               [&](const auto& value) { return value(0) * (value(1) - value(3)) / std::sqrt(value(4) + epsilon); });
+  add_terms<1>(call, 2, [](const auto& value) { return value(0); });
+}
+
+// ---- RmsNorm
+
+std::size_t rms_first(const Operation& operation) {
+  const std::size_t rank = x_shape(operation).size();
+  const std::size_t params = operation.operands.back().shape.size();
+  if (params == 0 || params > rank) {
+    operand_error(operation, fmt::format("gamma is {}; expected the last dimensions of {}",
+                                         to_string(operation.operands.back().shape), to_string(x_shape(operation))));
+  }
+  return rank - params;
+}
+
+std::vector<TensorType> infer_rms_norm(const Operation& operation) {
+  check_parameter(operation, 1, rms_first(operation));
+  return {operation.operands[0]};
+}
+
+ShardingRule rms_norm_rule(const Operation& operation) {
+  return norm_rule(operation, rms_first(operation), rms_first(operation), false);
+}
+
+Phases rms_norm_phases(const Operation& operation) {
+  return make_phases(operation, {{"square_mean = SquareMean(x)", over_last(operation, rms_first(operation))},
+                                 {"y = RmsNormApply(x, gamma, square_mean)", epsilon_of(operation)}});
+}
+
+std::vector<TensorType> infer_rms_norm_grad(const Operation& operation) {
+  return {operation.operands[1], operation.operands[2]};
+}
+
+ShardingRule rms_norm_grad_rule(const Operation& operation) {
+  return norm_rule(operation, rms_first(operation), rms_first(operation), true);
+}
+
+Phases rms_norm_grad_phases(const Operation& operation) {
+  const Attributes axis = over_last(operation, rms_first(operation));
+  return make_phases(operation,
+                     {{"square_mean = SquareMean(x)", axis},
+                      {"mean = RmsNormGradMean(dy, x, gamma)", axis},
+                      {"dx, dgamma = RmsNormGradApply(dy, x, gamma, square_mean, mean)", epsilon_of(operation)}});
+}
+
+void square_mean_kernel(const KernelCall& call) {
+  add_terms<1>(call, 0, [&](const auto& value) { return value(0) * value(0); });
+  divide_by_count(call, 0);
 }
 
 /// (x, gamma, mean of squares).
 void rms_norm_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  set_values<3>(call, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) / std::sqrt(value(2) + epsilon) * value(1);
-  });
+  set_values<3>(call, [&](const auto& value) { return value(0) / std::sqrt(value(2) + epsilon) * value(1); });
 }
 
 /// (dy, x, gamma) -> the mean of dy * gamma * x.
 void rms_norm_grad_mean_kernel(const KernelCall& call) {
-  add_terms<3>(call, 0, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) * value(1) * value(2);
-  });
+  add_terms<3>(call, 0, [&](const auto& value) { return value(0) * value(1) * value(2); });
   divide_by_count(call, 0);
 }
 
 /// (dy, x, gamma, mean of squares, m) -> dx = (dy * gamma - x * m / rms^2) / rms, sum of dy * x / rms.
 void rms_norm_grad_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  set_values<5>(call, [&](const auto& at) {
-    const auto value = reader(call, at);
+  set_values<5>(call, [&](const auto& value) {
     const double square = value(3) + epsilon;
     return (value(0) * value(2) - value(1) * value(4) / square) / std::sqrt(square);
   });
-  add_terms<4>(call, 1, [&](const auto& at) {
-    const auto value = reader(call, at);
-    return value(0) * value(1) / std::sqrt(value(3) + epsilon);
-  });
+  add_terms<4>(call, 1, [&](const auto& value) { return value(0) * value(1) / std::sqrt(value(3) + epsilon); });
 }
 
-/// Of LayerNorm and RmsNorm: by the operator "<Name>Grad" of (dy, x, gamma).
-Gradients norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0]) return gradients;
-  const std::vector<TensorId> all =
-      builder.add(request.operation.type->name + "Grad", request.operation.attributes,
-                  {*request.result_gradients[0], request.operands[0], request.operands[1]});
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (request.needed[i]) gradients[i] = all[i];
-  }
-  return gradients;
+std::vector<AttributeSpec> norm_attributes() {
+  return {integer("begin_norm_axis", -1, "first normalised dimension"),
+          integer("begin_params_axis", -1, "first dimension of gamma and beta"), epsilon(1e-5)};
+}
+
+}  // namespace
+
+std::vector<OperatorType> normalisation_operators() {
+  return {
+      {.name = "LayerNorm",
+       .signature = "x, gamma, beta -> y",
+       .attributes = norm_attributes(),
+       .infer = infer_layer_norm,
+       .rule_text = "... k, k, k -> ... k; k: normalised",
+       .rule = layer_norm_rule,
+       .phases = layer_norm_phases,
+       .gradient = norm_gradient,
+       .flops_per_point = 8},
+      {.name = "LayerNormGrad",
+       .signature = "dy, x, gamma -> dx, dgamma, dbeta",
+       .attributes = norm_attributes(),
+       .infer = infer_layer_norm_grad,
+       .rule_text = "... k, ... k, k -> ... k, k, k; k: normalised; ...: sum",
+       .rule = layer_norm_grad_rule,
+       .phases = layer_norm_grad_phases,
+       .flops_per_point = 16,
+       .is_internal = true},
+      statistic("CentredSquareMean", "x, mean -> variance", "... k, ... 1 -> ... 1; k: sum",
+                centred_square_mean_kernel),
+      elementwise_phase("LayerNormApply", "x, gamma, beta, mean, variance -> y", {epsilon(1e-5)},
+                        "... k, k, k, ... 1, ... 1 -> ... k", layer_norm_apply_kernel),
+      {.name = "LayerNormGradMeans",
+       .signature = "dy, x, gamma, mean, variance -> m1, m2",
+       .attributes = {list("axis", std::nullopt, "the normalised dimensions"), epsilon(1e-5)},
+       .infer = infer_statistics,
+       .rule_text = "... k, ... k, k, ... 1, ... 1 -> ... 1, ... 1; k: sum",
+       .rule = statistic_rule,
+       .kernel = layer_norm_grad_means_kernel,
+       .flops_per_point = 6,
+       .is_internal = true},
+      {.name = "LayerNormGradApply",
+       .signature = "dy, x, gamma, mean, variance, m1, m2 -> dx, dgamma, dbeta",
+       .attributes = {epsilon(1e-5)},
+       .infer = infer_norm_grad_apply,
+       .rule_text = "... k, ... k, k, ... 1, ... 1, ... 1, ... 1 -> ... k, k, k; ...: sum",
+       .rule = norm_grad_apply_rule,
+       .kernel = layer_norm_grad_apply_kernel,
+       .flops_per_point = 10,
+       .is_internal = true},
+      {.name = "RmsNorm",
+       .signature = "x, gamma -> y",
+       .attributes = {epsilon(1e-6)},
+       .infer = infer_rms_norm,
+       .rule_text = "... k, k -> ... k; k: normalised",
+       .rule = rms_norm_rule,
+       .phases = rms_norm_phases,
+       .gradient = norm_gradient,
+       .flops_per_point = 6},
+      {.name = "RmsNormGrad",
+       .signature = "dy, x, gamma -> dx, dgamma",
+       .attributes = {epsilon(1e-6)},
+       .infer = infer_rms_norm_grad,
+       .rule_text = "... k, ... k, k -> ... k, k; k: normalised; ...: sum",
+       .rule = rms_norm_grad_rule,
+       .phases = rms_norm_grad_phases,
+       .flops_per_point = 12,
+       .is_internal = true},
+      statistic("SquareMean", "x -> mean", "... k -> ... 1; k: sum", square_mean_kernel),
+      elementwise_phase("RmsNormApply", "x, gamma, square_mean -> y", {epsilon(1e-6)}, "... k, k, ... 1 -> ... k",
+                        rms_norm_apply_kernel),
+      statistic("RmsNormGradMean", "dy, x, gamma -> mean", "... k, ... k, k -> ... 1; k: sum",
+                rms_norm_grad_mean_kernel),
+      {.name = "RmsNormGradApply",
+       .signature = "dy, x, gamma, square_mean, mean -> dx, dgamma",
+       .attributes = {epsilon(1e-6)},
+       .infer = infer_norm_grad_apply,
+       .rule_text = "... k, ... k, k, ... 1, ... 1 -> ... k, k; ...: sum",
+       .rule = norm_grad_apply_rule,
+       .kernel = rms_norm_grad_apply_kernel,
+       .flops_per_point = 8,
+       .is_internal = true},
+  };
 }
 
 }  // namespace shardplan

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
+#include "operators/building/attributes.h"
 #include "operators/building/rule_builder.h"
 
 namespace shardplan {
@@ -11,19 +13,15 @@ namespace {
 
 /// Adam's count of steps is a scalar, all other operands are shaped as the parameter.
 bool is_step(const Operation& operation, std::size_t operand) {
-  return operation.type->operand_names[operand] == "step";
+  return operation.type->signature.operands[operand] == "step";
 }
-
-bool is_linear(const Operation& operation) { return operation.operands.size() < 5; }
-
-}  // namespace
 
 std::vector<TensorType> infer_update(const Operation& operation) {
   const TensorType& parameter = operation.operands[0];
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     const Shape wanted = is_step(operation, i) ? Shape{} : parameter.shape;
     if (operation.operands[i].shape == wanted) continue;
-    operand_error(operation, fmt::format("{} is {}; expected {}", operation.type->operand_names[i],
+    operand_error(operation, fmt::format("{} is {}; expected {}", operation.type->signature.operands[i],
                                          to_string(operation.operands[i].shape), to_string(wanted)));
   }
   return {operation.operands.begin(), operation.operands.end() - 1};
@@ -32,14 +30,11 @@ std::vector<TensorType> infer_update(const Operation& operation) {
 ShardingRule update_rule(const Operation& operation) {
   RuleBuilder builder;
   const TensorWalk walk = builder.add_positions(operation.operands[0].shape);
-  std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; i < operation.operands.size(); ++i) {
     const TensorWalk own = is_step(operation, i) ? TensorWalk{} : walk;
     builder.operand(own);
     if (i < operation.results.size()) builder.result(own);
-    all.push_back(i);
   }
-  if (is_linear(operation)) builder.linear(all);
   return builder.build();
 }
 
@@ -92,10 +87,61 @@ void adam_kernel(const KernelCall& call) {
   call.results[3].data[0] = step;
 }
 
+std::vector<TensorType> infer_clip_scale(const Operation& operation) {
+  const TensorType& sum = operation.operands[0];
+  if (!sum.shape.empty()) {
+    operand_error(operation, fmt::format("square_sum is {}; expected a scalar", to_string(sum.shape)));
+  }
+  return {sum};
+}
+
 void clip_scale_kernel(const KernelCall& call) {
   const double norm = std::sqrt(call.operands[0].data[0]);
   const double limit = call.operation.number("clip_norm");
   call.results[0].data[0] = norm > limit ? limit / norm : 1.0;
+}
+
+/// An optimizer's update; `attributes` stand between the two that all have.
+OperatorType update(std::string name, Signature signature, std::vector<AttributeSpec> attributes, std::string rule_text,
+                    OperandGroups linear, Kernel kernel, double flops_per_point) {
+  attributes.insert(attributes.begin(), number("learning_rate", std::nullopt, "factor of each step"));
+  attributes.push_back(number("weight_decay", 0, "share of the parameter that is taken off"));
+  return {.name = std::move(name),
+          .signature = std::move(signature),
+          .attributes = std::move(attributes),
+          .infer = infer_update,
+          .rule_text = std::move(rule_text),
+          .rule = update_rule,
+          .linear = std::move(linear),
+          .kernel = kernel,
+          .flops_per_point = flops_per_point};
+}
+
+OperatorType adam(std::string name) {
+  return update(
+      std::move(name), "param, m, v, step, grad -> param, m, v, step",
+      {number("beta1", 0.9, "decay of the first moment"), number("beta2", 0.999, "decay of the second moment"),
+       number("eps", 1e-8, "added to the root of the second moment")},
+      "..., ..., ..., , ... -> ..., ..., ..., ", {}, adam_kernel, 14);
+}
+
+}  // namespace
+
+std::vector<OperatorType> optimizer_operators() {
+  return {
+      update("ApplyGradientDescent", "param, grad -> param", {}, "..., ... -> ...", {{"param", "grad"}},
+             gradient_descent_kernel, 4),
+      update("ApplyMomentum", "param, moment, grad -> param, moment", {number("momentum", 0.9, "decay of the moment")},
+             "..., ..., ... -> ..., ...", {{"param", "moment", "grad"}}, momentum_kernel, 6),
+      adam("ApplyAdam"),
+      adam("ApplyAdamW"),
+      {.name = "ClipScale",
+       .signature = "square_sum -> scale",
+       .attributes = {number("clip_norm", std::nullopt, "largest global norm of all gradients")},
+       .infer = infer_clip_scale,
+       .rule_text = " -> ",
+       .kernel = clip_scale_kernel},
+  };
 }
 
 }  // namespace shardplan

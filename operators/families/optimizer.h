@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "operators/operator_type.h"
 
 namespace shardplan {
@@ -15,13 +17,7 @@ namespace shardplan {
 ///   ApplyAdamW           (param, m, v, step, grad)  weight decay acts on the parameter (Loshchilov and Hutter, 2019)
 ///
 /// `step` is a scalar that counts the updates done before this one; it too comes back, one higher.
-std::vector<TensorType> infer_update(const Operation& operation);
-ShardingRule update_rule(const Operation& operation);
-void gradient_descent_kernel(const KernelCall& call);
-void momentum_kernel(const KernelCall& call);
-void adam_kernel(const KernelCall& call);
-
-/// ClipScale(square_sum) -> min(1, clip_norm / sqrt(square_sum)).
-void clip_scale_kernel(const KernelCall& call);
+/// ClipScale(square_sum) -> min(1, clip_norm / sqrt(square_sum)), a scalar of a scalar.
+std::vector<OperatorType> optimizer_operators();
 
 }  // namespace shardplan

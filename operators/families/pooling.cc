@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
 #include "operators/building/sliding_window.h"
@@ -86,8 +87,6 @@ void for_each_touching(const KernelCall& call, const SpatialWindows& windows, co
   }
 }
 
-}  // namespace
-
 std::vector<TensorType> infer_pool(const Operation& operation) {
   const TensorType& x = operation.operands[0];
   const SpatialWindows windows = windows_over(operation, x.shape);
@@ -110,7 +109,6 @@ ShardingRule pool_rule(const Operation& operation) {
   const ForwardWalk w = forward_walk(builder, windows[1], "w");
   builder.operand({n, c, h.input, w.input});
   builder.result({n, c, h.output, w.output});
-  if (operation.type->name == "AvgPool") builder.linear({0});
   return builder.build();
 }
 
@@ -150,7 +148,6 @@ ShardingRule max_pool_grad_rule(const Operation& operation) {
   builder.operand({n, c, h.output, w.output});
   builder.operand({n, c, h.input_window, w.input_window});
   builder.result({n, c, h.input, w.input});
-  builder.linear({0});
   return builder.build();
 }
 
@@ -199,7 +196,6 @@ ShardingRule avg_pool_grad_rule(const Operation& operation) {
   const BackwardWalk w = backward_walk(builder, windows[1], "w", false);
   builder.operand({n, c, h.output, w.output});
   builder.result({n, c, h.input, w.input});
-  builder.linear({0});
   return builder.build();
 }
 
@@ -224,21 +220,69 @@ void avg_pool_grad_kernel(const KernelCall& call) {
 }
 
 Gradients max_pool_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  gradients[0] = add_one(builder, "MaxPoolGrad", {*request.result_gradients[0], request.operands[0]},
-                         request.operation.attributes);
-  return gradients;
+  return gradient_of_first(request, [&](TensorId dy) {
+    return add_one(builder, "MaxPoolGrad", {dy, request.operands[0]}, request.operation.attributes);
+  });
 }
 
 Gradients avg_pool_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  const Shape& x = request.operation.operands[0].shape;
-  Attributes attributes = request.operation.attributes;
-  attributes["input_size"] = std::vector<std::int64_t>{x[2], x[3]};
-  gradients[0] = add_one(builder, "AvgPoolGrad", {*request.result_gradients[0]}, attributes);
-  return gradients;
+  return gradient_of_first(request, [&](TensorId dy) {
+    const Shape& x = request.operation.operands[0].shape;
+    Attributes attributes = request.operation.attributes;
+    attributes["input_size"] = std::vector<std::int64_t>{x[2], x[3]};
+    return add_one(builder, "AvgPoolGrad", {dy}, attributes);
+  });
+}
+
+/// `size`: of an input that no operand shows.
+std::vector<AttributeSpec> pool_attributes(std::string size = {}) {
+  std::vector<AttributeSpec> attributes = {height_and_width("kernel_size"), height_and_width("strides"),
+                                           pad_mode_attribute(), pad_attribute()};
+  if (!size.empty()) attributes.push_back(list(std::move(size), std::nullopt, "height, width"));
+  return attributes;
+}
+
+}  // namespace
+
+std::vector<OperatorType> pooling_operators() {
+  const std::string rule_text = "n c s*h+kh s*w+kw -> n c h w; kh, kw: whole";
+  return {
+      {.name = "MaxPool",
+       .signature = "x -> y",
+       .attributes = pool_attributes(),
+       .infer = infer_pool,
+       .rule_text = rule_text,
+       .rule = pool_rule,
+       .kernel = max_pool_kernel,
+       .gradient = max_pool_gradient},
+      {.name = "MaxPoolGrad",
+       .signature = "dy, x -> dx",
+       .attributes = pool_attributes(),
+       .infer = infer_max_pool_grad,
+       .rule_text = "n c h+kh w+kw, n c s*h+rh s*w+rw -> n c (h th) (w tw); kh, kw, rh, rw, th, tw: whole",
+       .rule = max_pool_grad_rule,
+       .linear = {{"dy"}},
+       .kernel = max_pool_grad_kernel,
+       .is_internal = true},
+      {.name = "AvgPool",
+       .signature = "x -> y",
+       .attributes = pool_attributes(),
+       .infer = infer_pool,
+       .rule_text = rule_text,
+       .rule = pool_rule,
+       .linear = {{"x"}},
+       .kernel = avg_pool_kernel,
+       .gradient = avg_pool_gradient},
+      {.name = "AvgPoolGrad",
+       .signature = "dy -> dx",
+       .attributes = pool_attributes("input_size"),
+       .infer = infer_avg_pool_grad,
+       .rule_text = "n c h+kh w+kw -> n c (h th) (w tw); kh, kw, th, tw: whole",
+       .rule = avg_pool_grad_rule,
+       .linear = {{"dy"}},
+       .kernel = avg_pool_grad_kernel,
+       .is_internal = true},
+  };
 }
 
 }  // namespace shardplan

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <utility>
 
+#include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
 #include "operators/building/strided_loop.h"
@@ -63,8 +64,6 @@ TensorId with_kept_dims(GradientBuilder& builder, const Operation& operation, Te
   return reshape_to(builder, reduced_tensor, shape);
 }
 
-}  // namespace
-
 std::vector<TensorType> infer_reduce(const Operation& operation) {
   const TensorType& x = operation.operands[0];
   const std::vector<bool> reduced = reduced_dimensions(operation);
@@ -92,7 +91,6 @@ ShardingRule reduce_rule(const Operation& operation) {
   }
   builder.operand(x);
   builder.result(std::move(y));
-  if (reduction == Reduction::kSum) builder.linear({0});
   return builder.build();
 }
 
@@ -100,6 +98,7 @@ void reduce_sum_kernel(const KernelCall& call) {
   reduce(call, 0, [](double a, double b) { return a + b; });
 }
 
+/// Divides by the global count: means of parts add up to the mean.
 void reduce_mean_kernel(const KernelCall& call) {
   reduce_sum_kernel(call);
   const std::vector<bool> reduced = reduced_dimensions(call.operation);
@@ -119,6 +118,7 @@ void reduce_min_kernel(const KernelCall& call) {
   reduce(call, std::numeric_limits<double>::infinity(), [](double a, double b) { return std::min(a, b); });
 }
 
+/// The sum of all squares: what clipping by the global norm adds up.
 std::vector<TensorType> infer_square_sum(const Operation& operation) { return {{{}, operation.operands[0].dtype}}; }
 
 ShardingRule square_sum_rule(const Operation& operation) {
@@ -135,159 +135,68 @@ void square_sum_kernel(const KernelCall& call) {
   call.results[0].data[0] = sum;
 }
 
-std::vector<TensorType> infer_cum_sum(const Operation& operation) {
-  (void)normal_axis(operation, operation.integer("axis"), operation.operands[0].shape.size());
-  return {operation.operands[0]};
-}
-
-ShardingRule cum_sum_rule(const Operation& operation) {
-  const Shape& x = operation.operands[0].shape;
-  RuleBuilder builder;
-  const TensorWalk walk = builder.add_positions(x);
-  builder.set_kind(walk[normal_axis(operation, operation.integer("axis"), x.size())], FactorKind::kNeedReplication);
-  builder.operand(walk);
-  builder.result(walk);
-  builder.linear({0});
-  return builder.build();
-}
-
-void cum_sum_kernel(const KernelCall& call) {
-  const Shape& x = call.operands[0].shape;
-  const AroundAxis around(x, normal_axis(call.operation, call.operation.integer("axis"), x.size()));
-  const bool exclusive = call.operation.flag("exclusive");
-  const bool reverse = call.operation.flag("reverse");
-  for (std::int64_t o = 0; o < around.outer; ++o) {
-    for (std::int64_t i = 0; i < around.inner; ++i) {
-      double sum = 0;
-      for (std::int64_t step = 0; step < around.size; ++step) {
-        const std::int64_t position = reverse ? around.size - 1 - step : step;
-        const std::int64_t at = (o * around.size + position) * around.inner + i;
-        const double value = call.operands[0].data[at];
-        call.results[0].data[at] = exclusive ? sum : sum + value;
-        sum += value;
-      }
-    }
-  }
-}
-
-std::vector<TensorType> infer_top_k(const Operation& operation) {
-  const TensorType& x = operation.operands[0];
-  const std::int64_t k = operation.integer("k");
-  if (x.shape.empty() || k < 1 || k > x.shape.back()) {
-    operand_error(operation, fmt::format("k is {}; expected 1 to the last dimension of {}", k, to_string(x.shape)));
-  }
-  Shape shape = x.shape;
-  shape.back() = k;
-  return {{shape, x.dtype}, {shape, DataType::kI32}};
-}
-
-ShardingRule top_k_rule(const Operation& operation) {
-  Shape outside = operation.operands[0].shape;
-  outside.back() = 1;  // whole
-  RuleBuilder builder;
-  const TensorWalk walk = builder.add_positions(outside);
-  builder.operand(walk);
-  builder.result(walk);
-  builder.result(walk);
-  return builder.build();
-}
-
-void top_k_kernel(const KernelCall& call) {
-  const std::int64_t size = call.operands[0].shape.back();
-  const std::int64_t k = call.results[0].shape.back();
-  const std::int64_t rows = num_elements(call.results[0].shape) / k;
-  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const double* x = call.operands[0].data + row * size;
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return x[a] > x[b]; });
-    for (std::int64_t i = 0; i < k; ++i) {
-      const std::int64_t from = order[static_cast<std::size_t>(i)];
-      call.results[0].data[row * k + i] = x[from];
-      call.results[1].data[row * k + i] = static_cast<double>(from);
-    }
-  }
-}
-
-std::vector<TensorType> infer_top_k_grad(const Operation& operation) {
-  Shape shape = operation.operands[0].shape;
-  shape.back() = operation.integer("size");
-  return {{std::move(shape), operation.operands[0].dtype}};
-}
-
-ShardingRule top_k_grad_rule(const Operation& operation) {
-  Shape outside = operation.operands[0].shape;
-  outside.back() = 1;  // whole
-  RuleBuilder builder;
-  const TensorWalk walk = builder.add_positions(outside);
-  builder.operand(walk);
-  builder.operand(walk);
-  builder.result(walk);
-  builder.linear({0});
-  return builder.build();
-}
-
-void top_k_grad_kernel(const KernelCall& call) {
-  const std::int64_t k = call.operands[0].shape.back();
-  const std::int64_t size = call.results[0].shape.back();
-  const std::int64_t rows = num_elements(call.operands[0].shape) / k;
-  for (std::int64_t i = 0; i < rows * k; ++i) {
-    const double position = call.operands[1].data[i];
-    if (!(position >= 0 && position < static_cast<double>(size))) continue;
-    call.results[0].data[(i / k) * size + static_cast<std::int64_t>(position)] += call.operands[0].data[i];
-  }
-}
-
 Gradients reduce_sum_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  const TensorId dy = with_kept_dims(builder, request.operation, *request.result_gradients[0]);
-  gradients[0] = broadcast_to(builder, dy, request.operation.operands[0].shape);
-  return gradients;
+  return gradient_of_first(request, [&](TensorId dy) {
+    return broadcast_to(builder, with_kept_dims(builder, request.operation, dy), request.operation.operands[0].shape);
+  });
 }
 
 Gradients reduce_mean_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  const std::int64_t count =
-      num_elements(request.operation.operands[0].shape) / num_elements(request.operation.results[0].shape);
-  const TensorId share =
-      add_one(builder, "Mul", {*request.result_gradients[0], builder.constant(1.0 / static_cast<double>(count))});
-  gradients[0] =
-      broadcast_to(builder, with_kept_dims(builder, request.operation, share), request.operation.operands[0].shape);
-  return gradients;
+  return gradient_of_first(request, [&](TensorId dy) {
+    const Shape& shape = request.operation.operands[0].shape;
+    const std::int64_t count = num_elements(shape) / num_elements(request.operation.results[0].shape);
+    const TensorId share = add_one(builder, "Mul", {dy, builder.constant(1.0 / static_cast<double>(count))});
+    return broadcast_to(builder, with_kept_dims(builder, request.operation, share), shape);
+  });
 }
 
+/// Of ReduceMax and ReduceMin: equal shares to all that are extreme.
 Gradients reduce_extreme_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  const TensorId extreme = with_kept_dims(builder, request.operation, request.results[0]);
-  const TensorId dy = with_kept_dims(builder, request.operation, *request.result_gradients[0]);
-  const std::string dtype(to_string(request.operation.operands[0].dtype));
-  const TensorId taken =
-      add_one(builder, "Cast", {add_one(builder, "Equal", {request.operands[0], extreme})}, {{"dtype", dtype}});
-  const TensorId count =
-      add_one(builder, "ReduceSum", {taken},
-              {{"axis", attribute_axes(reduced_dimensions(request.operation))}, {"keep_dims", true}});
-  gradients[0] = add_one(builder, "Mul", {taken, add_one(builder, "RealDiv", {dy, count})});
-  return gradients;
+  return gradient_of_first(request, [&](TensorId dy) {
+    const TensorId extreme = with_kept_dims(builder, request.operation, request.results[0]);
+    const TensorId kept = with_kept_dims(builder, request.operation, dy);
+    const std::string dtype(to_string(request.operation.operands[0].dtype));
+    const TensorId taken =
+        add_one(builder, "Cast", {add_one(builder, "Equal", {request.operands[0], extreme})}, {{"dtype", dtype}});
+    const TensorId count =
+        add_one(builder, "ReduceSum", {taken},
+                {{"axis", attribute_axes(reduced_dimensions(request.operation))}, {"keep_dims", true}});
+    return add_one(builder, "Mul", {taken, add_one(builder, "RealDiv", {kept, count})});
+  });
 }
 
-Gradients cum_sum_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  Attributes attributes = request.operation.attributes;
-  attributes["reverse"] = !request.operation.flag("reverse");
-  gradients[0] = add_one(builder, "CumSum", {*request.result_gradients[0]}, attributes);
-  return gradients;
+/// A reduction over `axis`.
+OperatorType reduction(std::string name, std::string rule_text, OperandGroups linear, Kernel kernel,
+                       Gradient gradient) {
+  return {.name = std::move(name),
+          .signature = "x -> y",
+          .attributes = {list("axis", empty_list(), "dimensions that are reduced; all if empty"),
+                         flag("keep_dims", false, "keep them as size 1")},
+          .infer = infer_reduce,
+          .rule_text = std::move(rule_text),
+          .rule = reduce_rule,
+          .linear = std::move(linear),
+          .kernel = kernel,
+          .gradient = gradient};
 }
 
-Gradients top_k_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (!request.result_gradients[0] || !request.needed[0]) return gradients;
-  gradients[0] = add_one(builder, "TopKGrad", {*request.result_gradients[0], request.results[1]},
-                         {{"size", request.operation.operands[0].shape.back()}});
-  return gradients;
+}  // namespace
+
+std::vector<OperatorType> reduction_operators() {
+  return {
+      reduction("ReduceSum", "... k -> ...; k: sum", {{"x"}}, reduce_sum_kernel, reduce_sum_gradient),
+      reduction("ReduceMean", "... k -> ...; k: sum, of shares of the global mean", {{"x"}}, reduce_mean_kernel,
+                reduce_mean_gradient),
+      reduction("ReduceMax", "... k -> ...; k: max", {}, reduce_max_kernel, reduce_extreme_gradient),
+      reduction("ReduceMin", "... k -> ...; k: min", {}, reduce_min_kernel, reduce_extreme_gradient),
+      {.name = "SquareSum",
+       .signature = "x -> y",
+       .infer = infer_square_sum,
+       .rule_text = "... -> ; all: sum",
+       .rule = square_sum_rule,
+       .kernel = square_sum_kernel,
+       .flops_per_point = 2},
+  };
 }
 
 }  // namespace shardplan

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/integer.h"
+#include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
 
 namespace shardplan {
+namespace {
 
 std::vector<TensorType> infer_reshape(const Operation& operation) {
   const TensorType& x = operation.operands[0];
@@ -79,6 +82,9 @@ std::vector<TensorType> infer_squeeze(const Operation& operation) {
   return {{std::move(shape), x.dtype}};
 }
 
+/// Refines the dimensions of both shapes into common factors, greedily on the running products: [6, 4] -> [2, 12] has
+/// the factors 2, 3, 4: "(a b) c -> a (b c)". Where sizes share no divisor, such as [2, 3, 5] -> [2, 5, 3], dimensions
+/// stay whole until the products meet again.
 ShardingRule reshape_rule(const Operation& operation) {
   const Shape& from = operation.operands[0].shape;
   const Shape& to = operation.results[0].shape;
@@ -125,8 +131,6 @@ ShardingRule reshape_rule(const Operation& operation) {
   }
   builder.operand(std::move(x));
   builder.result(std::move(y));
-  builder.linear({0});
-  builder.monotone({0});
   return builder.build();
 }
 
@@ -137,11 +141,38 @@ void copy_kernel(const KernelCall& call) {
 }
 
 Gradients reshape_gradient(GradientBuilder& builder, const GradientRequest& request) {
-  Gradients gradients = no_gradients(request);
-  if (request.result_gradients[0] && request.needed[0]) {
-    gradients[0] = reshape_to(builder, *request.result_gradients[0], request.operation.operands[0].shape);
-  }
-  return gradients;
+  return gradient_of_first(request,
+                           [&](TensorId dy) { return reshape_to(builder, dy, request.operation.operands[0].shape); });
+}
+
+/// A view of the same elements in another shape.
+OperatorType view(std::string name, std::vector<AttributeSpec> attributes,
+                  std::vector<TensorType> (*infer)(const Operation&)) {
+  return {.name = std::move(name),
+          .signature = "x -> y",
+          .attributes = std::move(attributes),
+          .infer = infer,
+          .rule_text = "the common factors of both shapes, as in (a b) c -> a (b c)",
+          .rule = reshape_rule,
+          .linear = {{"x"}},
+          .monotone = {{"x"}},
+          .kernel = copy_kernel,
+          .gradient = reshape_gradient,
+          .work = WorkKind::kView,
+          .flops_per_point = 0};
+}
+
+}  // namespace
+
+std::vector<OperatorType> reshaping_operators() {
+  return {
+      view("Reshape", {list("shape", std::nullopt, "of the result; one -1 is solved for")}, infer_reshape),
+      view("Flatten", {integer("start_dim", 1, "first dimension that is joined"), integer("end_dim", -1, "last one")},
+           infer_flatten),
+      view("ExpandDims", {integer("axis", std::nullopt, "where a dimension of size 1 is put in")}, infer_expand_dims),
+      view("Squeeze", {list("axis", empty_list(), "dimensions of size 1 that are dropped; all if empty")},
+           infer_squeeze),
+  };
 }
 
 }  // namespace shardplan

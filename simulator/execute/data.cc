@@ -32,7 +32,7 @@ TensorValues fill_constant(const GraphTensor& tensor) {
 std::string_view role(const OperatorGraph& graph, const GraphTensor& tensor) {
   if (tensor.readers.empty()) return {};
   const Reader& reader = tensor.readers.front();
-  const std::vector<std::string>& names = graph.operation(reader.op).type->operand_names;
+  const std::vector<std::string>& names = graph.operation(reader.op).type->signature.operands;
   return reader.operand < names.size() ? std::string_view(names[reader.operand]) : std::string_view();
 }
 

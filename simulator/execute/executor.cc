@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "operators/phases.h"
 
 namespace shardplan {
 namespace {
@@ -213,7 +214,7 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
       results[i].data[device].assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
       views.push_back({results[i].data[device].data(), shape});
     }
-    operation.type->kernel({operation, own_boxes, operands, views, seed});
+    run_operation({operation, own_boxes, operands, views, seed});
   });
   return results;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "operators/phases.h"
 
 namespace shardplan {
 
@@ -33,7 +34,7 @@ void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed,
     tensors[result].assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
     results.push_back({tensors[result].data(), shape});
   }
-  operation.type->kernel({operation, boxes, operands, results, seed});
+  run_operation({operation, boxes, operands, results, seed});
   for (std::size_t i = 0; i < op.results.size(); ++i) {
     TensorValues& values = tensors[op.results[i]];
     for (std::size_t k = 0; k < before[i].size(); ++k) values[k] += before[i][k];
@@ -161,7 +162,7 @@ MeasuredReference ReferenceSteps::next(bool float32) {
 std::vector<std::string> operators_without_kernel(const OperatorGraph& graph) {
   std::vector<std::string> names;
   for (const OperatorId id : graph.operators().ids()) {
-    if (graph.operation(id).type->kernel == nullptr) names.push_back(graph.operators()[id].name);
+    if (!is_executable(*graph.operation(id).type)) names.push_back(graph.operators()[id].name);
   }
   return names;
 }

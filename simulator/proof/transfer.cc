@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "operators/operator_type.h"
+#include "operators/phases.h"
 
 namespace shardplan {
 namespace {

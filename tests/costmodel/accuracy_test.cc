@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "costmodel/cost_model.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {

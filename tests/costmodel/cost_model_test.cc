@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {

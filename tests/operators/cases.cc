@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "operators/catalogue.h"
+
 namespace shardplan {
 namespace {
 

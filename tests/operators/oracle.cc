@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 
+#include "operators/catalogue.h"
+#include "operators/phases.h"
+
 namespace shardplan {
 namespace {
 
@@ -213,7 +216,7 @@ ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& ope
       outputs.emplace_back(static_cast<std::size_t>(elements(extents_of(indices_of.back()))), 0.0);
       results.push_back({outputs.back().data(), extents_of(indices_of.back())});
     }
-    operation.type->kernel({operation, boxes, views, results, 7});
+    run_operation({operation, boxes, views, results, 7});
     for (std::size_t r = 0; r < results.size(); ++r) {
       Assembly& assembly = assemblies[r];
       const std::size_t key = position_along(at, assembly.axes);
@@ -269,7 +272,7 @@ std::vector<Values> run_whole(const Operation& operation, const std::vector<Valu
   for (const TensorType& type : operation.results) results.push_back(make_values(type.shape, [] { return 0.0; }));
   std::vector<ResultView> result_views;
   for (Values& result : results) result_views.push_back({result.data.data(), result.shape});
-  operation.type->kernel({operation, boxes, views, result_views, seed});
+  run_operation({operation, boxes, views, result_views, seed});
   return results;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cases.h"
+#include "operators/catalogue.h"
 #include "oracle.h"
 
 namespace shardplan {

@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "operators/operator_type.h"
+#include "operators/catalogue.h"
+#include "operators/rule_parser.h"
 
 namespace shardplan {
 namespace {
@@ -198,7 +199,7 @@ TEST(Rule, HostileSizesAndAttributesAreRefused) {
     if (type.is_internal) continue;
     Attributes attributes;
     for (const AttributeSpec& spec : type.attributes) {
-      if (spec.standard && random.below(2) == 0) continue;
+      if (spec.default_value && random.below(2) == 0) continue;
       switch (spec.kind) {
         case AttributeKind::kFlag:
           attributes[spec.name] = random.below(2) == 0;
@@ -221,7 +222,7 @@ TEST(Rule, HostileSizesAndAttributesAreRefused) {
     }
     std::vector<TensorType> operands;
     Shape shape;
-    for (std::size_t i = 0; i < type.operand_names.size() + random.below(2); ++i) {
+    for (std::size_t i = 0; i < type.signature.operands.size() + random.below(2); ++i) {
       if (i == 0 || random.below(2) == 0) {
         shape.resize(random.below(5));
         for (std::int64_t& size : shape) size = random.below(20) == 0 ? pick() : kNumbers[1 + random.below(5)];

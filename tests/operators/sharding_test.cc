@@ -8,6 +8,8 @@
 #include <set>
 
 #include "cases.h"
+#include "operators/catalogue.h"
+#include "operators/phases.h"
 #include "oracle.h"
 
 namespace shardplan {

@@ -153,8 +153,8 @@ OperatorType make_type(const char* name, std::vector<std::string> operands,
                        Kernel kernel) {
   OperatorType type;
   type.name = name;
-  type.operand_names = std::move(operands);
-  type.result_names = {"y"};
+  type.signature.operands = std::move(operands);
+  type.signature.results = {"y"};
   type.infer = infer;
   type.rule = rule;
   type.kernel = kernel;

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "operators/operator_type.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {

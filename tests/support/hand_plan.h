@@ -11,7 +11,7 @@
 #include "graph/operator_graph.h"
 #include "graph/tensor_versions.h"
 #include "model/model_source.h"
-#include "operators/operator_type.h"
+#include "operators/catalogue.h"
 #include "planner/plan.h"
 #include "program/lower.h"
 #include "strategies/strategy.h"

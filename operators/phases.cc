@@ -1,23 +1,14 @@
-#include "operators/building/phases.h"
+#include "operators/phases.h"
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "operators/building/rule_builder.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 
-std::vector<Operation> phase_operations(const Operation& operation, const Phases& phases) {
-  std::vector<TensorType> values = operation.operands;
-  std::vector<Operation> operations;
-  for (const Phase& phase : phases.phases) {
-    const OperatorType* type = find_operator_type(phase.type);
-    SHARDPLAN_CHECK(type != nullptr);
-    std::vector<TensorType> operands;
-    for (const std::size_t input : phase.inputs) operands.push_back(values[input]);
-    operations.push_back(make_operation(*type, phase.attributes, std::move(operands)));
-    values.insert(values.end(), operations.back().results.begin(), operations.back().results.end());
-  }
-  return operations;
-}
+namespace {
 
 void run_phases(const KernelCall& call) {
   const Phases phases = call.operation.type->phases(call.operation);
@@ -52,6 +43,32 @@ void run_phases(const KernelCall& call) {
   for (std::size_t r = 0; r < phases.results.size(); ++r) {
     const OperandView& value = values[phases.results[r]];
     std::copy_n(value.data, num_elements(value.shape), call.results[r].data);
+  }
+}
+
+}  // namespace
+
+std::vector<Operation> phase_operations(const Operation& operation, const Phases& phases) {
+  std::vector<TensorType> values = operation.operands;
+  std::vector<Operation> operations;
+  for (const Phase& phase : phases.phases) {
+    const OperatorType* type = find_operator_type(phase.type);
+    SHARDPLAN_CHECK(type != nullptr);
+    std::vector<TensorType> operands;
+    for (const std::size_t input : phase.inputs) operands.push_back(values[input]);
+    operations.push_back(make_operation(*type, phase.attributes, std::move(operands)));
+    values.insert(values.end(), operations.back().results.begin(), operations.back().results.end());
+  }
+  return operations;
+}
+
+void run_operation(const KernelCall& call) {
+  const OperatorType& type = *call.operation.type;
+  if (type.kernel != nullptr) {
+    type.kernel(call);
+  } else {
+    SHARDPLAN_CHECK(type.phases != nullptr);
+    run_phases(call);
   }
 }
 

@@ -1,0 +1,77 @@
+#include "operators/families/dropout.h"
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "operators/building/attributes.h"
+#include "operators/building/elementwise.h"
+#include "operators/building/gradient_support.h"
+
+namespace shardplan {
+namespace {
+
+std::vector<TensorType> infer_dropout(const Operation& operation) {
+  const double keep = operation.number("keep_prob");
+  if (!(keep > 0 && keep <= 1))
+    operand_error(operation, fmt::format("keep_prob is {}; expected above 0, at most 1", keep));
+  return {operation.operands[0], {operation.operands[0].shape, DataType::kBool}};
+}
+
+void dropout_kernel(const KernelCall& call) {
+  const double keep = call.operation.number("keep_prob");
+  const Shape& local = call.results[0].shape;
+  // The offset of each local point in the global tensor: global strides from the first local element on.
+  const Shape strides = row_major_strides(call.operation.results[0].shape);
+  std::int64_t first = 0;
+  for (std::size_t d = 0; d < local.size(); ++d) first += strides[d] * call.result_box(0, d).begin;
+  const std::uint64_t stream = mix(call.seed);
+  std::int64_t i = 0;
+  for_each_point<1>(local, {strides}, [&](const std::array<std::int64_t, 1>& at) {
+    const std::uint64_t draw = mix(stream ^ static_cast<std::uint64_t>(first + at[0]));
+    const bool is_kept = static_cast<double>(draw >> 11) * 0x1p-53 < keep;
+    call.results[0].data[i] = is_kept ? call.operands[0].data[i] / keep : 0.0;
+    call.results[1].data[i] = is_kept ? 1.0 : 0.0;
+    ++i;
+  });
+}
+
+void dropout_grad_kernel(const KernelCall& call) {
+  const double keep = call.operation.number("keep_prob");
+  const std::int64_t size = num_elements(call.results[0].shape);
+  for (std::int64_t i = 0; i < size; ++i) {
+    call.results[0].data[i] = call.operands[1].data[i] != 0 ? call.operands[0].data[i] / keep : 0.0;
+  }
+}
+
+Gradients dropout_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  return gradient_of_first(request, [&](TensorId dy) {
+    return add_one(builder, "DropoutGrad", {dy, request.results[1]}, request.operation.attributes);
+  });
+}
+
+}  // namespace
+
+std::vector<OperatorType> dropout_operators() {
+  return {
+      {.name = "Dropout",
+       .signature = "x -> y, mask",
+       .attributes = {number("keep_prob", 0.5, "probability that an element is kept")},
+       .infer = infer_dropout,
+       .rule_text = "... -> ..., ...",
+       .rule = elementwise_rule,
+       .kernel = dropout_kernel,
+       .gradient = dropout_gradient,
+       .notes = "seed      the mask follows from seed and global position: the same on any mesh"},
+      {.name = "DropoutGrad",
+       .signature = "dy, mask -> dx",
+       .attributes = {number("keep_prob", 0.5, "as the forward operator's")},
+       .infer = infer_like_first,
+       .rule_text = "..., ... -> ...",
+       .rule = elementwise_rule,
+       .linear = {{"dy"}},
+       .kernel = dropout_grad_kernel,
+       .is_internal = true},
+  };
+}
+
+}  // namespace shardplan
