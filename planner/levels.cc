@@ -97,7 +97,7 @@ constexpr std::int64_t kBracketPpm = 2'000;
 
 /// The least peak, then the fastest plan that holds not much more.
 LevelResult search_memory(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
-  LeastMemory least = least_memory(problem, search, search_options(options, {0, 0}, options.start), kBracketPpm);
+  MinimumPeak least = minimum_peak(problem, search, search_options(options, {0, 0}, options.start), kBracketPpm);
   LevelResult result;
   result.status = least.status;
   result.choice = std::move(least.choice);

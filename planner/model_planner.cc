@@ -418,7 +418,7 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(int level, OperatorId 
     StrategyTable& table = problem.problem.strategy_tables[node.strategies];
     table = all;
     for (std::size_t other = 0; other < table.costs.size(); ++other) {
-      if (other != i) table.costs[other].communication = kNever;
+      if (other != i) table.costs[other].communication = kForbidden;
     }
     const LevelResult found = search_level(problem.problem, *make_search("auto"), options);
     results.emplace_back();

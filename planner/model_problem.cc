@@ -49,7 +49,9 @@ struct WholeTensor {
 };
 
 /// What something costs that is done so often.
-std::int64_t times(std::int64_t cost, std::int64_t count) { return cost > kNever / count ? kNever : cost * count; }
+std::int64_t times(std::int64_t cost, std::int64_t count) {
+  return cost > kForbidden / count ? kForbidden : cost * count;
+}
 
 /// How an edge's matrix is filled.
 enum class EdgeKind {
@@ -125,7 +127,7 @@ class LayoutTables {
         std::int64_t& cost = matrix.costs[i * to.size() + j];
         const bool says_never = kind != EdgeKind::kMadeOrShared && to[j].shares != (from[i].layout == to[j].layout);
         if (says_never) {
-          cost = kNever;
+          cost = kForbidden;
         } else if (to[j].shares) {
           cost = 0;
         }

@@ -445,7 +445,7 @@ class ContestReader {
       if (!cost_table[costs]) {
         StrategyTable table;
         for (const std::int64_t cost : cost_list)
-          table.costs.push_back(cost >= kNever ? Cost{0, kNever} : Cost{cost, 0});
+          table.costs.push_back(cost >= kForbidden ? Cost{0, kForbidden} : Cost{cost, 0});
         cost_table[costs] = problem.strategy_tables.push_back(std::move(table));
       }
       ProblemNode item{*cost_table[costs], {}};
@@ -495,7 +495,7 @@ class ContestReader {
       } else {
         CostMatrix item{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns), {}};
         item.costs = known.empty() ? std::move(file_.edge_lists[list]) : problem.matrices[known[0]].costs;
-        for (std::int64_t& cost : item.costs) cost = std::min(cost, kNever);
+        for (std::int64_t& cost : item.costs) cost = std::min(cost, kForbidden);
         matrix = problem.matrices.push_back(std::move(item));
         matrices[list].push_back(matrix);
       }

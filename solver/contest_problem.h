@@ -18,7 +18,7 @@ namespace shardplan {
 ///                          "costs": [[30, 40], ...]},           row-major, node 0's strategy is the row
 ///                "usage_limit": 50}}
 ///
-/// Keys may come in any order, unknown ones are skipped. Costs of at least kNever become kNever; node costs are taken
+/// Keys may come in any order, unknown ones are skipped. Costs of at least kForbidden become kForbidden; node costs are taken
 /// as computation, edge costs as communication. Times are renumbered: one time for each stretch between two ends of
 /// intervals.
 ///

@@ -31,10 +31,10 @@ Bytes least_peak(const StrategyProblem& problem) {
 
 }  // namespace
 
-LeastMemory least_memory(const StrategyProblem& problem, const Search& search, const SearchOptions& options,
+MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, const SearchOptions& options,
                          std::int64_t tolerance_ppm) {
   const Deadline deadline(options.limits.seconds, options.limits.stop);
-  LeastMemory result;
+  MinimumPeak result;
   StrategyProblem lowered = problem;
   const auto attempt = [&](std::optional<Bytes> limit) {
     for (std::size_t time = 0; time < problem.memory_limits.size(); ++time) {

@@ -5,7 +5,7 @@
 namespace shardplan {
 
 /// The least uniform limit under which a problem has a choice, as a bracket.
-struct LeastMemory {
+struct MinimumPeak {
   /// kOptimal: the bracket is closed; kInfeasible: the given limits cannot be held; kNoPlanFound: nothing was found.
   PlanStatus status = PlanStatus::kNoPlanFound;
   std::optional<Choice> choice;  // of peak `feasible`; nothing if not even the given limits can be held
@@ -19,7 +19,7 @@ struct LeastMemory {
 /// usages, presolve or an exhausted search prove it, feasible when any choice is found; one that can be settled neither
 /// way within its share of the work ends the bisection from below. Each search starts from the last choice.
 /// `options.limits` are for all searches together; costs do not matter.
-LeastMemory least_memory(const StrategyProblem& problem, const Search& search, const SearchOptions& options,
+MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, const SearchOptions& options,
                          std::int64_t tolerance_ppm = 0);
 
 }  // namespace shardplan

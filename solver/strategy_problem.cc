@@ -32,8 +32,8 @@ Evaluation evaluate(const StrategyProblem& problem, const Choice& choice) {
     const std::size_t strategy = choice.strategy[node].value();
     SHARDPLAN_CHECK(strategy < problem.num_strategies(node));
     const Cost& cost = problem.strategy_tables[problem.nodes[node].strategies].costs[strategy];
-    if (cost.computation >= kNever || cost.communication >= kNever) {
-      ++result.never_count;
+    if (cost.computation >= kForbidden || cost.communication >= kForbidden) {
+      ++result.forbidden_count;
     } else {
       computation += cost.computation;
       communication += cost.communication;
@@ -49,8 +49,8 @@ Evaluation evaluate(const StrategyProblem& problem, const Choice& choice) {
     const CostMatrix& matrix = problem.matrices[edge.matrix];
     const std::int64_t cost =
         matrix.costs[choice.strategy[edge.from].value() * matrix.columns + choice.strategy[edge.to].value()];
-    if (cost >= kNever) {
-      ++result.never_count;
+    if (cost >= kForbidden) {
+      ++result.forbidden_count;
     } else {
       communication += cost;
     }
@@ -69,7 +69,7 @@ Evaluation evaluate(const StrategyProblem& problem, const Choice& choice) {
   result.cost = {saturate(computation), saturate(communication)};
   result.peak_bytes = saturate(peak);
   result.worst_excess = saturate(excess);
-  result.feasible = result.never_count == 0 && result.worst_excess <= 0;
+  result.feasible = result.forbidden_count == 0 && result.worst_excess <= 0;
   return result;
 }
 

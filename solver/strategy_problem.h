@@ -17,9 +17,9 @@ using StrategyTableId = Index<struct StrategyTableTag>;
 using UsageTableId = Index<struct UsageTableTag>;
 using MatrixId = Index<struct MatrixTag>;
 
-/// A cost of at least this much means "never": entries are clamped to it on construction, and a choice that contains
-/// one is not feasible. Low enough that sixteen of them still fit in 64 bits.
-inline constexpr std::int64_t kNever = std::int64_t{1} << 58;
+/// A cost of at least this much forbids a strategy or a pair: entries are clamped to it on construction, and a choice
+/// that contains one is not feasible. Low enough that sixteen of them still fit in 64 bits.
+inline constexpr std::int64_t kForbidden = std::int64_t{1} << 58;
 
 /// A memory limit that never binds.
 inline constexpr Bytes kUnlimitedBytes = std::int64_t{1} << 60;
@@ -34,7 +34,7 @@ struct Cost {
 
 /// The strategies of one node, as a search sees them. Held once for all equal nodes.
 struct StrategyTable {
-  std::vector<Cost> costs;  // by StrategyId; a `communication` of kNever forbids the strategy
+  std::vector<Cost> costs;  // by StrategyId; a `communication` of kForbidden forbids the strategy
 
   bool operator==(const StrategyTable&) const = default;
 };
@@ -46,7 +46,7 @@ struct UsageTable {
   bool operator==(const UsageTable&) const = default;
 };
 
-/// Cost of every pair of strategies of two neighbours (a redistribution's communication, or kNever). Held once for all
+/// Cost of every pair of strategies of two neighbours (a redistribution's communication, or kForbidden). Held once for all
 /// equal edges. Row-major: `costs[row * columns + column]`, rows are the strategies of the edge's `from`.
 struct CostMatrix {
   std::uint32_t rows = 0;
@@ -76,7 +76,7 @@ struct ProblemEdge {
   MatrixId matrix;
 };
 
-/// All that a search may see: choose one strategy per node, so that no edge is kNever and that at each time the bytes
+/// All that a search may see: choose one strategy per node, so that no edge is kForbidden and that at each time the bytes
 /// in use stay within that time's limit, at least cost. The form is that of the ASPLOS/EuroSys 2025 contest on
 /// intra-operator parallelism, with tables held once and referred to, and several uses per node.
 ///
@@ -110,8 +110,8 @@ struct Choice {
 
 /// What a choice costs and whether it may be used.
 struct Evaluation {
-  bool feasible = false;        // no kNever, no time over its limit
-  std::size_t never_count = 0;  // strategies and pairs of cost kNever in it; they are left out of `cost`
+  bool feasible = false;            // no kForbidden, no time over its limit
+  std::size_t forbidden_count = 0;  // strategies and pairs of cost kForbidden in it; they are left out of `cost`
   Cost cost;
   Bytes peak_bytes = 0;       // over all times
   std::size_t peak_time = 0;  // the first time of the peak

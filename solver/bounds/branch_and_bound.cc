@@ -15,15 +15,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-bool remove_dear_values(const CoreProblem& core, const DualBound& dual, double best_cost,
-                        std::vector<std::uint8_t>& alive) {
+bool fix_by_reduced_cost(const CoreProblem& core, const DualBound& dual, double best_cost,
+                         std::vector<std::uint8_t>& alive) {
   // Costs are whole: a better choice costs at least one less.
   const double allowed = best_cost - 1 - dual.certain_bound();
   bool is_removed = false;
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     for (std::size_t value = 0; value < core.num_values(node); ++value) {
       std::uint8_t& is_alive = alive[core.first_value[node] + value];
-      if (!is_alive || dual.excess_cost(node, value) <= allowed) continue;
+      if (!is_alive || dual.reduced_cost(node, value) <= allowed) continue;
       is_alive = 0;
       is_removed = true;
     }
@@ -32,7 +32,7 @@ bool remove_dear_values(const CoreProblem& core, const DualBound& dual, double b
 }
 
 BranchAndBound::BranchAndBound(const CoreProblem& core, const DualBound& root)
-    : core_(&core), root_(root.state()), best_cost_(core.never) {
+    : core_(&core), root_(root.state()), best_cost_(core.big_m) {
   insert({root_.bound, 0, nullptr, root.alive()});
 }
 
@@ -90,13 +90,13 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
   double checkpoint = subproblem.bound;
   const auto consider = [&](const CoreChoice& choice) {
     const CoreEvaluation result = evaluate(core, choice);
-    if (result.excess > 0 || result.cost >= outcome.cost || result.cost >= core.never) return;
+    if (result.excess > 0 || result.cost >= outcome.cost || result.cost >= core.big_m) return;
     outcome.cost = result.cost;
     outcome.choice = choice;
   };
   for (int pass = 1; pass <= kPasses; ++pass) {
     // Without a known cost, steps aim a little above the bound.
-    const double target = outcome.cost < core.never ? outcome.cost : dual.best_bound() + 1 + 0.01 * dual.best_bound();
+    const double target = outcome.cost < core.big_m ? outcome.cost : dual.best_bound() + 1 + 0.01 * dual.best_bound();
     const bool is_empty = dual.iterate(target, steps) == kInfinity;
     const bool is_cut_short = !meter.spend(dual.work_per_pass());
     if (is_empty || dual.best_bound() > outcome.cost - 1) {
@@ -112,7 +112,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
     if (pass % 20 != 0) continue;
     std::vector<std::uint8_t> alive = dual.alive();
     dual.pass();
-    if (outcome.cost < core.never && remove_dear_values(core, dual, outcome.cost, alive)) {
+    if (outcome.cost < core.big_m && fix_by_reduced_cost(core, dual, outcome.cost, alive)) {
       if (!propagate_memory(core, alive)) return outcome;
       dual.set_alive(std::move(alive));
     }
@@ -120,7 +120,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
     if (pass >= 40 && dual.best_bound() - checkpoint < 0.02 * (outcome.cost - dual.best_bound())) break;
     checkpoint = dual.best_bound();
   }
-  LocalState state(core, dual.decoded());
+  MoveState state(core, dual.decoded());
   WorkMeter part = meter.part(dual.work_per_pass() * 20);
   if (state.repair(part)) {
     state.descend(part);
@@ -139,7 +139,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
 std::vector<BranchAndBound::Subproblem> BranchAndBound::split(const Subproblem& subproblem, const DualBound& dual,
                                                               double best_cost) const {
   const CoreProblem& core = *core_;
-  const double gap = best_cost < core.never ? best_cost - dual.best_bound() : std::max(0.01 * dual.best_bound(), 1.0);
+  const double gap = best_cost < core.big_m ? best_cost - dual.best_bound() : std::max(0.01 * dual.best_bound(), 1.0);
   std::size_t chosen = core.num_nodes();
   double best_spread = 0;
   double threshold = 0;
@@ -154,7 +154,7 @@ std::vector<BranchAndBound::Subproblem> BranchAndBound::split(const Subproblem& 
     double next = kInfinity;
     for (std::uint32_t value = 0; value < core.num_values(node); ++value) {
       if (!dual.is_alive(node, value)) continue;
-      const double excess = dual.excess_cost(node, value);
+      const double excess = dual.reduced_cost(node, value);
       if (excess < lowest) {
         next = lowest;
         lowest = excess;

@@ -61,7 +61,7 @@ class BranchAndBound {
 };
 
 /// Removes the values whose bound shows that they are in no choice cheaper than `best_cost`. True if any was.
-bool remove_dear_values(const CoreProblem& core, const DualBound& dual, double best_cost,
-                        std::vector<std::uint8_t>& alive);
+bool fix_by_reduced_cost(const CoreProblem& core, const DualBound& dual, double best_cost,
+                         std::vector<std::uint8_t>& alive);
 
 }  // namespace shardplan

@@ -57,7 +57,7 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
   }
   messages_.assign(size, 0);
   alive_.assign(core.costs.size(), 1);
-  marginal_.assign(core.costs.size(), 0);
+  min_marginals_.assign(core.costs.size(), 0);
   prices_.assign(core.limits.size(), 0);
   best_prices_ = momentum_ = usage_ = prices_;
   cumulative_.assign(core.limits.size() + 1, 0);
@@ -240,7 +240,7 @@ double DualBound::sweep_backward() {
     double least = sum[0];
     for (std::size_t value = 1; value < count; ++value) least = sum[value] < least ? sum[value] : least;
     if (least >= kRemoved / 2) return kInfinity;  // no value is left
-    double* const marginal = marginal_.data() + core.first_value[node];
+    double* const marginal = min_marginals_.data() + core.first_value[node];
     for (std::size_t value = 0; value < count; ++value) marginal[value] = sum[value] -= least;
     bound += least;
     const double share = 1.0 / static_cast<double>(std::max<std::uint32_t>({middle - begin, end - middle, 1}));
@@ -305,13 +305,13 @@ void DualBound::usage_of_decoded() {
 }
 
 /// Weights fall with the square of a value's excess cost: like the exponential's, but made of exact operations only.
-void DualBound::usage_of_marginals() {
+void DualBound::usage_of_min_marginals() {
   const CoreProblem& core = *core_;
   const double softness = softness_ * std::max(best_bound_, 1.0);
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     if (core.first_segment[node] == core.first_segment[node + 1]) continue;
     const std::size_t count = core.num_values(node);
-    const double* const marginal = marginal_.data() + core.first_value[node];
+    const double* const marginal = min_marginals_.data() + core.first_value[node];
     double total = 0;
     for (std::size_t value = 0; value < count; ++value) {
       const double root = softness / (softness + marginal[value]);
@@ -335,7 +335,7 @@ void DualBound::move_prices(double target, const Steps& steps) {
   if (steps.subgradient == Subgradient::kDecoded) {
     usage_of_decoded();
   } else {
-    usage_of_marginals();
+    usage_of_min_marginals();
   }
   double bytes = 0;
   double norm = 0;

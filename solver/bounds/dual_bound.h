@@ -18,7 +18,7 @@ namespace shardplan {
 /// rounding can have added (at most a few units in the last place per operation) is taken off; see `rounding_error`.
 class DualBound {
  public:
-  enum class Subgradient { kDecoded, kMarginals };
+  enum class Subgradient { kDecoded, kMinMarginals };
   /// How prices move: after what, and how much of the last direction they keep. No one setting suits all problems; a
   /// search runs several and shares the best prices.
   struct Steps {
@@ -37,7 +37,7 @@ class DualBound {
   double iterate(double target, const Steps& steps);
 
   double best_bound() const { return best_bound_; }
-  /// What `excess_cost` adds to: the bound of the last pass's forward half (excess costs are taken on the way back, at
+  /// What `reduced_cost` adds to: the bound of the last pass's forward half (excess costs are taken on the way back, at
   /// each node before the bound has reached its end), with rounding taken off twice, for itself and for the excess
   /// costs.
   double certain_bound() const { return std::min(forward_bound_, bound_) - 2 * rounding_error(); }
@@ -59,7 +59,9 @@ class DualBound {
 
   /// After a pass: by how much the bound rises, at least, if this value is taken. Values whose bound passes the best
   /// known cost can be removed.
-  double excess_cost(std::size_t node, std::size_t value) const { return marginal_[core_->first_value[node] + value]; }
+  double reduced_cost(std::size_t node, std::size_t value) const {
+    return min_marginals_[core_->first_value[node] + value];
+  }
 
   /// What the present prices ask for a value's bytes.
   double price_of_bytes(std::size_t node, std::size_t value) const {
@@ -90,13 +92,13 @@ class DualBound {
   double rounding_error() const;
   double message(std::size_t node, std::uint32_t slot, double share);
   void usage_of_decoded();
-  void usage_of_marginals();
+  void usage_of_min_marginals();
 
   const CoreProblem* core_;
   std::vector<std::uint32_t> first_message_;  // by slot (position in neighbours)
   std::vector<double> messages_;              // into each node, one block per slot
   std::vector<double> value_costs_;           // with prices; huge for removed values
-  std::vector<double> marginal_;
+  std::vector<double> min_marginals_;
   std::vector<std::uint8_t> alive_;
   std::vector<double> prices_, best_prices_, cumulative_, momentum_, usage_;
   double limits_price_ = 0;

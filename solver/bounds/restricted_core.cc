@@ -142,7 +142,7 @@ std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::
                                             std::size_t most_entries) {
   RestrictedCore result;
   CoreProblem& to = result.core;
-  to.never = core.never;
+  to.big_m = core.big_m;
   to.first_value = {0};
   to.first_neighbour = core.first_neighbour;
   to.first_segment = core.first_segment;

@@ -19,7 +19,7 @@ std::uint32_t classify(std::size_t count, const auto& line, std::vector<std::uin
 
 }  // namespace
 
-CoreMatrix make_core_matrix(const Table& table, double never) {
+CoreMatrix make_core_matrix(const Table& table, double big_m) {
   CoreMatrix matrix;
   matrix.row_classes = classify(
       table.rows,
@@ -41,7 +41,7 @@ CoreMatrix make_core_matrix(const Table& table, double never) {
   for (std::size_t row = 0; row < table.rows; ++row) {
     for (std::size_t column = 0; column < table.columns; ++column) {
       const std::int64_t cost = table.at(row, column);
-      const double entry = cost >= kNever ? never : std::min(static_cast<double>(cost), never);
+      const double entry = cost >= kForbidden ? big_m : std::min(static_cast<double>(cost), big_m);
       matrix.forward[std::size_t{matrix.row_class[row]} * matrix.column_classes + matrix.column_class[column]] = entry;
       matrix.backward[std::size_t{matrix.column_class[column]} * matrix.row_classes + matrix.row_class[row]] = entry;
     }

@@ -9,8 +9,8 @@
 namespace shardplan {
 
 /// A matrix of edge costs as the core's stages read it. Rows that are equal form a class, so do columns: layouts repeat
-/// among strategies, and a message then costs the product of the classes, not of the values. Never is a large finite
-/// cost (`CoreProblem::never`).
+/// among strategies, and a message then costs the product of the classes, not of the values. A forbidden pair has a
+/// large finite cost (`CoreProblem::big_m`).
 struct CoreMatrix {
   std::uint32_t row_classes = 0;
   std::uint32_t column_classes = 0;
@@ -48,8 +48,9 @@ struct CoreProblem {
   std::vector<CoreSegment> segments;
   std::vector<std::int64_t> bytes;
   std::vector<std::int64_t> limits;  // by time
-  double never = 0;  // more than any choice that is wanted: one that costs this much may not be, or is no better than
-                     // what is known
+  /// The cost of a forbidden pair: more than any feasible choice that is better than what is known. A choice that costs
+  /// this much or more is not feasible, or is not worth having.
+  double big_m = 0;
   std::uint64_t sweep_work = 0;  // entries touched by one pass over all edges
 
   std::size_t num_nodes() const { return first_value.size() - 1; }
@@ -72,15 +73,15 @@ struct CoreProblem {
 /// A value for each node of a core.
 using CoreChoice = std::vector<std::uint32_t>;
 
-/// Cost of a choice (at least `never` if a pair in it may not be) and the bytes by which limits are exceeded, summed.
+/// Cost of a choice (at least `big_m` if a pair in it may not be) and the bytes by which limits are exceeded, summed.
 struct CoreEvaluation {
   double cost = 0;
   std::int64_t excess = 0;
 };
 CoreEvaluation evaluate(const CoreProblem& core, const CoreChoice& choice);
 
-/// The matrix of a table; entries of kNever become `never`.
-CoreMatrix make_core_matrix(const Table& table, double never);
+/// The matrix of a table; entries of kForbidden become `big_m`.
+CoreMatrix make_core_matrix(const Table& table, double big_m);
 
 /// Links `reverse` and counts `sweep_work`, once nodes and neighbours are in place.
 void finish(CoreProblem& core);

@@ -60,12 +60,12 @@ std::size_t Slack::worst() const {
   return time;
 }
 
-LocalState::LocalState(const CoreProblem& core, CoreChoice choice)
+MoveState::MoveState(const CoreProblem& core, CoreChoice choice)
     : core_(&core), choice_(std::move(choice)), slack_(core.limits) {
   recompute();
 }
 
-void LocalState::set(const CoreChoice& choice) {
+void MoveState::set(const CoreChoice& choice) {
   std::size_t different = 0;
   for (std::size_t node = 0; node < choice.size(); ++node) different += choice[node] != choice_[node];
   if (different * 8 > choice.size()) {
@@ -77,7 +77,7 @@ void LocalState::set(const CoreChoice& choice) {
   for (std::size_t node = 0; node < choice.size(); ++node) move(node, choice[node]);
 }
 
-void LocalState::recompute() {
+void MoveState::recompute() {
   const CoreProblem& core = *core_;
   conditional_ = core.costs;
   cost_ = 0;
@@ -100,11 +100,11 @@ void LocalState::recompute() {
   }
 }
 
-bool LocalState::is_feasible() const {
-  return cost_ < core_->never && (core_->limits.empty() || slack_.least(0, core_->limits.size()) >= 0);
+bool MoveState::is_feasible() const {
+  return cost_ < core_->big_m && (core_->limits.empty() || slack_.least(0, core_->limits.size()) >= 0);
 }
 
-void LocalState::move(std::size_t node, std::uint32_t value) {
+void MoveState::move(std::size_t node, std::uint32_t value) {
   const CoreProblem& core = *core_;
   const std::uint32_t old = choice_[node];
   if (value == old) return;
@@ -128,7 +128,7 @@ void LocalState::move(std::size_t node, std::uint32_t value) {
   }
 }
 
-bool LocalState::fits(std::size_t node, std::uint32_t value) const {
+bool MoveState::fits(std::size_t node, std::uint32_t value) const {
   const CoreProblem& core = *core_;
   for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
     const CoreSegment& segment = core.segments[at];
@@ -138,7 +138,7 @@ bool LocalState::fits(std::size_t node, std::uint32_t value) const {
   return true;
 }
 
-void LocalState::descend(WorkMeter& meter) {
+void MoveState::descend(WorkMeter& meter) {
   const CoreProblem& core = *core_;
   std::vector<std::uint8_t> is_waiting(core.num_nodes(), 1);
   for (bool again = true; again;) {
@@ -162,7 +162,7 @@ void LocalState::descend(WorkMeter& meter) {
   }
 }
 
-double LocalState::excess_removed(std::size_t node, std::uint32_t value) const {
+double MoveState::excess_removed(std::size_t node, std::uint32_t value) const {
   const CoreProblem& core = *core_;
   double removed = 0;
   for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
@@ -181,7 +181,7 @@ double LocalState::excess_removed(std::size_t node, std::uint32_t value) const {
   return removed;
 }
 
-bool LocalState::repair(WorkMeter& meter) {
+bool MoveState::repair(WorkMeter& meter) {
   const CoreProblem& core = *core_;
   if (core.limits.empty()) return true;
   struct Candidate {
@@ -226,7 +226,7 @@ bool LocalState::repair(WorkMeter& meter) {
   return true;
 }
 
-bool LocalState::reduce_excess(std::size_t worst, WorkMeter& meter) {
+bool MoveState::reduce_excess(std::size_t worst, WorkMeter& meter) {
   const CoreProblem& core = *core_;
   std::size_t num_over = 0;
   slack_.visit_negative(0, core.limits.size(), 0, [&](std::size_t, std::int64_t) { ++num_over; });
@@ -256,7 +256,7 @@ bool LocalState::reduce_excess(std::size_t worst, WorkMeter& meter) {
   return true;
 }
 
-CoreChoice least_memory_choice(const CoreProblem& core) {
+CoreChoice fewest_bytes_choice(const CoreProblem& core) {
   CoreChoice choice(core.num_nodes(), 0);
   std::vector<double> bytes;
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {

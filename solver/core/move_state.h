@@ -44,14 +44,14 @@ class Slack {
 };
 
 /// A choice for a core that is being changed, with what each change would cost and the bytes left at each time.
-class LocalState {
+class MoveState {
  public:
-  LocalState(const CoreProblem& core, CoreChoice choice);
+  MoveState(const CoreProblem& core, CoreChoice choice);
 
   const CoreProblem& core() const { return *core_; }
   const CoreChoice& choice() const { return choice_; }
   double cost() const { return cost_; }
-  /// Whether no pair may never be and no time is over its limit.
+  /// Whether it holds no forbidden pair and no time is over its limit.
   bool is_feasible() const;
 
   /// Cost of each value of a node given its neighbours' choices.
@@ -84,6 +84,6 @@ class LocalState {
 };
 
 /// A choice of least bytes for every node (cheapest among those), from which repairs start.
-CoreChoice least_memory_choice(const CoreProblem& core);
+CoreChoice fewest_bytes_choice(const CoreProblem& core);
 
 }  // namespace shardplan

@@ -7,7 +7,7 @@
 
 namespace shardplan {
 
-CoreBlock cut_block(const LocalState& state, const std::vector<std::uint32_t>& nodes,
+CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& nodes,
                     const std::vector<double>& prices) {
   const CoreProblem& whole = state.core();
   CoreBlock block;
@@ -29,7 +29,7 @@ CoreBlock cut_block(const LocalState& state, const std::vector<std::uint32_t>& n
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   CoreProblem& core = block.core;
   core.matrices = whole.matrices;
-  core.never = whole.never;
+  core.big_m = whole.big_m;
   core.first_value = core.first_neighbour = core.first_segment = {0};
   for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
     core.limits.push_back(state.slack().least(ends[i], ends[i + 1]));
@@ -71,9 +71,9 @@ CoreBlock cut_block(const LocalState& state, const std::vector<std::uint32_t>& n
   return block;
 }
 
-BlockMoves::BlockMoves(const CoreProblem& core) : core_(&core), is_in_(core.num_nodes(), 0) {}
+BlockNeighbourhood::BlockNeighbourhood(const CoreProblem& core) : core_(&core), is_in_(core.num_nodes(), 0) {}
 
-std::vector<std::uint32_t> BlockMoves::ball(std::uint32_t centre, Random& random, std::size_t size) {
+std::vector<std::uint32_t> BlockNeighbourhood::ball(std::uint32_t centre, Random& random, std::size_t size) {
   std::vector<std::uint32_t> nodes{centre};
   is_in_[centre] = 1;
   for (std::size_t at = 0; at < nodes.size() && nodes.size() < size; ++at) {
@@ -92,8 +92,8 @@ std::vector<std::uint32_t> BlockMoves::ball(std::uint32_t centre, Random& random
   return nodes;
 }
 
-bool BlockMoves::move(LocalState& state, Random& random, std::size_t size, const std::vector<double>& prices,
-                      WorkMeter& meter) {
+bool BlockNeighbourhood::move(MoveState& state, Random& random, std::size_t size, const std::vector<double>& prices,
+                              WorkMeter& meter) {
   const CoreProblem& whole = *core_;
   size = std::min(size, whole.num_nodes());
   std::vector<std::uint32_t> nodes;

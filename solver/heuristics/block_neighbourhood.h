@@ -15,18 +15,17 @@ struct CoreBlock {
   std::vector<std::uint32_t> nodes;  // of the whole core
   std::vector<double> prices;        // by the block's times: what the prices of the whole add up to there
 };
-CoreBlock cut_block(const LocalState& state, const std::vector<std::uint32_t>& nodes,
-                    const std::vector<double>& prices);
+CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& nodes, const std::vector<double>& prices);
 
 /// The best large moves late in a search: a block of tens to hundreds of nodes is bounded, dived into and repaired as a
 /// problem of its own. Blocks proven to be optimal as they stand are not tried again until a neighbour moves.
-class BlockMoves {
+class BlockNeighbourhood {
  public:
-  explicit BlockMoves(const CoreProblem& core);
+  explicit BlockNeighbourhood(const CoreProblem& core);
 
   /// Frees a random block of about `size` nodes, alternating between balls of neighbours and stretches of the program;
   /// improves it if it can. True if the cost fell.
-  bool move(LocalState& state, Random& random, std::size_t size, const std::vector<double>& prices, WorkMeter& meter);
+  bool move(MoveState& state, Random& random, std::size_t size, const std::vector<double>& prices, WorkMeter& meter);
 
   std::uint64_t num_blocks() const { return num_blocks_; }
   std::uint64_t num_proven() const { return num_proven_; }

@@ -125,12 +125,12 @@ std::optional<CoreChoice> dive(const CoreProblem& core, DualBound& dual, double 
       std::uint32_t best = count;
       for (std::uint32_t value = 0; value < count; ++value) {
         if (dual.is_alive(node, value) &&
-            (best == count || dual.excess_cost(node, value) < dual.excess_cost(node, best)))
+            (best == count || dual.reduced_cost(node, value) < dual.reduced_cost(node, best)))
           best = value;
       }
       for (std::uint32_t value = 0; value < count; ++value) {
         if (value != best && dual.is_alive(node, value))
-          candidates.push_back({dual.excess_cost(node, value), node, value});
+          candidates.push_back({dual.reduced_cost(node, value), node, value});
       }
     }
     if (candidates.empty()) break;
@@ -151,7 +151,7 @@ std::optional<CoreChoice> dive(const CoreProblem& core, DualBound& dual, double 
     dual.set_alive(std::move(alive));
     dual.forget_best();
   }
-  LocalState state(core, dual.decoded());
+  MoveState state(core, dual.decoded());
   if (!state.repair(meter)) return std::nullopt;
   state.descend(meter);
   if (!state.is_feasible()) return std::nullopt;

@@ -14,11 +14,11 @@ constexpr double kValuesPerNode[] = {16, 8, 5, 3, 2, 1.5, 1.2};  // on average, 
 
 }  // namespace
 
-std::optional<CoreChoice> best_of_likely_values(const CoreProblem& core, const DualBound& dual, WorkMeter& meter) {
+std::optional<CoreChoice> restriction_heuristic(const CoreProblem& core, const DualBound& dual, WorkMeter& meter) {
   std::vector<double> excess(core.costs.size());
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     for (std::size_t value = 0; value < core.num_values(node); ++value) {
-      excess[core.first_value[node] + value] = dual.excess_cost(node, value);
+      excess[core.first_value[node] + value] = dual.reduced_cost(node, value);
     }
   }
   std::vector<double> sorted = excess;

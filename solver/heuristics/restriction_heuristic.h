@@ -10,6 +10,6 @@ namespace shardplan {
 /// The cheapest choice at the bound's prices among the values that it likes best (least excess cost after its last
 /// pass), as many of them as elimination can take. Where decoding goes astray on cycles, this is exact on what is left
 /// of them. Limits are not looked at but for their prices. Nothing if even few values are too many.
-std::optional<CoreChoice> best_of_likely_values(const CoreProblem& core, const DualBound& dual, WorkMeter& meter);
+std::optional<CoreChoice> restriction_heuristic(const CoreProblem& core, const DualBound& dual, WorkMeter& meter);
 
 }  // namespace shardplan

@@ -10,17 +10,17 @@ constexpr std::uint32_t kNone = 0xffffffff;
 
 }  // namespace
 
-TreeMoves::TreeMoves(const CoreProblem& core, const std::vector<double>& prices)
+TreeNeighbourhood::TreeNeighbourhood(const CoreProblem& core, const std::vector<double>& prices)
     : core_(&core), position_(core.num_nodes(), kNone), links_(core.num_nodes(), 0) {
   set_prices(prices);
 }
 
-void TreeMoves::set_prices(const std::vector<double>& prices) {
+void TreeNeighbourhood::set_prices(const std::vector<double>& prices) {
   cumulative_.assign(1, 0);
   for (const double price : prices) cumulative_.push_back(cumulative_.back() + price);
 }
 
-void TreeMoves::grow(std::uint32_t root, Random& random, std::size_t size) {
+void TreeNeighbourhood::grow(std::uint32_t root, Random& random, std::size_t size) {
   const CoreProblem& core = *core_;
   for (const std::uint32_t node : touched_) links_[node] = 0;
   for (const std::uint32_t node : tree_) position_[node] = kNone;
@@ -56,7 +56,7 @@ void TreeMoves::grow(std::uint32_t root, Random& random, std::size_t size) {
   }
 }
 
-double TreeMoves::local_price(std::size_t begin, std::size_t end) const {
+double TreeNeighbourhood::local_price(std::size_t begin, std::size_t end) const {
   const auto before = [&](std::size_t time) {
     const auto at = std::lower_bound(local_.begin(), local_.end(), time,
                                      [](const Priced& item, std::size_t t) { return item.time < t; });
@@ -65,7 +65,7 @@ double TreeMoves::local_price(std::size_t begin, std::size_t end) const {
   return before(end) - before(begin);
 }
 
-void TreeMoves::solve(const LocalState& state, double price_share) {
+void TreeNeighbourhood::solve(const MoveState& state, double price_share) {
   const CoreProblem& core = *core_;
   costs_.clear();
   answers_.clear();
@@ -149,8 +149,8 @@ void TreeMoves::solve(const LocalState& state, double price_share) {
   }
 }
 
-void TreeMoves::move(LocalState& state, Random& random, std::size_t size, double price_share, double allowance,
-                     WorkMeter& meter) {
+void TreeNeighbourhood::move(MoveState& state, Random& random, std::size_t size, double price_share, double allowance,
+                             WorkMeter& meter) {
   const CoreProblem& core = *core_;
   work_ = 0;
   grow(static_cast<std::uint32_t>(random.below(core.num_nodes())), random, size);

@@ -10,19 +10,18 @@ namespace shardplan {
 /// Large moves by dynamic programming: a random tree of nodes (no other edges among them) takes its best values given
 /// all others, exactly, with bytes priced; if limits break, the broken times are priced up and the tree is solved
 /// again. Single nodes cannot leave a valley in which neighbours must move together; trees of hundreds can.
-class TreeMoves {
+class TreeNeighbourhood {
  public:
-  TreeMoves(const CoreProblem& core, const std::vector<double>& prices);
+  TreeNeighbourhood(const CoreProblem& core, const std::vector<double>& prices);
   void set_prices(const std::vector<double>& prices);
 
   /// One move from a random node; keeps it if limits hold and the cost rises by at most `allowance`.
   /// `price_share` is the part of the prices that counts.
-  void move(LocalState& state, Random& random, std::size_t size, double price_share, double allowance,
-            WorkMeter& meter);
+  void move(MoveState& state, Random& random, std::size_t size, double price_share, double allowance, WorkMeter& meter);
 
  private:
   void grow(std::uint32_t root, Random& random, std::size_t size);
-  void solve(const LocalState& state, double price_share);
+  void solve(const MoveState& state, double price_share);
   double local_price(std::size_t begin, std::size_t end) const;
 
   const CoreProblem* core_;

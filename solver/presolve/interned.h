@@ -12,7 +12,7 @@
 
 namespace shardplan {
 
-/// Costs of pairs, row-major; kNever marks a pair that may not be.
+/// Costs of pairs, row-major; kForbidden marks a pair that may not be.
 struct Table {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;

@@ -20,7 +20,7 @@ bool fits(const Table& table, std::size_t better, std::size_t worse, std::int64_
   const std::int64_t* const w = table.costs.data() + worse * table.columns;
   std::int64_t needed = 0;
   for (std::size_t column = 0; column < table.columns; ++column) {
-    if (w[column] >= kNever) continue;
+    if (w[column] >= kForbidden) continue;
     needed = std::max(needed, b[column] - w[column]);
     if (needed > allowance) {
       work += column;
@@ -51,7 +51,7 @@ std::vector<std::uint32_t> dominated_values(const std::vector<std::int64_t>& cos
     for (std::size_t i = 0; i < rows.size() && allowance >= 0; ++i) {
       const std::size_t column = least_columns[value * rows.size() + i];
       const std::int64_t least = rows[i]->at(value, column);
-      if (least < kNever) allowance -= std::max<std::int64_t>(0, rows[i]->at(better, column) - least);
+      if (least < kForbidden) allowance -= std::max<std::int64_t>(0, rows[i]->at(better, column) - least);
     }
     return allowance < 0;
   };
@@ -106,7 +106,7 @@ Presolve::Presolve(const StrategyProblem& problem, const Objective& objective, c
   count("core times", static_cast<std::int64_t>(core_.limits.size()));
   count("core matrices", static_cast<std::int64_t>(core_.matrices->size()));
   count("core sweep entries", static_cast<std::int64_t>(core_.sweep_work));
-  count("base cost", base());
+  count("constant cost", constant_cost());
 }
 
 void Presolve::settle_memory() {
@@ -160,7 +160,7 @@ bool Presolve::drop_dominated() {
     if (!node.is_alive || !node.is_changed || node.costs.size() < 2) continue;
     if (rules_deadline_.is_over()) break;
     node.is_changed = false;
-    graph_.level(id);
+    graph_.normalise_costs(id);
     const Numbers costs = graph_.numbers.intern(std::vector(node.costs));
     std::vector<TableRef> rows;
     for (const std::uint32_t edge : graph_.edges_of(id)) rows.push_back(graph_.oriented(edge, id));
@@ -169,7 +169,7 @@ bool Presolve::drop_dominated() {
     for (const UsageSegment& segment : node.memory) key.push_back(segment.bytes);
     const Positions& dominated = dominance_.get(
         std::move(key), [&] { return graph_.positions.intern(dominated_values(node.costs, rows, node.memory)); });
-    for (const std::uint32_t value : *dominated) graph_.doom(id, value);
+    for (const std::uint32_t value : *dominated) graph_.mark_for_removal(id, value);
     dominated_ += static_cast<std::int64_t>(dominated->size());
     found = found || !dominated->empty();
     // Tables of the neighbours shrink at once, so that two nodes do not drop values on the strength of each other's.
@@ -187,7 +187,7 @@ bool Presolve::fold_leaves() {
     if (rules_deadline_.is_over()) break;
     const std::uint32_t edge = node.edges[0];
     const std::size_t leader = graph_.other_end(edge, id);
-    graph_.level(id);
+    graph_.normalise_costs(id);
     const TableRef table = graph_.oriented(edge, leader);
     Memo<Positions>::Key key{table, graph_.numbers.intern(std::vector(node.costs))};
     for (const UsageSegment& segment : node.memory) key.push_back(segment.bytes);
@@ -206,7 +206,8 @@ bool Presolve::fold_leaves() {
         }
         for (const UsageSegment& segment : node.memory) {
           for (std::size_t value = 0; value < table->columns; ++value) {
-            if (table->at(row, value) < kNever && (*segment.bytes)[value] < (*segment.bytes)[best[row]]) return nullptr;
+            if (table->at(row, value) < kForbidden && (*segment.bytes)[value] < (*segment.bytes)[best[row]])
+              return nullptr;
           }
         }
       }
@@ -258,19 +259,19 @@ bool Presolve::remove_between() {
           entries > graph_.num_values(id) * (graph_.num_values(ends[0]) + graph_.num_values(ends[1]))) {
         continue;
       }
-      graph_.level(id);
+      graph_.normalise_costs(id);
       const TableRef before = graph_.oriented(edges[0], ends[0]);
       const TableRef after = graph_.oriented(edges[1], id);
       const Numbers costs = graph_.numbers.intern(std::vector(node.costs));
       const Joined& joined = joined_.get({before, after, costs}, [&] {
-        Table table{before->rows, after->columns, std::vector<std::int64_t>(entries, kNever)};
+        Table table{before->rows, after->columns, std::vector<std::int64_t>(entries, kForbidden)};
         std::vector<std::uint32_t> best(entries, 0);
         for (std::size_t row = 0; row < table.rows; ++row) {
           std::int64_t* const out = table.costs.data() + row * table.columns;
           std::uint32_t* const at = best.data() + row * table.columns;
           for (std::uint32_t middle = 0; middle < before->columns; ++middle) {
             const std::int64_t first = before->at(row, middle);
-            if (first >= kNever) continue;
+            if (first >= kForbidden) continue;
             const std::int64_t* const in = after->costs.data() + middle * table.columns;
             const std::int64_t cost = first + (*costs)[middle];
             for (std::size_t column = 0; column < table.columns; ++column) {
@@ -297,7 +298,7 @@ void Presolve::build_core() {
   std::vector<std::uint32_t> core_of(graph_.num_nodes(), 0);
   for (std::uint32_t id = 0; id < graph_.num_nodes(); ++id) {
     if (!graph_.node(id).is_alive) continue;
-    graph_.level(id);
+    graph_.normalise_costs(id);
     core_of[id] = static_cast<std::uint32_t>(core_nodes_.size());
     core_nodes_.push_back(id);
   }
@@ -313,15 +314,15 @@ void Presolve::build_core() {
     const Table* const table = graph_.edge(edge).table.get();
     const auto [at, is_new] = largest_entry.try_emplace(table, 0);
     for (std::size_t i = 0; is_new && i < table->costs.size(); ++i) {
-      if (table->costs[i] < kNever) at->second = std::max(at->second, static_cast<double>(table->costs[i]));
+      if (table->costs[i] < kForbidden) at->second = std::max(at->second, static_cast<double>(table->costs[i]));
     }
     largest += at->second;
   }
   if (known_cost_)
-    largest = std::min(largest, static_cast<double>(std::max<std::int64_t>(*known_cost_ - base(), 0)) + 1);
-  core_.never = std::min(largest, 0x1p60);
-  is_never_certain_ = core_.never >= largest && !known_cost_;
-  is_exact_ = core_.never < 0x1p53;
+    largest = std::min(largest, static_cast<double>(std::max<std::int64_t>(*known_cost_ - constant_cost(), 0)) + 1);
+  core_.big_m = std::min(largest, 0x1p60);
+  is_infeasibility_certain_ = core_.big_m >= largest && !known_cost_;
+  is_exact_ = core_.big_m < 0x1p53;
 
   core_.limits = graph_.memory_limits();
   core_.first_value = core_.first_neighbour = core_.first_segment = {0};
@@ -330,13 +331,13 @@ void Presolve::build_core() {
   std::map<const void*, std::uint32_t> bytes_of;    // looked up, never walked
   for (const std::uint32_t id : core_nodes_) {
     const ReductionGraph::Node& node = graph_.node(id);
-    for (const std::int64_t cost : node.costs) core_.costs.push_back(std::min(static_cast<double>(cost), core_.never));
+    for (const std::int64_t cost : node.costs) core_.costs.push_back(std::min(static_cast<double>(cost), core_.big_m));
     core_.first_value.push_back(static_cast<std::uint32_t>(core_.costs.size()));
     std::vector<CoreNeighbour> neighbours;
     for (const std::uint32_t edge : graph_.edges_of(id)) {
       const ReductionGraph::Edge& item = graph_.edge(edge);
       const auto [at, is_new] = matrix_of.try_emplace(item.table.get(), static_cast<std::uint32_t>(matrices->size()));
-      if (is_new) matrices->push_back(make_core_matrix(*item.table, core_.never));
+      if (is_new) matrices->push_back(make_core_matrix(*item.table, core_.big_m));
       neighbours.push_back({core_of[graph_.other_end(edge, id)], at->second, item.nodes[0] == id, 0});
     }
     std::sort(neighbours.begin(), neighbours.end(),

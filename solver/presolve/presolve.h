@@ -35,12 +35,12 @@ class Presolve {
   bool is_infeasible() const { return graph_.is_infeasible(); }
   /// Valid unless infeasible; no nodes if everything is decided.
   const CoreProblem& core() const { return core_; }
-  /// Whether every feasible choice costs less than `core().never`, so that no cheaper one means that there is none.
-  bool is_never_certain() const { return is_never_certain_ && graph_.is_never_certain(); }
+  /// Whether every feasible choice costs less than `core().big_m`, so that no cheaper one means that there is none.
+  bool is_infeasibility_certain() const { return is_infeasibility_certain_ && graph_.is_infeasibility_certain(); }
   /// Whether doubles hold all costs of the core exactly.
   bool is_exact() const { return is_exact_; }
   /// What a choice costs besides the core's cost.
-  std::int64_t base() const { return graph_.base(); }
+  std::int64_t constant_cost() const { return graph_.constant_cost(); }
   Choice expand(const CoreChoice& choice) const;
   /// The values that a choice of the original problem gives to the core's nodes; a removed one is replaced by the
   /// cheapest.
@@ -61,7 +61,7 @@ class Presolve {
   std::int64_t entry_limit_ = 0;
   std::vector<std::uint32_t> core_nodes_;  // original nodes
   CoreProblem core_;
-  bool is_never_certain_ = true;
+  bool is_infeasibility_certain_ = true;
   bool is_exact_ = true;
   std::optional<std::int64_t> known_cost_;
   StageStatistics statistics_;

@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kLargestBase = std::int64_t{1} << 61;
+constexpr std::int64_t kLargestConstantCost = std::int64_t{1} << 61;
 
 std::int64_t saturating_sum(std::int64_t a, std::int64_t b, std::int64_t largest) {
   return std::min(a, largest - b) + b;
@@ -35,19 +35,19 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
       num_alive_(problem.nodes.size()) {
   // Equal strategy tables, usages and matrices are converted once.
   Int128 total = 0;
-  const std::int64_t most = known_cost ? std::min(*known_cost, kNever - 1) : kNever - 1;
-  bool is_cut = false;  // something became kNever that was not
+  const std::int64_t most = known_cost ? std::min(*known_cost, kForbidden - 1) : kForbidden - 1;
+  bool is_cut = false;  // something became kForbidden that was not
   const auto weighted = [&](const Cost& cost) {
-    if (cost.computation >= kNever || cost.communication >= kNever) return kNever;
+    if (cost.computation >= kForbidden || cost.communication >= kForbidden) return kForbidden;
     const Int128 sum = static_cast<Int128>(objective.computation_weight) * cost.computation +
                        static_cast<Int128>(objective.communication_weight) * cost.communication;
     is_cut = is_cut || sum > most;
-    return sum > most ? kNever : static_cast<std::int64_t>(sum);
+    return sum > most ? kForbidden : static_cast<std::int64_t>(sum);
   };
   const auto largest_finite = [](const std::vector<std::int64_t>& costs) {
     std::int64_t largest = 0;
     for (const std::int64_t cost : costs) {
-      if (cost < kNever) largest = std::max(largest, cost);
+      if (cost < kForbidden) largest = std::max(largest, cost);
     }
     return largest;
   };
@@ -78,9 +78,9 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
       if (with_memory && use.begin < use.end) node.memory.push_back({use.begin, use.end, usages[use.usage.value()]});
     }
     for (std::size_t value = 0; value < node.costs.size(); ++value) {
-      if (node.costs[value] >= kNever) {
+      if (node.costs[value] >= kForbidden) {
         node.costs[value] = 0;
-        doom(id.value(), value);
+        mark_for_removal(id.value(), value);
       }
     }
   }
@@ -108,20 +108,20 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
       add_cost(from, value, table->at(value, value));
     }
   }
-  is_never_certain_ = !is_cut && total < kNever;
+  is_infeasibility_certain_ = !is_cut && total < kForbidden;
 }
 
 bool ReductionGraph::gives_up() {
   if (!deadline_.is_over()) return false;
   infeasible_ = true;
-  is_never_certain_ = false;
+  is_infeasibility_certain_ = false;
   return true;
 }
 
 void ReductionGraph::add_cost(std::size_t id, std::size_t value, std::int64_t cost) {
   std::int64_t& sum = nodes_[id].costs[value];
-  sum = saturating_sum(sum, cost, kNever);
-  if (sum >= kNever) doom(id, value);
+  sum = saturating_sum(sum, cost, kForbidden);
+  if (sum >= kForbidden) mark_for_removal(id, value);
 }
 
 const std::vector<std::uint32_t>& ReductionGraph::edges_of(std::size_t id) {
@@ -161,7 +161,7 @@ void ReductionGraph::add_table(std::size_t first, std::size_t second, TableRef t
     edge.table = sums_.get({edge.table, table}, [&] {
       Table sum = *edge.table;
       for (std::size_t i = 0; i < sum.costs.size(); ++i) {
-        sum.costs[i] = saturating_sum(sum.costs[i], table->costs[i], kNever);
+        sum.costs[i] = saturating_sum(sum.costs[i], table->costs[i], kForbidden);
       }
       return tables.intern(std::move(sum));
     });
@@ -180,10 +180,10 @@ void ReductionGraph::add_table(std::size_t first, std::size_t second, TableRef t
   queue(id);
 }
 
-void ReductionGraph::level(std::size_t id) {
+void ReductionGraph::normalise_costs(std::size_t id) {
   const std::int64_t least = *std::min_element(nodes_[id].costs.begin(), nodes_[id].costs.end());
   for (std::int64_t& cost : nodes_[id].costs) cost -= least;
-  base_ = saturating_sum(base_, least, kLargestBase);
+  constant_cost_ = saturating_sum(constant_cost_, least, kLargestConstantCost);
 }
 
 TableRef ReductionGraph::transpose(const TableRef& table) {
@@ -216,24 +216,24 @@ TableRef ReductionGraph::select(const TableRef& table, const Positions& rows, co
   });
 }
 
-void ReductionGraph::doom(std::size_t id, std::size_t value) {
+void ReductionGraph::mark_for_removal(std::size_t id, std::size_t value) {
   Node& node = nodes_[id];
-  if (node.doomed.empty()) {
-    node.doomed.assign(node.costs.size(), false);
+  if (node.marked.empty()) {
+    node.marked.assign(node.costs.size(), false);
     shrink_queue_.push_back(static_cast<std::uint32_t>(id));
   }
-  node.doomed[value] = true;
+  node.marked[value] = true;
 }
 
 void ReductionGraph::shrink(std::size_t id) {
   Node& node = nodes_[id];
   std::vector<std::uint32_t> kept, values;
   for (std::size_t value = 0; value < node.costs.size(); ++value) {
-    if (node.doomed[value]) continue;
+    if (node.marked[value]) continue;
     kept.push_back(static_cast<std::uint32_t>(value));
     values.push_back((*node.values)[value]);
   }
-  node.doomed.clear();
+  node.marked.clear();
   if (kept.empty()) {
     infeasible_ = true;
     return;
@@ -258,13 +258,13 @@ void ReductionGraph::normalise(std::size_t id) {
     const TableRef& table = edge.table;
     const std::size_t rows = table->rows;
     const std::size_t columns = table->columns;
-    std::vector<std::int64_t> row_min(rows, kNever), column_min(columns, kNever);
+    std::vector<std::int64_t> row_min(rows, kForbidden), column_min(columns, kForbidden);
     std::vector<std::uint32_t> dead_rows, dead_columns;
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t column = 0; column < columns; ++column) {
         row_min[row] = std::min(row_min[row], table->at(row, column));
       }
-      if (row_min[row] >= kNever) {
+      if (row_min[row] >= kForbidden) {
         dead_rows.push_back(static_cast<std::uint32_t>(row));
         row_min[row] = 0;
       }
@@ -272,11 +272,11 @@ void ReductionGraph::normalise(std::size_t id) {
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t column = 0; column < columns; ++column) {
         const std::int64_t cost = table->at(row, column);
-        if (cost < kNever) column_min[column] = std::min(column_min[column], cost - row_min[row]);
+        if (cost < kForbidden) column_min[column] = std::min(column_min[column], cost - row_min[row]);
       }
     }
     for (std::size_t column = 0; column < columns; ++column) {
-      if (column_min[column] < kNever) continue;
+      if (column_min[column] < kForbidden) continue;
       dead_columns.push_back(static_cast<std::uint32_t>(column));
       column_min[column] = 0;
     }
@@ -287,7 +287,7 @@ void ReductionGraph::normalise(std::size_t id) {
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t column = 0; column < columns; ++column) {
         std::int64_t& cost = shifted.costs[row * columns + column];
-        if (cost < kNever) {
+        if (cost < kForbidden) {
           cost -= row_min[row] + column_min[column];
           ++row_count[row];
           ++column_count[column];
@@ -316,8 +316,8 @@ void ReductionGraph::normalise(std::size_t id) {
   for (std::size_t value = 0; value < num_values(first); ++value) add_cost(first, value, (*result.row_shift)[value]);
   for (std::size_t value = 0; value < num_values(second); ++value)
     add_cost(second, value, (*result.column_shift)[value]);
-  for (const std::uint32_t value : *result.dead_rows) doom(first, value);
-  for (const std::uint32_t value : *result.dead_columns) doom(second, value);
+  for (const std::uint32_t value : *result.dead_rows) mark_for_removal(first, value);
+  for (const std::uint32_t value : *result.dead_columns) mark_for_removal(second, value);
   if (!result.table) {
     remove_edge(id);
     return;
@@ -334,7 +334,7 @@ void ReductionGraph::settle() {
     if (!shrink_queue_.empty()) {
       const std::uint32_t id = shrink_queue_.back();
       shrink_queue_.pop_back();
-      if (nodes_[id].is_alive && !nodes_[id].doomed.empty()) shrink(id);
+      if (nodes_[id].is_alive && !nodes_[id].marked.empty()) shrink(id);
       continue;
     }
     const std::uint32_t edge = edge_queue_.front();
@@ -353,7 +353,7 @@ void ReductionGraph::remove_node(std::size_t id) {
 void ReductionGraph::fix(std::size_t id, std::size_t value) {
   Node& node = nodes_[id];
   SHARDPLAN_CHECK(edges_of(id).empty());
-  base_ = saturating_sum(base_, node.costs[value], kLargestBase);
+  constant_cost_ = saturating_sum(constant_cost_, node.costs[value], kLargestConstantCost);
   for (const UsageSegment& segment : node.memory) {
     fixed_memory_.push_back({segment.begin, segment.end, numbers.intern({(*segment.bytes)[value]})});
   }

@@ -33,7 +33,7 @@ class ReductionGraph {
     std::vector<std::int64_t> costs;
     std::vector<std::uint32_t> edges;  // alive ones and some that are not
     std::vector<UsageSegment> memory;
-    std::vector<bool> doomed;  // values to be removed by the next `settle`; empty if none
+    std::vector<bool> marked;  // values to be removed by the next `settle`; empty if none
     bool is_changed = true;    // costs, tables or memory since a rule last cleared this
   };
   struct Edge {
@@ -45,7 +45,7 @@ class ReductionGraph {
   };
 
   /// Requires check_problem(problem). `known_cost`: what a known feasible choice costs; pairs and strategies that alone
-  /// cost more may not be. Sums that reach kNever may not be either: see `is_never_certain`.
+  /// cost more may not be. Sums that reach kForbidden may not be either: see `is_infeasibility_certain`.
   /// Once `deadline` is over the graph gives up: it looks infeasible, and not certainly so.
   ReductionGraph(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost,
                  bool with_memory, const Deadline& deadline);
@@ -57,20 +57,20 @@ class ReductionGraph {
   std::size_t num_edges() const { return edges_.size(); }
   std::size_t num_values(std::size_t id) const { return nodes_[id].costs.size(); }
   bool is_infeasible() const { return infeasible_; }
-  /// Whether "infeasible" is proven: false if costs are so large that some feasible choice may cost kNever or more, or
+  /// Whether "infeasible" is proven: false if costs are so large that some feasible choice may cost kForbidden or more, or
   /// more than the known cost.
-  bool is_never_certain() const { return is_never_certain_; }
+  bool is_infeasibility_certain() const { return is_infeasibility_certain_; }
   void set_infeasible() { infeasible_ = true; }
   /// Whether it had to give up; looks at the clock.
   bool gives_up();
-  std::int64_t base() const { return base_; }
+  std::int64_t constant_cost() const { return constant_cost_; }
   std::vector<Bytes>& memory_limits() { return limits_; }
   std::vector<UsageSegment>& fixed_memory() { return fixed_memory_; }
   std::size_t num_alive() const { return num_alive_; }
   std::int64_t num_entries() const { return num_entries_; }
 
   /// Moves the least cost of a node to the base, so that equal nodes look equal.
-  void level(std::size_t id);
+  void normalise_costs(std::size_t id);
   /// The table of an edge with the values of `node` as rows.
   TableRef oriented(std::size_t edge, std::size_t node) {
     return edges_[edge].nodes[0] == node ? edges_[edge].table : transpose(edges_[edge].table);
@@ -89,7 +89,7 @@ class ReductionGraph {
   /// Marks a value for removal. `settle` removes all marked values, moves each edge's row and column minima to its
   /// nodes, drops edges that thereby become zero, removes values without a partner, until nothing changes. Nodes with
   /// one value stay until `remove_singles`.
-  void doom(std::size_t id, std::size_t value);
+  void mark_for_removal(std::size_t id, std::size_t value);
   void settle();
   /// Adds the edges of nodes with one value to their neighbours and removes such nodes and their memory from the
   /// limits.
@@ -160,10 +160,10 @@ class ReductionGraph {
   std::int64_t num_entries_ = 0;            // of all alive edges, equal tables counted each time
   std::vector<UsageSegment> fixed_memory_;  // of removed nodes, one value each; not yet subtracted from the limits
   std::vector<std::uint32_t> shrink_queue_;
-  std::int64_t base_ = 0;
+  std::int64_t constant_cost_ = 0;
   std::size_t num_alive_ = 0;
   bool infeasible_ = false;
-  bool is_never_certain_ = true;
+  bool is_infeasibility_certain_ = true;
   Memo<Normalised> normalised_;
   Memo<TableRef> selected_;    // table, rows or null, columns or null
   Memo<TableRef> sums_;        // two tables

@@ -217,7 +217,7 @@ void simplify_memory(ReductionGraph& graph) {
     for (const UsageSegment& segment : graph.node(id).memory) {
       const Bytes room = least.least(segment.begin, segment.end);
       for (std::size_t value = 0; value < segment.bytes->size(); ++value) {
-        if ((*segment.bytes)[value] > room) graph.doom(id, value);
+        if ((*segment.bytes)[value] > room) graph.mark_for_removal(id, value);
       }
     }
   }

@@ -23,7 +23,7 @@ class Run {
     check_problem(problem_);
     if (options_.start) offer(*options_.start, "start");
     if (parts_.presolve && parts_.has_bound) search_without_memory();
-    if (!is_over_ && !is_good_enough()) search_with_memory();
+    if (!is_over_ && !is_within_gap()) search_with_memory();
     if (result_.choice) {
       result_.lower_bound = std::min(result_.lower_bound, result_.cost);
       if (result_.lower_bound == result_.cost) result_.status = PlanStatus::kOptimal;
@@ -33,7 +33,7 @@ class Run {
 
  private:
   std::optional<std::int64_t> known_cost() const { return result_.choice ? std::optional(result_.cost) : std::nullopt; }
-  bool is_good_enough() const {
+  bool is_within_gap() const {
     if (!result_.choice) return false;
     const double gap = options_.limits.gap * static_cast<double>(result_.lower_bound);
     return static_cast<double>(result_.cost - result_.lower_bound) <= gap;
@@ -137,7 +137,7 @@ class Run {
     result_.statistics.push_back(std::move(statistics));
     if (!presolve.is_infeasible()) {
       search_core_of(presolve, work, deadline);
-    } else if (presolve.is_never_certain()) {
+    } else if (presolve.is_infeasibility_certain()) {
       result_.status = PlanStatus::kInfeasible;
     }
   }
@@ -146,9 +146,9 @@ class Run {
     const CoreProblem& core = presolve.core();
     // A bound on a whole number is rounded up.
     const auto raise_bound = [&](double bound) {
-      std::int64_t whole = presolve.base();
+      std::int64_t whole = presolve.constant_cost();
       if (!presolve.is_exact()) bound *= 1 - 0x1p-40;
-      if (bound > 0) whole += static_cast<std::int64_t>(std::ceil(std::min(bound, core.never)));
+      if (bound > 0) whole += static_cast<std::int64_t>(std::ceil(std::min(bound, core.big_m)));
       result_.lower_bound = std::max(result_.lower_bound, whole);
     };
     if (core.num_nodes() == 0) {
@@ -164,7 +164,8 @@ class Run {
     core_options.work = work;
     core_options.is_exact = parts_.is_exact;
     core_options.has_bound = parts_.has_bound;
-    core_options.good_enough = options_.limits.gap * static_cast<double>(std::max<std::int64_t>(presolve.base(), 0));
+    core_options.gap_tolerance =
+        options_.limits.gap * static_cast<double>(std::max<std::int64_t>(presolve.constant_cost(), 0));
     if (unlimited_) core_options.starts.push_back(presolve.project(*unlimited_));
     if (result_.choice) {
       core_options.starts.push_back(presolve.project(*result_.choice));
@@ -185,7 +186,7 @@ class Run {
     if (result_.found_by == "search") result_.found_by = found.found_by;
     raise_bound(found.bound);
     for (StageStatistics& stage : found.statistics) result_.statistics.push_back(std::move(stage));
-    if (!result_.choice && found.is_complete && !found.choice && presolve.is_never_certain()) {
+    if (!result_.choice && found.is_complete && !found.choice && presolve.is_infeasibility_certain()) {
       result_.status = PlanStatus::kInfeasible;
     }
   }

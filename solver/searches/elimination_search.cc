@@ -33,11 +33,11 @@ class EliminationSearch : public Search {
     const Presolve presolve(problem, options.objective, deadline);
     result.statistics.push_back(presolve.statistics());
     if (presolve.is_infeasible()) {
-      if (presolve.is_never_certain()) result.status = PlanStatus::kInfeasible;
+      if (presolve.is_infeasibility_certain()) result.status = PlanStatus::kInfeasible;
       return result;
     }
     const CoreProblem& core = presolve.core();
-    result.lower_bound = presolve.base();
+    result.lower_bound = presolve.constant_cost();
     if (core.num_nodes() == 0) {
       offer(presolve.expand({}));
       if (result.choice) result.lower_bound = result.cost;
@@ -89,10 +89,10 @@ class EliminationSearch : public Search {
           static_cast<double>(core.costs.size() + core.neighbours.size() + core.segments.size() + core.limits.size());
       const double error = rounds == 0 && presolve.is_exact()
                                ? 0
-                               : 8 * operations * 0x1p-53 * (std::abs(least) + 2 * limits_price + core.never * 0x1p-20);
+                               : 8 * operations * 0x1p-53 * (std::abs(least) + 2 * limits_price + core.big_m * 0x1p-20);
       const double bound = least - limits_price - error;
-      if (bound >= core.never && !result.choice) {
-        if (presolve.is_never_certain()) result.status = PlanStatus::kInfeasible;
+      if (bound >= core.big_m && !result.choice) {
+        if (presolve.is_infeasibility_certain()) result.status = PlanStatus::kInfeasible;
         return;
       }
       if (bound > best_bound) {
@@ -101,14 +101,14 @@ class EliminationSearch : public Search {
         stalled = 0;
         if (bound > 0) {
           result.lower_bound =
-              std::max(result.lower_bound, presolve.base() + static_cast<std::int64_t>(std::ceil(bound)));
+              std::max(result.lower_bound, presolve.constant_cost() + static_cast<std::int64_t>(std::ceil(bound)));
         }
       } else if (++stalled >= 10) {
         stalled = 0;
         step *= 0.6;
         prices = best_prices;
       }
-      LocalState state(core, found->choice);
+      MoveState state(core, found->choice);
       const bool fits = state.is_feasible();
       WorkMeter part = meter.part(50'000'000);
       if (state.repair(part)) {
@@ -119,7 +119,7 @@ class EliminationSearch : public Search {
       if (fits) offer(presolve.expand(found->choice));
       if (result.choice && result.lower_bound >= result.cost) break;
       if (core.limits.empty() || meter.is_spent()) break;
-      const double target = result.choice ? static_cast<double>(result.cost - presolve.base())
+      const double target = result.choice ? static_cast<double>(result.cost - presolve.constant_cost())
                                           : best_bound + 0.05 * std::abs(best_bound) + 1;
       move_prices(core, found->choice, step * std::max(target - bound, 1.0), prices);
     }

@@ -74,8 +74,8 @@ struct Programme {
         for (int b = 0; b < others; ++b) {
           const int pair = column + a * others + b;
           const double cost = core.edge_cost(neighbour, static_cast<std::size_t>(a), static_cast<std::size_t>(b));
-          glp_set_obj_coef(lp, pair, cost >= core.never ? 0 : cost);
-          if (cost >= core.never) {
+          glp_set_obj_coef(lp, pair, cost >= core.big_m ? 0 : cost);
+          if (cost >= core.big_m) {
             glp_set_col_bnds(lp, pair, GLP_FX, 0, 0);
           } else {
             glp_set_col_bnds(lp, pair, GLP_LO, 0, 0);
@@ -198,11 +198,11 @@ class IlpSearch : public Search {
     const Presolve presolve(problem, options.objective, deadline);
     result.statistics.push_back(presolve.statistics());
     if (presolve.is_infeasible()) {
-      if (presolve.is_never_certain()) result.status = PlanStatus::kInfeasible;
+      if (presolve.is_infeasibility_certain()) result.status = PlanStatus::kInfeasible;
       return result;
     }
     const CoreProblem& core = presolve.core();
-    result.lower_bound = presolve.base();
+    result.lower_bound = presolve.constant_cost();
     Answer answer;
     if (core.num_nodes() == 0) {
       answer = {true, false, CoreChoice()};
@@ -225,7 +225,7 @@ class IlpSearch : public Search {
       result.statistics.push_back({"ilp", {{"pairs", static_cast<std::int64_t>(pairs / 2)}}});
     }
     // GLPK computes with tolerances: what it calls optimal is so where they cannot hide a whole unit.
-    const bool is_trusted = core.never < kLargestCost && presolve.is_exact();
+    const bool is_trusted = core.big_m < kLargestCost && presolve.is_exact();
     if (answer.choice) {
       const Choice choice = presolve.expand(*answer.choice);
       const Evaluation evaluation = evaluate(problem, choice);
@@ -238,7 +238,7 @@ class IlpSearch : public Search {
         if (is_proven) result.lower_bound = result.cost;
         result.status = result.lower_bound == result.cost ? PlanStatus::kOptimal : PlanStatus::kFeasible;
       }
-    } else if (answer.is_infeasible && is_trusted && presolve.is_never_certain()) {
+    } else if (answer.is_infeasible && is_trusted && presolve.is_infeasibility_certain()) {
       result.status = PlanStatus::kInfeasible;
     }
     return result;

@@ -39,7 +39,7 @@ void in_parallel(int threads, const Task& task) {
 
 /// The work of one thread between two exchanges, and what it came to.
 enum class Job { kBound, kDive, kTrees, kBlocks, kExact };
-const char* const kJobNames[] = {"bound", "dive", "tree moves", "block moves", "branch and bound"};
+const char* const kJobNames[] = {"bound", "dive", "tree neighbourhood", "block neighbourhood", "branch and bound"};
 
 struct Found {
   std::optional<CoreChoice> choice;
@@ -47,9 +47,9 @@ struct Found {
   Job by = Job::kBound;
 };
 
-class CoreSearch {
+class PortfolioSearch {
  public:
-  CoreSearch(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline)
+  PortfolioSearch(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline)
       : core_(core), options_(options), deadline_(deadline), best_prices_(core.limits.size(), 0) {}
 
   CoreSearchResult run() {
@@ -78,7 +78,7 @@ class CoreSearch {
   struct Worker {
     Worker(const CoreProblem& core, int number)
         : dual(core),
-          state(core, least_memory_choice(core)),
+          state(core, fewest_bytes_choice(core)),
           trees(core, std::vector<double>(core.limits.size(), 0)),
           blocks(core) {
       // No one setting suits all problems: threads differ, and each changes over when its steps have become short.
@@ -87,15 +87,15 @@ class CoreSearch {
     }
     static constexpr DualBound::Steps kSteps[] = {{DualBound::Subgradient::kDecoded, 0.8},
                                                   {DualBound::Subgradient::kDecoded, 0.5},
-                                                  {DualBound::Subgradient::kMarginals, 0.8}};
+                                                  {DualBound::Subgradient::kMinMarginals, 0.8}};
     DualBound dual;
     std::optional<DualBound> part_dual;  // of subproblems
     std::optional<DualBound> fresh;      // see run_fresh_bound
     std::size_t fresh_setting = 0;
     std::uint64_t next_fresh_decode = 0;
-    LocalState state;
-    TreeMoves trees;
-    BlockMoves blocks;
+    MoveState state;
+    TreeNeighbourhood trees;
+    BlockNeighbourhood blocks;
     DualBound::Steps steps;
     std::size_t setting = 0;
     std::uint64_t next_decode = 0;  // pass
@@ -105,9 +105,9 @@ class CoreSearch {
   };
 
   bool is_proven() const { return best_.choice && bound_ > best_.cost - 1; }
-  bool is_good_enough() const { return is_proven() || (best_.choice && best_.cost - bound_ <= options_.good_enough); }
+  bool is_within_gap() const { return is_proven() || (best_.choice && best_.cost - bound_ <= options_.gap_tolerance); }
   bool is_done() const {
-    return is_good_enough() || is_complete_ || deadline_.is_over() || (options_.work > 0 && work_ >= options_.work);
+    return is_within_gap() || is_complete_ || deadline_.is_over() || (options_.work > 0 && work_ >= options_.work);
   }
   std::uint64_t epoch_work() const {
     const std::uint64_t usual = std::clamp<std::uint64_t>(workers_[0].dual.work_per_pass() * 256, 200'000, kEpochWork);
@@ -133,12 +133,12 @@ class CoreSearch {
       }
     };
     for (const CoreChoice& choice : options_.starts) attempt(choice);
-    attempt(least_memory_choice(core_));
+    attempt(fewest_bytes_choice(core_));
     worker.used += meter.used();
     exchange();
   }
 
-  static void offer(Worker& worker, const LocalState& state, Job by) {
+  static void offer(Worker& worker, const MoveState& state, Job by) {
     if (!state.is_feasible() || state.cost() >= worker.found.cost) return;
     worker.found = {state.choice(), state.cost(), by};
   }
@@ -152,7 +152,7 @@ class CoreSearch {
       worker.used = 0;
       if (worker.found.choice && worker.found.cost < best_.cost) {
         const CoreEvaluation check = evaluate(core_, *worker.found.choice);
-        if (check.excess == 0 && check.cost < core_.never && check.cost < best_.cost) {
+        if (check.excess == 0 && check.cost < core_.big_m && check.cost < best_.cost) {
           best_ = worker.found;
           best_.cost = check.cost;
           seconds_to_best_ = deadline_.elapsed();
@@ -166,7 +166,7 @@ class CoreSearch {
         is_bound_better = true;
       }
     }
-    if (bound_ > core_.never - 1 && !best_.choice) is_complete_ = true;
+    if (bound_ > core_.big_m - 1 && !best_.choice) is_complete_ = true;
     if (options_.progress && (is_better || is_bound_better)) {
       options_.progress(is_better ? &*best_.choice : nullptr, best_.cost, std::min(bound_, best_.cost));
     }
@@ -202,7 +202,7 @@ class CoreSearch {
       meter.spend(worker.dual.work_per_pass());
       if (worker.dual.iterate(goal, steps) == kInfinity) break;
       if (best_.choice && worker.dual.best_bound() > best_.cost - 1) break;
-      if (!best_.choice && worker.dual.best_bound() > core_.never - 1) break;
+      if (!best_.choice && worker.dual.best_bound() > core_.big_m - 1) break;
       if (worker.dual.num_passes() < worker.next_decode) continue;
       worker.next_decode = worker.dual.num_passes() + std::clamp<std::uint64_t>(worker.dual.num_passes() / 8, 4, 20);
       worker.state.set(worker.dual.decoded());
@@ -227,7 +227,7 @@ class CoreSearch {
     dual.pass();
     work_ += dual.work_per_pass();
     std::vector<std::uint8_t> alive = dual.alive();
-    remove_dear_values(core_, dual, best_.cost, alive);
+    fix_by_reduced_cost(core_, dual, best_.cost, alive);
     for (std::size_t node = 0; node < core_.num_nodes(); ++node) {
       alive[core_.first_value[node] + (*best_.choice)[node]] = 1;
     }
@@ -251,7 +251,7 @@ class CoreSearch {
       const std::optional<CoreChoice> whole = choice ? std::optional(smaller_->expand(*choice)) : std::nullopt;
       options_.progress(whole && cost < best_.cost ? &*whole : nullptr, std::min(cost, best_.cost), bound);
     };
-    CoreSearchResult result = search_in_turns(smaller_->core, options, deadline_);
+    CoreSearchResult result = search_with_portfolio(smaller_->core, options, deadline_);
     if (result.choice) result.choice = smaller_->expand(*result.choice);
     if (!result.choice || result.cost >= best_.cost) {
       result.choice = best_.choice;
@@ -388,7 +388,7 @@ class CoreSearch {
     }
     if (job == Job::kExact) {
       WorkMeter endless(deadline_, std::numeric_limits<std::uint64_t>::max());
-      double best = best_.cost < core_.never ? best_.cost : core_.never;
+      double best = best_.cost < core_.big_m ? best_.cost : core_.big_m;
       if (!worker.part_dual) worker.part_dual.emplace(core_);
       for (BranchAndBound::Subproblem& item : batch) {
         worker.outcomes.push_back(exact_->process(std::move(item), *worker.part_dual, best, endless));
@@ -413,7 +413,7 @@ class CoreSearch {
     }
     if (!best_.choice) {
       // Nothing to improve yet: repair what a random start gives.
-      CoreChoice choice = least_memory_choice(core_);
+      CoreChoice choice = fewest_bytes_choice(core_);
       for (std::size_t node = 0; node < choice.size(); ++node) {
         if (random.below(8) == 0) choice[node] = static_cast<std::uint32_t>(random.below(core_.num_values(node)));
       }
@@ -462,7 +462,7 @@ class CoreSearch {
     result.cost = best_.cost;
     result.is_complete = is_proven() || is_complete_;
     result.bound = best_.choice ? (result.is_complete ? best_.cost : std::min(bound_, best_.cost))
-                                : (is_complete_ ? core_.never : bound_);
+                                : (is_complete_ ? core_.big_m : bound_);
     if (!options_.has_bound) result.bound = 0;
     result.found_by = kJobNames[static_cast<std::size_t>(best_.by)];
     result.seconds_to_best = seconds_to_best_;
@@ -518,11 +518,12 @@ class CoreSearch {
 
 CoreSearchResult search_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline) {
   const bool is_free = core.limits.empty() && options.is_exact && options.has_bound;
-  return is_free ? search_free_core(core, options, deadline) : search_in_turns(core, options, deadline);
+  return is_free ? search_without_limits(core, options, deadline) : search_with_portfolio(core, options, deadline);
 }
 
-CoreSearchResult search_in_turns(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline) {
-  return CoreSearch(core, options, deadline).run();
+CoreSearchResult search_with_portfolio(const CoreProblem& core, const CoreSearchOptions& options,
+                                       const Deadline& deadline) {
+  return PortfolioSearch(core, options, deadline).run();
 }
 
 }  // namespace shardplan

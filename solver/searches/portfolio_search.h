@@ -19,10 +19,10 @@ struct CoreSearchOptions {
   std::uint64_t work = 0;                       // of all threads together; 0: no limit
   std::vector<CoreChoice> starts;               // need not be feasible
   std::optional<DualBound::State> first_bound;  // to go on from
-  double good_enough = 0;                       // a cost that is at most this far above the bound ends the search
+  double gap_tolerance = 0;                     // a cost that is at most this far above the bound ends the search
   bool is_exact = true;                         // whether branch and bound takes part where a pass is cheap
   bool has_bound = true;                        // false: local moves only
-  bool eliminates = true;                       // whether `search_free_core` may eliminate
+  bool eliminates = true;                       // whether `search_without_limits` may eliminate
   std::function<void(const CoreChoice*, double cost, double bound)>
       progress;  // a null choice: only the bound is better
 };
@@ -38,7 +38,7 @@ struct CoreSearchResult {
   std::vector<StageStatistics> statistics;
 };
 
-/// Searches a core by `search_free_core` if it has no memory limits, else `search_in_turns`. Equal options and seed
+/// Searches a core by `search_without_limits` if it has no memory limits, else `search_with_portfolio`. Equal options and seed
 /// give equal results unless the deadline ends the search.
 CoreSearchResult search_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline);
 
@@ -49,6 +49,7 @@ CoreSearchResult search_core(const CoreProblem& core, const CoreSearchOptions& o
 ///   bound    message passing with prices, each thread with steps of its own; decoded choices are repaired on the way
 ///   exact    branch and bound where a pass is cheap
 ///   dives, tree moves, block moves, and the bound again with the better target, in turns
-CoreSearchResult search_in_turns(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline);
+CoreSearchResult search_with_portfolio(const CoreProblem& core, const CoreSearchOptions& options,
+                                       const Deadline& deadline);
 
 }  // namespace shardplan

@@ -16,11 +16,12 @@ namespace {
 std::int64_t own_cost(const Cost& cost, const Objective& objective) {
   Evaluation item;
   item.cost = cost;
-  if (cost.computation >= kNever || cost.communication >= kNever) return std::numeric_limits<std::int64_t>::max();
+  if (cost.computation >= kForbidden || cost.communication >= kForbidden)
+    return std::numeric_limits<std::int64_t>::max();
   return item.value(objective);
 }
 
-/// The choice of the one pass; edges of kNever are avoided where the edge alone tells, but need not be absent.
+/// The choice of the one pass; edges of kForbidden are avoided where the edge alone tells, but need not be absent.
 Choice propagate(const StrategyProblem& problem, const Objective& objective) {
   const std::size_t count = problem.nodes.size();
   std::vector<std::vector<EdgeId>> edges(count);
@@ -135,7 +136,7 @@ class PropagationSearch : public Search {
                       const std::vector<Choice>& first, PlanResult& result, const Offer& offer) {
     const Presolve presolve(problem, options.objective, deadline);
     if (presolve.is_infeasible()) {
-      if (presolve.is_never_certain()) result.status = PlanStatus::kInfeasible;
+      if (presolve.is_infeasibility_certain()) result.status = PlanStatus::kInfeasible;
       return;
     }
     const CoreProblem& core = presolve.core();
@@ -145,15 +146,15 @@ class PropagationSearch : public Search {
     }
     std::vector<CoreChoice> starts;
     for (const Choice& choice : first) starts.push_back(presolve.project(choice));
-    starts.push_back(least_memory_choice(core));
+    starts.push_back(fewest_bytes_choice(core));
     WorkMeter meter(deadline, options.limits.work > 0 ? options.limits.work : std::uint64_t{1} << 32);
     for (std::size_t i = 0; i < starts.size(); ++i) {
       // The least memory is the last resort.
       if (i + 1 == starts.size() && result.choice) break;
-      LocalState state(core, starts[i]);
+      MoveState state(core, starts[i]);
       for (int round = 0; round < 4 && !state.is_feasible(); ++round) {
         if (!state.repair(meter)) break;
-        if (state.cost() >= core.never) state.descend(meter);
+        if (state.cost() >= core.big_m) state.descend(meter);
       }
       if (!state.is_feasible()) continue;
       state.descend(meter);

@@ -27,9 +27,9 @@ constexpr double kStandsStill = 0.02;                       // of the gap, that 
 constexpr int kPatience = 3;                                // looks without
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class FreeSearch {
+class UnlimitedSearch {
  public:
-  FreeSearch(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline)
+  UnlimitedSearch(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline)
       : options_(options),
         deadline_(deadline),
         meter_(deadline, options.work > 0 ? options.work : kInfiniteWork),
@@ -52,11 +52,11 @@ class FreeSearch {
 
  private:
   bool is_proven() const { return is_complete_ || (best_ && bound_ > best_cost_ - 1); }
-  bool is_done() const { return is_proven() || (best_ && best_cost_ - bound_ <= options_.good_enough); }
+  bool is_done() const { return is_proven() || (best_ && best_cost_ - bound_ <= options_.gap_tolerance); }
 
   /// A choice of the present core.
   void offer(const CoreChoice& choice, double cost, const char* stage) {
-    if (cost >= best_cost_ || cost >= core_->never) return;
+    if (cost >= best_cost_ || cost >= core_->big_m) return;
     best_ = choice;
     for (std::size_t i = restrictions_.size(); i-- > 0;) best_ = restrictions_[i]->expand(*best_);
     best_cost_ = cost;
@@ -69,7 +69,7 @@ class FreeSearch {
   }
 
   void improve(const CoreChoice& choice) {
-    LocalState state(*core_, choice);
+    MoveState state(*core_, choice);
     state.descend(meter_);
     if (state.is_feasible()) offer(state.choice(), evaluate(*core_, state.choice()).cost, "bound");
   }
@@ -92,10 +92,10 @@ class FreeSearch {
                             {"repeated steps", static_cast<std::int64_t>(found->repeated_steps)}}});
     // Beyond 2^53 sums are rounded, each by at most half a unit in the last place of the cost.
     const double operations = static_cast<double>(core_->costs.size() + core_->neighbours.size());
-    const double bound = core_->never < 0x1p53 ? found->cost : found->cost * (1 - 8 * operations * 0x1p-53);
+    const double bound = core_->big_m < 0x1p53 ? found->cost : found->cost * (1 - 8 * operations * 0x1p-53);
     bound_ = std::max(bound_, std::min(bound, best_cost_));
     offer(found->choice, evaluate(*core_, found->choice).cost, "elimination");
-    if (bound >= core_->never || bound > best_cost_ - 1) is_complete_ = true;
+    if (bound >= core_->big_m || bound > best_cost_ - 1) is_complete_ = true;
     return true;
   }
 
@@ -118,11 +118,11 @@ class FreeSearch {
       bound_ = std::max(bound_, dual_->best_bound());
       improve(dual_->decoded());
       if (is_higher) report(false);
-      if (bound_ >= core_->never - 1 && !best_) is_complete_ = true;
+      if (bound_ >= core_->big_m - 1 && !best_) is_complete_ = true;
       if (is_proven()) return;
       const double gain = bound_ - before;
       before = bound_;
-      if (!best_ || best_cost_ - bound_ < kWorthATry * tried_gap_) try_likely_values();
+      if (!best_ || best_cost_ - bound_ < kWorthATry * tried_gap_) try_restriction();
       if (is_proven()) return;
       const bool is_smaller = best_ && remove_values();
       if (is_proven()) return;
@@ -132,18 +132,18 @@ class FreeSearch {
     }
   }
 
-  void try_likely_values() {
+  void try_restriction() {
     if (!options_.eliminates) return;
     tried_gap_ = best_cost_ - bound_;
-    const auto choice = best_of_likely_values(*core_, *dual_, meter_);
-    if (choice) offer(*choice, evaluate(*core_, *choice).cost, "likely values");
+    const auto choice = restriction_heuristic(*core_, *dual_, meter_);
+    if (choice) offer(*choice, evaluate(*core_, *choice).cost, "restriction");
   }
 
   /// True if the core became much smaller.
   bool remove_values() {
     std::vector<std::uint8_t> alive = dual_->alive();
     const double best = best_cost_;
-    if (!remove_dear_values(*core_, *dual_, best, alive)) return false;
+    if (!fix_by_reduced_cost(*core_, *dual_, best, alive)) return false;
     for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
       const auto begin = alive.begin() + core_->first_value[node];
       const auto end = alive.begin() + core_->first_value[node + 1];
@@ -188,7 +188,7 @@ class FreeSearch {
         report(false);
       }
     };
-    CoreSearchResult rest = search_in_turns(*core_, options, deadline_);
+    CoreSearchResult rest = search_with_portfolio(*core_, options, deadline_);
     if (rest.choice) offer(*rest.choice, rest.cost, "search");
     if (found_by_ == "search") found_by_ = rest.found_by;
     bound_ = std::max(bound_, std::min(rest.bound, best_cost_));
@@ -203,7 +203,7 @@ class FreeSearch {
     result.cost = best_cost_;
     result.is_complete = is_proven();
     result.bound = best_ ? (result.is_complete && is_exact_bound() ? best_cost_ : std::min(bound_, best_cost_))
-                         : (is_complete_ ? core_->never : bound_);
+                         : (is_complete_ ? core_->big_m : bound_);
     result.found_by = found_by_;
     result.seconds_to_best = seconds_to_best_;
     if (num_passes_ > 0) {
@@ -218,7 +218,7 @@ class FreeSearch {
     result.statistics = std::move(statistics_);
     return result;
   }
-  bool is_exact_bound() const { return core_->never < 0x1p53; }
+  bool is_exact_bound() const { return core_->big_m < 0x1p53; }
 
   const CoreSearchOptions& options_;
   const Deadline& deadline_;
@@ -240,8 +240,9 @@ class FreeSearch {
 
 }  // namespace
 
-CoreSearchResult search_free_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline) {
-  return FreeSearch(core, options, deadline).run();
+CoreSearchResult search_without_limits(const CoreProblem& core, const CoreSearchOptions& options,
+                                       const Deadline& deadline) {
+  return UnlimitedSearch(core, options, deadline).run();
 }
 
 }  // namespace shardplan

@@ -11,7 +11,8 @@ namespace shardplan {
 ///   fixing           values that the bound and the best cost show to be in no better choice are removed: the core
 ///                    shrinks, passes become cheaper, and elimination is tried again
 ///
-/// What is left when the bound stands still is for `search_in_turns`.
-CoreSearchResult search_free_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline);
+/// What is left when the bound stands still is for `search_with_portfolio`.
+CoreSearchResult search_without_limits(const CoreProblem& core, const CoreSearchOptions& options,
+                                       const Deadline& deadline);
 
 }  // namespace shardplan

@@ -20,7 +20,7 @@ struct Table {
   std::vector<std::int64_t> costs;
 };
 
-std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(a + b, kNever); }
+std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(a + b, kForbidden); }
 
 std::size_t count(const StrategyProblem& problem, std::size_t node) { return problem.num_strategies(NodeId(node)); }
 
@@ -39,7 +39,7 @@ Table eliminate(const StrategyProblem& problem, std::size_t gone, const std::vec
       value[result.nodes[i]] = rest % count(problem, result.nodes[i]);
       rest /= count(problem, result.nodes[i]);
     }
-    std::int64_t best = kNever;
+    std::int64_t best = kForbidden;
     for (value[gone] = 0; value[gone] < count(problem, gone); ++value[gone]) {
       std::int64_t cost = 0;
       for (const Table& table : tables) {
@@ -54,7 +54,7 @@ Table eliminate(const StrategyProblem& problem, std::size_t gone, const std::vec
   return result;
 }
 
-/// The least computation + communication where memory does not bind; kNever if there is no choice.
+/// The least computation + communication where memory does not bind; kForbidden if there is no choice.
 std::int64_t least_cost_by_tables(const StrategyProblem& problem) {
   std::vector<Table> tables;
   for (const NodeId id : problem.nodes.ids()) {
@@ -175,7 +175,7 @@ TEST_P(ExactAnswer, IsThatOfEverySearchThatProvesIt) {
   const StrategyProblem& problem = planned.problem.problem;
   EXPECT_LE(planned.graph.operators().size(), 24u);
   const std::int64_t least = least_cost_by_tables(problem);
-  ASSERT_LT(least, kNever);
+  ASSERT_LT(least, kForbidden);
   const std::optional<std::int64_t> tried = least_cost_by_trying(problem);
   EXPECT_EQ(tried.has_value(), GetParam().can_be_tried);
   EXPECT_EQ(tried.value_or(least), least);

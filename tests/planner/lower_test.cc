@@ -55,7 +55,7 @@ TEST_P(AnyChoice, CostsInTheProgramWhatEvaluateSays) {
   for (int round = 0; round < 40; ++round) {
     const Choice choice = model.random_choice(random);
     const Evaluation evaluation = evaluate(model.problem.problem, choice);
-    ASSERT_EQ(evaluation.never_count, 0u);
+    ASSERT_EQ(evaluation.forbidden_count, 0u);
     const ParallelProgram program = model.lowered(choice);
     EXPECT_EQ(program.computation(), evaluation.cost.computation) << "round " << round;
     EXPECT_EQ(program.communication(), evaluation.cost.communication) << "round " << round;

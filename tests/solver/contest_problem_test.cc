@@ -49,7 +49,7 @@ TEST(ContestProblem, TakesKeysInAnyOrderAndSkipsUnknownOnes) {
       R"({"note": [1, {"a": null}], "problem": {"usage_limit": 7, "edges": {"costs": [[1, 2e18]], "nodes": [[0, 1]]},
           "nodes": {"usages": [[1], [2, 3]], "costs": [[4.0], [5, 1e1]], "intervals": [[0, 2], [3, 3]]}, "extra": -1.5e3}})",
       "p");
-  EXPECT_EQ(problem.matrices[MatrixId(0)].costs, (std::vector<std::int64_t>{1, kNever}));
+  EXPECT_EQ(problem.matrices[MatrixId(0)].costs, (std::vector<std::int64_t>{1, kForbidden}));
   EXPECT_EQ(problem.strategy_tables[StrategyTableId(1)].costs[1], (Cost{10, 0}));
   EXPECT_TRUE(problem.nodes[NodeId(1)].memory.empty());
   EXPECT_EQ(problem.memory_limits, std::vector<Bytes>{7});

@@ -32,10 +32,10 @@ TEST(Elimination, FindsWhatTryingAllChoicesFinds) {
     const auto found = elimination.run(presolve.core().costs, meter);
     ASSERT_TRUE(found);
     const std::optional<std::int64_t> optimum = brute_force(problem);
-    ASSERT_EQ(found->cost < presolve.core().never, optimum.has_value()) << describe(problem);
+    ASSERT_EQ(found->cost < presolve.core().big_m, optimum.has_value()) << describe(problem);
     if (!optimum) continue;
     ++num_compared;
-    EXPECT_EQ(static_cast<std::int64_t>(found->cost) + presolve.base(), *optimum) << describe(problem);
+    EXPECT_EQ(static_cast<std::int64_t>(found->cost) + presolve.constant_cost(), *optimum) << describe(problem);
     EXPECT_EQ(evaluate(problem, presolve.expand(found->choice)).value({}), *optimum) << describe(problem);
   }
   EXPECT_GT(num_compared, 200);

@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// Of all choices without kNever that hold the limits, by trying all.
+/// Of all choices without kForbidden that hold the limits, by trying all.
 std::optional<Bytes> brute_force_peak(const StrategyProblem& problem) {
   std::optional<Bytes> best;
   for_each_choice(problem, [&](const Choice& choice) {
@@ -17,7 +17,7 @@ std::optional<Bytes> brute_force_peak(const StrategyProblem& problem) {
   return best;
 }
 
-TEST(LeastMemory, BracketsTheLeastPeak) {
+TEST(MinimumPeak, BracketsTheLeastPeak) {
   const std::unique_ptr<Search> search = make_search("auto");
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
@@ -25,7 +25,7 @@ TEST(LeastMemory, BracketsTheLeastPeak) {
     const StrategyProblem problem = random_problem(random, random_options(random));
     SearchOptions options;
     options.limits.work = 200'000'000;
-    const LeastMemory result = least_memory(problem, *search, options);
+    const MinimumPeak result = minimum_peak(problem, *search, options);
     const std::optional<Bytes> least = brute_force_peak(problem);
     ASSERT_EQ(result.choice.has_value(), least.has_value()) << describe(problem);
     if (!least) continue;
@@ -35,7 +35,7 @@ TEST(LeastMemory, BracketsTheLeastPeak) {
   }
 }
 
-TEST(LeastMemory, ProblemsOfRepeatedLayersAreReducedOnce) {
+TEST(MinimumPeak, ProblemsOfRepeatedLayersAreReducedOnce) {
   // Every layer of a forward chain reduces to the same tables, so a hundred layers are proven without a search.
   const StrategyProblem problem =
       layered_problem({.layers = 96, .width = 8, .strategies = 24, .training = false, .limit_percent = 200});

@@ -69,7 +69,7 @@ StrategyProblem dense_problem(Random& random) {
   RandomProblemOptions options;
   options.max_nodes = 6;
   options.max_strategies = 5;
-  options.never_percent = random.below(3) == 0 ? 15 : 0;
+  options.forbidden_percent = random.below(3) == 0 ? 15 : 0;
   options.edge_percent = 180;
   const int limits[] = {5, 15, 30, 45};
   options.limit_percent = limits[random.below(4)];
@@ -159,8 +159,8 @@ TEST_P(SearchContractTest, EndsNoWorseThanItsStart) {
 
 TEST_P(SearchContractTest, TakesCostsThatLeave64BitsTogether) {
   StrategyProblem problem;
-  problem.strategy_tables = {{{{kNever - 1, kNever - 1}, {kNever - 2, 7}, {5, kNever}}}};
-  problem.matrices = {{3, 3, {kNever - 1, 1, 1, 2, kNever - 3, 0, 1, 1, 1}}};
+  problem.strategy_tables = {{{{kForbidden - 1, kForbidden - 1}, {kForbidden - 2, 7}, {5, kForbidden}}}};
+  problem.matrices = {{3, 3, {kForbidden - 1, 1, 1, 2, kForbidden - 3, 0, 1, 1, 1}}};
   for (int i = 0; i < 20; ++i) problem.nodes.push_back({StrategyTableId(0), {}});
   for (std::size_t i = 0; i + 1 < 20; ++i) problem.edges.push_back({NodeId(i), NodeId(i + 1), MatrixId(0)});
   SearchOptions options;

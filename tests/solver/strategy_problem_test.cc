@@ -15,7 +15,7 @@ StrategyProblem pair_problem() {
   problem.name = "pair";
   problem.strategy_tables = {{{{10, 0}, {11, 5}}}, {{{20, 0}, {21, 0}}}};
   problem.usage_tables = {{{100, 1}}, {{200, 2}}};
-  problem.matrices = {{2, 2, {1200, 1201, kNever, 1211}}};
+  problem.matrices = {{2, 2, {1200, 1201, kForbidden, 1211}}};
   problem.nodes = {{StrategyTableId(0), {{UsageTableId(0), 0, 2}}},
                    {StrategyTableId(1), {{UsageTableId(1), 1, 3}, {UsageTableId(0), 2, 3}}}};
   problem.edges = {{NodeId(0), NodeId(1), MatrixId(0)}};
@@ -42,7 +42,7 @@ TEST(StrategyProblem, EvaluateAddsCostsAndMemory) {
 
 TEST(StrategyProblem, EvaluateCountsWhatMayNeverBe) {
   const Evaluation result = evaluate(pair_problem(), choice_of(1, 0));
-  EXPECT_EQ(result.never_count, 1u);
+  EXPECT_EQ(result.forbidden_count, 1u);
   EXPECT_FALSE(result.feasible);
   EXPECT_EQ(result.cost, (Cost{31, 5}));
 }
@@ -53,7 +53,7 @@ TEST(StrategyProblem, SumsSaturate) {
   problem.memory_limits = {1, 1, 1};
   EXPECT_EQ(evaluate(problem, choice_of(0, 0)).peak_bytes, std::numeric_limits<std::int64_t>::max());
   Evaluation large;
-  large.cost = {kNever - 1, kNever - 1};
+  large.cost = {kForbidden - 1, kForbidden - 1};
   EXPECT_EQ(large.value({1000, 1000}), std::numeric_limits<std::int64_t>::max());
 }
 

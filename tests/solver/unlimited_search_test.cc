@@ -26,7 +26,7 @@ CoreChoice random_choice(const CoreProblem& core, Random& random) {
   return choice;
 }
 
-TEST(FreeSearch, FindsTheOptimumByPassesAndRemovedValuesAlone) {
+TEST(UnlimitedSearch, FindsTheOptimumByPassesAndRemovedValuesAlone) {
   int num_compared = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
@@ -39,13 +39,13 @@ TEST(FreeSearch, FindsTheOptimumByPassesAndRemovedValuesAlone) {
     options.work = 20'000'000;
     options.seed = seed;
     if (seed % 3 == 0) options.starts = {random_choice(presolve.core(), random)};
-    const CoreSearchResult found = search_free_core(presolve.core(), options, Deadline(0, {}));
+    const CoreSearchResult found = search_without_limits(presolve.core(), options, Deadline(0, {}));
     const std::optional<std::int64_t> optimum = brute_force(problem);
     ASSERT_EQ(found.choice.has_value(), optimum.has_value()) << describe(problem);
     EXPECT_TRUE(found.is_complete) << describe(problem);
     if (!optimum) continue;
     ++num_compared;
-    const auto value = [&](double cost) { return static_cast<std::int64_t>(cost) + presolve.base(); };
+    const auto value = [&](double cost) { return static_cast<std::int64_t>(cost) + presolve.constant_cost(); };
     EXPECT_EQ(value(found.cost), *optimum) << describe(problem);
     EXPECT_LE(value(found.bound), *optimum) << describe(problem);
     EXPECT_EQ(evaluate(problem, presolve.expand(*found.choice)).value({}), *optimum) << describe(problem);
@@ -53,15 +53,15 @@ TEST(FreeSearch, FindsTheOptimumByPassesAndRemovedValuesAlone) {
   EXPECT_GT(num_compared, 150);
 }
 
-TEST(FreeSearch, MakesLayersSmallerUntilTheyAreProven) {
+TEST(UnlimitedSearch, MakesLayersSmallerUntilTheyAreProven) {
   const StrategyProblem problem = layered_problem({.layers = 3, .width = 8, .strategies = 12, .training = true});
   const Presolve presolve(problem, {}, Deadline(0, {}), {}, true, Presolve::Memory::kIgnored);
-  const CoreSearchResult exact = search_free_core(presolve.core(), {}, Deadline(0, {}));
+  const CoreSearchResult exact = search_without_limits(presolve.core(), {}, Deadline(0, {}));
   CoreSearchOptions options;
   options.eliminates = false;
   options.work = 100'000'000;
-  const CoreSearchResult first = search_free_core(presolve.core(), options, Deadline(0, {}));
-  const CoreSearchResult second = search_free_core(presolve.core(), options, Deadline(0, {}));
+  const CoreSearchResult first = search_without_limits(presolve.core(), options, Deadline(0, {}));
+  const CoreSearchResult second = search_without_limits(presolve.core(), options, Deadline(0, {}));
   EXPECT_TRUE(exact.is_complete);
   EXPECT_TRUE(first.is_complete);
   EXPECT_LE(first.bound, exact.cost);
@@ -78,7 +78,7 @@ TEST(SearchInTurns, FindsTheOptimumUnderLimitsOnSmallerCoresToo) {
     Random random(seed);
     const RandomProblemOptions problem_options{.max_nodes = 16,
                                                .max_strategies = 8,
-                                               .never_percent = 0,
+                                               .forbidden_percent = 0,
                                                .edge_percent = 20,
                                                .limit_percent = 10 + static_cast<int>(random.below(30)),
                                                .largest_cost = 1000,
@@ -93,10 +93,10 @@ TEST(SearchInTurns, FindsTheOptimumUnderLimitsOnSmallerCoresToo) {
     ++num_compared;
     CoreSearchOptions options;
     options.work = 50'000'000;
-    const CoreSearchResult found = search_in_turns(presolve.core(), options, Deadline(0, {}));
+    const CoreSearchResult found = search_with_portfolio(presolve.core(), options, Deadline(0, {}));
     ASSERT_TRUE(found.choice) << describe(problem);
-    EXPECT_EQ(static_cast<std::int64_t>(found.cost) + presolve.base(), best.cost) << describe(problem);
-    EXPECT_LE(static_cast<std::int64_t>(found.bound) + presolve.base(), best.cost) << describe(problem);
+    EXPECT_EQ(static_cast<std::int64_t>(found.cost) + presolve.constant_cost(), best.cost) << describe(problem);
+    EXPECT_LE(static_cast<std::int64_t>(found.bound) + presolve.constant_cost(), best.cost) << describe(problem);
     EXPECT_EQ(evaluate(problem, presolve.expand(*found.choice)).value({}), best.cost) << describe(problem);
     for (const StageStatistics& stage : found.statistics) num_smaller += stage.stage == "smaller core";
   }

@@ -37,19 +37,19 @@ struct PlannedModel {
     problem = build_problem(graph, versions, *costs, *redistributions, restrictions);
   }
 
-  /// Some choice without a kNever: strategies at random, versions drawn again until they fit.
+  /// Some choice without a kForbidden: strategies at random, versions drawn again until they fit.
   Choice random_choice(Random& random) const {
     Choice choice;
     for (const NodeId node : problem.problem.nodes.ids()) {
       choice.strategy.push_back(StrategyId(random.below(problem.problem.num_strategies(node))));
     }
-    for (int round = 0; round < 1000 && evaluate(problem.problem, choice).never_count > 0; ++round) {
+    for (int round = 0; round < 1000 && evaluate(problem.problem, choice).forbidden_count > 0; ++round) {
       for (const ProblemEdge& edge : problem.problem.edges) {
         const CostMatrix& matrix = problem.problem.matrices[edge.matrix];
         const auto cost = [&] {
           return matrix.costs[choice.strategy[edge.from].value() * matrix.columns + choice.strategy[edge.to].value()];
         };
-        if (cost() >= kNever)
+        if (cost() >= kForbidden)
           choice.strategy[edge.to] = StrategyId(random.below(problem.problem.num_strategies(edge.to)));
       }
     }

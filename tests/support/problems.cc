@@ -45,7 +45,7 @@ StrategyProblem random_problem(Random& random, const RandomProblemOptions& optio
     StrategyTable table;
     for (std::size_t s = 0; s < strategies; ++s) {
       table.costs.push_back({cost(), random.below(2) == 0 ? 0 : cost()});
-      if (random.below(40) == 0 && strategies > 1) table.costs.back().communication = kNever;
+      if (random.below(40) == 0 && strategies > 1) table.costs.back().communication = kForbidden;
     }
     ProblemNode node{problem.strategy_tables.push_back(table), {}};
     for (std::uint64_t uses = random.below(3); uses > 0; --uses) {
@@ -79,9 +79,10 @@ StrategyProblem random_problem(Random& random, const RandomProblemOptions& optio
         const std::int64_t row_cost = cost();
         for (std::uint32_t column = 0; column < matrix.columns; ++column) {
           std::int64_t entry = cost();
-          if (kind == 0) entry = row_cost + 3 * column;                               // separable
-          if (kind == 1) entry = column == row % matrix.columns ? row_cost : kNever;  // a function of the row
-          if (kind >= 2 && random.below(100) < static_cast<std::uint64_t>(options.never_percent)) entry = kNever + 5;
+          if (kind == 0) entry = row_cost + 3 * column;                                   // separable
+          if (kind == 1) entry = column == row % matrix.columns ? row_cost : kForbidden;  // a function of the row
+          if (kind >= 2 && random.below(100) < static_cast<std::uint64_t>(options.forbidden_percent))
+            entry = kForbidden + 5;
           matrix.costs.push_back(entry);
         }
       }
@@ -99,8 +100,8 @@ RandomProblemOptions random_options(Random& random) {
   options.max_nodes = 1 + random.below(7);
   options.max_strategies = 1 + random.below(5);
   while (options.max_nodes > 5 && options.max_strategies > 3) --options.max_strategies;
-  const int never[] = {0, 10, 30, 60};
-  options.never_percent = never[random.below(4)];
+  const int forbidden[] = {0, 10, 30, 60};
+  options.forbidden_percent = forbidden[random.below(4)];
   options.edge_percent = 20 + static_cast<int>(random.below(80));
   const int limits[] = {-5, 0, 10, 20, 35, 50, 70, 150};
   options.limit_percent = limits[random.below(8)];
@@ -148,7 +149,7 @@ StrategyProblem layered_problem(const LayeredProblemOptions& options) {
       CostMatrix item{static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(n), {}};
       for (std::size_t a = 0; a < n; ++a) {
         for (std::size_t b = 0; b < n; ++b) {
-          item.costs.push_back(tied ? (a == b ? 0 : kNever)
+          item.costs.push_back(tied ? (a == b ? 0 : kForbidden)
                                     : move[layout(from, a, true) * layouts + layout(to, b, false)]);
         }
       }

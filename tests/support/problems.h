@@ -19,9 +19,9 @@ std::optional<std::int64_t> brute_force(const StrategyProblem& problem, const Ob
 struct RandomProblemOptions {
   std::size_t max_nodes = 6;
   std::size_t max_strategies = 4;
-  int never_percent = 20;  // of edge entries
-  int edge_percent = 50;   // of pairs of nodes; some pairs get several edges
-  int limit_percent = 60;  // between the least and the largest usage at each time; above 100: no limit binds
+  int forbidden_percent = 20;  // of edge entries
+  int edge_percent = 50;       // of pairs of nodes; some pairs get several edges
+  int limit_percent = 60;      // between the least and the largest usage at each time; above 100: no limit binds
   std::int64_t largest_cost = 20;
   std::uint32_t times = 6;
 };
