@@ -10,9 +10,9 @@
 #include <filesystem>
 
 #include "solver/bounds/dual_bound.h"
-#include "solver/contest_problem.h"
+#include "solver/contest/contest_problem.h"
 #include "solver/presolve/presolve.h"
-#include "solver/search.h"
+#include "solver/searches/search_list.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "solver/search.h"
+#include "solver/searches/search_list.h"
 #include "tests/support/problems.h"
 
 int main() {

@@ -13,7 +13,7 @@
 #include "costmodel/quantity.h"
 #include "model/model_source.h"
 #include "report/plan_file/plan_file.h"
-#include "solver/search.h"
+#include "solver/searches/search_list.h"
 
 namespace shardplan {
 namespace {

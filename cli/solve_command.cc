@@ -9,13 +9,13 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
-#include "solver/contest_problem.h"
-#include "solver/search.h"
+#include "solver/contest/contest_problem.h"
+#include "solver/searches/search_list.h"
 
 namespace shardplan {
 namespace {
 
-/// `shardplan solve PROBLEM.json SECONDS`: the ASPLOS/EuroSys 2025 contest's form (solver/contest_problem.h).
+/// `shardplan solve PROBLEM.json SECONDS`: the ASPLOS/EuroSys 2025 contest's form (solver/contest/contest_problem.h).
 struct SolveArguments {
   std::string problem;
   double seconds = 0;  // wall clock for everything, reading and printing included

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "solver/searches/search_list.h"
 #include "strategies/data_parallel.h"
 
 namespace shardplan {

@@ -7,7 +7,7 @@
 #include "graph/operator_graph.h"
 #include "planner/levels.h"
 #include "planner/model_problem.h"
-#include "solver/core/work_meter.h"
+#include "solver/limits.h"
 
 namespace shardplan {
 

@@ -5,6 +5,7 @@
 
 #include "base/integer.h"
 #include "solver/minimum_peak.h"
+#include "solver/searches/search_list.h"
 
 namespace shardplan {
 namespace {

@@ -9,6 +9,7 @@
 #include "model/planned_model.h"
 #include "planner/guided_search.h"
 #include "planner/levels.h"
+#include "solver/searches/search_list.h"
 #include "strategies/data_parallel.h"
 #include "strategies/parallel_optimizer.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/integer.h"
-#include "solver/core/work_meter.h"
+#include "solver/time_profile.h"
 
 namespace shardplan {
 namespace {
@@ -15,17 +15,14 @@ Bytes least_peak(const StrategyProblem& problem) {
   for (const UsageTable& table : problem.usage_tables) {
     least.push_back(table.bytes.empty() ? 0 : *std::min_element(table.bytes.begin(), table.bytes.end()));
   }
-  std::vector<Int128> changes(problem.memory_limits.size() + 1, 0);
+  TimeProfile profile(problem.memory_limits.size());
   for (const ProblemNode& node : problem.nodes) {
     for (const MemoryUse& use : node.memory) {
-      if (use.begin >= use.end) continue;
-      changes[use.begin] += least[use.usage.value()];
-      changes[use.end] -= least[use.usage.value()];
+      if (use.begin < use.end) profile.add(use.begin, use.end, least[use.usage.value()]);
     }
   }
-  Int128 bytes = 0;
   Int128 peak = 0;
-  for (const Int128 change : changes) peak = std::max(peak, bytes += change);
+  for (const Int128 bytes : profile.sums()) peak = std::max(peak, bytes);
   return static_cast<Bytes>(std::min<Int128>(peak, std::numeric_limits<Bytes>::max()));
 }
 
@@ -36,6 +33,7 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
   const Deadline deadline(options.limits.seconds, options.limits.stop);
   MinimumPeak result;
   StrategyProblem lowered = problem;
+  std::optional<Limit> limit_reached;  // by a search that did not settle its limit
   const auto attempt = [&](std::optional<Bytes> limit) {
     for (std::size_t time = 0; time < problem.memory_limits.size(); ++time) {
       lowered.memory_limits[time] = limit ? std::min(problem.memory_limits[time], *limit) : problem.memory_limits[time];
@@ -55,6 +53,7 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
       result.choice = std::move(found.choice);
       return PlanStatus::kFeasible;
     }
+    limit_reached = std::max(limit_reached, found.stopped_by);
     return found.status;
   };
   result.infeasible = least_peak(problem) - 1;
@@ -62,6 +61,7 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
     const PlanStatus status = attempt(std::nullopt);
     if (status != PlanStatus::kFeasible) {
       result.status = status;
+      if (status != PlanStatus::kInfeasible) result.stopped_by = limit_reached;
       return result;
     }
   }
@@ -78,6 +78,14 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
     undecided = limit;
   }
   result.status = result.infeasible + 1 >= result.feasible ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+  if (result.status == PlanStatus::kOptimal) return result;
+  if (is_open()) {
+    result.stopped_by = deadline.reached();
+  } else {
+    result.stopped_by = limit_reached                   ? limit_reached
+                        : undecided > result.infeasible ? std::nullopt
+                                                        : std::optional(Limit::kGap);
+  }
   return result;
 }
 

@@ -1,16 +1,21 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "solver/search.h"
 
 namespace shardplan {
 
-/// The least uniform limit under which a problem has a choice, as a bracket.
+/// The least uniform limit, in bytes, under which a problem has a choice: a bracket.
 struct MinimumPeak {
   /// kOptimal: the bracket is closed; kInfeasible: the given limits cannot be held; kNoPlanFound: nothing was found.
   PlanStatus status = PlanStatus::kNoPlanFound;
-  std::optional<Choice> choice;  // of peak `feasible`; nothing if not even the given limits can be held
-  Bytes feasible = 0;            // proven by `choice`
-  Bytes infeasible = -1;         // no choice has a peak of this much or less; optimal if feasible == infeasible + 1
+  std::optional<Choice> choice;     // of peak `feasible`; nothing if not even the given limits can be held
+  Bytes feasible = 0;               // proven by `choice`
+  Bytes infeasible = -1;            // no choice has a peak of this much or less; optimal if feasible == infeasible + 1
+  std::optional<Limit> stopped_by;  // kGap: the bracket is within the tolerance
   std::vector<StageStatistics> statistics;  // of all searches
 };
 

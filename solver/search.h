@@ -2,13 +2,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "solver/limits.h"
+#include "solver/stage_statistics.h"
 #include "solver/strategy_problem.h"
 
 namespace shardplan {
@@ -21,15 +22,10 @@ enum class PlanStatus {
 };
 std::string_view to_string(PlanStatus status);
 
-/// Named figures of one stage ("presolve", "dual", ...), in the order they were made, for --verbose and --json.
-struct StageStatistics {
-  std::string stage;
-  std::vector<std::pair<std::string, std::int64_t>> figures;
-};
-
-/// Reported whenever the best cost or the bound improves, and when a stage has ended that runs but once.
+/// Reported whenever the best cost or the bound improves, and when a stage has ended that runs but once. Costs and
+/// bounds are values of the objective: weighted picoseconds.
 struct SearchProgress {
-  std::optional<std::int64_t> cost;
+  std::optional<std::int64_t> cost;  // of the best choice so far, if there is one
   std::int64_t lower_bound = 0;
   const StageStatistics* stage = nullptr;  // the one that ended, if any
 };
@@ -51,28 +47,26 @@ struct SearchOptions {
   SearchLimits limits;
 };
 
+/// The answer of a search. Costs and bounds are values of the objective on the original problem: weighted picoseconds.
 struct PlanResult {
   PlanStatus status = PlanStatus::kNoPlanFound;
-  std::optional<Choice> choice;  // set exactly when status is kOptimal or kFeasible
-  std::int64_t cost = 0;         // the objective's value of `choice`, as `evaluate` gives it on the original problem
-  std::int64_t lower_bound = 0;  // no feasible choice has a smaller value; certified
-  std::string found_by;          // the stage that found `choice`
-  double seconds_to_best = 0;    // wall clock: for standard error only
+  std::optional<Choice> choice;     // set exactly when status is kOptimal or kFeasible
+  std::int64_t cost = 0;            // of `choice`, as `evaluate` gives it
+  std::int64_t lower_bound = 0;     // no feasible choice has a smaller value; certified
+  std::optional<Limit> stopped_by;  // nothing if the answer is proven, or the search came to its own end without proof
+  std::string found_by;             // the stage that found `choice`
+  double seconds_to_best = 0;       // wall clock: for standard error only
   std::vector<StageStatistics> statistics;
 };
 
 /// One way to search. Every search obeys the same contract (tests/solver/search_contract_test.cc): the choice is
-/// feasible and costs what is claimed, the bound is a bound, "optimal" and "infeasible" are true, equal input and
-/// options give equal results unless a time limit or stop ended the search.
+/// feasible and costs what is claimed, the bound is a bound, "optimal" and "infeasible" are true, `stopped_by` names a
+/// limit that was set and was reached, equal input and options give equal results unless a time limit or stop ended the
+/// search. `searches/search_list.h` names them all.
 class Search {
  public:
   virtual ~Search() = default;
   virtual PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const = 0;
 };
-
-/// "auto", "elimination", "ilp", "local", "propagation", ...; nullptr if there is none of that name.
-std::unique_ptr<Search> make_search(std::string_view name);
-/// The names that `make_search` takes, for messages and --help.
-std::vector<std::string> search_names();
 
 }  // namespace shardplan

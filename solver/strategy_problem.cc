@@ -47,8 +47,7 @@ Evaluation evaluate(const StrategyProblem& problem, const Choice& choice) {
   }
   for (const ProblemEdge& edge : problem.edges) {
     const CostMatrix& matrix = problem.matrices[edge.matrix];
-    const std::int64_t cost =
-        matrix.costs[choice.strategy[edge.from].value() * matrix.columns + choice.strategy[edge.to].value()];
+    const std::int64_t cost = matrix.at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
     if (cost >= kForbidden) {
       ++result.forbidden_count;
     } else {

@@ -53,6 +53,7 @@ struct CostMatrix {
   std::uint32_t columns = 0;
   std::vector<std::int64_t> costs;  // picoseconds of communication
 
+  std::int64_t at(std::size_t row, std::size_t column) const { return costs[row * columns + column]; }
   bool operator==(const CostMatrix&) const = default;
 };
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "solver/core/memory_propagation.h"
 #include "solver/core/move_state.h"
-#include "solver/heuristics/dive.h"
 
 namespace shardplan {
 namespace {
@@ -14,22 +14,6 @@ constexpr std::size_t kStored = 8 << 20;  // doubles of saved messages; beyond, 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
-
-bool fix_by_reduced_cost(const CoreProblem& core, const DualBound& dual, double best_cost,
-                         std::vector<std::uint8_t>& alive) {
-  // Costs are whole: a better choice costs at least one less.
-  const double allowed = best_cost - 1 - dual.certain_bound();
-  bool is_removed = false;
-  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
-    for (std::size_t value = 0; value < core.num_values(node); ++value) {
-      std::uint8_t& is_alive = alive[core.first_value[node] + value];
-      if (!is_alive || dual.reduced_cost(node, value) <= allowed) continue;
-      is_alive = 0;
-      is_removed = true;
-    }
-  }
-  return is_removed;
-}
 
 BranchAndBound::BranchAndBound(const CoreProblem& core, const DualBound& root)
     : core_(&core), root_(root.state()), best_cost_(core.big_m) {
@@ -112,7 +96,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
     if (pass % 20 != 0) continue;
     std::vector<std::uint8_t> alive = dual.alive();
     dual.pass();
-    if (outcome.cost < core.big_m && fix_by_reduced_cost(core, dual, outcome.cost, alive)) {
+    if (outcome.cost < core.big_m && dual.fix_by_reduced_cost(outcome.cost, alive)) {
       if (!propagate_memory(core, alive)) return outcome;
       dual.set_alive(std::move(alive));
     }

@@ -60,8 +60,4 @@ class BranchAndBound {
   std::size_t stored_ = 0;  // doubles in stored states
 };
 
-/// Removes the values whose bound shows that they are in no choice cheaper than `best_cost`. True if any was.
-bool fix_by_reduced_cost(const CoreProblem& core, const DualBound& dual, double best_cost,
-                         std::vector<std::uint8_t>& alive);
-
 }  // namespace shardplan

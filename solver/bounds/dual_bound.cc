@@ -4,7 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "solver/core/vector_code.h"
+#include "solver/core/restricted_core.h"
+#include "solver/core/vector_kernels.h"
 
 namespace shardplan {
 namespace {
@@ -12,36 +13,6 @@ namespace {
 constexpr double kRemoved = 1e30;  // above every sum of costs, far below the end of doubles
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kPatience = 20;  // passes without a better bound before steps shorten
-
-/// out[c] = min over r of in[r] + matrix[r][c]; the hot loop of everything. Four rows at a time, so that `out` is read
-/// and written less often.
-SHARDPLAN_VECTOR_CODE void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns,
-                                    double* __restrict out) {
-  for (std::size_t c = 0; c < columns; ++c) out[c] = kInfinity;
-  std::size_t r = 0;
-  for (; r + 4 <= rows; r += 4) {
-    const double in0 = in[r], in1 = in[r + 1], in2 = in[r + 2], in3 = in[r + 3];
-    const double* const row0 = matrix + r * columns;
-    const double* const row1 = row0 + columns;
-    const double* const row2 = row1 + columns;
-    const double* const row3 = row2 + columns;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double sum0 = in0 + row0[c], sum1 = in1 + row1[c], sum2 = in2 + row2[c], sum3 = in3 + row3[c];
-      const double least01 = sum1 < sum0 ? sum1 : sum0;
-      const double least23 = sum3 < sum2 ? sum3 : sum2;
-      const double least = least23 < least01 ? least23 : least01;
-      out[c] = least < out[c] ? least : out[c];
-    }
-  }
-  for (; r < rows; ++r) {
-    const double first = in[r];
-    const double* const row = matrix + r * columns;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double sum = first + row[c];
-      out[c] = sum < out[c] ? sum : out[c];
-    }
-  }
-}
 
 }  // namespace
 
@@ -142,6 +113,34 @@ void DualBound::restore(const State& state, std::vector<std::uint8_t> alive) {
   std::fill(momentum_.begin(), momentum_.end(), 0.0);
   alive_ = std::move(alive);
   price_values();
+}
+
+DualBound::State DualBound::restricted_state(const RestrictedCore& restricted) const {
+  State result;
+  result.prices = best_prices_;
+  result.bound = best_bound_;
+  for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
+    const std::uint32_t begin = restricted.core.first_value[node];
+    const std::uint32_t end = restricted.core.first_value[node + 1];
+    for (std::uint32_t slot = core_->first_neighbour[node]; slot < core_->first_neighbour[node + 1]; ++slot) {
+      for (std::uint32_t value = begin; value < end; ++value) {
+        result.messages.push_back(messages_[first_message_[slot] + restricted.values[value]]);
+      }
+    }
+  }
+  return result;
+}
+
+bool DualBound::fix_by_reduced_cost(double best_cost, std::vector<std::uint8_t>& alive) const {
+  // Costs are whole: a better choice costs at least one less.
+  const double allowed = best_cost - 1 - certain_bound();
+  bool is_removed = false;
+  for (std::size_t value = 0; value < alive.size(); ++value) {
+    if (!alive[value] || min_marginals_[value] <= allowed) continue;
+    alive[value] = 0;
+    is_removed = true;
+  }
+  return is_removed;
 }
 
 /// Sends from `node` along `slot` what is in `sum_` (its costs and messages), `share` of it; returns what was taken off

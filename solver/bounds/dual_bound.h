@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "solver/core/core_problem.h"
+#include "solver/core/restricted_core.h"
 
 namespace shardplan {
 
 /// A lower bound on a core's cost. Memory limits are priced (Lagrange): with a price for a byte at each time, a choice
 /// costs its own cost plus the price of its bytes less the price of the limits, which is no more for feasible choices.
 /// What remains is bounded by sequential tree-reweighted message passing (TRW-S: Kolmogorov, IEEE TPAMI 28(10), 2006):
-/// nodes in order send messages along edges forwards, then backwards; the bound never falls. Prices follow the bytes of
-/// a decoded choice (subgradient, step by Polyak's rule).
+/// nodes in order send messages along edges forwards, then backwards; at given prices the bound does not fall. Prices
+/// follow the bytes of a decoded choice (subgradient, step by Polyak's rule). Units are the core's: picoseconds of the
+/// objective as doubles, prices per byte.
 ///
 /// The bound is certified: every pass yields a reparametrisation of the problem whatever the messages were, and what
 /// rounding can have added (at most a few units in the last place per operation) is taken off; see `rounding_error`.
@@ -28,17 +30,17 @@ class DualBound {
 
   explicit DualBound(const CoreProblem& core);
 
-  /// One pass forwards and backwards. Returns the bound at the present prices, -infinity for a node without values.
+  /// One pass forwards and backwards. Returns the bound at the present prices; infinity if a node has no value left.
   double pass();
-  /// Moves prices after a pass; `target` is what the bound is thought to be able to reach (the best known cost).
+  /// Moves prices after a pass; `target` is what the bound is expected to reach at most (the best known cost).
   void move_prices(double target, const Steps& steps);
   /// `pass` and `move_prices` with the usual schedule: shorter steps and a return to the best prices when the bound
   /// does not rise.
   double iterate(double target, const Steps& steps);
 
   double best_bound() const { return best_bound_; }
-  /// What `reduced_cost` adds to: the bound of the last pass's forward half (excess costs are taken on the way back, at
-  /// each node before the bound has reached its end), with rounding taken off twice, for itself and for the excess
+  /// What `reduced_cost` adds to: the bound of the last pass's forward half (reduced costs are read on the way back, at
+  /// each node before the pass has reached its end), with rounding taken off twice, for itself and for the reduced
   /// costs.
   double certain_bound() const { return std::min(forward_bound_, bound_) - 2 * rounding_error(); }
   const std::vector<double>& best_prices() const { return best_prices_; }
@@ -49,7 +51,7 @@ class DualBound {
   /// Continues from the prices of another, whose bound is better.
   void raise_prices(const std::vector<double>& prices, double bound);
   void restart_steps(double step = 1);
-  /// Lets the best bound and prices be found anew, after values were removed.
+  /// Forgets the best bound and starts from the present prices, after values were removed.
   void forget_best();
   bool has_converged() const { return step_ < 1e-4; }
 
@@ -57,11 +59,14 @@ class DualBound {
   /// those after.
   const CoreChoice& decoded() const { return decoded_; }
 
-  /// After a pass: by how much the bound rises, at least, if this value is taken. Values whose bound passes the best
-  /// known cost can be removed.
+  /// After a pass: by how much the bound rises, at least, if this value is taken: the value's min-marginal less the
+  /// node's least.
   double reduced_cost(std::size_t node, std::size_t value) const {
     return min_marginals_[core_->first_value[node] + value];
   }
+  /// Reduced-cost fixing: clears in `alive` (by value) those that are in no choice cheaper than `best_cost`, because
+  /// `certain_bound` and their reduced cost add up to more. True if there was any.
+  bool fix_by_reduced_cost(double best_cost, std::vector<std::uint8_t>& alive) const;
 
   /// What the present prices ask for a value's bytes.
   double price_of_bytes(std::size_t node, std::size_t value) const {
@@ -80,6 +85,8 @@ class DualBound {
     double bound;
   };
   State state() const { return {messages_, best_prices_, best_bound_}; }
+  /// The same for a bound of the restricted core, which it holds for too.
+  State restricted_state(const RestrictedCore& restricted) const;
   void restore(const State& state, std::vector<std::uint8_t> alive);
 
   std::uint64_t work_per_pass() const { return work_; }

@@ -1,13 +1,12 @@
 #include "solver/bounds/elimination.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <set>
 #include <span>
-#include <unordered_map>
 
-#include "solver/core/vector_code.h"
+#include "solver/core/vector_kernels.h"
+#include "solver/interned.h"
 
 namespace shardplan {
 namespace {
@@ -17,31 +16,12 @@ constexpr double kLargestStep = std::size_t{1} << 28;     // entries times class
 constexpr std::size_t kAllTables = std::size_t{1} << 24;  // entries of all different tables together
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// sums[i] += table[at[i]]
-SHARDPLAN_VECTOR_CODE void gather_add(const double* table, const std::uint32_t* at, std::size_t count,
-                                      double* __restrict sums) {
-  for (std::size_t i = 0; i < count; ++i) sums[i] += table[at[i]];
-}
-
-/// out[column] = the least of its column
-SHARDPLAN_VECTOR_CODE void column_minima(const double* entries, std::size_t rows, std::size_t columns,
-                                         double* __restrict out) {
-  for (std::size_t c = 0; c < columns; ++c) out[c] = entries[c];
-  for (std::size_t r = 1; r < rows; ++r) {
-    const double* const row = entries + r * columns;
-    for (std::size_t c = 0; c < columns; ++c) out[c] = row[c] < out[c] ? row[c] : out[c];
-  }
-}
-
 }  // namespace
 
 std::uint32_t Elimination::Partitions::intern(const std::vector<std::uint32_t>& class_of) {
-  const auto [at, is_new] = known_.try_emplace(class_of, static_cast<std::uint32_t>(classes_.size()));
-  if (is_new) {
-    classes_.push_back(class_of);
-    sizes_.push_back(*std::max_element(class_of.begin(), class_of.end()) + 1);
-  }
-  return at->second;
+  const std::uint32_t id = classes_.number(class_of);
+  if (id == sizes_.size()) sizes_.push_back(*std::max_element(class_of.begin(), class_of.end()) + 1);
+  return id;
 }
 
 std::uint32_t Elimination::Partitions::join(std::uint32_t a, std::uint32_t b) {
@@ -210,9 +190,7 @@ void Elimination::plan_steps(const std::vector<std::uint32_t>& order) {
 /// The tables of one run.
 class Elimination::Tables {
  public:
-  Tables(const Elimination& plan, const std::vector<double>& costs) : plan_(plan), core_(*plan.core_), costs_(costs) {
-    for (const CoreMatrix& matrix : *core_.matrices) data_.push_back(matrix.forward);
-  }
+  Tables(const Elimination& plan, const std::vector<double>& costs) : plan_(plan), core_(*plan.core_), costs_(costs) {}
 
   std::optional<Outcome> run(WorkMeter& meter) {
     Outcome outcome;
@@ -241,14 +219,19 @@ class Elimination::Tables {
     std::size_t depth = 0;  // dimensions before this one are needed to know where the block is
   };
 
+  /// The core's matrices come first, then the tables made.
   std::uint32_t table_of(const Factor& factor) const {
-    return factor.is_matrix ? factor.origin : table_of_[factor.origin];
+    return factor.is_matrix ? factor.origin
+                            : static_cast<std::uint32_t>(core_.matrices->size()) + table_of_[factor.origin];
+  }
+  const std::vector<double>& entries_of(const Factor& factor) const {
+    return factor.is_matrix ? (*core_.matrices)[factor.origin].forward : tables_[table_of_[factor.origin]];
   }
 
   Made get(const Step& step, WorkMeter& meter, Outcome& outcome) {
-    const std::span<const double> own{costs_.data() + core_.first_value[step.gone.node],
-                                      core_.num_values(step.gone.node)};
-    std::vector<std::uint32_t> key{own_costs(own), step.gone.partition};
+    const std::vector<double> own(costs_.begin() + core_.first_value[step.gone.node],
+                                  costs_.begin() + core_.first_value[step.gone.node + 1]);
+    std::vector<std::uint32_t> key{own_costs_.number(own), step.gone.partition};
     for (const Dimension& dimension : step.scope) key.push_back(dimension.partition);
     for (const Factor& factor : step.factors) {
       key.push_back(table_of(factor));
@@ -274,11 +257,6 @@ class Elimination::Tables {
     return place;
   }
 
-  std::uint32_t own_costs(std::span<const double> costs) {
-    return own_costs_.try_emplace({costs.begin(), costs.end()}, static_cast<std::uint32_t>(own_costs_.size()))
-        .first->second;
-  }
-
   /// For each class of a partition, how far a coarser one moves in a table.
   std::vector<std::uint32_t> offsets_of(std::uint32_t fine, std::uint32_t coarse, std::size_t stride) const {
     const Partitions& partitions = plan_.partitions_;
@@ -292,7 +270,7 @@ class Elimination::Tables {
 
   Walk walk_of(const Step& step, const Factor& factor) const {
     Walk walk;
-    walk.table = data_[table_of(factor)].data();
+    walk.table = entries_of(factor).data();
     const std::size_t outer = step.scope.empty() ? 0 : step.scope.size() - 1;
     walk.offsets.resize(outer);
     std::vector<std::uint32_t> rows,
@@ -364,22 +342,12 @@ class Elimination::Tables {
     if (meter.is_spent()) return {};
     const double lowest = *std::min_element(table.begin(), table.end());
     for (double& entry : table) entry -= lowest;
-    return {step.scope.empty() ? 0 : intern(std::move(table)), lowest};
-  }
-
-  std::uint32_t intern(std::vector<double> table) {
-    std::vector<std::int64_t> bits(table.size());
-    std::transform(table.begin(), table.end(), bits.begin(),
-                   [](double entry) { return std::bit_cast<std::int64_t>(entry); });
-    const std::uint64_t hash = content_hash(std::span<const std::int64_t>(bits));
-    for (auto [at, end] = known_.equal_range(hash); at != end; ++at) {
-      if (data_[at->second] == table) return at->second;
-    }
-    const auto id = static_cast<std::uint32_t>(data_.size());
-    num_entries_ += table.size();
-    data_.push_back(std::move(table));
-    known_.emplace(hash, id);
-    return id;
+    if (step.scope.empty()) return {0, lowest};
+    const std::size_t before = tables_.size();
+    const std::size_t size = table.size();
+    const std::uint32_t id = tables_.number(std::move(table));
+    if (tables_.size() > before) num_entries_ += size;
+    return {id, lowest};
   }
 
   /// The cheapest value of the node of a step once its neighbours have theirs.
@@ -402,7 +370,7 @@ class Elimination::Tables {
         }
         stride *= plan_.partitions_.size(dimension.partition);
       }
-      const std::vector<double>& table = data_[table_of(factor)];
+      const std::vector<double>& table = entries_of(factor);
       for (std::size_t value = 0; value < sums.size(); ++value)
         sums[value] += table[at + (*own_class)[value] * own_stride];
     }
@@ -412,12 +380,11 @@ class Elimination::Tables {
   const Elimination& plan_;
   const CoreProblem& core_;
   const std::vector<double>& costs_;
-  std::vector<std::vector<double>> data_;  // matrices first, then the tables made
-  std::vector<std::uint32_t> table_of_;    // by step
-  std::size_t num_entries_ = 0;
-  std::map<std::vector<double>, std::uint32_t> own_costs_;       // looked up, never walked
-  std::map<std::vector<std::uint32_t>, Made> made_;              // looked up, never walked
-  std::unordered_multimap<std::uint64_t, std::uint32_t> known_;  // looked up, never walked
+  NumberedPool<std::vector<double>> tables_;
+  std::vector<std::uint32_t> table_of_;  // by step: its table's number
+  std::size_t num_entries_ = 0;          // of all different tables
+  NumberedPool<std::vector<double>> own_costs_;
+  std::map<std::vector<std::uint32_t>, Made> made_;  // looked up, never walked
 };
 
 std::optional<Elimination::Outcome> Elimination::run(const std::vector<double>& costs, WorkMeter& meter) const {

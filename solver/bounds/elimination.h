@@ -8,6 +8,7 @@
 
 #include "solver/core/core_problem.h"
 #include "solver/core/work_meter.h"
+#include "solver/interned.h"
 
 namespace shardplan {
 
@@ -55,10 +56,9 @@ class Elimination {
     const std::vector<std::uint32_t>& class_of(std::uint32_t id) const { return classes_[id]; }
 
    private:
-    std::map<std::vector<std::uint32_t>, std::uint32_t> known_;  // looked up, never walked
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joins_;
-    std::vector<std::vector<std::uint32_t>> classes_;
-    std::vector<std::size_t> sizes_;
+    NumberedPool<std::vector<std::uint32_t>> classes_;
+    std::vector<std::size_t> sizes_;                                          // by number
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joins_;  // looked up, never walked
   };
   struct Dimension {
     std::uint32_t node = 0;

@@ -4,8 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "solver/presolve/interned.h"
-
 namespace shardplan {
 
 /// A matrix of edge costs as the core's stages read it. Rows that are equal form a class, so do columns: layouts repeat
@@ -79,9 +77,6 @@ struct CoreEvaluation {
   std::int64_t excess = 0;
 };
 CoreEvaluation evaluate(const CoreProblem& core, const CoreChoice& choice);
-
-/// The matrix of a table; entries of kForbidden become `big_m`.
-CoreMatrix make_core_matrix(const Table& table, double big_m);
 
 /// Links `reverse` and counts `sweep_work`, once nodes and neighbours are in place.
 void finish(CoreProblem& core);

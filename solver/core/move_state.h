@@ -5,43 +5,10 @@
 #include <vector>
 
 #include "solver/core/core_problem.h"
+#include "solver/core/slack.h"
 #include "solver/core/work_meter.h"
 
 namespace shardplan {
-
-/// Bytes left at each time, in blocks of 64 with their least and a lazily added change: adding over a range and the
-/// least of a range touch two blocks and the list of blocks between.
-class Slack {
- public:
-  explicit Slack(const std::vector<std::int64_t>& limits);
-
-  void add(std::size_t begin, std::size_t end, std::int64_t bytes);
-  std::int64_t least(std::size_t begin, std::size_t end) const;
-  std::int64_t at(std::size_t time) const { return raw_[time] + added_[time / kBlock]; }
-  /// The time with the least slack.
-  std::size_t worst() const;
-  /// Calls `visit(time, slack)` for all times of negative slack in [begin, end) if `bytes` are taken away.
-  template <class Visit>
-  void visit_negative(std::size_t begin, std::size_t end, std::int64_t bytes, Visit visit) const {
-    for (std::size_t time = begin; time < end;) {
-      const std::size_t block = time / kBlock;
-      const std::size_t block_end = block * kBlock + kBlock < end ? block * kBlock + kBlock : end;
-      if (least_[block] + added_[block] >= bytes) {
-        time = block_end;
-        continue;
-      }
-      for (; time < block_end; ++time) {
-        if (at(time) < bytes) visit(time, at(time) - bytes);
-      }
-    }
-  }
-
- private:
-  static constexpr std::size_t kBlock = 64;
-  void update(std::size_t block);
-
-  std::vector<std::int64_t> raw_, least_, added_;
-};
 
 /// A choice for a core that is being changed, with what each change would cost and the bytes left at each time.
 class MoveState {

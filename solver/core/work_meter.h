@@ -1,31 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <stop_token>
+#include <optional>
+
+#include "solver/limits.h"
 
 namespace shardplan {
-
-/// When a search must end: by the clock or because it was told to.
-class Deadline {
- public:
-  Deadline(double seconds, std::stop_token stop) : seconds_(seconds), stop_(std::move(stop)) {}
-
-  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  bool is_over() const { return stop_.stop_requested() || (seconds_ > 0 && elapsed() >= seconds_); }
-  /// An earlier end: `share` of the time that is left.
-  Deadline part(double share) const {
-    Deadline result = *this;
-    if (seconds_ > 0) result.seconds_ = elapsed() + share * std::max(seconds_ - elapsed(), 1e-9);
-    return result;
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double seconds_ = 0;  // 0: none
-  std::stop_token stop_;
-};
 
 /// What one thread may do in one go, in units of work: entries of tables touched, about a nanosecond each. Work decides
 /// what is found, so results do not depend on the machine's speed; the deadline is looked at every millisecond or so.
@@ -44,6 +25,11 @@ class WorkMeter {
   }
   bool is_spent() const { return is_stopped_ || used_ >= limit_; }
   bool is_stopped() const { return is_stopped_; }
+  /// Which of the two it was; nothing as long as work may go on.
+  std::optional<Limit> stopped_by() const {
+    if (is_stopped_) return deadline_->reached();
+    return is_spent() ? std::optional(Limit::kWork) : std::nullopt;
+  }
   std::uint64_t used() const { return used_; }
   /// A meter for a part of the work left; `merge` adds what it used.
   WorkMeter part(std::uint64_t limit) const {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "solver/bounds/elimination.h"
-#include "solver/bounds/restricted_core.h"
+#include "solver/core/restricted_core.h"
 
 namespace shardplan {
 namespace {

@@ -1,34 +1,38 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "solver/core/core_problem.h"
 #include "solver/presolve/reduction_graph.h"
-#include "solver/search.h"
+#include "solver/stage_statistics.h"
 
 namespace shardplan {
 
-/// Reduces a problem to a smaller one of the same least cost, exactly, memory included, and takes choices back:
+/// Reduces a problem to a smaller one of the same least cost, exactly, memory included, and takes choices back. One file
+/// a rule:
 ///
-///   parallel edges       added up
-///   separable edges      a table f(a) + g(b) goes to the nodes; constant tables vanish
-///   dead values          without a partner at some neighbour, or too large for the limits, are removed
-///   follower merging     a node whose value is determined by a neighbour's becomes part of the neighbour
-///   dominance            a value goes if another of its node costs no more whatever the neighbours do, and uses no
-///                        more at any time
-///   leaf folding         a node with one neighbour goes if each value of that has one best answer in cost and bytes
-///   degree two           a node without memory between two neighbours becomes an edge between them
-///   time compression     only times that can bind are kept
+///   parallel edges       reduction_graph     tables between the same two nodes are added up
+///   separable edges      edge_normal_form    a table f(a) + g(b) goes to the nodes, constant tables vanish
+///   dead values          edge_normal_form    a value without a partner at some neighbour goes
+///   too large values     reduction_memory    a value that does not fit even if all others take their least goes
+///   follower merging     follower_merging    a node whose value a neighbour's determines becomes part of the neighbour
+///   dominance            dominance           a value goes if another of its node is never worse in cost and in bytes
+///   leaf folding         leaf_folding        a node with one neighbour goes if each value of that has one best answer
+///   isolated nodes       isolated_nodes      a node without edges takes its cheapest value if that is its smallest, too
+///   degree two           degree_two          a node without memory between two neighbours becomes an edge between them
+///   time compression     time_compression    only times that can bind are kept
 ///
 /// Tables are interned, and the outcome of a rule is remembered by its operands: equal layers are reduced once.
 class Presolve {
  public:
   enum class Memory { kKept, kIgnored };
 
-  /// `known_cost`: of a feasible choice, if one is known; dearer choices may be lost. `reduce` false: only what the
-  /// core's form requires. Rules are applied in three quarters of the time until `deadline` at most, so that some is left to
-  /// search what they came to; if even reading the problem in takes longer than that deadline it looks infeasible, and
-  /// not certainly so.
+  /// `known_cost`: of a feasible choice, if one is known; more expensive choices may be lost. `reduce` false: only what
+  /// the core's form requires. Rules are applied in three quarters of the time until `deadline` at most, so that some is
+  /// left to search what they came to; if even reading the problem in takes longer than that deadline it looks
+  /// infeasible, and not certainly so.
   Presolve(const StrategyProblem& problem, const Objective& objective, const Deadline& deadline,
            std::optional<std::int64_t> known_cost = {}, bool reduce = true, Memory memory = Memory::kKept);
 
@@ -38,7 +42,7 @@ class Presolve {
   /// Whether every feasible choice costs less than `core().big_m`, so that no cheaper one means that there is none.
   bool is_infeasibility_certain() const { return is_infeasibility_certain_ && graph_.is_infeasibility_certain(); }
   /// Whether doubles hold all costs of the core exactly.
-  bool is_exact() const { return is_exact_; }
+  bool is_exact() const { return core_.big_m < 0x1p53; }
   /// What a choice costs besides the core's cost.
   std::int64_t constant_cost() const { return graph_.constant_cost(); }
   Choice expand(const CoreChoice& choice) const;
@@ -48,30 +52,15 @@ class Presolve {
   const StageStatistics& statistics() const { return statistics_; }
 
  private:
-  void reduce();
-  bool drop_dominated();
-  bool fold_leaves();
-  bool fix_isolated();
-  bool remove_between();
+  void reduce(const Deadline& deadline);
   void settle_memory();
-  void build_core();
 
-  Deadline rules_deadline_;
   ReductionGraph graph_;
-  std::int64_t entry_limit_ = 0;
-  std::vector<std::uint32_t> core_nodes_;  // original nodes
   CoreProblem core_;
+  std::vector<std::uint32_t> core_nodes_;  // original nodes
   bool is_infeasibility_certain_ = true;
-  bool is_exact_ = true;
-  std::optional<std::int64_t> known_cost_;
+  std::size_t merged_ = 0, dominated_ = 0, folded_ = 0, joined_ = 0;
   StageStatistics statistics_;
-  std::int64_t merged_ = 0, dominated_ = 0, folded_ = 0, removed_between_ = 0;
-  Memo<Positions> dominance_, leaves_;
-  struct Joined {
-    TableRef table;
-    Positions best;
-  };
-  Memo<Joined> joined_;
 };
 
 }  // namespace shardplan

@@ -7,6 +7,19 @@
 #include "base/error.h"
 #include "base/integer.h"
 
+// A problem is reduced by operations that never change its least cost: values go that no best choice takes, an edge's
+// table gives what depends on one end alone to that end, a node that depends on others becomes a record. Each rule is
+// then a few lines over this graph, and exactness is a matter of each operation alone.
+//
+// Three things keep it linear in the problem and nearly independent of the number of equal layers. Changes are queued:
+// an edge is brought into its normal form again only if its table changed (`settle`). Tables are interned and the
+// outcome of an operation is remembered by its operands, so that the edges of equal layers are transposed, added and
+// normalised once. And memory moves from followers to leaders in one pass over the records, not once per merge.
+//
+// The alternative, to rewrite the StrategyProblem from rule to rule, would copy matrices that nothing changed and could
+// not tell equal ones apart from others without comparing them each time. What the graph gives up: a removed node is
+// expanded from records, in order, so that the memory of 17,000 merges stays until the end.
+
 namespace shardplan {
 namespace {
 
@@ -14,6 +27,30 @@ constexpr std::int64_t kLargestConstantCost = std::int64_t{1} << 61;
 
 std::int64_t saturating_sum(std::int64_t a, std::int64_t b, std::int64_t largest) {
   return std::min(a, largest - b) + b;
+}
+
+/// The value of a cost in the objective; more than `most` is forbidden.
+struct Weighing {
+  Objective objective;
+  std::int64_t most = 0;
+  bool is_cut = false;  // something became forbidden that was not
+
+  std::int64_t operator()(const Cost& cost) {
+    if (cost.computation >= kForbidden || cost.communication >= kForbidden) return kForbidden;
+    const Int128 sum = static_cast<Int128>(objective.computation_weight) * cost.computation +
+                       static_cast<Int128>(objective.communication_weight) * cost.communication;
+    is_cut = is_cut || sum > most;
+    return sum > most ? kForbidden : static_cast<std::int64_t>(sum);
+  }
+};
+
+/// The largest of the costs that are not forbidden; 0 if all are.
+std::int64_t largest_allowed(const std::vector<std::int64_t>& costs) {
+  std::int64_t largest = 0;
+  for (const std::int64_t cost : costs) {
+    if (cost < kForbidden) largest = std::max(largest, cost);
+  }
+  return largest;
 }
 
 std::size_t position_of(const std::vector<std::uint32_t>& values, std::uint32_t strategy) {
@@ -34,31 +71,18 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
       limits_(with_memory ? problem.memory_limits : std::vector<Bytes>()),
       num_alive_(problem.nodes.size()) {
   // Equal strategy tables, usages and matrices are converted once.
+  Weighing weigh{objective, known_cost ? std::min(*known_cost, kForbidden - 1) : kForbidden - 1};
   Int128 total = 0;
-  const std::int64_t most = known_cost ? std::min(*known_cost, kForbidden - 1) : kForbidden - 1;
-  bool is_cut = false;  // something became kForbidden that was not
-  const auto weighted = [&](const Cost& cost) {
-    if (cost.computation >= kForbidden || cost.communication >= kForbidden) return kForbidden;
-    const Int128 sum = static_cast<Int128>(objective.computation_weight) * cost.computation +
-                       static_cast<Int128>(objective.communication_weight) * cost.communication;
-    is_cut = is_cut || sum > most;
-    return sum > most ? kForbidden : static_cast<std::int64_t>(sum);
-  };
-  const auto largest_finite = [](const std::vector<std::int64_t>& costs) {
-    std::int64_t largest = 0;
-    for (const std::int64_t cost : costs) {
-      if (cost < kForbidden) largest = std::max(largest, cost);
-    }
-    return largest;
-  };
   std::vector<Numbers> usages;
-  for (const UsageTable& usage : problem.usage_tables) usages.push_back(numbers.intern(std::vector(usage.bytes)));
+  for (const UsageTable& usage : problem.usage_tables) {
+    usages.push_back(shared_.numbers.intern(std::vector(usage.bytes)));
+  }
   std::vector<std::vector<std::int64_t>> costs;
   std::vector<std::int64_t> largest_cost;
   for (const StrategyTable& table : problem.strategy_tables) {
     std::vector<std::int64_t>& list = costs.emplace_back();
-    for (const Cost& cost : table.costs) list.push_back(weighted(cost));
-    largest_cost.push_back(largest_finite(list));
+    for (const Cost& cost : table.costs) list.push_back(weigh(cost));
+    largest_cost.push_back(largest_allowed(list));
   }
   std::map<std::size_t, Positions> all_values;
   nodes_.resize(problem.nodes.size());
@@ -71,28 +95,27 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
     if (!values) {
       std::vector<std::uint32_t> list(node.costs.size());
       std::iota(list.begin(), list.end(), 0u);
-      values = positions.intern(std::move(list));
+      values = shared_.positions.intern(std::move(list));
     }
     node.values = values;
     for (const MemoryUse& use : from.memory) {
       if (with_memory && use.begin < use.end) node.memory.push_back({use.begin, use.end, usages[use.usage.value()]});
     }
     for (std::size_t value = 0; value < node.costs.size(); ++value) {
-      if (node.costs[value] >= kForbidden) {
-        node.costs[value] = 0;
-        mark_for_removal(id.value(), value);
-      }
+      if (node.costs[value] < kForbidden) continue;
+      node.costs[value] = 0;
+      mark_for_removal(id.value(), value);
     }
   }
   std::vector<TableRef> matrices;
   std::vector<std::int64_t> largest_entry;
   for (const CostMatrix& matrix : problem.matrices) {
     if (gives_up()) return;
-    Table table{matrix.rows, matrix.columns, {}};
+    CostMatrix table{matrix.rows, matrix.columns, {}};
     table.costs.reserve(matrix.costs.size());
-    for (const std::int64_t cost : matrix.costs) table.costs.push_back(weighted({0, cost}));
-    largest_entry.push_back(largest_finite(table.costs));
-    matrices.push_back(tables.intern(std::move(table)));
+    for (const std::int64_t cost : matrix.costs) table.costs.push_back(weigh({0, cost}));
+    largest_entry.push_back(largest_allowed(table.costs));
+    matrices.push_back(shared_.tables.intern(std::move(table)));
   }
   for (const ProblemEdge& edge : problem.edges) {
     if (gives_up()) return;
@@ -108,7 +131,7 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
       add_cost(from, value, table->at(value, value));
     }
   }
-  is_infeasibility_certain_ = !is_cut && total < kForbidden;
+  is_infeasibility_certain_ = !weigh.is_cut && total < kForbidden;
 }
 
 bool ReductionGraph::gives_up() {
@@ -159,11 +182,11 @@ void ReductionGraph::add_table(std::size_t first, std::size_t second, TableRef t
     Edge& edge = edges_[*known];
     if (edge.nodes[0] != first) table = transpose(table);
     edge.table = sums_.get({edge.table, table}, [&] {
-      Table sum = *edge.table;
+      CostMatrix sum = *edge.table;
       for (std::size_t i = 0; i < sum.costs.size(); ++i) {
         sum.costs[i] = saturating_sum(sum.costs[i], table->costs[i], kForbidden);
       }
-      return tables.intern(std::move(sum));
+      return shared_.tables.intern(std::move(sum));
     });
     queue(*known);
     return;
@@ -188,19 +211,19 @@ void ReductionGraph::normalise_costs(std::size_t id) {
 
 TableRef ReductionGraph::transpose(const TableRef& table) {
   return transposed_.get({table}, [&] {
-    Table result{table->columns, table->rows, std::vector<std::int64_t>(table->costs.size())};
+    CostMatrix result{table->columns, table->rows, std::vector<std::int64_t>(table->costs.size())};
     for (std::size_t row = 0; row < table->rows; ++row) {
       for (std::size_t column = 0; column < table->columns; ++column) {
         result.costs[column * table->rows + row] = table->at(row, column);
       }
     }
-    return tables.intern(std::move(result));
+    return shared_.tables.intern(std::move(result));
   });
 }
 
 TableRef ReductionGraph::select(const TableRef& table, const Positions& rows, const Positions& columns) {
   return selected_.get({table, rows, columns}, [&] {
-    Table result;
+    CostMatrix result;
     result.rows = rows ? static_cast<std::uint32_t>(rows->size()) : table->rows;
     result.columns = columns ? static_cast<std::uint32_t>(columns->size()) : table->columns;
     result.costs.reserve(std::size_t{result.rows} * result.columns);
@@ -212,7 +235,7 @@ TableRef ReductionGraph::select(const TableRef& table, const Positions& rows, co
         for (const std::uint32_t column : *columns) result.costs.push_back(row[column]);
       }
     }
-    return tables.intern(std::move(result));
+    return shared_.tables.intern(std::move(result));
   });
 }
 
@@ -239,10 +262,10 @@ void ReductionGraph::shrink(std::size_t id) {
     return;
   }
   if (kept.size() == node.costs.size()) return;
-  const Positions keep = positions.intern(std::move(kept));
-  node.values = positions.intern(std::move(values));
+  const Positions keep = shared_.positions.intern(std::move(kept));
+  node.values = shared_.positions.intern(std::move(values));
   node.costs = pick(node.costs, *keep);
-  for (UsageSegment& segment : node.memory) segment.bytes = numbers.intern(pick(*segment.bytes, *keep));
+  for (UsageSegment& segment : node.memory) segment.bytes = shared_.numbers.intern(pick(*segment.bytes, *keep));
   for (const std::uint32_t edge : edges_of(id)) {
     Edge& item = edges_[edge];
     num_entries_ -= static_cast<std::int64_t>(item.table->costs.size());
@@ -254,63 +277,7 @@ void ReductionGraph::shrink(std::size_t id) {
 
 void ReductionGraph::normalise(std::size_t id) {
   Edge& edge = edges_[id];
-  const Normalised& result = normalised_.get({edge.table}, [&] {
-    const TableRef& table = edge.table;
-    const std::size_t rows = table->rows;
-    const std::size_t columns = table->columns;
-    std::vector<std::int64_t> row_min(rows, kForbidden), column_min(columns, kForbidden);
-    std::vector<std::uint32_t> dead_rows, dead_columns;
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t column = 0; column < columns; ++column) {
-        row_min[row] = std::min(row_min[row], table->at(row, column));
-      }
-      if (row_min[row] >= kForbidden) {
-        dead_rows.push_back(static_cast<std::uint32_t>(row));
-        row_min[row] = 0;
-      }
-    }
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t column = 0; column < columns; ++column) {
-        const std::int64_t cost = table->at(row, column);
-        if (cost < kForbidden) column_min[column] = std::min(column_min[column], cost - row_min[row]);
-      }
-    }
-    for (std::size_t column = 0; column < columns; ++column) {
-      if (column_min[column] < kForbidden) continue;
-      dead_columns.push_back(static_cast<std::uint32_t>(column));
-      column_min[column] = 0;
-    }
-    Normalised answer;
-    Table shifted{table->rows, table->columns, table->costs};
-    bool is_zero = true;
-    std::vector<std::uint32_t> row_count(rows, 0), column_count(columns, 0), row_map(rows, 0), column_map(columns, 0);
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t column = 0; column < columns; ++column) {
-        std::int64_t& cost = shifted.costs[row * columns + column];
-        if (cost < kForbidden) {
-          cost -= row_min[row] + column_min[column];
-          ++row_count[row];
-          ++column_count[column];
-          row_map[row] = static_cast<std::uint32_t>(column);
-          column_map[column] = static_cast<std::uint32_t>(row);
-        }
-        is_zero = is_zero && cost == 0;
-      }
-    }
-    const auto is_one = [](std::uint32_t count) { return count == 1; };
-    const bool is_clean = dead_rows.empty() && dead_columns.empty();
-    if (is_clean && std::all_of(row_count.begin(), row_count.end(), is_one))
-      answer.row_map = positions.intern(std::move(row_map));
-    if (is_clean && std::all_of(column_count.begin(), column_count.end(), is_one)) {
-      answer.column_map = positions.intern(std::move(column_map));
-    }
-    if (!is_zero) answer.table = shifted.costs == table->costs ? table : tables.intern(std::move(shifted));
-    answer.row_shift = numbers.intern(std::move(row_min));
-    answer.column_shift = numbers.intern(std::move(column_min));
-    answer.dead_rows = positions.intern(std::move(dead_rows));
-    answer.dead_columns = positions.intern(std::move(dead_columns));
-    return answer;
-  });
+  const EdgeNormalForm& result = normal_forms_.get({edge.table}, [&] { return normal_form(edge.table, shared_); });
   const std::size_t first = edge.nodes[0];
   const std::size_t second = edge.nodes[1];
   for (std::size_t value = 0; value < num_values(first); ++value) add_cost(first, value, (*result.row_shift)[value]);
@@ -325,7 +292,7 @@ void ReductionGraph::normalise(std::size_t id) {
   edge.table = result.table;
   edge.maps[0] = result.row_map;
   edge.maps[1] = result.column_map;
-  if (edge.maps[0] || edge.maps[1]) follow_queue_.push_back(static_cast<std::uint32_t>(id));
+  if (edge.maps[0] || edge.maps[1]) functional_edges_.push_back(static_cast<std::uint32_t>(id));
 }
 
 void ReductionGraph::settle() {
@@ -344,6 +311,16 @@ void ReductionGraph::settle() {
   }
 }
 
+std::optional<std::size_t> ReductionGraph::take_functional_edge() {
+  while (!functional_edges_.empty()) {
+    const std::uint32_t id = functional_edges_.front();
+    functional_edges_.pop_front();
+    const Edge& edge = edges_[id];
+    if (edge.is_alive && !edge.is_queued && (edge.maps[0] || edge.maps[1])) return id;
+  }
+  return std::nullopt;
+}
+
 void ReductionGraph::remove_node(std::size_t id) {
   nodes_[id].is_alive = false;
   nodes_[id].edges = {};
@@ -355,12 +332,12 @@ void ReductionGraph::fix(std::size_t id, std::size_t value) {
   SHARDPLAN_CHECK(edges_of(id).empty());
   constant_cost_ = saturating_sum(constant_cost_, node.costs[value], kLargestConstantCost);
   for (const UsageSegment& segment : node.memory) {
-    fixed_memory_.push_back({segment.begin, segment.end, numbers.intern({(*segment.bytes)[value]})});
+    fixed_memory_.push_back({segment.begin, segment.end, shared_.numbers.intern({(*segment.bytes)[value]})});
   }
   node.memory.clear();
   const auto at = static_cast<std::uint32_t>(id);
-  records_.push_back(
-      {Rule::kFixed, at, at, at, node.values, nullptr, nullptr, positions.intern({static_cast<std::uint32_t>(value)})});
+  records_.push_back({Rule::kFixed, at, at, at, node.values, nullptr, nullptr,
+                      shared_.positions.intern({static_cast<std::uint32_t>(value)})});
   remove_node(id);
 }
 
@@ -397,8 +374,8 @@ void ReductionGraph::follow(std::size_t follower, std::size_t leader, Positions 
   remove_node(follower);
 }
 
-void ReductionGraph::remove_between(std::size_t id, std::size_t first, std::size_t second, const TableRef& table,
-                                    const Positions& best) {
+void ReductionGraph::replace_by_edge(std::size_t id, std::size_t first, std::size_t second, const TableRef& table,
+                                     const Positions& best) {
   SHARDPLAN_CHECK(nodes_[id].memory.empty());
   records_.push_back({Rule::kBetween, static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(first),
                       static_cast<std::uint32_t>(second), nodes_[id].values, nodes_[first].values,
@@ -435,39 +412,13 @@ void ReductionGraph::gather_memory() {
       image.strategies.push_back((*record.node_values)[value]);
     }
     for (const UsageSegment& segment : nodes_[record.node].memory) {
-      UsageSegment moved{segment.begin, segment.end, numbers.intern(pick(*segment.bytes, at_value))};
+      UsageSegment moved{segment.begin, segment.end, shared_.numbers.intern(pick(*segment.bytes, at_value))};
       (image.root == kNone ? fixed_memory_ : nodes_[image.root].memory).push_back(std::move(moved));
       if (image.root != kNone) nodes_[image.root].is_changed = true;
     }
     nodes_[record.node].memory = {};
   }
   gathered_ = records_.size();
-}
-
-void ReductionGraph::merge_followers(std::int64_t entry_limit, const Deadline& deadline) {
-  settle();
-  while (!infeasible_ && !follow_queue_.empty() && !deadline.is_over()) {
-    const std::uint32_t id = follow_queue_.front();
-    follow_queue_.pop_front();
-    const Edge& edge = edges_[id];
-    if (!edge.is_alive || edge.is_queued || !(edge.maps[0] || edge.maps[1])) continue;
-    // Of two that determine each other, the one with fewer edges follows.
-    const bool is_first_leader =
-        edge.maps[0] && (!edge.maps[1] || edges_of(edge.nodes[0]).size() >= edges_of(edge.nodes[1]).size());
-    const std::size_t leader = edge.nodes[is_first_leader ? 0 : 1];
-    const std::size_t follower = edge.nodes[is_first_leader ? 1 : 0];
-    std::int64_t growth = 0;
-    for (const std::uint32_t other : edges_of(follower)) {
-      const std::size_t end = other_end(other, follower);
-      if (end == leader) continue;
-      growth += static_cast<std::int64_t>(num_values(end)) *
-                (static_cast<std::int64_t>(num_values(leader)) - static_cast<std::int64_t>(num_values(follower)));
-    }
-    if (growth > 0 && num_entries_ + growth > entry_limit) continue;
-    follow(follower, leader, edge.maps[is_first_leader ? 0 : 1]);
-    settle();
-  }
-  if (!infeasible_) gather_memory();
 }
 
 Choice ReductionGraph::expand(const std::vector<std::uint32_t>& values) const {
@@ -490,7 +441,7 @@ Choice ReductionGraph::expand(const std::vector<std::uint32_t>& values) const {
 }
 
 void ReductionGraph::forget_results() {
-  normalised_.clear();
+  normal_forms_.clear();
   selected_.clear();
   sums_.clear();
   transposed_.clear();

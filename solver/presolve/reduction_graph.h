@@ -5,8 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "solver/core/work_meter.h"
-#include "solver/presolve/interned.h"
+#include "solver/limits.h"
+#include "solver/presolve/edge_normal_form.h"
+#include "solver/presolve/shared_tables.h"
 #include "solver/strategy_problem.h"
 
 namespace shardplan {
@@ -18,13 +19,13 @@ struct UsageSegment {
   Numbers bytes;
 };
 
-/// The problem while it is being reduced: every rule removes values, edges or nodes and leaves the least cost as it
+/// The problem while it is being reduced: every operation removes values, edges or nodes and leaves the least cost as it
 /// was, and every removed node leaves a record from which its strategy follows once those of the remaining nodes are
-/// known.
+/// known. The rules that decide what is removed are files of their own beside this one (`Presolve` lists them).
 ///
-/// A node's *values* are the strategies it may still take: a sorted list of original strategies; costs, usages and
-/// tables are indexed by the position in that list. At most one edge joins two nodes, and none joins a node with
-/// itself.
+/// A node's *values* are the strategies that it may still take: a sorted list of original strategies; costs, usages and
+/// tables are indexed by the position in that list. Costs are values of the objective (weighted picoseconds); those that
+/// reach kForbidden are forbidden. At most one edge joins two nodes, and none joins a node with itself.
 class ReductionGraph {
  public:
   struct Node {
@@ -45,7 +46,7 @@ class ReductionGraph {
   };
 
   /// Requires check_problem(problem). `known_cost`: what a known feasible choice costs; pairs and strategies that alone
-  /// cost more may not be. Sums that reach kForbidden may not be either: see `is_infeasibility_certain`.
+  /// cost more are forbidden, and so are sums that reach kForbidden: see `is_infeasibility_certain`.
   /// Once `deadline` is over the graph gives up: it looks infeasible, and not certainly so.
   ReductionGraph(const StrategyProblem& problem, const Objective& objective, std::optional<std::int64_t> known_cost,
                  bool with_memory, const Deadline& deadline);
@@ -57,19 +58,21 @@ class ReductionGraph {
   std::size_t num_edges() const { return edges_.size(); }
   std::size_t num_values(std::size_t id) const { return nodes_[id].costs.size(); }
   bool is_infeasible() const { return infeasible_; }
-  /// Whether "infeasible" is proven: false if costs are so large that some feasible choice may cost kForbidden or more, or
-  /// more than the known cost.
+  /// Whether "infeasible" is proven: false if costs are so large that some feasible choice may cost kForbidden or more,
+  /// or more than the known cost.
   bool is_infeasibility_certain() const { return is_infeasibility_certain_; }
   void set_infeasible() { infeasible_ = true; }
   /// Whether it had to give up; looks at the clock.
   bool gives_up();
+  /// What all choices cost besides what the remaining nodes and edges do.
   std::int64_t constant_cost() const { return constant_cost_; }
   std::vector<Bytes>& memory_limits() { return limits_; }
   std::vector<UsageSegment>& fixed_memory() { return fixed_memory_; }
   std::size_t num_alive() const { return num_alive_; }
   std::int64_t num_entries() const { return num_entries_; }
+  SharedTables& shared() { return shared_; }
 
-  /// Moves the least cost of a node to the base, so that equal nodes look equal.
+  /// Moves the least cost of a node to the constant, so that equal nodes look equal.
   void normalise_costs(std::size_t id);
   /// The table of an edge with the values of `node` as rows.
   TableRef oriented(std::size_t edge, std::size_t node) {
@@ -80,46 +83,37 @@ class ReductionGraph {
   std::size_t other_end(std::size_t edge, std::size_t node) const {
     return edges_[edge].nodes[0] == node ? edges_[edge].nodes[1] : edges_[edge].nodes[0];
   }
-  /// Cost of an edge at a value of `node` and a value of its other end.
-  std::int64_t edge_cost(std::size_t edge, std::size_t node, std::size_t value, std::size_t other_value) const {
-    const Edge& item = edges_[edge];
-    return item.nodes[0] == node ? item.table->at(value, other_value) : item.table->at(other_value, value);
-  }
 
-  /// Marks a value for removal. `settle` removes all marked values, moves each edge's row and column minima to its
-  /// nodes, drops edges that thereby become zero, removes values without a partner, until nothing changes. Nodes with
-  /// one value stay until `remove_singles`.
+  /// Marks a value for removal. `settle` removes all marked values, brings each changed edge into its normal form (what
+  /// depends on one end alone moves there, tables of zeros go) and removes values without a partner, until nothing
+  /// changes. Nodes with one value stay until `remove_singles`.
   void mark_for_removal(std::size_t id, std::size_t value);
   void settle();
   /// Adds the edges of nodes with one value to their neighbours and removes such nodes and their memory from the
   /// limits.
   void remove_singles();
+  /// An edge at which one end's value is a function of the other's (`Edge::maps`), each once until it changes again;
+  /// nothing if none is left.
+  std::optional<std::size_t> take_functional_edge();
 
-  /// Removes `follower`, whose value is `map[value of leader]`; `costs[value of leader]` is what that adds. Edges of
-  /// the follower move to the leader (sums of parallel ones). The follower's memory stays where it is; `gather_memory`
-  /// or the caller moves it.
+  /// Removes `follower`, whose value is `map[value of leader]`. Its costs and edges move to the leader (sums of parallel
+  /// ones), its memory stays where it is until `gather_memory`.
   void follow(std::size_t follower, std::size_t leader, Positions map);
-  /// Removes a node of degree two: `table` (rows: values of `first`) is added between its neighbours, `best` has the
-  /// node's value for each pair in the same order.
-  void remove_between(std::size_t id, std::size_t first, std::size_t second, const TableRef& table,
-                      const Positions& best);
+  /// Removes a node of degree two without memory: `table` (rows: values of `first`) is added between its neighbours,
+  /// `best` has the node's value for each pair in the same order.
+  void replace_by_edge(std::size_t id, std::size_t first, std::size_t second, const TableRef& table,
+                       const Positions& best);
+  /// Removes a node without edges, which takes the value.
   void fix(std::size_t id, std::size_t value);
 
   /// Moves the memory of all followers to their leaders, in one pass over the records since the last call. (One move
   /// per merge would cost the square of a chain's length.) What fixed nodes hold goes to `fixed_memory`.
   void gather_memory();
 
-  /// Merges v into u wherever u's value determines v's (the infinite entries of real problems are nearly all of this
-  /// kind), unless tables would grow beyond `entry_limit` altogether, until `deadline`; settles and gathers memory.
-  void merge_followers(std::int64_t entry_limit, const Deadline& deadline);
-
   /// The strategies of all nodes, given the values of the nodes that are left (others ignored).
   Choice expand(const std::vector<std::uint32_t>& values) const;
 
-  /// Interning of derived objects and memory of results.
-  InternPool<Table> tables;
-  InternPool<std::vector<std::int64_t>> numbers;
-  InternPool<std::vector<std::uint32_t>> positions;
+  /// Lets go of remembered results and of the tables that only they held.
   void forget_results();
 
  private:
@@ -129,12 +123,6 @@ class ReductionGraph {
     std::uint32_t node, first, second;
     Positions node_values, first_values, second_values;
     Positions map;  // positions in node_values, by position in first_values (and second_values)
-  };
-  struct Normalised {
-    TableRef table;  // null: all zero
-    Numbers row_shift, column_shift;
-    Positions dead_rows, dead_columns;
-    Positions row_map, column_map;  // set if each row (column) has one pair only
   };
 
   void add_cost(std::size_t id, std::size_t value, std::int64_t cost);
@@ -156,7 +144,7 @@ class ReductionGraph {
   std::vector<Bytes> limits_;
   std::vector<Record> records_;
   std::size_t gathered_ = 0;  // records before this have had their memory moved
-  std::deque<std::uint32_t> edge_queue_, follow_queue_;
+  std::deque<std::uint32_t> edge_queue_, functional_edges_;
   std::int64_t num_entries_ = 0;            // of all alive edges, equal tables counted each time
   std::vector<UsageSegment> fixed_memory_;  // of removed nodes, one value each; not yet subtracted from the limits
   std::vector<std::uint32_t> shrink_queue_;
@@ -164,10 +152,11 @@ class ReductionGraph {
   std::size_t num_alive_ = 0;
   bool infeasible_ = false;
   bool is_infeasibility_certain_ = true;
-  Memo<Normalised> normalised_;
-  Memo<TableRef> selected_;    // table, rows or null, columns or null
-  Memo<TableRef> sums_;        // two tables
-  Memo<TableRef> transposed_;  // one table
+  SharedTables shared_;
+  Memo<EdgeNormalForm> normal_forms_;  // of a table
+  Memo<TableRef> selected_;            // table, rows or null, columns or null
+  Memo<TableRef> sums_;                // two tables
+  Memo<TableRef> transposed_;          // one table
 };
 
 }  // namespace shardplan

@@ -3,102 +3,90 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/integer.h"
 #include "solver/bounds/dual_bound.h"
+#include "solver/incumbent.h"
 #include "solver/presolve/presolve.h"
 #include "solver/searches/portfolio_search.h"
+#include "solver/searches/unlimited_search.h"
+#include "solver/time_profile.h"
+
+// Two relaxations of one problem. Without its memory limits a problem reduces much further, often to nothing: trees fold
+// up, chains become edges, and elimination decides the rest. Its optimum is a bound for the whole problem, and if it
+// fits, it is the answer. So where memory may not bind, the problem is searched without it first; if what is found fits
+// nearly, the search with memory starts from it; if it is far from fitting, nothing is lost but three passes of a bound.
+//
+// With memory only what keeps bytes apart is reduced, and the portfolio prices the limits. The problem, its choices and
+// its bound pass through three forms (docs/search.md): StrategyProblem, ReductionGraph, CoreProblem; the `Incumbent`
+// evaluates every choice on the original one, so that no stage is trusted with the cost that it claims.
 
 namespace shardplan {
 namespace {
 
 constexpr std::uint64_t kWorkWithoutMemory = 5'000'000'000;
+constexpr int kPassesToDecode = 3;
+
+/// Whether no choice can exceed a limit.
+bool always_fits(const StrategyProblem& problem) {
+  TimeProfile most(problem.memory_limits.size());
+  for (const ProblemNode& node : problem.nodes) {
+    for (const MemoryUse& use : node.memory) {
+      if (use.begin >= use.end) continue;
+      const std::vector<Bytes>& bytes = problem.usage_tables[use.usage].bytes;
+      most.add(use.begin, use.end, *std::max_element(bytes.begin(), bytes.end()));
+    }
+  }
+  const std::vector<Int128> sums = most.sums();
+  for (std::size_t time = 0; time < sums.size(); ++time) {
+    if (sums[time] > problem.memory_limits[time]) return false;
+  }
+  return true;
+}
+
+/// The strategy of least own cost for every node.
+Choice cheapest_strategies(const StrategyProblem& problem, const Objective& objective) {
+  IdVector<StrategyTableId, StrategyId> cheapest;
+  for (const StrategyTable& table : problem.strategy_tables) {
+    const auto value = [&](const Cost& cost) {
+      Evaluation item;
+      item.cost = cost;
+      return item.value(objective);
+    };
+    const auto least = std::min_element(table.costs.begin(), table.costs.end(),
+                                        [&](const Cost& a, const Cost& b) { return value(a) < value(b); });
+    cheapest.push_back(StrategyId(static_cast<std::size_t>(least - table.costs.begin())));
+  }
+  Choice choice;
+  for (const ProblemNode& node : problem.nodes) choice.strategy.push_back(cheapest[node.strategies]);
+  return choice;
+}
 
 /// One search: what is known of the answer so far, and the stages that improve on it.
 class Run {
  public:
   Run(const StrategyProblem& problem, const SearchOptions& options, const AutoSearchOptions& parts)
-      : problem_(problem), options_(options), parts_(parts), deadline_(options.limits.seconds, options.limits.stop) {}
+      : problem_(problem),
+        options_(options),
+        parts_(parts),
+        deadline_(options.limits.seconds, options.limits.stop),
+        incumbent_(problem, options, deadline_) {}
 
   PlanResult run() {
-    check_problem(problem_);
-    if (options_.start) offer(*options_.start, "start");
+    if (options_.start) incumbent_.offer(*options_.start, "start");
     if (parts_.presolve && parts_.has_bound) search_without_memory();
-    if (!is_over_ && !is_within_gap()) search_with_memory();
-    if (result_.choice) {
-      result_.lower_bound = std::min(result_.lower_bound, result_.cost);
-      if (result_.lower_bound == result_.cost) result_.status = PlanStatus::kOptimal;
-    }
-    return result_;
+    if (!is_over_ && !incumbent_.is_within_gap()) search_with_memory();
+    if (!stopped_by_ && incumbent_.is_within_gap()) stopped_by_ = Limit::kGap;
+    return incumbent_.result(stopped_by_);
   }
 
  private:
-  std::optional<std::int64_t> known_cost() const { return result_.choice ? std::optional(result_.cost) : std::nullopt; }
-  bool is_within_gap() const {
-    if (!result_.choice) return false;
-    const double gap = options_.limits.gap * static_cast<double>(result_.lower_bound);
-    return static_cast<double>(result_.cost - result_.lower_bound) <= gap;
-  }
-
-  void offer(const Choice& choice, const std::string& stage) {
-    const Evaluation evaluation = evaluate(problem_, choice);
-    const std::int64_t cost = evaluation.value(options_.objective);
-    if (!evaluation.feasible || (result_.choice && cost >= result_.cost)) return;
-    result_.choice = choice;
-    result_.cost = cost;
-    result_.status = PlanStatus::kFeasible;
-    result_.found_by = stage;
-    result_.seconds_to_best = deadline_.elapsed();
-  }
-  void report(const StageStatistics* stage = nullptr) const {
-    if (options_.limits.progress) options_.limits.progress({known_cost(), result_.lower_bound, stage});
-  }
-
-  /// Whether no choice could exceed a limit.
-  bool is_never_short() const {
-    std::vector<Int128> change(problem_.memory_limits.size() + 1, 0);
-    for (const ProblemNode& node : problem_.nodes) {
-      for (const MemoryUse& use : node.memory) {
-        if (use.begin >= use.end) continue;
-        const std::vector<Bytes>& bytes = problem_.usage_tables[use.usage].bytes;
-        const Bytes most = *std::max_element(bytes.begin(), bytes.end());
-        change[use.begin] += most;
-        change[use.end] -= most;
-      }
-    }
-    Int128 bytes = 0;
-    for (std::size_t time = 0; time < problem_.memory_limits.size(); ++time) {
-      bytes += change[time];
-      if (bytes > problem_.memory_limits[time]) return false;
-    }
-    return true;
-  }
-
   bool fits(const Choice& choice) const { return evaluate(problem_, choice).worst_excess <= 0; }
-  /// Whether the known choice or the cheapest strategy of every node fits.
-  bool may_be_slack() const {
-    if (options_.start && fits(*options_.start)) return true;
-    IdVector<StrategyTableId, StrategyId> cheapest;
-    for (const StrategyTable& table : problem_.strategy_tables) {
-      const auto value = [&](const Cost& cost) {
-        Evaluation item;
-        item.cost = cost;
-        return item.value(options_.objective);
-      };
-      const auto least = std::min_element(table.costs.begin(), table.costs.end(),
-                                          [&](const Cost& a, const Cost& b) { return value(a) < value(b); });
-      cheapest.push_back(StrategyId(static_cast<std::size_t>(least - table.costs.begin())));
-    }
-    Choice choice;
-    for (const ProblemNode& node : problem_.nodes) choice.strategy.push_back(cheapest[node.strategies]);
-    return fits(choice);
-  }
   enum class Fit { kSlack, kNear, kFar };
   /// Whether a good choice made without regard to memory fits: then memory probably does not bind. Near: it takes at
   /// most twice what there is.
   Fit fit_without_memory(const Presolve& presolve) const {
     const CoreProblem& core = presolve.core();
     DualBound dual(core);
-    for (int pass = 0; pass < 3; ++pass) dual.pass();
+    for (int pass = 0; pass < kPassesToDecode; ++pass) dual.pass();
     const Evaluation evaluation =
         evaluate(problem_, presolve.expand(core.num_nodes() == 0 ? CoreChoice{} : dual.decoded()));
     if (evaluation.worst_excess <= 0) return Fit::kSlack;
@@ -106,12 +94,16 @@ class Run {
     return evaluation.worst_excess <= least ? Fit::kNear : Fit::kFar;
   }
 
-  /// Without memory a problem reduces much further, and its optimum, if it fits, is the optimum. If it nearly fits it
-  /// is a bound, and a start.
+  /// Whether the known choice or the cheapest strategy of every node fits.
+  bool may_be_slack() const {
+    return (options_.start && fits(*options_.start)) || fits(cheapest_strategies(problem_, options_.objective));
+  }
+
   void search_without_memory() {
-    is_over_ = is_never_short();
+    is_over_ = always_fits(problem_);
     if (!is_over_ && !may_be_slack()) return;
-    const Presolve presolve(problem_, options_.objective, deadline_, known_cost(), true, Presolve::Memory::kIgnored);
+    const Presolve presolve(problem_, options_.objective, deadline_, incumbent_.cost(), true,
+                            Presolve::Memory::kIgnored);
     const Fit fit = is_over_ ? Fit::kSlack : presolve.is_infeasible() ? Fit::kFar : fit_without_memory(presolve);
     if (fit == Fit::kFar) return;
     fit_ = fit;
@@ -121,84 +113,96 @@ class Run {
                                : options_.limits.work == 0 ? kWorkWithoutMemory
                                : fit == Fit::kSlack        ? options_.limits.work / 4 * 3
                                                            : options_.limits.work / 4;
-    // Time to begin anew with memory, should what is found here not fit.
+    // Leaves time to start again with memory, should what is found here not fit.
     search(presolve, std::move(statistics), work, is_over_ ? deadline_ : deadline_.part(0.75));
   }
   void search_with_memory() {
-    const Presolve presolve(problem_, options_.objective, deadline_, known_cost(), parts_.presolve);
+    const Presolve presolve(problem_, options_.objective, deadline_, incumbent_.cost(), parts_.presolve);
     // A search without memory that found a plan went most of the way and has left a quarter of the work.
     const std::uint64_t work = options_.limits.work;
-    const bool is_rest = fit_ == Fit::kSlack && result_.choice;
+    const bool is_rest = fit_ == Fit::kSlack && incumbent_.has_choice();
     search(presolve, presolve.statistics(), is_rest ? work / 4 : fit_ == Fit::kNear ? work / 4 * 3 : work, deadline_);
   }
 
   void search(const Presolve& presolve, StageStatistics statistics, std::uint64_t work, const Deadline& deadline) {
-    report(&statistics);
-    result_.statistics.push_back(std::move(statistics));
+    incumbent_.report(&statistics);
+    incumbent_.add(std::move(statistics));
     if (!presolve.is_infeasible()) {
-      search_core_of(presolve, work, deadline);
+      search_core(presolve, work, deadline);
     } else if (presolve.is_infeasibility_certain()) {
-      result_.status = PlanStatus::kInfeasible;
+      incumbent_.set_infeasible();
+    } else {
+      stopped_by_ = deadline.reached();  // nothing if costs beyond 64 bits are to blame
     }
   }
 
-  void search_core_of(const Presolve& presolve, std::uint64_t work, const Deadline& deadline) {
+  /// A bound on a whole number is rounded up.
+  void raise_bound(const Presolve& presolve, double bound) {
+    std::int64_t whole = presolve.constant_cost();
+    if (!presolve.is_exact()) bound *= 1 - 0x1p-40;
+    if (bound > 0) whole += static_cast<std::int64_t>(std::ceil(std::min(bound, presolve.core().big_m)));
+    incumbent_.raise_bound(whole);
+  }
+
+  CoreSearchOptions core_options(const Presolve& presolve, std::uint64_t work) const {
+    CoreSearchOptions result;
+    result.threads = std::max(options_.threads, 1);
+    result.seed = options_.seed;
+    result.work = work;
+    result.is_exact = parts_.is_exact;
+    result.has_bound = parts_.has_bound;
+    result.gap_tolerance =
+        options_.limits.gap * static_cast<double>(std::max<std::int64_t>(presolve.constant_cost(), 0));
+    if (unlimited_) result.starts.push_back(presolve.project(*unlimited_));
+    if (incumbent_.has_choice()) {
+      result.starts.push_back(presolve.project(*incumbent_.choice()));
+    } else if (options_.start) {
+      result.starts.push_back(presolve.project(*options_.start));
+    }
+    return result;
+  }
+
+  void search_core(const Presolve& presolve, std::uint64_t work, const Deadline& deadline) {
     const CoreProblem& core = presolve.core();
-    // A bound on a whole number is rounded up.
-    const auto raise_bound = [&](double bound) {
-      std::int64_t whole = presolve.constant_cost();
-      if (!presolve.is_exact()) bound *= 1 - 0x1p-40;
-      if (bound > 0) whole += static_cast<std::int64_t>(std::ceil(std::min(bound, core.big_m)));
-      result_.lower_bound = std::max(result_.lower_bound, whole);
-    };
     if (core.num_nodes() == 0) {
       // With sums beyond 64 bits or the like, what is left need not be feasible.
-      offer(presolve.expand({}), "presolve");
-      raise_bound(0);
-      report();
+      incumbent_.offer(presolve.expand({}), "presolve");
+      raise_bound(presolve, 0);
+      incumbent_.report();
       return;
     }
-    CoreSearchOptions core_options;
-    core_options.threads = std::max(options_.threads, 1);
-    core_options.seed = options_.seed;
-    core_options.work = work;
-    core_options.is_exact = parts_.is_exact;
-    core_options.has_bound = parts_.has_bound;
-    core_options.gap_tolerance =
-        options_.limits.gap * static_cast<double>(std::max<std::int64_t>(presolve.constant_cost(), 0));
-    if (unlimited_) core_options.starts.push_back(presolve.project(*unlimited_));
-    if (result_.choice) {
-      core_options.starts.push_back(presolve.project(*result_.choice));
-    } else if (options_.start) {
-      core_options.starts.push_back(presolve.project(*options_.start));
-    }
-    core_options.progress = [&](const CoreChoice* choice, double, double bound) {
-      if (choice != nullptr) offer(presolve.expand(*choice), "search");
-      raise_bound(bound);
-      report();
+    CoreSearchOptions options = core_options(presolve, work);
+    options.progress = [&](const CoreChoice* choice, double, double bound) {
+      if (choice != nullptr) incumbent_.offer(presolve.expand(*choice), "search");
+      raise_bound(presolve, bound);
+      incumbent_.report();
     };
-    CoreSearchResult found = search_core(core, core_options, deadline);
+    const bool is_unlimited = core.limits.empty() && parts_.is_exact && parts_.has_bound;
+    CoreSearchResult found =
+        is_unlimited ? search_without_limits(core, options, deadline) : search_with_portfolio(core, options, deadline);
     if (found.choice) {
       const Choice choice = presolve.expand(*found.choice);
-      offer(choice, found.found_by);
+      incumbent_.offer(choice, found.found_by);
       if (core.limits.empty()) unlimited_ = choice;
     }
-    if (result_.found_by == "search") result_.found_by = found.found_by;
-    raise_bound(found.bound);
-    for (StageStatistics& stage : found.statistics) result_.statistics.push_back(std::move(stage));
-    if (!result_.choice && found.is_complete && !found.choice && presolve.is_infeasibility_certain()) {
-      result_.status = PlanStatus::kInfeasible;
+    incumbent_.rename_stage("search", found.found_by);
+    raise_bound(presolve, found.bound);
+    for (StageStatistics& stage : found.statistics) incumbent_.add(std::move(stage));
+    if (!incumbent_.has_choice() && found.is_complete && !found.choice && presolve.is_infeasibility_certain()) {
+      incumbent_.set_infeasible();
     }
+    stopped_by_ = found.stopped_by;
   }
 
   const StrategyProblem& problem_;
   const SearchOptions& options_;
   const AutoSearchOptions& parts_;
   const Deadline deadline_;
+  Incumbent incumbent_;
   bool is_over_ = false;             // what was searched without memory was the whole problem
   std::optional<Fit> fit_;           // of what was searched without memory
   std::optional<Choice> unlimited_;  // what that found
-  PlanResult result_;
+  std::optional<Limit> stopped_by_;  // of the last stage
 };
 
 class AutoSearch : public Search {

@@ -6,151 +6,168 @@
 
 #include "solver/bounds/elimination.h"
 #include "solver/core/move_state.h"
+#include "solver/incumbent.h"
 #include "solver/presolve/presolve.h"
 
 namespace shardplan {
 namespace {
 
 constexpr int kPriceRounds = 200;
+constexpr std::uint64_t kRepairWork = 50'000'000;
+constexpr int kPatience = 10;  // rounds without a better bound before steps shorten
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Prices of bytes and the costs of values with them.
+class Pricing {
+ public:
+  explicit Pricing(const CoreProblem& core) : core_(core), prices_(core.limits.size(), 0), best_(prices_) {}
+
+  /// The core's costs with the price of each value's bytes.
+  std::vector<double> costs() {
+    std::vector<double> result = core_.costs;
+    limits_price_ = 0;
+    std::vector<double> cumulative{0};
+    for (std::size_t time = 0; time < prices_.size(); ++time) {
+      cumulative.push_back(cumulative.back() + prices_[time]);
+      limits_price_ += (cumulative[time + 1] - cumulative[time]) * static_cast<double>(core_.limits[time]);
+    }
+    for (std::size_t node = 0; node < core_.num_nodes(); ++node) {
+      for (std::uint32_t at = core_.first_segment[node]; at < core_.first_segment[node + 1]; ++at) {
+        const CoreSegment& segment = core_.segments[at];
+        for (std::size_t value = 0; value < core_.num_values(node); ++value) {
+          result[core_.first_value[node] + value] += (cumulative[segment.end] - cumulative[segment.begin]) *
+                                                     static_cast<double>(core_.bytes[segment.bytes + value]);
+        }
+      }
+    }
+    return result;
+  }
+  /// What the limits cost at the prices of the last `costs`.
+  double limits_price() const { return limits_price_; }
+
+  void keep() { best_ = prices_; }
+  void go_back() { prices_ = best_; }
+
+  /// A step against the bytes that are over the limits (Polyak's rule).
+  void move(const CoreChoice& choice, double distance) {
+    std::vector<double> excess(core_.limits.size() + 1, 0);
+    for (std::size_t node = 0; node < core_.num_nodes(); ++node) {
+      for (std::uint32_t at = core_.first_segment[node]; at < core_.first_segment[node + 1]; ++at) {
+        const double bytes = static_cast<double>(core_.bytes[core_.segments[at].bytes + choice[node]]);
+        excess[core_.segments[at].begin] += bytes;
+        excess[core_.segments[at].end] -= bytes;
+      }
+    }
+    double bytes = 0;
+    double norm = 0;
+    for (std::size_t time = 0; time < prices_.size(); ++time) {
+      bytes += excess[time];
+      excess[time] = bytes - static_cast<double>(core_.limits[time]);
+      if (prices_[time] > 0 || excess[time] > 0) norm += excess[time] * excess[time];
+    }
+    if (norm <= 0) return;
+    for (std::size_t time = 0; time < prices_.size(); ++time) {
+      prices_[time] = std::max(prices_[time] + distance / norm * excess[time], 0.0);
+    }
+  }
+
+ private:
+  const CoreProblem& core_;
+  std::vector<double> prices_, best_;  // by time
+  double limits_price_ = 0;
+};
 
 class EliminationSearch : public Search {
  public:
   PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
     const Deadline deadline(options.limits.seconds, options.limits.stop);
-    check_problem(problem);
-    PlanResult result;
-    const auto offer = [&](const Choice& choice, const char* stage = "elimination") {
-      const Evaluation evaluation = evaluate(problem, choice);
-      const std::int64_t cost = evaluation.value(options.objective);
-      if (!evaluation.feasible || (result.choice && cost >= result.cost)) return;
-      result.choice = choice;
-      result.cost = cost;
-      result.status = PlanStatus::kFeasible;
-      result.found_by = stage;
-      result.seconds_to_best = deadline.elapsed();
-    };
-    if (options.start) offer(*options.start, "start");
+    Incumbent incumbent(problem, options, deadline);
+    if (options.start) incumbent.offer(*options.start, "start");
     const Presolve presolve(problem, options.objective, deadline);
-    result.statistics.push_back(presolve.statistics());
+    incumbent.add(presolve.statistics());
     if (presolve.is_infeasible()) {
-      if (presolve.is_infeasibility_certain()) result.status = PlanStatus::kInfeasible;
-      return result;
+      if (!presolve.is_infeasibility_certain()) return incumbent.result(deadline.reached());
+      incumbent.set_infeasible();
+      return incumbent.result({});
     }
-    const CoreProblem& core = presolve.core();
-    result.lower_bound = presolve.constant_cost();
-    if (core.num_nodes() == 0) {
-      offer(presolve.expand({}));
-      if (result.choice) result.lower_bound = result.cost;
-    } else if (const Elimination elimination(core); elimination.is_possible()) {
-      run(core, elimination, presolve, deadline, options, result, offer);
+    incumbent.raise_bound(presolve.constant_cost());
+    if (presolve.core().num_nodes() == 0) {
+      incumbent.offer(presolve.expand({}), "elimination");
+      if (incumbent.has_choice()) incumbent.raise_bound(*incumbent.cost());
+      return incumbent.result({});
     }
-    if (!result.choice) return result;
-    result.lower_bound = std::min(result.lower_bound, result.cost);
-    result.status = result.lower_bound == result.cost ? PlanStatus::kOptimal : PlanStatus::kFeasible;
-    return result;
+    const Elimination elimination(presolve.core());
+    if (!elimination.is_possible()) return incumbent.result({});
+    WorkMeter meter(deadline,
+                    options.limits.work > 0 ? options.limits.work : std::numeric_limits<std::uint64_t>::max());
+    run(elimination, presolve, meter, incumbent);
+    return incumbent.result(meter.stopped_by());
   }
 
  private:
-  template <class Offer>
-  static void run(const CoreProblem& core, const Elimination& elimination, const Presolve& presolve,
-                  const Deadline& deadline, const SearchOptions& options, PlanResult& result, const Offer& offer) {
-    WorkMeter meter(deadline,
-                    options.limits.work > 0 ? options.limits.work : std::numeric_limits<std::uint64_t>::max());
+  static void run(const Elimination& elimination, const Presolve& presolve, WorkMeter& meter, Incumbent& incumbent) {
+    const CoreProblem& core = presolve.core();
+    Pricing pricing(core);
     std::size_t entries = 0;
-    std::vector<double> prices(core.limits.size(), 0);
-    std::vector<double> best_prices = prices;
-    double best_bound = -std::numeric_limits<double>::infinity();
+    double best_bound = -kInfinity;
     double step = 1;
     int stalled = 0;
     int rounds = 0;
     for (; rounds < kPriceRounds; ++rounds) {
-      std::vector<double> costs = core.costs;
-      double limits_price = 0;
-      std::vector<double> cumulative{0};
-      for (std::size_t time = 0; time < prices.size(); ++time) {
-        cumulative.push_back(cumulative.back() + prices[time]);
-        limits_price += (cumulative[time + 1] - cumulative[time]) * static_cast<double>(core.limits[time]);
-      }
-      for (std::size_t node = 0; node < core.num_nodes(); ++node) {
-        for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
-          const CoreSegment& segment = core.segments[at];
-          for (std::size_t value = 0; value < core.num_values(node); ++value) {
-            costs[core.first_value[node] + value] += (cumulative[segment.end] - cumulative[segment.begin]) *
-                                                     static_cast<double>(core.bytes[segment.bytes + value]);
-          }
-        }
-      }
-      const auto found = elimination.run(costs, meter);
+      const auto found = elimination.run(pricing.costs(), meter);
       if (!found) break;
       entries = std::max(entries, found->entries);
-      const double least = found->cost;
-      // Every sum of the programme is off by at most half a unit in the last place of a magnitude below this.
-      const double operations =
-          static_cast<double>(core.costs.size() + core.neighbours.size() + core.segments.size() + core.limits.size());
-      const double error = rounds == 0 && presolve.is_exact()
-                               ? 0
-                               : 8 * operations * 0x1p-53 * (std::abs(least) + 2 * limits_price + core.big_m * 0x1p-20);
-      const double bound = least - limits_price - error;
-      if (bound >= core.big_m && !result.choice) {
-        if (presolve.is_infeasibility_certain()) result.status = PlanStatus::kInfeasible;
+      const double bound = found->cost - pricing.limits_price() - error(presolve, found->cost, pricing, rounds == 0);
+      if (bound >= core.big_m && !incumbent.has_choice()) {
+        if (presolve.is_infeasibility_certain()) incumbent.set_infeasible();
         return;
       }
       if (bound > best_bound) {
         best_bound = bound;
-        best_prices = prices;
+        pricing.keep();
         stalled = 0;
         if (bound > 0) {
-          result.lower_bound =
-              std::max(result.lower_bound, presolve.constant_cost() + static_cast<std::int64_t>(std::ceil(bound)));
+          incumbent.raise_bound(presolve.constant_cost() + static_cast<std::int64_t>(std::ceil(bound)));
         }
-      } else if (++stalled >= 10) {
+      } else if (++stalled >= kPatience) {
         stalled = 0;
         step *= 0.6;
-        prices = best_prices;
+        pricing.go_back();
       }
-      MoveState state(core, found->choice);
-      const bool fits = state.is_feasible();
-      WorkMeter part = meter.part(50'000'000);
-      if (state.repair(part)) {
-        state.descend(part);
-        if (state.is_feasible()) offer(presolve.expand(state.choice()));
-      }
-      meter.merge(part);
-      if (fits) offer(presolve.expand(found->choice));
-      if (result.choice && result.lower_bound >= result.cost) break;
+      offer(presolve, found->choice, meter, incumbent);
+      if (incumbent.is_proven()) break;
       if (core.limits.empty() || meter.is_spent()) break;
-      const double target = result.choice ? static_cast<double>(result.cost - presolve.constant_cost())
-                                          : best_bound + 0.05 * std::abs(best_bound) + 1;
-      move_prices(core, found->choice, step * std::max(target - bound, 1.0), prices);
+      const double target = incumbent.has_choice() ? static_cast<double>(*incumbent.cost() - presolve.constant_cost())
+                                                   : best_bound + 0.05 * std::abs(best_bound) + 1;
+      pricing.move(found->choice, step * std::max(target - bound, 1.0));
     }
-    result.statistics.push_back({"elimination",
-                                 {{"largest table", static_cast<std::int64_t>(elimination.largest_table())},
-                                  {"entries of all tables", static_cast<std::int64_t>(entries)},
-                                  {"rounds of prices", rounds + 1}}});
+    incumbent.add({"elimination",
+                   {{"largest table", static_cast<std::int64_t>(elimination.largest_table())},
+                    {"entries of all tables", static_cast<std::int64_t>(entries)},
+                    {"rounds of prices", rounds + 1}}});
   }
 
-  /// A step against the bytes that are over the limits (Polyak's rule).
-  static void move_prices(const CoreProblem& core, const CoreChoice& choice, double distance,
-                          std::vector<double>& prices) {
-    std::vector<double> excess(core.limits.size() + 1, 0);
-    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
-      for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
-        const double bytes = static_cast<double>(core.bytes[core.segments[at].bytes + choice[node]]);
-        excess[core.segments[at].begin] += bytes;
-        excess[core.segments[at].end] -= bytes;
-      }
+  /// What rounding can have added to a priced bound: every sum of the programme is off by at most half a unit in the
+  /// last place of a magnitude below this. Without prices, whole numbers below 2^53 are exact.
+  static double error(const Presolve& presolve, double least, const Pricing& pricing, bool is_unpriced) {
+    if (is_unpriced && presolve.is_exact()) return 0;
+    const CoreProblem& core = presolve.core();
+    const double operations =
+        static_cast<double>(core.costs.size() + core.neighbours.size() + core.segments.size() + core.limits.size());
+    return 8 * operations * 0x1p-53 * (std::abs(least) + 2 * pricing.limits_price() + core.big_m * 0x1p-20);
+  }
+
+  /// The choice as it is if it fits, and what repairs and single moves make of it.
+  static void offer(const Presolve& presolve, const CoreChoice& choice, WorkMeter& meter, Incumbent& incumbent) {
+    MoveState state(presolve.core(), choice);
+    const bool fits = state.is_feasible();
+    WorkMeter part = meter.part(kRepairWork);
+    if (state.repair(part)) {
+      state.descend(part);
+      if (state.is_feasible()) incumbent.offer(presolve.expand(state.choice()), "elimination");
     }
-    double bytes = 0;
-    double norm = 0;
-    for (std::size_t time = 0; time < prices.size(); ++time) {
-      bytes += excess[time];
-      excess[time] = bytes - static_cast<double>(core.limits[time]);
-      if (prices[time] > 0 || excess[time] > 0) norm += excess[time] * excess[time];
-    }
-    if (norm <= 0) return;
-    for (std::size_t time = 0; time < prices.size(); ++time) {
-      prices[time] = std::max(prices[time] + distance / norm * excess[time], 0.0);
-    }
+    meter.merge(part);
+    if (fits) incumbent.offer(presolve.expand(choice), "elimination");
   }
 };
 

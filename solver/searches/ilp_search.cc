@@ -8,8 +8,19 @@
 #include <limits>
 #include <mutex>
 
-#include "solver/core/move_state.h"
+#include "solver/core/core_problem.h"
+#include "solver/incumbent.h"
 #include "solver/presolve/presolve.h"
+
+// Every other search here is our own work on a core; this one hands the core to somebody else's solver, so that their
+// answers can be compared with one that shares no code with them beyond presolve. The programme is the usual one for
+// pairwise costs (Alpa and AutoParallel solve the same): a 0/1 variable for each value, a variable for each pair of
+// values of an edge, whose sums over rows and columns are the values' variables, and a row of bytes for each time. Pair
+// variables may be continuous: with whole values they are whole by themselves.
+//
+// It has as many columns as the matrices have entries, so it suits problems of some ten thousand pairs, not models.
+// GLPK is a C library with an error hook that must not return and with tolerances: the first is left by longjmp, the
+// second limit what is believed (`is_trusted`).
 
 namespace shardplan {
 namespace {
@@ -114,24 +125,27 @@ struct Answer {
   bool is_optimal = false;
   bool is_infeasible = false;
   std::optional<CoreChoice> choice;
+  std::optional<Limit> stopped_by;
 };
 
 /// When GLPK must end: at the deadline, or after so many events of its branch and bound.
-struct Limits {
+struct EventLimits {
   const Deadline* deadline;
   std::uint64_t events_left;
+  std::optional<Limit> reached;
 };
 
 void stop_when_over(glp_tree* tree, void* info) {
-  Limits& limits = *static_cast<Limits*>(info);
-  if (limits.events_left == 0 || limits.deadline->is_over()) {
+  EventLimits& limits = *static_cast<EventLimits*>(info);
+  limits.reached = limits.events_left == 0 ? Limit::kWork : limits.deadline->reached();
+  if (limits.reached) {
     glp_ios_terminate(tree);
   } else {
     --limits.events_left;
   }
 }
 
-Answer solve(const CoreProblem& core, Limits limits, double seconds) {
+Answer solve(const CoreProblem& core, EventLimits limits, double seconds) {
   // GLPK's environment is per thread, but its builds differ in that; one at a time is safe with all.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -161,6 +175,7 @@ Answer solve(const CoreProblem& core, Limits limits, double seconds) {
   const int status = glp_mip_status(programme.problem);
   answer.is_infeasible = code == GLP_ENOPFS || (code == 0 && status == GLP_NOFEAS);
   answer.is_optimal = code == 0 && status == GLP_OPT;
+  answer.stopped_by = code == GLP_ETMLIM ? Limit::kTime : limits.reached;
   if (status == GLP_OPT || status == GLP_FEAS) {
     answer.choice.emplace(core.num_nodes(), 0);
     for (std::size_t node = 0; node < core.num_nodes(); ++node) {
@@ -176,72 +191,63 @@ Answer solve(const CoreProblem& core, Limits limits, double seconds) {
 class IlpSearch : public Search {
  public:
   PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
-    check_problem(problem);
-    PlanResult result = search_anew(problem, options);
-    if (!options.start) return result;
-    const Evaluation start = evaluate(problem, *options.start);
-    const std::int64_t cost = start.value(options.objective);
-    if (!start.feasible || (result.choice && result.cost <= cost)) return result;
-    result.choice = options.start;
-    result.cost = cost;
-    result.lower_bound = std::min(result.lower_bound, cost);
-    result.status = result.lower_bound == cost ? PlanStatus::kOptimal : PlanStatus::kFeasible;
-    result.found_by = "start";
-    result.seconds_to_best = 0;
-    return result;
+    const Deadline deadline(options.limits.seconds, options.limits.stop);
+    Incumbent incumbent(problem, options, deadline);
+    const std::optional<Limit> limit = solve_reduced(problem, options, deadline, incumbent);
+    // GLPK takes no start; what is known already counts at the end.
+    if (options.start) incumbent.offer(*options.start, "start");
+    return incumbent.result(limit);
   }
 
  private:
-  static PlanResult search_anew(const StrategyProblem& problem, const SearchOptions& options) {
-    const Deadline deadline(options.limits.seconds, options.limits.stop);
-    PlanResult result;
+  static std::optional<Limit> solve_reduced(const StrategyProblem& problem, const SearchOptions& options,
+                                            const Deadline& deadline, Incumbent& incumbent) {
     const Presolve presolve(problem, options.objective, deadline);
-    result.statistics.push_back(presolve.statistics());
+    incumbent.add(presolve.statistics());
     if (presolve.is_infeasible()) {
-      if (presolve.is_infeasibility_certain()) result.status = PlanStatus::kInfeasible;
-      return result;
+      if (!presolve.is_infeasibility_certain()) return deadline.reached();
+      incumbent.set_infeasible();
+      return std::nullopt;
     }
     const CoreProblem& core = presolve.core();
-    result.lower_bound = presolve.constant_cost();
-    Answer answer;
+    incumbent.raise_bound(presolve.constant_cost());
     if (core.num_nodes() == 0) {
-      answer = {true, false, CoreChoice()};
-    } else {
-      std::size_t pairs = 0;
-      std::size_t bytes = 0;
-      for (std::size_t node = 0; node < core.num_nodes(); ++node) {
-        for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
-          pairs += core.num_values(node) * core.num_values(core.neighbours[slot].node);
-        }
-        for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
-          bytes += (core.segments[at].end - core.segments[at].begin) * core.num_values(node);
-        }
-      }
-      if (pairs / 2 > kLargestPairs || bytes > 20 * kLargestPairs) return result;
-      const std::uint64_t events =
-          options.limits.work > 0 ? options.limits.work / kWorkPerEvent + 1 : std::numeric_limits<std::uint64_t>::max();
-      answer = solve(core, {&deadline, events},
-                     options.limits.seconds > 0 ? options.limits.seconds - deadline.elapsed() : 0);
-      result.statistics.push_back({"ilp", {{"pairs", static_cast<std::int64_t>(pairs / 2)}}});
+      if (incumbent.offer(presolve.expand({}), "ilp")) incumbent.raise_bound(*incumbent.cost());
+      return std::nullopt;
     }
+    const std::optional<std::size_t> pairs = programme_size(core);
+    if (!pairs) return std::nullopt;
+    const std::uint64_t events =
+        options.limits.work > 0 ? options.limits.work / kWorkPerEvent + 1 : std::numeric_limits<std::uint64_t>::max();
+    const Answer answer = solve(core, {&deadline, events, std::nullopt},
+                                options.limits.seconds > 0 ? options.limits.seconds - deadline.elapsed() : 0);
+    incumbent.add({"ilp", {{"pairs", static_cast<std::int64_t>(*pairs)}}});
     // GLPK computes with tolerances: what it calls optimal is so where they cannot hide a whole unit.
     const bool is_trusted = core.big_m < kLargestCost && presolve.is_exact();
     if (answer.choice) {
-      const Choice choice = presolve.expand(*answer.choice);
-      const Evaluation evaluation = evaluate(problem, choice);
-      if (evaluation.feasible) {
-        result.choice = choice;
-        result.cost = evaluation.value(options.objective);
-        result.found_by = "ilp";
-        result.seconds_to_best = deadline.elapsed();
-        const bool is_proven = core.num_nodes() == 0 || (answer.is_optimal && is_trusted);
-        if (is_proven) result.lower_bound = result.cost;
-        result.status = result.lower_bound == result.cost ? PlanStatus::kOptimal : PlanStatus::kFeasible;
-      }
+      const bool is_offered = incumbent.offer(presolve.expand(*answer.choice), "ilp");
+      if (is_offered && answer.is_optimal && is_trusted) incumbent.raise_bound(*incumbent.cost());
     } else if (answer.is_infeasible && is_trusted && presolve.is_infeasibility_certain()) {
-      result.status = PlanStatus::kInfeasible;
+      incumbent.set_infeasible();
     }
-    return result;
+    return answer.stopped_by;
+  }
+
+  /// How many pairs of values the programme has; nothing if it would be too large for GLPK.
+  static std::optional<std::size_t> programme_size(const CoreProblem& core) {
+    std::size_t pairs = 0;
+    std::size_t bytes = 0;
+    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+      for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
+        pairs += core.num_values(node) * core.num_values(core.neighbours[slot].node);
+      }
+      for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
+        bytes += (core.segments[at].end - core.segments[at].begin) * core.num_values(node);
+      }
+    }
+    pairs /= 2;  // each was seen from both ends
+    if (pairs > kLargestPairs || bytes > 20 * kLargestPairs) return std::nullopt;
+    return pairs;
   }
 };
 

@@ -1,54 +1,20 @@
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "solver/bounds/dual_bound.h"
-#include "solver/core/core_problem.h"
-#include "solver/core/work_meter.h"
-#include "solver/search.h"
+#include "solver/limits.h"
+#include "solver/searches/core_search.h"
 
 namespace shardplan {
 
-/// What a core is searched with and for how long.
-struct CoreSearchOptions {
-  int threads = 1;
-  std::uint64_t seed = 0;
-  std::uint64_t work = 0;                       // of all threads together; 0: no limit
-  std::vector<CoreChoice> starts;               // need not be feasible
-  std::optional<DualBound::State> first_bound;  // to go on from
-  double gap_tolerance = 0;                     // a cost that is at most this far above the bound ends the search
-  bool is_exact = true;                         // whether branch and bound takes part where a pass is cheap
-  bool has_bound = true;                        // false: local moves only
-  bool eliminates = true;                       // whether `search_without_limits` may eliminate
-  std::function<void(const CoreChoice*, double cost, double bound)>
-      progress;  // a null choice: only the bound is better
-};
-
-struct CoreSearchResult {
-  std::optional<CoreChoice> choice;  // the best that was found
-  double cost = 0;
-  double bound = 0;          // no feasible choice costs less
-  bool is_complete = false;  // the choice is optimal, or there is none
-  std::string found_by;
-  double seconds_to_best = 0;
-  std::uint64_t work = 0;
-  std::vector<StageStatistics> statistics;
-};
-
-/// Searches a core by `search_without_limits` if it has no memory limits, else `search_with_portfolio`. Equal options and seed
-/// give equal results unless the deadline ends the search.
-CoreSearchResult search_core(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline);
-
-/// The general means, with several threads in epochs of fixed work: at the end of each, choices, bounds and prices are
-/// exchanged in a fixed order.
+/// A portfolio of engines (`portfolio_schedule.h`) on several threads, in epochs of fixed work: at the end of each,
+/// choices, bounds and prices are exchanged in a fixed order, so that equal options give equal results on any machine.
 ///
-///   start    least memory, or the given choice; repaired and improved node by node
-///   bound    message passing with prices, each thread with steps of its own; decoded choices are repaired on the way
-///   exact    branch and bound where a pass is cheap
-///   dives, tree moves, block moves, and the bound again with the better target, in turns
+///   start    the given choices and that of fewest bytes, repaired and improved node by node
+///   bound    message passing with prices, each thread with steps of its own, until the bound hardly moves
+///   rounds   what the schedule says: dives, tree and block neighbourhoods, bounds with the better target, or branch and
+///            bound where a pass is cheap
+///
+/// Whenever the gap has closed by a third, values are fixed by reduced cost; if many go, the search continues on the
+/// smaller core.
 CoreSearchResult search_with_portfolio(const CoreProblem& core, const CoreSearchOptions& options,
                                        const Deadline& deadline);
 

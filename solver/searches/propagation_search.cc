@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/integer.h"
 #include "solver/core/move_state.h"
+#include "solver/incumbent.h"
 #include "solver/presolve/presolve.h"
 
 namespace shardplan {
@@ -21,7 +22,8 @@ std::int64_t own_cost(const Cost& cost, const Objective& objective) {
   return item.value(objective);
 }
 
-/// The choice of the one pass; edges of kForbidden are avoided where the edge alone tells, but need not be absent.
+/// The choice of the one pass. It avoids forbidden pairs at the edge by which it reaches a node; at other edges of the
+/// node they can remain.
 Choice propagate(const StrategyProblem& problem, const Objective& objective) {
   const std::size_t count = problem.nodes.size();
   std::vector<std::vector<EdgeId>> edges(count);
@@ -46,7 +48,7 @@ Choice propagate(const StrategyProblem& problem, const Objective& objective) {
     is_set[node.value()] = true;
     queue.push_back(node.value());
   }
-  // Components without a fixed node start at their dearest node.
+  // Components without a fixed node start at the node whose cheapest strategy costs most.
   std::vector<std::size_t> by_cost(count);
   for (std::size_t i = 0; i < count; ++i) by_cost[i] = i;
   std::vector<std::int64_t> least(count);
@@ -84,73 +86,62 @@ Choice propagate(const StrategyProblem& problem, const Objective& objective) {
   }
 }
 
+/// The least of every node and edge, added up: a bound, since a choice can do no better anywhere.
+std::int64_t least_sum(const StrategyProblem& problem, const Objective& objective) {
+  Int128 sum = 0;
+  std::vector<std::int64_t> of_table, of_matrix;
+  for (const StrategyTable& table : problem.strategy_tables) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const Cost& cost : table.costs) least = std::min(least, own_cost(cost, objective));
+    of_table.push_back(least);
+  }
+  for (const CostMatrix& matrix : problem.matrices) {
+    of_matrix.push_back(own_cost({0, *std::min_element(matrix.costs.begin(), matrix.costs.end())}, objective));
+  }
+  for (const ProblemNode& node : problem.nodes) sum += of_table[node.strategies.value()];
+  for (const ProblemEdge& edge : problem.edges) sum += of_matrix[edge.matrix.value()];
+  return static_cast<std::int64_t>(std::min<Int128>(sum, std::numeric_limits<std::int64_t>::max()));
+}
+
 class PropagationSearch : public Search {
  public:
   PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
     const Deadline deadline(options.limits.seconds, options.limits.stop);
-    check_problem(problem);
-    PlanResult result;
-    const auto offer = [&](const Choice& choice) {
-      const Evaluation evaluation = evaluate(problem, choice);
-      if (!evaluation.feasible) return false;
-      const std::int64_t cost = evaluation.value(options.objective);
-      if (result.choice && result.cost <= cost) return true;
-      result.choice = choice;
-      result.cost = cost;
-      result.found_by = "propagation";
-      result.seconds_to_best = deadline.elapsed();
-      return true;
-    };
-    result.lower_bound = least_sum(problem, options.objective);
+    Incumbent incumbent(problem, options, deadline);
+    incumbent.raise_bound(least_sum(problem, options.objective));
     std::vector<Choice> first = {propagate(problem, options.objective)};
     if (options.start) first.push_back(*options.start);
-    for (const Choice& choice : first) offer(choice);
-    improve(problem, options, deadline, first, result, offer);
-    if (!result.choice) return result;
-    result.lower_bound = std::min(result.lower_bound, result.cost);
-    result.status = result.lower_bound == result.cost ? PlanStatus::kOptimal : PlanStatus::kFeasible;
-    return result;
+    for (const Choice& choice : first) incumbent.offer(choice, kStage);
+    return incumbent.result(improve(problem, options, deadline, first, incumbent));
   }
 
  private:
-  static std::int64_t least_sum(const StrategyProblem& problem, const Objective& objective) {
-    Int128 sum = 0;
-    std::vector<std::int64_t> of_table, of_matrix;
-    for (const StrategyTable& table : problem.strategy_tables) {
-      std::int64_t least = std::numeric_limits<std::int64_t>::max();
-      for (const Cost& cost : table.costs) least = std::min(least, own_cost(cost, objective));
-      of_table.push_back(least);
-    }
-    for (const CostMatrix& matrix : problem.matrices) {
-      of_matrix.push_back(own_cost({0, *std::min_element(matrix.costs.begin(), matrix.costs.end())}, objective));
-    }
-    for (const ProblemNode& node : problem.nodes) sum += of_table[node.strategies.value()];
-    for (const ProblemEdge& edge : problem.edges) sum += of_matrix[edge.matrix.value()];
-    return static_cast<std::int64_t>(std::min<Int128>(sum, std::numeric_limits<std::int64_t>::max()));
-  }
+  static constexpr std::string_view kStage = "propagation";
+  static constexpr std::uint64_t kUsualWork = std::uint64_t{1} << 32;
 
-  /// On the reduced problem, where each node stands for all that depend on it: pairs that may not be and limits that
-  /// break are mended, then single nodes move to what is cheapest beside their neighbours.
-  template <class Offer>
-  static void improve(const StrategyProblem& problem, const SearchOptions& options, const Deadline& deadline,
-                      const std::vector<Choice>& first, PlanResult& result, const Offer& offer) {
+  /// On the reduced problem, where each node stands for all that depend on it: forbidden pairs and limits that break are
+  /// repaired, then single nodes move to what is cheapest beside their neighbours. Returns what cut that short.
+  static std::optional<Limit> improve(const StrategyProblem& problem, const SearchOptions& options,
+                                      const Deadline& deadline, const std::vector<Choice>& first,
+                                      Incumbent& incumbent) {
     const Presolve presolve(problem, options.objective, deadline);
     if (presolve.is_infeasible()) {
-      if (presolve.is_infeasibility_certain()) result.status = PlanStatus::kInfeasible;
-      return;
+      if (!presolve.is_infeasibility_certain()) return deadline.reached();
+      incumbent.set_infeasible();
+      return std::nullopt;
     }
     const CoreProblem& core = presolve.core();
     if (core.num_nodes() == 0) {
-      offer(presolve.expand({}));
-      return;
+      incumbent.offer(presolve.expand({}), kStage);
+      return std::nullopt;
     }
     std::vector<CoreChoice> starts;
     for (const Choice& choice : first) starts.push_back(presolve.project(choice));
     starts.push_back(fewest_bytes_choice(core));
-    WorkMeter meter(deadline, options.limits.work > 0 ? options.limits.work : std::uint64_t{1} << 32);
+    WorkMeter meter(deadline, options.limits.work > 0 ? options.limits.work : kUsualWork);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      // The least memory is the last resort.
-      if (i + 1 == starts.size() && result.choice) break;
+      // The fewest bytes are the last resort.
+      if (i + 1 == starts.size() && incumbent.has_choice()) break;
       MoveState state(core, starts[i]);
       for (int round = 0; round < 4 && !state.is_feasible(); ++round) {
         if (!state.repair(meter)) break;
@@ -158,8 +149,9 @@ class PropagationSearch : public Search {
       }
       if (!state.is_feasible()) continue;
       state.descend(meter);
-      offer(presolve.expand(state.choice()));
+      incumbent.offer(presolve.expand(state.choice()), kStage);
     }
+    return meter.stopped_by();
   }
 };
 

@@ -5,12 +5,30 @@
 #include <memory>
 
 #include "base/random.h"
-#include "solver/bounds/branch_and_bound.h"
 #include "solver/bounds/dual_bound.h"
 #include "solver/bounds/elimination.h"
-#include "solver/bounds/restricted_core.h"
 #include "solver/core/move_state.h"
+#include "solver/core/restricted_core.h"
+#include "solver/core/work_meter.h"
 #include "solver/heuristics/restriction_heuristic.h"
+#include "solver/searches/portfolio_search.h"
+
+// Without memory limits the problem is a sum of terms over nodes and edges: a graphical model (weighted constraint
+// satisfaction). Presolve has folded all trees and chains away, so what is left has cycles. The plan, in the order of
+// what each step costs:
+//
+// Elimination (solver/bounds/elimination.h) is exact and takes time exponential in the width of the graph, as far as the
+// matrices tell values apart; models are narrow, so it decides most of them at once. Where its tables would be too
+// large, message passing bounds the cost, and its decoded choice is improved node by node. With a bound and a choice,
+// reduced-cost fixing removes the values that no better choice has; then the core is made smaller, passes become
+// cheaper, elimination may be possible after all, and the loop starts again: this is how large cores are decided. A
+// restriction heuristic (elimination among the values of least reduced cost) finds the choices that decoding misses on
+// cycles. Only what stands still after all that goes to the portfolio, in slices that grow, since any better choice
+// lets the loop continue.
+//
+// The obvious alternative, branch and bound from the start, would prove again in each subproblem what fixing proves once
+// for all. What this gives up: bounds of single edges and nodes only, no higher-order cuts, so a small gap can remain on
+// dense cores.
 
 namespace shardplan {
 namespace {
@@ -22,7 +40,7 @@ constexpr std::uint64_t kPassesPerLook = 8;  // between attempts to remove value
 constexpr double kShrinks = 0.8;             // a smaller core is made if at most this share of the values is left
 constexpr std::size_t kMostEntries = std::size_t{1} << 23;  // of a smaller core's matrices
 constexpr std::uint64_t kFirstSlice = 100'000'000;          // of other means; the next ones are longer
-constexpr double kWorthATry = 0.7;                          // of the gap when likely values were last tried
+constexpr double kWorthATry = 0.7;                          // of the gap when a restriction was last tried
 constexpr double kStandsStill = 0.02;                       // of the gap, that the bound must gain between two looks
 constexpr int kPatience = 3;                                // looks without
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -39,13 +57,13 @@ class UnlimitedSearch {
   CoreSearchResult run() {
     if (eliminate(kShortWork)) return finish_result();
     for (const CoreChoice& choice : options_.starts) improve(choice);
-    pass_and_remove();
+    pass_and_fix();
     if (!is_done()) eliminate(kLongWork);
     for (std::uint64_t slice = 0; !is_done() && !meter_.is_spent(); ++slice) {
       const double cost = best_cost_;
       search_in_slice(slice);
       // A better choice lets more values go.
-      if (!is_done() && best_cost_ < cost) pass_and_remove();
+      if (!is_done() && best_cost_ < cost) pass_and_fix();
     }
     return finish_result();
   }
@@ -74,7 +92,7 @@ class UnlimitedSearch {
     if (state.is_feasible()) offer(state.choice(), evaluate(*core_, state.choice()).cost, "bound");
   }
 
-  /// True if it decided the core, within so much work.
+  /// True if it decided the core, with at most so much work.
   bool eliminate(std::uint64_t work) {
     if (!options_.eliminates) return false;
     const Elimination elimination(*core_);
@@ -99,8 +117,8 @@ class UnlimitedSearch {
     return true;
   }
 
-  /// Passes until the bound stands still; values go as soon as they are shown to be in no better choice.
-  void pass_and_remove() {
+  /// Passes until the bound stands still; values go as soon as their reduced cost shows that no better choice has them.
+  void pass_and_fix() {
     double before = -kInfinity;
     int still = 0;
     // Of limited work a little is for other means in any case.
@@ -124,7 +142,7 @@ class UnlimitedSearch {
       before = bound_;
       if (!best_ || best_cost_ - bound_ < kWorthATry * tried_gap_) try_restriction();
       if (is_proven()) return;
-      const bool is_smaller = best_ && remove_values();
+      const bool is_smaller = best_ && fix_values();
       if (is_proven()) return;
       if (is_smaller && eliminate(kShortWork)) return;
       still = !is_smaller && gain < kStandsStill * (best_cost_ - bound_) ? still + 1 : 0;
@@ -140,10 +158,10 @@ class UnlimitedSearch {
   }
 
   /// True if the core became much smaller.
-  bool remove_values() {
+  bool fix_values() {
     std::vector<std::uint8_t> alive = dual_->alive();
     const double best = best_cost_;
-    if (!fix_by_reduced_cost(*core_, *dual_, best, alive)) return false;
+    if (!dual_->fix_by_reduced_cost(best, alive)) return false;
     for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
       const auto begin = alive.begin() + core_->first_value[node];
       const auto end = alive.begin() + core_->first_value[node + 1];
@@ -157,7 +175,7 @@ class UnlimitedSearch {
     if (left > kShrinks * static_cast<double>(alive.size())) return false;
     auto smaller = restrict_core(*core_, alive, kMostEntries);
     if (!smaller) return false;
-    const DualBound::State state = restrict_state(*core_, *smaller, dual_->state());
+    const DualBound::State state = dual_->restricted_state(*smaller);
     restrictions_.push_back(std::make_unique<RestrictedCore>(*std::move(smaller)));
     // Of the one before only the values are needed, to go back through.
     if (restrictions_.size() > 1) restrictions_[restrictions_.size() - 2]->core.matrices.reset();
@@ -202,6 +220,7 @@ class UnlimitedSearch {
     result.choice = best_;
     result.cost = best_cost_;
     result.is_complete = is_proven();
+    result.stopped_by = stopped_by(result.is_complete);
     result.bound = best_ ? (result.is_complete && is_exact_bound() ? best_cost_ : std::min(bound_, best_cost_))
                          : (is_complete_ ? core_->big_m : bound_);
     result.found_by = found_by_;
@@ -217,6 +236,13 @@ class UnlimitedSearch {
     result.work = meter_.used();
     result.statistics = std::move(statistics_);
     return result;
+  }
+  std::optional<Limit> stopped_by(bool is_complete) const {
+    if (is_complete) return std::nullopt;
+    // The clock may have cut the last step short, whatever else is reached with it.
+    if (const auto limit = deadline_.reached()) return limit;
+    if (meter_.is_spent()) return Limit::kWork;
+    return is_done() ? std::optional(Limit::kGap) : std::nullopt;
   }
   bool is_exact_bound() const { return core_->big_m < 0x1p53; }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "solver/searches/portfolio_search.h"
+#include "solver/limits.h"
+#include "solver/searches/core_search.h"
 
 namespace shardplan {
 
@@ -8,8 +9,8 @@ namespace shardplan {
 ///
 ///   elimination      exact where its tables are small
 ///   bound            message passing; what it decodes is improved node by node
-///   fixing           values that the bound and the best cost show to be in no better choice are removed: the core
-///                    shrinks, passes become cheaper, and elimination is tried again
+///   fixing           values that reduced costs show to be in no better choice are removed: the core shrinks, passes
+///                    become cheaper, and elimination is tried again
 ///
 /// What is left when the bound stands still is for `search_with_portfolio`.
 CoreSearchResult search_without_limits(const CoreProblem& core, const CoreSearchOptions& options,

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "model/model_source.h"
-#include "solver/search.h"
+#include "solver/searches/search_list.h"
 #include "tests/support/planned_model.h"
 #include "tests/support/problems.h"
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "solver/searches/search_list.h"
 #include "tests/support/problems.h"
 
 namespace shardplan {

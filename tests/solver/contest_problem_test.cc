@@ -1,4 +1,4 @@
-#include "solver/contest_problem.h"
+#include "solver/contest/contest_problem.h"
 
 #include <gtest/gtest.h>
 

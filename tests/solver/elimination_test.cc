@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "solver/presolve/presolve.h"
-#include "solver/search.h"
+#include "solver/searches/search_list.h"
 #include "tests/support/problems.h"
 
 namespace shardplan {

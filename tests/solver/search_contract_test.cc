@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "solver/search.h"
+#include "solver/searches/search_list.h"
 #include "solver/searches/auto_search.h"
 #include "tests/support/problems.h"
 

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
-#include "solver/bounds/restricted_core.h"
+#include "solver/core/restricted_core.h"
 #include "solver/presolve/presolve.h"
-#include "solver/search.h"
+#include "solver/searches/portfolio_search.h"
+#include "solver/searches/search_list.h"
 #include "tests/support/problems.h"
 
 namespace shardplan {

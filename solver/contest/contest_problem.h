@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "solver/core/work_meter.h"
+#include "solver/limits.h"
 #include "solver/strategy_problem.h"
 
 namespace shardplan {

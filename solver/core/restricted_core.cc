@@ -1,42 +1,29 @@
-#include "solver/bounds/restricted_core.h"
+#include "solver/core/restricted_core.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
+#include "solver/interned.h"
 
 namespace shardplan {
 namespace {
 
-/// Numbers lines by content: `class_of` each line, and `first` of each class.
+/// The class of each line of a matrix (a row or a column), equal lines being one class, and the first line of each.
 struct Classes {
   std::vector<std::uint32_t> class_of, first;
 };
 template <class Entry>
 Classes classify(const std::vector<std::uint32_t>& lines, std::size_t length, const Entry& entry) {
   Classes result;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> known;  // looked up, never walked
-  std::vector<std::int64_t> bits(length);
+  NumberedPool<std::vector<double>> contents;
+  std::vector<double> content(length);
   for (const std::uint32_t line : lines) {
-    for (std::size_t at = 0; at < length; ++at) bits[at] = std::bit_cast<std::int64_t>(entry(line, at));
-    const std::uint64_t hash = content_hash(bits);
-    const auto is_same = [&](std::uint32_t other) {
-      for (std::size_t at = 0; at < length; ++at) {
-        if (entry(line, at) != entry(other, at)) return false;
-      }
-      return true;
-    };
-    auto [at, end] = known.equal_range(hash);
-    while (at != end && !is_same(result.first[at->second])) ++at;
-    if (at == end) {
-      at = known.emplace(hash, static_cast<std::uint32_t>(result.first.size()));
-      result.first.push_back(line);
-    }
-    result.class_of.push_back(at->second);
+    for (std::size_t at = 0; at < length; ++at) content[at] = entry(line, at);
+    result.class_of.push_back(contents.number(content));
+    if (result.first.size() < contents.size()) result.first.push_back(line);
   }
   return result;
 }
@@ -197,25 +184,6 @@ std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::
   }
   to.matrices = std::move(matrices);
   finish(to);
-  return result;
-}
-
-DualBound::State restrict_state(const CoreProblem& core, const RestrictedCore& restricted,
-                                const DualBound::State& state) {
-  DualBound::State result;
-  result.prices = state.prices;
-  result.bound = state.bound;
-  std::size_t at = 0;  // of the whole core's messages: a block per slot, in order
-  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
-    const std::uint32_t begin = restricted.core.first_value[node];
-    const std::uint32_t end = restricted.core.first_value[node + 1];
-    for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
-      for (std::uint32_t value = begin; value < end; ++value) {
-        result.messages.push_back(state.messages[at + restricted.values[value]]);
-      }
-      at += core.num_values(node);
-    }
-  }
   return result;
 }
 

@@ -1,0 +1,252 @@
+#include "solver/contest/contest_problem.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "solver/contest/json_scanner.h"
+#include "solver/interned.h"
+
+// A contest file names every node's and every edge's numbers in full, though a model's layers are equal: problem A has
+// 93 MB of text and a few thousand different lists. So each list is looked up as soon as it is read and held once; the
+// problem's tables are these lists, and whoever searches finds equal layers by comparing ids.
+//
+// Keys may come in any order, so the file is read as it stands (`ContestFile`) and its parts are compared with each other
+// at the end. Reading takes one pass at some 400 MB/s, which the multiplication by ten of each digit bounds; a tree of
+// JSON values would take ten times the memory and longer to build than the search of the smaller problems takes.
+
+namespace shardplan {
+namespace {
+
+using NumberLists = NumberedPool<std::vector<std::int64_t>>;
+
+/// The file as it stands, before its parts are compared with each other.
+struct ContestFile {
+  std::string name;
+  std::vector<std::array<std::int64_t, 2>> intervals, edge_nodes;
+  std::vector<std::uint32_t> node_costs, node_usages, edge_costs;
+  NumberLists node_lists, edge_lists;
+  std::int64_t usage_limit = 0;
+};
+
+class ContestReader {
+ public:
+  explicit ContestReader(CharacterStream& characters) : scan_(characters) {}
+
+  StrategyProblem read() {
+    bool has_problem = false;
+    scan_.object([&](const std::string& key) {
+      if (key != "problem") return scan_.skip_value();
+      once(has_problem, key);
+      read_problem();
+    });
+    if (scan_.peek() != 0) fail("{} after the end of the problem", scan_.found());
+    if (!has_problem) fail("no \"problem\"");
+    return build();
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+    scan_.characters().fail(format, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  [[noreturn]] void fail_file(fmt::format_string<Args...> format, Args&&... args) {
+    throw InputError(SourcePlace{scan_.characters().name()}, "{}", fmt::format(format, std::forward<Args>(args)...));
+  }
+  void once(bool& is_set, const std::string& key) {
+    if (is_set) fail("a second \"{}\"", key);
+    is_set = true;
+  }
+
+  void read_problem() {
+    std::map<std::string, bool> seen;
+    scan_.object([&](const std::string& key) {
+      if (key == "name" || key == "nodes" || key == "edges" || key == "usage_limit") once(seen[key], key);
+      if (key == "name") {
+        file_.name = scan_.string();
+      } else if (key == "nodes") {
+        scan_.object([&](const std::string& part) {
+          if (part == "intervals" || part == "costs" || part == "usages") once(seen["nodes." + part], part);
+          if (part == "intervals")
+            read_pairs(file_.intervals, "an interval");
+          else if (part == "costs")
+            read_lists(file_.node_lists, file_.node_costs);
+          else if (part == "usages")
+            read_lists(file_.node_lists, file_.node_usages);
+          else
+            scan_.skip_value();
+        });
+      } else if (key == "edges") {
+        scan_.object([&](const std::string& part) {
+          if (part == "nodes" || part == "costs") once(seen["edges." + part], part);
+          if (part == "nodes")
+            read_pairs(file_.edge_nodes, "an edge's nodes");
+          else if (part == "costs")
+            read_lists(file_.edge_lists, file_.edge_costs);
+          else
+            scan_.skip_value();
+        });
+      } else if (key == "usage_limit") {
+        file_.usage_limit = scan_.number();
+      } else {
+        scan_.skip_value();
+      }
+    });
+    for (const char* key : {"nodes", "nodes.intervals", "nodes.costs", "nodes.usages", "edges", "edges.nodes",
+                            "edges.costs", "usage_limit"}) {
+      if (!seen[key]) fail("the problem has no \"{}\"", key);
+    }
+  }
+
+  void read_pairs(std::vector<std::array<std::int64_t, 2>>& pairs, const char* what) {
+    scan_.list([&] {
+      scan_.numbers(numbers_);
+      if (numbers_.size() != 2) fail("{} has {} numbers; expected 2", what, numbers_.size());
+      pairs.push_back({numbers_[0], numbers_[1]});
+      check_count(pairs.size());
+    });
+  }
+  void read_lists(NumberLists& pool, std::vector<std::uint32_t>& lists) {
+    scan_.list([&] {
+      scan_.numbers(numbers_);
+      lists.push_back(pool.number(numbers_));
+      check_count(lists.size());
+    });
+  }
+  void check_count(std::size_t count) {
+    if (count > 0x7fffffff) fail("more than 2^31 items");
+  }
+
+  StrategyProblem build() {
+    StrategyProblem problem;
+    problem.name = file_.name;
+    build_nodes(problem);
+    build_edges(problem);
+    return problem;
+  }
+
+  void build_nodes(StrategyProblem& problem) {
+    const std::size_t count = file_.intervals.size();
+    if (file_.node_costs.size() != count || file_.node_usages.size() != count) {
+      fail_file("{} intervals, {} lists of costs and {} of usages; expected one of each per node", count,
+                file_.node_costs.size(), file_.node_usages.size());
+    }
+    std::vector<std::int64_t> times;
+    for (const auto& [begin, end] : file_.intervals) {
+      if (begin < end) times.insert(times.end(), {begin, end});
+    }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    const auto renumber = [&](std::int64_t time) {
+      return static_cast<std::uint32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+    };
+    problem.memory_limits.assign(times.empty() ? 0 : times.size() - 1, file_.usage_limit);
+
+    std::vector<std::optional<StrategyTableId>> cost_table(file_.node_lists.size());
+    std::vector<std::optional<UsageTableId>> usage_table(file_.node_lists.size());
+    problem.nodes.reserve(count);
+    for (std::size_t node = 0; node < count; ++node) {
+      scan_.characters().check_time();
+      const std::uint32_t costs = file_.node_costs[node];
+      const std::uint32_t usages = file_.node_usages[node];
+      const std::vector<std::int64_t>& cost_list = file_.node_lists[costs];
+      if (cost_list.empty()) fail_file("node {} has no strategies", node);
+      if (file_.node_lists[usages].size() != cost_list.size()) {
+        fail_file("node {} has {} costs and {} usages", node, cost_list.size(), file_.node_lists[usages].size());
+      }
+      if (!cost_table[costs]) {
+        StrategyTable table;
+        for (const std::int64_t cost : cost_list)
+          table.costs.push_back(cost >= kForbidden ? Cost{0, kForbidden} : Cost{cost, 0});
+        cost_table[costs] = problem.strategy_tables.push_back(std::move(table));
+      }
+      ProblemNode item{*cost_table[costs], {}};
+      const auto [begin, end] = file_.intervals[node];
+      if (begin < end) {
+        if (!usage_table[usages]) usage_table[usages] = problem.usage_tables.push_back({file_.node_lists[usages]});
+        item.memory.push_back({*usage_table[usages], renumber(begin), renumber(end)});
+      }
+      problem.nodes.push_back(std::move(item));
+    }
+  }
+
+  void build_edges(StrategyProblem& problem) {
+    if (file_.edge_nodes.size() != file_.edge_costs.size()) {
+      fail_file("{} edges and {} lists of edge costs; expected as many", file_.edge_nodes.size(),
+                file_.edge_costs.size());
+    }
+    // One list of numbers may be the matrix of several shapes; the first shape takes it, others copy.
+    std::vector<std::vector<std::int64_t>> lists = file_.edge_lists.release();
+    std::vector<std::vector<MatrixId>> matrices(lists.size());
+    problem.edges.reserve(file_.edge_nodes.size());
+    for (std::size_t edge = 0; edge < file_.edge_nodes.size(); ++edge) {
+      scan_.characters().check_time();
+      const auto [from, to] = file_.edge_nodes[edge];
+      for (const std::int64_t end : {from, to}) {
+        if (end >= static_cast<std::int64_t>(problem.nodes.size())) {
+          fail_file("edge {} names node {}; there are {}", edge, end, problem.nodes.size());
+        }
+      }
+      const NodeId from_node(static_cast<std::size_t>(from));
+      const NodeId to_node(static_cast<std::size_t>(to));
+      const std::uint32_t list = file_.edge_costs[edge];
+      const std::size_t rows = problem.num_strategies(from_node);
+      const std::size_t columns = problem.num_strategies(to_node);
+      const std::vector<MatrixId>& known = matrices[list];
+      const std::size_t entries = known.empty() ? lists[list].size() : problem.matrices[known[0]].costs.size();
+      if (entries != rows * columns) {
+        fail_file("edge {} has {} costs; expected {} x {}, one for each pair of strategies", edge, entries, rows,
+                  columns);
+      }
+      const auto same = std::find_if(known.begin(), known.end(), [&](MatrixId id) {
+        return problem.matrices[id].rows == rows && problem.matrices[id].columns == columns;
+      });
+      MatrixId matrix;
+      if (same != known.end()) {
+        matrix = *same;
+      } else {
+        CostMatrix item{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns), {}};
+        item.costs = known.empty() ? std::move(lists[list]) : problem.matrices[known[0]].costs;
+        for (std::int64_t& cost : item.costs) cost = std::min(cost, kForbidden);
+        matrix = problem.matrices.push_back(std::move(item));
+        matrices[list].push_back(matrix);
+      }
+      problem.edges.push_back({from_node, to_node, matrix});
+    }
+  }
+
+  JsonScanner scan_;
+  ContestFile file_;
+  std::vector<std::int64_t> numbers_;
+};
+
+}  // namespace
+
+StrategyProblem read_contest_problem(const std::string& path) { return *read_contest_problem(path, Deadline(0, {})); }
+
+std::optional<StrategyProblem> read_contest_problem(const std::string& path, const Deadline& deadline) {
+  try {
+    CharacterStream characters(path, deadline);
+    return ContestReader(characters).read();
+  } catch (const OutOfTime&) {
+    return std::nullopt;
+  }
+}
+
+StrategyProblem parse_contest_problem(const std::string& text, const std::string& name) {
+  return *parse_contest_problem(text, name, Deadline(0, {}));
+}
+
+std::optional<StrategyProblem> parse_contest_problem(const std::string& text, const std::string& name,
+                                                     const Deadline& deadline) {
+  try {
+    CharacterStream characters(text, name, deadline);
+    return ContestReader(characters).read();
+  } catch (const OutOfTime&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace shardplan

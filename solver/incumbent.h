@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "solver/search.h"
+
+namespace shardplan {
+
+/// What a search knows of its answer so far: the best feasible choice, the best bound, and whether there can be a choice
+/// at all. Every search keeps one, so that the contract of `PlanResult` is held in one place:
+///
+///   Incumbent incumbent(problem, options, deadline);
+///   incumbent.offer(choice, "stage");   // evaluated on the original problem; kept if feasible and cheaper
+///   incumbent.raise_bound(bound);       // kept if higher
+///   return incumbent.result(limit);     // status, cost, bound and what stopped the search agree with each other
+class Incumbent {
+ public:
+  /// All three stay with the caller and must outlive it. Throws InputError if the problem breaks an invariant
+  /// (`check_problem`).
+  Incumbent(const StrategyProblem& problem, const SearchOptions& options, const Deadline& deadline);
+
+  /// True if the choice is now the best one: feasible, and cheaper than what was known.
+  bool offer(const Choice& choice, std::string_view stage);
+  /// The bound of some stage; a caller's mistake is not repaired, so it must hold for the original problem.
+  void raise_bound(std::int64_t bound);
+  /// No choice is feasible: proven.
+  void set_infeasible() { is_infeasible_ = true; }
+  void add(StageStatistics statistics) { result_.statistics.push_back(std::move(statistics)); }
+  /// Another name for the stage that found the best choice, once it is known more exactly.
+  void rename_stage(std::string_view from, std::string_view to);
+  /// Tells the caller what is known, if it wants to know; `stage` as in `SearchProgress`.
+  void report(const StageStatistics* stage = nullptr) const;
+
+  bool has_choice() const { return result_.choice.has_value(); }
+  const std::optional<Choice>& choice() const { return result_.choice; }
+  /// Of the best choice, if there is one.
+  std::optional<std::int64_t> cost() const { return has_choice() ? std::optional(result_.cost) : std::nullopt; }
+  std::int64_t bound() const { return result_.lower_bound; }
+  bool is_proven() const { return is_infeasible_ || (has_choice() && result_.lower_bound >= result_.cost); }
+  /// Whether the cost is within `SearchLimits::gap` of the bound.
+  bool is_within_gap() const;
+
+  /// `limit`: what ended the search, if it was not its own end; it is dropped if the answer is proven all the same.
+  PlanResult result(std::optional<Limit> limit) const;
+
+ private:
+  const StrategyProblem& problem_;
+  const SearchOptions& options_;
+  const Deadline& deadline_;
+  PlanResult result_;  // status and stopped_by are set by `result` alone
+  bool is_infeasible_ = false;
+};
+
+}  // namespace shardplan

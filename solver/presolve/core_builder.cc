@@ -1,0 +1,120 @@
+#include "solver/presolve/core_builder.h"
+
+#include <algorithm>
+#include <map>
+
+namespace shardplan {
+namespace {
+
+/// Numbers equal lines (rows or columns) alike, in the order of their first appearance; returns how many differ.
+template <class Line>
+std::uint32_t classify(std::size_t count, const Line& line, std::vector<std::uint32_t>& class_of) {
+  NumberedPool<std::vector<std::int64_t>> contents;
+  for (std::size_t at = 0; at < count; ++at) class_of.push_back(contents.number(line(at)));
+  return static_cast<std::uint32_t>(contents.size());
+}
+
+/// One more than the sum of the largest costs of all nodes and edges: no feasible choice costs as much.
+double above_all_choices(const ReductionGraph& graph, const std::vector<std::uint32_t>& nodes) {
+  double largest = 1;
+  for (const std::uint32_t id : nodes) {
+    largest += static_cast<double>(*std::max_element(graph.node(id).costs.begin(), graph.node(id).costs.end()));
+  }
+  std::map<const CostMatrix*, double> largest_entry;  // looked up, never walked
+  for (std::size_t edge = 0; edge < graph.num_edges(); ++edge) {
+    if (!graph.edge(edge).is_alive) continue;
+    const CostMatrix* const table = graph.edge(edge).table.get();
+    const auto [at, is_new] = largest_entry.try_emplace(table, 0);
+    for (std::size_t i = 0; is_new && i < table->costs.size(); ++i) {
+      if (table->costs[i] < kForbidden) at->second = std::max(at->second, static_cast<double>(table->costs[i]));
+    }
+    largest += at->second;
+  }
+  return largest;
+}
+
+}  // namespace
+
+CoreMatrix make_core_matrix(const CostMatrix& table, double big_m) {
+  CoreMatrix matrix;
+  matrix.row_classes = classify(
+      table.rows,
+      [&](std::size_t row) {
+        const auto begin = table.costs.begin() + static_cast<std::ptrdiff_t>(row * table.columns);
+        return std::vector<std::int64_t>(begin, begin + table.columns);
+      },
+      matrix.row_class);
+  matrix.column_classes = classify(
+      table.columns,
+      [&](std::size_t column) {
+        std::vector<std::int64_t> line;
+        for (std::size_t row = 0; row < table.rows; ++row) line.push_back(table.at(row, column));
+        return line;
+      },
+      matrix.column_class);
+  matrix.forward.resize(std::size_t{matrix.row_classes} * matrix.column_classes);
+  matrix.backward.resize(matrix.forward.size());
+  for (std::size_t row = 0; row < table.rows; ++row) {
+    for (std::size_t column = 0; column < table.columns; ++column) {
+      const std::int64_t cost = table.at(row, column);
+      const double entry = cost >= kForbidden ? big_m : std::min(static_cast<double>(cost), big_m);
+      matrix.forward[std::size_t{matrix.row_class[row]} * matrix.column_classes + matrix.column_class[column]] = entry;
+      matrix.backward[std::size_t{matrix.column_class[column]} * matrix.row_classes + matrix.row_class[row]] = entry;
+    }
+  }
+  return matrix;
+}
+
+BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_cost) {
+  BuiltCore result;
+  CoreProblem& core = result.core;
+  std::vector<std::uint32_t> core_of(graph.num_nodes(), 0);
+  for (std::uint32_t id = 0; id < graph.num_nodes(); ++id) {
+    if (!graph.node(id).is_alive) continue;
+    graph.normalise_costs(id);
+    core_of[id] = static_cast<std::uint32_t>(result.nodes.size());
+    result.nodes.push_back(id);
+  }
+  double largest = above_all_choices(graph, result.nodes);
+  if (known_cost) {
+    const std::int64_t left = std::max<std::int64_t>(*known_cost - graph.constant_cost(), 0);
+    largest = std::min(largest, static_cast<double>(left) + 1);
+  }
+  // Beyond 2^60 forbidden pairs look cheaper than they are, which keeps bounds true.
+  core.big_m = std::min(largest, 0x1p60);
+  result.is_infeasibility_certain = core.big_m >= largest && !known_cost;
+
+  core.limits = graph.memory_limits();
+  core.first_value = core.first_neighbour = core.first_segment = {0};
+  auto matrices = std::make_shared<std::vector<CoreMatrix>>();
+  std::map<const CostMatrix*, std::uint32_t> matrix_of;  // looked up, never walked
+  std::map<const void*, std::uint32_t> bytes_of;         // looked up, never walked
+  for (const std::uint32_t id : result.nodes) {
+    const ReductionGraph::Node& node = graph.node(id);
+    for (const std::int64_t cost : node.costs) core.costs.push_back(std::min(static_cast<double>(cost), core.big_m));
+    core.first_value.push_back(static_cast<std::uint32_t>(core.costs.size()));
+    std::vector<CoreNeighbour> neighbours;
+    for (const std::uint32_t edge : graph.edges_of(id)) {
+      const ReductionGraph::Edge& item = graph.edge(edge);
+      const auto [at, is_new] = matrix_of.try_emplace(item.table.get(), static_cast<std::uint32_t>(matrices->size()));
+      if (is_new) matrices->push_back(make_core_matrix(*item.table, core.big_m));
+      neighbours.push_back({core_of[graph.other_end(edge, id)], at->second, item.nodes[0] == id, 0});
+    }
+    std::sort(neighbours.begin(), neighbours.end(),
+              [](const CoreNeighbour& a, const CoreNeighbour& b) { return a.node < b.node; });
+    core.neighbours.insert(core.neighbours.end(), neighbours.begin(), neighbours.end());
+    core.first_neighbour.push_back(static_cast<std::uint32_t>(core.neighbours.size()));
+    for (const UsageSegment& segment : node.memory) {
+      const auto [at, is_new] =
+          bytes_of.try_emplace(segment.bytes.get(), static_cast<std::uint32_t>(core.bytes.size()));
+      if (is_new) core.bytes.insert(core.bytes.end(), segment.bytes->begin(), segment.bytes->end());
+      core.segments.push_back({segment.begin, segment.end, at->second});
+    }
+    core.first_segment.push_back(static_cast<std::uint32_t>(core.segments.size()));
+  }
+  core.matrices = std::move(matrices);
+  finish(core);
+  return result;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,39 @@
+#include "solver/searches/portfolio_schedule.h"
+
+#include <iterator>
+
+namespace shardplan {
+
+std::string_view to_string(Engine engine) {
+  switch (engine) {
+    case Engine::kBound:
+      return "bound";
+    case Engine::kDive:
+      return "dive";
+    case Engine::kTrees:
+      return "tree neighbourhood";
+    case Engine::kBlocks:
+      return "block neighbourhood";
+    case Engine::kExact:
+      return "branch and bound";
+  }
+  return "";
+}
+
+Engine scheduled_engine(std::uint64_t round, int thread, const PortfolioSituation& situation) {
+  if (!situation.has_bound) {
+    return (round + static_cast<std::uint64_t>(thread)) % 4 == 3 ? Engine::kBlocks : Engine::kTrees;
+  }
+  if (situation.uses_exact) {
+    const bool improves = thread == 0 && round % 8 == 7;
+    return !improves ? Engine::kExact : round % 16 == 15 ? Engine::kBlocks : Engine::kTrees;
+  }
+  constexpr Engine kRounds[] = {Engine::kDive,  Engine::kTrees, Engine::kBlocks, Engine::kBlocks,
+                                Engine::kBound, Engine::kTrees, Engine::kBlocks, Engine::kBlocks};
+  const Engine engine = kRounds[round % std::size(kRounds)];
+  if (engine == Engine::kBound && situation.is_bound_settled) return Engine::kDive;
+  if (thread % 2 == 0 || engine == Engine::kDive || engine == Engine::kBound) return engine;
+  return engine == Engine::kTrees ? Engine::kBlocks : Engine::kTrees;
+}
+
+}  // namespace shardplan

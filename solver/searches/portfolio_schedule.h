@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace shardplan {
+
+/// The engines of the portfolio: what one thread may run between two exchanges.
+enum class Engine { kBound, kDive, kTrees, kBlocks, kExact };
+inline constexpr Engine kEngines[] = {Engine::kBound, Engine::kDive, Engine::kTrees, Engine::kBlocks, Engine::kExact};
+/// "bound", "dive", "tree neighbourhood", "block neighbourhood", "branch and bound".
+std::string_view to_string(Engine engine);
+
+/// What the choice of the engines depends on, besides the round and the thread.
+struct PortfolioSituation {
+  bool has_bound = true;          // false: neighbourhoods only
+  bool uses_exact = false;        // a pass of the bound is so cheap that branch and bound pays
+  bool is_bound_settled = false;  // running the bound again would not raise it
+};
+
+/// Which engine a thread runs in a round, both counted from 0:
+///
+///   without a bound   three rounds of trees, one of blocks; threads are out of step by one
+///   exact             branch and bound, but every eighth round of the first thread improves the best choice
+///   otherwise         dive, trees, blocks, blocks, bound, trees, blocks, blocks; every second thread swaps trees and
+///                     blocks. Dives and bounds last longer than the neighbourhoods, so all threads run them together
+///                     and none waits. A settled bound gives its round to another dive.
+Engine scheduled_engine(std::uint64_t round, int thread, const PortfolioSituation& situation);
+
+}  // namespace shardplan
