@@ -5,12 +5,17 @@
 
 #include "operators/catalogue.h"
 
+// Templates are walked like a call tree: each use of a block adds its copy's tensors and operators under the names of
+// that use. On the way down every block hands to what is inside it the decisions that hold there (`Inherited`); what
+// stands beside an operator or block, or under its full name in `strategies:`, overrides them. So the cost is that of
+// the graph made, and nothing is looked up twice.
+
 namespace shardplan {
 namespace {
 
 using Value = BlockTemplate::Value;
 
-/// What a block hands on to all that is inside.
+/// What holds for everything inside a block.
 struct Inherited {
   ParallelMode mode = ParallelMode::kAutoParallel;
   std::optional<int> level;
@@ -21,7 +26,7 @@ struct Inherited {
   std::optional<int> comm_fusion;
 };
 
-/// Where in the model a body stands.
+/// Where in the model a copy stands.
 struct Position {
   std::string prefix;                  // "layers.3."
   std::string class_prefix;            // "layers.*."
@@ -35,23 +40,17 @@ struct Position {
 struct Site {
   std::string name;          // "layers.3.attn"
   std::string repeat_class;  // "layers.*.attn"
-  const Position& position;  // of the body that it stands in
+  const Position& position;  // of the block that it stands in
   SourcePlace place;
 };
 
 class Instantiation {
  public:
-  Instantiation(const ParallelOptions& parallel, const TrainingOptions* training, SettingsTable& settings,
-                OperatorGraphBuilder& builder, std::vector<std::string>& notices, std::vector<Diagnostic>& faults)
-      : parallel_(parallel),
-        training_(training),
-        settings_(settings),
-        builder_(builder),
-        notices_(notices),
-        faults_(faults) {}
+  Instantiation(const ParallelOptions& parallel, const TrainingOptions* training, SettingsTable settings,
+                OperatorGraphBuilder graph)
+      : parallel_(parallel), training_(training), settings_(std::move(settings)), builder_(std::move(graph)) {}
 
-  /// Returns the device that blocks or the file name.
-  std::string run(const BlockTemplate& file) {
+  ModelInstance run(const BlockTemplate& file) {
     device_.value = parallel_.device;
     device_.place = parallel_.place;
     std::vector<TensorId> inputs;
@@ -60,7 +59,8 @@ class Instantiation {
     Inherited inherited;
     inherited.mode = parallel_.parallel_mode;
     std::optional<TensorId> loss;
-    for (const TensorId output : add_body(file, inputs, {}, inherited, &loss)) builder_.tensor(output).is_output = true;
+    for (const TensorId output : add_block(file, inputs, {}, inherited, &loss))
+      builder_.tensor(output).is_output = true;
     if (loss) {
       builder_.tensor(*loss).is_output = true;
       builder_.set_loss(*loss);
@@ -78,7 +78,7 @@ class Instantiation {
                       overridden_outputs_ == 1 ? "" : "s",
                       parallel_.compat.empty() ? "keep_out_strategy: false" : "compat: " + parallel_.compat));
     }
-    return device_.value;
+    return {std::move(builder_), std::move(device_.value), std::move(notices_), std::move(faults_)};
   }
 
  private:
@@ -141,11 +141,11 @@ class Instantiation {
     }
   }
 
-  void add_stored(const BlockTemplate& body, const BlockTemplate::Stored& stored, TensorKind kind,
+  void add_stored(const BlockTemplate& block, const BlockTemplate::Stored& stored, TensorKind kind,
                   const Position& position, std::vector<TensorId>& ids) {
     GraphTensor tensor;
     tensor.name = position.prefix + stored.name;
-    tensor.type = body.types[stored.value];
+    tensor.type = block.types[stored.value];
     tensor.kind = kind;
     tensor.fill = stored.fill;
     if (stored.syntax) {
@@ -161,16 +161,16 @@ class Instantiation {
     if (kind == TensorKind::kParameter) parameter_by_name_.emplace(name, ids[stored.value]);
   }
 
-  // ---- bodies -----------------------------------------------------------------------------------------------------
+  // ---- blocks -----------------------------------------------------------------------------------------------------
 
-  std::vector<TensorId> add_body(const BlockTemplate& body, const std::vector<TensorId>& inputs,
-                                 const Position& position, const Inherited& inherited,
-                                 std::optional<TensorId>* loss = nullptr) {
-    std::vector<TensorId> ids(body.types.size());
+  std::vector<TensorId> add_block(const BlockTemplate& block, const std::vector<TensorId>& inputs,
+                                  const Position& position, const Inherited& inherited,
+                                  std::optional<TensorId>* loss = nullptr) {
+    std::vector<TensorId> ids(block.types.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) ids[i] = inputs[i];
-    for (const auto& stored : body.parameters) add_stored(body, stored, TensorKind::kParameter, position, ids);
-    for (const auto& stored : body.constants) add_stored(body, stored, TensorKind::kConstant, position, ids);
-    for (const BlockTemplate::Item& item : body.items) {
+    for (const auto& stored : block.parameters) add_stored(block, stored, TensorKind::kParameter, position, ids);
+    for (const auto& stored : block.constants) add_stored(block, stored, TensorKind::kConstant, position, ids);
+    for (const BlockTemplate::Item& item : block.items) {
       if (item.copies.empty()) {
         add_operator(item, position, inherited, ids);
       } else {
@@ -178,8 +178,8 @@ class Instantiation {
       }
     }
     std::vector<TensorId> outputs;
-    for (const Value output : body.outputs) outputs.push_back(ids[output]);
-    if (loss && body.loss) *loss = ids[*body.loss];
+    for (const Value output : block.outputs) outputs.push_back(ids[output]);
+    if (loss && block.loss) *loss = ids[*block.loss];
     return outputs;
   }
 
@@ -349,12 +349,12 @@ class Instantiation {
     for (const Value operand : item.operands) inputs.push_back(ids[operand]);
     const auto add_inner = [&](std::size_t copy, const Site& inner_site, const std::string& scope, const Settings& said,
                                const std::vector<TensorId>& arguments, const Inherited& outside) {
-      const BlockTemplate& body = *item.copies[copy];
+      const BlockTemplate& block = *item.copies[copy];
       Position inner{inner_site.name + ".", inner_site.repeat_class + ".", position.scope_of(scope), position.place};
-      if (!inner.place && body.syntax->is_built_in) inner.place = &syntax.name.place;
-      return add_bordered(inner_site, said, arguments, body.outputs.size(), outside,
+      if (!inner.place && block.syntax->is_built_in) inner.place = &syntax.name.place;
+      return add_bordered(inner_site, said, arguments, block.outputs.size(), outside,
                           [&](const std::vector<TensorId>& bordered, const Inherited& inherited) {
-                            return add_body(body, bordered, inner, inherited);
+                            return add_block(block, bordered, inner, inherited);
                           });
     };
     const std::string& block_name = item.copies[0]->syntax->scope_name;
@@ -413,11 +413,11 @@ class Instantiation {
 
   const ParallelOptions& parallel_;
   const TrainingOptions* training_;
-  SettingsTable& settings_;
-  OperatorGraphBuilder& builder_;
-  std::vector<std::string>& notices_;
+  SettingsTable settings_;
+  OperatorGraphBuilder builder_;
+  std::vector<std::string> notices_;
+  std::vector<Diagnostic> faults_;
   bool has_workers_ = false;
-  std::vector<Diagnostic>& faults_;
   std::unordered_map<std::string, TensorId> parameter_by_name_;
   std::vector<std::string> block_names_;
   std::vector<bool> recompute_used_;
@@ -428,10 +428,9 @@ class Instantiation {
 
 }  // namespace
 
-void instantiate_model(const BlockTemplate& file, const ParallelOptions& parallel, const TrainingOptions* training,
-                       SettingsTable& settings, OperatorGraphBuilder& builder, std::vector<std::string>& notices,
-                       std::string& device, std::vector<Diagnostic>& faults) {
-  device = Instantiation(parallel, training, settings, builder, notices, faults).run(file);
+ModelInstance instantiate_model(const BlockTemplate& file, const ParallelOptions& parallel,
+                                const TrainingOptions* training, SettingsTable settings, OperatorGraphBuilder graph) {
+  return Instantiation(parallel, training, std::move(settings), std::move(graph)).run(file);
 }
 
 }  // namespace shardplan

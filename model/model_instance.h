@@ -9,12 +9,19 @@
 
 namespace shardplan {
 
+/// What becomes of a file's template when its copies get names: the graph under construction, and what was found out on
+/// the way.
+struct ModelInstance {
+  OperatorGraphBuilder graph;
+  std::string device;                // that the whole job runs on, as `parallel:` or a block says; or ""
+  std::vector<std::string> notices;  // for standard error
+  std::vector<Diagnostic> faults;    // what is wrong with strategies
+};
+
 /// Copies the templates of a model into one graph: full names, the tensors and operators of every copy, and what the
-/// user decided of each. A strategy on a block's border or on a result becomes an Identity of that strategy: BLOCK.in0,
-/// BLOCK.out0, RESULT.out0. Adds to `builder`; what is wrong with strategies is added to `faults`.
-/// `device` receives what blocks say of it.
-void instantiate_model(const BlockTemplate& file, const ParallelOptions& parallel, const TrainingOptions* training,
-                       SettingsTable& settings, OperatorGraphBuilder& builder, std::vector<std::string>& notices,
-                       std::string& device, std::vector<Diagnostic>& faults);
+/// user decided about each. A strategy on a block's border or on a result becomes an Identity of that strategy:
+/// BLOCK.in0, BLOCK.out0, RESULT.out0. `graph` holds the templates' operations already.
+ModelInstance instantiate_model(const BlockTemplate& file, const ParallelOptions& parallel,
+                                const TrainingOptions* training, SettingsTable settings, OperatorGraphBuilder graph);
 
 }  // namespace shardplan

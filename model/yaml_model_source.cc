@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "graph/index_extents.h"
-#include "model/blocks/block_template.h"
+#include "model/blocks/template_library.h"
 #include "model/file_dims.h"
 #include "model/model_instance.h"
 #include "model/model_options.h"
@@ -64,13 +64,13 @@ std::vector<std::string> repeat_dims(const ModelSyntax& syntax) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   };
-  const auto add_body = [&](const BlockSyntax& body) {
-    for (const OperatorSyntax& op : body.operators) {
+  const auto add_block = [&](const BlockSyntax& block) {
+    for (const OperatorSyntax& op : block.operators) {
       if (op.repeat) add(op.repeat->expression);
     }
   };
-  add_body(syntax.body);
-  for (const BlockSyntax& block : syntax.blocks) add_body(block);
+  add_block(syntax.body);
+  for (const BlockSyntax& block : syntax.blocks) add_block(block);
   for (std::size_t i = 0; i < names.size(); ++i) {
     for (const BlockDim& dim : syntax.body.dims) {
       if (dim.name.text == names[i]) add(dim.expression);
@@ -135,20 +135,23 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   std::vector<std::string> unchecked;
   // What follows from a dim without a value would only be confusing.
   if (!dims.is_complete) throw_faults(std::move(faults), file_, "shapes were not checked");
-  const BlockTemplate* body = library.file_template(unchecked);
-  if (body && body->loss && !body->types[*body->loss].shape.empty()) {
+  const BlockTemplate* file = library.file_template(unchecked);
+  if (file && file->loss && !file->types[*file->loss].shape.empty()) {
     faults.push_back(
         {syntax.loss->place,
-         fmt::format("loss: {} is {}; expected a scalar", syntax.loss->text, to_string(body->types[*body->loss].shape)),
+         fmt::format("loss: {} is {}; expected a scalar", syntax.loss->text, to_string(file->types[*file->loss].shape)),
          "reduce it: {op: ReduceMean, in: " + syntax.loss->text + "}"});
   }
-  if (!body) throw_faults(std::move(faults), file_, unchecked_note(unchecked));
-  instantiate_model(*body, model.parallel, model.training ? &*model.training : nullptr, settings, builder,
-                    model.notices, model.parallel.device, faults);
+  if (!file) throw_faults(std::move(faults), file_, unchecked_note(unchecked));
+  ModelInstance instance = instantiate_model(*file, model.parallel, model.training ? &*model.training : nullptr,
+                                             std::move(settings), std::move(builder));
+  faults.insert(faults.end(), instance.faults.begin(), instance.faults.end());
   if (!faults.empty()) throw_faults(std::move(faults), file_, unchecked_note(unchecked));
+  model.notices = std::move(instance.notices);
+  model.parallel.device = std::move(instance.device);
   model.cluster = cluster_of(syntax, model.parallel);
-  set_index_extents(builder);
-  model.graph = builder.build();
+  set_index_extents(instance.graph);
+  model.graph = instance.graph.build();
   return model;
 }
 

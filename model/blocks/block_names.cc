@@ -9,22 +9,22 @@ namespace {
 
 class NameResolver {
  public:
-  NameResolver(const BlockSyntax& body, const std::string& label,
+  NameResolver(const BlockSyntax& block, const std::string& label,
                const std::function<bool(const OperatorSyntax&, const std::string&)>& reads_parameter,
                std::vector<Diagnostic>& faults)
-      : body_(body), label_(label), reads_parameter_(reads_parameter), faults_(faults) {}
+      : block_(block), label_(label), reads_parameter_(reads_parameter), faults_(faults) {}
 
-  BodyNames resolve(const Word* loss) {
+  BlockNames resolve(const Word* loss) {
     const std::size_t first_fault = faults_.size();
     fill_table();
-    for (const OperatorSyntax& op : body_.operators) {
+    for (const OperatorSyntax& op : block_.operators) {
       std::vector<NameSource> operands;
       for (const Word& word : op.in) operands.push_back(source_of(word, label_ + op.name.text));
       names_.operands.push_back(std::move(operands));
     }
     if (loss) names_.loss = result_source(*loss, label_ + "loss");
-    if (body_.outputs) {
-      for (const Word& word : *body_.outputs) {
+    if (block_.outputs) {
+      for (const Word& word : *block_.outputs) {
         const NameSource source = result_source(word, label_ + "outputs");
         if (source.kind != NameSource::Kind::kUnknown) add_output(source, word.text, word.place);
       }
@@ -50,17 +50,17 @@ class NameResolver {
                          const char* what) {
       table_.emplace(name.text, Entry{{kind, index, result, {}}, fmt::format("{}, line {}", what, name.place.line)});
     };
-    for (std::size_t i = 0; i < body_.inputs.size(); ++i) {
-      add(body_.inputs[i].name, NameSource::Kind::kInput, i, {}, "input");
+    for (std::size_t i = 0; i < block_.inputs.size(); ++i) {
+      add(block_.inputs[i].name, NameSource::Kind::kInput, i, {}, "input");
     }
-    for (std::size_t i = 0; i < body_.constants.size(); ++i) {
-      add(body_.constants[i].name, NameSource::Kind::kConstant, i, {}, "constant");
+    for (std::size_t i = 0; i < block_.constants.size(); ++i) {
+      add(block_.constants[i].name, NameSource::Kind::kConstant, i, {}, "constant");
     }
-    for (std::size_t i = 0; i < body_.parameters.size(); ++i) {
-      add(body_.parameters[i].name, NameSource::Kind::kParameter, i, {}, "parameter");
+    for (std::size_t i = 0; i < block_.parameters.size(); ++i) {
+      add(block_.parameters[i].name, NameSource::Kind::kParameter, i, {}, "parameter");
     }
-    for (std::size_t i = 0; i < body_.operators.size(); ++i) {
-      const OperatorSyntax& op = body_.operators[i];
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      const OperatorSyntax& op = block_.operators[i];
       // Of `split: {out: [q, k, v]}` the results are q, k and v, and split is none of them.
       if (op.out.empty()) add(op.name, NameSource::Kind::kOperator, i, {}, op.is_block ? "block" : "operator");
       for (std::size_t k = 0; k < op.out.size(); ++k) add(op.out[k], NameSource::Kind::kOperator, i, k, "result");
@@ -80,7 +80,7 @@ class NameResolver {
       // A file in which nearly everything is wrong needs no suggestions, and they would take long.
       const std::string nearest = faults_.size() < 200 ? nearest_name(head, known) : std::string();
       std::string hint;
-      for (const OperatorSyntax& op : body_.operators) {
+      for (const OperatorSyntax& op : block_.operators) {
         if (op.name.text == head) hint = fmt::format("the results of {} are called {}", head, list_of(op.out));
       }
       fault(word.place,
@@ -123,7 +123,7 @@ class NameResolver {
 
   /// Kahn's algorithm; of the operators that are ready, the first in the file.
   void sort() {
-    const std::size_t count = body_.operators.size();
+    const std::size_t count = block_.operators.size();
     std::vector<std::vector<std::size_t>> readers(count);
     std::vector<std::size_t> num_missing(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -168,12 +168,12 @@ class NameResolver {
     std::rotate(path.begin(), std::find(path.begin(), path.end(), first), path.end());
     std::string names;
     for (std::size_t i = 0; i < path.size() && i < 8; ++i) {
-      names += (i == 0 ? "" : " <- ") + body_.operators[path[i]].name.text;
+      names += (i == 0 ? "" : " <- ") + block_.operators[path[i]].name.text;
     }
     if (path.size() > 8) names += fmt::format(" <- ({} more)", path.size() - 8);
-    fault(body_.operators[first].name.place,
-          fmt::format("{}{} waits for its own result: {} <- {}", label_, body_.operators[first].name.text, names,
-                      body_.operators[first].name.text),
+    fault(block_.operators[first].name.place,
+          fmt::format("{}{} waits for its own result: {} <- {}", label_, block_.operators[first].name.text, names,
+                      block_.operators[first].name.text),
           by_parameter
               ? "a parameter that is used before its block: declare it under parameters and pass it as an input"
               : "");
@@ -181,20 +181,20 @@ class NameResolver {
 
   bool is_parameter(const NameSource& source) const {
     if (source.kind != NameSource::Kind::kOperator) return false;
-    const OperatorSyntax& op = body_.operators[source.index];
+    const OperatorSyntax& op = block_.operators[source.index];
     return op.is_block && !source.rest.empty() && reads_parameter_(op, source.rest);
   }
 
   void find_unused() {
-    const std::size_t count = body_.operators.size();
+    const std::size_t count = block_.operators.size();
     std::vector<bool> is_read(count);
     for (const std::vector<NameSource>& operands : names_.operands) {
       for (const NameSource& source : operands) {
         if (source.kind == NameSource::Kind::kOperator && !is_parameter(source)) is_read[source.index] = true;
       }
     }
-    const bool is_block = !body_.name.text.empty();
-    if (!body_.outputs && (is_block || !names_.loss)) default_outputs(is_read);
+    const bool is_block = !block_.name.text.empty();
+    if (!block_.outputs && (is_block || !names_.loss)) default_outputs(is_read);
 
     // What the outputs need, backwards.
     std::vector<bool> is_needed(count);
@@ -207,9 +207,9 @@ class NameResolver {
     for (const NameSource& output : names_.outputs) need(output);
     if (names_.loss) need(*names_.loss);
     if (open.empty()) return;  // the outputs are faults already
-    std::vector<bool> input_used(body_.inputs.size());
-    std::vector<bool> constant_used(body_.constants.size());
-    std::vector<bool> parameter_used(body_.parameters.size());
+    std::vector<bool> input_used(block_.inputs.size());
+    std::vector<bool> constant_used(block_.constants.size());
+    std::vector<bool> parameter_used(block_.parameters.size());
     while (!open.empty()) {
       const std::size_t at = open.back();
       open.pop_back();
@@ -235,22 +235,22 @@ class NameResolver {
                 fmt::format("{}{}: no operator reads this {}", label_, tensors[i].name.text, what));
       }
     };
-    report(body_.inputs, input_used, "input");
-    report(body_.parameters, parameter_used, "parameter");
-    report(body_.constants, constant_used, "constant");
+    report(block_.inputs, input_used, "input");
+    report(block_.parameters, parameter_used, "parameter");
+    report(block_.constants, constant_used, "constant");
     for (std::size_t i = 0; i < count; ++i) {
       if (is_needed[i]) continue;
-      const Word& name = body_.operators[i].name;
+      const Word& name = block_.operators[i].name;
       fault(name.place, fmt::format("{}{} feeds no output", label_, name.text),
-            body_.outputs ? "use its result, or name it in outputs"
-                          : "use its result, or name it in outputs beside the loss");
+            block_.outputs ? "use its result, or name it in outputs"
+                           : "use its result, or name it in outputs beside the loss");
     }
   }
 
   void default_outputs(const std::vector<bool>& is_read) {
-    for (std::size_t i = 0; i < body_.operators.size(); ++i) {
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       if (is_read[i]) continue;
-      const OperatorSyntax& op = body_.operators[i];
+      const OperatorSyntax& op = block_.operators[i];
       NameSource source{NameSource::Kind::kOperator, i, {}, {}};
       if (op.out.empty()) add_output(source, op.name.text, op.name.place);
       for (std::size_t k = 0; k < op.out.size(); ++k) {
@@ -258,30 +258,31 @@ class NameResolver {
         add_output(source, op.out[k].text, op.out[k].place);
       }
     }
-    if (body_.name.text.empty() || names_.outputs.size() == 1 || names_.order.size() < body_.operators.size()) return;
+    if (block_.name.text.empty() || names_.outputs.size() == 1 || names_.order.size() < block_.operators.size()) return;
     std::string results;
     for (const std::string& name : names_.output_names) results += (results.empty() ? "" : ", ") + name;
-    fault(body_.name.place,
-          names_.outputs.empty() ? fmt::format("block {} has no result", body_.name.text)
-                                 : fmt::format("block {} has {} results that nobody uses: {}", body_.name.text,
+    fault(block_.name.place,
+          names_.outputs.empty() ? fmt::format("block {} has no result", block_.name.text)
+                                 : fmt::format("block {} has {} results that nobody uses: {}", block_.name.text,
                                                names_.outputs.size(), results),
           names_.outputs.empty() ? "" : "name the block's results: outputs: [...]");
   }
 
-  const BlockSyntax& body_;
+  const BlockSyntax& block_;
   const std::string& label_;
   const std::function<bool(const OperatorSyntax&, const std::string&)>& reads_parameter_;
   std::vector<Diagnostic>& faults_;
   std::map<std::string, Entry> table_;
-  BodyNames names_;
+  BlockNames names_;
 };
 
 }  // namespace
 
-BodyNames resolve_names(const BlockSyntax& body, const Word* loss, const std::string& label,
-                        const std::function<bool(const OperatorSyntax& call, const std::string& rest)>& reads_parameter,
-                        std::vector<Diagnostic>& faults) {
-  return NameResolver(body, label, reads_parameter, faults).resolve(loss);
+BlockNames resolve_names(
+    const BlockSyntax& block, const Word* loss, const std::string& label,
+    const std::function<bool(const OperatorSyntax& call, const std::string& rest)>& reads_parameter,
+    std::vector<Diagnostic>& faults) {
+  return NameResolver(block, label, reads_parameter, faults).resolve(loss);
 }
 
 }  // namespace shardplan

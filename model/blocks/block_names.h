@@ -20,7 +20,7 @@ struct NameSource {
 };
 
 /// The names of one body, resolved before anything has a type.
-struct BodyNames {
+struct BlockNames {
   std::vector<std::vector<NameSource>> operands;  // by operator
   std::vector<std::size_t> order;                 // operators, each after those it reads; ties by the file's order
   std::vector<NameSource> outputs;
@@ -33,8 +33,9 @@ struct BodyNames {
 /// Resolves names and finds cycles, and what is not used: inputs, parameters, operators that feed no output. `label` is
 /// put before names in faults ("layer." or ""). `reads_parameter` says whether a rest of a path after a use of `block`
 /// is a parameter of it, rather than a result.
-BodyNames resolve_names(const BlockSyntax& body, const Word* loss, const std::string& label,
-                        const std::function<bool(const OperatorSyntax& call, const std::string& rest)>& reads_parameter,
-                        std::vector<Diagnostic>& faults);
+BlockNames resolve_names(
+    const BlockSyntax& block, const Word* loss, const std::string& label,
+    const std::function<bool(const OperatorSyntax& call, const std::string& rest)>& reads_parameter,
+    std::vector<Diagnostic>& faults);
 
 }  // namespace shardplan

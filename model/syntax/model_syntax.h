@@ -66,7 +66,7 @@ struct BlockDim {
   Expression expression;
 };
 
-/// The body of a block, or of the file itself.
+/// A block, or the file itself.
 struct BlockSyntax {
   Word name;               // empty for the file
   std::string scope_name;  // as MindSpore prints it: "Dense" of nn.Dense
@@ -78,6 +78,8 @@ struct BlockSyntax {
   std::vector<OperatorSyntax> operators;
   std::optional<std::vector<Word>> outputs;
   std::shared_ptr<const YamlDocument> document;  // what `attributes` points into
+
+  bool is_file() const { return name.text.empty(); }
 };
 
 struct StrategyLine {
