@@ -9,6 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/tuple_mask.h"
+
 // The tree is built from the parser's events, not from YAML::Node: events show anchors, tags and quotes, and nothing is
 // expanded or guessed behind our back.
 
@@ -65,7 +67,7 @@ class TreeBuilder : public YAML::EventHandler {
     reject_anchor(mark, anchor);
     reject_tag(mark, tag);
     YamlNode node = make(YamlNode::Kind::kScalar, mark);
-    node.text = value;
+    node.text = unmask_tuples(value);
     node.is_quoted = tag == "!";
     add(std::move(node));
   }
@@ -198,7 +200,7 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
   if (text.size() > kMaxFileBytes) refuse(0, 0, "the file is above 16 MiB");
   TreeBuilder builder(text, file, faults);
   try {
-    std::istringstream stream(text);
+    std::istringstream stream(mask_tuples(text));
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) refuse(0, 0, "the file is empty");
     YamlDocument document{file, builder.take_root()};

@@ -4,6 +4,7 @@
 
 #include "model/syntax/expression.h"
 #include "model/syntax/model_keys.h"
+#include "model/syntax/scalar_values.h"
 #include "model/syntax/strategy_syntax.h"
 
 namespace shardplan {
@@ -47,8 +48,8 @@ class OptionReader {
   void flag(const char* key, bool& value) const {
     const YamlNode* node = find(key);
     if (!node) return;
-    if (node->is_scalar() && (node->text == "true" || node->text == "false")) {
-      value = node->text == "true";
+    if (const std::optional<bool> flag = flag_value(*node)) {
+      value = *flag;
     } else {
       refuse(*node, key, "true or false");
     }
@@ -78,13 +79,8 @@ class OptionReader {
     return node ? whole(*node, key, low, high) : std::nullopt;
   }
   std::optional<std::int64_t> whole(const YamlNode& node, const char* key, std::int64_t low, std::int64_t high) const {
-    try {
-      if (node.is_scalar()) {
-        const std::optional<std::int64_t> value = Expression::parse(node.text).literal();
-        if (value && *value >= low && *value <= high) return value;
-      }
-    } catch (const InputError&) {
-    }
+    const std::optional<std::int64_t> value = whole_value(node);
+    if (value && *value >= low && *value <= high) return value;
     refuse(node, key, fmt::format("a whole number from {} to {}", low, high));
     return std::nullopt;
   }

@@ -1,5 +1,7 @@
 #include "model/syntax/attribute_reader.h"
 
+#include "model/syntax/scalar_values.h"
+
 namespace shardplan {
 namespace {
 
@@ -11,7 +13,7 @@ class AttributeReader {
   Attribute read(const YamlNode& node, AttributeKind kind) {
     switch (kind) {
       case AttributeKind::kFlag:
-        if (node.is_scalar() && (node.text == "true" || node.text == "false")) return node.text == "true";
+        if (const std::optional<bool> flag = flag_value(node)) return *flag;
         refuse(node, "true or false");
       case AttributeKind::kText:
         if (node.is_scalar()) return node.text;

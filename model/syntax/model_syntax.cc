@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/syntax/model_keys.h"
+#include "model/syntax/scalar_values.h"
 
 namespace shardplan {
 namespace {
@@ -150,9 +151,9 @@ class SyntaxReader {
   bool read_flag(const YamlNode& map, const char* key, bool standard, const std::string& where) {
     const YamlNode* node = map.find(key);
     if (!node) return standard;
-    if (node->is_scalar() && (node->text == "true" || node->text == "false")) return node->text == "true";
-    fault(*node, fmt::format("{}: {} is {}; expected true or false", where, key, describe(*node)), "");
-    return standard;
+    const std::optional<bool> flag = flag_value(*node);
+    if (!flag) fault(*node, fmt::format("{}: {} is {}; expected true or false", where, key, describe(*node)), "");
+    return flag.value_or(standard);
   }
 
   std::optional<PlacedExpression> read_expression(const YamlNode& node, const std::string& where) {
@@ -377,7 +378,7 @@ class SyntaxReader {
 }  // namespace
 
 ModelSyntax read_model_syntax(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults) {
-  auto document = std::make_shared<const YamlDocument>(parse_yaml(python_tuples_as_lists(text), file, faults));
+  auto document = std::make_shared<const YamlDocument>(parse_yaml(text, file, faults));
   return SyntaxReader(std::move(document), faults).read_model();
 }
 

@@ -3,27 +3,17 @@
 #include <algorithm>
 #include <string_view>
 
-#include "model/syntax/expression.h"
+#include "model/syntax/bracket_text.h"
 #include "model/syntax/model_keys.h"
+#include "model/syntax/scalar_values.h"
 
 namespace shardplan {
 namespace {
 
-bool is_none(const YamlNode& node) { return node.is_null() || (node.is_scalar() && node.text == "None"); }
-
-std::optional<std::int64_t> whole_number(const YamlNode& node) {
-  if (!node.is_scalar()) return std::nullopt;
-  try {
-    return Expression::parse(node.text).literal();
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-}
-
 /// A number in [low, high], or a fault that says so.
 std::optional<int> read_number(const YamlDocument& document, const YamlNode& node, const std::string& where, int low,
                                int high, std::vector<Diagnostic>& faults) {
-  const std::optional<std::int64_t> value = whole_number(node);
+  const std::optional<std::int64_t> value = whole_value(node);
   if (value && *value >= low && *value <= high) return static_cast<int>(*value);
   faults.push_back({document.place(node),
                     fmt::format("{} is {}; expected a whole number from {} to {}", where, describe(node), low, high),
@@ -33,10 +23,12 @@ std::optional<int> read_number(const YamlDocument& document, const YamlNode& nod
 
 std::optional<bool> read_flag(const YamlDocument& document, const YamlNode& node, const std::string& where,
                               std::vector<Diagnostic>& faults) {
-  if (node.is_scalar() && node.text == "true") return true;
-  if (node.is_scalar() && node.text == "false") return false;
-  faults.push_back({document.place(node), fmt::format("{} is {}; expected true or false", where, describe(node)), ""});
-  return std::nullopt;
+  const std::optional<bool> flag = flag_value(node);
+  if (!flag) {
+    faults.push_back(
+        {document.place(node), fmt::format("{} is {}; expected true or false", where, describe(node)), ""});
+  }
+  return flag;
 }
 
 constexpr const char* kEntryForms =
@@ -55,33 +47,21 @@ std::optional<std::string> axes_text(const YamlNode& node) {
   return text + "}";
 }
 
-/// Text in quotes or after --set, read as if it stood without them. Its nodes get the place of the text.
-std::optional<YamlDocument> reparse(const YamlDocument& document, const YamlNode& node, const std::string& where,
-                                    std::vector<Diagnostic>& faults) {
-  std::string text = node.text;
-  std::replace(text.begin(), text.end(), '(', '[');
-  std::replace(text.begin(), text.end(), ')', ']');
-  std::vector<Diagnostic> inner;
-  try {
-    YamlDocument parsed = parse_yaml(text, document.file, inner);
-    if (inner.empty()) {
-      const auto move_to = [&](const auto& self, YamlNode& part) -> void {
-        part.line = node.line;
-        part.column = node.column;
-        for (YamlNode& item : part.items) self(self, item);
-        for (YamlEntry& entry : part.entries) {
-          self(self, entry.key);
-          self(self, entry.value);
-        }
-      };
-      move_to(move_to, parsed.root);
-      if (!parsed.root.is_scalar()) return parsed;
-    }
-  } catch (const InputError&) {
+/// What a scalar holds in brackets: Python's tuples, text in quotes, the text of --set.
+std::optional<YamlNode> read_brackets(const YamlDocument& document, const YamlNode& node, const std::string& where,
+                                      std::vector<Diagnostic>& faults) {
+  if (!is_in_brackets(node.text)) {
+    faults.push_back({document.place(node),
+                      fmt::format("{} is {}; expected entries of a strategy", where, describe(node)), kEntryForms});
+    return std::nullopt;
   }
-  faults.push_back({document.place(node),
-                    fmt::format("{} is {}; expected entries of a strategy", where, describe(node)), kEntryForms});
-  return std::nullopt;
+  try {
+    return parse_brackets(node.text, node);
+  } catch (const InputError& error) {
+    faults.push_back({document.place(node),
+                      fmt::format("{}: {}: {}", where, describe(node), error.diagnostics()[0].message), kEntryForms});
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -100,8 +80,8 @@ std::optional<StrategyEntry> read_entry(const YamlDocument& document, const Yaml
       entry.layout = node.text;
       return entry;
     }
-    const std::optional<YamlDocument> parsed = reparse(document, node, where, faults);
-    return parsed ? read_entry(*parsed, parsed->root, where, faults) : std::nullopt;
+    const std::optional<YamlNode> list = read_brackets(document, node, where, faults);
+    return list ? read_entry(document, *list, where, faults) : std::nullopt;
   }
   const auto refuse = [&](const YamlNode& part, const std::string& message) {
     faults.push_back({document.place(part), message, kEntryForms});
@@ -123,7 +103,7 @@ std::optional<StrategyEntry> read_entry(const YamlDocument& document, const Yaml
   }
   entry.kind = StrategyEntry::Kind::kTuple;
   for (const YamlNode& item : node.items) {
-    const std::optional<std::int64_t> pieces = whole_number(item);
+    const std::optional<std::int64_t> pieces = whole_value(item);
     if (!pieces || *pieces < 1) {
       return refuse(item, fmt::format("{}: {} pieces; expected a whole number, at least 1", where, describe(item)));
     }
@@ -135,11 +115,11 @@ std::optional<StrategyEntry> read_entry(const YamlDocument& document, const Yaml
 std::optional<std::vector<StrategyEntry>> read_entries(const YamlDocument& document, const YamlNode& node,
                                                        const std::string& where, std::vector<Diagnostic>& faults) {
   if (node.is_scalar() && !is_none(node)) {
-    const std::optional<YamlDocument> parsed = reparse(document, node, where, faults);
-    return parsed ? read_entries(*parsed, parsed->root, where, faults) : std::nullopt;
+    const std::optional<YamlNode> list = read_brackets(document, node, where, faults);
+    return list ? read_entries(document, *list, where, faults) : std::nullopt;
   }
   const bool is_one_entry =
-      node.is_sequence() && !node.items.empty() && (whole_number(node.items[0]).has_value() || node.items[0].is_map());
+      node.is_sequence() && !node.items.empty() && (whole_value(node.items[0]).has_value() || node.items[0].is_map());
   if (!node.is_sequence() || is_one_entry) {
     faults.push_back({document.place(node),
                       fmt::format("{} is {}; expected a list with one entry per tensor, as in [[1, 8]]", where,
@@ -248,9 +228,9 @@ std::string read_set_option(const std::string& name, const std::string& entry, S
   if (value.is_scalar() && !is_none(value) &&
       !(entry.starts_with("[") && entry.find("] ") != std::string::npos &&
         entry.find("unreduced") != std::string::npos)) {
-    const std::optional<YamlDocument> parsed = reparse(document, value, name, faults);
-    if (!parsed) return name;
-    for (const YamlNode& item : parsed->root.items) is_list = is_list || item.is_sequence() || is_none(item);
+    const std::optional<YamlNode> list = read_brackets(document, value, name, faults);
+    if (!list) return name;
+    for (const YamlNode& item : list->items) is_list = is_list || item.is_sequence() || is_none(item);
   }
   if (is_list) {
     if (auto entries = read_entries(document, value, name, faults)) settings.in_strategy = {*entries, {"--set", 0, 0}};
@@ -258,28 +238,6 @@ std::string read_set_option(const std::string& name, const std::string& entry, S
     settings.strategy = {*one, {"--set", 0, 0}};
   }
   return name;
-}
-
-std::string python_tuples_as_lists(std::string text) {
-  constexpr std::string_view kKey = "strategy:";
-  for (std::size_t at = text.find(kKey); at != std::string::npos; at = text.find(kKey, at + 1)) {
-    const std::size_t begin = text.find_first_not_of(" \t", at + kKey.size());
-    if (begin == std::string::npos || text[begin] != '(') continue;
-    int depth = 0;
-    std::size_t end = begin;
-    for (; end < text.size(); ++end) {
-      const char c = text[end];
-      if (c == '(') ++depth;
-      if (c == ')' && --depth == 0) break;
-      if (std::string_view("()0123456789, \t\r\nNonenull").find(c) == std::string_view::npos) break;
-    }
-    if (end >= text.size() || depth != 0) continue;
-    std::replace(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end) + 1,
-                 '(', '[');
-    std::replace(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end) + 1,
-                 ')', ']');
-  }
-  return text;
 }
 
 std::string to_string(const StrategyEntry& entry) {

@@ -49,10 +49,6 @@ std::optional<std::vector<StrategyEntry>> read_entries(const YamlDocument& docum
 std::string read_set_option(const std::string& name, const std::string& entry, Settings& settings,
                             std::vector<Diagnostic>& faults);
 
-/// Python's tuples after `in_strategy:`, `out_strategy:`, `strategy:` and `dataset_strategy:` turned into lists in
-/// place, so that they can stand inside braces: "((1, 8),)" becomes "[[1, 8],]". No character moves.
-std::string python_tuples_as_lists(std::string text);
-
 /// As the user would write it: "[2, 4]", "null".
 std::string to_string(const StrategyEntry& entry);
 /// Whether both say the same, wherever they stand.
