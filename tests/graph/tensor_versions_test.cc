@@ -1,0 +1,83 @@
+#include "graph/tensor_versions.h"
+
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "model/model_source.h"
+#include "model/planned_model.h"
+
+namespace shardplan {
+namespace {
+
+const char* name_of(TensorVersion::Kind kind) {
+  switch (kind) {
+    case TensorVersion::Kind::kProduced:
+      return "produced";
+    case TensorVersion::Kind::kStored:
+      return "stored";
+    case TensorVersion::Kind::kRequested:
+      return "requested";
+    case TensorVersion::Kind::kDelivered:
+      return "delivered";
+    case TensorVersion::Kind::kKept:
+      return "kept";
+    case TensorVersion::Kind::kOutput:
+      return "output";
+    case TensorVersion::Kind::kUpdated:
+      return "updated";
+  }
+  return "";
+}
+
+/// One line per version of a tensor: "delivered [1, 3) to b, c".
+std::string versions_of(const OperatorGraph& graph, const std::string& tensor) {
+  const TensorVersions versions = tensor_versions(graph);
+  std::string text;
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
+    if (graph.tensor(version.tensor).name != tensor) continue;
+    std::vector<std::string> readers;
+    for (const Reader& reader : version.readers) readers.push_back(graph.operators()[reader.op].name);
+    text += fmt::format("{} [{}, {}){}{}\n", name_of(version.kind), version.begin, version.end,
+                        readers.empty() ? "" : " to ", fmt::join(readers, ", "));
+  }
+  return text;
+}
+
+TEST(TensorVersionsTest, SeveralReadersAreDeliveredToAndOneReadsWhatIsThere) {
+  const OperatorGraph graph = read_model_text(
+                                  "shardplan: 1\ninputs: {x: [4, 4]}\nparameters: {w: [4, 4]}\noperators:\n"
+                                  "  a: {op: MatMul, in: [x, w], out_strategy: [[1, 1]]}\n"
+                                  "  b: {op: ReLU, in: a}\n"
+                                  "  c: {op: Add, in: [a, b]}\n",
+                                  "m.yaml")
+                                  .graph;
+  EXPECT_EQ(versions_of(graph, "x"), "stored [0, 0) to a\n");  // a holds it in its own layout while it runs
+  EXPECT_EQ(versions_of(graph, "w"), "stored [0, 4) to a\n");  // there all the time
+  EXPECT_EQ(versions_of(graph, "a"), "produced [0, 1)\nrequested [1, 2)\ndelivered [1, 2) to b, c\n");
+  EXPECT_EQ(versions_of(graph, "b"), "produced [1, 2) to c\n");
+  EXPECT_EQ(versions_of(graph, "c"), "produced [2, 3)\noutput [3, 4)\n");
+}
+
+TEST(TensorVersionsTest, WhatTheBackwardPassReadsIsKept) {
+  const Model model = read_model_text(
+      "shardplan: 1\ninputs: {x: [4, 4]}\nparameters: {w: [4, 4]}\noperators:\n"
+      "  a: {op: MatMul, in: [x, w]}\n"
+      "  b: {op: Square, in: a}\n"
+      "  loss: {op: ReduceMean, in: b}\nloss: loss\ntraining: {optimizer: sgd}\n",
+      "m.yaml");
+  const OperatorGraph graph = planned_graph(model);
+  std::string order;
+  for (const GraphOperator& op : graph.operators()) order += op.name + " ";
+  ASSERT_EQ(order,
+            "a b loss grad.loss.Mul grad.loss.BroadcastTo grad.b.Mul grad.b.Mul_1 grad.a.MatMul "
+            "update.w.ApplyGradientDescent ");
+  EXPECT_EQ(versions_of(graph, "x"), "");
+  EXPECT_EQ(versions_of(graph, "a"), "");
+  EXPECT_EQ(versions_of(graph, "w"), "");
+  EXPECT_EQ(versions_of(graph, "grad.a.MatMul"), "");
+  EXPECT_EQ(versions_of(graph, "update.w.ApplyGradientDescent"), "");
+}
+
+}  // namespace
+}  // namespace shardplan

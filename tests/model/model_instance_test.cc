@@ -1,0 +1,131 @@
+#include "model/model_instance.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/read_text.h"
+
+namespace shardplan {
+namespace {
+
+TEST(ModelInstanceTest, StrategiesStandBesideOrUnderTheFullName) {
+  const char* text = R"yaml(shardplan: 1
+inputs: {x: {shape: [8, 8], strategy: [{dp}, {}]}}
+blocks:
+  layer:
+    inputs: {x: [8, 8]}
+    operators:
+      fc:  {block: nn.Dense, in: x, out_channels: 8, has_bias: false}
+      act: {op: ReLU, in: fc, in_strategy: [["dp", 1]]}
+operators:
+  layers: {block: layer, in: x, repeat: 2}
+  a:      {op: ReLU, in: layers, in_strategy: ((1, 8),)}
+  b:      {op: ReLU, in: a, in_strategy: ["[{dp}, {}] unreduced={mp}"], out_strategy: (None,)}
+  c:      {op: Tanh, in: b, in_strategy: "((2, 4),)"}
+strategies:
+  layers.*.fc.matmul: {in_strategy: [[{dp}, {}], [{mp, dp}, {}]]}
+  layers.1.fc.matmul: {in_strategy: [[], [{}, {mp}]]}
+  layers.*.fc.weight: {strategy: [4, 1]}
+)yaml";
+  EXPECT_EQ(faults_of(text).substr(0, 60), "m.yaml:8:46: error: layer.act: in_strategy: 'dp' pieces; exp");
+  std::string good = text;
+  good.replace(good.find("[[\"dp\", 1]]"), 11, "[[{dp}, {}]]");
+  const Model model = read(good);
+  const auto in = [&](const char* name, std::size_t i = 0) {
+    return to_text(operator_of(model.graph, name).strategy.in.at(i));
+  };
+  EXPECT_EQ(in("layers.0.fc.matmul", 1), "[{mp, dp}, {}]");
+  EXPECT_EQ(in("layers.1.fc.matmul", 0), "[]");  // a plain name beats one with '*'
+  EXPECT_EQ(in("layers.1.fc.matmul", 1), "[{}, {mp}]");
+  EXPECT_EQ(in("layers.1.act"), "[{dp}, {}]");
+  EXPECT_EQ(in("a"), "[1, 8]");
+  EXPECT_EQ(in("b"), "[{dp}, {}] unreduced={mp}");
+  EXPECT_EQ(to_text(operator_of(model.graph, "b").strategy.out.at(0)), "null");
+  EXPECT_EQ(in("c"), "[2, 4]");
+  EXPECT_EQ(to_text(*tensor_of(model.graph, "layers.1.fc.weight").layout), "[4, 1]");
+  EXPECT_EQ(to_text(*tensor_of(model.graph, "x").layout), "[{dp}, {}]");
+  EXPECT_EQ(operator_of(model.graph, "a").strategy.in[0].place, (SourcePlace{"m.yaml", 11, 48}));
+
+  ModelOverrides overrides;
+  overrides.strategies = {
+      {"layers.*.fc.matmul", "((1, 2), (1, 2))"}, {"layers.0.fc.weight", "[{mp}, {}]"}, {"a.out_strategy", "[null]"}};
+  const Model set = read(good, overrides);
+  EXPECT_EQ(to_text(operator_of(set.graph, "layers.1.fc.matmul").strategy.in.at(0)), "[1, 2]");
+  EXPECT_EQ(to_text(*tensor_of(set.graph, "layers.0.fc.weight").layout), "[{mp}, {}]");
+  EXPECT_EQ(to_text(*tensor_of(set.graph, "layers.1.fc.weight").layout), "[4, 1]");
+  EXPECT_EQ(to_text(operator_of(set.graph, "a").strategy.out.at(0)), "null");
+  overrides.strategies = {{"layrs.0.fc.weight", "[1, 1]"}};
+  EXPECT_EQ(faults_of(good, overrides),
+            "--set: error: no operator, block or tensor 'layrs.0.fc.weight'; did you mean 'layers.*.fc.weight'?");
+}
+
+TEST(ModelInstanceTest, BordersOfBlocksAreIdentities) {
+  const Model model = read_model("configs/basic-blocks.yaml");
+  const GraphOperator& in = operator_of(model.graph, "block1.in0");
+  EXPECT_EQ(model.graph.operations()[in.operation].type->name, "Identity");
+  EXPECT_EQ(to_text(in.strategy.in.at(0)), "[1, 8]");
+  EXPECT_EQ(in.strategy.in[0].place, (SourcePlace{"configs/basic-blocks.yaml", 14, 52}));
+  EXPECT_EQ(in.border_of, "block1");
+  EXPECT_EQ(to_text(operator_of(model.graph, "block1.out0").strategy.out.at(0)), "null");
+  EXPECT_EQ(operator_of(model.graph, "block1.gelu").level, 0);
+  EXPECT_EQ(operator_of(model.graph, "block1.gelu").level_scope, "block1");
+  EXPECT_FALSE(operator_of(model.graph, "block1.gelu").is_data_parallel);
+  EXPECT_TRUE(operator_of(model.graph, "block2.gelu").is_data_parallel);
+  EXPECT_FALSE(operator_of(model.graph, "block2.gelu").level);
+}
+
+TEST(ModelInstanceTest, ModesAndPlacesHoldInside) {
+  const Model model = read(R"(shardplan: 1
+inputs: {x: [8, 8]}
+blocks:
+  two:
+    inputs: {x: [8, 8]}
+    operators:
+      a: {op: ReLU, in: x}
+      b: {op: Tanh, in: a, place: {role: MS_WORKER, rank: 2}, in_strategy: [[1, 8]]}
+operators:
+  semi:   {block: two, in: x, place: {role: MS_WORKER, rank: 1}}
+  auto:   {block: two, in: semi, parallel_mode: auto_parallel, recompute: true, comm_fusion: 3}
+  shard:  {block: two, in: auto, in_strategy: [[8, 1]]}
+  stored: {op: ReLU, in: shard, strategy: [{dp}, {}]}
+  last:   {op: ReLU, in: stored}
+parallel: {parallel_mode: semi_auto_parallel, device_num: 8}
+)");
+  const OperatorGraph& graph = model.graph;
+  EXPECT_TRUE(operator_of(graph, "semi.a").is_data_parallel);
+  EXPECT_FALSE(operator_of(graph, "semi.b").is_data_parallel);  // has a strategy
+  EXPECT_EQ(operator_of(graph, "semi.a").worker, 1);
+  EXPECT_EQ(operator_of(graph, "semi.b").worker, 2);
+  EXPECT_FALSE(operator_of(graph, "auto.a").is_data_parallel);
+  EXPECT_EQ(operator_of(graph, "auto.a").recompute_scope, "auto");
+  EXPECT_EQ(operator_of(graph, "semi.a").recompute_scope, "");
+  EXPECT_EQ(operator_of(graph, "auto.a").comm_fusion, 3);
+  EXPECT_FALSE(operator_of(graph, "shard.a").is_data_parallel);  // searched between its borders
+  EXPECT_TRUE(operator_of(graph, "last").is_data_parallel);
+  EXPECT_EQ(operator_of(graph, "last").operands[0], *graph.find_tensor("stored.out0"));
+  EXPECT_EQ(to_text(operator_of(graph, "stored.out0").strategy.out.at(0)), "[{dp}, {}]");
+}
+
+TEST(ModelInstanceTest, OldMindSporeOverridesOutStrategies) {
+  const std::string text = R"(shardplan: 1
+inputs: {x: [8, 8]}
+blocks: {one: {inputs: {x: [8, 8]}, operators: {a: {block: nn.Dense, in: x, out_channels: 8}}}}
+operators:
+  a:    {block: one, in: x, out_strategy: [[1, 8]]}
+  loss: {op: ReduceMean, in: a}
+loss: loss
+training: {optimizer: sgd, recompute: [a.*]}
+parallel: {compat: mindspore-1.7}
+)";
+  const Model model = read(text);
+  EXPECT_EQ(to_text(operator_of(model.graph, "a.out0").strategy.out.at(0)), "null");
+  EXPECT_EQ(model.notices,
+            std::vector<std::string>{
+                "out_strategy of 1 block gives way to data parallel in training (compat: mindspore-1.7)"});
+  EXPECT_EQ(operator_of(model.graph, "a.a.matmul").recompute_scope, "a.a");
+  const Model kept = read(text.substr(0, text.find("parallel:")));
+  EXPECT_EQ(to_text(operator_of(kept.graph, "a.out0").strategy.out.at(0)), "[1, 8]");
+  EXPECT_TRUE(kept.notices.empty());
+}
+
+}  // namespace
+}  // namespace shardplan

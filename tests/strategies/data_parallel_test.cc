@@ -1,0 +1,54 @@
+#include "strategies/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include "model/model_source.h"
+#include "model/planned_model.h"
+
+namespace shardplan {
+namespace {
+
+const DeviceMesh kMesh = DeviceMesh::parse("x=2, y=4");
+
+OperatorGraph trained(const std::string& batch) {
+  return planned_graph(read_model_text("shardplan: 1\ninputs: {x: [" + batch +
+                                           ", 4]}\noperators:\n"
+                                           "  fc:   {block: nn.Dense, in: x, out_channels: 2, has_bias: false}\n"
+                                           "  turn: {op: Transpose, in: fc, perm: [1, 0]}\n"
+                                           "  loss: {op: ReduceMean, in: turn}\n"
+                                           "loss: loss\ntraining: {optimizer: sgd}\n",
+                                       "m.yaml"));
+}
+
+/// The factor's name, or "" if the operator has no batch.
+std::string batch_factor(const OperatorGraph& graph, const std::string& name) {
+  const OperatorId op = *graph.find_operator(name);
+  const std::optional<std::uint32_t> factor = batch_factors(graph)[op];
+  return factor ? graph.operation(op).rule.factors[*factor].name : "";
+}
+
+TEST(DataParallelTest, TheBatchIsFollowedThroughTheGraph) {
+  const OperatorGraph graph = trained("16");
+  EXPECT_EQ(batch_factor(graph, "fc.matmul"), "m");
+  EXPECT_EQ(batch_factor(graph, "turn"), "a");
+  // Behind the transposition it is no leading dimension any more.
+  EXPECT_EQ(batch_factor(graph, "loss"), "");
+  // A weight's gradient sums over it, and an update has none.
+  EXPECT_EQ(batch_factor(graph, "grad.fc.matmul.MatMul"), "k");
+  EXPECT_EQ(batch_factor(graph, "update.fc.weight.ApplyGradientDescent"), "");
+}
+
+TEST(DataParallelTest, TheBatchIsCutOverAsManyAxesAsDivideIt) {
+  const auto layout = [](const std::string& batch) {
+    const OperatorGraph graph = trained(batch);
+    const OperatorId fc = *graph.find_operator("fc.matmul");
+    const Strategy strategy = data_parallel_strategy(graph.operation(fc), batch_factors(graph)[fc], kMesh);
+    return to_string(operand_layout(graph.operation(fc), strategy, kMesh, 0), kMesh);
+  };
+  EXPECT_EQ(layout("16"), "[{x, y}, {}]");
+  EXPECT_EQ(layout("6"), "[{x}, {}]");
+  EXPECT_EQ(layout("3"), "[{}, {}]");
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,88 @@
+#include "strategies/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include "operators/operator_type.h"
+
+namespace shardplan {
+namespace {
+
+const DeviceMesh kMesh = DeviceMesh::parse("x=2, y=4");
+
+Operation operation(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
+  std::vector<TensorType> operands;
+  for (const Shape& shape : shapes) operands.push_back({shape, DataType::kF32});
+  return make_operation(*find_operator_type(type), attributes, operands);
+}
+
+std::vector<AxisRef> axes(const std::string& text) {
+  return parse_layout("[{" + text + "}]", kMesh).dimensions[0].parts[0].axes;
+}
+
+/// A strategy that gives each named factor its axes.
+Strategy strategy(const Operation& op, const std::vector<std::pair<std::string, std::string>>& factors) {
+  Strategy result;
+  result.factors.resize(op.rule.factors.size());
+  for (const auto& [name, text] : factors) result.factors[*op.rule.find(name)] = axes(text);
+  return result;
+}
+
+TEST(StrategyTest, LayoutsFollowFromTheFactors) {
+  const Operation matmul = operation("MatMul", {}, {{16, 8}, {8, 4}});
+  const Strategy cut = strategy(matmul, {{"m", "x"}, {"k", "y"}});
+  EXPECT_EQ(to_string(operand_layout(matmul, cut, kMesh, 0), kMesh), "[{x}, {y}]");
+  EXPECT_EQ(to_string(operand_layout(matmul, cut, kMesh, 1), kMesh), "[{y}, {}]");
+  EXPECT_EQ(to_string(result_layout(matmul, cut, kMesh, 0), kMesh), "[{x}, {}] unreduced={y}");
+  EXPECT_EQ(local_extents(matmul, cut), (std::vector<std::int64_t>{8, 4, 2}));
+  // Device 5 is x=1, y=1: rows 8 to 15, the second quarter of what is summed.
+  const std::vector<Box> found = boxes(matmul, cut, kMesh, 5);
+  EXPECT_EQ(found[*matmul.rule.find("m")], (Box{8, 16, 16}));
+  EXPECT_EQ(found[*matmul.rule.find("k")], (Box{2, 4, 8}));
+}
+
+TEST(StrategyTest, WhatIsNotLegalIsNamed) {
+  const Operation matmul = operation("MatMul", {}, {{16, 6}, {6, 4}});
+  EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"m", "x"}, {"n", "y"}}), kMesh), "");
+  EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"k", "y"}}), kMesh), "k of size 6 cannot be cut in 4 by {y}");
+  EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"m", "x"}, {"n", "x"}}), kMesh), "axis x is used twice");
+  const Operation add = operation("Add", {}, {{16}, {16}});
+  Strategy partial = strategy(add, {});
+  partial.partial = axes("x");
+  partial.group = 7;
+  EXPECT_EQ(check_strategy(add, partial, kMesh), "a partial operand does not pass through this operator");
+}
+
+TEST(StrategyTest, AWholeAxisIsItsPiecesOneAfterTheOther) {
+  const Operation relu = operation("ReLU", {}, {{16}});
+  const std::string factor = relu.rule.factors[0].name;
+  EXPECT_TRUE(cut_alike(strategy(relu, {{factor, "y"}}), strategy(relu, {{factor, "y:(1)2, y:(2)2"}})));
+  EXPECT_FALSE(cut_alike(strategy(relu, {{factor, "y"}}), strategy(relu, {{factor, "y:(2)2, y:(1)2"}})));
+}
+
+TEST(StrategyTest, WindowsNeedHalos) {
+  const Operation conv = operation("Conv2D", {{"pad_mode", std::string("same")}}, {{2, 3, 16, 16}, {4, 3, 5, 5}});
+  const TensorWalk& image = conv.rule.operands[0];
+  Strategy cut;
+  cut.factors.resize(conv.rule.factors.size());
+  cut.factors[image[2].window->output] = axes("y");
+  const std::vector<Halo> found = halos(conv, cut, kMesh);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].dimension, 2u);
+  EXPECT_EQ(found[0].before, 2);
+  EXPECT_EQ(found[0].after, 2);
+  EXPECT_FALSE(runs_in_phases(conv, cut));
+}
+
+TEST(StrategyTest, ACutNormalisedFactorRunsInPhases) {
+  const Operation softmax = operation("Softmax", {}, {{16, 16}});
+  std::size_t normalised = 0;
+  while (softmax.rule.factors[normalised].kind != FactorKind::kNormalised) ++normalised;
+  Strategy cut;
+  cut.factors.resize(softmax.rule.factors.size());
+  EXPECT_FALSE(runs_in_phases(softmax, cut));
+  cut.factors[normalised] = axes("x");
+  EXPECT_TRUE(runs_in_phases(softmax, cut));
+}
+
+}  // namespace
+}  // namespace shardplan
