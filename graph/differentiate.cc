@@ -10,6 +10,12 @@
 #include "base/error.h"
 #include "operators/catalogue.h"
 
+// Reverse-mode differentiation, one operator at a time: walking the forward operators backwards, each operator's own
+// gradient function turns the gradients of its results into those of its operands. What several readers of a tensor
+// give is added up when the walk reaches its producer, and a parameter's gradient is finished (accumulated over
+// micro-batches, cast to f32) as soon as its first reader is reached, so that it need not be held in two forms. Nothing
+// is computed for tensors that no trained parameter reaches.
+
 namespace shardplan {
 namespace {
 
@@ -96,7 +102,7 @@ class Differentiation : public GradientBuilder {
     }
   }
 
-  /// What depends on a trained parameter.
+  /// Marks the tensors that depend on a trained parameter.
   void find_needed() {
     needed_.resize(forward_.tensors().size(), 0);
     for (const TensorId id : forward_.tensors().ids()) {
@@ -287,7 +293,7 @@ class Differentiation : public GradientBuilder {
     }
   }
 
-  /// What forward operators store: a result with the name of an operand is its new value ("moving_mean" of BatchNorm).
+  /// Marks what forward operators store: a result with an operand's name is its new value (BatchNorm's moving_mean).
   void update_statistics() {
     for (const GraphOperator& op : forward_.operators()) {
       const OperatorType& type = *forward_.operations()[op.operation].type;
@@ -298,8 +304,8 @@ class Differentiation : public GradientBuilder {
           if (type.signature.results[i] != type.signature.operands[k] || stored.kind != TensorKind::kParameter)
             continue;
           if (stored.readers.size() > 1) {
-            throw InputError(op.place, "{}: stores {} anew, but {} operators read it; expected one", op.name,
-                             stored.name, stored.readers.size());
+            throw InputError(op.place, "{}: updates {}, but {} operators read it; expected one", op.name, stored.name,
+                             stored.readers.size());
           }
           builder_.tensor(op.results[i]).updates = op.operands[k];
         }

@@ -30,7 +30,7 @@ std::size_t hash_of(const Attribute& attribute) {
   return hash;
 }
 
-/// Of what decides an operation: its type, attributes and operands.
+/// Depends on what makes two operations equal: type, attributes and operands.
 std::size_t hash_of(const Operation& operation) {
   std::size_t hash = std::hash<const void*>()(operation.type);
   for (const auto& [name, value] : operation.attributes) {

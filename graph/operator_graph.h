@@ -19,10 +19,10 @@ using OperatorId = Index<struct OperatorTag>;
 using OperationId = Index<struct OperationTag>;
 
 enum class TensorKind {
-  kInput,      // given anew each step, or each of its micro-batches
+  kInput,      // other values each step, or each of its micro-batches
   kParameter,  // stored between steps; trained unless requires_grad is false
   kState,      // of the optimizer: stored between steps
-  kConstant,   // made on each device, in whatever layout is wanted; never communicated
+  kConstant,   // made on each device, in the layout that its reader takes; never communicated
   kResult,     // of an operator
 };
 
@@ -38,7 +38,7 @@ struct Fill {
   bool operator==(const Fill&) const = default;
 };
 
-/// What the user says of one tensor's layout, as written; strategies/ gives it its meaning.
+/// The user's layout of one tensor, as written; strategies/ gives it its meaning.
 struct StrategyEntry {
   enum class Kind {
     kTuple,         // [2, 4]: pieces per dimension
@@ -52,7 +52,7 @@ struct StrategyEntry {
   SourcePlace place;
 };
 
-/// What the user says of one operator; a list is empty if nothing is said.
+/// The user's layouts of one operator's operands and results; a list is empty if the user leaves them open.
 struct UserStrategy {
   std::vector<StrategyEntry> in;
   std::vector<StrategyEntry> out;
@@ -104,7 +104,7 @@ struct GraphOperator {
   std::string repeat_class;  // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
   UserStrategy strategy;
   bool is_data_parallel = false;   // by parallel_mode of its block or the file (semi-auto without a strategy)
-  std::optional<int> level;        // its own or that of the innermost block that says one
+  std::optional<int> level;        // its own or that of the innermost block that has one
   std::string level_scope;         // full name of that operator or block: a search of its own
   std::string recompute_scope;     // full name of the operator or outermost block computed again; empty: kept
   std::optional<int> comm_fusion;  // fusion id of its block's gradients
@@ -127,11 +127,11 @@ class OperatorGraph {
   const GraphTensor& tensor(TensorId id) const { return tensors_[id]; }
   std::optional<TensorId> loss() const { return loss_; }
   bool is_training() const { return is_training_; }
-  /// How often a step runs its forward and backward operators, each time on other inputs; updates run once, behind.
+  /// How often a step runs its forward and backward operators, each time on other inputs; updates run once, after the last of them.
   std::int64_t micro_batches() const { return micro_batches_; }
   bool is_in_micro_batch(OperatorId op) const { return micro_batches_ > 1 && operators_[op].pass != Pass::kUpdate; }
   std::int64_t runs(OperatorId op) const { return is_in_micro_batch(op) ? micro_batches_ : 1; }
-  /// What is added up over the micro-batches, so that it lives through all of them.
+  /// True for what is added up over the micro-batches and is alive through all of them.
   bool is_accumulated(TensorId id) const {
     return micro_batches_ > 1 && tensors_[id].producer && operation(*tensors_[id].producer).type->accumulates;
   }

@@ -34,13 +34,13 @@ class Recomputation {
   }
 
  private:
-  /// Of a backward operator: the block of its forward operator.
+  /// The block that an operator belongs to; a backward operator belongs to that of its forward operator.
   const std::string& scope_of(OperatorId id) const {
     const GraphOperator& op = graph_.operators()[id];
     return op.forward ? graph_.operators()[*op.forward].recompute_scope : op.recompute_scope;
   }
 
-  /// Of what a forward operator makes: that operator's block.
+  /// The block of the forward operator that makes the tensor; empty for other tensors.
   const std::string& scope_of(TensorId id) const {
     static const std::string none;
     const GraphTensor& tensor = graph_.tensor(id);

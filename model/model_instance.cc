@@ -7,7 +7,7 @@
 
 // Templates are walked like a call tree: each use of a block adds its copy's tensors and operators under the names of
 // that use. On the way down every block hands to what is inside it the decisions that hold there (`Inherited`); what
-// stands beside an operator or block, or under its full name in `strategies:`, overrides them. So the cost is that of
+// stands beside an operator or block, or under its full name in `strategies:`, overrides them. The cost is that of
 // the graph made, and nothing is looked up twice.
 
 namespace shardplan {
@@ -22,7 +22,7 @@ struct Inherited {
   std::string level_scope;
   int worker = 0;
   bool recompute = false;
-  std::string recompute_scope;  // outermost block that says so; a repeat says it of each copy
+  std::string recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
   std::optional<int> comm_fusion;
 };
 
@@ -183,7 +183,7 @@ class Instantiation {
     return outputs;
   }
 
-  /// What an operator or block says itself, over what is around it.
+  /// What holds inside an operator or block: its own settings, else those around it.
   Inherited inside(const std::string& name, const Settings& settings, const Inherited& around) {
     Inherited result = around;
     if (settings.parallel_mode) result.mode = settings.parallel_mode->value;
@@ -270,7 +270,7 @@ class Instantiation {
     }
   }
 
-  /// An Identity that pins a layout, named by the suffix ".in0" or ".out0"; none where the entry says "follows".
+  /// An Identity that pins a layout, named by the suffix ".in0" or ".out0"; none where the entry is [] (follows).
   TensorId add_border(const Site& site, const std::string& suffix, TensorId tensor, StrategyEntry entry,
                       const Inherited& inherited) {
     if (entry.kind == StrategyEntry::Kind::kFollow) return tensor;
@@ -313,7 +313,7 @@ class Instantiation {
     if (settings.strategy && !out_strategy) out_strategy = {{settings.strategy->value}, settings.strategy->place};
     check_count(settings.in_strategy, "in_strategy", site.name, inputs.size(), "input");
     check_count(out_strategy, "out_strategy", site.name, num_results, "result");
-    // The border is what the user fixes; what is between is searched, unless the block says otherwise.
+    // The user fixes the border; what is inside is searched, unless the block has a mode of its own.
     if ((settings.in_strategy || out_strategy || settings.level) && !settings.parallel_mode) {
       inherited.mode = ParallelMode::kAutoParallel;
     }
@@ -387,7 +387,7 @@ class Instantiation {
 
   // ---- checks -----------------------------------------------------------------------------------------------------
 
-  /// MindSpore's shard(..., device=...) says what the whole job runs on.
+  /// MindSpore's shard(..., device=...) names the device of the whole job.
   void note_device(const Settings& settings) {
     if (!settings.device) return;
     if (device_.value.empty()) device_ = *settings.device;

@@ -7,6 +7,9 @@
 #include "model/syntax/scalar_values.h"
 #include "model/syntax/strategy_syntax.h"
 
+// Each option is one call that names its key, so that the two functions at the end read like the sections themselves.
+// A value that is wrong is reported and keeps its default: the rest of the file is checked all the same.
+
 namespace shardplan {
 namespace {
 

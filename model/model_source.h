@@ -7,9 +7,9 @@
 
 namespace shardplan {
 
-/// A model that can be asked for again at other sizes. Micro-batches ask for it at a part of the batch, proofs at sizes
-/// small enough to execute, and a plan file at the sizes that it was made for; none of them knows in what format the
-/// model was written. A new format is one more class, chosen in `model_source`.
+/// Where a model comes from. It can be asked for the model again at other sizes: micro-batches need it at a part of the
+/// batch, proofs at sizes small enough to execute, and a plan file at the sizes that it was made for. None of them knows
+/// in what format the model was written. A new format is one more class, chosen in `model_source`.
 ///
 /// Sources are made once and do not change; every Model holds the one that it came from.
 class ModelSource {

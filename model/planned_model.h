@@ -7,7 +7,7 @@
 namespace shardplan {
 
 /// The model at the size of one micro-batch; the model itself if it is that already. The batch is the dim that is the
-/// first dimension of the model's first input (`Model::batch`); it is divided, the model is asked for at that size, and
+/// first dimension of the model's first input (`Model::batch`); it is divided, the model's source is asked for that size, and
 /// everything else follows. So a file says the whole batch, and all that is planned, printed and proven is a
 /// micro-batch and a count.
 ///

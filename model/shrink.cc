@@ -9,12 +9,12 @@
 #include "model/model_source.h"
 
 // Sizes are solved for, not divided. Nearly all sizes of a model are monomials of its free dims: 4*H, H/heads, B*S. How
-// each factor depends on each dim is measured once, by reading the model with that dim doubled: a size that becomes 2^e
-// times as large has the exponent e. Then the dims start at 1 and only grow: while a size is not whole, not divisible
-// by its pieces, too small or equal to one that it must differ from, a dim in it grows to the next value that mends
-// this. That costs no reading. At the end the model is read at the values found and everything is checked on the real
-// sizes; what is wrong there (sizes that are no monomials, as side-4; faults of the model; the caller's own check)
-// raises a limit, and the search goes on. Since values only grow and full size is legal, it ends.
+// each factor depends on each dim is measured once, by asking for the model with that dim doubled: a size that becomes
+// 2^e times as large has the exponent e. Then the dims start at 1 and only grow: while a size is not whole, not
+// divisible by its pieces, too small or equal to one that it must differ from, a dim in it grows to the next value that
+// repairs this. That asks for no model. At the end the model is made at the values found and everything is checked on
+// the real sizes; what is wrong there (sizes that are no monomials, as side-4; faults of the model; the caller's own
+// check) raises a limit, and the search continues. Since values only grow and full size is legal, it ends.
 
 namespace shardplan {
 namespace {
@@ -43,7 +43,7 @@ struct Demand {
   bool holds(std::int64_t size) const { return size % multiple_of == 0 && size >= least; }
 };
 
-/// All sizes of one reading, in an order that depends on the graph's structure only: factors of operators, dimensions
+/// All sizes of one model, in an order that depends on the graph's structure only: factors of operators, dimensions
 /// of tensors, dims of the file.
 Values sizes_of(const Model& model, const OperatorGraph& graph) {
   Values sizes;
@@ -85,7 +85,7 @@ class Shrinker {
         continue;
       }
       const OperatorGraph small_graph = planned(*small);
-      if (mend_real_sizes(*small, small_graph)) continue;
+      if (repair_real_sizes(*small, small_graph)) continue;
       return finish(std::move(*small), graph);
     }
     return finish(model_, graph);
@@ -96,7 +96,7 @@ class Shrinker {
     return request_.planned_graph ? request_.planned_graph(model) : model.graph;
   }
 
-  /// The model at these dims; nothing if that is no model.
+  /// The model at these dims; nothing if there is none.
   std::optional<Model> read(const Values& values) {
     ++reads_;
     ModelOverrides overrides = model_.overrides;
@@ -170,7 +170,7 @@ class Shrinker {
     size.denominator /= a;
   }
 
-  /// Nothing if it is not whole.
+  /// The size at these values of the dims; nothing if it is not whole.
   static std::optional<std::int64_t> size_at(const Size& size, const Values& values) {
     Wide numerator = size.numerator;
     Wide denominator = size.denominator;
@@ -190,7 +190,7 @@ class Shrinker {
     demand.least = std::max(demand.least, std::min(least, full_sizes_[index]));
   }
 
-  /// Of `count` factors that are normalised together their product counts.
+  /// The least size of each of `count` factors that are normalised together, so that their product suffices.
   std::int64_t least_of_each(std::ptrdiff_t count) const {
     std::int64_t least = 2;
     const auto product = [&] {
@@ -225,7 +225,7 @@ class Shrinker {
   }
 
   /// Sizes that meet in one operator and are different: should one be taken for the other, shapes show it. Not images,
-  /// where it would be dear, nor constants, such as the size of a kernel; there only the numbers show it.
+  /// where it would be expensive, nor constants, such as the size of a kernel; there only the numbers show it.
   void collect_pairs(const OperatorGraph& graph) {
     std::set<std::size_t> left_out;
     std::size_t index = 0;
@@ -263,13 +263,13 @@ class Shrinker {
 
   // ---- growing ----------------------------------------------------------------------------------------------------
 
-  /// Until all predicted sizes are as they must be. Whatever cannot be mended goes back to full size.
+  /// Raises dims until all predicted sizes are as they must be. What cannot be repaired goes back to full size.
   void grow() {
     for (const std::size_t d : unmeasured_) values_[d] = full_[d];
     for (bool changed = true; changed;) {
       changed = false;
       for (std::size_t f = 0; f < functions_.size() && !changed; ++f) {
-        if (functions_[f].is_monomial && !is_met(f, values_)) changed = mend(f);
+        if (functions_[f].is_monomial && !is_met(f, values_)) changed = repair(f);
       }
       for (std::size_t p = 0; p < pairs_.size() && !changed; ++p) changed = part(p);
     }
@@ -280,14 +280,14 @@ class Shrinker {
     return size && demands_[f].holds(*size);
   }
 
-  /// Of the dims that make this size larger, the one that mends it with the least growth.
-  bool mend(std::size_t f) {
+  /// Raises one of the dims that make this size larger: the one that repairs it with the least growth.
+  bool repair(std::size_t f) {
     const Size& function = functions_[f];
     std::optional<std::pair<std::size_t, std::int64_t>> best;
     for (std::size_t d = 0; d < names_.size(); ++d) {
       if (function.exponents[d] <= 0) continue;
       Values values = values_;
-      // A value as far as the pieces' multiple beyond the least suffices if this dim alone can mend it.
+      // A value as far as the pieces' multiple beyond the least suffices if this dim alone can repair it.
       const std::int64_t last = std::min(full_[d], values_[d] + demands_[f].multiple_of * demands_[f].least + 64);
       for (values[d] = values_[d] + 1; values[d] <= last; ++values[d]) {
         if (!is_met(f, values)) continue;
@@ -341,7 +341,7 @@ class Shrinker {
   // ---- real sizes -------------------------------------------------------------------------------------------------
 
   /// True if something had to grow.
-  bool mend_real_sizes(const Model& small, const OperatorGraph& graph) {
+  bool repair_real_sizes(const Model& small, const OperatorGraph& graph) {
     const Values sizes = sizes_of(small, graph);
     if (sizes.size() != full_sizes_.size()) return raise_the_smallest();
     for (std::size_t i = 0; i < sizes.size(); ++i) {

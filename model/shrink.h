@@ -31,7 +31,7 @@ struct ShrinkRequest {
   std::function<std::optional<TooSmall>(const Model&, const OperatorGraph&)> check;
   std::int64_t least_local = 2;       // extent of a cut factor on one device: at 1, blocked and strided look alike
   std::int64_t least_normalised = 8;  // values that a softmax or norm runs over: two keep only the sign
-  int max_reads = 300;                // how often the model may be read anew
+  int max_reads = 300;                // how often the model may be asked for at other sizes
 };
 
 struct ShrunkDim {

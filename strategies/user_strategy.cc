@@ -9,6 +9,12 @@
 #include "layouts/mindspore_layout.h"
 #include "strategies/enumerate.h"
 
+// An operator's entries are read one operand after the other, and every dimension that an entry cuts decides the factor
+// that the dimension walks. So entries that cut one factor in two ways contradict each other, whatever they look like.
+// A layout names axes and decides at once. A tuple only counts pieces: which axes they are depends on all cuts of the
+// operator together, since MindSpore's device matrix hands consecutive pieces of the row-major ranks to the factors in
+// order. Factors that no entry decides are enumerated over the axes that are left.
+
 namespace shardplan {
 namespace {
 
@@ -68,12 +74,12 @@ class Resolver {
   }
 
  private:
-  /// What the entries say of one operator's factors: cuts (of tuples) become axes once all are known.
-  struct Said {
-    std::vector<std::int64_t> cuts;          // by factor; 0: nothing said
-    std::vector<std::size_t> cut_by;         // the operand that said so
-    std::vector<std::vector<AxisRef>> axes;  // of layouts
-    std::vector<char> is_said;               // by factor
+  /// What the entries decide about the factors of one operator. The cuts of tuples become axes once all are known.
+  struct Decided {
+    std::vector<std::int64_t> cuts;          // by factor, from tuples; 0: none
+    std::vector<std::size_t> cut_by;         // by factor: the operand whose entry decided it
+    std::vector<std::vector<AxisRef>> axes;  // by factor, from layouts
+    std::vector<char> is_decided;            // by factor
   };
 
   void fault(const SourcePlace& place, std::string message, std::string hint = {}) {
@@ -98,28 +104,29 @@ class Resolver {
                                               operands.size(), operands.size() == 1 ? "" : "s"));
       return;
     }
-    Said said;
+    Decided decided;
     const std::size_t num_factors = operation.rule.factors.size();
-    said.cuts.assign(num_factors, 0);
-    said.cut_by.assign(num_factors, 0);
-    said.axes.resize(num_factors);
-    said.is_said.assign(num_factors, 0);
+    decided.cuts.assign(num_factors, 0);
+    decided.cut_by.assign(num_factors, 0);
+    decided.axes.resize(num_factors);
+    decided.is_decided.assign(num_factors, 0);
     const std::size_t faults_before = faults_.size();
-    for (std::size_t i = 0; i < entries.size(); ++i) read_entry(id, operands[i], i, entries[i], said);
+    for (std::size_t i = 0; i < entries.size(); ++i) read_entry(id, operands[i], i, entries[i], decided);
     if (faults_.size() > faults_before) return;
-    if (!tuples_to_axes(id, said)) return;
+    if (!tuples_to_axes(id, decided)) return;
 
     Strategy strategy;
-    strategy.factors = said.axes;
+    strategy.factors = decided.axes;
     const std::string wrong = check_strategy(operation, strategy, mesh_);
     if (!wrong.empty()) {
       fault(op.strategy.in_place, fmt::format("{}: {}", op.name, wrong));
       return;
     }
-    result_.operators[id] = complete(operation, strategy, said.is_said);
+    result_.operators[id] = complete(operation, strategy, decided.is_decided);
   }
 
-  void read_entry(OperatorId id, std::size_t operand, std::size_t number, const StrategyEntry& entry, Said& said) {
+  void read_entry(OperatorId id, std::size_t operand, std::size_t number, const StrategyEntry& entry,
+                  Decided& decided) {
     const GraphOperator& op = graph_.operators()[id];
     const Operation& operation = graph_.operation(id);
     const GraphTensor& tensor = graph_.tensor(op.operands[operand]);
@@ -137,7 +144,7 @@ class Resolver {
         }
         if (!check_tuple(entry, op.name, "in_strategy", tensor.name, shape)) return;
         for (std::size_t d = 0; d < shape.size(); ++d)
-          say_cut(id, operand, d, walk[d], entry.tuple[d], entry.place, said);
+          record_cut(id, operand, d, walk[d], entry.tuple[d], entry.place, decided);
         return;
       case StrategyEntry::Kind::kDataParallel: {
         if (shape.empty()) return;
@@ -148,8 +155,8 @@ class Resolver {
                 "possible: " + divisors_text(shape[0]));
           return;
         }
-        say_axes(id, operand, 0, walk[0], all_axes(mesh_), entry.place, said);
-        for (std::size_t d = 1; d < shape.size(); ++d) say_axes(id, operand, d, walk[d], {}, entry.place, said);
+        record_axes(id, operand, 0, walk[0], all_axes(mesh_), entry.place, decided);
+        for (std::size_t d = 1; d < shape.size(); ++d) record_axes(id, operand, d, walk[d], {}, entry.place, decided);
         return;
       }
       case StrategyEntry::Kind::kLayout: {
@@ -161,9 +168,9 @@ class Resolver {
         }
         for (std::size_t d = 0; d < shape.size(); ++d) {
           if (layout->dimensions[d].parts.size() > 1) {
-            say_parts(id, operand, d, walk[d], layout->dimensions[d], entry.place, said);
+            record_parts(id, operand, d, walk[d], layout->dimensions[d], entry.place, decided);
           } else {
-            say_axes(id, operand, d, walk[d], layout->dimensions[d].parts[0].axes, entry.place, said);
+            record_axes(id, operand, d, walk[d], layout->dimensions[d].parts[0].axes, entry.place, decided);
           }
         }
         return;
@@ -207,16 +214,16 @@ class Resolver {
   }
 
   /// A tuple's cut of one dimension, given to the factors that it walks, the major ones first.
-  void say_cut(OperatorId id, std::size_t operand, std::size_t dimension, const DimensionWalk& walk, std::int64_t cut,
-               const SourcePlace& place, Said& said) {
+  void record_cut(OperatorId id, std::size_t operand, std::size_t dimension, const DimensionWalk& walk,
+                  std::int64_t cut, const SourcePlace& place, Decided& decided) {
     if (walk.window) {
-      say_factor_cut(id, operand, walk.window->output, cut, place, said);
+      record_factor_cut(id, operand, walk.window->output, cut, place, decided);
       return;
     }
     const std::vector<Factor>& factors = graph_.operation(id).rule.factors;
     for (const std::uint32_t factor : walk.factors) {
       const std::int64_t here = std::gcd(cut, factors[factor].size);
-      say_factor_cut(id, operand, factor, here, place, said);
+      record_factor_cut(id, operand, factor, here, place, decided);
       cut /= here;
       if (here != factors[factor].size) break;
     }
@@ -227,29 +234,29 @@ class Resolver {
     }
   }
 
-  void say_factor_cut(OperatorId id, std::size_t operand, std::uint32_t factor, std::int64_t cut,
-                      const SourcePlace& place, Said& said) {
+  void record_factor_cut(OperatorId id, std::size_t operand, std::uint32_t factor, std::int64_t cut,
+                         const SourcePlace& place, Decided& decided) {
     const GraphOperator& op = graph_.operators()[id];
     const auto tensor_name = [&](std::size_t i) { return graph_.tensor(op.operands[i]).name; };
-    if (said.cuts[factor] != 0 && said.cuts[factor] != cut) {
+    if (decided.cuts[factor] != 0 && decided.cuts[factor] != cut) {
       const Factor& info = graph_.operation(id).rule.factors[factor];
       fault(place,
-            fmt::format("{}: cuts {} in {} along the {} but {} in {}", op.name, tensor_name(said.cut_by[factor]),
-                        said.cuts[factor],
+            fmt::format("{}: cuts {} in {} along the {} but {} in {}", op.name, tensor_name(decided.cut_by[factor]),
+                        decided.cuts[factor],
                         info.kind == FactorKind::kReduction ? std::string("summed dimension")
                                                             : fmt::format("dimension they share ({})", info.name),
                         tensor_name(operand), cut));
       return;
     }
-    said.cuts[factor] = cut;
-    said.cut_by[factor] = operand;
-    said.is_said[factor] = 1;
+    decided.cuts[factor] = cut;
+    decided.cut_by[factor] = operand;
+    decided.is_decided[factor] = 1;
   }
 
-  void say_axes(OperatorId id, std::size_t operand, std::size_t dimension, const DimensionWalk& walk,
-                const std::vector<AxisRef>& axes, const SourcePlace& place, Said& said) {
+  void record_axes(OperatorId id, std::size_t operand, std::size_t dimension, const DimensionWalk& walk,
+                   const std::vector<AxisRef>& axes, const SourcePlace& place, Decided& decided) {
     if (walk.window || walk.factors.size() == 1) {
-      say_factor_axes(id, operand, walk.window ? walk.window->output : walk.factors[0], axes, place, said);
+      record_factor_axes(id, operand, walk.window ? walk.window->output : walk.factors[0], axes, place, decided);
       return;
     }
     // A compound dimension: whole axes to the major factor until it is used up.
@@ -260,7 +267,7 @@ class Resolver {
       while (at < axes.size() && factors[factor].size % (num_pieces(here) * axes[at].size) == 0)
         here.push_back(axes[at++]);
       const bool used_up = num_pieces(here) == factors[factor].size;
-      say_factor_axes(id, operand, factor, here, place, said);
+      record_factor_axes(id, operand, factor, here, place, decided);
       if (!used_up) break;
     }
     if (at < axes.size()) {
@@ -270,8 +277,8 @@ class Resolver {
     }
   }
 
-  void say_parts(OperatorId id, std::size_t operand, std::size_t dimension, const DimensionWalk& walk,
-                 const DimensionLayout& layout, const SourcePlace& place, Said& said) {
+  void record_parts(OperatorId id, std::size_t operand, std::size_t dimension, const DimensionWalk& walk,
+                    const DimensionLayout& layout, const SourcePlace& place, Decided& decided) {
     const std::vector<Factor>& factors = graph_.operation(id).rule.factors;
     const bool fits =
         !walk.window && walk.factors.size() == layout.parts.size() &&
@@ -285,36 +292,36 @@ class Resolver {
       return;
     }
     for (std::size_t i = 0; i < layout.parts.size(); ++i) {
-      say_factor_axes(id, operand, walk.factors[i], layout.parts[i].axes, place, said);
+      record_factor_axes(id, operand, walk.factors[i], layout.parts[i].axes, place, decided);
     }
   }
 
-  void say_factor_axes(OperatorId id, std::size_t operand, std::uint32_t factor, const std::vector<AxisRef>& axes,
-                       const SourcePlace& place, Said& said) {
+  void record_factor_axes(OperatorId id, std::size_t operand, std::uint32_t factor, const std::vector<AxisRef>& axes,
+                          const SourcePlace& place, Decided& decided) {
     const GraphOperator& op = graph_.operators()[id];
-    if (said.is_said[factor] && said.cuts[factor] == 0 && said.axes[factor] != axes) {
+    if (decided.is_decided[factor] && decided.cuts[factor] == 0 && decided.axes[factor] != axes) {
       fault(place, fmt::format("{}: {} lies over {} in {} but over {} in {}", op.name,
-                               graph_.operation(id).rule.factors[factor].name, mesh_.to_string(said.axes[factor]),
-                               graph_.tensor(op.operands[said.cut_by[factor]]).name, mesh_.to_string(axes),
+                               graph_.operation(id).rule.factors[factor].name, mesh_.to_string(decided.axes[factor]),
+                               graph_.tensor(op.operands[decided.cut_by[factor]]).name, mesh_.to_string(axes),
                                graph_.tensor(op.operands[operand]).name));
       return;
     }
-    said.axes[factor] = axes;
-    said.cut_by[factor] = operand;
-    said.is_said[factor] = 1;
+    decided.axes[factor] = axes;
+    decided.cut_by[factor] = operand;
+    decided.is_decided[factor] = 1;
   }
 
   /// The tuples' cuts onto the ranks: consecutive pieces in the order of the factors, the repeats last.
-  bool tuples_to_axes(OperatorId id, Said& said) {
+  bool tuples_to_axes(OperatorId id, Decided& decided) {
     const GraphOperator& op = graph_.operators()[id];
     std::vector<std::int64_t> matrix;
     std::vector<std::size_t> factor_of;
     std::int64_t product = 1;
-    for (std::size_t factor = 0; factor < said.cuts.size(); ++factor) {
-      if (said.cuts[factor] <= 1) continue;
-      matrix.push_back(said.cuts[factor]);
+    for (std::size_t factor = 0; factor < decided.cuts.size(); ++factor) {
+      if (decided.cuts[factor] <= 1) continue;
+      matrix.push_back(decided.cuts[factor]);
       factor_of.push_back(factor);
-      product *= said.cuts[factor];
+      product *= decided.cuts[factor];
     }
     if (matrix.empty()) return true;
     const std::int64_t devices = mesh_.num_devices();
@@ -331,14 +338,14 @@ class Resolver {
       fault(op.strategy.in_place, fmt::format("{}: these cuts do not fit the mesh {}", op.name, mesh_.to_string()));
       return false;
     }
-    for (std::size_t i = 0; i < factor_of.size(); ++i) said.axes[factor_of[i]] = (*pieces)[i];
+    for (std::size_t i = 0; i < factor_of.size(); ++i) decided.axes[factor_of[i]] = (*pieces)[i];
     return true;
   }
 
-  /// The strategies that agree with what is said: the factors not mentioned are cut by the pieces not used, in all
-  /// ways.
-  std::vector<Strategy> complete(const Operation& operation, const Strategy& base, const std::vector<char>& is_said) {
-    if (std::all_of(is_said.begin(), is_said.end(), [](char said) { return said != 0; })) return {base};
+  /// The strategies that agree with what is decided: the factors left open are cut by the unused pieces in all ways.
+  std::vector<Strategy> complete(const Operation& operation, const Strategy& base,
+                                 const std::vector<char>& is_decided) {
+    if (std::all_of(is_decided.begin(), is_decided.end(), [](char decided) { return decided != 0; })) return {base};
     std::vector<AxisRef> used, rest;
     for (const auto& axes : base.factors) used.insert(used.end(), axes.begin(), axes.end());
     for (const AxisRef& piece : pieces_) {
@@ -348,8 +355,8 @@ class Resolver {
     for (const Strategy& more : enumerate_strategies(operation, mesh_, rest, {}).strategies) {
       Strategy strategy = base;
       bool fits = true;
-      for (std::size_t factor = 0; factor < is_said.size() && fits; ++factor) {
-        if (is_said[factor]) {
+      for (std::size_t factor = 0; factor < is_decided.size() && fits; ++factor) {
+        if (is_decided[factor]) {
           fits = more.factors[factor].empty();
         } else {
           strategy.factors[factor] = more.factors[factor];
@@ -385,9 +392,9 @@ class Resolver {
     result_.stored[id] = tensor_layout(*tensor.layout, tensor.name, "strategy", tensor, std::nullopt);
   }
 
-  /// One tensor's entry on its own. `natural` is the layout in which its operator leaves it: a tuple that says the same
-  /// cuts means that layout, one that cuts a dimension also by the axes of the partial sum means the reduce_scatter of
-  /// it.
+  /// The layout that an entry gives to one tensor. `natural` is the layout in which its operator leaves the tensor: a
+  /// tuple with the same cuts means that layout; one that cuts a dimension further, by as much as the tensor is partial,
+  /// means the reduce_scatter of it.
   std::optional<TensorLayout> tensor_layout(const StrategyEntry& entry, const std::string& owner, std::string_view what,
                                             const GraphTensor& tensor, const std::optional<TensorLayout>& natural) {
     const Shape& shape = tensor.type.shape;

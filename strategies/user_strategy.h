@@ -9,8 +9,8 @@
 
 namespace shardplan {
 
-/// What the user's strategies leave: for an operator the strategies that fit them (empty: nothing said), for a stored
-/// tensor or a result its layout.
+/// What the user's strategies leave to choose: for an operator the strategies that agree with them (empty: all do), for a
+/// stored tensor or a result its layout.
 struct UserStrategies {
   IdVector<OperatorId, std::vector<Strategy>> operators;
   IdVector<TensorId, std::optional<TensorLayout>> stored;     // inputs, parameters
@@ -19,7 +19,7 @@ struct UserStrategies {
 
 /// Gives the entries of the model file their meaning on a mesh. A tuple is what MindSpore's device matrix makes of it:
 /// the cuts of the operator's dimensions, in the order of its factors, take consecutive pieces of the row-major ranks,
-/// repeated calculation last. Factors that the entries do not mention are enumerated over the `pieces` left.
+/// repeated calculation last. Factors that no entry decides are enumerated over the `pieces` left.
 ///
 /// Throws InputError with all faults found: wrong count, wrong rank, a size that the cut does not divide, more devices
 /// than there are, tensors that cut one factor in two ways, and the operator's own conditions.

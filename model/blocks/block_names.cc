@@ -4,6 +4,10 @@
 #include <map>
 #include <queue>
 
+// Names are resolved before anything has a type, so that a misspelt name is reported once, where it stands, and not as
+// a consequence of shapes. The same table orders the operators (Kahn's algorithm; the file's order breaks ties) and
+// finds what nobody reads: a name that is declared and not used is more often a mistake than a wish.
+
 namespace shardplan {
 namespace {
 
@@ -148,7 +152,7 @@ class NameResolver {
     if (names_.order.size() < count) report_cycle(num_missing);
   }
 
-  /// Walks from an operator that never got ready to one that it waits for, until one comes again.
+  /// Walks from an operator that is never ready to one that it waits for, until it meets one again.
   void report_cycle(const std::vector<std::size_t>& num_missing) {
     std::size_t at = 0;
     while (num_missing[at] == 0) ++at;

@@ -15,7 +15,7 @@
 namespace shardplan {
 
 /// Types one block, or the file itself, for given input types: its tensors (BlockTensors), then its operators
-/// (OperatorTyper) and uses of blocks (CallTyper), each after those that it reads. It goes on after faults; what reads
+/// (OperatorTyper) and uses of blocks (CallTyper), each after those that it reads. It continues after faults; what reads
 /// something that is wrong stays unchecked.
 class BlockTyper {
  public:

@@ -8,7 +8,7 @@
 #include "operators/building/attributes.h"
 
 // Each block is written as a user would write it; only what depends on options or types is put together here. `[...,
-// C]` takes inputs of any rank. Sizes that MindSpore wants to be told (in_channels, num_features, normalized_shape) are
+// C]` takes inputs of any rank. Sizes that MindSpore asks for (in_channels, num_features, normalized_shape) are
 // inferred and, if given, checked.
 
 namespace shardplan {

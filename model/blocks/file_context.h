@@ -15,7 +15,7 @@
 namespace shardplan {
 
 struct TemplateOptions {
-  DataType dtype = DataType::kF32;  // of floating tensors that do not say one
+  DataType dtype = DataType::kF32;  // of floating tensors without a dtype of their own
   std::int64_t max_operators = 500'000;
 };
 

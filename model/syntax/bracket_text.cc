@@ -79,7 +79,7 @@ class BracketParser {
     items('}', [&] {
       YamlEntry entry;
       entry.key = value(depth + 1, ",}");
-      if (!entry.key.is_scalar()) throw InputError(SourcePlace{}, "'{' is followed by brackets; expected words");
+      if (!entry.key.is_scalar()) throw InputError(SourcePlace{}, "'{{' is followed by brackets; expected words");
       entry.value = node_here(YamlNode::Kind::kEmpty);
       node.entries.push_back(std::move(entry));
     });
@@ -100,7 +100,8 @@ class BracketParser {
     const std::size_t begin = at_;
     for (int open = 0; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
-      if (open == 0 && closers.find(c) != std::string_view::npos) break;
+      const bool is_bracket = c == ')' || c == ']' || c == '}';
+      if (open == 0 && (is_bracket || closers.find(c) != std::string_view::npos)) break;
       if (c == '(') ++open;
       if (c == ')' && open > 0) --open;
     }

@@ -5,6 +5,10 @@
 
 #include "base/integer.h"
 
+// A recursive descent parser that writes postfix steps; evaluation is then a loop over a stack, and an expression can be
+// evaluated often (once for every size that a proof tries) without being parsed again. Depth and length are limited, so
+// that no text overflows the stack.
+
 namespace shardplan {
 namespace {
 

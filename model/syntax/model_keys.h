@@ -52,7 +52,7 @@ const KeySpecs& constant_keys();
 /// Of an operator beside its attributes, and of a block's use beside its dims.
 const KeySpecs& operator_keys();
 const KeySpecs& call_keys();
-/// What operators, blocks and the lines of `strategies:` may all say.
+/// Of operators, blocks and the lines of `strategies:` alike.
 const KeySpecs& settings_keys();
 const KeySpecs& place_keys();
 const KeySpecs& training_keys();

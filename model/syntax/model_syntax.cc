@@ -6,6 +6,9 @@
 #include "model/syntax/model_keys.h"
 #include "model/syntax/scalar_values.h"
 
+// The first of the steps from text to graph: keys and forms. What is wrong is reported and left out, but names stay
+// known wherever that is possible, since a fault in one line should not make faults of all lines that refer to it.
+
 namespace shardplan {
 namespace {
 

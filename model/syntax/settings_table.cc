@@ -7,9 +7,9 @@ namespace shardplan {
 namespace {
 
 bool same(const std::vector<StrategyEntry>& a, const std::vector<StrategyEntry>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), says_the_same);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), means_the_same);
 }
-bool same(const StrategyEntry& a, const StrategyEntry& b) { return says_the_same(a, b); }
+bool same(const StrategyEntry& a, const StrategyEntry& b) { return means_the_same(a, b); }
 template <class T>
 bool same(const T& a, const T& b) {
   return a == b;
@@ -29,7 +29,7 @@ void for_each_field(Settings& a, const Settings& b, Visit visit) {
   visit("device", a.device, b.device);
 }
 
-/// `stronger` where it says something.
+/// Takes over every field that `stronger` sets.
 void override_with(Settings& settings, const Settings& stronger) {
   for_each_field(settings, stronger, [](const char*, auto& field, const auto& other) {
     if (other) field = other;

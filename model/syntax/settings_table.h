@@ -9,17 +9,16 @@
 
 namespace shardplan {
 
-/// Whether `name` is what `pattern` says, where a part "*" stands for any one part: layers.*.attn matches
-/// layers.3.attn.
+/// Whether `name` matches `pattern`, where a part "*" stands for any one part: layers.*.attn matches layers.3.attn.
 bool matches_name(std::string_view pattern, std::string_view name);
 
-/// What the lines of `strategies:` and the options --set say, looked up by full name. --set beats the file; a plain
-/// name beats one with '*'. What stands beside an operator counts as a plain name.
+/// The settings in the lines of `strategies:` and in the options --set, looked up by full name. --set beats the file; a
+/// plain name beats one with '*'. What stands beside an operator counts as a plain name.
 class SettingsTable {
  public:
   SettingsTable(std::vector<StrategyLine> lines, std::vector<StrategyLine> options);
 
-  /// What holds for `name`, `beside` included. Two lines of equal weight that say different things are a fault.
+  /// What holds for `name`, `beside` included. Two lines of equal weight that contradict each other are a fault.
   Settings find(const std::string& name, const Settings& beside, std::vector<Diagnostic>& faults);
   /// Whether `find` could return anything but `beside`.
   bool has(const std::string& name) const;

@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// A number in [low, high], or a fault that says so.
+/// A number in [low, high], else a fault.
 std::optional<int> read_number(const YamlDocument& document, const YamlNode& node, const std::string& where, int low,
                                int high, std::vector<Diagnostic>& faults) {
   const std::optional<std::int64_t> value = whole_value(node);
@@ -254,7 +254,7 @@ std::string to_string(const StrategyEntry& entry) {
   return {};
 }
 
-bool says_the_same(const StrategyEntry& a, const StrategyEntry& b) {
+bool means_the_same(const StrategyEntry& a, const StrategyEntry& b) {
   return a.kind == b.kind && a.tuple == b.tuple && a.layout == b.layout;
 }
 

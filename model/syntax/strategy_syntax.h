@@ -18,7 +18,7 @@ struct Placed {
   SourcePlace place;
 };
 
-/// What a user may decide of an operator, a block or a tensor: beside it, or under its name in `strategies:`.
+/// What a user may decide about an operator, a block or a tensor: beside it, or under its name in `strategies:`.
 struct Settings {
   std::optional<Placed<std::vector<StrategyEntry>>> in_strategy;
   std::optional<Placed<std::vector<StrategyEntry>>> out_strategy;
@@ -51,7 +51,7 @@ std::string read_set_option(const std::string& name, const std::string& entry, S
 
 /// As the user would write it: "[2, 4]", "null".
 std::string to_string(const StrategyEntry& entry);
-/// Whether both say the same, wherever they stand.
-bool says_the_same(const StrategyEntry& a, const StrategyEntry& b);
+/// Whether both mean the same, wherever they stand.
+bool means_the_same(const StrategyEntry& a, const StrategyEntry& b);
 
 }  // namespace shardplan

@@ -70,13 +70,15 @@ TEST(TensorVersionsTest, WhatTheBackwardPassReadsIsKept) {
   std::string order;
   for (const GraphOperator& op : graph.operators()) order += op.name + " ";
   ASSERT_EQ(order,
-            "a b loss grad.loss.Mul grad.loss.BroadcastTo grad.b.Mul grad.b.Mul_1 grad.a.MatMul "
+            "a b loss grad.loss.Mul grad.loss.Reshape grad.loss.BroadcastTo grad.b.SquareGrad grad.a.MatMul "
             "update.w.ApplyGradientDescent ");
-  EXPECT_EQ(versions_of(graph, "x"), "");
-  EXPECT_EQ(versions_of(graph, "a"), "");
-  EXPECT_EQ(versions_of(graph, "w"), "");
-  EXPECT_EQ(versions_of(graph, "grad.a.MatMul"), "");
-  EXPECT_EQ(versions_of(graph, "update.w.ApplyGradientDescent"), "");
+  EXPECT_EQ(versions_of(graph, "x"), "stored [0, 1) to a\nkept [1, 7) to grad.a.MatMul\n");
+  EXPECT_EQ(versions_of(graph, "a"), "produced [0, 2) to b\nkept [2, 6) to grad.b.SquareGrad\n");
+  EXPECT_EQ(versions_of(graph, "b"), "produced [1, 2) to loss\n");
+  EXPECT_EQ(versions_of(graph, "w"), "stored [0, 10) to update.w.ApplyGradientDescent, a\n");
+  EXPECT_EQ(versions_of(graph, "grad.a.MatMul"), "produced [7, 8) to update.w.ApplyGradientDescent\n");
+  // The new value is written in the place of the old one.
+  EXPECT_EQ(versions_of(graph, "update.w.ApplyGradientDescent"), "produced [8, 8)\nupdated [9, 9)\n");
 }
 
 }  // namespace
