@@ -13,7 +13,7 @@
 #include "cli/tensor_arguments.h"
 #include "cli/terminal.h"
 #include "costmodel/cluster.h"
-#include "costmodel/cost_model.h"
+#include "costmodel/cluster_mesh.h"
 #include "costmodel/hierarchical_costs.h"
 #include "costmodel/send_costs.h"
 #include "layouts/redistribution/greedy_redistribution.h"

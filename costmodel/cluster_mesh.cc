@@ -1,8 +1,9 @@
+#include "costmodel/cluster_mesh.h"
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/integer.h"
-#include "costmodel/cost_model.h"
 #include "costmodel/group_span.h"
 
 namespace shardplan {

@@ -6,55 +6,35 @@
 #include <vector>
 
 #include "base/units.h"
-#include "costmodel/cluster.h"
-#include "costmodel/hierarchical_costs.h"
 #include "layouts/device_mesh.h"
 #include "layouts/redistribution/redistribution.h"
-#include "operators/operator_type.h"
+#include "operators/operation.h"
 
 namespace shardplan {
 
-/// The mesh of a cluster: its levels with a count above 1, outermost first; or the user's axes, whose sizes must
-/// multiply to the devices (InputError otherwise).
-DeviceMesh make_mesh(const Cluster& cluster);
-DeviceMesh make_mesh(const Cluster& cluster, const std::vector<MeshAxis>& axes);
-
-/// What each (part of an) axis spans of the cluster's levels: "pcie", "node x nvlink", ... for printing.
-std::vector<std::string> spanned_levels(const Cluster& cluster, const DeviceMesh& mesh, const AxisRef& axis);
-
-/// The mesh's axes cut into the pieces that a search may use: whole axes, or sub-axes as DESIGN.md says (at most `most`
-/// pieces in all, the inner levels first); major to minor.
-std::vector<AxisRef> search_pieces(const DeviceMesh& mesh, std::size_t most = 3);
-
-/// Seconds of computation and communication on one cluster. Everything is exact integer arithmetic (128-bit products,
-/// rounded up), so that costs are the same on every machine.
+/// What the devices of one mesh take for a piece of work: the seam between plans and machines. Problems
+/// (planner/model_problem.h), operators (costmodel/operator_steps.h) and programs (program/lower.h) ask it and know no
+/// cluster; `RooflineCosts` answers from a cluster's figures, a table of measurements could answer as well.
+///
+/// Units:     picoseconds of one device, exact integers; equal questions get equal answers.
+/// Requires:  axes are axes of `mesh()`. May be asked from several threads at once.
 class CostModel {
  public:
-  CostModel(Cluster cluster, DeviceMesh mesh);
+  virtual ~CostModel() = default;
 
-  const Cluster& cluster() const { return cluster_; }
-  const DeviceMesh& mesh() const { return mesh_; }
+  virtual const DeviceMesh& mesh() const = 0;
 
-  /// Roofline of one local operator: the larger of its operations at the device's rate and its bytes (operands and
-  /// results, local) at memory speed, plus the fixed start; views cost nothing. A contraction computes at the rate of
-  /// its first operand's dtype times `efficiency.matmul`, everything else at the plain f32 rate (f64 at its own; no
-  /// floating-point number: by bytes alone). Throws InputError (no place) for a dtype that the device does not have;
-  /// none is silently replaced.
-  Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
-                          Bytes local_bytes) const;
-  /// For redistributions.
-  std::shared_ptr<const CollectiveCosts> collectives() const { return collectives_; }
-  Picoseconds collective(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const {
-    return collectives_->time(kind, axes, group_bytes);
-  }
-  /// A point-to-point exchange with neighbours along an axis (halo): latency of the outermost level crossed plus bytes
-  /// over its bandwidth.
-  Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const;
+  /// One run of an operator's kernel. `factor_extents` are the local extents of its factors (`local_extents`),
+  /// `local_bytes` what the kernel reads and writes on one device. Throws InputError (without a place) for a dtype that
+  /// the device does not compute.
+  virtual Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
+                                  Bytes local_bytes) const = 0;
 
- private:
-  Cluster cluster_;
-  DeviceMesh mesh_;
-  std::shared_ptr<const HierarchicalCosts> collectives_;
+  /// Collectives over groups of devices; for redistributions.
+  virtual std::shared_ptr<const CollectiveCosts> collectives() const = 0;
+
+  /// An exchange of halos: every device sends `sent` bytes to a neighbour along `axes`.
+  virtual Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const = 0;
 };
 
 }  // namespace shardplan

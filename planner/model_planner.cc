@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "costmodel/cluster_mesh.h"
+#include "costmodel/roofline_costs.h"
 #include "model/planned_model.h"
 #include "planner/guided_search.h"
 #include "planner/levels.h"
@@ -113,7 +115,7 @@ std::optional<double> Plan::gap() const {
 }
 
 ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
-    : model_(std::make_shared<const Model>(one_micro_batch(*model))), options_(std::move(options)) {
+    : model_(std::make_shared<const Model>(one_micro_batch(*model))), cluster_(cluster), options_(std::move(options)) {
   const ParallelMode mode = model_->parallel.parallel_mode;
   if (mode == ParallelMode::kHybridParallel) {
     throw InputError(model_->parallel.place,
@@ -122,7 +124,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_));
   versions_ = tensor_versions(*graph_);
   const DeviceMesh mesh = mesh_of(*model_, cluster);
-  costs_ = std::make_unique<CostModel>(cluster, mesh);
+  costs_ = std::make_unique<RooflineCosts>(cluster, mesh);
   RedistributionOptions redistribution_options;
   redistribution_options.bounded_memory = options_.bounded_redistribution;
   pieces_ = pieces_of(*model_, mesh);
@@ -157,7 +159,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   }
 }
 
-Bytes ModelPlanner::usable() const { return options_.capacity.value_or(costs_->cluster().usable_bytes()); }
+Bytes ModelPlanner::usable() const { return options_.capacity.value_or(cluster_.usable_bytes()); }
 
 Restrictions ModelPlanner::restrictions(int level) const {
   Restrictions result = no_restrictions(*graph_, versions_);
@@ -184,7 +186,7 @@ Plan ModelPlanner::unsolved(int level, std::string_view search) const {
   Plan plan;
   plan.model = model_;
   plan.graph = graph_;
-  plan.cluster = costs_->cluster();
+  plan.cluster = cluster_;
   plan.mesh = mesh();
   plan.options = options_;
   plan.options.level = level;

@@ -80,6 +80,7 @@ class ModelPlanner {
   void lower_peak(Plan& plan, ModelProblem& problem, const GuidedSearch& searches, Choice& choice) const;
 
   std::shared_ptr<const Model> model_;
+  Cluster cluster_;
   PlanOptions options_;
   std::shared_ptr<const OperatorGraph> graph_;
   TensorVersions versions_;

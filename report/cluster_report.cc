@@ -7,8 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "costmodel/cost_model.h"
+#include "costmodel/cluster_mesh.h"
 #include "costmodel/quantity.h"
+#include "costmodel/roofline_costs.h"
 
 namespace shardplan {
 namespace {
@@ -18,13 +19,13 @@ constexpr std::size_t kWidth = 100;
 
 /// By level: an all_reduce of 1 GB along it; nothing for levels that join one part.
 std::vector<std::optional<Picoseconds>> all_reduce_times(const Cluster& cluster) {
-  const CostModel model(cluster, make_mesh(cluster));
+  const RooflineCosts model(cluster, make_mesh(cluster));
   std::vector<std::optional<Picoseconds>> times;
   std::size_t axis = 0;
   for (const ClusterLevel& level : cluster.levels) {
     times.emplace_back();
     if (level.count == 1) continue;
-    times.back() = model.collective(CollectiveKind::kAllReduce, {model.mesh().whole(axis++)}, kExampleBytes);
+    times.back() = model.collectives()->time(CollectiveKind::kAllReduce, {model.mesh().whole(axis++)}, kExampleBytes);
   }
   return times;
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/json_text.h"
-#include "costmodel/cost_model.h"
+#include "costmodel/cluster_mesh.h"
 #include "graph/tensor_versions.h"
 #include "model/model_source.h"
 #include "report/plan_file/sha256.h"

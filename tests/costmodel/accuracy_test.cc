@@ -7,7 +7,8 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "costmodel/cost_model.h"
+#include "costmodel/cluster_mesh.h"
+#include "costmodel/roofline_costs.h"
 #include "operators/catalogue.h"
 
 namespace shardplan {
@@ -47,11 +48,11 @@ class Iteration {
   }
 
  private:
-  static CostModel model(const TrainingRun& run, const Method& method) {
+  static RooflineCosts model(const TrainingRun& run, const Method& method) {
     const std::int64_t nodes = run.tensor * run.pipeline * run.data / 8;
     const Cluster cluster = read_cluster(fmt::format("{}x{}", method.device, nodes));
-    return CostModel(cluster,
-                     make_mesh(cluster, {{"pipeline", run.pipeline}, {"data", run.data}, {"tensor", run.tensor}}));
+    return RooflineCosts(cluster,
+                         make_mesh(cluster, {{"pipeline", run.pipeline}, {"data", run.data}, {"tensor", run.tensor}}));
   }
   static double seconds_of(Picoseconds time) { return static_cast<double>(time) / 1e12; }
 
@@ -97,7 +98,7 @@ class Iteration {
     backward += 2 * moving(6 * local) + 2 * moving(5 * local) + moving(24 * tokens * r.h / r.tensor);
     // Two sums over the tensor-parallel devices in each pass (as all_reduce, or as scatter and gather: the same time).
     const double sums =
-        2 * seconds_of(model_.collective(CollectiveKind::kAllReduce, {axis("tensor")}, 2 * tokens * r.h));
+        2 * seconds_of(model_.collectives()->time(CollectiveKind::kAllReduce, {axis("tensor")}, 2 * tokens * r.h));
     return forward + backward + 2 * sums + (method_.recompute ? forward + sums : 0);
   }
 
@@ -116,7 +117,8 @@ class Iteration {
            (run_.tensor * run_.pipeline);
   }
   double data_parallel() const {
-    const double time = seconds_of(model_.collective(CollectiveKind::kAllReduce, {axis("data")}, 4 * parameters()));
+    const double time =
+        seconds_of(model_.collectives()->time(CollectiveKind::kAllReduce, {axis("data")}, 4 * parameters()));
     return method_.overlap ? 0.1 * time : time;
   }
   double update() const { return moving(30 * parameters() / (method_.overlap ? run_.data : 1)); }
@@ -124,7 +126,7 @@ class Iteration {
 
   TrainingRun run_;
   Method method_;
-  CostModel model_;
+  RooflineCosts model_;
 };
 
 /// Floating-point operations that the tables count: with recompute 96, without 72 (B s l h^2) ...

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "costmodel/cost_model.h"
+#include "costmodel/cluster_mesh.h"
 #include "costmodel/quantity.h"
 
 namespace shardplan {

@@ -8,7 +8,8 @@
 #include "base/json_tree.h"
 #include "base/random.h"
 #include "cli/cluster_output.h"
-#include "costmodel/cost_model.h"
+#include "costmodel/cluster_mesh.h"
+#include "costmodel/roofline_costs.h"
 #include "report/cluster_report.h"
 
 namespace shardplan {
@@ -92,8 +93,8 @@ TEST(RankTable, CardsOutOfOrderAreCostedWhereTheyStand) {
   EXPECT_EQ(spanned_levels(cluster, mesh, mesh.whole(1)), (std::vector<std::string>{"pcie", "hccs"}));
   const Cluster straight = read_cluster("ascend-910");
   const std::vector<AxisRef> hccs = {mesh.whole(1)};
-  EXPECT_GT(CostModel(cluster, mesh).collective(CollectiveKind::kAllGather, hccs, 1 << 20),
-            2 * CostModel(straight, mesh).collective(CollectiveKind::kAllGather, hccs, 1 << 20));
+  EXPECT_GT(RooflineCosts(cluster, mesh).collectives()->time(CollectiveKind::kAllGather, hccs, 1 << 20),
+            2 * RooflineCosts(straight, mesh).collectives()->time(CollectiveKind::kAllGather, hccs, 1 << 20));
   EXPECT_EQ(error_of([&] { take_devices(cluster, 4); }),
             "error: device_num is 4, but the first 4 ranks of the rank table do not stand on the first 4 cards");
 }

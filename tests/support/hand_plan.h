@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/cost_model.h"
+#include "costmodel/cluster_mesh.h"
+#include "costmodel/roofline_costs.h"
 #include "graph/differentiate.h"
 #include "graph/operator_graph.h"
 #include "graph/tensor_versions.h"
@@ -150,7 +151,7 @@ inline Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
     }
     decisions.versions.push_back(layout);
   }
-  const CostModel costs(plan.cluster, plan.mesh);
+  const RooflineCosts costs(plan.cluster, plan.mesh);
   RedistributionPlanner redistributions(plan.mesh, std::make_shared<LaunchCosts>());
   plan.program = lower(graph, versions, decisions, costs, redistributions);
   plan.strategies = decisions.strategies;

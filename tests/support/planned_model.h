@@ -4,7 +4,8 @@
 #include <string>
 
 #include "base/random.h"
-#include "costmodel/cost_model.h"
+#include "costmodel/cluster_mesh.h"
+#include "costmodel/roofline_costs.h"
 #include "model/model.h"
 #include "model/planned_model.h"
 #include "planner/model_problem.h"
@@ -28,7 +29,7 @@ struct PlannedModel {
     versions = tensor_versions(graph);
     const Cluster machine = read_cluster(cluster);
     const DeviceMesh mesh = axes.empty() ? make_mesh(machine) : make_mesh(machine, axes);
-    costs = std::make_unique<CostModel>(machine, mesh);
+    costs = std::make_unique<RooflineCosts>(machine, mesh);
     redistributions = std::make_unique<RedistributionPlanner>(mesh, costs->collectives());
     Restrictions restrictions = no_restrictions(graph, versions);
     if (axes.empty()) restrictions.pieces = search_pieces(mesh);

@@ -1,9 +1,10 @@
-#include "costmodel/cost_model.h"
+#include "costmodel/roofline_costs.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "operators/operator_type.h"
 
 namespace shardplan {
 namespace {
@@ -60,13 +61,13 @@ std::int64_t plain_rate(const Cluster& cluster, const Operation& operation) {
 
 }  // namespace
 
-CostModel::CostModel(Cluster cluster, DeviceMesh mesh)
+RooflineCosts::RooflineCosts(Cluster cluster, DeviceMesh mesh)
     : cluster_(std::move(cluster)),
       mesh_(std::move(mesh)),
       collectives_(std::make_shared<const HierarchicalCosts>(cluster_, mesh_)) {}
 
-Picoseconds CostModel::computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
-                                   Bytes local_bytes) const {
+Picoseconds RooflineCosts::computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
+                                       Bytes local_bytes) const {
   const WorkKind work = operation.type->work;
   if (work == WorkKind::kView) return 0;
   const ClusterDevice& device = cluster_.device;
@@ -81,7 +82,7 @@ Picoseconds CostModel::computation(const Operation& operation, std::span<const s
   return std::min(kLongestTime, device.start + time);
 }
 
-Picoseconds CostModel::neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const {
+Picoseconds RooflineCosts::neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const {
   return collectives_->neighbour_exchange(axes, sent);
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include "costmodel/cluster.h"
+#include "costmodel/cost_model.h"
+#include "costmodel/hierarchical_costs.h"
+
+namespace shardplan {
+
+/// The times of a cluster: a roofline for kernels, its hierarchy of links for collectives. Everything is integer
+/// arithmetic (128-bit products, rounded up), so that costs are the same on every machine.
+class RooflineCosts final : public CostModel {
+ public:
+  /// Requires that every device of `mesh` is one of the cluster's.
+  RooflineCosts(Cluster cluster, DeviceMesh mesh);
+
+  const DeviceMesh& mesh() const override { return mesh_; }
+
+  /// The larger of the operations at the device's rate and of the bytes at memory speed, plus the fixed start; views
+  /// cost nothing. A contraction computes at the rate of its first operand's dtype times `efficiency.matmul`,
+  /// everything else at the plain f32 rate (f64 at its own; without a floating-point number: by bytes alone). A dtype
+  /// that the device lacks is never silently replaced.
+  /// Source: Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
+  Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
+                          Bytes local_bytes) const override;
+  std::shared_ptr<const CollectiveCosts> collectives() const override { return collectives_; }
+  /// The latency of the outermost level crossed plus the bytes over its bandwidth.
+  Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const override;
+
+ private:
+  Cluster cluster_;
+  DeviceMesh mesh_;
+  std::shared_ptr<const HierarchicalCosts> collectives_;
+};
+
+}  // namespace shardplan
