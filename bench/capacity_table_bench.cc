@@ -110,7 +110,7 @@ bool run(const Subject& subject) {
   hand_made.push_back({"data parallel, nothing cut but the batch", data_parallel.time.step(), data_parallel.peak});
   const auto add = [&](const char* name, const std::string& parallel,
                        const std::map<std::string, std::string>& strategies) {
-    const Plan plan = planning_of(subject, parallel, strategies, kUnlimitedBytes)->plan(2, "auto");
+    const Plan plan = planning_of(subject, parallel, strategies, kUnlimitedBytes)->plan(Level::kSpeed, "auto");
     if (!plan.program.instructions.empty()) hand_made.push_back({name, plan.time.step(), plan.memory.peak});
   };
   const std::int64_t devices = whole->mesh().num_devices();
@@ -129,14 +129,14 @@ bool run(const Subject& subject) {
     std::optional<Bytes> capacity;  // at first the cluster's
     if (ample > 0) capacity = least + static_cast<Bytes>(share * static_cast<double>(ample - least));
     const auto start = std::chrono::steady_clock::now();
-    const Plan plan = planning_of(subject, "", {}, capacity)->plan(2, "auto");
+    const Plan plan = planning_of(subject, "", {}, capacity)->plan(Level::kSpeed, "auto");
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (ample == 0) ample = plan.memory.peak;
     const bool is_found = plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible;
     if (is_found) {
       fmt::print("{:>10.2f} {:>10.2f} {:>9.2f} {:>7.2f} {:>8.1f}  {}\n", gibibytes(plan.usable),
-                 milliseconds(plan.time.step()), gibibytes(plan.memory.peak), 100 * plan.gap().value_or(0), seconds,
-                 parallelism_patterns(plan));
+                 milliseconds(plan.time.step()), gibibytes(plan.memory.peak),
+                 100 * gap(plan.cost, plan.bound).value_or(0), seconds, parallelism_patterns(plan));
     } else {
       fmt::print("{:>10.2f} {:>10} {:>9} {:>7} {:>8.1f}  none found\n", gibibytes(plan.usable), "-", "-", "-", seconds);
     }

@@ -21,7 +21,7 @@ int run(const CompareArguments& arguments) {
   const std::unique_ptr<ModelPlanner> planning = make_planning(arguments.planning);
   std::deque<Plan> plans;
   std::vector<ComparedPlan> rows;
-  const auto add = [&](std::string name, int level, const std::string& search) {
+  const auto add = [&](std::string name, Level level, const std::string& search) {
     plans.push_back(planning->plan(level, search, interrupt_token()));
     const Plan& plan = plans.back();
     if (plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) {
@@ -30,7 +30,9 @@ int run(const CompareArguments& arguments) {
       notice(fmt::format("{}: no plan fits", name));
     }
   };
-  for (int level = 0; level <= 2; ++level) add(fmt::format("level {}", level), level, planning->options().search);
+  for (const Level level : kLevels) {
+    add(fmt::format("level {}", number_of(level)), level, planning->options().search);
+  }
   add("propagation", planning->options().level, "propagation");
   rows.push_back(compared(planning->data_parallel()));
   rows.push_back(compared(planning->stand_alone()));

@@ -35,7 +35,6 @@ std::string folder_text(const std::string& folder) { return folder.ends_with('/'
 int does_not_fit(const PlannedModel& planned, bool json) {
   Plan smallest = planned.planning->smallest(interrupt_token());
   smallest.options.level = planned.plan.options.level;
-  smallest.objective = planned.plan.objective;
   const Infeasibility answer = analyse_infeasibility(smallest, interrupt_token());
   print(json ? infeasibility_json(answer) : infeasibility_report(answer, wants_colour()));
   return kNoFeasiblePlan;

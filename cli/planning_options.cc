@@ -93,7 +93,7 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   if (model->parallel.device_num) cluster = take_devices(cluster, *model->parallel.device_num);
 
   PlanOptions options;
-  options.level = arguments.level.value_or(model->parallel.level);
+  options.level = level_of(arguments.level.value_or(model->parallel.level));
   options.search = arguments.search.value_or(model->parallel.search);
   options.seed = arguments.seed;
   options.time_limit = arguments.time_limit.value_or(0);
@@ -108,9 +108,9 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   for (const std::string& text : cluster.notices) notice(text);
   std::set<std::string> scopes;
   for (const GraphOperator& op : model->graph.operators()) {
-    if (!op.level || *op.level == options.level || !scopes.insert(op.level_scope).second) continue;
+    if (!op.level || *op.level == number_of(options.level) || !scopes.insert(op.level_scope).second) continue;
     notice(fmt::format("level {} of {} is not searched on its own yet: it is planned at level {}", *op.level,
-                       op.level_scope, options.level));
+                       op.level_scope, number_of(options.level)));
   }
   return std::make_unique<ModelPlanner>(std::move(model), cluster, std::move(options));
 }

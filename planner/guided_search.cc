@@ -18,10 +18,10 @@ constexpr std::uint64_t kPartWork = 400'000'000;
 constexpr double kGoodEnoughForPart = 1e-3;
 
 /// What a level minimises first, then what it minimises within that.
-std::pair<std::int64_t, std::int64_t> value(const Evaluation& evaluation, int level) {
+std::pair<std::int64_t, std::int64_t> value(const Evaluation& evaluation, Level level) {
   const auto [computation, communication] = evaluation.cost;
-  if (level == 0) return {communication, computation};
-  return {level == 1 ? evaluation.peak_bytes : 0, computation + communication};
+  if (level == Level::kRatio) return {communication, computation};
+  return {level == Level::kMemory ? evaluation.peak_bytes : 0, computation + communication};
 }
 
 bool is_loose(std::int64_t value, std::int64_t bound) {
@@ -30,10 +30,10 @@ bool is_loose(std::int64_t value, std::int64_t bound) {
 
 }  // namespace
 
-GuidedSearch::GuidedSearch(const OperatorGraph& graph, const ModelProblem& problem, const std::vector<AxisRef>& pieces,
+GuidedSearch::GuidedSearch(const OperatorGraph& graph, const ModelProblem& model, const std::vector<AxisRef>& pieces,
                            std::string_view search, LevelOptions options)
     : graph_(graph),
-      problem_(problem),
+      model_(model),
       pieces_(pieces),
       batch_(batch_factors(graph)),
       name_(search),
@@ -45,27 +45,28 @@ LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_vie
   return search_level(problem, *make_search(name), options);
 }
 
-LevelResult GuidedSearch::find(const std::optional<Choice>& start) const {
+LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::optional<Choice>& start) const {
   LevelOptions options = options_;
   options.start = start;
-  LevelResult found = search(problem_.problem, name_, options);
-  if (options_.level == 1 || found.status == PlanStatus::kInfeasible) return found;
-  if (!found.choice) found = from_least_memory(std::move(found));
-  if (found.choice && name_ == "auto") found = from_batch_cuts(std::move(found));
+  LevelResult found = search(problem, name_, options);
+  if (options_.level == Level::kMemory || found.status == PlanStatus::kInfeasible) return found;
+  if (!found.choice) found = from_least_memory(problem, std::move(found));
+  if (found.choice && find_search(name_)->takes_guidance) found = from_batch_cuts(problem, std::move(found));
   return found;
 }
 
-// Where memory is tight a search may find nothing although there is something: then it begins anew at the least memory.
-LevelResult GuidedSearch::from_least_memory(LevelResult found) const {
+// Where memory is tight a search may find nothing although there is something: it then begins again at the least
+// memory.
+LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, LevelResult found) const {
   LevelOptions options = options_;
-  options.level = 1;
+  options.level = Level::kMemory;
   options.memory_slack_ppm = 0;
-  LevelResult smallest = search(problem_.problem, "auto", options);
+  LevelResult smallest = search(problem, kDefaultSearch, options);
   if (!smallest.choice) return found;
   options = options_;
   options.start = smallest.choice;
-  LevelResult again = search(problem_.problem, name_, options);
-  again.bound = std::max(again.bound, found.bound);
+  LevelResult again = search(problem, name_, options);
+  again.bound.amount = std::max(again.bound.amount, found.bound.amount);
   if (!again.choice) {
     again.choice = std::move(smallest.choice);
     again.status = PlanStatus::kFeasible;
@@ -75,26 +76,26 @@ LevelResult GuidedSearch::from_least_memory(LevelResult found) const {
 
 // Plans that people make cut the batch alike in all operators and divide the rest of the devices between the other
 // dimensions. With the batch decided few strategies are left, so that what a part of the problem holds is soon known.
-LevelResult GuidedSearch::from_batch_cuts(LevelResult found) const {
-  const Evaluation known = evaluate(problem_.problem, *found.choice);
+LevelResult GuidedSearch::from_batch_cuts(const StrategyProblem& problem, LevelResult found) const {
+  const Evaluation known = evaluate(problem, *found.choice);
   const auto [first, second] = value(known, options_.level);
-  if (!is_loose(options_.level == 0 ? first : second, found.bound)) return found;
-  const std::optional<Choice> better = best_of_batch_cuts(*found.choice);
+  if (!is_loose(options_.level == Level::kRatio ? first : second, found.bound.amount)) return found;
+  const std::optional<Choice> better = best_of_batch_cuts(problem, *found.choice);
   if (!better) return found;
   LevelOptions options = options_;
   options.start = better;
-  LevelResult again = search(problem_.problem, name_, options);
-  again.bound = std::max(again.bound, found.bound);
+  LevelResult again = search(problem, name_, options);
+  again.bound.amount = std::max(again.bound.amount, found.bound.amount);
   return again;
 }
 
-std::optional<Choice> GuidedSearch::best_of_batch_cuts(const Choice& known) const {
-  StrategyProblem part = problem_.problem;
+std::optional<Choice> GuidedSearch::best_of_batch_cuts(const StrategyProblem& problem, const Choice& known) const {
+  StrategyProblem part = problem;
   std::optional<Choice> best;
   auto least = value(evaluate(part, known), options_.level);
   for (std::size_t pieces = 0; pieces <= pieces_.size() && !deadline_.is_over(); ++pieces) {
-    part.strategy_tables = problem_.problem.strategy_tables;
-    part.nodes = problem_.problem.nodes;
+    part.strategy_tables = problem.strategy_tables;
+    part.nodes = problem.nodes;
     cut_batch(part, pieces);
     LevelOptions options = options_;
     options.limits.work = kPartWork;
@@ -102,7 +103,7 @@ std::optional<Choice> GuidedSearch::best_of_batch_cuts(const Choice& known) cons
     options.limits.progress = {};
     const LevelResult found = search(part, name_, options);
     if (!found.choice) continue;
-    const auto cost = value(evaluate(problem_.problem, *found.choice), options_.level);
+    const auto cost = value(evaluate(problem, *found.choice), options_.level);
     if (cost >= least) continue;
     least = cost;
     best = found.choice;
@@ -115,11 +116,11 @@ void GuidedSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) c
   std::map<std::pair<StrategyTableId, std::uint32_t>, StrategyTableId> narrowed;
   for (const OperatorId op : graph_.operators().ids()) {
     if (!batch_[op] || graph_.operators()[op].is_copy) continue;
-    ProblemNode& node = problem.nodes[problem_.operator_nodes[op]];
+    ProblemNode& node = problem.nodes[model_.operator_nodes[op]];
     const auto [known, is_new] = narrowed.try_emplace({node.strategies, *batch_[op]}, node.strategies);
     if (is_new) {
       StrategyTable table = problem.strategy_tables[node.strategies];
-      const std::vector<Strategy>& strategies = *problem_.strategies[op];
+      const std::vector<Strategy>& strategies = *model_.strategies[op];
       bool is_any_left = false;
       for (std::size_t i = 0; i < strategies.size(); ++i) {
         const bool is_cut = strategies[i].factors[*batch_[op]] == cut;

@@ -5,36 +5,36 @@
 #include <vector>
 
 #include "graph/operator_graph.h"
-#include "planner/levels.h"
+#include "planner/level_search.h"
 #include "planner/model_problem.h"
 #include "solver/limits.h"
 
 namespace shardplan {
 
-/// Searches the problem of a model. What the stages of planner/ cannot know is what the operators are; where an answer
+/// Searches the problem of a model, guided by what its operators are, which a `Search` cannot know: where an answer
 /// stays far from its bound this looks at parts of the problem that people would look at first, and begins again at the
 /// best that it finds there.
 class GuidedSearch {
  public:
-  /// `problem` stays with the caller, who may lower its memory limits between two calls of `find`. `pieces` are those
-  /// of the mesh that strategies were enumerated from. The limits in `options` are for each search (the work) and for
-  /// all together (the seconds).
-  GuidedSearch(const OperatorGraph& graph, const ModelProblem& problem, const std::vector<AxisRef>& pieces,
+  /// `model` says what the nodes of the problems stand for; `pieces` are those of the mesh that its strategies were
+  /// enumerated from. The limits in `options` are for each search (the work) and for all together (the seconds).
+  GuidedSearch(const OperatorGraph& graph, const ModelProblem& model, const std::vector<AxisRef>& pieces,
                std::string_view search, LevelOptions options);
 
-  /// The best choice found, no worse than `start` if that is feasible.
-  LevelResult find(const std::optional<Choice>& start) const;
+  /// The best choice found, no worse than `start` if that is feasible. Requires that `problem` is the model's, perhaps
+  /// under other memory limits.
+  LevelResult find(const StrategyProblem& problem, const std::optional<Choice>& start) const;
 
  private:
   LevelResult search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const;
-  LevelResult from_least_memory(LevelResult found) const;
-  LevelResult from_batch_cuts(LevelResult found) const;
-  std::optional<Choice> best_of_batch_cuts(const Choice& known) const;
-  /// The problem with the batch cut over the first so many pieces by every operator that can.
+  LevelResult from_least_memory(const StrategyProblem& problem, LevelResult found) const;
+  LevelResult from_batch_cuts(const StrategyProblem& problem, LevelResult found) const;
+  std::optional<Choice> best_of_batch_cuts(const StrategyProblem& problem, const Choice& known) const;
+  /// The batch cut over the first so many pieces by every operator that can.
   void cut_batch(StrategyProblem& problem, std::size_t num_pieces) const;
 
   const OperatorGraph& graph_;
-  const ModelProblem& problem_;
+  const ModelProblem& model_;
   std::vector<AxisRef> pieces_;
   IdVector<OperatorId, std::optional<std::uint32_t>> batch_;
   std::string_view name_;

@@ -18,10 +18,11 @@
 namespace shardplan {
 
 class GuidedSearch;
+struct LevelOptions;
 
-/// What every plan of one model on one cluster shares: the graph, the mesh, the versions of its tensors, what the user
-/// decided, and the redistributions planned so far. Made once, asked for several plans (levels, baselines, forced
-/// alternatives).
+/// Plans one model on one cluster. What every plan shares is made once: the graph, the mesh, the versions of its tensors,
+/// what is decided before the search, and the redistributions planned so far. It is then asked for several plans:
+/// levels, baselines, forced alternatives.
 class ModelPlanner {
  public:
   /// Throws InputError: the mesh does not fit the devices, strategies are not legal, the cluster cannot compute a
@@ -37,9 +38,9 @@ class ModelPlanner {
   Bytes usable() const;
 
   using Progress = std::function<void(const SearchProgress&)>;
-  /// The plan of `level` (0, 1, 2) found by the search of that name. If nothing fits, the status says so and the plan
-  /// holds the smallest one that was found.
-  Plan plan(int level, std::string_view search, std::stop_token stop = {}, const Progress& progress = {}) const;
+  /// The plan of `level` found by the search of that name. If nothing fits, the status says so and the plan holds the
+  /// smallest one that was found.
+  Plan plan(Level level, std::string_view search, std::stop_token stop = {}, const Progress& progress = {}) const;
 
   /// The plan of least memory, whether it fits or not; its bound says that no plan needs less.
   Plan smallest(std::stop_token stop = {}) const;
@@ -48,50 +49,54 @@ class ModelPlanner {
   Plan decided(const Decisions& decisions, Plan like) const;
 
   /// A plan as the search begins it: all but what is found.
-  Plan unsolved(int level, std::string_view search) const;
+  Plan unsolved(Level level, std::string_view search) const;
 
   /// Pure data parallel (the batch over all devices, parameters everywhere) and all work on every device. User
   /// strategies do not bind them, nor does the memory.
   Baseline data_parallel() const;
   Baseline stand_alone() const;
 
-  /// The best plans at `level` with one operator's strategy forced in turn, the rest searched anew; nothing where there
-  /// is none.
-  std::vector<std::optional<Baseline>> forced(int level, OperatorId op, const std::vector<Strategy>& strategies,
+  /// The best plans at `level` with one operator's strategy forced in turn, the rest searched again; nothing where
+  /// there is none.
+  std::vector<std::optional<Baseline>> forced(Level level, OperatorId op, const std::vector<Strategy>& strategies,
                                               std::stop_token stop = {}) const;
 
   /// The strategies that an operator could have in which every axis of the mesh does one thing.
   std::vector<Strategy> alternatives(OperatorId op) const;
 
  private:
-  Restrictions restrictions(int level) const;
+  /// A choice and the plan that it makes.
+  struct Draft {
+    Choice choice;
+    Plan plan;
+  };
+
+  LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress) const;
+  Restrictions restrictions(Level level) const;
+  std::optional<Choice> data_parallel_choice(const ModelProblem& problem) const;
   std::optional<Decisions> best_within(const Restrictions& restrictions) const;
   const std::optional<Decisions>& data_parallel_decisions() const;
   Baseline baseline(std::string name, const std::optional<Decisions>& decisions) const;
   Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
-  void finish(Plan& plan, const ModelProblem& problem, const Choice& choice) const;
-  void finish(Plan& plan, const Decisions& decisions) const;
-  /// The search does not see what a redistribution holds while it runs. Where that is too much the limits are lowered
-  /// and searched again: at those times, then, if that only moves the peak, at all. `choice` is the plan's, before and
-  /// after.
-  void repair_limits(Plan& plan, ModelProblem& problem, const GuidedSearch& searches, Choice& choice) const;
-  /// Level 1 is for the least true peak: the limits of the times at which more is held than the search sees are lowered
-  /// and searched again, as long as that helps; then they are as before. `choice` is the plan's, before and after.
-  void lower_peak(Plan& plan, ModelProblem& problem, const GuidedSearch& searches, Choice& choice) const;
+  /// Level kMemory is for the least true peak, but the search does not see what a redistribution holds while it runs:
+  /// the limits of the times at which more is held than it sees are lowered and searched again, as long as that helps.
+  Draft with_lower_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;
+  /// Where a redistribution holds more than fits, the limits are lowered and searched again: at those times, then, if
+  /// that only moves the peak, at all.
+  Draft with_repaired_limits(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;
+  /// The smallest plan instead of one that does not fit, if it does.
+  Draft or_smallest(Draft draft, const ModelProblem& problem, std::stop_token stop) const;
 
   std::shared_ptr<const Model> model_;
   Cluster cluster_;
   PlanOptions options_;
   std::shared_ptr<const OperatorGraph> graph_;
   TensorVersions versions_;
+  std::vector<AxisRef> pieces_;
   std::unique_ptr<CostModel> costs_;
   std::unique_ptr<RedistributionPlanner> redistributions_;
-  std::vector<AxisRef> pieces_;
-  UserStrategies user_;
+  UserStrategies decided_;
   mutable std::optional<std::optional<Decisions>> data_parallel_;  // once asked for
 };
-
-/// "ratio", "memory", "speed".
-std::string_view level_name(int level);
 
 }  // namespace shardplan

@@ -10,6 +10,7 @@
 #include "costmodel/cluster.h"
 #include "graph/tensor_versions.h"
 #include "model/model.h"
+#include "planner/level.h"
 #include "program/parallel_program.h"
 #include "solver/search.h"
 #include "strategies/strategy.h"
@@ -18,26 +19,30 @@ namespace shardplan {
 
 /// What was asked for.
 struct PlanOptions {
-  int level = 0;  // 0: ratio, 1: memory, 2: speed
+  Level level = Level::kRatio;
   std::string search = "auto";
   std::uint64_t seed = 0;
   double time_limit = 0;         // seconds; 0: none
   std::uint64_t work_limit = 0;  // 0: none
   int threads = 1;
-  double memory_slack = 0.01;     // level 1: share of the least peak that may be given for time
+  double memory_slack = 0.01;     // Level::kMemory: share of the least peak that may be given for time
   std::optional<Bytes> capacity;  // instead of the cluster's usable bytes
   bool bounded_redistribution = true;
   std::map<std::string, std::int64_t> dims;       // as overridden
   std::map<std::string, std::string> strategies;  // as overridden
 };
 
-/// Times of one step, additive: no overlap.
+/// Times of one step of one device.
 struct StepTime {
   Picoseconds computation = 0;
   Picoseconds communication = 0;
+  Picoseconds exposed = 0;   // part of the communication during which nothing is computed; additive times: all of it
   Picoseconds repeated = 0;  // part of the computation that a plan without redundant contractions would not have
-  Picoseconds step() const { return computation + communication; }
+  Picoseconds step() const { return computation + exposed; }
 };
+
+/// What a level makes least.
+LevelValue value_at(Level level, const StepTime& time, Bytes peak);
 
 /// Another plan of the same model, for comparison.
 struct Baseline {
@@ -53,16 +58,11 @@ struct Plan {
   std::shared_ptr<const OperatorGraph> graph;  // what is planned: with backward and update if trained
   Cluster cluster;
   DeviceMesh mesh;
-  PlanOptions options;
+  PlanOptions options;  // its level is the plan's
   PlanStatus status = PlanStatus::kNoPlanFound;
   bool candidates_complete = true;  // false: "candidates: restricted"
-  std::string objective;            // "ratio", "memory", "speed"
-  /// The quantity of the objective and what no plan can beat: level 0: communication in ps; 1: peak bytes; 2:
-  /// computation + communication in ps.
-  std::int64_t cost = 0;
-  std::int64_t bound = 0;
-  std::optional<double> gap()
-      const;  // (cost - bound) / bound; 0 if equal; nothing if the bound is 0 and the cost is not
+  LevelValue cost;                  // what the plan's level makes least
+  LevelValue bound;                 // no plan has less
   StepTime time;
   Bytes usable = 0;
   IdVector<OperatorId, Strategy> strategies;
@@ -73,6 +73,8 @@ struct Plan {
   std::vector<Baseline> baselines;
   std::vector<StageStatistics> statistics;  // of the search
   std::vector<std::string> notices;
+
+  bool fits() const { return memory.peak <= usable; }
 };
 
 }  // namespace shardplan

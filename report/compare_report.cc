@@ -139,11 +139,11 @@ std::string difference_lines(const ComparedPlan& first, const ComparedPlan& row,
 ComparedPlan compared(std::string name, const Plan& plan) {
   ComparedPlan row;
   row.name = std::move(name);
-  row.objective = plan.objective;
+  row.objective = to_string(plan.options.level);
   row.time = plan.time;
   row.peak = plan.memory.peak;
   row.fits = plan.memory.peak <= plan.usable;
-  row.gap = plan.gap();
+  row.gap = gap(plan.cost, plan.bound);
   row.plan = &plan;
   return row;
 }

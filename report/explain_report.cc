@@ -121,11 +121,11 @@ std::string signed_text(double value, double unit_decimals) {
 std::vector<const Explanation::Alternative*> by_cost(const Explanation& explanation) {
   std::vector<const Explanation::Alternative*> list;
   for (const Explanation::Alternative& alternative : explanation.alternatives) list.push_back(&alternative);
-  const int level = explanation.plan->options.level;
+  const Level level = explanation.plan->options.level;
   const auto key = [&](const Explanation::Alternative* alternative) {
     const StepTime& time = alternative->time;
-    const auto first = level == 0 ? time.communication : level == 1 ? alternative->peak : time.step();
-    return std::make_tuple(level == 0 && time.repeated > 0, first, time.step(), alternative->peak);
+    const std::int64_t first = value_at(level, time, alternative->peak).amount;
+    return std::make_tuple(level == Level::kRatio && time.repeated > 0, first, time.step(), alternative->peak);
   };
   std::stable_sort(list.begin(), list.end(), [&](const auto* a, const auto* b) { return key(a) < key(b); });
   return list;

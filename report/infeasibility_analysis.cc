@@ -41,8 +41,8 @@ class InfeasibilityAnalysis {
   InfeasibilityAnalysis(const Plan& smallest, std::stop_token stop) : smallest_(smallest), stop_(std::move(stop)) {
     unit_ = bytes_unit(std::max(smallest.memory.peak, smallest.usable));
     answer_.smallest = &smallest;
-    answer_.least = smallest.bound;
-    answer_.proven = smallest.bound > smallest.usable;
+    answer_.least = smallest.bound.amount;
+    answer_.proven = smallest.bound.amount > smallest.usable;
   }
 
   Infeasibility run() {

@@ -62,7 +62,7 @@ class IrWriter {
  protected:
   std::string title(std::string_view file) const {
     return fmt::format("# shardplan {}, {}, {}, level {}, search {}, seed {}\n", SHARDPLAN_VERSION, file, graph_.name(),
-                       plan_.options.level, plan_.options.search, plan_.options.seed);
+                       number_of(plan_.options.level), plan_.options.search, plan_.options.seed);
   }
 
   std::size_t num_parameters() const {

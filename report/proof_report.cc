@@ -129,9 +129,10 @@ Json json_of(const FirstWrong& wrong) {
 /// The first lines: what it is about, and what was made smaller.
 std::string subject_text(const ValidationSubject& subject, const Shrinking& shrinking) {
   const std::string axes = subject.mesh.axes().empty() ? "" : " " + subject.mesh.to_string();
-  std::string text = fmt::format(
-      "{}, {}, level {}, {}{}, seed {}\n", subject.model, subject.is_training ? "training" : "forward", subject.level,
-      plural(static_cast<std::size_t>(subject.mesh.num_devices()), "device"), axes, subject.seed);
+  std::string text =
+      fmt::format("{}, {}, level {}, {}{}, seed {}\n", subject.model, subject.is_training ? "training" : "forward",
+                  number_of(subject.level), plural(static_cast<std::size_t>(subject.mesh.num_devices()), "device"),
+                  axes, subject.seed);
   if (!shrinking.dims.empty()) text += fmt::format("shrunk for the proof: {}\n", sizes_text(shrinking.dims));
   if (!shrinking.axes.empty()) {
     text +=
@@ -200,7 +201,7 @@ std::string validation_json(const ValidationSubject& subject, const Proof& proof
   json["schema"] = "shardplan.validation/1";
   json["model"] = subject.model;
   json["training"] = subject.is_training;
-  json["level"] = subject.level;
+  json["level"] = number_of(subject.level);
   json["mesh"] = subject.mesh.to_string();
   json["seed"] = subject.seed;
   json["shrunk"] = json_of(proof.shrinking.dims);
@@ -271,7 +272,7 @@ std::string simulation_json(const ValidationSubject& subject, const Shrinking& s
   Json json;
   json["schema"] = "shardplan.simulation/1";
   json["model"] = subject.model;
-  json["level"] = subject.level;
+  json["level"] = number_of(subject.level);
   json["mesh"] = subject.mesh.to_string();
   json["simulated_mesh"] = shrinking.mesh.to_string();
   json["seed"] = subject.seed;

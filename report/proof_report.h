@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/level.h"
 #include "simulator/execute/simulate.h"
 #include "simulator/proof/prove.h"
 
@@ -12,7 +13,7 @@ namespace shardplan {
 struct ValidationSubject {
   std::string model;
   bool is_training = false;
-  int level = 0;
+  Level level = Level::kRatio;
   DeviceMesh mesh;       // of the plan
   std::string argument;  // the file as given on the command line
   std::uint64_t seed = 0;

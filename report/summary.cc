@@ -45,34 +45,35 @@ std::string step_line(const Plan& plan) {
 
 /// The line of the objective: its figure, and how near it is to what no plan can beat.
 std::string objective_line(const Plan& plan) {
-  std::string figure, best, limit;
-  if (plan.options.level == 0) {
-    figure = ratio_text(plan.time);
-    StepTime bound = plan.time;
-    bound.repeated = 0;
-    bound.communication = plan.bound;
-    best = fmt::format("no plan has more than {}", ratio_text(bound));
-    limit = "no plan has more";
-  } else if (plan.options.level == 1) {
-    figure = format_bytes(plan.cost);
-    best = fmt::format("no plan needs less than {}", format_bytes(plan.bound));
-    limit = "no plan needs less";
-  } else {
-    figure = format_time(plan.cost);
-    best = fmt::format("no plan takes less than {}", format_time(plan.bound));
-    limit = "no plan takes less";
+  std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
+  switch (plan.options.level) {
+    case Level::kRatio: {
+      figure = ratio_text(plan.time);
+      StepTime bound = plan.time;
+      bound.repeated = 0;
+      bound.communication = plan.bound.amount;
+      best = ratio_text(bound);
+      limit = "no plan has more";
+      break;
+    }
+    case Level::kMemory:
+      limit = "no plan needs less";
+      break;
+    case Level::kSpeed:
+      limit = "no plan takes less";
+      break;
   }
   std::string verdict;
-  const std::optional<double> gap = plan.gap();
+  const std::optional<double> share = gap(plan.cost, plan.bound);
   if (plan.status == PlanStatus::kOptimal) {
     verdict = "optimal: " + limit;
-  } else if (gap) {
-    verdict = fmt::format("optimal within {} %: {}", gap_text(gap), best);
+  } else if (share) {
+    verdict = fmt::format("optimal within {} %: {} than {}", gap_text(share), limit, best);
   } else {
     verdict = "not known how far from the best";
   }
   if (!plan.candidates_complete) verdict += " (candidates: restricted)";
-  return fmt::format("  {:<10}  {:<9}  {}\n", plan.objective, figure, verdict);
+  return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
 }
 
 // --- laid out --------------------------------------------------------------------------------------------------------
@@ -451,10 +452,11 @@ std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
 }
 
 std::string summary_report(const Plan& plan, const SummaryOptions& options) {
-  std::string text = fmt::format(
-      "{}, {}on {}: {} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(), training_words(*plan.graph),
-      plan.cluster.name, plan.mesh.num_devices(), plan.mesh.num_devices() == 1 ? "" : "s",
-      plan.mesh.axes().empty() ? "of one device" : plan.mesh.to_string(), plan.options.level, plan.objective);
+  std::string text = fmt::format("{}, {}on {}: {} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(),
+                                 training_words(*plan.graph), plan.cluster.name, plan.mesh.num_devices(),
+                                 plan.mesh.num_devices() == 1 ? "" : "s",
+                                 plan.mesh.axes().empty() ? "of one device" : plan.mesh.to_string(),
+                                 number_of(plan.options.level), to_string(plan.options.level));
   text += fits_line(plan, options.colour);
   text += step_line(plan);
   text += objective_line(plan);

@@ -193,7 +193,7 @@ std::string python_dictionary(std::string_view variable, const std::vector<Expor
 }
 
 std::string export_title(const Plan& plan) {
-  return fmt::format("{}, level {}, mesh {}", plan.graph->name(), plan.options.level, plan.mesh.to_string());
+  return fmt::format("{}, level {}, mesh {}", plan.graph->name(), number_of(plan.options.level), plan.mesh.to_string());
 }
 
 std::vector<std::string> export_targets() { return {"mindspore", "jax", "dtensor", "shardy"}; }

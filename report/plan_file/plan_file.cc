@@ -140,6 +140,7 @@ StepTime read_time(const Node& node) {
   StepTime time;
   time.computation = node["compute"].picoseconds();
   time.communication = node["communication"].picoseconds();
+  time.exposed = node["exposed"].picoseconds();
   time.repeated = node["repeated"].picoseconds();
   return time;
 }
@@ -175,7 +176,7 @@ DeviceMesh read_mesh(const Node& node) {
 
 PlanOptions read_options(const Node& node) {
   PlanOptions options;
-  options.level = static_cast<int>(node["level"].integer(0, 2));
+  options.level = level_of(node["level"].integer(0, 2));
   options.search = node["search"].text();
   options.seed = node["seed"].seed();
   if (node.has("memory_slack")) options.memory_slack = node["memory_slack"].number(0, 1e6);
@@ -194,6 +195,11 @@ Reduction read_reduction(const Node& node) {
   node.fail("expected sum, max or min");
 }
 
+LevelValue read_value(const Node& node, Level level) {
+  const bool is_in_bytes = LevelValue{level, 0}.is_in_bytes();
+  return {level, is_in_bytes ? node.bytes() : node.picoseconds()};
+}
+
 void read_result(const Node& node, PlanFile& plan) {
   bool is_known = false;
   for (const PlanStatus status :
@@ -205,10 +211,12 @@ void read_result(const Node& node, PlanFile& plan) {
   }
   if (!is_known) node["status"].fail("expected optimal, feasible, infeasible or none_found");
   plan.candidates_complete = !node.has("candidates") || node["candidates"].text() == "complete";
-  plan.objective = node["objective"].text();
-  const bool in_bytes = plan.options.level == 1;
-  plan.cost = in_bytes ? node["cost"].bytes() : node["cost"].picoseconds();
-  plan.bound = in_bytes ? node["bound"].bytes() : node["bound"].picoseconds();
+  const Level level = plan.options.level;
+  if (node["objective"].text() != to_string(level)) {
+    node["objective"].fail(fmt::format("expected {}, the objective of level {}", to_string(level), number_of(level)));
+  }
+  plan.cost = read_value(node["cost"], level);
+  plan.bound = read_value(node["bound"], level);
   plan.time = read_time(node["seconds"]);
   plan.peak = node["peak_bytes"].bytes();
 }

@@ -19,9 +19,8 @@ struct PlanFile {
   DeviceMesh mesh;
   PlanStatus status = PlanStatus::kFeasible;
   bool candidates_complete = true;
-  std::string objective;
-  std::int64_t cost = 0;  // picoseconds, or bytes at level 1
-  std::int64_t bound = 0;
+  LevelValue cost;
+  LevelValue bound;
   StepTime time;
   Bytes peak = 0;
   std::vector<Baseline> baselines;

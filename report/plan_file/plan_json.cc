@@ -70,7 +70,7 @@ Json seconds_json(const StepTime& time) {
   return {{"step", to_seconds(time.step())},
           {"compute", to_seconds(time.computation)},
           {"communication", to_seconds(time.communication)},
-          {"exposed", to_seconds(time.communication)},
+          {"exposed", to_seconds(time.exposed)},
           {"repeated", to_seconds(time.repeated)}};
 }
 
@@ -130,7 +130,7 @@ class PlanWriter {
 
   Json options() const {
     const PlanOptions& options = plan_.options;
-    Json json = {{"level", options.level},
+    Json json = {{"level", number_of(options.level)},
                  {"search", options.search},
                  {"seed", options.seed},
                  {"memory_slack", options.memory_slack},
@@ -158,14 +158,20 @@ class PlanWriter {
   }
 
   Json result() const {
-    const bool in_bytes = plan_.options.level == 1;
-    const auto quantity = [&](std::int64_t value) { return in_bytes ? Json(value) : Json(to_seconds(value)); };
-    const std::optional<double> gap = plan_.gap();
-    return {{"status", to_string(plan_.status)}, {"candidates", plan_.candidates_complete ? "complete" : "restricted"},
-            {"objective", plan_.objective},      {"cost", quantity(plan_.cost)},
-            {"bound", quantity(plan_.bound)},    {"gap", gap ? Json(*gap) : Json(nullptr)},
-            {"ratio", ratio_json(plan_.time)},   {"seconds", seconds_json(plan_.time)},
-            {"peak_bytes", plan_.memory.peak},   {"usable_bytes", plan_.usable}};
+    const auto quantity = [](const LevelValue& value) {
+      return value.is_in_bytes() ? Json(value.amount) : Json(to_seconds(value.amount));
+    };
+    const std::optional<double> share = gap(plan_.cost, plan_.bound);
+    return {{"status", to_string(plan_.status)},
+            {"candidates", plan_.candidates_complete ? "complete" : "restricted"},
+            {"objective", to_string(plan_.options.level)},
+            {"cost", quantity(plan_.cost)},
+            {"bound", quantity(plan_.bound)},
+            {"gap", share ? Json(*share) : Json(nullptr)},
+            {"ratio", ratio_json(plan_.time)},
+            {"seconds", seconds_json(plan_.time)},
+            {"peak_bytes", plan_.memory.peak},
+            {"usable_bytes", plan_.usable}};
   }
 
   static Json ratio_json(const StepTime& time) {

@@ -35,7 +35,7 @@ ModelPlanner transformer_planning(const Sizes& sizes, const std::string& paralle
   return {model, take_devices(read_cluster("dgx-a100"), sizes.devices), options};
 }
 Plan transformer(const Sizes& sizes, const std::string& strategies = "") {
-  return transformer_planning(sizes, "", strategies).plan(2, "auto");
+  return transformer_planning(sizes, "", strategies).plan(Level::kSpeed, "auto");
 }
 
 /// What is there all the time.
@@ -132,7 +132,7 @@ TEST(MemoryTest, TheParallelOptimizerCuts12Of18BytesAParameter) {
     // All operators and parameters whole: only what the update reads and writes is cut.
     const ModelPlanner planning = transformer_planning(
         {8, 16, 64, 4, 8, dp}, ", parallel_mode: stand_alone, enable_parallel_optimizer: true", "");
-    const Plan found = planning.plan(2, "auto");
+    const Plan found = planning.plan(Level::kSpeed, "auto");
     EXPECT_NEAR(held_at_update(found), 6 + 12.0 / static_cast<double>(dp), 0.05) << dp;
   }
 }
@@ -141,7 +141,7 @@ TEST(MemoryTest, TheParallelOptimizerCuts12Of18BytesAParameter) {
 TEST(MemoryTest, ViewsAndNewValuesTakeNoMemoryOfTheirOwn) {
   const auto plan_of = [](const std::string& text) {
     auto model = std::make_shared<const Model>(read_model_text("shardplan: 1\nmodel: m\n" + text, "m.yaml"));
-    return ModelPlanner(model, take_devices(read_cluster("dgx-a100"), 1), {}).plan(2, "auto");
+    return ModelPlanner(model, take_devices(read_cluster("dgx-a100"), 1), {}).plan(Level::kSpeed, "auto");
   };
   // x, its sum and a square at the same time; the view and the identity stand in x and in the sum.
   const Plan views = plan_of(

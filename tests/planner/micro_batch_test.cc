@@ -62,7 +62,7 @@ std::int64_t runs_of_reductions(const Plan& plan) {
 }
 
 TEST(MicroBatchTest, GradientsAreReducedOnceBehindTheLastMicroBatch) {
-  const Plan plan = planning(mlp(", micro_batches: 8"), kUnlimitedBytes).plan(2, "auto");
+  const Plan plan = planning(mlp(", micro_batches: 8"), kUnlimitedBytes).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible);
   ASSERT_EQ(sums(plan).size(), 2u);
   for (const TensorLayout& layout : sums(plan)) EXPECT_EQ(layout.partial.size(), 1u) << "each device sums its own";
@@ -73,25 +73,25 @@ TEST(MicroBatchTest, WhereMemoryIsShortTheSumsAreCutAndReducedWithEachMicroBatch
   // Weights and their states take 4 * 4 MiB each, whole or cut; whole sums another 4 each.
   const ModelPlanner large = planning(mlp(", micro_batches: 8"), kUnlimitedBytes);
   const Bytes smallest = large.smallest().memory.peak;
-  const Plan plan = planning(mlp(", micro_batches: 8"), smallest + (Bytes{1} << 20)).plan(2, "auto");
+  const Plan plan = planning(mlp(", micro_batches: 8"), smallest + (Bytes{1} << 20)).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible);
   for (const TensorLayout& layout : sums(plan)) {
     EXPECT_TRUE(layout.partial.empty());
     EXPECT_EQ(num_shards(layout), 8);
   }
   EXPECT_EQ(runs_of_reductions(plan), 16);
-  EXPECT_GT(plan.time.communication, large.plan(2, "auto").time.communication);
+  EXPECT_GT(plan.time.communication, large.plan(Level::kSpeed, "auto").time.communication);
 }
 
 TEST(MicroBatchTest, TheStepCostsWhatItsMicroBatchesDo) {
-  const Plan plan = planning(mlp(", micro_batches: 8"), kUnlimitedBytes).plan(2, "auto");
+  const Plan plan = planning(mlp(", micro_batches: 8"), kUnlimitedBytes).plan(Level::kSpeed, "auto");
   Picoseconds loop = 0, rest = 0;
   const std::size_t end = plan.program.num_in_micro_batch();
   for (std::size_t i = 0; i < plan.program.instructions.size(); ++i) {
     (i < end ? loop : rest) += plan.program.instructions[i].time;
   }
   EXPECT_EQ(plan.time.step(), 8 * loop + rest);
-  EXPECT_EQ(plan.cost, plan.time.step());
+  EXPECT_EQ(plan.cost, (LevelValue{Level::kSpeed, plan.time.step()}));
 }
 
 TEST(MicroBatchTest, WhatCannotBeDividedIsAnErrorInTheFile) {

@@ -41,7 +41,7 @@ ModelPlanner planning_of(const Dims& dims, std::optional<Bytes> capacity, const 
 }
 
 Plan fastest(const Dims& dims, std::optional<Bytes> capacity = std::nullopt) {
-  return planning_of(dims, capacity).plan(2, "auto");
+  return planning_of(dims, capacity).plan(Level::kSpeed, "auto");
 }
 
 void expect_is(const Plan& plan, std::initializer_list<const char*> words) {
@@ -85,11 +85,12 @@ TEST(Emergence, NoPlanMadeByHandIsCheaper) {
                       {"down.matmul", "[[" + d + ", 1, " + w + "], [1, " + w + "]]"}};
   };
   std::vector<Plan> by_hand;
-  by_hand.push_back(planning_of({}, {}, data, stored(1)).plan(2, "auto"));        // only the batch
-  by_hand.push_back(planning_of({}, {}, cut_update, stored(1)).plan(2, "auto"));  // ZeRO-1
-  by_hand.push_back(planning_of({}, {}, cut_update, stored(8)).plan(2, "auto"));  // ZeRO-3
-  for (const int weight_pieces : {2, 4, 8}) {                                     // Megatron's
-    by_hand.push_back(planning_of({}, {}, "", columns_then_rows(8 / weight_pieces, weight_pieces)).plan(2, "auto"));
+  by_hand.push_back(planning_of({}, {}, data, stored(1)).plan(Level::kSpeed, "auto"));        // only the batch
+  by_hand.push_back(planning_of({}, {}, cut_update, stored(1)).plan(Level::kSpeed, "auto"));  // ZeRO-1
+  by_hand.push_back(planning_of({}, {}, cut_update, stored(8)).plan(Level::kSpeed, "auto"));  // ZeRO-3
+  for (const int weight_pieces : {2, 4, 8}) {                                                 // Megatron's
+    by_hand.push_back(
+        planning_of({}, {}, "", columns_then_rows(8 / weight_pieces, weight_pieces)).plan(Level::kSpeed, "auto"));
   }
   const Baseline plain = planning_of({}, {}).data_parallel();
   // A cut update moves what an all_reduce moves and does an eighth of the work: nothing is left whole for nothing.
@@ -107,7 +108,7 @@ TEST(Emergence, NoPlanMadeByHandIsCheaper) {
       ASSERT_GT(hand.time.step(), 0);
       if (hand.memory.peak > plan.usable) continue;
       EXPECT_GE(hand.time.step(), plan.time.step()) << share << " %: " << parallelism_patterns(hand);
-      EXPECT_GE(hand.time.step(), plan.bound) << share << " %: " << parallelism_patterns(hand);
+      EXPECT_GE(hand.time.step(), plan.bound.amount) << share << " %: " << parallelism_patterns(hand);
     }
   }
 }

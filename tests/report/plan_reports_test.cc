@@ -51,7 +51,7 @@ TEST(StrategyTable, HasOneLinePerOperator) {
 
 TEST(Summary, SaysFirstWhetherItFitsAndHowFastAndGoodItIs) {
   Plan plan = tiny_plan();
-  plan.bound = plan.cost / 2;
+  plan.bound.amount = plan.cost.amount / 2;
   plan.baselines = {{"data_parallel", plan.time, plan.memory.peak, true}};
   SummaryOptions options;
   options.out_folder = "out/";
@@ -81,13 +81,13 @@ TEST(Summary, SaysFirstWhetherItFitsAndHowFastAndGoodItIs) {
 TEST(Compare, FoldsWhatDiffers) {
   const Plan first = tiny_plan();
   Plan other = tiny_plan();
-  other.objective = "memory";
+  other.options.level = other.cost.level = other.bound.level = Level::kMemory;
   for (const OperatorId op : other.graph->operators().ids()) {
     if (other.graph->operators()[op].repeat_class == "layers.*.relu") other.strategies[op].factors = {{}, {}, {}};
   }
   const std::vector<ComparedPlan> rows{
       compared("level 0", first), compared("level 1", other),
-      compared(Baseline{"stand_alone", {500'000'000'000, 0, 1}, Bytes{40} << 30, false})};
+      compared(Baseline{"stand_alone", {500'000'000'000, 0, 0, 1}, Bytes{40} << 30, false})};
   const std::string text = compare_report(rows);
   expect_fits_terminal(text);
   expect_has(text, "level 1 differs from level 0 in 2 of ");

@@ -14,9 +14,9 @@ namespace {
 
 struct ShippedCase {
   const char* model;
-  int level;
+  Level level;
 };
-void PrintTo(const ShippedCase& c, std::ostream* out) { *out << c.model << " level " << c.level; }
+void PrintTo(const ShippedCase& c, std::ostream* out) { *out << c.model << " level " << number_of(c.level); }
 
 class Shipped : public testing::TestWithParam<ShippedCase> {};
 
@@ -31,17 +31,17 @@ TEST_P(Shipped, IsPlannedAndProven) {
   const Plan plan = planning.plan(c.level, "auto");
   ASSERT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) << to_string(plan.status);
   EXPECT_LE(plan.memory.peak, plan.usable);
-  EXPECT_GE(plan.cost, plan.bound);
+  EXPECT_GE(plan.cost.amount, plan.bound.amount);
   const bool is_free = std::count(plan.is_user_strategy.begin(), plan.is_user_strategy.end(), 0) ==
                        static_cast<std::ptrdiff_t>(plan.is_user_strategy.size());
-  if (c.level == 2 && is_free) {
+  if (c.level == Level::kSpeed && is_free) {
     const Baseline simple = planning.data_parallel();
     EXPECT_TRUE(!simple.fits || plan.time.step() <= simple.time.step());
   }
   ProofOptions options;
-  options.validation.steps = c.level == 0 ? 2 : 1;
-  options.validation.float32 = c.level == 0;
-  options.mutations = c.level == 0;
+  options.validation.steps = c.level == Level::kRatio ? 2 : 1;
+  options.validation.float32 = c.level == Level::kRatio;
+  options.mutations = c.level == Level::kRatio;
   const Proof proof = prove(plan, options);
   EXPECT_EQ(validation_exit_code(proof), 0)
       << validation_text({c.model, plan.graph->is_training(), c.level, plan.mesh, c.model, 0}, proof);
@@ -55,7 +55,7 @@ constexpr const char* kModels[] = {"basic-blocks",    "basic-blocks-net2", "bert
 std::vector<ShippedCase> all_cases() {
   std::vector<ShippedCase> cases;
   for (const char* model : kModels) {
-    for (int level = 0; level < 3; ++level) cases.push_back({model, level});
+    for (const Level level : kLevels) cases.push_back({model, level});
   }
   return cases;
 }
@@ -63,7 +63,7 @@ std::vector<ShippedCase> all_cases() {
 INSTANTIATE_TEST_SUITE_P(Configs, Shipped, testing::ValuesIn(all_cases()), [](const auto& tested) {
   std::string name = tested.param.model;
   std::replace(name.begin(), name.end(), '-', '_');
-  return name + "_level_" + std::to_string(tested.param.level);
+  return name + "_level_" + std::to_string(number_of(tested.param.level));
 });
 
 TEST(ShippedTest, NoneIsLeftOut) {

@@ -27,8 +27,8 @@ void prove_plans(const std::string& text, int random_plans) {
     EXPECT_EQ(text_of(prove(random_plan(planned, static_cast<std::uint64_t>(i)), options)), "proven") << "plan " << i;
   }
   const ModelPlanner planning(std::make_shared<const Model>(planned.model), read_cluster("ascend-910"), {});
-  for (const int level : {0, 1, 2}) {
-    EXPECT_EQ(text_of(prove(planning.plan(level, "auto"), options)), "proven") << "level " << level;
+  for (const Level level : kLevels) {
+    EXPECT_EQ(text_of(prove(planning.plan(level, "auto"), options)), "proven") << to_string(level);
   }
 }
 

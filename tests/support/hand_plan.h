@@ -109,7 +109,6 @@ inline Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
   plan.mesh = make_mesh(plan.cluster);
   plan.options.search = "propagation";
   plan.status = PlanStatus::kFeasible;
-  plan.objective = "ratio";
   plan.usable = plan.cluster.usable_bytes();
   const OperatorGraph& graph = *plan.graph;
   Decisions decisions;
@@ -158,8 +157,9 @@ inline Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
   plan.versions = decisions.versions;
   plan.is_user_strategy.resize(graph.operators().size());
   plan.memory = memory_profile(plan.program);
-  plan.time = {plan.program.computation(), plan.program.communication(), 0};
-  plan.cost = plan.bound = plan.time.communication;
+  plan.time.computation = plan.program.computation();
+  plan.time.communication = plan.time.exposed = plan.program.communication();
+  plan.cost = plan.bound = value_at(Level::kRatio, plan.time, plan.memory.peak);
   return plan;
 }
 

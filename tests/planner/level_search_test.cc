@@ -1,4 +1,4 @@
-#include "planner/levels.h"
+#include "planner/level_search.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 // Level 0 is the least communication, then the least computation: with costs of a few tens, the weighted sum in which
 // communication counts 1000 times says the same and is tried out.
-TEST(LevelsTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
+TEST(LevelSearchTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
   Random random(5);
   for (int i = 0; i < 60; ++i) {
     const StrategyProblem problem = random_problem(random, random_options(random));
@@ -22,25 +22,25 @@ TEST(LevelsTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
     EXPECT_TRUE(evaluation.feasible);
     EXPECT_EQ(evaluation.value({1, 1000}), *best) << describe(problem);
     EXPECT_EQ(result.status, PlanStatus::kOptimal);
-    EXPECT_EQ(result.bound, evaluation.cost.communication) << describe(problem);
+    EXPECT_EQ(result.bound, (LevelValue{Level::kRatio, evaluation.cost.communication})) << describe(problem);
   }
 }
 
 // Where memory hardly binds, and where it cannot bind, the answer is that of the search with all limits.
-TEST(LevelsTest, FastestIsTheLeastSumUnderTheLimits) {
+TEST(LevelSearchTest, FastestIsTheLeastSumUnderTheLimits) {
   Random random(6);
   for (int i = 0; i < 60; ++i) {
     RandomProblemOptions options = random_options(random);
     options.limit_percent = 40 + 20 * (i % 5);
     const StrategyProblem problem = random_problem(random, options);
     LevelOptions level;
-    level.level = 2;
+    level.level = Level::kSpeed;
     const LevelResult result = search_level(problem, *make_search("auto"), level);
     const auto best = brute_force(problem);
     ASSERT_EQ(result.choice.has_value(), best.has_value()) << describe(problem);
     if (!best) continue;
     EXPECT_EQ(evaluate(problem, *result.choice).value({}), *best) << describe(problem);
-    EXPECT_EQ(result.bound, *best) << describe(problem);
+    EXPECT_EQ(result.bound, (LevelValue{Level::kSpeed, *best})) << describe(problem);
   }
 }
 
@@ -56,13 +56,13 @@ class FruitlessSearch : public Search {
 
 // The weighted sum's bound says something of communication whether or not a plan was found: 40 of it, if all 30 of
 // computation count.
-TEST(LevelsTest, RatioWithoutAPlanHasABoundOnCommunication) {
+TEST(LevelSearchTest, RatioWithoutAPlanHasABoundOnCommunication) {
   StrategyProblem problem;
   problem.strategy_tables = {{{{10, 1}, {30, 0}}}};
   problem.nodes.push_back({StrategyTableId(0), {}});
   const LevelResult result = search_level(problem, FruitlessSearch(), {});
   EXPECT_FALSE(result.choice);
-  EXPECT_EQ(result.bound, 40);
+  EXPECT_EQ(result.bound, (LevelValue{Level::kRatio, 40}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "planner/levels.h"
+#include "planner/level_search.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,11 +29,11 @@ void append(std::vector<StageStatistics>& all, const std::vector<StageStatistics
   all.insert(all.end(), more.begin(), more.end());
 }
 
-LevelResult of(PlanResult found) {
+LevelResult of(PlanResult found, Level level) {
   LevelResult result;
   result.status = found.status;
   result.choice = std::move(found.choice);
-  result.bound = found.lower_bound;
+  result.bound = {level, found.lower_bound};
   result.statistics = std::move(found.statistics);
   return result;
 }
@@ -70,18 +70,20 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   const Objective both{1, kFirst};
   const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
   const PlanResult weighted = search.search(problem, search_options(options, both, options.start));
-  LevelResult result = of(weighted);
-  result.bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
+  LevelResult result = of(weighted, Level::kRatio);
+  Picoseconds& bound = result.bound.amount;
+  bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
   if (!result.choice) return result;
   Picoseconds found = communication(*result.choice);
-  const auto gap = [](std::int64_t cost, std::int64_t bound) {
-    return cost > bound ? static_cast<double>(cost - bound) / static_cast<double>(cost) : 0.0;
+  const auto relative_gap = [](std::int64_t cost, std::int64_t least) {
+    return cost > least ? static_cast<double>(cost - least) / static_cast<double>(cost) : 0.0;
   };
-  const bool is_loose = gap(found, result.bound) > kLooseBound + 2 * gap(weighted.cost, weighted.lower_bound);
-  if (is_loose || (found > result.bound && is_small(problem))) {
+  const bool is_loose =
+      relative_gap(found, bound) > kLooseBound + 2 * relative_gap(weighted.cost, weighted.lower_bound);
+  if (is_loose || (found > bound && is_small(problem))) {
     PlanResult least = search.search(problem, search_options(options, {0, 1}, result.choice));
     append(result.statistics, least.statistics);
-    result.bound = std::max(result.bound, least.lower_bound);
+    bound = std::max(bound, least.lower_bound);
     if (least.choice && communication(*least.choice) < found) {
       PlanResult again = search.search(problem, search_options(options, both, least.choice));
       append(result.statistics, again.statistics);
@@ -89,7 +91,7 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
       found = communication(*result.choice);
     }
   }
-  result.status = found > result.bound ? PlanStatus::kFeasible : PlanStatus::kOptimal;
+  result.status = found > bound ? PlanStatus::kFeasible : PlanStatus::kOptimal;
   return result;
 }
 
@@ -102,7 +104,7 @@ LevelResult search_memory(const StrategyProblem& problem, const Search& search, 
   LevelResult result;
   result.status = least.status;
   result.choice = std::move(least.choice);
-  result.bound = least.infeasible + 1;
+  result.bound = {Level::kMemory, least.infeasible + 1};
   result.statistics = std::move(least.statistics);
   if (!result.choice) return result;
   StrategyProblem within = problem;
@@ -118,15 +120,22 @@ LevelResult search_memory(const StrategyProblem& problem, const Search& search, 
 }  // namespace
 
 LevelResult search_level(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
-  if (options.level == 0) return search_ratio(problem, search, options);
-  if (options.level == 1) return search_memory(problem, search, options);
-  return of(search.search(problem, search_options(options, {1, 1}, options.start)));
+  switch (options.level) {
+    case Level::kRatio:
+      return search_ratio(problem, search, options);
+    case Level::kMemory:
+      return search_memory(problem, search, options);
+    case Level::kSpeed:
+      break;
+  }
+  return of(search.search(problem, search_options(options, {1, 1}, options.start)), Level::kSpeed);
 }
 
-std::int64_t level_bound(const StrategyProblem& problem, const LevelOptions& options) {
-  if (options.level == 1) return search_level(problem, *make_search("auto"), options).bound;
-  const Objective objective = options.level == 0 ? Objective{0, 1} : Objective{1, 1};
-  return make_search("auto")->search(problem, search_options(options, objective, options.start)).lower_bound;
+LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options) {
+  const std::unique_ptr<Search> search = make_search(kDefaultSearch);
+  if (options.level == Level::kMemory) return search_level(problem, *search, options).bound;
+  const Objective objective = options.level == Level::kRatio ? Objective{0, 1} : Objective{1, 1};
+  return {options.level, search->search(problem, search_options(options, objective, options.start)).lower_bound};
 }
 
 }  // namespace shardplan

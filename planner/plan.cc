@@ -1,0 +1,17 @@
+#include "planner/plan.h"
+
+namespace shardplan {
+
+LevelValue value_at(Level level, const StepTime& time, Bytes peak) {
+  switch (level) {
+    case Level::kRatio:
+      return {level, time.communication};
+    case Level::kMemory:
+      return {level, peak};
+    case Level::kSpeed:
+      break;
+  }
+  return {level, time.step()};
+}
+
+}  // namespace shardplan
