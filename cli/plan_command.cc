@@ -10,7 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/planning_options.h"
 #include "cli/terminal.h"
-#include "report/infeasibility_analysis.h"
+#include "report/infeasibility_report.h"
 #include "report/ir_report.h"
 #include "report/plan_file/plan_json.h"
 #include "report/proof_report.h"

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "program/memory_profile.h"
 #include "program/parallel_program.h"
 #include "solver/strategy_problem.h"
 

@@ -24,6 +24,7 @@
 #include "planner/guided_search.h"
 #include "planner/level_search.h"
 #include "planner/limit_repair.h"
+#include "program/timeline.h"
 #include "solver/searches/search_list.h"
 #include "strategies/data_parallel.h"
 
@@ -193,10 +194,8 @@ Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
   like.program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
   like.versions = decisions.versions;
   like.memory = memory_profile(like.program);
-  like.time.computation = like.program.computation();
-  like.time.communication = like.program.communication();
-  like.time.exposed = like.time.communication;
-  like.time.repeated = repeated_time(like.program);
+  const Timeline times = timeline(like.program);
+  like.time = {times.computation, times.communication, times.exposed, repeated_time(like.program)};
   return like;
 }
 

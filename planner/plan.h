@@ -11,6 +11,7 @@
 #include "graph/tensor_versions.h"
 #include "model/model.h"
 #include "planner/level.h"
+#include "program/memory_profile.h"
 #include "program/parallel_program.h"
 #include "solver/search.h"
 #include "strategies/strategy.h"

@@ -95,31 +95,6 @@ struct ParallelProgram {
 
   std::int64_t micro_batches = 1;
   std::size_t num_in_micro_batch() const;  // 0 if there is but one
-
-  Picoseconds computation() const;
-  Picoseconds communication() const;
 };
-
-/// Nothing, or the first fault: an input used before it is made, a layout that does not fit its shape, a local shape
-/// that does not follow from the layout, a collective whose layouts do not fit its kind, updates in another layout than
-/// stored.
-///
-/// Also a loop that is not at the beginning, or an accumulator read within it.
-std::string check_program(const ParallelProgram& program, const OperatorGraph& graph);
-
-/// Bytes in use on each device after every instruction, and at the peak. A view stands in the memory of what it is a
-/// view of, which is freed after the last reader of all of them; the new value of a parameter or state is written over
-/// the old one.
-struct MemoryProfile {
-  struct Alive {
-    ValueId value;
-    Bytes bytes = 0;
-  };
-  std::vector<Bytes> bytes;  // by instruction, while it runs: its inputs, outputs and all that is read later
-  Bytes peak = 0;
-  std::size_t peak_instruction = 0;
-  std::vector<Alive> alive_at_peak;  // largest first
-};
-MemoryProfile memory_profile(const ParallelProgram& program);
 
 }  // namespace shardplan

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/json_text.h"
-#include "report/folded_names.h"
+#include "graph/folded_names.h"
 #include "report/plan_metrics.h"
 #include "report/strategy_text.h"
 #include "report/text_table.h"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/json_text.h"
+#include "program/instruction_facts.h"
 #include "report/plan_metrics.h"
 #include "report/strategy_table.h"
 #include "report/strategy_text.h"

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/json_text.h"
-#include "report/folded_names.h"
+#include "graph/folded_names.h"
 #include "report/plan_metrics.h"
 #include "report/text_table.h"
 
@@ -75,25 +75,69 @@ std::string peak_name(const Plan& plan) {
   return fmt::format("{} of {}", to_string(at.pass), op.forward ? plan.graph->operators()[*op.forward].name : op.name);
 }
 
-std::string remedy_table(std::string_view title, const std::vector<Infeasibility::Remedy>& remedies) {
+/// A change or a decision in the words of the model file or the command line, and what comes of it.
+struct Line {
+  std::string change;
+  std::string effect;
+};
+
+Line line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, const ColumnUnit& unit) {
+  using Kind = Infeasibility::Remedy::Kind;
+  const std::string peak = fmt::format("{} {}", unit.format(remedy.peak), unit.name);
+  const std::string peak_and_step = fmt::format("{}, step about {:+.0f} %", peak, 100 * remedy.step_change);
+  switch (remedy.kind) {
+    case Kind::kMicroBatches:
+      return {fmt::format("training: {{micro_batches: {}}}", remedy.micro_batches), peak_and_step};
+    case Kind::kRecompute:
+      return {fmt::format("training: {{recompute: [{}]}}", remedy.block), peak_and_step};
+    case Kind::kMoreNodes:
+      return {"--cluster " + remedy.cluster, peak};
+    case Kind::kLargerDevices:
+      break;
+  }
+  const Bytes reserved = smallest.cluster.device.reserved;
+  return {fmt::format("devices of {} {}", unit.format(remedy.device_memory), unit.name),
+          reserved == 0 ? std::string()
+                        : fmt::format("({} and {} reserved)", unit.format(remedy.peak), unit.format(reserved))};
+}
+
+Line line_of(const Infeasibility::Obstacle& obstacle, const Plan& smallest, const ColumnUnit& unit) {
+  std::string change;
+  if (obstacle.name.empty()) {
+    change = fmt::format("all {} strategies together", obstacle.num_joined);
+  } else if (obstacle.is_option) {
+    change = fmt::format("--set {}={}", obstacle.name, obstacle.entry);
+  } else {
+    change = fmt::format("{}: {} (line {})", obstacle.name, obstacle.entry, obstacle.line);
+  }
+  return {change,
+          fmt::format("{} {}; without it {}, {}", unit.format(smallest.memory.peak - obstacle.peak_without), unit.name,
+                      unit.format(obstacle.peak_without), obstacle.fits_without ? "which fits" : "too much as well")};
+}
+
+template <class Item>
+std::vector<Line> lines_of(const std::vector<Item>& items, const Plan& smallest) {
+  const ColumnUnit unit = bytes_unit(std::max(smallest.memory.peak, smallest.usable));
+  std::vector<Line> lines;
+  for (const Item& item : items) lines.push_back(line_of(item, smallest, unit));
+  return lines;
+}
+
+std::string line_table(std::string_view title, const std::vector<Line>& lines) {
   TextTable table({Align::kLeft, Align::kLeft, Align::kLeft});
-  for (std::size_t i = 0; i < remedies.size(); ++i) {
-    table.add({i == 0 ? fmt::format("{:<12}", title) : "", remedies[i].change, remedies[i].effect});
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    table.add({i == 0 ? fmt::format("{:<12}", title) : "", lines[i].change, lines[i].effect});
   }
   return table.to_string(2);
 }
 
-}  // namespace
-
-std::string holder_block(const std::string& name) {
-  const std::string top = top_block(name);
-  std::string block = folded_name(top);
-  if (block.find('*') != std::string::npos && name.size() > top.size()) {
-    const std::string inner = top_block(name.substr(top.size() + 1));
-    if (inner.size() + top.size() + 1 < name.size()) block += "." + folded_name(inner);
-  }
-  return block;
+Json lines_json(const std::vector<Line>& lines) {
+  Json json = Json::array();
+  for (const Line& line : lines) json.push_back({{"change", line.change}, {"effect", line.effect}});
+  return json;
 }
+
+}  // namespace
 
 std::string infeasibility_report(const Infeasibility& answer, bool colour) {
   const Plan& plan = *answer.smallest;
@@ -128,21 +172,16 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
     for (std::size_t i = kMostRows; i < list.size(); ++i) rest += list[i].local;
     text += fmt::format("  {} more hold {} {} per device\n", list.size() - kMostRows, unit.format(rest), unit.name);
   }
-  if (!answer.remedies.empty()) text += '\n' + remedy_table("would fit", answer.remedies);
-  if (!answer.in_the_way.empty()) {
+  if (!answer.remedies.empty()) text += '\n' + line_table("would fit", lines_of(answer.remedies, plan));
+  if (!answer.obstacles.empty()) {
     if (answer.remedies.empty()) text += '\n';
-    text += remedy_table("in the way", answer.in_the_way);
+    text += line_table("in the way", lines_of(answer.obstacles, plan));
   }
   return text;
 }
 
 std::string infeasibility_json(const Infeasibility& answer) {
   const Plan& plan = *answer.smallest;
-  const auto remedies = [](const std::vector<Infeasibility::Remedy>& list) {
-    Json json = Json::array();
-    for (const Infeasibility::Remedy& item : list) json.push_back({{"change", item.change}, {"effect", item.effect}});
-    return json;
-  };
   Json alive = Json::array();
   for (const Holder& holder : holders(plan)) {
     alive.push_back({{"block", holder.block},
@@ -160,8 +199,8 @@ std::string infeasibility_json(const Infeasibility& answer) {
   document["usable_bytes"] = plan.usable;
   document["least_bytes"] = answer.least == 0 ? Json(nullptr) : Json(answer.least);
   document["alive"] = alive;
-  document["would_fit"] = remedies(answer.remedies);
-  document["in_the_way"] = remedies(answer.in_the_way);
+  document["would_fit"] = lines_json(lines_of(answer.remedies, plan));
+  document["in_the_way"] = lines_json(lines_of(answer.obstacles, plan));
   return json_document(document);
 }
 

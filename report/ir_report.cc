@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "report/folded_names.h"
+#include "graph/folded_names.h"
+#include "program/instruction_facts.h"
 #include "report/ir_text.h"
 #include "report/plan_metrics.h"
 #include "report/strategy_text.h"

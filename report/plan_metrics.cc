@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
-
-#include "report/folded_names.h"
 
 namespace shardplan {
 
@@ -29,74 +26,10 @@ std::string ratio_text(const StepTime& time) {
 
 std::string gap_text(const std::optional<double>& gap) { return gap ? fmt::format("{:.1f}", 100 * *gap) : "-"; }
 
-bool is_communication(const Instruction& instruction) {
-  if (instruction.kind == InstructionKind::kHalo) return true;
-  return instruction.kind == InstructionKind::kCollective && instruction.step.kind != CollectiveKind::kSlice &&
-         instruction.step.kind != CollectiveKind::kToPartial;
-}
-
-Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction) {
-  const Bytes in = instruction.inputs.empty() ? 0 : program.values[instruction.inputs[0]].bytes;
-  const Bytes out = instruction.outputs.empty() ? 0 : program.values[instruction.outputs[0]].bytes;
-  if (instruction.kind == InstructionKind::kHalo) {
-    Bytes received = 0;
-    const Shape& shape = program.values[instruction.inputs[0]].local_shape;
-    for (const Halo& halo : instruction.halo) {
-      if (shape[halo.dimension] > 0) received += in / shape[halo.dimension] * (halo.before + halo.after);
-    }
-    return received;
-  }
-  switch (instruction.step.kind) {
-    case CollectiveKind::kAllGather:
-      return out;
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kCollectivePermute:
-      return in * num_pieces(instruction.step.axes);
-    default:
-      return in;
-  }
-}
-
-PassTimes pass_times(const ParallelProgram& program, Pass pass) {
-  PassTimes times;
-  for (const Instruction& instruction : program.instructions) {
-    if (instruction.pass != pass) continue;
-    (is_communication(instruction) ? times.communication : times.computation) += instruction.time_of_step();
-  }
-  return times;
-}
-
 std::string training_words(const OperatorGraph& graph) {
   if (!graph.is_training()) return {};
   return graph.micro_batches() == 1 ? "training, "
                                     : fmt::format("training in {} micro-batches, ", graph.micro_batches());
-}
-
-std::vector<Picoseconds> start_times(const ParallelProgram& program) {
-  const std::size_t loop = program.num_in_micro_batch();
-  std::vector<Picoseconds> starts{0};
-  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-    starts.push_back(starts.back() + program.instructions[i].time);
-    if (i + 1 == loop) starts.back() *= program.micro_batches;
-  }
-  return starts;
-}
-
-std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const ParallelProgram& program,
-                                      const Instruction& instruction) {
-  const auto is_stored = [&](TensorId tensor) {
-    return graph.tensor(tensor).kind == TensorKind::kParameter || graph.tensor(tensor).kind == TensorKind::kState;
-  };
-  for (const std::vector<ValueId>* values : {&instruction.outputs, &instruction.inputs}) {
-    for (const ValueId value : *values) {
-      const std::optional<TensorId> tensor = program.values[value].tensor;
-      if (!tensor) continue;
-      if (is_stored(*tensor)) return tensor;
-      if (const auto updated = graph.tensor(*tensor).updates) return updated;
-      if (const auto parameter = graph.tensor(*tensor).gradient_of) return parameter;
-    }
-  }
-  return std::nullopt;
 }
 
 bool is_border(const OperatorGraph& graph, OperatorId op) { return !graph.operators()[op].border_of.empty(); }

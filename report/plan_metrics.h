@@ -29,21 +29,6 @@ Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction
 /// "", "training, " or "training in 32 micro-batches, ".
 std::string training_words(const OperatorGraph& graph);
 
-/// The additive times of one pass's instructions in a step.
-struct PassTimes {
-  Picoseconds computation = 0;
-  Picoseconds communication = 0;
-};
-PassTimes pass_times(const ParallelProgram& program, Pass pass);
-
-/// When each instruction first starts where they run one after the other, and the end of the step.
-std::vector<Picoseconds> start_times(const ParallelProgram& program);
-
-/// The parameter or state that an instruction's tensor is, is a new value of, or is the gradient of; nothing for
-/// others.
-std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const ParallelProgram& program,
-                                      const Instruction& instruction);
-
 /// True for the borders of a sharded block, "block1.in0" and "block1.out0" (`GraphOperator::border_of`).
 bool is_border(const OperatorGraph& graph, OperatorId op);
 

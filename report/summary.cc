@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "report/folded_names.h"
+#include "graph/folded_names.h"
+#include "program/instruction_facts.h"
+#include "program/timeline.h"
 #include "report/parallelism_patterns.h"
 #include "report/plan_metrics.h"
 #include "report/text_table.h"
@@ -351,7 +353,7 @@ std::string peak_line(const Plan& plan) {
   const ColumnUnit unit = bytes_unit(memory.peak);
   std::string words =
       fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
-                  format_time(start_times(plan.program)[memory.peak_instruction]), to_string(at.pass), name);
+                  format_time(timeline(plan.program).starts[memory.peak_instruction]), to_string(at.pass), name);
   const auto holders = peak_holders(plan);
   Bytes rest = 0;
   std::string list;

@@ -25,7 +25,7 @@ std::string_view to_string(PlanStatus status) {
     case PlanStatus::kInfeasible:
       return "infeasible";
     case PlanStatus::kNoPlanFound:
-      return "no plan found";
+      return "none_found";
   }
   return "";
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "program/instruction_facts.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 #include "report/plan_metrics.h"

@@ -4,9 +4,9 @@
 #include <array>
 #include <set>
 
+#include "graph/folded_names.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
-#include "report/folded_names.h"
 #include "report/plan_metrics.h"
 
 namespace shardplan {

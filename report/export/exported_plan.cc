@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/folded_names.h"
 #include "report/export/export.h"
-#include "report/folded_names.h"
 
 namespace shardplan {
 namespace {

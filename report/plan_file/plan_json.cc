@@ -7,6 +7,8 @@
 #include "costmodel/cluster_mesh.h"
 #include "graph/tensor_versions.h"
 #include "model/model_source.h"
+#include "program/instruction_facts.h"
+#include "program/timeline.h"
 #include "report/plan_file/sha256.h"
 #include "report/plan_metrics.h"
 #include "report/strategy_table.h"
@@ -79,7 +81,7 @@ class PlanWriter {
   explicit PlanWriter(const Plan& plan) : plan_(plan), graph_(*plan.graph), program_(plan.program) {
     computation_.resize(graph_.operators().size());
     producer_.resize(program_.values.size());
-    starts_ = start_times(program_);
+    timeline_ = timeline(program_);
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       const Instruction& instruction = program_.instructions[i];
       for (std::size_t r = 0; r < instruction.outputs.size(); ++r) producer_[instruction.outputs[r]] = {true, i, r};
@@ -364,7 +366,7 @@ class PlanWriter {
     if (is_communication(instruction)) json["bytes"] = group_bytes(program_, instruction);
     json["local_shape"] =
         instruction.outputs.empty() ? Json::array() : Json(program_.values[instruction.outputs[0]].local_shape);
-    json["start"] = to_seconds(starts_[number]);
+    json["start"] = to_seconds(timeline_.starts[number]);
     json["seconds"] = to_seconds(instruction.time);
     if (instruction.runs > 1) json["runs"] = instruction.runs;
     json["worker"] = instruction.op ? graph_.operators()[*instruction.op].worker : 0;
@@ -378,12 +380,13 @@ class PlanWriter {
       alive.push_back({{"tensor", program_.values[item.value].name}, {"bytes", item.bytes}});
     }
     for (std::size_t i = 0; i < memory.bytes.size(); ++i) {
-      profile.push_back({to_seconds(starts_[i]), memory.bytes[i]});
+      profile.push_back({to_seconds(timeline_.starts[i]), memory.bytes[i]});
     }
-    return {{"peak_bytes", memory.peak},
-            {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(starts_[memory.peak_instruction])}}},
-            {"alive", alive},
-            {"profile", profile}};
+    return {
+        {"peak_bytes", memory.peak},
+        {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(timeline_.starts[memory.peak_instruction])}}},
+        {"alive", alive},
+        {"profile", profile}};
   }
 
   static Json proof_json(const ProofRecord& proof) {
@@ -406,7 +409,7 @@ class PlanWriter {
   const OperatorGraph& graph_;
   const ParallelProgram& program_;
   IdVector<OperatorId, Picoseconds> computation_;  // of a step
-  std::vector<Picoseconds> starts_;
+  Timeline timeline_;
   IdVector<ValueId, Producer> producer_;
 };
 

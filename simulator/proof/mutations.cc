@@ -2,37 +2,20 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <thread>
 
 #include "base/error.h"
+#include "graph/folded_names.h"
 
 namespace shardplan {
 namespace {
 
-/// "layers.3.attn" -> "layers.*.attn".
-std::string star_repeats(const std::string& name) {
-  std::string result;
-  std::size_t i = 0;
-  while (i < name.size()) {
-    std::size_t end = name.find('.', i);
-    if (end == std::string::npos) end = name.size();
-    const bool is_number = end > i && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(i),
-                                                  name.begin() + static_cast<std::ptrdiff_t>(end),
-                                                  [](unsigned char c) { return std::isdigit(c) != 0; });
-    result += is_number ? "*" : name.substr(i, end - i);
-    if (end < name.size()) result += '.';
-    i = end + 1;
-  }
-  return result;
-}
-
 std::string place_of(const Instruction& instruction) {
   const Origin& origin = instruction.origin;
-  std::string text = star_repeats(origin.producer);
-  if (!origin.consumer.empty()) text += " -> " + star_repeats(origin.consumer);
+  std::string text = folded_name(origin.producer);
+  if (!origin.consumer.empty()) text += " -> " + folded_name(origin.consumer);
   if (!origin.because.empty()) text += " (" + origin.because + ")";
   return text;
 }
@@ -184,7 +167,7 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
   Classes classes;
   for (std::size_t i = 0; i < program.given.size(); ++i) {
     if (!is_cut(program.values[program.given[i].value].layout)) continue;
-    const std::string name = star_repeats(graph.tensor(program.given[i].tensor).name);
+    const std::string name = folded_name(graph.tensor(program.given[i].tensor).name);
     classes.add({.kind = FaultKind::kSwapped, .given = i}, fmt::format("two pieces of {} swapped", name));
   }
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
@@ -207,7 +190,7 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
     } else if (instruction.kind == InstructionKind::kOperator && is_cut(instruction.strategy) &&
                !has_cut_window(instruction)) {
       classes.add({.kind = FaultKind::kShifted, .instruction = i},
-                  fmt::format("boxes of {} shifted", star_repeats(instruction.name)));
+                  fmt::format("boxes of {} shifted", folded_name(instruction.name)));
     }
   }
   return classes.list();

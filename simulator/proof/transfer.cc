@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "operators/phases.h"
+#include "program/program_checker.h"
 
 namespace shardplan {
 namespace {

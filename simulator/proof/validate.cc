@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "program/instruction_facts.h"
 
 namespace shardplan {
 namespace {
@@ -227,12 +228,6 @@ Watched only(const ParallelProgram& program, const OperatorGraph& graph, const s
     if (program.values[id].tensor == tensor) watched[id] = tensor;
   }
   return watched;
-}
-
-bool is_communication(const Instruction& instruction) {
-  return instruction.kind == InstructionKind::kHalo ||
-         (instruction.kind == InstructionKind::kCollective && instruction.step.kind != CollectiveKind::kSlice &&
-          instruction.step.kind != CollectiveKind::kToPartial);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -13,7 +12,6 @@
 #include "report/compare_report.h"
 #include "report/explain_report.h"
 #include "report/export/export.h"
-#include "report/infeasibility_report.h"
 #include "report/parallelism_patterns.h"
 #include "report/plan_file/plan_file.h"
 #include "report/plan_file/plan_json.h"
@@ -21,23 +19,10 @@
 #include "report/strategy_table.h"
 #include "report/summary.h"
 #include "tests/support/hand_plan.h"
+#include "tests/support/text.h"
 
 namespace shardplan {
 namespace {
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in:\n" << text;
-}
-
-/// Plain ASCII, no line wider than 100 or ending in blanks.
-void expect_fits_terminal(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    EXPECT_LE(line.size(), 100U) << line;
-    EXPECT_FALSE(line.ends_with(' ')) << line;
-    for (const char c : line) EXPECT_TRUE(c >= ' ' && c <= '~') << line;
-  }
-}
 
 TEST(StrategyTable, HasOneLinePerOperator) {
   EXPECT_EQ(strategy_table(block_plan()),
@@ -96,25 +81,6 @@ TEST(Compare, FoldsWhatDiffers) {
   expect_has(compare_report(rows, {.colour = true}), "\x1b[1m");
   expect_has(compare_json(rows), "\"differs_from_first\": [\n  {\"name\": \"level 1\", \"operators\": 2, ");
   expect_has(compare_report({compared("level 0", first), compared("level 2", first)}), "level 2 is level 0's plan\n");
-}
-
-TEST(Infeasibility, NamesTheLargestHoldersAndWhatWouldHelp) {
-  Plan plan = tiny_plan();
-  plan.usable = plan.memory.peak / 2;
-  Infeasibility answer;
-  answer.smallest = &plan;
-  answer.proven = true;
-  answer.least = plan.memory.peak - 1024;
-  answer.remedies = {{"training: {micro_batches: 2}", "10 KiB, step about +1 %"}, {"--cluster ascend-910x2", "9 KiB"}};
-  answer.in_the_way = {{"--set a=[{}]", "0.2 KiB"}};
-  const std::string text = infeasibility_report(answer);
-  expect_fits_terminal(text);
-  expect_has(text, "\n  does not fit   the smallest plan needs ");
-  expect_has(text, "proven: no plan on this mesh needs less than ");
-  expect_has(text, "\n  alive at its peak, ");
-  expect_has(text, "\n  would fit     training: {micro_batches: 2}  10 KiB, step about +1 %\n");
-  expect_has(text, "\n  in the way    --set a=[{}]  0.2 KiB\n");
-  expect_has(infeasibility_json(answer), "\"status\": \"infeasible\"");
 }
 
 TEST(Explain, ShowsTheChosenStrategyAndOrdersTheOthers) {

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "operators/operator_type.h"
+#include "program/program_checker.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {

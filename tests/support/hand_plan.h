@@ -15,6 +15,7 @@
 #include "operators/catalogue.h"
 #include "planner/plan.h"
 #include "program/lower.h"
+#include "program/timeline.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {
@@ -157,8 +158,8 @@ inline Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
   plan.versions = decisions.versions;
   plan.is_user_strategy.resize(graph.operators().size());
   plan.memory = memory_profile(plan.program);
-  plan.time.computation = plan.program.computation();
-  plan.time.communication = plan.time.exposed = plan.program.communication();
+  const Timeline times = timeline(plan.program);
+  plan.time = {times.computation, times.communication, times.exposed, 0};
   plan.cost = plan.bound = value_at(Level::kRatio, plan.time, plan.memory.peak);
   return plan;
 }

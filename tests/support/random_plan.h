@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "planner/plan.h"
+#include "program/program_checker.h"
 #include "tests/support/planned_model.h"
 
 namespace shardplan {

@@ -1,10 +1,11 @@
+#include "planner/infeasibility_analysis.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
 
 #include "model/model_source.h"
 #include "planner/model_planner.h"
-#include "report/infeasibility_analysis.h"
 
 namespace shardplan {
 namespace {
@@ -36,30 +37,39 @@ training: {optimizer: sgd}
 parallel: {mesh: {x: 2, y: 4}}
 )";
 
-TEST(WhyNotTest, NamesOnlyChangesThatFit) {
+TEST(InfeasibilityAnalysisTest, NamesOnlyChangesThatFit) {
+  using Kind = Infeasibility::Remedy::Kind;
   const Plan without_limit = smallest_plan(kDeep, kUnlimitedBytes);
   const Plan smallest = smallest_plan(kDeep, without_limit.memory.peak * 4 / 5);
   const Infeasibility answer = analyse_infeasibility(smallest);
   EXPECT_TRUE(answer.proven);
   bool recompute = false;
   for (const Infeasibility::Remedy& remedy : answer.remedies) {
-    recompute = recompute || remedy.change == "training: {recompute: [layers.*]}";
+    if (remedy.kind != Kind::kLargerDevices) {
+      EXPECT_LE(remedy.peak, smallest.usable);
+    }
+    recompute = recompute || (remedy.kind == Kind::kRecompute && remedy.block == "layers.*");
     // The mesh is the user's: more nodes would need another.
-    EXPECT_EQ(remedy.change.find("--cluster"), std::string::npos);
+    EXPECT_NE(remedy.kind, Kind::kMoreNodes);
   }
   EXPECT_TRUE(recompute);
-  EXPECT_EQ(answer.remedies.back().change.substr(0, 11), "devices of ");
-  EXPECT_TRUE(answer.in_the_way.empty());
+  EXPECT_EQ(answer.remedies.back().kind, Kind::kLargerDevices);
+  EXPECT_EQ(answer.remedies.back().device_memory, smallest.memory.peak + smallest.cluster.device.reserved);
+  EXPECT_TRUE(answer.obstacles.empty());
 }
 
-TEST(WhyNotTest, SaysWhatAStrategyCosts) {
+TEST(InfeasibilityAnalysisTest, SaysWhatAStrategyCosts) {
   const std::string text = std::string(kDeep) + "strategies:\n  layers.*.up.weight: {strategy: [1, 1]}\n";
   const Plan free = smallest_plan(kDeep, kUnlimitedBytes);
   // Three weights of 1 MiB whole instead of in eight pieces.
   const Infeasibility answer = analyse_infeasibility(smallest_plan(text, free.memory.peak));
-  ASSERT_EQ(answer.in_the_way.size(), 1u);
-  EXPECT_EQ(answer.in_the_way[0].change, "layers.*.up.weight: [1, 1] (line 19)");
-  EXPECT_NE(answer.in_the_way[0].effect.find("which fits"), std::string::npos) << answer.in_the_way[0].effect;
+  ASSERT_EQ(answer.obstacles.size(), 1u);
+  EXPECT_EQ(answer.obstacles[0].name, "layers.*.up.weight");
+  EXPECT_EQ(answer.obstacles[0].entry, "[1, 1]");
+  EXPECT_EQ(answer.obstacles[0].line, 19);
+  EXPECT_FALSE(answer.obstacles[0].is_option);
+  EXPECT_EQ(answer.obstacles[0].peak_without, free.memory.peak);
+  EXPECT_TRUE(answer.obstacles[0].fits_without);
 }
 
 }  // namespace

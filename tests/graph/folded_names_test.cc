@@ -1,30 +1,37 @@
-#include "report/folded_names.h"
+#include "graph/folded_names.h"
 
 #include <gtest/gtest.h>
 
 namespace shardplan {
 namespace {
 
-TEST(FoldedNames, IndicesBecomeStars) {
+TEST(FoldedNamesTest, IndicesBecomeStars) {
   EXPECT_EQ(folded_name("layers.3.attn.qkv.weight"), "layers.*.attn.qkv.weight");
   EXPECT_EQ(folded_name("a.0.b.12"), "a.*.b.*");
   EXPECT_EQ(folded_name("norm_2.x3"), "norm_2.x3");
   EXPECT_EQ(folded_name(""), "");
 }
 
-TEST(FoldedNames, TheTopBlockKeepsItsIndex) {
+TEST(FoldedNamesTest, TheTopBlockKeepsItsIndex) {
   EXPECT_EQ(top_block("layers.3.attn.qkv.weight"), "layers.3");
   EXPECT_EQ(top_block("wte.gather"), "wte");
   EXPECT_EQ(top_block("head"), "head");
 }
 
-TEST(FoldedNames, WithinEndsAtADot) {
+TEST(FoldedNamesTest, HoldersAreTwoLevelsInsideARepeat) {
+  EXPECT_EQ(holder_block("layers.3.attn.qkv.matmul"), "layers.*.attn");
+  EXPECT_EQ(holder_block("layers.3.gelu"), "layers.*");
+  EXPECT_EQ(holder_block("wte.gather"), "wte");
+  EXPECT_EQ(holder_block("head"), "head");
+}
+
+TEST(FoldedNamesTest, WithinEndsAtADot) {
   EXPECT_TRUE(is_within("a.b", "a"));
   EXPECT_TRUE(is_within("a", "a"));
   EXPECT_FALSE(is_within("ab", "a"));
 }
 
-TEST(FoldedNames, RunsJoinEqualNeighbours) {
+TEST(FoldedNamesTest, RunsJoinEqualNeighbours) {
   const auto names_of = [](const std::vector<NameRun>& runs) {
     std::vector<std::string> names;
     for (const NameRun& run : runs) names.push_back(run.name);

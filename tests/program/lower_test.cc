@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "model/model_source.h"
+#include "program/memory_profile.h"
+#include "program/program_checker.h"
+#include "program/timeline.h"
 #include "tests/support/marked_model.h"
 #include "tests/support/planned_model.h"
 
@@ -57,8 +60,10 @@ TEST_P(AnyChoice, CostsInTheProgramWhatEvaluateSays) {
     const Evaluation evaluation = evaluate(model.problem.problem, choice);
     ASSERT_EQ(evaluation.forbidden_count, 0u);
     const ParallelProgram program = model.lowered(choice);
-    EXPECT_EQ(program.computation(), evaluation.cost.computation) << "round " << round;
-    EXPECT_EQ(program.communication(), evaluation.cost.communication) << "round " << round;
+    const Timeline times = timeline(program);
+    EXPECT_EQ(times.computation, evaluation.cost.computation) << "round " << round;
+    EXPECT_EQ(times.communication, evaluation.cost.communication) << "round " << round;
+    EXPECT_EQ(times.end, evaluation.value({1, 1})) << "round " << round;
     EXPECT_EQ(check_program(program, model.graph), "") << "round " << round;
   }
 }

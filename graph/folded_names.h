@@ -15,6 +15,10 @@ std::string folded_name(std::string_view name);
 /// "wte.gather" -> "wte", "head" -> "head".
 std::string top_block(std::string_view name);
 
+/// The block under which what an operator makes is counted: two levels inside a repeat ("layers.*.attn"), else the
+/// outermost.
+std::string holder_block(std::string_view name);
+
 /// True if `name` is `scope` or lies in it.
 bool is_within(std::string_view name, std::string_view scope);
 

@@ -1,4 +1,4 @@
-#include "report/folded_names.h"
+#include "graph/folded_names.h"
 
 #include <fmt/format.h>
 
@@ -47,6 +47,16 @@ std::string top_block(std::string_view name) {
   if (first.size() == name.size()) return std::string(name);
   const std::string_view second = first_part(name.substr(first.size() + 1));
   return std::string(name.substr(0, is_number(second) ? first.size() + 1 + second.size() : first.size()));
+}
+
+std::string holder_block(std::string_view name) {
+  const std::string top = top_block(name);
+  std::string block = folded_name(top);
+  if (block.find('*') != std::string::npos && name.size() > top.size()) {
+    const std::string inner = top_block(name.substr(top.size() + 1));
+    if (inner.size() + top.size() + 1 < name.size()) block += "." + folded_name(inner);
+  }
+  return block;
 }
 
 bool is_within(std::string_view name, std::string_view scope) {

@@ -1,19 +1,18 @@
-#include "report/infeasibility_analysis.h"
+#include "planner/infeasibility_analysis.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <set>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "costmodel/cluster.h"
+#include "graph/folded_names.h"
 #include "model/syntax/strategy_syntax.h"
 #include "planner/model_planner.h"
-#include "report/folded_names.h"
-#include "report/text_table.h"
 
 namespace shardplan {
 namespace {
@@ -25,7 +24,7 @@ constexpr std::size_t kMostDecisions = 4;
 
 /// What the user wrote in one place: all operators and tensors that it speaks of.
 struct Decision {
-  std::string text;
+  Infeasibility::Obstacle obstacle;
   std::vector<OperatorId> operators;
   std::vector<TensorId> tensors;
 };
@@ -39,7 +38,6 @@ std::string entries_text(const std::vector<StrategyEntry>& entries) {
 class InfeasibilityAnalysis {
  public:
   InfeasibilityAnalysis(const Plan& smallest, std::stop_token stop) : smallest_(smallest), stop_(std::move(stop)) {
-    unit_ = bytes_unit(std::max(smallest.memory.peak, smallest.usable));
     answer_.smallest = &smallest;
     answer_.least = smallest.bound.amount;
     answer_.proven = smallest.bound.amount > smallest.usable;
@@ -51,14 +49,11 @@ class InfeasibilityAnalysis {
       for (const std::string& block : blocks_to_recompute()) try_recompute(block);
     }
     try_twice_the_nodes();
-    const Bytes reserved = smallest_.cluster.device.reserved;
-    const std::string size =
-        fmt::format("devices of {} {}", unit_.format(smallest_.memory.peak + reserved), unit_.name);
-    answer_.remedies.push_back(
-        {size, reserved == 0
-                   ? std::string()
-                   : fmt::format("({} and {} reserved)", unit_.format(smallest_.memory.peak), unit_.format(reserved))});
-    find_in_the_way();
+    Infeasibility::Remedy larger;
+    larger.device_memory = smallest_.memory.peak + smallest_.cluster.device.reserved;
+    larger.peak = smallest_.memory.peak;
+    answer_.remedies.push_back(larger);
+    find_obstacles();
     return std::move(answer_);
   }
 
@@ -78,23 +73,26 @@ class InfeasibilityAnalysis {
     return std::nullopt;
   }
 
-  bool fits(const std::optional<Plan>& plan) const { return plan && plan->memory.peak <= plan->usable; }
-
-  std::string effect(const Plan& plan) const {
+  /// Notes the change if the smallest plan that it leads to fits.
+  void try_change(Infeasibility::Remedy remedy, Model model, const Cluster& cluster) {
+    const std::optional<Plan> plan = smallest_of(std::move(model), cluster);
+    if (!plan || !plan->fits()) return;
     const auto before = static_cast<double>(smallest_.time.step());
-    const double slower = 100 * (static_cast<double>(plan.time.step()) - before) / before;
-    return fmt::format("{} {}, step about {:+.0f} %", unit_.format(plan.memory.peak), unit_.name, slower);
+    remedy.peak = plan->memory.peak;
+    remedy.step_change = (static_cast<double>(plan->time.step()) - before) / before;
+    answer_.remedies.push_back(std::move(remedy));
   }
 
   void try_micro_batches() {
+    const std::size_t before = answer_.remedies.size();
     for (const std::int64_t times : {2, 4}) {
       Model model = *smallest_.model;
       model.training->micro_batches *= times;
-      const std::string change = fmt::format("training: {{micro_batches: {}}}", model.training->micro_batches);
-      const std::optional<Plan> plan = smallest_of(std::move(model), smallest_.cluster);
-      if (!fits(plan)) continue;
-      answer_.remedies.push_back({change, effect(*plan)});
-      return;
+      Infeasibility::Remedy remedy;
+      remedy.kind = Infeasibility::Remedy::Kind::kMicroBatches;
+      remedy.micro_batches = model.training->micro_batches;
+      try_change(std::move(remedy), std::move(model), smallest_.cluster);
+      if (answer_.remedies.size() > before) return;
     }
   }
 
@@ -135,8 +133,10 @@ class InfeasibilityAnalysis {
       if (is_within(folded_name(name), block)) builder.op(id).recompute_scope = own_scope(name, block);
     }
     model.graph = builder.build();
-    const std::optional<Plan> plan = smallest_of(std::move(model), smallest_.cluster);
-    if (fits(plan)) answer_.remedies.push_back({fmt::format("training: {{recompute: [{}]}}", block), effect(*plan)});
+    Infeasibility::Remedy remedy;
+    remedy.kind = Infeasibility::Remedy::Kind::kRecompute;
+    remedy.block = block;
+    try_change(std::move(remedy), std::move(model), smallest_.cluster);
   }
 
   /// "ascend-910" as "ascend-910x2", "dgx-a100x8" as "dgx-a100x16"; of presets only, whose nodes are all used.
@@ -152,12 +152,10 @@ class InfeasibilityAnalysis {
     }
     name += fmt::format("x{}", 2 * nodes);
     try {
-      const Cluster cluster = read_cluster(name);
-      const std::optional<Plan> plan = smallest_of(*smallest_.model, cluster);
-      if (fits(plan)) {
-        answer_.remedies.push_back(
-            {"--cluster " + name, fmt::format("{} {}", unit_.format(plan->memory.peak), unit_.name)});
-      }
+      Infeasibility::Remedy remedy;
+      remedy.kind = Infeasibility::Remedy::Kind::kMoreNodes;
+      remedy.cluster = name;
+      try_change(std::move(remedy), *smallest_.model, read_cluster(name));
     } catch (const InputError&) {
       // Not a preset.
     }
@@ -167,14 +165,16 @@ class InfeasibilityAnalysis {
 
   std::vector<Decision> decisions() const {
     std::vector<Decision> result;
-    std::map<std::string, std::size_t> position;
+    std::map<std::tuple<std::string, std::string, bool, int>, std::size_t> position;
     const auto add = [&](const std::string& name, const std::string& entry, const SourcePlace& place) -> Decision& {
-      const std::string folded = folded_name(name);
-      const bool is_option = place.file == "--set";
-      const std::string text = is_option ? fmt::format("--set {}={}", folded, entry)
-                                         : fmt::format("{}: {} (line {})", folded, entry, place.line);
-      const auto [found, is_new] = position.try_emplace(text, result.size());
-      if (is_new) result.push_back({text, {}, {}});
+      Infeasibility::Obstacle obstacle;
+      obstacle.name = folded_name(name);
+      obstacle.entry = entry;
+      obstacle.is_option = place.file == "--set";
+      obstacle.line = obstacle.is_option ? 0 : place.line;
+      const auto [found, is_new] =
+          position.try_emplace(std::tuple(obstacle.name, entry, obstacle.is_option, obstacle.line), result.size());
+      if (is_new) result.push_back({std::move(obstacle), {}, {}});
       return result[found->second];
     };
     const OperatorGraph& graph = smallest_.model->graph;
@@ -205,27 +205,25 @@ class InfeasibilityAnalysis {
     return model;
   }
 
-  void report(const std::string& text, const std::optional<Plan>& plan) {
+  void try_without(Infeasibility::Obstacle obstacle, const std::vector<Decision>& left_out) {
+    const std::optional<Plan> plan = smallest_of(without(left_out), smallest_.cluster);
     if (!plan || plan->memory.peak >= smallest_.memory.peak) return;
-    answer_.in_the_way.push_back(
-        {text,
-         fmt::format("{} {}; without it {}, {}", unit_.format(smallest_.memory.peak - plan->memory.peak), unit_.name,
-                     unit_.format(plan->memory.peak), fits(plan) ? "which fits" : "too much as well")});
+    obstacle.peak_without = plan->memory.peak;
+    obstacle.fits_without = plan->fits();
+    answer_.obstacles.push_back(std::move(obstacle));
   }
 
-  void find_in_the_way() {
+  void find_obstacles() {
     const std::vector<Decision> all = decisions();
-    for (std::size_t i = 0; i < std::min(all.size(), kMostDecisions); ++i) {
-      report(all[i].text, smallest_of(without({all[i]}), smallest_.cluster));
-    }
-    if (all.size() > 1) {
-      report(fmt::format("all {} strategies together", all.size()), smallest_of(without(all), smallest_.cluster));
-    }
+    for (std::size_t i = 0; i < std::min(all.size(), kMostDecisions); ++i) try_without(all[i].obstacle, {all[i]});
+    if (all.size() < 2) return;
+    Infeasibility::Obstacle together;
+    together.num_joined = all.size();
+    try_without(together, all);
   }
 
   const Plan& smallest_;
   std::stop_token stop_;
-  ColumnUnit unit_;
   Infeasibility answer_;
 };
 

@@ -1,0 +1,88 @@
+#include "program/memory_profile.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "program/instruction_facts.h"
+
+namespace shardplan {
+namespace {
+
+/// The value in whose memory each value stands: itself, unless it is a view of another or a stored tensor's new value,
+/// which is written over the old one once that is no longer read.
+IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
+  IdVector<ValueId, std::size_t> last_reader(program.values.size(), 0);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    for (const ValueId input : program.instructions[i].inputs) last_reader[input] = i;
+  }
+  std::map<TensorId, ValueId> stored;
+  for (const Binding& given : program.given) stored.emplace(given.tensor, given.value);
+  std::map<ValueId, ValueId> old_values;  // by new value
+  for (const Binding& update : program.updates) old_values.emplace(update.value, stored.at(update.tensor));
+  IdVector<ValueId, ValueId> owner;
+  for (const ValueId id : program.values.ids()) owner.push_back(id);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    for (const ValueId output : instruction.outputs) {
+      const auto old = old_values.find(output);
+      if (old != old_values.end() && last_reader[old->second] <= i) {
+        owner[output] = old->second;
+      } else if (instruction.kind == InstructionKind::kOperator &&
+                 instruction.operation->type->work == WorkKind::kView) {
+        owner[output] = owner[instruction.inputs[0]];
+      }
+    }
+  }
+  return owner;
+}
+
+}  // namespace
+
+MemoryProfile memory_profile(const ParallelProgram& program) {
+  const std::size_t count = program.instructions.size();
+  constexpr std::size_t kNotMade = std::numeric_limits<std::size_t>::max();
+  const IdVector<ValueId, ValueId> owner = memory_owners(program);
+  IdVector<ValueId, std::size_t> first(program.values.size(), kNotMade), last(program.values.size(), 0);
+  const std::size_t end = count == 0 ? 0 : count - 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const ValueId input : program.instructions[i].inputs) last[owner[input]] = i;
+    for (const ValueId output : program.instructions[i].outputs) {
+      if (owner[output] == output) first[output] = is_accumulating(program.instructions[i]) ? 0 : i;
+      last[owner[output]] = i;
+    }
+  }
+  for (const Binding& given : program.given) {
+    first[given.value] = 0;
+    if (!given.is_input) last[given.value] = end;  // parameters and states stay; inputs go after their last reader
+  }
+  for (const Binding& output : program.outputs) last[owner[output.value]] = end;
+  for (const Binding& update : program.updates) last[owner[update.value]] = end;
+
+  MemoryProfile profile;
+  std::vector<Bytes> change(count + 1, 0);
+  for (const ValueId id : program.values.ids()) {
+    if (first[id] == kNotMade) continue;
+    change[first[id]] += program.values[id].bytes;
+    if (last[id] + 1 <= count) change[last[id] + 1] -= program.values[id].bytes;
+  }
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes += change[i];
+    profile.bytes.push_back(bytes);
+    if (bytes > profile.peak) {
+      profile.peak = bytes;
+      profile.peak_instruction = i;
+    }
+  }
+  for (const ValueId id : program.values.ids()) {
+    if (first[id] != kNotMade && first[id] <= profile.peak_instruction && profile.peak_instruction <= last[id]) {
+      profile.alive_at_peak.push_back({id, program.values[id].bytes});
+    }
+  }
+  std::stable_sort(profile.alive_at_peak.begin(), profile.alive_at_peak.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return profile;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "program/parallel_program.h"
+
+namespace shardplan {
+
+/// Bytes in use on one device (all hold the same) while each instruction runs, and at the peak.
+///
+/// An instruction holds its inputs, its outputs and all that is read later. A view stands in the memory of what it is a
+/// view of, which is freed after the last reader of both; the new value of a parameter or state is written over the old
+/// one where that is no longer read. Parameters and states stay, inputs go after their last reader, the sum of an
+/// accumulating operator lives from the first instruction of the loop.
+struct MemoryProfile {
+  struct Alive {
+    ValueId value;
+    Bytes bytes = 0;
+  };
+  std::vector<Bytes> bytes;  // by instruction
+  Bytes peak = 0;
+  std::size_t peak_instruction = 0;  // the first that holds as much
+  std::vector<Alive> alive_at_peak;  // largest first
+};
+MemoryProfile memory_profile(const ParallelProgram& program);
+
+}  // namespace shardplan

@@ -1,0 +1,112 @@
+#include "program/program_checker.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "program/instruction_facts.h"
+
+namespace shardplan {
+namespace {
+
+/// One collective: whether its kind leads from the layout of its input to that of its output.
+std::string check_collective(const Instruction& instruction, const ProgramValue& input, const ProgramValue& output) {
+  const CollectiveStep& step = instruction.step;
+  if (step.before != input.layout || step.after != output.layout) {
+    return fmt::format("{}: its layouts are not those of its values", instruction.name);
+  }
+  if (input.type != output.type) return fmt::format("{}: changes the tensor's type", instruction.name);
+  if (step.local_shape != output.local_shape) return fmt::format("{}: local shape differs", instruction.name);
+  const bool needs_from = step.kind == CollectiveKind::kAllGather || step.kind == CollectiveKind::kAllToAll;
+  const bool needs_to = step.kind == CollectiveKind::kAllToAll || step.kind == CollectiveKind::kReduceScatter;
+  // A step into a partial layout may pad a dimension that was cut.
+  const bool may_have_from = step.kind == CollectiveKind::kCollectivePermute || step.kind == CollectiveKind::kToPartial;
+  if (needs_from != step.from_dim.has_value() && !may_have_from) {
+    return fmt::format("{}: {} says {} from_dim", instruction.name, to_string(step.kind), needs_from ? "no" : "a");
+  }
+  if (needs_to && !step.to_dim) return fmt::format("{}: {} says no to_dim", instruction.name, to_string(step.kind));
+  if (step.axes.empty()) return fmt::format("{}: no axes", instruction.name);
+  return {};
+}
+
+}  // namespace
+
+std::string check_program(const ParallelProgram& program, const OperatorGraph& graph) {
+  for (const ProgramValue& value : program.values) {
+    const std::string fault = check_layout(value.layout, program.mesh, value.type.shape);
+    if (!fault.empty()) return fmt::format("{}: {}", value.name, fault);
+    if (value.local_shape != local_shape(value.layout, value.type.shape)) {
+      return fmt::format("{}: local shape does not follow from its layout", value.name);
+    }
+    if (value.tensor && graph.tensor(*value.tensor).type != value.type) {
+      return fmt::format("{}: type differs from the graph's", value.name);
+    }
+  }
+  const std::size_t loop = program.num_in_micro_batch();
+  IdVector<ValueId, char> is_sum(program.values.size(), 0);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.runs != (i < loop ? program.micro_batches : 1)) {
+      return fmt::format("{}: runs {} times", instruction.name, instruction.runs);
+    }
+    for (const ValueId input : instruction.inputs) {
+      if (i < loop && is_sum[input]) return fmt::format("{}: reads an unfinished sum", instruction.name);
+    }
+    if (is_accumulating(instruction)) is_sum[instruction.outputs[0]] = 1;
+  }
+  IdVector<ValueId, char> is_made(program.values.size(), 0);
+  for (const Binding& given : program.given) is_made[given.value] = 1;
+  for (const Instruction& instruction : program.instructions) {
+    for (const ValueId input : instruction.inputs) {
+      if (!is_made[input])
+        return fmt::format("{}: reads {} before it is made", instruction.name, program.values[input].name);
+    }
+    for (const ValueId output : instruction.outputs) {
+      if (is_made[output])
+        return fmt::format("{}: makes {} a second time", instruction.name, program.values[output].name);
+      is_made[output] = 1;
+    }
+    if (instruction.kind == InstructionKind::kCollective) {
+      if (instruction.inputs.size() != 1 || instruction.outputs.size() != 1) {
+        return fmt::format("{}: a collective has one input and one output", instruction.name);
+      }
+      const std::string fault =
+          check_collective(instruction, program.values[instruction.inputs[0]], program.values[instruction.outputs[0]]);
+      if (!fault.empty()) return fault;
+    }
+    if (instruction.kind == InstructionKind::kOperator) {
+      const Operation& operation = *instruction.operation;
+      const std::string fault = check_strategy(operation, instruction.strategy, program.mesh);
+      if (!fault.empty()) return fmt::format("{}: {}", instruction.name, fault);
+      for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+        if (program.values[instruction.inputs[i]].layout !=
+            operand_layout(operation, instruction.strategy, program.mesh, i)) {
+          return fmt::format("{}: operand {} comes in another layout than its strategy takes", instruction.name, i);
+        }
+      }
+      for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+        if (program.values[instruction.outputs[i]].layout !=
+            result_layout(operation, instruction.strategy, program.mesh, i)) {
+          return fmt::format("{}: result {} has another layout than its strategy gives", instruction.name, i);
+        }
+      }
+    }
+  }
+  for (const Binding& output : program.outputs) {
+    if (!is_made[output.value]) return fmt::format("output {} is never made", program.values[output.value].name);
+    if (!program.values[output.value].layout.partial.empty()) {
+      return fmt::format("output {} is partial", program.values[output.value].name);
+    }
+  }
+  std::map<TensorId, ValueId> given;
+  for (const Binding& binding : program.given) given.emplace(binding.tensor, binding.value);
+  for (const Binding& update : program.updates) {
+    const auto found = given.find(update.tensor);
+    if (found == given.end() || program.values[found->second].layout != program.values[update.value].layout) {
+      return fmt::format("{} is updated in another layout than it is stored in", graph.tensor(update.tensor).name);
+    }
+  }
+  return {};
+}
+
+}  // namespace shardplan

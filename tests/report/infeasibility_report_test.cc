@@ -1,0 +1,39 @@
+#include "report/infeasibility_report.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/hand_plan.h"
+#include "tests/support/text.h"
+
+namespace shardplan {
+namespace {
+
+TEST(InfeasibilityReportTest, NamesTheLargestHoldersAndWhatWouldHelp) {
+  using Kind = Infeasibility::Remedy::Kind;
+  Plan plan = tiny_plan();
+  plan.usable = plan.memory.peak / 2;
+  Infeasibility answer;
+  answer.smallest = &plan;
+  answer.proven = true;
+  answer.least = plan.memory.peak - 1024;
+  answer.remedies = {{.kind = Kind::kMicroBatches, .micro_batches = 2, .peak = 10240, .step_change = 0.012},
+                     {.kind = Kind::kRecompute, .block = "layers.*", .peak = 9216, .step_change = -0.003},
+                     {.kind = Kind::kMoreNodes, .cluster = "ascend-910x2", .peak = 9216}};
+  answer.obstacles = {{.name = "a", .entry = "[{}]", .is_option = true, .peak_without = plan.memory.peak - 2048},
+                      {.num_joined = 2, .peak_without = 1024, .fits_without = true}};
+  const std::string text = infeasibility_report(answer);
+  expect_fits_terminal(text);
+  expect_has(text, "\n  does not fit   the smallest plan needs ");
+  expect_has(text, "proven: no plan on this mesh needs less than ");
+  expect_has(text, "\n  alive at its peak, ");
+  expect_has(text,
+             "\n  would fit     training: {micro_batches: 2}       10.0 KiB, step about +1 %\n"
+             "                training: {recompute: [layers.*]}  9.0 KiB, step about -0 %\n"
+             "                --cluster ascend-910x2             9.0 KiB\n"
+             "  in the way    --set a=[{}]               2.0 KiB; without it 113.5, too much as well\n"
+             "                all 2 strategies together  114.5 KiB; without it 1.0, which fits\n");
+  expect_has(infeasibility_json(answer), "\"status\": \"infeasible\"");
+}
+
+}  // namespace
+}  // namespace shardplan
