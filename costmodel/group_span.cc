@@ -28,7 +28,7 @@ std::optional<GroupSpan> aligned_span(const Cluster& cluster, const DeviceMesh& 
   for (const AxisRef& ref : axes) {
     std::int64_t weight = 1;
     for (std::size_t axis = ref.axis + 1; axis < mesh.axes().size(); ++axis) weight *= mesh.axes()[axis].size;
-    weight *= mesh.axes()[ref.axis].size / (ref.before * ref.size);
+    weight *= mesh.axes()[ref.axis].size / ref.end();
     const std::int64_t end = weight * ref.size;
     for (std::size_t level = 0; level < cluster.levels.size(); ++level) {
       const std::int64_t level_end = parts[level] * cluster.levels[level].count;

@@ -109,7 +109,7 @@ std::optional<AxisRef> DeviceMesh::find(std::string_view name) const {
 bool DeviceMesh::is_whole(const AxisRef& ref) const { return ref == whole(ref.axis); }
 
 std::int64_t DeviceMesh::stride(const AxisRef& ref) const {
-  return strides_[ref.axis] * (axes_[ref.axis].size / (ref.before * ref.size));
+  return strides_[ref.axis] * (axes_[ref.axis].size / ref.end());
 }
 
 std::int64_t DeviceMesh::coordinate(std::int64_t point, const AxisRef& ref) const {
@@ -159,12 +159,6 @@ std::string DeviceMesh::to_string() const {
   std::string text;
   for (const MeshAxis& axis : axes_) text += fmt::format("{}{}={}", text.empty() ? "" : ", ", axis.name, axis.size);
   return text;
-}
-
-std::int64_t num_pieces(const std::vector<AxisRef>& axes) {
-  std::int64_t pieces = 1;
-  for (const AxisRef& ref : axes) pieces *= ref.size;
-  return pieces;
 }
 
 }  // namespace shardplan

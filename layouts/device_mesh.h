@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "layouts/axis_ref.h"
+
 namespace shardplan {
 
 /// One named axis of a mesh.
@@ -14,16 +16,6 @@ struct MeshAxis {
   std::int64_t size = 1;
 
   bool operator==(const MeshAxis&) const = default;
-};
-
-/// An axis of the mesh, or a part of one: the axis is read as [before, size, rest] and the middle is meant. The whole
-/// axis `y` of size 8 is {1, 1, 8}; Shardy's `y:(2)4` is {1, 2, 4}.
-struct AxisRef {
-  std::uint32_t axis = 0;   // position in the mesh
-  std::int64_t before = 1;  // product of the parts to the left (more major)
-  std::int64_t size = 1;
-
-  auto operator<=>(const AxisRef&) const = default;
 };
 
 /// Named axes with sizes, major to minor. Ranks are the row-major points: on x=2, y=4 rank 5 is (1, 1). A device order
@@ -71,8 +63,5 @@ class DeviceMesh {
   std::int64_t num_devices_ = 1;
   std::vector<std::int64_t> devices_;
 };
-
-/// The product of the sizes; 1 for none.
-std::int64_t num_pieces(const std::vector<AxisRef>& axes);
 
 }  // namespace shardplan

@@ -1,13 +1,6 @@
 #include "layouts/index_digits.h"
 
 namespace shardplan {
-namespace {
-
-bool is_continued_by(const AxisRef& major, const AxisRef& minor) {
-  return major.axis == minor.axis && major.before * major.size == minor.before;
-}
-
-}  // namespace
 
 std::vector<IndexDigit> joined(const std::vector<IndexDigit>& digits) {
   std::vector<IndexDigit> result;
@@ -19,7 +12,7 @@ std::vector<IndexDigit> joined(const std::vector<IndexDigit>& digits) {
         last.size *= digit.size;
         continue;
       }
-      if (last.axis && digit.axis && is_continued_by(*last.axis, *digit.axis)) {
+      if (last.axis && digit.axis && is_followed_by(*last.axis, *digit.axis)) {
         last.size *= digit.size;
         last.axis->size = last.size;
         continue;
@@ -57,19 +50,6 @@ DimensionLayout dimension_of_digits(const std::vector<IndexDigit>& digits) {
   if (dimension.parts.empty()) dimension.parts.emplace_back();
   if (dimension.parts.size() == 1) dimension.parts.front().size = 0;
   return dimension;
-}
-
-std::vector<AxisRef> joined(const std::vector<AxisRef>& axes) {
-  std::vector<AxisRef> result;
-  for (const AxisRef& axis : axes) {
-    if (axis.size == 1) continue;
-    if (!result.empty() && is_continued_by(result.back(), axis)) {
-      result.back().size *= axis.size;
-    } else {
-      result.push_back(axis);
-    }
-  }
-  return result;
 }
 
 }  // namespace shardplan

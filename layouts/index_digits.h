@@ -31,7 +31,4 @@ std::vector<IndexDigit> joined(const std::vector<IndexDigit>& digits);
 /// The inverse: a part ends with each digit without an axis. A single part leaves its size 0.
 DimensionLayout dimension_of_digits(const std::vector<IndexDigit>& digits);
 
-/// Consecutive parts of one axis joined, parts of size 1 dropped; the order is kept.
-std::vector<AxisRef> joined(const std::vector<AxisRef>& axes);
-
 }  // namespace shardplan

@@ -40,9 +40,7 @@ std::string check_axes(const TensorLayout& layout, const DeviceMesh& mesh) {
       const AxisRef& a = refs[i - 1];
       const AxisRef& b = refs[i];
       if (a == b) return fmt::format("axis {} is used twice", mesh.to_string(a));
-      if (b.before % (a.before * a.size) != 0) {
-        return fmt::format("{} and {} overlap", mesh.to_string(a), mesh.to_string(b));
-      }
+      if (overlaps(a, b)) return fmt::format("{} and {} overlap", mesh.to_string(a), mesh.to_string(b));
     }
   }
   return {};

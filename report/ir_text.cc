@@ -133,7 +133,7 @@ RankGroup group_of(const DeviceMesh& mesh, const std::vector<AxisRef>& axes, std
   result.ranks.resize(static_cast<std::size_t>(size));
   std::vector<std::int64_t> strides;  // of the ranks between neighbours along each ref
   for (const AxisRef& ref : axes) {
-    std::int64_t stride = mesh.axes()[ref.axis].size / (ref.before * ref.size);
+    std::int64_t stride = mesh.axes()[ref.axis].size / ref.end();
     for (std::size_t axis = ref.axis + 1; axis < mesh.axes().size(); ++axis) stride *= mesh.axes()[axis].size;
     strides.push_back(stride);
   }

@@ -47,10 +47,6 @@ std::vector<AxisRef> cut_axes(const TensorLayout& layout) {
   return axes;
 }
 
-bool overlaps(const AxisRef& a, const AxisRef& b) {
-  return a.axis == b.axis && a.before < b.before * b.size && b.before < a.before * a.size;
-}
-
 std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRef>& others) {
   std::erase_if(axes, [&](const AxisRef& axis) {
     return std::any_of(others.begin(), others.end(), [&](const AxisRef& other) { return overlaps(axis, other); });

@@ -120,7 +120,7 @@ RefinedAxes::RefinedAxes(const DeviceMesh& mesh, const std::vector<AxisRef>& ref
     std::vector<std::int64_t> cuts{1, mesh.axes()[axis].size};
     for (const AxisRef& ref : refs) {
       if (ref.axis != axis) continue;
-      for (const std::int64_t cut : {ref.before, ref.before * ref.size}) {
+      for (const std::int64_t cut : {ref.before, ref.end()}) {
         const bool fits = std::all_of(cuts.begin(), cuts.end(), [&](std::int64_t other) {
           return cut == other || (cut > other ? cut % other : other % cut) == 0;
         });
@@ -141,12 +141,12 @@ RefinedAxes::RefinedAxes(const DeviceMesh& mesh, const std::vector<AxisRef>& ref
 std::optional<std::vector<std::size_t>> RefinedAxes::find(const AxisRef& ref) const {
   std::vector<std::size_t> found;
   std::int64_t reached = ref.before;
-  for (std::size_t i = 0; i < parts_.size() && reached < ref.before * ref.size; ++i) {
+  for (std::size_t i = 0; i < parts_.size() && reached < ref.end(); ++i) {
     if (parts_[i].axis != ref.axis || parts_[i].before != reached || parts_[i].size == 1) continue;
     found.push_back(i);
     reached *= parts_[i].size;
   }
-  if (reached != ref.before * ref.size) return std::nullopt;
+  if (reached != ref.end()) return std::nullopt;
   return found;
 }
 

@@ -5,14 +5,10 @@
 namespace shardplan {
 namespace {
 
-bool overlap(const AxisRef& a, const AxisRef& b) {
-  return a.axis == b.axis && a.before < b.before * b.size && b.before < a.before * a.size;
-}
-
 bool is_cut_by(const TensorLayout& layout, const AxisRef& piece) {
   return std::ranges::any_of(layout.dimensions, [&](const DimensionLayout& dimension) {
     return std::ranges::any_of(dimension.parts, [&](const DimensionPart& part) {
-      return std::ranges::any_of(part.axes, [&](const AxisRef& axis) { return overlap(axis, piece); });
+      return std::ranges::any_of(part.axes, [&](const AxisRef& axis) { return overlaps(axis, piece); });
     });
   });
 }

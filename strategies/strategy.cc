@@ -62,18 +62,6 @@ WindowPiece window_piece(const Operation& operation, const Window& window, std::
 }  // namespace
 
 bool cut_alike(const Strategy& a, const Strategy& b) {
-  const auto joined = [](const std::vector<AxisRef>& axes) {
-    std::vector<AxisRef> result;
-    for (const AxisRef& ref : axes) {
-      if (!result.empty() && result.back().axis == ref.axis &&
-          result.back().before * result.back().size == ref.before) {
-        result.back().size *= ref.size;
-      } else {
-        result.push_back(ref);
-      }
-    }
-    return result;
-  };
   if (a.factors.size() != b.factors.size() || joined(a.partial) != joined(b.partial)) return false;
   if (!a.partial.empty() && (a.group != b.group || a.reduction != b.reduction)) return false;
   for (std::size_t f = 0; f < a.factors.size(); ++f) {
@@ -170,10 +158,7 @@ std::string check_strategy(const Operation& operation, const Strategy& strategy,
   }
   for (std::size_t a = 0; a < used.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {
-      const AxisRef &x = used[a], &y = used[b];
-      if (x.axis != y.axis) continue;
-      const bool apart = x.before >= y.before * y.size || y.before >= x.before * x.size;
-      if (!apart) return fmt::format("axis {} is used twice", mesh.axes()[x.axis].name);
+      if (overlaps(used[a], used[b])) return fmt::format("axis {} is used twice", mesh.axes()[used[a].axis].name);
     }
   }
   for (std::size_t operand = 0; operand < rule.operands.size(); ++operand) {

@@ -38,12 +38,8 @@ std::string divisors_text(std::int64_t size) {
   return text + " pieces";
 }
 
-bool overlap(const AxisRef& a, const AxisRef& b) {
-  return a.axis == b.axis && a.before < b.before * b.size && b.before < a.before * a.size;
-}
-
 bool is_free(const AxisRef& piece, const std::vector<AxisRef>& used) {
-  return std::none_of(used.begin(), used.end(), [&](const AxisRef& axis) { return overlap(axis, piece); });
+  return std::none_of(used.begin(), used.end(), [&](const AxisRef& axis) { return overlaps(axis, piece); });
 }
 
 std::vector<AxisRef> all_axes(const DeviceMesh& mesh) {

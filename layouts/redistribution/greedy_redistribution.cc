@@ -51,9 +51,7 @@ std::optional<std::vector<Slot>> unify(const TensorLayout& from, const TensorLay
     for (const IndexDigit& digit : index_digits(layout.dimensions[d], shape[d])) {
       if (!digit.axis) digits.push_back(digit);
       for (const AxisRef& piece : charts[0].pieces) {
-        const bool is_inside = digit.axis && piece.axis == digit.axis->axis && piece.before >= digit.axis->before &&
-                               piece.before < digit.axis->before * digit.axis->size;
-        if (is_inside) digits.push_back({piece.size, piece});
+        if (digit.axis && contains(*digit.axis, piece)) digits.push_back({piece.size, piece});
       }
     }
     return digits;

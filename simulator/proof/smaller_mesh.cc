@@ -10,7 +10,7 @@ using Ends = std::vector<std::map<std::int64_t, std::int64_t>>;
 void add_ends(const std::vector<AxisRef>& refs, Ends& ends) {
   for (const AxisRef& ref : refs) {
     ends[ref.axis].emplace(ref.before, 1);
-    ends[ref.axis].emplace(ref.before * ref.size, 1);
+    ends[ref.axis].emplace(ref.end(), 1);
   }
 }
 
@@ -66,7 +66,7 @@ SmallerMesh::SmallerMesh(const ParallelProgram& program, std::int64_t most_devic
 AxisRef SmallerMesh::at(const AxisRef& ref) const {
   if (!is_smaller_) return ref;
   const std::int64_t before = ends_[ref.axis].at(ref.before);
-  return {ref.axis, before, ends_[ref.axis].at(ref.before * ref.size) / before};
+  return {ref.axis, before, ends_[ref.axis].at(ref.end()) / before};
 }
 
 std::vector<AxisRef> SmallerMesh::at(const std::vector<AxisRef>& refs) const {

@@ -38,7 +38,7 @@ class Refiner {
     std::vector<std::vector<IndexDigit>> digits;
     const auto add_axis = [&](const AxisRef& axis) {
       Cuts& cuts = axis_cuts_[axis.axis];
-      return add_to_chain(cuts, axis.before) && add_to_chain(cuts, axis.before * axis.size);
+      return add_to_chain(cuts, axis.before) && add_to_chain(cuts, axis.end());
     };
     for (std::size_t d = 0; d < shape_.size(); ++d) {
       digits.push_back(index_digits(layout.dimensions[d], shape_[d]));
@@ -206,7 +206,7 @@ class Refiner {
     for (const IndexDigit& digit : digits) {
       if (digit.axis) {
         const Cuts& cuts = axis_cuts_[digit.axis->axis];
-        const std::int64_t end = digit.axis->before * digit.size;
+        const std::int64_t end = digit.axis->end();
         std::int64_t at = digit.axis->before;
         const std::vector<std::int64_t> inside(cuts.upper_bound(at), cuts.upper_bound(end));
         for (const std::int64_t cut : inside) {

@@ -10,7 +10,7 @@ namespace {
 std::vector<std::size_t> pieces_of(const AxisRef& axis, const std::vector<AxisRef>& pieces) {
   std::vector<std::size_t> result;
   std::int64_t at = axis.before;
-  const std::int64_t end = axis.before * axis.size;
+  const std::int64_t end = axis.end();
   for (std::size_t i = 0; i < pieces.size() && at < end; ++i) {
     if (pieces[i].axis != axis.axis || pieces[i].before != at) continue;
     result.push_back(i);

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace shardplan {
+
+/// An axis of the mesh, or a part of one: the axis is read as [before, size, rest] and the middle is meant. The whole
+/// axis `y` of size 8 is {1, 1, 8}; Shardy's sub-axis `y:(2)4` is {1, 2, 4}: the four positions along y that are
+/// counted by the middle digit.
+///
+/// A *piece* of the mesh is such a part that a layout uses as a whole: an axis or a sub-axis that cuts one dimension,
+/// is partial or is not used. The pieces of a list do not overlap, and neighbours in a list read as one number, the
+/// first the most major.
+///
+/// On x=2, y=8 and a=6:
+///
+///   a        b        overlaps(a, b)   contains(a, b)   is_followed_by(a, b)   joined({a, b})
+///   y        y        yes              yes              no                     y, y
+///   y        y:(2)2   yes              yes              no                     y, y:(2)2
+///   y:(2)2   y        yes              no               no                     y:(2)2, y
+///   y:(1)2   y:(2)4   no               no               yes                    y
+///   y:(2)4   y:(1)2   no               no               no                     y:(2)4, y:(1)2
+///   y:(1)2   y:(4)2   no               no               no                     y:(1)2, y:(4)2
+///   y:(1)4   y:(2)4   yes              no               no                     y:(1)4, y:(2)4
+///   y:(1)4   y:(2)2   yes              yes              no                     y:(1)4, y:(2)2
+///   x        y        no               no               no                     x, y
+///   a:(1)2   a:(3)2   yes              no               no                     a:(1)2, a:(3)2   2 x 3 against 3 x 2
+///   a:(1)2   a:(1)3   yes              no               no                     a:(1)2, a:(1)3
+///   y        y:(2)1   no               yes              no                     y                one position cuts nothing
+struct AxisRef {
+  std::uint32_t axis = 0;   // position in the mesh
+  std::int64_t before = 1;  // product of the parts to the left (more major)
+  std::int64_t size = 1;
+
+  /// The product of the parts up to its end: where the next one begins.
+  std::int64_t end() const { return before * size; }
+  auto operator<=>(const AxisRef&) const = default;
+};
+
+/// True unless the two can be used side by side: every combination of coordinates is taken by equally many devices.
+bool overlaps(const AxisRef& a, const AxisRef& b);
+
+/// Whether `part` is `whole` or one of its sub-axes.
+bool contains(const AxisRef& whole, const AxisRef& part);
+
+/// Whether the two, in this order, are one piece cut in two.
+bool is_followed_by(const AxisRef& major, const AxisRef& minor);
+
+/// Neighbours that follow each other joined, those of size 1 dropped; the order is kept.
+std::vector<AxisRef> joined(const std::vector<AxisRef>& axes);
+
+/// The product of the sizes, 1 for none: in how many pieces they cut what they cut.
+std::int64_t num_pieces(const std::vector<AxisRef>& axes);
+
+}  // namespace shardplan
