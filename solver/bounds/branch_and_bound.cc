@@ -6,6 +6,15 @@
 #include "solver/core/memory_propagation.h"
 #include "solver/core/move_state.h"
 
+// Branching is on the values of one node. With prices, the choices that are nearly optimal often differ in how many bytes
+// a node takes; splitting there, by the price of the bytes, moves the bound most, since each half has prices of its
+// own. Without such a node the one is taken whose second-best value is the nearest to its best.
+//
+// A subproblem continues from its parent's messages and prices, so that a few dozen passes suffice where a bound from
+// nothing takes hundreds. Those states are what branch and bound takes memory for: beyond 64 MB, subproblems start from
+// the root's. Passes end when the bound hardly moves (less than 2 % of the gap in twenty passes), since two halves then
+// say more than more passes.
+
 namespace shardplan {
 namespace {
 

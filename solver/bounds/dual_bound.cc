@@ -7,6 +7,29 @@
 #include "solver/core/restricted_core.h"
 #include "solver/core/vector_kernels.h"
 
+// The bound of a core in two relaxations. Memory limits are moved into the objective (Lagrange): with a price for a byte
+// at each time, what remains is a pairwise cost problem without side conditions. That is bounded by its local polytope,
+// whose dual is solved by message passing: each edge passes costs between its ends until every part of the problem can
+// be minimised on its own, and the sum of these minima is the bound. TRW-S (Kolmogorov, IEEE TPAMI 28(10), 2006; after
+// Wainwright, Jaakkola, Willsky, IEEE Trans. Inf. Theory 51(11), 2005) sends the messages node by node in one order and
+// back, which raises the bound with every pass and needs one message per edge and direction.
+//
+// A linear programming solver would reach the polytope's bound exactly, but with a variable for each pair of values: the
+// contest's problems have millions after presolve. A pass takes milliseconds there.
+// Prices move by a subgradient step after each pass instead of after a converged inner problem: with messages kept, the
+// bound of the next prices is nearly as good after one pass.
+//
+// A message costs classes times classes, not values times values: rows of a matrix that are equal are one class, since
+// redistributions depend on layouts and many strategies share one. Classes, four rows at a time and two compiled forms
+// of the loop (core/vector_kernels.h) are what makes a pass fast.
+//
+// The result must be certain although it is computed in doubles. Whatever the messages are, they are a
+// reparametrisation: the bound is a sum of minima of what is left, so an inexact message weakens the bound but does not
+// falsify it. What rounding can add in summing up is bounded and taken off (`rounding_error`).
+//
+// What it gives up: the local polytope is not the convex hull, so cycles leave a gap that no passes close; and message
+// passing can stand still below the polytope's optimum.
+
 namespace shardplan {
 namespace {
 

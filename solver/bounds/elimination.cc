@@ -8,6 +8,27 @@
 #include "solver/core/vector_kernels.h"
 #include "solver/interned.h"
 
+// Bucket elimination (Bertele and Brioschi, Nonserial Dynamic Programming, 1972; Dechter, Artificial Intelligence 113,
+// 1999) with two additions that make it work for models, whose graphs are long and narrow but whose nodes have hundreds
+// of strategies.
+//
+// First, a table's dimension is not a node but what the table needs to know of the node: a partition of its values. An
+// edge of redistributions asks for the layout, of which there are 8 where there are 64 strategies; joined edges ask for
+// the coarsest partition that is as fine as both. `order` and `plan_steps` do this symbolically, with partitions as
+// numbers, before any table is made, so that it is known what a run will cost and whether it is possible at all.
+//
+// Second, equal steps are made once. A step is known by its operands: the node's own costs, the numbers of its tables
+// and partitions. Tables are numbered by content, after their least entry is taken off into the cost, so that the table
+// behind layer 3 is found to be that behind layer 2: the best choice far away hardly depends on the choice here. This
+// turns 960 layers into a few, without knowing what a layer is.
+//
+// The order is greedy, smallest next table first, which is usual and not optimal. A step walks its table in blocks over
+// the last dimension, with the sums of all factors
+// known at each depth carried along, so that the inner loop is a gather and an addition (core/vector_kernels.h).
+//
+// What it gives up: memory limits. They couple all nodes at a time and would make every table as wide as the model;
+// whoever needs them passes costs with prices of bytes.
+
 namespace shardplan {
 namespace {
 

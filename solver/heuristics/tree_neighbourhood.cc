@@ -3,6 +3,16 @@
 #include <algorithm>
 #include <limits>
 
+// A very large neighbourhood (Ahuja, Ergun, Orlin, Punnen, Discrete Applied Mathematics 123, 2002): all choices that
+// differ from the present one on a tree of nodes, of which there are exponentially many, searched exactly in one pass of
+// dynamic programming from the leaves to the root and back. Trees grow at random over nodes that touch the tree once, so
+// that no cycle closes.
+//
+// Memory cannot enter a tree's tables without making them as wide as the limits, so bytes are priced: with a share of
+// the bound's prices (sometimes none, sometimes all of them, since they suit the whole problem and not this tree), and
+// if limits break all the same, with a price at the broken times that takes away twice what was gained. Three attempts;
+// then the old choice stands.
+
 namespace shardplan {
 namespace {
 

@@ -5,6 +5,13 @@
 
 #include "solver/time_profile.h"
 
+// Of two neighbouring times the second implies the first if no choice can hold less at the second than at the first, less
+// what the limit there is lower. How much bytes can fall or rise is bounded node by node: by the largest fall (rise) over
+// its values. The sums say so for all choices at once, so a time can go though both bind.
+//
+// Kept times form a stack: a new time is compared with the last kept one, which it may imply and remove, and so on down.
+// Each time is pushed and removed at most once, so this is linear in times and segments.
+
 namespace shardplan {
 namespace {
 

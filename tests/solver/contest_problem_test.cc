@@ -30,7 +30,7 @@ Choice choice_of(std::initializer_list<std::size_t> strategies) {
   return choice;
 }
 
-TEST(ContestProblem, ReadsTheContestsExample) {
+TEST(ContestProblemTest, ReadsTheContestsExample) {
   const StrategyProblem problem = parse_contest_problem(kExample, "example.json");
   check_problem(problem);
   EXPECT_EQ(problem.nodes.size(), 5u);
@@ -44,7 +44,7 @@ TEST(ContestProblem, ReadsTheContestsExample) {
   EXPECT_EQ(larger.worst_excess, 5);
 }
 
-TEST(ContestProblem, TakesKeysInAnyOrderAndSkipsUnknownOnes) {
+TEST(ContestProblemTest, TakesKeysInAnyOrderAndSkipsUnknownOnes) {
   const StrategyProblem problem = parse_contest_problem(
       R"({"note": [1, {"a": null}], "problem": {"usage_limit": 7, "edges": {"costs": [[1, 2e18]], "nodes": [[0, 1]]},
           "nodes": {"usages": [[1], [2, 3]], "costs": [[4.0], [5, 1e1]], "intervals": [[0, 2], [3, 3]]}, "extra": -1.5e3}})",
@@ -55,7 +55,7 @@ TEST(ContestProblem, TakesKeysInAnyOrderAndSkipsUnknownOnes) {
   EXPECT_EQ(problem.memory_limits, std::vector<Bytes>{7});
 }
 
-TEST(ContestProblem, HoldsEqualListsOnce) {
+TEST(ContestProblemTest, HoldsEqualListsOnce) {
   const StrategyProblem problem = parse_contest_problem(
       R"({"problem": {"name": "", "nodes": {"intervals": [[0, 1], [0, 1], [0, 1]], "costs": [[1, 2], [1, 2], [1, 2]],
           "usages": [[1, 2], [1, 2], [3, 4]]}, "edges": {"nodes": [[0, 1], [1, 2]], "costs": [[1, 2, 3, 4], [1, 2, 3, 4]]},
@@ -93,7 +93,7 @@ const HostileCase kHostileCases[] = {
     {"trailing", "50\n  }\n}", "50\n  }\n} x", "after the end"},
 };
 
-TEST(ContestProblem, NamesTheFaultOfAHostileFile) {
+TEST(ContestProblemTest, NamesTheFaultOfAHostileFile) {
   for (const HostileCase& hostile : kHostileCases) {
     SCOPED_TRACE(hostile.name);
     std::string text = kExample;
@@ -110,7 +110,7 @@ TEST(ContestProblem, NamesTheFaultOfAHostileFile) {
   }
 }
 
-TEST(ContestProblem, SurvivesEveryCutAndRandomDamage) {
+TEST(ContestProblemTest, SurvivesEveryCutAndRandomDamage) {
   for (std::size_t length = 0; length < kExample.size() - 1; ++length) {
     EXPECT_THROW(parse_contest_problem(kExample.substr(0, length), "cut"), InputError) << length;
   }
@@ -133,7 +133,7 @@ TEST(ContestProblem, SurvivesEveryCutAndRandomDamage) {
   EXPECT_THROW(read_contest_problem("/"), InputError);
 }
 
-TEST(ContestProblem, EndsWhenToldToBeforeTheEndIsReached) {
+TEST(ContestProblemTest, EndsWhenToldToBeforeTheEndIsReached) {
   std::stop_source stop;
   const Deadline deadline(0, stop.get_token());
   EXPECT_TRUE(parse_contest_problem(kExample, "example.json", deadline));

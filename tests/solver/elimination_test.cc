@@ -3,42 +3,51 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <limits>
 
 #include "solver/presolve/presolve.h"
-#include "solver/searches/search_list.h"
+#include "tests/support/cores.h"
 #include "tests/support/problems.h"
 
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kEndless = UINT64_MAX;
 
-TEST(Elimination, FindsWhatTryingAllChoicesFinds) {
+TEST(EliminationTest, FindsWhatTryingAllChoicesFinds) {
   int num_compared = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    RandomProblemOptions options = random_options(random);
-    options.limit_percent = 150;
-    const StrategyProblem problem = random_problem(random, options);
-    // Without reduction, so that whole problems reach it.
-    const Presolve presolve(problem, {}, Deadline(0, {}), {}, false, Presolve::Memory::kIgnored);
-    if (presolve.is_infeasible() || !presolve.is_exact()) continue;
-    const Elimination elimination(presolve.core());
+    const CoreSketch sketch = random_core(random, {.max_nodes = 7, .edge_percent = 70, .times = 0});
+    const CoreProblem core = core_of(sketch);
+    const Elimination elimination(core);
     ASSERT_TRUE(elimination.is_possible());
     const Deadline deadline(0, {});
     WorkMeter meter(deadline, kEndless);
-    const auto found = elimination.run(presolve.core().costs, meter);
+    const auto found = elimination.run(core.costs, meter);
     ASSERT_TRUE(found);
-    const std::optional<std::int64_t> optimum = brute_force(problem);
-    ASSERT_EQ(found->cost < presolve.core().big_m, optimum.has_value()) << describe(problem);
-    if (!optimum) continue;
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    ASSERT_EQ(found->cost < core.big_m, best.has_value()) << describe(sketch);
+    if (!best) continue;
     ++num_compared;
-    EXPECT_EQ(static_cast<std::int64_t>(found->cost) + presolve.constant_cost(), *optimum) << describe(problem);
-    EXPECT_EQ(evaluate(problem, presolve.expand(found->choice)).value({}), *optimum) << describe(problem);
+    EXPECT_EQ(found->cost, sketch.cost(*best)) << describe(sketch);
+    EXPECT_EQ(sketch.cost(found->choice), found->cost) << describe(sketch);
   }
-  EXPECT_GT(num_compared, 200);
+  EXPECT_GT(num_compared, 300);
+}
+
+TEST(EliminationTest, TakesOtherCostsThanTheCores) {
+  Random random(9);
+  CoreSketch sketch = random_core(random, {.max_nodes = 6, .forbidden_percent = 0, .times = 0});
+  const CoreProblem core = core_of(sketch);
+  std::vector<double> costs;
+  for (auto& list : sketch.costs) {
+    for (double& cost : list) costs.push_back(cost = static_cast<double>(random.below(50)));
+  }
+  const Elimination elimination(core);
+  const Deadline deadline(0, {});
+  WorkMeter meter(deadline, kEndless);
+  EXPECT_EQ(elimination.run(costs, meter)->cost, sketch.cost(*brute_force(sketch)));
 }
 
 /// What a run over so many equal layers, forward and backward, comes to.
@@ -59,32 +68,39 @@ LayersRun run_layers(std::size_t layers) {
   return {found->entries, presolve.core().num_nodes() - found->repeated_steps};
 }
 
-TEST(Elimination, MakesTheTablesOfEqualLayersOnce) {
+TEST(EliminationTest, MakesTheTablesOfEqualLayersOnce) {
   const LayersRun few = run_layers(12);
   const LayersRun many = run_layers(48);
   EXPECT_EQ(few.entries, many.entries);
   EXPECT_EQ(few.steps_made, many.steps_made);
 }
 
-TEST(Elimination, ProvesTrainingLayersWithoutMemoryLimits) {
-  const StrategyProblem problem =
-      layered_problem({.layers = 6, .width = 20, .strategies = 64, .training = true, .limit_percent = 200});
-  SearchOptions options;
-  options.limits.work = 500'000'000;
-  for (const char* name : {"auto", "elimination"}) {
-    const PlanResult result = make_search(name)->search(problem, options);
-    EXPECT_EQ(result.status, PlanStatus::kOptimal) << name;
-    EXPECT_EQ(result.found_by, "elimination") << name;
-  }
-}
-
-TEST(Elimination, EndsWithoutAnAnswerWhenItsWorkIsSpent) {
+TEST(EliminationTest, EndsWithoutAnAnswerWhenItsWorkIsSpent) {
   const StrategyProblem problem = layered_problem({.layers = 2, .width = 10, .strategies = 24, .training = true});
   const Presolve presolve(problem, {}, Deadline(0, {}), {}, true, Presolve::Memory::kIgnored);
   const Elimination elimination(presolve.core());
   const Deadline deadline(0, {});
   WorkMeter meter(deadline, 100);
   EXPECT_FALSE(elimination.run(presolve.core().costs, meter));
+}
+
+TEST(EliminationTest, RefusesTablesThatAreTooLarge) {
+  // A clique of nine nodes with nine values each: the first table would have 9^8 entries.
+  CoreSketch sketch;
+  Random random(1);
+  sketch.costs.assign(9, std::vector<double>(9, 0));
+  for (std::uint32_t a = 0; a < 9; ++a) {
+    for (std::uint32_t b = a + 1; b < 9; ++b) {
+      CoreSketch::Edge edge{a, b, {}};
+      for (int row = 0; row < 9; ++row) {
+        std::vector<double>& entries = edge.costs.emplace_back();
+        for (int column = 0; column < 9; ++column) entries.push_back(static_cast<double>(random.below(1000)));
+      }
+      sketch.edges.push_back(edge);
+    }
+  }
+  const CoreProblem core = core_of(sketch);
+  EXPECT_FALSE(Elimination(core).is_possible());
 }
 
 }  // namespace

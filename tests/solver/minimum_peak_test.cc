@@ -18,8 +18,8 @@ std::optional<Bytes> brute_force_peak(const StrategyProblem& problem) {
   return best;
 }
 
-TEST(MinimumPeak, BracketsTheLeastPeak) {
-  const std::unique_ptr<Search> search = make_search("auto");
+TEST(MinimumPeakTest, BracketsTheLeastPeak) {
+  const std::unique_ptr<Search> search = make_search(kDefaultSearch);
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed + 5000);
@@ -36,13 +36,31 @@ TEST(MinimumPeak, BracketsTheLeastPeak) {
   }
 }
 
-TEST(MinimumPeak, ProblemsOfRepeatedLayersAreReducedOnce) {
-  // Every layer of a forward chain reduces to the same tables, so a hundred layers are proven without a search.
+TEST(MinimumPeakTest, SaysWhatLeftTheBracketOpen) {
   const StrategyProblem problem =
-      layered_problem({.layers = 96, .width = 8, .strategies = 24, .training = false, .limit_percent = 200});
-  const PlanResult result = make_search("auto")->search(problem, {});
-  EXPECT_EQ(result.status, PlanStatus::kOptimal);
-  EXPECT_EQ(result.found_by, "presolve");
+      layered_problem({.layers = 2, .width = 8, .strategies = 8, .training = true, .limit_percent = 100});
+  const std::unique_ptr<Search> search = make_search(kDefaultSearch);
+  SearchOptions options;
+  options.limits.work = 160'000;  // a sixteenth for each search
+  const MinimumPeak by_work = minimum_peak(problem, *search, options);
+  if (by_work.status != PlanStatus::kOptimal) {
+    EXPECT_EQ(by_work.stopped_by, Limit::kWork);
+    EXPECT_LT(by_work.infeasible + 1, by_work.feasible);
+  }
+  options.limits.work = 3'200'000'000;
+  const MinimumPeak rough = minimum_peak(problem, *search, options, 500'000);
+  if (rough.status != PlanStatus::kOptimal) {
+    EXPECT_EQ(rough.stopped_by, Limit::kGap);
+    EXPECT_LE(rough.feasible - rough.infeasible, 2 + rough.feasible / 2);
+  }
+  std::stop_source stop;
+  stop.request_stop();
+  options.limits.stop = stop.get_token();
+  const MinimumPeak stopped = minimum_peak(problem, *search, options);
+  EXPECT_NE(stopped.status, PlanStatus::kInfeasible);
+  if (stopped.status != PlanStatus::kOptimal) {
+    EXPECT_EQ(stopped.stopped_by, Limit::kInterrupted);
+  }
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Choice choice_of(std::size_t first, std::size_t second) {
   return choice;
 }
 
-TEST(StrategyProblem, EvaluateAddsCostsAndMemory) {
+TEST(StrategyProblemTest, EvaluateAddsCostsAndMemory) {
   const StrategyProblem problem = pair_problem();
   const Evaluation result = evaluate(problem, choice_of(0, 0));
   EXPECT_EQ(result.cost, (Cost{10 + 20, 1200}));
@@ -40,14 +40,14 @@ TEST(StrategyProblem, EvaluateAddsCostsAndMemory) {
   EXPECT_TRUE(evaluate(problem, choice_of(0, 1)).feasible);
 }
 
-TEST(StrategyProblem, EvaluateCountsWhatMayNeverBe) {
+TEST(StrategyProblemTest, EvaluateCountsWhatIsForbidden) {
   const Evaluation result = evaluate(pair_problem(), choice_of(1, 0));
   EXPECT_EQ(result.forbidden_count, 1u);
   EXPECT_FALSE(result.feasible);
   EXPECT_EQ(result.cost, (Cost{31, 5}));
 }
 
-TEST(StrategyProblem, SumsSaturate) {
+TEST(StrategyProblemTest, SumsSaturate) {
   StrategyProblem problem = pair_problem();
   problem.usage_tables[UsageTableId(0)].bytes = {std::numeric_limits<std::int64_t>::max(), 0};
   problem.memory_limits = {1, 1, 1};
@@ -57,7 +57,7 @@ TEST(StrategyProblem, SumsSaturate) {
   EXPECT_EQ(large.value({1000, 1000}), std::numeric_limits<std::int64_t>::max());
 }
 
-TEST(StrategyProblem, CheckNamesTheViolatedInvariant) {
+TEST(StrategyProblemTest, CheckNamesTheViolatedInvariant) {
   const auto message = [](auto damage) {
     StrategyProblem problem = pair_problem();
     damage(problem);

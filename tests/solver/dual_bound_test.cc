@@ -1,0 +1,157 @@
+#include "solver/bounds/dual_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/support/cores.h"
+
+namespace shardplan {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// What the bound is moved towards: the optimum, or a little more than nothing.
+double target_of(const CoreSketch& sketch, const std::optional<CoreChoice>& best) {
+  return best ? sketch.cost(*best) : 1000;
+}
+
+TEST(DualBoundTest, NoFeasibleChoiceIsBelowTheBound) {
+  int num_tight = 0, num_feasible = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const CoreSketch sketch = random_core(random, {.limit_percent = 20 + static_cast<int>(random.below(60))});
+    const CoreProblem core = core_of(sketch);
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    if (!best) continue;
+    ++num_feasible;
+    DualBound dual(core);
+    const DualBound::Steps steps{
+        random.below(2) == 0 ? DualBound::Subgradient::kDecoded : DualBound::Subgradient::kMinMarginals, 0.8};
+    double before = -kInfinity;
+    for (int pass = 0; pass < 60; ++pass) {
+      ASSERT_LE(dual.iterate(target_of(sketch, best), steps), sketch.cost(*best)) << describe(sketch);
+      ASSERT_LE(dual.certain_bound(), sketch.cost(*best)) << describe(sketch);
+      ASSERT_GE(dual.best_bound(), before);
+      before = dual.best_bound();
+    }
+    num_tight += dual.best_bound() > sketch.cost(*best) - 1;
+  }
+  EXPECT_GT(num_tight, num_feasible / 2);
+}
+
+TEST(DualBoundTest, OnTreesWithoutLimitsItIsTheOptimumAndDecodesIt) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const CoreSketch sketch =
+        random_core(random, {.max_nodes = 7, .forbidden_percent = 0, .times = 0, .is_tree = true});
+    const CoreProblem core = core_of(sketch);
+    DualBound dual(core);
+    for (int pass = 0; pass < 8; ++pass) dual.pass();
+    const double optimum = sketch.cost(*brute_force(sketch));
+    EXPECT_NEAR(dual.best_bound(), optimum, 1e-6) << describe(sketch);
+    EXPECT_LE(dual.best_bound(), optimum);
+    EXPECT_EQ(sketch.cost(dual.decoded()), optimum) << describe(sketch);
+  }
+}
+
+TEST(DualBoundTest, AReducedCostIsWhatAValueAddsToTheBoundAtLeast) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const CoreSketch sketch = random_core(random);
+    const CoreProblem core = core_of(sketch);
+    DualBound dual(core);
+    for (int pass = 0; pass < 10; ++pass) dual.iterate(50, {});
+    dual.pass();
+    for_each_choice(sketch, [&](const CoreChoice& choice) {
+      if (!sketch.is_feasible(choice)) return;
+      for (std::size_t node = 0; node < choice.size(); ++node) {
+        EXPECT_GE(sketch.cost(choice), dual.certain_bound() + dual.reduced_cost(node, choice[node]))
+            << describe(sketch);
+      }
+    });
+    if (HasFailure()) return;
+  }
+}
+
+TEST(DualBoundTest, FixingKeepsEveryCheaperChoice) {
+  int num_fixed = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const CoreSketch sketch = random_core(random);
+    const CoreProblem core = core_of(sketch);
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    if (!best) continue;
+    const double known = sketch.cost(*best) + static_cast<double>(random.below(4));
+    DualBound dual(core);
+    for (int pass = 0; pass < 30; ++pass) dual.iterate(known, {});
+    dual.pass();
+    std::vector<std::uint8_t> alive = dual.alive();
+    const bool any = dual.fix_by_reduced_cost(known, alive);
+    EXPECT_EQ(any, alive != dual.alive());
+    num_fixed += any;
+    for_each_choice(sketch, [&](const CoreChoice& choice) {
+      if (!sketch.is_feasible(choice) || sketch.cost(choice) >= known) return;
+      for (std::size_t node = 0; node < choice.size(); ++node) {
+        EXPECT_TRUE(alive[core.first_value[node] + choice[node]]) << describe(sketch);
+      }
+    });
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(num_fixed, 100);
+}
+
+TEST(DualBoundTest, AStateContinuesOnTheRestrictedCore) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const CoreSketch sketch = random_core(random);
+    const CoreProblem core = core_of(sketch);
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    if (!best) continue;
+    DualBound dual(core);
+    for (int pass = 0; pass < 20; ++pass) dual.pass();
+    std::vector<std::uint8_t> alive(core.costs.size());
+    for (std::uint8_t& item : alive) item = random.below(2) == 0;
+    for (std::size_t node = 0; node < core.num_nodes(); ++node) alive[core.first_value[node] + (*best)[node]] = 1;
+    const auto restricted = restrict_core(core, alive, 1'000'000);
+    ASSERT_TRUE(restricted);
+    DualBound smaller(restricted->core);
+    smaller.restore(dual.restricted_state(*restricted), std::vector<std::uint8_t>(restricted->core.costs.size(), 1));
+    EXPECT_EQ(smaller.best_bound(), dual.best_bound());
+    // With fewer values the same messages bound no less than they did (but for what is taken off for rounding).
+    EXPECT_GE(smaller.pass(), dual.best_bound() - 1e-3) << describe(sketch);
+    EXPECT_LE(smaller.best_bound(), sketch.cost(*best));
+  }
+}
+
+TEST(DualBoundTest, ANodeWithoutValuesHasAnInfiniteBound) {
+  CoreSketch sketch;
+  sketch.costs = {{1, 2}, {3}};
+  sketch.edges = {{0, 1, {{1}, {2}}}};
+  const CoreProblem core = core_of(sketch);
+  DualBound dual(core);
+  dual.set_alive({0, 0, 1});
+  EXPECT_EQ(dual.pass(), kInfinity);
+}
+
+TEST(DualBoundTest, PricesAreThoseOfTheBytes) {
+  CoreSketch sketch;
+  sketch.costs = {{1, 2}};
+  sketch.segments = {{0, 0, 2, {5, 0}}};
+  sketch.limits = {3, 4};
+  const CoreProblem core = core_of(sketch);
+  DualBound dual(core);
+  dual.set_prices({2, 0.5});
+  EXPECT_EQ(dual.price_of_bytes(0, 0), 5 * 2.5);
+  EXPECT_EQ(dual.price_of_bytes(0, 1), 0);
+  // min(1 + 12.5, 2) - 3 * 2 - 4 * 0.5 = -6: prices that are too high bound badly.
+  EXPECT_NEAR(dual.pass(), -6, 1e-9);
+}
+
+}  // namespace
+}  // namespace shardplan

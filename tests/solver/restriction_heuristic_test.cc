@@ -1,0 +1,51 @@
+#include "solver/heuristics/restriction_heuristic.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/cores.h"
+
+namespace shardplan {
+namespace {
+
+TEST(RestrictionHeuristicTest, FindsGoodChoicesOfCyclesThatDecodingMisses) {
+  int num_found = 0, num_best = 0, num_decoded = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const CoreSketch sketch =
+        random_core(random, {.max_nodes = 7, .max_values = 6, .edge_percent = 90, .forbidden_percent = 0, .times = 0});
+    const CoreProblem core = core_of(sketch);
+    DualBound dual(core);
+    for (int pass = 0; pass < 10; ++pass) dual.pass();
+    const Deadline deadline(0, {});
+    WorkMeter meter(deadline, 1'000'000'000);
+    const auto found = restriction_heuristic(core, dual, meter);
+    if (!found) continue;  // so few values a node that no share of them leaves a choice
+    ++num_found;
+    const double optimum = sketch.cost(*brute_force(sketch));
+    EXPECT_GE(sketch.cost(*found), optimum);
+    num_best += sketch.cost(*found) == optimum;
+    num_decoded += sketch.cost(dual.decoded()) == optimum;
+  }
+  EXPECT_GT(num_found, 200);
+  EXPECT_GT(num_best, num_found * 9 / 10);
+  EXPECT_GT(num_best, num_decoded);
+}
+
+TEST(RestrictionHeuristicTest, PricesOfBytesCount) {
+  // One node, four values: the cheapest holds 10 bytes at a price of 1 each.
+  CoreSketch sketch;
+  sketch.costs = {{0, 4, 5, 50}};
+  sketch.segments = {{0, 0, 1, {10, 0, 0, 0}}};
+  sketch.limits = {3};
+  const CoreProblem core = core_of(sketch);
+  DualBound dual(core);
+  dual.set_prices({1});
+  dual.pass();
+  const Deadline deadline(0, {});
+  WorkMeter meter(deadline, 1'000'000);
+  EXPECT_EQ(restriction_heuristic(core, dual, meter), CoreChoice{1});
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,68 @@
+#include "solver/core/vector_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+
+namespace shardplan {
+namespace {
+
+std::vector<double> random_numbers(Random& random, std::size_t count) {
+  std::vector<double> numbers(count);
+  for (double& number : numbers) number = random.unit() * 1000;
+  return numbers;
+}
+
+TEST(VectorKernelsTest, MinPlusIsTheLeastSumOverTheRows) {
+  Random random(1);
+  // All remainders of rows by the four that are taken at a time, and of columns by a vector's width.
+  for (std::size_t rows = 0; rows < 10; ++rows) {
+    for (std::size_t columns = 1; columns < 10; ++columns) {
+      const std::vector<double> in = random_numbers(random, rows);
+      const std::vector<double> matrix = random_numbers(random, rows * columns);
+      std::vector<double> out(columns);
+      min_plus(in.data(), rows, matrix.data(), columns, out.data());
+      for (std::size_t c = 0; c < columns; ++c) {
+        double least = std::numeric_limits<double>::infinity();
+        for (std::size_t r = 0; r < rows; ++r) least = std::min(least, in[r] + matrix[r * columns + c]);
+        EXPECT_EQ(out[c], least) << rows << " x " << columns;
+      }
+    }
+  }
+}
+
+TEST(VectorKernelsTest, GatherAddAddsThePickedEntries) {
+  Random random(2);
+  for (std::size_t count = 0; count < 20; ++count) {
+    const std::vector<double> table = random_numbers(random, 7);
+    std::vector<std::uint32_t> at(count);
+    for (std::uint32_t& item : at) item = static_cast<std::uint32_t>(random.below(table.size()));
+    const std::vector<double> before = random_numbers(random, count);
+    std::vector<double> sums = before;
+    gather_add(table.data(), at.data(), count, sums.data());
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(sums[i], before[i] + table[at[i]]);
+  }
+}
+
+TEST(VectorKernelsTest, ColumnMinimaAreTheLeastOfEachColumn) {
+  Random random(3);
+  for (std::size_t rows = 1; rows < 8; ++rows) {
+    for (std::size_t columns = 1; columns < 10; ++columns) {
+      const std::vector<double> entries = random_numbers(random, rows * columns);
+      std::vector<double> out(columns);
+      column_minima(entries.data(), rows, columns, out.data());
+      for (std::size_t c = 0; c < columns; ++c) {
+        double least = entries[c];
+        for (std::size_t r = 1; r < rows; ++r) least = std::min(least, entries[r * columns + c]);
+        EXPECT_EQ(out[c], least);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
