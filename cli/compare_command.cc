@@ -1,5 +1,6 @@
 #include <deque>
 #include <memory>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -17,12 +18,13 @@ struct CompareArguments {
   bool json = false;
 };
 
-int run(const CompareArguments& arguments) {
+int run(CompareArguments arguments) {
+  const bool with_mindspore = std::exchange(arguments.planning.costs, "cluster") == "mindspore";
   const std::unique_ptr<ModelPlanner> planning = make_planning(arguments.planning);
   std::deque<Plan> plans;
   std::vector<ComparedPlan> rows;
-  const auto add = [&](std::string name, Level level, const std::string& search) {
-    plans.push_back(planning->plan(level, search, interrupt_token()));
+  const auto add = [&](std::string name, Plan found) {
+    plans.push_back(std::move(found));
     const Plan& plan = plans.back();
     if (plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) {
       rows.push_back(compared(std::move(name), plan));
@@ -30,14 +32,26 @@ int run(const CompareArguments& arguments) {
       notice(fmt::format("{}: no plan fits", name));
     }
   };
+  const PlanOptions& options = planning->options();
   for (const Level level : kLevels) {
-    add(fmt::format("level {}", number_of(level)), level, planning->options().search);
+    add(fmt::format("level {}", number_of(level)), planning->plan(level, options.search, interrupt_token()));
   }
-  add("propagation", planning->options().level, "propagation");
-  rows.push_back(compared(planning->data_parallel()));
-  rows.push_back(compared(planning->stand_alone()));
+  add("propagation", planning->plan(options.level, "propagation", interrupt_token()));
+  if (with_mindspore) add("mindspore", planning->mindspore_plan(options.level, options.search, interrupt_token()));
+  const bool is_found = !rows.empty();
+  if (!is_found) {
+    plans.push_back(planning->smallest(interrupt_token()));
+    rows.push_back(compared("least memory", plans.back()));
+  }
+  for (Baseline baseline : {planning->data_parallel(), planning->stand_alone()}) {
+    rows.push_back(compared(baseline));
+    if (with_mindspore) rows.back().mindspore = planning->mindspore_value(baseline.strategies);
+  }
+  for (ComparedPlan& row : rows) {
+    if (with_mindspore && row.plan != nullptr) row.mindspore = planning->mindspore_value(row.plan->strategies);
+  }
   print(arguments.json ? compare_json(rows) : compare_report(rows, {wants_colour(), arguments.all}));
-  return kDone;
+  return is_found ? kDone : kNoFeasiblePlan;
 }
 
 }  // namespace
@@ -52,6 +66,8 @@ Command compare_command() {
       {"configs/gpt2-small.yaml", "what each objective costs, and in what the plans differ"},
       {"configs/gpt2-small.yaml --all", "with every operator that differs"},
       {"configs/mlp.yaml --cluster dgx-a100x2", "on another machine"},
+      {"configs/mlp.yaml --costs mindspore",
+       "with what MindSpore's cost model chooses, and what it says of the others"},
   };
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});

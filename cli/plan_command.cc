@@ -34,6 +34,10 @@ std::string folder_text(const std::string& folder) { return folder.ends_with('/'
 
 int does_not_fit(const PlannedModel& planned, bool json) {
   Plan smallest = planned.planning->smallest(interrupt_token());
+  if (planned.plan.mindspore && smallest.fits()) {
+    notice("no plan with the forward strategies of MindSpore's cost model fits; --costs cluster finds one that does");
+    return kNoFeasiblePlan;
+  }
   smallest.options.level = planned.plan.options.level;
   const Infeasibility answer = analyse_infeasibility(smallest, interrupt_token());
   print(json ? infeasibility_json(answer) : infeasibility_report(answer, wants_colour()));

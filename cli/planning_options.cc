@@ -70,6 +70,10 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
       {"How it is searched",
        {option("--level", "LEVEL", &arguments.level,
                "0: greatest ratio of computation to communication; 1: least memory; 2: fastest step", from_to(0, 2)),
+        option("--costs", "NAME", &arguments.costs,
+               "by what the forward operators' strategies are chosen: the cluster's times, or the weighted bytes of "
+               "MindSpore's cost model",
+               one_of({"cluster", "mindspore"})),
         option("--search", "NAME", &arguments.search, "the search", one_of(search_names())),
         option("--memory-slack", "SHARE", &arguments.memory_slack,
                "at level 1, the share of the least memory that may be given for a faster step; 0.01 if not given",
@@ -94,6 +98,7 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
 
   PlanOptions options;
   options.level = level_of(arguments.level.value_or(model->parallel.level));
+  options.costs = arguments.costs == "mindspore" ? StrategyCosts::kMindSpore : StrategyCosts::kCluster;
   options.search = arguments.search.value_or(model->parallel.search);
   options.seed = arguments.seed;
   options.time_limit = arguments.time_limit.value_or(0);
@@ -141,6 +146,7 @@ PlannedModel plan_or_load(const PlanningArguments& arguments) {
   plan.candidates_complete = file.candidates_complete;
   plan.cost = file.cost;
   plan.bound = file.bound;
+  plan.mindspore = file.mindspore;
   plan.baselines = file.baselines;
   result.plan = result.planning->decided(decisions, std::move(plan));
   return result;

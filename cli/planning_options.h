@@ -16,6 +16,7 @@ struct PlanningArguments {
   std::string model;
   std::optional<std::string> cluster;
   std::optional<int> level;
+  std::string costs = "cluster";
   std::optional<std::string> search;
   std::uint64_t seed = 0;
   std::optional<double> time_limit;

@@ -8,6 +8,7 @@
 #include "cli/operators_text.h"
 #include "cli/terminal.h"
 #include "model/model_schema.h"
+#include "report/cluster_schema.h"
 #include "report/plan_file/plan_json.h"
 
 namespace shardplan {
@@ -23,7 +24,7 @@ int show_cluster(const ClusterArguments& arguments) {
 }
 
 int show_schema(const std::string& name) {
-  print(name == "model" ? model_schema() : plan_schema());
+  print(name == "model" ? model_schema() : name == "cluster" ? cluster_schema() : plan_schema());
   return kDone;
 }
 
@@ -86,10 +87,11 @@ Command schema_command() {
   Command command;
   command.name = "schema";
   command.topic = "Look up";
-  command.summary = "Print the JSON Schema of model files or of plan.json";
+  command.summary = "Print the JSON Schema of model files, cluster files or plan.json";
   command.examples = {{"model", "for an editor that completes and checks model files"},
+                      {"cluster", "the same for cluster files"},
                       {"plan", "the form of plan.json"}};
-  command.options = {{"", {argument("NAME", name.get(), "the kind of file", one_of({"model", "plan"}))}}};
+  command.options = {{"", {argument("NAME", name.get(), "the kind of file", one_of({"model", "cluster", "plan"}))}}};
   command.action = [name] { return show_schema(*name); };
   return command;
 }

@@ -118,6 +118,16 @@ std::string write(std::int64_t value, std::span<const Unit> units) {
 
 }  // namespace
 
+std::vector<std::string> unit_names(Quantity quantity) {
+  std::span<const Unit> units = kTimes;
+  if (quantity == Quantity::kBytes) units = kSizes;
+  if (quantity == Quantity::kByteRate) units = kByteRates;
+  if (quantity == Quantity::kOperationRate) units = kOperationRates;
+  std::vector<std::string> names;
+  for (const Unit& unit : units) names.emplace_back(unit.name);
+  return names;
+}
+
 Picoseconds parse_time(std::string_view text) { return parse(text, kTimes, "picoseconds", "5 us"); }
 Bytes parse_bytes(std::string_view text) { return parse(text, kSizes, "bytes", "32 GiB"); }
 std::int64_t parse_byte_rate(std::string_view text) { return parse(text, kByteRates, "bytes per second", "12.5 GB/s"); }

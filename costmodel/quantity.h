@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/units.h"
 
@@ -14,6 +15,10 @@ namespace shardplan {
 ///
 /// All functions throw InputError (without a place: the caller adds it) that says what was found and what would be
 /// right.
+
+enum class Quantity { kTime, kBytes, kByteRate, kOperationRate };
+/// The units that a quantity may have, as they are written.
+std::vector<std::string> unit_names(Quantity quantity);
 
 /// ns, us, ms, s; in picoseconds.
 Picoseconds parse_time(std::string_view text);

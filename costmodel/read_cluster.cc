@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/yaml.h"
 #include "costmodel/cluster.h"
+#include "costmodel/cluster_keys.h"
 #include "costmodel/quantity.h"
 
 namespace shardplan {
@@ -30,7 +31,7 @@ class Reader {
       fault(root, "expected a map with the keys shardplan, cluster, device and levels; found {}", describe(root));
       throw InputError(faults_);
     }
-    keys(root, {"shardplan", "cluster", "device", "levels", "sources", "tables"}, "");
+    keys(root, cluster_file_keys(), "");
     if (const YamlNode* version = need(root, "shardplan", "");
         version != nullptr && scalar(*version, "shardplan") != "1") {
       fault(*version, "shardplan: format version {}; this program reads version 1", describe(*version));
@@ -54,8 +55,8 @@ class Reader {
   void fault(const YamlNode& node, fmt::format_string<Args...> format, Args&&... args) {
     faults_.push_back({document_.place(node), fmt::format(format, std::forward<Args>(args)...), {}});
   }
-  void keys(const YamlNode& node, const std::vector<std::string>& known, const std::string& where) {
-    check_keys(document_, node, known, where, faults_);
+  void keys(const YamlNode& node, const ClusterKeys& known, const std::string& where) {
+    check_keys(document_, node, key_names(known), where, faults_);
   }
   static std::string in(const std::string& where, const std::string& key) {
     return where.empty() ? key : where + "." + key;
@@ -118,13 +119,13 @@ class Reader {
 
   void read_device(const YamlNode& node) {
     if (!is_map(node, "device")) return;
-    keys(node, {"name", "memory", "flops", "efficiency", "start"}, "device");
+    keys(node, cluster_device_keys(), "device");
     ClusterDevice& device = cluster_.device;
     if (const YamlNode* name = need(node, "name", "device")) device.name = scalar(*name, "device.name");
     if (const YamlNode* memory = need(node, "memory", "device");
         memory != nullptr && is_map(*memory, "device.memory")) {
       const std::string where = "device.memory";
-      keys(*memory, {"capacity", "reserved", "bandwidth"}, where);
+      keys(*memory, cluster_memory_keys(), where);
       device.capacity = value(*memory, "capacity", where, true, positive<parse_bytes>, INT64_MAX);
       device.reserved = value(*memory, "reserved", where, false, parse_bytes, 0);
       device.memory_bandwidth = value(*memory, "bandwidth", where, true, positive<parse_byte_rate>, 1);
@@ -135,9 +136,10 @@ class Reader {
     }
     if (const YamlNode* flops = need(node, "flops", "device"); flops != nullptr && is_map(*flops, "device.flops")) {
       if (flops->entries.empty()) fault(*flops, "device.flops: no dtype; expected at least one");
+      const std::vector<std::string> known = key_names(cluster_flops_keys());
       for (const YamlEntry& entry : flops->entries) {
         const std::optional<DataType> type = parse_data_type(entry.key.text);
-        if (!type) {
+        if (!type || std::find(known.begin(), known.end(), entry.key.text) == known.end()) {
           fault(entry.key, "device.flops: unknown dtype '{}'; expected f64, f32, f16, bf16, i64, i32, i8 or u8",
                 entry.key.text);
           continue;
@@ -146,7 +148,7 @@ class Reader {
       }
     }
     if (const YamlNode* share = node.find("efficiency"); share != nullptr && is_map(*share, "device.efficiency")) {
-      keys(*share, {"matmul", "memory"}, "device.efficiency");
+      keys(*share, cluster_efficiency_keys(), "device.efficiency");
       device.matmul_efficiency_ppm = value(*share, "matmul", "device.efficiency", false, parse_share, 1'000'000);
       device.memory_efficiency_ppm = value(*share, "memory", "device.efficiency", false, parse_share, 1'000'000);
     }
@@ -163,7 +165,7 @@ class Reader {
       const YamlNode& item = node.items[i];
       std::string where = fmt::format("levels[{}]", i);
       if (!is_map(item, where)) continue;
-      keys(item, {"name", "count", "latency", "bandwidth", "efficiency", "link_per", "contention"}, where);
+      keys(item, cluster_level_keys(), where);
       ClusterLevel level;
       if (const YamlNode* name = need(item, "name", where)) {
         level.name = scalar(*name, where + ".name");
@@ -214,7 +216,7 @@ class Reader {
   }
 
   void read_table(const YamlNode& item, const std::string& where) {
-    keys(item, {"collective", "level", "devices", "bytes", "time"}, where);
+    keys(item, cluster_table_keys(), where);
     CollectiveTable table;
     if (const YamlNode* kind = need(item, "collective", where)) {
       const std::string text = scalar(*kind, where + ".collective");

@@ -116,12 +116,47 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
 
 Bytes ModelPlanner::usable() const { return options_.capacity.value_or(cluster_.usable_bytes()); }
 
-Plan ModelPlanner::plan(Level level, std::string_view search_name, std::stop_token stop,
-                        const Progress& progress) const {
+Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token stop, const Progress& progress) const {
+  if (options_.costs == StrategyCosts::kMindSpore) return mindspore_plan(level, search, std::move(stop), progress);
+  return plan_within(unsolved(level, search), restrictions(level), std::move(stop), progress);
+}
+
+Plan ModelPlanner::mindspore_plan(Level level, std::string_view search, std::stop_token stop,
+                                  const Progress& progress) const {
+  const MindSporeModel model(*graph_, mesh(), decided_);
+  SearchOptions options;
+  options.seed = options_.seed;
+  options.limits = search_options(level, stop, {}).limits;
+  options.limits.gap = 0;
+  const PlanResult found = make_search(kDefaultSearch)->search(model.problem(), options);
+  if (!found.choice) {
+    throw InputError(SourcePlace{},
+                     "MindSpore's cost model has no plan: the operators that share a parameter have no "
+                     "strategies that cut it alike");
+  }
+  Restrictions limits = restrictions(level);
+  const auto strategies = model.strategies(*found.choice);
+  for (const OperatorId op : strategies.ids()) {
+    if (strategies[op]) limits.operators[op] = {*strategies[op]};
+  }
+  Plan plan = unsolved(level, search);
+  plan.options.costs = StrategyCosts::kMindSpore;
+  plan.mindspore = {MindSporeValue{found.cost}, MindSporeValue{found.lower_bound}};
+  return plan_within(std::move(plan), limits, std::move(stop), progress);
+}
+
+std::optional<MindSporeValue> ModelPlanner::mindspore_value(const IdVector<OperatorId, Strategy>& strategies,
+                                                            std::string* why) const {
+  return MindSporeModel(*graph_, mesh(), decided_).value(strategies, why);
+}
+
+Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop,
+                               const Progress& progress) const {
+  const Level level = plan.options.level;
+  const std::string search_name = plan.options.search;
   const SearchEntry* known_search = find_search(search_name);
   if (known_search == nullptr) throw InputError(SourcePlace{}, "no search '{}'", search_name);
-  Plan plan = unsolved(level, search_name);
-  const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions(level));
+  const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
   plan.candidates_complete = problem.candidates_complete;
 
   // What begins at data parallelism ends with nothing worse.
@@ -306,6 +341,7 @@ Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>
   result.name = std::move(name);
   if (!decisions) return result;
   const Plan plan = decided(*decisions, {});
+  result.strategies = decisions->strategies;
   result.time = plan.time;
   result.peak = plan.memory.peak;
   result.fits = result.peak <= usable();

@@ -38,9 +38,17 @@ class ModelPlanner {
   Bytes usable() const;
 
   using Progress = std::function<void(const SearchProgress&)>;
-  /// The plan of `level` found by the search of that name. If nothing fits, the status says so and the plan holds the
-  /// smallest one that was found.
+  /// The plan of `level` found by the search of that name; with StrategyCosts::kMindSpore `mindspore_plan`. If nothing
+  /// fits, the status says so and the plan holds the smallest one that was found.
   Plan plan(Level level, std::string_view search, std::stop_token stop = {}, const Progress& progress = {}) const;
+
+  /// The plan whose forward strategies are MindSpore's: the cheapest by its cost model, without its limit on memory.
+  /// Everything else is found by the search of that name at `level`. Throws InputError where MindSpore has no plan.
+  Plan mindspore_plan(Level level, std::string_view search, std::stop_token stop = {},
+                      const Progress& progress = {}) const;
+  /// What strategies cost in MindSpore's model; nothing, and why, where it has no such plan.
+  std::optional<MindSporeValue> mindspore_value(const IdVector<OperatorId, Strategy>& strategies,
+                                                std::string* why = nullptr) const;
 
   /// The plan of least memory, whether it fits or not; its bound says that no plan needs less.
   Plan smallest(std::stop_token stop = {}) const;
@@ -71,6 +79,7 @@ class ModelPlanner {
     Plan plan;
   };
 
+  Plan plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop, const Progress& progress) const;
   LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress) const;
   Restrictions restrictions(Level level) const;
   std::optional<Choice> data_parallel_choice(const ModelProblem& problem) const;

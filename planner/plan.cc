@@ -2,6 +2,8 @@
 
 namespace shardplan {
 
+std::string_view to_string(StrategyCosts costs) { return costs == StrategyCosts::kMindSpore ? "mindspore" : "cluster"; }
+
 LevelValue value_at(Level level, const StepTime& time, Bytes peak) {
   switch (level) {
     case Level::kRatio:

@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costmodel/cluster.h"
 #include "graph/tensor_versions.h"
 #include "model/model.h"
 #include "planner/level.h"
+#include "planner/mindspore_model.h"
 #include "program/memory_profile.h"
 #include "program/parallel_program.h"
 #include "solver/search.h"
@@ -18,9 +20,18 @@
 
 namespace shardplan {
 
+/// By whose costs the strategies of the forward operators are chosen.
+enum class StrategyCosts {
+  kCluster,    // with all others, by the cluster's times
+  kMindSpore,  // by MindSpore's weighted bytes (planner/mindspore_model.h); the others by the cluster's times
+};
+/// "cluster", "mindspore": of `--costs`.
+std::string_view to_string(StrategyCosts costs);
+
 /// What was asked for.
 struct PlanOptions {
   Level level = Level::kRatio;
+  StrategyCosts costs = StrategyCosts::kCluster;
   std::string search = "auto";
   std::uint64_t seed = 0;
   double time_limit = 0;         // seconds; 0: none
@@ -51,6 +62,7 @@ struct Baseline {
   StepTime time;
   Bytes peak = 0;
   bool fits = false;
+  IdVector<OperatorId, Strategy> strategies = {};
 };
 
 /// A plan and all that reports say of it. Made by `ModelPlanner` (planner/model_planner.h).
@@ -63,7 +75,13 @@ struct Plan {
   PlanStatus status = PlanStatus::kNoPlanFound;
   bool candidates_complete = true;  // false: "candidates: restricted"
   LevelValue cost;                  // what the plan's level makes least
-  LevelValue bound;                 // no plan has less
+  LevelValue bound;                 // no plan has less; with `mindspore`: none with the same forward strategies
+  /// With StrategyCosts::kMindSpore: what the forward strategies cost in MindSpore's model, and that none cost less.
+  struct MindSporeResult {
+    MindSporeValue cost;
+    MindSporeValue bound;
+  };
+  std::optional<MindSporeResult> mindspore;
   StepTime time;
   Bytes usable = 0;
   IdVector<OperatorId, Strategy> strategies;

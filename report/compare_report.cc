@@ -76,12 +76,28 @@ std::vector<std::vector<TextTable::Cell>> figures(const std::vector<ComparedPlan
   const ColumnUnit bytes = bytes_unit(most_bytes);
   std::vector<std::vector<TextTable::Cell>> rows;
   const std::string ms(time.name);
+  bool has_mindspore = false;
+  MindSporeValue most_weighted;
+  for (const ComparedPlan& row : plans) {
+    if (!row.mindspore) continue;
+    has_mindspore = true;
+    most_weighted.parts = std::max(most_weighted.parts, row.mindspore->parts);
+  }
+  const auto [weighted_size, weighted_name] = weighted_unit(most_weighted);
   rows.push_back({"", "", "step", "compute", "communication", "repeated", "peak", "ratio", "gap"});
   rows.push_back({"", "", ms, ms, ms, ms, std::string(bytes.name), "", "%"});
+  if (has_mindspore) {
+    rows[0].push_back("mindspore");
+    rows[1].push_back(fmt::format("weighted {}", weighted_name));
+  }
   for (const ComparedPlan& row : plans) {
     rows.push_back({row.name, row.objective, time.format(row.time.step()), time.format(row.time.computation),
                     time.format(row.time.communication), time.format(row.time.repeated), bytes.format(row.peak),
-                    ratio_text(row.time), row.gap ? gap_text(row.gap) : "", row.fits ? "" : "does not fit"});
+                    ratio_text(row.time), row.gap ? gap_text(row.gap) : ""});
+    if (has_mindspore) {
+      rows.back().push_back(row.mindspore ? three_digits(row.mindspore->weighted_bytes() / weighted_size) : "-");
+    }
+    rows.back().push_back(row.fits ? "" : "does not fit");
   }
   // The best of the plans that fit; a column in which all are alike has none.
   const std::vector<std::function<double(const ComparedPlan&)>> badness{
@@ -189,9 +205,11 @@ std::string compare_report(const std::vector<ComparedPlan>& plans, const Compare
   std::string text =
       fmt::format("{}, {}on {}: {} devices, {} usable on each\n\n", first.graph->name(), training_words(*first.graph),
                   first.cluster.name, first.mesh.num_devices(), format_bytes(first.usable));
-  TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-                   Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  for (std::vector<TextTable::Cell>& row : figures(plans)) table.add(std::move(row));
+  std::vector<std::vector<TextTable::Cell>> rows = figures(plans);
+  std::vector<Align> columns(rows[1].size() + 1, Align::kRight);
+  columns[0] = columns[1] = columns.back() = Align::kLeft;
+  TextTable table(columns);
+  for (std::vector<TextTable::Cell>& row : rows) table.add(std::move(row));
   text += table.to_string(2, options.colour) + '\n';
   for (std::size_t i = 1; i < plans.size(); ++i) {
     if (plans[i].plan != nullptr && !plans[i].objective.empty()) {
@@ -218,6 +236,7 @@ std::string compare_json(const std::vector<ComparedPlan>& plans) {
                     {"fits", row.fits},
                     {"ratio", is_finite ? Json(*quotient) : Json(nullptr)},
                     {"gap", row.gap ? Json(*row.gap) : Json(nullptr)}});
+    if (row.mindspore) rows.back()["mindspore_weighted_bytes"] = row.mindspore->weighted_bytes();
     if (row.plan == nullptr || row.plan == plans.front().plan) continue;
     std::size_t count = 0;
     Json lines = Json::array();

@@ -15,8 +15,9 @@ struct ComparedPlan {
   StepTime time;
   Bytes peak = 0;
   bool fits = true;
-  std::optional<double> gap;   // of the row's own objective
-  const Plan* plan = nullptr;  // for what differs; may be null
+  std::optional<double> gap;                // of the row's own objective
+  std::optional<MindSporeValue> mindspore;  // what MindSpore's cost model says of it; nothing if it has no such plan
+  const Plan* plan = nullptr;               // for what differs; may be null
 };
 
 ComparedPlan compared(std::string name, const Plan& plan);
@@ -28,7 +29,8 @@ struct CompareOptions {
 };
 
 /// What `shardplan compare` prints: plans side by side, the best figure of each column in bold, and below the table in
-/// what the levels differ from the first plan, repeats folded. Requires one plan at least, all of one graph on one
+/// what the levels differ from the first plan, repeats folded. A column in weighted bytes is added where a row has a
+/// value of MindSpore's cost model. Requires one plan at least, all of one graph on one
 /// mesh.
 std::string compare_report(const std::vector<ComparedPlan>& plans, const CompareOptions& options = {});
 /// The same as one JSON document.

@@ -26,6 +26,15 @@ std::string ratio_text(const StepTime& time) {
 
 std::string gap_text(const std::optional<double>& gap) { return gap ? fmt::format("{:.1f}", 100 * *gap) : "-"; }
 
+std::pair<double, std::string_view> weighted_unit(const MindSporeValue& largest) {
+  double size = 1;
+  for (const std::string_view name : {"B", "KB", "MB", "GB", "TB"}) {
+    if (largest.weighted_bytes() < 999.5 * size) return {size, name};
+    size *= 1000;
+  }
+  return {size, "PB"};
+}
+
 std::string training_words(const OperatorGraph& graph) {
   if (!graph.is_training()) return {};
   return graph.micro_batches() == 1 ? "training, "

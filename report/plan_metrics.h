@@ -2,6 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "planner/plan.h"
 
@@ -25,6 +27,10 @@ bool is_communication(const Instruction& instruction);
 /// with on each device, all members' pieces together of an all_to_all or permute. Of a halo exchange, what one device
 /// receives.
 Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction);
+
+/// Of weighted bytes of MindSpore's cost model: the power of 1000 in which `largest` has at most three digits before
+/// the point, and its name: {1e6, "MB"}.
+std::pair<double, std::string_view> weighted_unit(const MindSporeValue& largest);
 
 /// "", "training, " or "training in 32 micro-batches, ".
 std::string training_words(const OperatorGraph& graph);

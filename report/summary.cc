@@ -74,8 +74,22 @@ std::string objective_line(const Plan& plan) {
   } else {
     verdict = "not known how far from the best";
   }
+  if (plan.mindspore) verdict += ", given the forward strategies";
   if (!plan.candidates_complete) verdict += " (candidates: restricted)";
   return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
+}
+
+/// What MindSpore's cost model says of the forward strategies that it chose.
+std::string mindspore_line(const Plan& plan) {
+  if (!plan.mindspore) return {};
+  const MindSporeValue& cost = plan.mindspore->cost;
+  const MindSporeValue& bound = plan.mindspore->bound;
+  const auto [size, unit] = weighted_unit(cost);
+  const std::string verdict = cost == bound ? "optimal: no forward strategies have less"
+                                            : fmt::format("no forward strategies have less than {}",
+                                                          three_digits(bound.weighted_bytes() / size));
+  return fmt::format("  mindspore   {:<9}  weighted bytes of its cost model; {}\n",
+                     fmt::format("{} {}", three_digits(cost.weighted_bytes() / size), unit), verdict);
 }
 
 // --- laid out --------------------------------------------------------------------------------------------------------
@@ -462,6 +476,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   text += fits_line(plan, options.colour);
   text += step_line(plan);
   text += objective_line(plan);
+  text += mindspore_line(plan);
   if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {
     text +=
         fmt::format("  searched    for at most {:g} s: another run may find another plan\n", plan.options.time_limit);

@@ -177,6 +177,11 @@ DeviceMesh read_mesh(const Node& node) {
 PlanOptions read_options(const Node& node) {
   PlanOptions options;
   options.level = level_of(node["level"].integer(0, 2));
+  if (node.has("costs")) {
+    const std::string costs = node["costs"].text();
+    if (costs != "cluster" && costs != "mindspore") node["costs"].fail("expected cluster or mindspore");
+    options.costs = costs == "mindspore" ? StrategyCosts::kMindSpore : StrategyCosts::kCluster;
+  }
   options.search = node["search"].text();
   options.seed = node["seed"].seed();
   if (node.has("memory_slack")) options.memory_slack = node["memory_slack"].number(0, 1e6);
@@ -214,6 +219,13 @@ void read_result(const Node& node, PlanFile& plan) {
   const Level level = plan.options.level;
   if (node["objective"].text() != to_string(level)) {
     node["objective"].fail(fmt::format("expected {}, the objective of level {}", to_string(level), number_of(level)));
+  }
+  if (node.has("mindspore")) {
+    const auto value = [&](const char* key) {
+      const double parts = node["mindspore"][key].number(0, 1e17) * static_cast<double>(kPartsOfWeightedByte);
+      return MindSporeValue{std::llround(parts)};
+    };
+    plan.mindspore = {value("weighted_bytes"), value("bound")};
   }
   plan.cost = read_value(node["cost"], level);
   plan.bound = read_value(node["bound"], level);

@@ -133,6 +133,7 @@ class PlanWriter {
   Json options() const {
     const PlanOptions& options = plan_.options;
     Json json = {{"level", number_of(options.level)},
+                 {"costs", to_string(options.costs)},
                  {"search", options.search},
                  {"seed", options.seed},
                  {"memory_slack", options.memory_slack},
@@ -164,16 +165,21 @@ class PlanWriter {
       return value.is_in_bytes() ? Json(value.amount) : Json(to_seconds(value.amount));
     };
     const std::optional<double> share = gap(plan_.cost, plan_.bound);
-    return {{"status", to_string(plan_.status)},
-            {"candidates", plan_.candidates_complete ? "complete" : "restricted"},
-            {"objective", to_string(plan_.options.level)},
-            {"cost", quantity(plan_.cost)},
-            {"bound", quantity(plan_.bound)},
-            {"gap", share ? Json(*share) : Json(nullptr)},
-            {"ratio", ratio_json(plan_.time)},
-            {"seconds", seconds_json(plan_.time)},
-            {"peak_bytes", plan_.memory.peak},
-            {"usable_bytes", plan_.usable}};
+    Json json = {{"status", to_string(plan_.status)},
+                 {"candidates", plan_.candidates_complete ? "complete" : "restricted"},
+                 {"objective", to_string(plan_.options.level)},
+                 {"cost", quantity(plan_.cost)},
+                 {"bound", quantity(plan_.bound)},
+                 {"gap", share ? Json(*share) : Json(nullptr)},
+                 {"ratio", ratio_json(plan_.time)},
+                 {"seconds", seconds_json(plan_.time)},
+                 {"peak_bytes", plan_.memory.peak},
+                 {"usable_bytes", plan_.usable}};
+    if (plan_.mindspore) {
+      json["mindspore"] = {{"weighted_bytes", plan_.mindspore->cost.weighted_bytes()},
+                           {"bound", plan_.mindspore->bound.weighted_bytes()}};
+    }
+    return json;
   }
 
   static Json ratio_json(const StepTime& time) {

@@ -20,7 +20,7 @@ std::string plan_schema() {
       "name": {"type": "string"}, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "text": {"type": "string"},
       "assumed": {"type": "array", "items": {"type": "string"}, "description": "the cluster's figures that are not from a datasheet or a measurement"}}},
     "options": {"type": "object", "required": ["level", "search", "seed", "dims", "set"], "properties": {
-      "level": {"enum": [0, 1, 2]}, "search": {"type": "string"}, "seed": {"type": "integer", "minimum": 0},
+      "level": {"enum": [0, 1, 2]}, "costs": {"enum": ["cluster", "mindspore"], "description": "by which the forward strategies were chosen"}, "search": {"type": "string"}, "seed": {"type": "integer", "minimum": 0},
       "memory_slack": {"type": "number", "minimum": 0}, "capacity_bytes": {"type": ["integer", "null"], "minimum": 0},
       "memory": {"enum": ["bounded", "unbounded"]},
       "time_limit_seconds": {"type": "number", "minimum": 0, "description": "of the search; another run may find another plan"},
@@ -39,7 +39,9 @@ std::string plan_schema() {
       "bound": {"type": "number", "minimum": 0, "description": "what no plan can beat, in the unit of cost"},
       "gap": {"type": ["number", "null"], "minimum": 0, "description": "(cost - bound) / bound"},
       "ratio": {"type": ["number", "null"], "description": "compute by communication; null if work is repeated or nothing is communicated"},
-      "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "usable_bytes": {"$ref": "#/$defs/bytes"}}},
+      "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "usable_bytes": {"$ref": "#/$defs/bytes"},
+      "mindspore": {"type": "object", "description": "with costs mindspore: what the forward strategies cost in MindSpore's model, and what none cost less than", "required": ["weighted_bytes", "bound"],
+        "properties": {"weighted_bytes": {"type": "number", "minimum": 0}, "bound": {"type": "number", "minimum": 0}}}}},
     "baselines": {"type": "array", "items": {"type": "object", "required": ["name", "seconds", "peak_bytes", "fits"], "properties": {
       "name": {"type": "string"}, "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "fits": {"type": "boolean"}}}},
     "operators": {"type": "array", "description": "of the model, in program order", "items": {"type": "object",

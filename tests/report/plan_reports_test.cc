@@ -63,6 +63,31 @@ TEST(Summary, SaysFirstWhetherItFitsAndHowFastAndGoodItIs) {
   expect_has(summary_report(plan, options), "\n  searched    for at most 1.5 s: another run may find another plan\n");
 }
 
+TEST(Compare, NamesTheUnitOfMindSporesValues) {
+  const Plan plan = tiny_plan();
+  std::vector<ComparedPlan> rows{compared("level 0", plan), compared("level 1", plan)};
+  EXPECT_EQ(compare_report(rows).find("weighted"), std::string::npos);
+  rows[1].mindspore = MindSporeValue{27'646 * kPartsOfWeightedByte};
+  const std::string text = compare_report(rows);
+  expect_fits_terminal(text);
+  expect_has(text, "    mindspore\n");
+  expect_has(text, "  weighted KB\n");
+  expect_has(text, "         27.6\n");
+  expect_has(compare_json(rows), "\"mindspore_weighted_bytes\": 27646.0");
+}
+
+TEST(PlanFile, HoldsWhatMindSporesCostModelSaidOfItsPlan) {
+  Plan plan = tiny_plan();
+  plan.options.costs = StrategyCosts::kMindSpore;
+  plan.mindspore = {MindSporeValue{1001}, MindSporeValue{1000}};
+  const PlanFile file = read_plan_file(plan_json(plan), "plan.json");
+  EXPECT_EQ(file.options.costs, StrategyCosts::kMindSpore);
+  ASSERT_TRUE(file.mindspore);
+  EXPECT_EQ(file.mindspore->cost.parts, 1001);
+  EXPECT_EQ(file.mindspore->bound.parts, 1000);
+  expect_has(summary_report(plan, {}), "weighted bytes of its cost model; no forward strategies have less than 25.0\n");
+}
+
 TEST(Compare, FoldsWhatDiffers) {
   const Plan first = tiny_plan();
   Plan other = tiny_plan();

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shardplan {
+
+/// What may stand behind a key of a cluster file.
+enum class ClusterValue {
+  kVersion,  // 1
+  kText,
+  kName,           // letters, digits, '_', '-'
+  kCount,          // a whole number from 1
+  kTime,           // "5 us"
+  kTimeList,       // a list of them
+  kBytes,          // "32 GiB"
+  kByteList,       // a list of them
+  kByteRate,       // "1.2 TB/s", "100 Gb/s"
+  kShare,          // above 0, at most 1
+  kOperationRate,  // "256 TFLOP/s"
+  kLinkPer,        // device or group
+  kCollective,     // all_gather, reduce_scatter, all_reduce, all_to_all, permute
+  kDevice,         // the maps and lists of the sections below
+  kMemory,
+  kFlops,
+  kEfficiency,
+  kLevels,
+  kTables,
+  kSources,
+};
+
+/// One key of a map in a cluster file: the reader accepts exactly these, and the schema lists them.
+struct ClusterKey {
+  std::string name;
+  ClusterValue value = ClusterValue::kText;
+  bool is_needed = false;
+  std::string meaning;
+};
+using ClusterKeys = std::vector<ClusterKey>;
+
+const ClusterKeys& cluster_file_keys();
+const ClusterKeys& cluster_device_keys();
+const ClusterKeys& cluster_memory_keys();
+const ClusterKeys& cluster_flops_keys();
+const ClusterKeys& cluster_efficiency_keys();
+const ClusterKeys& cluster_level_keys();
+const ClusterKeys& cluster_table_keys();
+
+std::vector<std::string> key_names(const ClusterKeys& keys);
+
+}  // namespace shardplan

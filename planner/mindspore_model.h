@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costmodel/mindspore/mindspore_operator.h"
+#include "graph/operator_graph.h"
+#include "solver/strategy_problem.h"
+#include "strategies/user_strategy.h"
+
+namespace shardplan {
+
+/// MindSpore's weighted bytes are counted in so many parts, so that they are whole numbers: its factors are 400, 0.001
+/// of 400, 1/2 and 1/8.
+inline constexpr std::int64_t kPartsOfWeightedByte = 40;
+
+/// A value of MindSpore's objective.
+struct MindSporeValue {
+  std::int64_t parts = 0;
+  double weighted_bytes() const { return static_cast<double>(parts) / static_cast<double>(kPartsOfWeightedByte); }
+
+  bool operator==(const MindSporeValue&) const = default;
+};
+
+/// How the model's inputs come in MindSpore.
+enum class MindSporeDataset {
+  kAsDecided,  // as the user pins them (full_batch, dataset_strategy), else cut over the batch: its default
+  kFree,       // at no cost in any layout: versions of 2020, whose graphs do not contain the data set
+};
+
+/// A model's forward graph as MindSpore's search sees it (docs: mindspore-ai, step_auto_parallel, read as formulas).
+///
+/// Only forward operators have strategies; the backward pass follows them, and a parameter's gradient is charged to the
+/// operator that reads it. There is one edge from the operator that makes a tensor to each that reads it, through
+/// reshapes, which have no strategy of their own; an input comes from the data set. All readers of a shared parameter
+/// must cut it alike. Costs are weighted bytes: no seconds, no topology. The limit on memory is left out.
+class MindSporeModel {
+ public:
+  /// `decided` are the user's strategies, which bind. Throws InputError where MindSpore has no strategy for an operator
+  /// or lacks the user's. `graph`, `mesh` and `decided` outlive the model.
+  MindSporeModel(const OperatorGraph& graph, const DeviceMesh& mesh, const UserStrategies& decided,
+                 MindSporeDataset dataset = MindSporeDataset::kAsDecided);
+
+  /// The problem whose cheapest choice is MindSpore's plan, in parts of a weighted byte: `computation` is alpha times
+  /// the computation, `communication` beta times the communication. No limit on memory.
+  const StrategyProblem& problem() const { return problem_; }
+  /// By operator, those of a choice; nothing for operators that MindSpore does not decide: reshapes, and what is not in
+  /// the forward pass.
+  IdVector<OperatorId, std::optional<Strategy>> strategies(const Choice& choice) const;
+
+  /// What strategies cost in this model, whoever found them; nothing where MindSpore has no such plan, and then `why`,
+  /// if given, says the first reason.
+  std::optional<MindSporeValue> value(const IdVector<OperatorId, Strategy>& strategies,
+                                      std::string* why = nullptr) const;
+
+ private:
+  /// A tensor that one operator makes or the data set delivers, and one that reads it.
+  struct Link {
+    std::optional<OperatorId> from;  // nothing: the data set
+    std::size_t result = 0;
+    TensorId tensor;  // as it is made, before reshapes
+    Reader to;
+  };
+
+  void find_links();
+  void add_nodes(const UserStrategies& decided);
+  void add_edges();
+  MindSporeLayout result_layout(OperatorId op, const Strategy& strategy, std::size_t result) const;
+  MindSporeLayout operand_layout(const Reader& reader, const Strategy& strategy) const;
+  Cost operator_cost(OperatorId op, const Strategy& strategy) const;
+  std::int64_t edge_cost(const MindSporeLayout& from, const MindSporeLayout& to, DataType dtype) const;
+  const MindSporeLayout& dataset_layout(TensorId input) const { return dataset_layouts_.at(input); }
+
+  const OperatorGraph& graph_;
+  const DeviceMesh& mesh_;
+  MindSporeDataset dataset_;
+  std::vector<Link> links_;
+  std::vector<std::pair<Reader, Reader>> ties_;  // readers of one parameter
+  std::map<TensorId, MindSporeLayout> dataset_layouts_;
+  StrategyProblem problem_;
+  IdVector<OperatorId, std::optional<NodeId>> nodes_;
+  IdVector<OperatorId, std::vector<Strategy>> candidates_;
+};
+
+}  // namespace shardplan
