@@ -9,9 +9,9 @@
 #include "base/yaml.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
-#include "costmodel/cluster.h"
 #include "costmodel/quantity.h"
 #include "model/model_source.h"
+#include "planner/job_cluster.h"
 #include "report/plan_file/plan_file.h"
 #include "solver/searches/search_list.h"
 
@@ -93,8 +93,8 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) {
   const ModelOverrides changed = overrides(arguments);
   auto model = std::make_shared<const Model>(read_model(arguments.model, changed));
-  Cluster cluster = read_cluster(arguments.cluster.value_or(model->cluster.value_or("ascend-910")));
-  if (model->parallel.device_num) cluster = take_devices(cluster, *model->parallel.device_num);
+  const JobCluster job = job_cluster(*model, arguments.cluster);
+  const Cluster& cluster = job.cluster;
 
   PlanOptions options;
   options.level = level_of(arguments.level.value_or(model->parallel.level));
@@ -111,6 +111,7 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   options.strategies = changed.strategies;
   for (const std::string& text : model->notices) notice(text);
   for (const std::string& text : cluster.notices) notice(text);
+  for (const std::string& text : job.notices) notice(text);
   std::set<std::string> scopes;
   for (const GraphOperator& op : model->graph.operators()) {
     if (!op.level || *op.level == number_of(options.level) || !scopes.insert(op.level_scope).second) continue;

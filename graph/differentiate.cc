@@ -85,7 +85,7 @@ class Differentiation : public GradientBuilder {
     // Named by who asks, not by the value: at other sizes the same graph has other values.
     GraphTensor tensor;
     tensor.name = unique(current_ ? fmt::format("grad.{}.constant", forward_.operators()[*current_].name) : "grad.one");
-    tensor.type = {{}, DataType::kF32};
+    tensor.type = {{}, current_type()};
     tensor.kind = TensorKind::kConstant;
     tensor.fill.value = value;
     return builder_.add_tensor(std::move(tensor));
@@ -94,6 +94,13 @@ class Differentiation : public GradientBuilder {
   TensorType type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
 
  private:
+  /// The type in which the operator at hand computes; that of the loss before the first.
+  DataType current_type() const {
+    const TensorId tensor = current_ ? forward_.operators()[*current_].results[0] : *forward_.loss();
+    const DataType dtype = forward_.tensor(tensor).type.dtype;
+    return is_floating(dtype) ? dtype : DataType::kF32;
+  }
+
   void check_loss() const {
     if (!forward_.loss()) throw InputError(SourcePlace{}, "training needs a loss: name a scalar result as 'loss'");
     const GraphTensor& loss = forward_.tensor(*forward_.loss());
@@ -166,8 +173,12 @@ class Differentiation : public GradientBuilder {
       throw InputError(op.place, "{}: {} has no gradient, but lies between the loss and trained parameters", op.name,
                        operation.type->name);
     }
-    const std::vector<std::optional<TensorId>> found =
-        operation.type->gradient(*this, {operation, op.operands, op.results, result_gradients, needed});
+    std::vector<std::optional<TensorId>> found;
+    try {
+      found = operation.type->gradient(*this, {operation, op.operands, op.results, result_gradients, needed});
+    } catch (const InputError& error) {
+      throw InputError(op.place, "{}: its gradient: {}", op.name, error.diagnostics()[0].message);
+    }
     SHARDPLAN_CHECK(found.size() == op.operands.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!found[i] || !needed[i]) continue;

@@ -76,7 +76,6 @@ struct GraphTensor {
   std::vector<Reader> readers;         // in program order
   Fill fill;                           // of kConstant
   bool requires_grad = true;           // of kParameter
-  bool layerwise_parallel = false;     // of kParameter: MindSpore's, each device keeps its own
   bool parallel_optimizer = true;      // of kParameter: its states may be cut by the parallel optimizer
   std::optional<TensorId> state_of;    // of kState: the parameter whose update keeps it
   bool is_master_copy = false;         // of kState: holds in f32 what the parameter holds in two bytes
@@ -107,7 +106,6 @@ struct GraphOperator {
   std::optional<int> level;        // its own or that of the innermost block that has one
   std::string level_scope;         // full name of that operator or block: a search of its own
   std::string recompute_scope;     // full name of the operator or outermost block computed again; empty: kept
-  std::optional<int> comm_fusion;  // fusion id of its block's gradients
   int worker = 0;                  // of `place`
   /// Of an Identity that gives a strategy on the border of a block or on a result its place: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.

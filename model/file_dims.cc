@@ -96,4 +96,18 @@ FileDims evaluate_file_dims(const std::vector<BlockDim>& dims, const std::map<st
   return DimEvaluator(dims, overrides, faults).evaluate();
 }
 
+void add_dims_behind(const std::vector<BlockDim>& dims, std::set<std::string>& used) {
+  std::vector<std::string> open(used.begin(), used.end());
+  while (!open.empty()) {
+    const std::string name = std::move(open.back());
+    open.pop_back();
+    for (const BlockDim& dim : dims) {
+      if (dim.name.text != name) continue;
+      for (const std::string& other : dim.expression.names()) {
+        if (used.insert(other).second) open.push_back(other);
+      }
+    }
+  }
+}
+
 }  // namespace shardplan

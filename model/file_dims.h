@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,8 @@ struct FileDims {
 
 FileDims evaluate_file_dims(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
                             std::vector<Diagnostic>& faults);
+
+/// Adds the dims that `used` ones are made of.
+void add_dims_behind(const std::vector<BlockDim>& dims, std::set<std::string>& used);
 
 }  // namespace shardplan

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "graph/operator_graph.h"
 #include "graph/training_options.h"
-#include "model/syntax/strategy_syntax.h"
+#include "model/syntax/settings.h"
 
 namespace shardplan {
 
@@ -23,11 +23,15 @@ struct CommFusion {
 
 /// The `parallel:` section, with MindSpore's names and the defaults of the model language.
 struct ParallelOptions {
+  bool is_pynative = false;  // `mode:` of the file: what is not sharded is data parallel
+  SourcePlace mode_place;
   ParallelMode parallel_mode = ParallelMode::kAutoParallel;
+  SourcePlace parallel_mode_place;
   std::string search = "auto";  // our name of search_mode: propagation, elimination, ilp, auto, ...
-  std::optional<std::int64_t> device_num;
+  SourcePlace search_place;
+  std::optional<Placed<std::int64_t>> device_num;
   std::vector<std::pair<std::string, std::int64_t>> mesh;  // empty: the cluster's levels
-  bool mesh_auto = false;
+  SourcePlace mesh_place;
   int level = 0;
   std::string compat;  // "" or "mindspore-1.7"
   bool keep_out_strategy = true;
@@ -35,14 +39,13 @@ struct ParallelOptions {
   std::optional<std::string>
       dataset_strategy;  // "data_parallel", "full_batch", or "entries"; set in the inputs' layouts as well
   std::vector<StrategyEntry> dataset_entries;  // one per input
-  bool gradients_mean = false;
-  bool gradient_fp32_sync = true;
-  bool parameter_broadcast = false;
-  std::map<std::string, CommFusion> comm_fusion;  // by "allreduce", "allgather", "reducescatter"
-  std::string device;                             // "Ascend", "GPU" or ""
+  /// data_parallel: a parameter's gradient is the mean of the devices' (true, and where it is not said), or their sum.
+  std::optional<Placed<bool>> gradients_mean;
+  /// data_parallel, semi_auto_parallel: gradients of two-byte parameters are summed as f32, or as they are. Nothing:
+  /// the search decides.
+  std::optional<Placed<bool>> gradient_fp32_sync;
+  std::optional<Placed<std::string>> device;  // "Ascend", "GPU" or "CPU", here or on a block
   bool enable_parallel_optimizer = false;
-  std::string strategy_ckpt_save_file;
-  std::string strategy_ckpt_load_file;
   SourcePlace place;
 };
 
@@ -61,7 +64,7 @@ struct Model {
   OperatorGraph graph;                        // forward; graph/differentiate makes the training graph
   std::optional<TrainingOptions> training;
   ParallelOptions parallel;
-  std::optional<std::string> cluster;        // preset or path
+  Placed<std::string> cluster;               // preset or path; "": the source names none
   std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated
   std::vector<std::string>
       free_dims;  // those given as plain numbers, in the order of the file: a proof may shrink them

@@ -20,10 +20,8 @@ struct Inherited {
   ParallelMode mode = ParallelMode::kAutoParallel;
   std::optional<int> level;
   std::string level_scope;
-  int worker = 0;
   bool recompute = false;
   std::string recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
-  std::optional<int> comm_fusion;
 };
 
 /// Where in the model a copy stands.
@@ -31,6 +29,8 @@ struct Position {
   std::string prefix;                  // "layers.3."
   std::string class_prefix;            // "layers.*."
   std::string scope;                   // "layers-CellList/3-layer"
+  std::string parameter_prefix;        // before the names of its parameters: `prefix`, but where they are another's
+  const Word* share = nullptr;         // where the user says that they are
   const SourcePlace* place = nullptr;  // of the use, inside a built-in block
 
   std::string scope_of(const std::string& part) const { return scope.empty() ? part : scope + "/" + part; }
@@ -51,13 +51,15 @@ class Instantiation {
       : parallel_(parallel), training_(training), settings_(std::move(settings)), builder_(std::move(graph)) {}
 
   ModelInstance run(const BlockTemplate& file) {
-    device_.value = parallel_.device;
-    device_.place = parallel_.place;
+    device_ = parallel_.device;
     std::vector<TensorId> inputs;
     for (std::size_t i = 0; i < file.num_inputs; ++i) inputs.push_back(add_input(file, i));
     set_dataset_strategy(inputs);
     Inherited inherited;
     inherited.mode = parallel_.parallel_mode;
+    if (parallel_.is_pynative && inherited.mode == ParallelMode::kAutoParallel) {
+      inherited.mode = ParallelMode::kDataParallel;  // but for what is sharded
+    }
     std::optional<TensorId> loss;
     for (const TensorId output : add_block(file, inputs, {}, inherited, &loss))
       builder_.tensor(output).is_output = true;
@@ -71,14 +73,13 @@ class Instantiation {
           fmt::format("strategies are not used in parallel_mode {}",
                       parallel_.parallel_mode == ParallelMode::kStandAlone ? "stand_alone" : "data_parallel"));
     }
-    if (has_workers_) notices_.push_back("place is not planned yet: every device takes part in every operator");
     if (overridden_outputs_ > 0) {
       notices_.push_back(
           fmt::format("out_strategy of {} block{} gives way to data parallel in training ({})", overridden_outputs_,
                       overridden_outputs_ == 1 ? "" : "s",
                       parallel_.compat.empty() ? "keep_out_strategy: false" : "compat: " + parallel_.compat));
     }
-    return {std::move(builder_), std::move(device_.value), std::move(notices_), std::move(faults_)};
+    return {std::move(builder_), std::move(device_), is_sharded_, std::move(notices_), std::move(faults_)};
   }
 
  private:
@@ -143,22 +144,50 @@ class Instantiation {
 
   void add_stored(const BlockTemplate& block, const BlockTemplate::Stored& stored, TensorKind kind,
                   const Position& position, std::vector<TensorId>& ids) {
+    const bool is_parameter = kind == TensorKind::kParameter;
+    const std::string own_name = position.prefix + stored.name;
     GraphTensor tensor;
-    tensor.name = position.prefix + stored.name;
+    tensor.name = is_parameter ? position.parameter_prefix + stored.name : own_name;
     tensor.type = block.types[stored.value];
+    if (is_parameter && finds_shared(tensor, own_name, position)) {
+      ids[stored.value] = parameters_.at(tensor.name).tensor;
+      return;
+    }
     tensor.kind = kind;
     tensor.fill = stored.fill;
     if (stored.syntax) {
       tensor.place = position.place ? *position.place : stored.syntax->name.place;
       tensor.requires_grad = stored.syntax->requires_grad;
-      tensor.layerwise_parallel = stored.syntax->layerwise_parallel;
       tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
-      if (kind == TensorKind::kParameter)
-        tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter");
+      if (is_parameter) tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter");
     }
     const std::string name = tensor.name;
     ids[stored.value] = builder_.add_tensor(std::move(tensor));
-    if (kind == TensorKind::kParameter) parameter_by_name_.emplace(name, ids[stored.value]);
+    if (is_parameter) {
+      parameters_.emplace(name, Parameter{ids[stored.value], position.share});
+      if (name != own_name) add_other_name(own_name, ids[stored.value], position);
+    }
+  }
+
+  /// True if the parameter is there already, since another use of its block shares it; `own_name` then becomes another
+  /// name of it. Whichever of the uses comes first makes it, under its owner's name.
+  bool finds_shared(const GraphTensor& parameter, const std::string& own_name, const Position& position) {
+    const auto known = parameters_.find(parameter.name);
+    if (known == parameters_.end()) return false;
+    const Word* share = position.share ? position.share : known->second.share;
+    const TensorType& type = builder_.tensor(known->second.tensor).type;
+    if (type != parameter.type) {
+      fault(share->place,
+            fmt::format("share: {} is {} {} in one use and {} {} in another", parameter.name, to_string(type.dtype),
+                        to_string(type.shape), to_string(parameter.type.dtype), to_string(parameter.type.shape)));
+    }
+    if (own_name != parameter.name) add_other_name(own_name, known->second.tensor, position);
+    return true;
+  }
+
+  void add_other_name(const std::string& name, TensorId parameter, const Position& position) {
+    parameters_.emplace(name, Parameter{parameter, position.share});
+    builder_.add_alias(name, parameter);
   }
 
   // ---- blocks -----------------------------------------------------------------------------------------------------
@@ -174,7 +203,7 @@ class Instantiation {
       if (item.copies.empty()) {
         add_operator(item, position, inherited, ids);
       } else {
-        add_call(item, position, inherited, ids);
+        add_call(block, item, position, inherited, ids);
       }
     }
     std::vector<TensorId> outputs;
@@ -191,12 +220,7 @@ class Instantiation {
       result.level = settings.level->value;
       result.level_scope = name;
     }
-    if (settings.worker) {
-      result.worker = settings.worker->value;
-      has_workers_ = true;
-    }
     if (settings.recompute) result.recompute = settings.recompute->value;
-    if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
     if (training_) {
       recompute_used_.resize(training_->recompute.size());
       for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
@@ -218,9 +242,7 @@ class Instantiation {
     op.place = site.place;
     op.level = inherited.level;
     op.level_scope = inherited.level_scope;
-    op.worker = inherited.worker;
     op.recompute_scope = inherited.recompute_scope;
-    op.comm_fusion = inherited.comm_fusion;
     return op;
   }
 
@@ -311,6 +333,7 @@ class Instantiation {
     note_device(settings);
     auto out_strategy = settings.out_strategy;
     if (settings.strategy && !out_strategy) out_strategy = {{settings.strategy->value}, settings.strategy->place};
+    is_sharded_ = is_sharded_ || settings.in_strategy || out_strategy;
     check_count(settings.in_strategy, "in_strategy", site.name, inputs.size(), "input");
     check_count(out_strategy, "out_strategy", site.name, num_results, "result");
     // The user fixes the border; what is inside is searched, unless the block has a mode of its own.
@@ -340,8 +363,28 @@ class Instantiation {
     return results;
   }
 
-  void add_call(const BlockTemplate::Item& item, const Position& position, const Inherited& around,
-                std::vector<TensorId>& ids) {
+  /// What stands before the names of the parameters of one copy of a used block.
+  std::string parameter_prefix(const BlockTemplate& block, const BlockTemplate::Item& item, std::size_t copy,
+                               const Position& position) {
+    const OperatorSyntax* owner = item.syntax;
+    if (owner->share) {
+      const auto found = std::find_if(block.items.begin(), block.items.end(), [&](const BlockTemplate::Item& other) {
+        return other.syntax->name.text == item.syntax->share->text;
+      });
+      SHARDPLAN_CHECK(found != block.items.end());
+      owner = found->syntax;
+      if (copy == 0 && !owner->share && found->copies.size() < item.copies.size()) {
+        fault(item.syntax->share->place,
+              fmt::format("{}: share: {} has {} copies, {} has {}", item.syntax->name.text, owner->name.text,
+                          found->copies.size(), item.syntax->name.text, item.copies.size()));
+      }
+    }
+    const std::size_t owners_copy = owner->share ? 0 : copy;  // the owner's copies share among themselves
+    return position.parameter_prefix + owner->name.text + (owner->repeat ? fmt::format(".{}.", owners_copy) : ".");
+  }
+
+  void add_call(const BlockTemplate& caller, const BlockTemplate::Item& item, const Position& position,
+                const Inherited& around, std::vector<TensorId>& ids) {
     const OperatorSyntax& syntax = *item.syntax;
     const Site site = site_of(item, position);
     const Settings settings = settings_.find(site.name, syntax.settings, faults_);
@@ -350,7 +393,12 @@ class Instantiation {
     const auto add_inner = [&](std::size_t copy, const Site& inner_site, const std::string& scope, const Settings& said,
                                const std::vector<TensorId>& arguments, const Inherited& outside) {
       const BlockTemplate& block = *item.copies[copy];
-      Position inner{inner_site.name + ".", inner_site.repeat_class + ".", position.scope_of(scope), position.place};
+      Position inner{inner_site.name + ".",
+                     inner_site.repeat_class + ".",
+                     position.scope_of(scope),
+                     parameter_prefix(caller, item, copy, position),
+                     syntax.share ? &*syntax.share : position.share,
+                     position.place};
       if (!inner.place && block.syntax->is_built_in) inner.place = &syntax.name.place;
       return add_bordered(inner_site, said, arguments, block.outputs.size(), outside,
                           [&](const std::vector<TensorId>& bordered, const Inherited& inherited) {
@@ -381,7 +429,7 @@ class Instantiation {
     for (std::size_t i = 0; i < results.size(); ++i) ids[item.results[i]] = results[i];
     for (const BlockTemplate::Parameter& parameter : item.parameters) {
       const std::string copy = syntax.repeat ? "." + std::to_string(parameter.copy) : "";
-      ids[parameter.value] = parameter_by_name_.at(site.name + copy + "." + parameter.path);
+      ids[parameter.value] = parameters_.at(site.name + copy + "." + parameter.path).tensor;
     }
   }
 
@@ -390,10 +438,10 @@ class Instantiation {
   /// MindSpore's shard(..., device=...) names the device of the whole job.
   void note_device(const Settings& settings) {
     if (!settings.device) return;
-    if (device_.value.empty()) device_ = *settings.device;
-    if (device_.value == settings.device->value) return;
+    if (!device_) device_ = settings.device;
+    if (device_->value == settings.device->value) return;
     fault(settings.device->place,
-          fmt::format("device is {}, but {} in line {}", settings.device->value, device_.value, device_.place.line));
+          fmt::format("device is {}, but {} in line {}", settings.device->value, device_->value, device_->place.line));
   }
 
   void check_names() {
@@ -417,11 +465,15 @@ class Instantiation {
   OperatorGraphBuilder builder_;
   std::vector<std::string> notices_;
   std::vector<Diagnostic> faults_;
-  bool has_workers_ = false;
-  std::unordered_map<std::string, TensorId> parameter_by_name_;
+  struct Parameter {
+    TensorId tensor;
+    const Word* share = nullptr;
+  };
+  std::unordered_map<std::string, Parameter> parameters_;  // by each of their names; looked up, never walked
   std::vector<std::string> block_names_;
   std::vector<bool> recompute_used_;
-  Placed<std::string> device_;
+  std::optional<Placed<std::string>> device_;
+  bool is_sharded_ = false;
   bool ignores_strategies_ = false;
   int overridden_outputs_ = 0;
 };

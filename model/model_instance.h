@@ -13,9 +13,10 @@ namespace shardplan {
 /// the way.
 struct ModelInstance {
   OperatorGraphBuilder graph;
-  std::string device;                // that the whole job runs on, as `parallel:` or a block says; or ""
-  std::vector<std::string> notices;  // for standard error
-  std::vector<Diagnostic> faults;    // what is wrong with strategies
+  std::optional<Placed<std::string>> device;  // that the whole job runs on, as `parallel:` or a block says
+  bool is_sharded = false;                    // a block has a strategy on its border: MindSpore's shard
+  std::vector<std::string> notices;           // for standard error
+  std::vector<Diagnostic> faults;             // what is wrong with strategies
 };
 
 /// Copies the templates of a model into one graph: full names, the tensors and operators of every copy, and what the

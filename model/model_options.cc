@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/comm_fusion_options.h"
+#include "model/option_reader.h"
 #include "model/syntax/expression.h"
 #include "model/syntax/model_keys.h"
 #include "model/syntax/scalar_values.h"
@@ -13,103 +15,15 @@
 namespace shardplan {
 namespace {
 
-class OptionReader {
- public:
-  OptionReader(const YamlDocument& document, const YamlNode& node, const char* section, const KeySpecs& keys,
-               std::vector<Diagnostic>& faults)
-      : document_(document), node_(node), section_(section), keys_(keys), faults_(faults) {
-    if (!node.is_map()) {
-      fault(node, fmt::format("{} is {}; expected a map", section, describe(node)));
-    } else {
-      check_keys(document, node, key_names(keys), section, faults);
-    }
-  }
-
-  const YamlNode* find(const char* key) const { return node_.find(key); }
-  void fault(const YamlNode& node, std::string message, std::string hint = "") const {
-    faults_.push_back({document_.place(node), std::move(message), std::move(hint)});
-  }
-  void refuse(const YamlNode& node, const char* key, const std::string& expected) const {
-    fault(node, fmt::format("{}: {} is {}; expected {}", section_, key, describe(node), expected));
-  }
-
-  /// One of the key's choices.
-  std::optional<std::string> choice(const char* key) const {
-    const YamlNode* node = find(key);
-    if (!node) return std::nullopt;
-    const auto spec = std::find_if(keys_.begin(), keys_.end(), [&](const KeySpec& s) { return s.name == key; });
-    const std::vector<std::string>& choices = spec->choices;
-    if (node->is_scalar() && std::find(choices.begin(), choices.end(), node->text) != choices.end()) return node->text;
-    std::string expected;
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      expected += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i];
-    }
-    refuse(*node, key, expected);
-    return std::nullopt;
-  }
-
-  void flag(const char* key, bool& value) const {
-    const YamlNode* node = find(key);
-    if (!node) return;
-    if (const std::optional<bool> flag = flag_value(*node)) {
-      value = *flag;
-    } else {
-      refuse(*node, key, "true or false");
-    }
-  }
-
-  void number(const char* key, double& value, double low, double high) const {
-    const YamlNode* node = find(key);
-    if (!node) return;
-    try {
-      if (node->is_scalar()) {
-        const Expression expression = Expression::parse(node->text);
-        const double found =
-            expression.evaluate_real([](std::string_view name) -> std::int64_t { throw InputError({}, "{}", name); });
-        if (found >= low && found <= high) {
-          value = found;
-          return;
-        }
-      }
-    } catch (const InputError&) {
-    }
-    refuse(*node, key,
-           high > 1e300 ? fmt::format("a number, at least {}", low) : fmt::format("a number from {} to {}", low, high));
-  }
-
-  std::optional<std::int64_t> whole(const char* key, std::int64_t low, std::int64_t high) const {
-    const YamlNode* node = find(key);
-    return node ? whole(*node, key, low, high) : std::nullopt;
-  }
-  std::optional<std::int64_t> whole(const YamlNode& node, const char* key, std::int64_t low, std::int64_t high) const {
-    const std::optional<std::int64_t> value = whole_value(node);
-    if (value && *value >= low && *value <= high) return value;
-    refuse(node, key, fmt::format("a whole number from {} to {}", low, high));
-    return std::nullopt;
-  }
-
-  std::string text(const char* key) const {
-    const YamlNode* node = find(key);
-    if (!node) return {};
-    if (!node->is_scalar() || node->text.empty()) refuse(*node, key, "a text");
-    return node->text;
-  }
-
- private:
-  const YamlDocument& document_;
-  const YamlNode& node_;
-  const std::string section_;
-  const KeySpecs& keys_;
-  std::vector<Diagnostic>& faults_;
-};
-
 constexpr std::int64_t kMaxDevices = 1 << 24;
 
 void read_mesh(const OptionReader& reader, ParallelOptions& options) {
   const YamlNode* node = reader.find("mesh");
   if (!node) return;
+  options.mesh_place = reader.place(*node);
   if (node->is_scalar() && node->text == "auto") {
-    options.mesh_auto = true;
+    reader.fault(*node, "parallel: mesh: auto is not supported yet",
+                 "without a mesh its axes are the cluster's levels");
     return;
   }
   if (!node->is_map() || node->entries.empty()) {
@@ -128,54 +42,55 @@ void read_mesh(const OptionReader& reader, ParallelOptions& options) {
     options.mesh.emplace_back(axis.key.text, *size);
   }
   if (devices > kMaxDevices) reader.fault(*node, fmt::format("parallel: mesh has more than {} devices", kMaxDevices));
-  if (options.device_num && devices != *options.device_num) {
-    reader.fault(*node, fmt::format("parallel: mesh has {} devices, device_num is {}", devices, *options.device_num));
+  if (options.device_num && devices != options.device_num->value) {
+    reader.fault(*node,
+                 fmt::format("parallel: mesh has {} devices, device_num is {}", devices, options.device_num->value));
   }
 }
 
-void read_comm_fusion(const OptionReader& reader, ParallelOptions& options) {
-  const YamlNode* node = reader.find("comm_fusion");
-  if (!node) return;
-  if (!node->is_map()) {
-    reader.refuse(*node, "comm_fusion", "a map as in {allreduce: {mode: size, config: 32}}");
-    return;
+std::optional<Placed<bool>> placed_flag(const OptionReader& reader, const char* key) {
+  const YamlNode* node = reader.find(key);
+  if (!node) return std::nullopt;
+  Placed<bool> flag{false, reader.place(*node)};
+  reader.flag(key, flag.value);
+  return flag;
+}
+
+/// What data parallelism does with gradients is said only where it is decided, not searched.
+void check_gradient_options(const OptionReader& reader, const ParallelOptions& options) {
+  const bool is_data_parallel = options.parallel_mode == ParallelMode::kDataParallel;
+  const bool is_semi_auto = options.parallel_mode == ParallelMode::kSemiAutoParallel;
+  if (options.gradients_mean && !is_data_parallel) {
+    reader.fault(
+        *reader.find("gradients_mean"),
+        "parallel: gradients_mean is for parallel_mode data_parallel; elsewhere a gradient is always that of the "
+        "loss of the whole batch");
   }
-  for (const YamlEntry& entry : node->entries) {
-    const std::string& kind = entry.key.text;
-    const YamlNode* mode = entry.value.find("mode");
-    if (kind != "allreduce" && kind != "allgather" && kind != "reducescatter") {
-      reader.fault(entry.key, fmt::format("parallel: comm_fusion: unknown key '{}'", kind),
-                   "allreduce, allgather or reducescatter");
-      continue;
+  if (options.gradient_fp32_sync && !is_data_parallel && !is_semi_auto) {
+    reader.fault(
+        *reader.find("gradient_fp32_sync"),
+        "parallel: gradient_fp32_sync is for parallel_mode data_parallel and semi_auto_parallel; elsewhere the "
+        "search decides where gradients are summed");
+  }
+}
+
+/// Keys of MindSpore that are read, so that what is wrong with their values is reported, but have nothing behind them.
+void refuse_unsupported(const OptionReader& reader) {
+  bool broadcast = false;
+  reader.flag("parameter_broadcast", broadcast);
+  if (broadcast) {
+    reader.fault(*reader.find("parameter_broadcast"),
+                 "parallel: parameter_broadcast is not supported yet: all devices begin with the same parameters");
+  }
+  for (const char* key : {"strategy_ckpt_save_file", "strategy_ckpt_load_file"}) {
+    if (!reader.text(key).empty()) {
+      reader.fault(*reader.find(key), fmt::format("parallel: {} is not supported yet", key),
+                   "a plan is kept by --out DIR and read as DIR/plan.json");
     }
-    if (!mode || (mode->text != "auto" && mode->text != "size" && mode->text != "index")) {
-      reader.fault(mode ? *mode : entry.key,
-                   fmt::format("parallel: comm_fusion: {}: mode is {}; expected auto, size or index", kind,
-                               mode ? describe(*mode) : "missing"));
-      continue;
-    }
-    CommFusion fusion;
-    fusion.mode = mode->text;
-    for (const YamlEntry& key : entry.value.entries) {
-      if (key.key.text != "mode" && key.key.text != "config") {
-        reader.fault(key.key, fmt::format("parallel: comm_fusion: unknown key '{}'", key.key.text), "mode or config");
-      }
-    }
-    const YamlNode* config = entry.value.find("config");
-    const auto add = [&](const YamlNode& item) {
-      const auto value = reader.whole(item, "comm_fusion", 0, 1 << 30);
-      if (value) fusion.config.push_back(*value);
-    };
-    if (config && config->is_sequence()) {
-      for (const YamlNode& item : config->items) add(item);
-    } else if (config && !config->is_null()) {
-      add(*config);
-    }
-    if (fusion.mode == "size" && fusion.config.size() != 1) {
-      reader.fault(entry.key, fmt::format("parallel: comm_fusion: {}: mode size needs config, in MB", kind));
-      continue;
-    }
-    options.comm_fusion.emplace(kind, std::move(fusion));
+  }
+  if (!read_comm_fusion(reader).empty()) {
+    reader.fault(*reader.find("comm_fusion"),
+                 "parallel: comm_fusion is not supported yet: every collective runs on its own");
   }
 }
 
@@ -186,8 +101,9 @@ TrainingOptions read_training(const YamlDocument& document, const YamlNode& node
   TrainingOptions options;
   options.place = document.place(node);
   if (!node.is_map()) return options;
-  if (reader.find("optimizer")) {
-    options.optimizer = reader.choice("optimizer").value_or("");
+  if (const YamlNode* optimizer = reader.find("optimizer")) {
+    const bool is_adamw = choice_value(*optimizer, {"AdamWeightDecay"}).has_value();  // MindSpore's name
+    options.optimizer = is_adamw ? "adamw" : reader.choice("optimizer").value_or("");
   } else {
     reader.fault(node, "training: optimizer is missing; expected sgd, momentum, adam or adamw");
   }
@@ -200,20 +116,7 @@ TrainingOptions read_training(const YamlDocument& document, const YamlNode& node
   reader.number("clip_norm", options.clip_norm, 0, 1e308);
   options.micro_batches = reader.whole("micro_batches", 1, 1 << 20).value_or(1);
   if (const auto type = reader.choice("mixed_precision")) options.mixed_precision = parse_data_type(*type);
-  if (const YamlNode* recompute = reader.find("recompute")) {
-    const auto add = [&](const YamlNode& item) {
-      if (item.is_scalar() && !item.text.empty()) {
-        options.recompute.push_back(item.text);
-      } else {
-        reader.refuse(item, "recompute", "a list of names");
-      }
-    };
-    if (recompute->is_sequence()) {
-      for (const YamlNode& item : recompute->items) add(item);
-    } else {
-      add(*recompute);
-    }
-  }
+  options.recompute = reader.names("recompute");
   return options;
 }
 
@@ -228,25 +131,35 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
                             : *mode == "semi_auto_parallel" ? ParallelMode::kSemiAutoParallel
                             : *mode == "hybrid_parallel"    ? ParallelMode::kHybridParallel
                                                             : ParallelMode::kAutoParallel;
+    options.parallel_mode_place = reader.place(*reader.find("parallel_mode"));
   }
   if (const auto mode = reader.choice("search_mode")) {
     options.search = *mode == "sharding_propagation"  ? "propagation"
                      : *mode == "dynamic_programming" ? "elimination"
                                                       : *mode;
+    options.search_place = reader.place(*reader.find("search_mode"));
   }
-  options.device_num = reader.whole("device_num", 1, kMaxDevices);
+  if (const auto count = reader.whole("device_num", 1, kMaxDevices)) {
+    options.device_num = {*count, reader.place(*reader.find("device_num"))};
+  }
   options.level = static_cast<int>(reader.whole("level", 0, 2).value_or(0));
-  reader.flag("gradients_mean", options.gradients_mean);
-  reader.flag("gradient_fp32_sync", options.gradient_fp32_sync);
-  reader.flag("parameter_broadcast", options.parameter_broadcast);
+  options.gradients_mean = placed_flag(reader, "gradients_mean");
+  options.gradient_fp32_sync = placed_flag(reader, "gradient_fp32_sync");
+  check_gradient_options(reader, options);
   reader.flag("full_batch", options.full_batch);
   reader.flag("enable_parallel_optimizer", options.enable_parallel_optimizer);
-  reader.flag("keep_out_strategy", options.keep_out_strategy);
   options.compat = reader.choice("compat").value_or("");
-  if (options.compat == "mindspore-1.7") options.keep_out_strategy = false;
-  options.strategy_ckpt_save_file = reader.text("strategy_ckpt_save_file");
-  options.strategy_ckpt_load_file = reader.text("strategy_ckpt_load_file");
-  options.device = reader.choice("device").value_or("");
+  options.keep_out_strategy = options.compat.empty();
+  reader.flag("keep_out_strategy", options.keep_out_strategy);
+  if (options.keep_out_strategy && !options.compat.empty()) {
+    reader.fault(
+        *reader.find("keep_out_strategy"),
+        fmt::format("parallel: keep_out_strategy is true, but in training compat: {} puts data parallel in the "
+                    "place of out_strategy",
+                    options.compat),
+        "keep one of them");
+  }
+  if (const auto device = reader.choice("device")) options.device = {*device, reader.place(*reader.find("device"))};
   if (const YamlNode* data = reader.find("dataset_strategy")) {
     if (data->is_scalar() && (data->text == "data_parallel" || data->text == "full_batch")) {
       options.dataset_strategy = data->text;
@@ -254,9 +167,12 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
       options.dataset_strategy = "entries";
       options.dataset_entries = std::move(*entries);
     }
+    if (options.full_batch && options.dataset_strategy && *options.dataset_strategy != "full_batch") {
+      reader.fault(*data, "parallel: dataset_strategy cuts the inputs, but full_batch is true", "keep one of them");
+    }
   }
   read_mesh(reader, options);
-  read_comm_fusion(reader, options);
+  refuse_unsupported(reader);
   return options;
 }
 

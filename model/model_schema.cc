@@ -199,7 +199,8 @@ std::string model_schema() {
   definitions["block"] = closed(block_keys());
   definitions["operator"] = operator_definition();
   definitions["settings"] = closed(settings_keys());
-  definitions["place"] = closed(place_keys());
+  definitions["place"] = {
+      {"anyOf", Json::array({closed(place_keys()), {{"type", "string"}, {"description", "Python's tuple"}}})}};
   definitions["training"] = closed(training_keys());
   definitions["parallel"] = closed(parallel_keys());
   definitions["custom_operator"] = closed(custom_operator_keys());

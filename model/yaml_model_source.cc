@@ -6,6 +6,7 @@
 #include "graph/index_extents.h"
 #include "model/blocks/template_library.h"
 #include "model/file_dims.h"
+#include "model/mindspore_compat.h"
 #include "model/model_instance.h"
 #include "model/model_options.h"
 #include "model/syntax/model_syntax.h"
@@ -87,9 +88,20 @@ std::string batch_of(const ModelSyntax& syntax) {
   return {};
 }
 
-std::string cluster_of(const ModelSyntax& syntax, const ParallelOptions& parallel) {
-  if (syntax.cluster) return syntax.cluster->text;
-  return parallel.device == "GPU" ? "dgx-a100" : "ascend-910";
+Placed<std::string> cluster_of(const ModelSyntax& syntax, const ParallelOptions& parallel) {
+  if (syntax.cluster) return {syntax.cluster->text, syntax.cluster->place};
+  const bool is_gpu = parallel.device && parallel.device->value == "GPU";
+  return {is_gpu ? "dgx-a100" : "ascend-910", {}};
+}
+
+/// The file's dims that nothing depends on.
+std::vector<std::string> unused_dims(const ModelSyntax& syntax, std::set<std::string> used) {
+  add_dims_behind(syntax.body.dims, used);
+  std::vector<std::string> unused;
+  for (const BlockDim& dim : syntax.body.dims) {
+    if (!used.contains(dim.name.text)) unused.push_back(dim.name.text);
+  }
+  return unused;
 }
 
 }  // namespace
@@ -119,6 +131,10 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   model.repeat_dims = repeat_dims(syntax);
   model.batch = batch_of(syntax);
   if (syntax.parallel) model.parallel = read_parallel(*syntax.document, *syntax.parallel, faults);
+  if (syntax.is_pynative) {
+    model.parallel.is_pynative = syntax.is_pynative->value;
+    model.parallel.mode_place = syntax.is_pynative->place;
+  }
   if (syntax.training) {
     model.training = read_training(*syntax.document, *syntax.training, faults);
     if (!syntax.loss)
@@ -146,10 +162,15 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   ModelInstance instance = instantiate_model(*file, model.parallel, model.training ? &*model.training : nullptr,
                                              std::move(settings), std::move(builder));
   faults.insert(faults.end(), instance.faults.begin(), instance.faults.end());
+  if (model.parallel.compat == "mindspore-1.7" && instance.is_sharded) check_mindspore_shard(model.parallel, faults);
   if (!faults.empty()) throw_faults(std::move(faults), file_, unchecked_note(unchecked));
   model.notices = std::move(instance.notices);
   model.parallel.device = std::move(instance.device);
   model.cluster = cluster_of(syntax, model.parallel);
+  const std::vector<std::string> unused = unused_dims(syntax, library.used_dims());
+  if (!unused.empty()) model.notices.push_back(fmt::format("dims that nothing uses: {}", fmt::join(unused, ", ")));
+  std::erase_if(model.free_dims,
+                [&](const std::string& name) { return std::find(unused.begin(), unused.end(), name) != unused.end(); });
   set_index_extents(instance.graph);
   model.graph = instance.graph.build();
   return model;

@@ -18,6 +18,7 @@ class GradientBuilder {
   /// Adds one backward operator and returns its results.
   virtual std::vector<TensorId> add(std::string_view type, const Attributes& attributes,
                                     const std::vector<TensorId>& operands) = 0;
+  /// A scalar in the type in which the operator that is differentiated computes.
   virtual TensorId constant(double value) = 0;
   virtual TensorType type(TensorId tensor) const = 0;
 };

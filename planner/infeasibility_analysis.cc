@@ -141,7 +141,8 @@ class InfeasibilityAnalysis {
 
   /// "ascend-910" as "ascend-910x2", "dgx-a100x8" as "dgx-a100x16"; of presets only, whose nodes are all used.
   void try_twice_the_nodes() {
-    if (!smallest_.model->parallel.mesh.empty() || smallest_.model->parallel.device_num) return;
+    const ParallelOptions& parallel = smallest_.model->parallel;
+    if (!parallel.mesh.empty() || parallel.device_num || parallel.parallel_mode == ParallelMode::kStandAlone) return;
     std::string name = smallest_.cluster.name;
     const std::size_t x = name.rfind('x');
     std::int64_t nodes = 1;

@@ -99,8 +99,8 @@ PlanStatus status_of(const Plan& plan) {
 ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
     : model_(std::make_shared<const Model>(one_micro_batch(*model))), cluster_(cluster), options_(std::move(options)) {
   if (model_->parallel.parallel_mode == ParallelMode::kHybridParallel) {
-    throw InputError(model_->parallel.place,
-                     "parallel_mode hybrid_parallel: models that are one device's view are not planned yet");
+    throw InputError(model_->parallel.parallel_mode_place,
+                     "parallel_mode hybrid_parallel is not supported yet: a model is the view of all devices");
   }
   graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_));
   versions_ = tensor_versions(*graph_);

@@ -26,6 +26,9 @@ class NameResolver {
       for (const Word& word : op.in) operands.push_back(source_of(word, label_ + op.name.text));
       names_.operands.push_back(std::move(operands));
     }
+    for (const OperatorSyntax& op : block_.operators) {
+      if (op.share) check_share(op);
+    }
     if (loss) names_.loss = result_source(*loss, label_ + "loss");
     if (block_.outputs) {
       for (const Word& word : *block_.outputs) {
@@ -104,6 +107,39 @@ class NameResolver {
       }
     }
     return source;
+  }
+
+  /// The parameters that a use of a block shares are another use's own, or those of the first copy of a repeat.
+  void check_share(const OperatorSyntax& op) {
+    const std::string where = fmt::format("{}{}: share", label_, op.name.text);
+    const auto found = std::find_if(block_.operators.begin(), block_.operators.end(), [&](const OperatorSyntax& other) {
+      return other.is_block && other.name.text == op.share->text;
+    });
+    if (found == block_.operators.end()) {
+      std::vector<std::string> known;
+      for (const OperatorSyntax& other : block_.operators) {
+        if (other.is_block && other.type.text == op.type.text) known.push_back(other.name.text);
+      }
+      const std::string nearest = nearest_name(op.share->text, known);
+      fault(op.share->place, fmt::format("{}: no use of a block is called '{}' here{}", where, op.share->text,
+                                         nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+      return;
+    }
+    const OperatorSyntax& owner = *found;
+    if (owner.type.text != op.type.text) {
+      fault(op.share->place, fmt::format("{}: {} is {}, this is {}; only uses of one block share parameters", where,
+                                         owner.name.text, owner.type.text, op.type.text));
+    } else if (&owner == &op && !op.repeat) {
+      fault(op.share->place,
+            fmt::format("{}: names itself; only the copies of a repeat share among themselves", where));
+    } else if (owner.repeat.has_value() != op.repeat.has_value()) {
+      fault(op.share->place,
+            fmt::format("{}: only one of {} and {} is repeated", where, owner.name.text, op.name.text));
+    } else if (&owner != &op && owner.share && owner.share->text != owner.name.text) {
+      fault(op.share->place,
+            fmt::format("{}: {} shares the parameters of {} itself", where, owner.name.text, owner.share->text),
+            fmt::format("share: {}", owner.share->text));
+    }
   }
 
   NameSource result_source(const Word& word, const std::string& where) {

@@ -31,9 +31,8 @@ std::optional<Bytes> checked_bytes(const TensorType& type) {
 }  // namespace
 
 // The file's own dims are evaluated already, and reach its operators as the file's.
-BlockTensors::BlockTensors(const FileContext& file, const BlockSyntax& block, BlockFaults& faults,
-                           BlockTemplate& result)
-    : file_(file), block_(block), faults_(faults), result_(result), dims_(file.dims) {
+BlockTensors::BlockTensors(FileContext& file, const BlockSyntax& block, BlockFaults& faults, BlockTemplate& result)
+    : file_(file), block_(block), faults_(faults), result_(result), dims_(file.dims, file.used_dims) {
   if (!block.is_file()) dims_.declare(block.dims);
 }
 

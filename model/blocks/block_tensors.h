@@ -21,7 +21,7 @@ class BlockTensors {
   using Value = BlockTemplate::Value;
 
   /// All must outlive the object.
-  BlockTensors(const FileContext& file, const BlockSyntax& block, BlockFaults& faults, BlockTemplate& result);
+  BlockTensors(FileContext& file, const BlockSyntax& block, BlockFaults& faults, BlockTemplate& result);
 
   /// The types and dims that the caller passes; an input of the file itself has the type that it is declared with.
   void read_inputs(const std::vector<TensorType>& passed, const std::vector<std::int64_t>& given);

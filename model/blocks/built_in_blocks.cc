@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/syntax/scalar_values.h"
 #include "operators/building/attributes.h"
 
 // Each block is written as a user would write it; only what depends on options or types is put together here. `[...,
@@ -16,8 +17,13 @@ namespace {
 
 std::int64_t whole(const Attributes& options, const char* name) { return std::get<std::int64_t>(options.at(name)); }
 bool is_set(const Attributes& options, const char* name) { return std::get<bool>(options.at(name)); }
-const std::string& text_of(const Attributes& options, const char* name) {
-  return std::get<std::string>(options.at(name));
+/// One of the words that the option knows. No other text of the user gets into a block.
+const std::string& one_of(const Attributes& options, const char* name, const std::vector<std::string>& words) {
+  const std::string& text = std::get<std::string>(options.at(name));
+  if (std::find(words.begin(), words.end(), text) == words.end()) {
+    throw InputError({}, "{} is '{}'; expected {}", name, text, either(words));
+  }
+  return text;
 }
 const std::vector<std::int64_t>& list_of(const Attributes& options, const char* name) {
   return std::get<std::vector<std::int64_t>>(options.at(name));
@@ -92,9 +98,9 @@ std::string conv2d(const Attributes& options, const std::vector<TensorType>& inp
       "parameters: {{weight: [out_channels, in_channels/{}, {}, {}]{}}}\n"
       "operators:\n"
       "  conv2d: {{op: Conv2D, in: [x, weight], pad_mode: {}, pad: {}, stride: {}, dilation: {}, group: {}}}\n",
-      out, group, kernel[0], kernel[1], has_bias ? ", bias: [out_channels]" : "", text_of(options, "pad_mode"),
-      numbers(list_of(options, "padding")), numbers(list_of(options, "stride")), numbers(list_of(options, "dilation")),
-      group);
+      out, group, kernel[0], kernel[1], has_bias ? ", bias: [out_channels]" : "",
+      one_of(options, "pad_mode", {"same", "valid", "pad"}), numbers(list_of(options, "padding")),
+      numbers(list_of(options, "stride")), numbers(list_of(options, "dilation")), group);
   if (has_bias) text += "  bias_add: {op: BiasAdd, in: [conv2d, bias], data_format: NCHW}\n";
   return text;
 }
@@ -148,10 +154,7 @@ std::string embedding(const Attributes& options, const std::vector<TensorType>&)
 /// Logits of two bytes are cast first: losses are computed in f32.
 std::string cross_entropy(const Attributes& options, const std::vector<TensorType>& inputs) {
   last_dimension(inputs[0]);
-  const std::string& reduction = text_of(options, "reduction");
-  if (reduction != "none" && reduction != "mean" && reduction != "sum") {
-    throw InputError({}, "reduction is '{}'; expected none, mean or sum", reduction);
-  }
+  const std::string& reduction = one_of(options, "reduction", {"none", "mean", "sum"});
   const DataType dtype = inputs[0].dtype;
   const bool is_cast = dtype == DataType::kF16 || dtype == DataType::kBF16;
   const bool is_sparse = is_set(options, "sparse");

@@ -84,11 +84,16 @@ const OperatorType* CustomOperators::find(const std::string& name, const std::ve
   }
   type->flops_per_point = type->work == WorkKind::kContraction ? 2 : 1;
   if (syntax->flops) {
-    type->flops_per_point = syntax->flops->expression.evaluate_real([&](std::string_view factor) {
+    const double flops = syntax->flops->expression.evaluate_real([&](std::string_view factor) {
       const std::optional<std::uint32_t> index = type->fitted.find(factor);
       if (!index) throw InputError(syntax->flops->place, "flops: the rule has no factor '{}'", factor);
       return type->fitted.factors[*index].size;
-    }) / points;
+    });
+    if (flops < 0) {
+      throw InputError(syntax->flops->place, "flops: {} is {}; expected at least 0", syntax->flops->expression.text(),
+                       flops);
+    }
+    type->flops_per_point = flops / points;
   }
   known_.emplace_back(operands, type.get());
   builder.own(type);

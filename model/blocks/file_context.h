@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct FileContext {
   std::map<std::string, UsableBlock> blocks;  // the file's, by name
   /// The template of a used block, typed if it is new; null after faults. `caller` is the block that uses it.
   std::function<const BlockTemplate*(BlockUse use, BlockFaults& caller)> template_of;
-  std::int64_t num_typed = 0;  // operators in all templates
+  std::int64_t num_typed = 0;       // operators in all templates
+  std::set<std::string> used_dims;  // of the file
 };
 
 }  // namespace shardplan

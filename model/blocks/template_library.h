@@ -27,6 +27,8 @@ class TemplateLibrary {
   /// The file itself; null if there were faults. `unchecked` receives operators that are wrong and keep others from
   /// being checked.
   const BlockTemplate* file_template(std::vector<std::string>& unchecked);
+  /// The file's dims that some template refers to.
+  const std::set<std::string>& used_dims() const { return file_.used_dims; }
 
  private:
   struct Key {

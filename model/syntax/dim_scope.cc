@@ -27,7 +27,10 @@ std::int64_t DimScope::lookup(std::string_view name_view) {
   const auto own = own_.find(name);
   if (own == own_.end()) {
     const auto found = file_dims_.find(name);
-    if (found != file_dims_.end()) return found->second;
+    if (found != file_dims_.end()) {
+      used_.insert(name);
+      return found->second;
+    }
     std::vector<std::string> known;
     for (const auto& [other, value] : file_dims_) known.push_back(other);
     for (const auto& [other, dim] : own_) known.push_back(other);

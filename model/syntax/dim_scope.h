@@ -15,8 +15,9 @@ namespace shardplan {
 /// by the caller (given, inferred) or an expression that is computed when it is first asked for.
 class DimScope {
  public:
-  /// Both must outlive the scope.
-  explicit DimScope(const std::map<std::string, std::int64_t>& file_dims) : file_dims_(file_dims) {}
+  /// `used` receives the file's dims that are looked up. Both must outlive the scope.
+  DimScope(const std::map<std::string, std::int64_t>& file_dims, std::set<std::string>& used)
+      : file_dims_(file_dims), used_(used) {}
   void declare(const std::vector<BlockDim>& own);
 
   /// Keeps the first value of a name.
@@ -33,6 +34,7 @@ class DimScope {
   std::int64_t lookup(std::string_view name);
 
   const std::map<std::string, std::int64_t>& file_dims_;
+  std::set<std::string>& used_;
   std::map<std::string, const BlockDim*> own_;
   std::map<std::string, std::int64_t> bound_;
   std::set<std::string> open_;  // being computed

@@ -29,6 +29,10 @@ const KeySpecs& file_keys() {
       {"training", ValueForm::kTraining, "how it is trained; without it only the forward pass runs", {}},
       {"strategies", ValueForm::kStrategies, "what the user decides, by full name; * is one part of a name", {}},
       {"parallel", ValueForm::kParallel, "modes and options, with MindSpore's names", {}},
+      {"mode",
+       ValueForm::kText,
+       "graph (the default): all is searched; pynative: what is not sharded is data parallel",
+       {"graph", "pynative"}},
       {"cluster", ValueForm::kText, "a preset, perhaps with xN for N nodes, or a file's path", {}},
       {"custom_operators", ValueForm::kCustomOperators, "own operators, by their rules", {}},
   };
@@ -63,7 +67,7 @@ const KeySpecs& parameter_keys() {
   static const KeySpecs keys =
       joined(input_keys(), {
                                {"requires_grad", ValueForm::kFlag, "false: it is not trained", {}},
-                               {"layerwise_parallel", ValueForm::kFlag, "true: each device keeps its own", {}},
+                               {"layerwise_parallel", ValueForm::kFlag, "true is not supported yet", {}},
                                {"parallel_optimizer", ValueForm::kFlag, "false: its states are not cut", {}},
                            });
   return keys;
@@ -91,10 +95,10 @@ const KeySpecs& settings_keys() {
        ValueForm::kText,
        "of what is inside",
        {"data_parallel", "semi_auto_parallel", "auto_parallel"}},
-      {"place", ValueForm::kPlace, "the worker that computes it", {}},
-      {"comm_fusion", ValueForm::kWhole, "fusion id of its gradients", {}},
+      {"place", ValueForm::kPlace, "the worker that computes it; not supported yet", {}},
+      {"comm_fusion", ValueForm::kWhole, "fusion id of its gradients; not supported yet", {}},
       {"recompute", ValueForm::kFlag, "true: computed again in the backward pass", {}},
-      {"device", ValueForm::kText, "what it runs on", {"Ascend", "GPU"}},
+      {"device", ValueForm::kText, "what the job runs on", device_names()},
   };
   return keys;
 }
@@ -117,6 +121,10 @@ const KeySpecs& call_keys() {
           {"block", ValueForm::kText, "of this file, or a built-in one as nn.Dense", {}},
           {"in", ValueForm::kInputs, "the tensors it reads; a number is a scalar", {}},
           {"repeat", ValueForm::kExpression, "so many copies, each fed by the one before: NAME.0, NAME.1, ...", {}},
+          {"share",
+           ValueForm::kName,
+           "has the parameters of that use of the block; of a repeat its own name: all copies have the first one's",
+           {}},
       },
       settings_keys());
   return keys;
@@ -149,29 +157,45 @@ const KeySpecs& training_keys() {
 
 const KeySpecs& parallel_keys() {
   static const KeySpecs keys = {
-      {"parallel_mode", ValueForm::kText, "auto_parallel", kModes},
+      {"parallel_mode", ValueForm::kText,
+       "auto_parallel (the default): the search decides; semi_auto_parallel: what has no strategy is data parallel; "
+       "data_parallel; stand_alone: on one device; hybrid_parallel is not supported yet",
+       kModes},
       {"search_mode",
        ValueForm::kText,
        "auto",
        {"sharding_propagation", "dynamic_programming", "ilp", "local", "auto"}},
       {"device_num", ValueForm::kWhole, "the cluster's", {}},
-      {"gradients_mean", ValueForm::kFlag, "false", {}},
-      {"gradient_fp32_sync", ValueForm::kFlag, "true", {}},
-      {"parameter_broadcast", ValueForm::kFlag, "false", {}},
-      {"full_batch", ValueForm::kFlag, "false", {}},
+      {"gradients_mean",
+       ValueForm::kFlag,
+       "of data_parallel: true (the default): the mean of the devices' gradients; false: their sum",
+       {}},
+      {"gradient_fp32_sync",
+       ValueForm::kFlag,
+       "of data_parallel and semi_auto_parallel: true (the default): gradients of two bytes are summed as f32",
+       {}},
+      {"parameter_broadcast", ValueForm::kFlag, "false; true is not supported yet", {}},
+      {"full_batch", ValueForm::kFlag, "true: every device has the whole inputs; false", {}},
       {"dataset_strategy", ValueForm::kEntries, "data_parallel, full_batch, or one entry per input", {}},
-      {"enable_parallel_optimizer", ValueForm::kFlag, "false", {}},
-      {"comm_fusion", ValueForm::kCommFusion, "as in MindSpore: {allreduce: {mode: size, config: 32}}", {}},
-      {"strategy_ckpt_save_file", ValueForm::kText, "", {}},
-      {"strategy_ckpt_load_file", ValueForm::kText, "", {}},
-      {"mesh", ValueForm::kMesh, "axes, major to minor, or auto; the cluster's levels if not given", {}},
+      {"enable_parallel_optimizer", ValueForm::kFlag, "true: optimizer states are in pieces; false", {}},
+      {"comm_fusion",
+       ValueForm::kCommFusion,
+       "as in MindSpore: {allreduce: {mode: size, config: 32}}; not supported yet but for {openstate: false}",
+       {}},
+      {"strategy_ckpt_save_file", ValueForm::kText, "not supported yet", {}},
+      {"strategy_ckpt_load_file", ValueForm::kText, "not supported yet", {}},
+      {"mesh",
+       ValueForm::kMesh,
+       "axes, major to minor; the cluster's levels if not given; auto is not supported yet",
+       {}},
       {"level", ValueForm::kWhole, "0 ratio (the default), 1 memory, 2 speed", {"0", "1", "2"}},
-      {"compat", ValueForm::kText, "", {"mindspore-1.7"}},
+      {"compat", ValueForm::kText, "the limits of shard that this version documents hold", {"mindspore-1.7"}},
       {"keep_out_strategy",
        ValueForm::kFlag,
        "true; false: a block's out_strategy gives way to data parallel in training",
        {}},
-      {"device", ValueForm::kText, "without a cluster: ascend-910 or dgx-a100", {"Ascend", "GPU"}},
+      {"device", ValueForm::kText,
+       "without a cluster: Ascend is ascend-910, GPU dgx-a100, CPU is planned as if it were Ascend", device_names()},
   };
   return keys;
 }
@@ -183,6 +207,11 @@ const KeySpecs& custom_operator_keys() {
       {"flops", ValueForm::kExpression, "of the factors' sizes; twice their product if not given", {}},
   };
   return keys;
+}
+
+const std::vector<std::string>& device_names() {
+  static const std::vector<std::string> names = {"Ascend", "GPU", "CPU"};
+  return names;
 }
 
 std::vector<std::string> key_names(const KeySpecs& specs) {

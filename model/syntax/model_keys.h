@@ -60,5 +60,7 @@ const KeySpecs& parallel_keys();
 const KeySpecs& custom_operator_keys();
 
 std::vector<std::string> key_names(const KeySpecs& specs);
+/// What `device` may name: MindSpore's device targets.
+const std::vector<std::string>& device_names();
 
 }  // namespace shardplan

@@ -5,6 +5,7 @@
 
 #include "model/syntax/model_keys.h"
 #include "model/syntax/scalar_values.h"
+#include "model/syntax/strategy_syntax.h"
 
 // The first of the steps from text to graph: keys and forms. What is wrong is reported and left out, but names stay
 // known wherever that is possible, since a fault in one line should not make faults of all lines that refer to it.
@@ -57,6 +58,14 @@ class SyntaxReader {
     }
     if (const YamlNode* cluster = root.find("cluster")) {
       if (is_text(*cluster, "cluster")) model.cluster = word(*cluster);
+    }
+    if (const YamlNode* mode = root.find("mode")) {
+      const auto found = choice_value(*mode, {"graph", "pynative", "GRAPH_MODE", "PYNATIVE_MODE"});
+      if (found) {
+        model.is_pynative = {found->starts_with("py") || found->starts_with("PY"), document_->place(*mode)};
+      } else {
+        fault(*mode, fmt::format("mode is {}; expected graph or pynative", describe(*mode)), "");
+      }
     }
     for_each_entry(root.find("blocks"), "blocks", [&](const YamlEntry& entry) {
       if (!check_name(entry.key, "a block's name")) return;
@@ -247,7 +256,11 @@ class SyntaxReader {
     }
     tensor.dtype = read_dtype(node.find("dtype"), where + ": dtype");
     tensor.requires_grad = read_flag(node, "requires_grad", true, where);
-    tensor.layerwise_parallel = read_flag(node, "layerwise_parallel", false, where);
+    if (read_flag(node, "layerwise_parallel", false, where)) {
+      fault(*node.find("layerwise_parallel"),
+            fmt::format("{}: layerwise_parallel is not supported yet: a parameter is one tensor of all devices", where),
+            "strategy: [{axis}, {}] stores it in pieces");
+    }
     tensor.parallel_optimizer = read_flag(node, "parallel_optimizer", true, where);
     if (const YamlNode* strategy = node.find("strategy")) {
       tensor.strategy = read_entry(*document_, *strategy, where + ": strategy", faults_);
@@ -324,6 +337,8 @@ class SyntaxReader {
         }
       } else if (key == "repeat" && op.is_block) {
         op.repeat = read_expression(item.value, where + ": repeat");
+      } else if (key == "share" && op.is_block) {
+        if (is_text(item.value, where + ": share")) op.share = word(item.value);
       } else if (key == "shape" || std::find(known.begin(), known.end(), key) == known.end()) {
         op.attributes.push_back({word(item.key), &item.value});
       }

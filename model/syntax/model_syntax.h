@@ -9,7 +9,7 @@
 
 #include "base/yaml.h"
 #include "model/syntax/expression.h"
-#include "model/syntax/strategy_syntax.h"
+#include "model/syntax/settings.h"
 
 namespace shardplan {
 
@@ -40,7 +40,6 @@ struct TensorSyntax {
   Fill::Kind fill = Fill::Kind::kValue;   // of constants
   std::optional<PlacedExpression> value;  // of Fill::kValue
   bool requires_grad = true;
-  bool layerwise_parallel = false;
   bool parallel_optimizer = true;
   std::optional<StrategyEntry> strategy;
 };
@@ -56,6 +55,7 @@ struct OperatorSyntax {
   std::vector<std::pair<Word, const YamlNode*>>
       attributes;  // all other keys; of a block: its given dims; `shape` is here
   std::optional<PlacedExpression> repeat;
+  std::optional<Word> share;  // of a block's use: the use whose parameters it has
   Settings settings;
 };
 
@@ -103,7 +103,8 @@ struct ModelSyntax {
   std::vector<StrategyLine> strategies;
   std::vector<CustomOperatorSyntax> custom_operators;
   std::optional<Word> cluster;
-  const YamlNode* training = nullptr;  // read by model/model_options.h
+  std::optional<Placed<bool>> is_pynative;  // `mode:`
+  const YamlNode* training = nullptr;       // read by model/model_options.h
   const YamlNode* parallel = nullptr;
   std::shared_ptr<const YamlDocument> document;
 };

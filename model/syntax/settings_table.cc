@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "model/syntax/strategy_syntax.h"
+
 namespace shardplan {
 namespace {
 

@@ -1,35 +1,10 @@
 #include "model/syntax/strategy_syntax.h"
 
-#include <algorithm>
-#include <string_view>
-
 #include "model/syntax/bracket_text.h"
-#include "model/syntax/model_keys.h"
 #include "model/syntax/scalar_values.h"
 
 namespace shardplan {
 namespace {
-
-/// A number in [low, high], else a fault.
-std::optional<int> read_number(const YamlDocument& document, const YamlNode& node, const std::string& where, int low,
-                               int high, std::vector<Diagnostic>& faults) {
-  const std::optional<std::int64_t> value = whole_value(node);
-  if (value && *value >= low && *value <= high) return static_cast<int>(*value);
-  faults.push_back({document.place(node),
-                    fmt::format("{} is {}; expected a whole number from {} to {}", where, describe(node), low, high),
-                    ""});
-  return std::nullopt;
-}
-
-std::optional<bool> read_flag(const YamlDocument& document, const YamlNode& node, const std::string& where,
-                              std::vector<Diagnostic>& faults) {
-  const std::optional<bool> flag = flag_value(node);
-  if (!flag) {
-    faults.push_back(
-        {document.place(node), fmt::format("{} is {}; expected true or false", where, describe(node)), ""});
-  }
-  return flag;
-}
 
 constexpr const char* kEntryForms =
     "an entry is [2, 4] (pieces per dimension), [{dp}, {mp}] (axes per dimension),\n"
@@ -47,7 +22,8 @@ std::optional<std::string> axes_text(const YamlNode& node) {
   return text + "}";
 }
 
-/// What a scalar holds in brackets: Python's tuples, text in quotes, the text of --set.
+}  // namespace
+
 std::optional<YamlNode> read_brackets(const YamlDocument& document, const YamlNode& node, const std::string& where,
                                       std::vector<Diagnostic>& faults) {
   if (!is_in_brackets(node.text)) {
@@ -63,8 +39,6 @@ std::optional<YamlNode> read_brackets(const YamlDocument& document, const YamlNo
     return std::nullopt;
   }
 }
-
-}  // namespace
 
 std::optional<StrategyEntry> read_entry(const YamlDocument& document, const YamlNode& node, const std::string& where,
                                         std::vector<Diagnostic>& faults) {
@@ -138,106 +112,6 @@ std::optional<std::vector<StrategyEntry>> read_entries(const YamlDocument& docum
     }
   }
   return is_good ? std::optional(std::move(entries)) : std::nullopt;
-}
-
-Settings read_settings(const YamlDocument& document, const YamlNode& node, const std::string& where,
-                       std::vector<Diagnostic>& faults) {
-  Settings settings;
-  const auto set = [&](auto& field, const YamlNode& value, auto read) {
-    if (read) field = {std::move(*read), document.place(value)};
-  };
-  for (const YamlEntry& entry : node.entries) {
-    const std::string& key = entry.key.text;
-    const YamlNode& value = entry.value;
-    const std::string what = fmt::format("{}: {}", where, key);
-    if (key == "in_strategy") {
-      set(settings.in_strategy, value, read_entries(document, value, what, faults));
-    } else if (key == "out_strategy") {
-      set(settings.out_strategy, value, read_entries(document, value, what, faults));
-    } else if (key == "strategy") {
-      set(settings.strategy, value, read_entry(document, value, what, faults));
-    } else if (key == "level") {
-      set(settings.level, value, read_number(document, value, what, 0, 2, faults));
-    } else if (key == "comm_fusion") {
-      set(settings.comm_fusion, value, read_number(document, value, what, 0, 1'000'000, faults));
-    } else if (key == "recompute") {
-      set(settings.recompute, value, read_flag(document, value, what, faults));
-    } else if (key == "parallel_mode") {
-      if (value.text == "data_parallel") {
-        settings.parallel_mode = {ParallelMode::kDataParallel, document.place(value)};
-      } else if (value.text == "semi_auto_parallel") {
-        settings.parallel_mode = {ParallelMode::kSemiAutoParallel, document.place(value)};
-      } else if (value.text == "auto_parallel") {
-        settings.parallel_mode = {ParallelMode::kAutoParallel, document.place(value)};
-      } else {
-        faults.push_back({document.place(value),
-                          fmt::format("{} is {}; inside a model it may be data_parallel, semi_auto_parallel or "
-                                      "auto_parallel",
-                                      what, describe(value)),
-                          ""});
-      }
-    } else if (key == "device") {
-      if (value.text == "Ascend" || value.text == "GPU") {
-        settings.device = {value.text, document.place(value)};
-      } else {
-        faults.push_back(
-            {document.place(value), fmt::format("{} is {}; expected Ascend or GPU", what, describe(value)), ""});
-      }
-    } else if (key == "place") {
-      if (!value.is_map()) {
-        faults.push_back({document.place(value),
-                          fmt::format("{} is {}; expected {{role: MS_WORKER, rank: 0}}", what, describe(value)), ""});
-        continue;
-      }
-      check_keys(document, value, key_names(place_keys()), what, faults);
-      const YamlNode* role = value.find("role");
-      if (role && role->text != "MS_WORKER") {
-        faults.push_back(
-            {document.place(*role), fmt::format("{}: role is {}; expected MS_WORKER", what, describe(*role)), ""});
-      }
-      const YamlNode* rank = value.find("rank");
-      if (rank) {
-        const std::optional<int> worker = read_number(document, *rank, what + ": rank", 0, 1'000'000, faults);
-        if (worker) settings.worker = {*worker, document.place(value)};
-      } else {
-        faults.push_back({document.place(value), fmt::format("{} has no rank", what), ""});
-      }
-    }
-  }
-  return settings;
-}
-
-std::string read_set_option(const std::string& name, const std::string& entry, Settings& settings,
-                            std::vector<Diagnostic>& faults) {
-  const YamlDocument document{"--set", {}};
-  YamlNode value;
-  value.kind = entry == "null" ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar;
-  value.text = entry;
-  for (const std::string ending : {"in_strategy", "out_strategy", "strategy", "level"}) {
-    if (!name.ends_with("." + ending)) continue;
-    YamlNode map;
-    map.kind = YamlNode::Kind::kMap;
-    map.entries.push_back({YamlNode{}, value});
-    map.entries[0].key.text = ending;
-    const std::string owner = name.substr(0, name.size() - ending.size() - 1);
-    settings = read_settings(document, map, owner, faults);
-    return owner;
-  }
-  // A list whose items are entries themselves is the in_strategy.
-  bool is_list = false;
-  if (value.is_scalar() && !is_none(value) &&
-      !(entry.starts_with("[") && entry.find("] ") != std::string::npos &&
-        entry.find("unreduced") != std::string::npos)) {
-    const std::optional<YamlNode> list = read_brackets(document, value, name, faults);
-    if (!list) return name;
-    for (const YamlNode& item : list->items) is_list = is_list || item.is_sequence() || is_none(item);
-  }
-  if (is_list) {
-    if (auto entries = read_entries(document, value, name, faults)) settings.in_strategy = {*entries, {"--set", 0, 0}};
-  } else if (auto one = read_entry(document, value, name, faults)) {
-    settings.strategy = {*one, {"--set", 0, 0}};
-  }
-  return name;
 }
 
 std::string to_string(const StrategyEntry& entry) {

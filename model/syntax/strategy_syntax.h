@@ -9,31 +9,7 @@
 
 namespace shardplan {
 
-enum class ParallelMode { kStandAlone, kDataParallel, kSemiAutoParallel, kAutoParallel, kHybridParallel };
-
-/// A value and where the user wrote it.
-template <class T>
-struct Placed {
-  T value{};
-  SourcePlace place;
-};
-
-/// What a user may decide about an operator, a block or a tensor: beside it, or under its name in `strategies:`.
-struct Settings {
-  std::optional<Placed<std::vector<StrategyEntry>>> in_strategy;
-  std::optional<Placed<std::vector<StrategyEntry>>> out_strategy;
-  std::optional<Placed<StrategyEntry>> strategy;  // of a tensor
-  std::optional<Placed<int>> level;
-  std::optional<Placed<ParallelMode>> parallel_mode;
-  std::optional<Placed<int>> worker;  // of `place`
-  std::optional<Placed<int>> comm_fusion;
-  std::optional<Placed<bool>> recompute;
-  std::optional<Placed<std::string>> device;
-};
-
-/// Reads the keys of `Settings` from the map `node` and leaves all others alone. `where` names its owner in faults.
-Settings read_settings(const YamlDocument& document, const YamlNode& node, const std::string& where,
-                       std::vector<Diagnostic>& faults);
+/// Entries of strategies: how one tensor is cut. `where` names the owner in faults.
 
 /// One entry: [2, 4], [{dp}, {mp}], "[{dp}, {}] unreduced={mp}", null, [], (2, 4), None.
 std::optional<StrategyEntry> read_entry(const YamlDocument& document, const YamlNode& node, const std::string& where,
@@ -43,11 +19,9 @@ std::optional<StrategyEntry> read_entry(const YamlDocument& document, const Yaml
 std::optional<std::vector<StrategyEntry>> read_entries(const YamlDocument& document, const YamlNode& node,
                                                        const std::string& where, std::vector<Diagnostic>& faults);
 
-/// Option text `NAME=ENTRY` of --set: a list of entries is the in_strategy of an operator or block, one entry the
-/// strategy of a tensor; NAME may end in .in_strategy, .out_strategy, .strategy or .level. Returns the name without
-/// that ending.
-std::string read_set_option(const std::string& name, const std::string& entry, Settings& settings,
-                            std::vector<Diagnostic>& faults);
+/// What a scalar holds in brackets: Python's tuples, text in quotes, the text of --set.
+std::optional<YamlNode> read_brackets(const YamlDocument& document, const YamlNode& node, const std::string& where,
+                                      std::vector<Diagnostic>& faults);
 
 /// As the user would write it: "[2, 4]", "null".
 std::string to_string(const StrategyEntry& entry);

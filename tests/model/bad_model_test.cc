@@ -422,7 +422,7 @@ inputs: {x: [8]}
 operators: {a: {op: ReLU, in: x}}
 )",
      R"(m.yaml:1:12: error: format version '2'; this program reads 1
-m.yaml:2:1: error: unknown key 'modle'; did you mean 'model'?)",
+m.yaml:2:1: error: unknown key 'modle'; did you mean 'mode'?)",
      ""},
     {"not_a_map",
      R"(- a

@@ -73,7 +73,7 @@ TEST(ModelInstanceTest, BordersOfBlocksAreIdentities) {
   EXPECT_FALSE(operator_of(model.graph, "block2.gelu").level);
 }
 
-TEST(ModelInstanceTest, ModesAndPlacesHoldInside) {
+TEST(ModelInstanceTest, ModesHoldInside) {
   const Model model = read(R"(shardplan: 1
 inputs: {x: [8, 8]}
 blocks:
@@ -81,10 +81,10 @@ blocks:
     inputs: {x: [8, 8]}
     operators:
       a: {op: ReLU, in: x}
-      b: {op: Tanh, in: a, place: {role: MS_WORKER, rank: 2}, in_strategy: [[1, 8]]}
+      b: {op: Tanh, in: a, in_strategy: [[1, 8]]}
 operators:
-  semi:   {block: two, in: x, place: {role: MS_WORKER, rank: 1}}
-  auto:   {block: two, in: semi, parallel_mode: auto_parallel, recompute: true, comm_fusion: 3}
+  semi:   {block: two, in: x}
+  auto:   {block: two, in: semi, parallel_mode: auto_parallel, recompute: true}
   shard:  {block: two, in: auto, in_strategy: [[8, 1]]}
   stored: {op: ReLU, in: shard, strategy: [{dp}, {}]}
   last:   {op: ReLU, in: stored}
@@ -93,12 +93,9 @@ parallel: {parallel_mode: semi_auto_parallel, device_num: 8}
   const OperatorGraph& graph = model.graph;
   EXPECT_TRUE(operator_of(graph, "semi.a").is_data_parallel);
   EXPECT_FALSE(operator_of(graph, "semi.b").is_data_parallel);  // has a strategy
-  EXPECT_EQ(operator_of(graph, "semi.a").worker, 1);
-  EXPECT_EQ(operator_of(graph, "semi.b").worker, 2);
   EXPECT_FALSE(operator_of(graph, "auto.a").is_data_parallel);
   EXPECT_EQ(operator_of(graph, "auto.a").recompute_scope, "auto");
   EXPECT_EQ(operator_of(graph, "semi.a").recompute_scope, "");
-  EXPECT_EQ(operator_of(graph, "auto.a").comm_fusion, 3);
   EXPECT_FALSE(operator_of(graph, "shard.a").is_data_parallel);  // searched between its borders
   EXPECT_TRUE(operator_of(graph, "last").is_data_parallel);
   EXPECT_EQ(operator_of(graph, "last").operands[0], *graph.find_tensor("stored.out0"));
@@ -125,6 +122,41 @@ parallel: {compat: mindspore-1.7}
   const Model kept = read(text.substr(0, text.find("parallel:")));
   EXPECT_EQ(to_text(operator_of(kept.graph, "a.out0").strategy.out.at(0)), "[1, 8]");
   EXPECT_TRUE(kept.notices.empty());
+}
+
+constexpr char kCalledTwice[] = R"yaml(shardplan: 1
+inputs: {x: [8, 16]}
+blocks: {two: {inputs: {x: [8, 16]}, operators: {fc: {block: nn.Dense, in: x, out_channels: 16}, act: {op: ReLU, in: fc}}}}
+operators:
+  a: {block: two, in: x}
+  b: {block: two, in: a, share: a}
+  c: {block: two, in: b, repeat: 3, share: c}
+)yaml";
+
+TEST(ModelInstanceTest, UsesOfABlockShareParameters) {
+  const OperatorGraph graph = read(kCalledTwice).graph;
+  std::vector<std::string> parameters;
+  for (const GraphTensor& tensor : graph.tensors()) {
+    if (tensor.kind == TensorKind::kParameter) parameters.push_back(tensor.name);
+  }
+  EXPECT_EQ(parameters, (std::vector<std::string>{"a.fc.weight", "a.fc.bias", "c.0.fc.weight", "c.0.fc.bias"}));
+  EXPECT_EQ(graph.find_tensor("b.fc.weight"), graph.find_tensor("a.fc.weight"));
+  EXPECT_EQ(graph.find_tensor("c.2.fc.bias"), graph.find_tensor("c.0.fc.bias"));
+  EXPECT_EQ(tensor_of(graph, "a.fc.weight").readers.size(), 2u);
+  EXPECT_EQ(tensor_of(graph, "c.0.fc.weight").readers.size(), 3u);
+}
+
+TEST(ModelInstanceTest, OnlyUsesOfOneBlockShare) {
+  const auto fault_of_share = [](const std::string& name) {
+    std::string text = kCalledTwice;
+    text.replace(text.find("share: a"), 8, "share: " + name);
+    return faults_of(text);
+  };
+  EXPECT_EQ(fault_of_share("d"),
+            "m.yaml:6:33: error: b: share: no use of a block is called 'd' here");
+  EXPECT_EQ(fault_of_share("b"),
+            "m.yaml:6:33: error: b: share: names itself; only the copies of a repeat share among themselves");
+  EXPECT_EQ(fault_of_share("c"), "m.yaml:6:33: error: b: share: only one of c and b is repeated");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/syntax/settings.h"
+
 namespace shardplan {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "model/model_source.h"
+#include "planner/job_cluster.h"
 #include "planner/model_planner.h"
 #include "report/proof_report.h"
 #include "simulator/proof/prove.h"
@@ -23,8 +24,7 @@ class Shipped : public testing::TestWithParam<ShippedCase> {};
 TEST_P(Shipped, IsPlannedAndProven) {
   const ShippedCase& c = GetParam();
   const auto model = std::make_shared<const Model>(read_model(std::string("configs/") + c.model + ".yaml"));
-  Cluster cluster = read_cluster(model->cluster.value_or("ascend-910"));
-  if (model->parallel.device_num) cluster = take_devices(cluster, *model->parallel.device_num);
+  const Cluster cluster = job_cluster(*model, {}).cluster;
   PlanOptions planning_options;
   planning_options.work_limit = 300'000'000;  // what is proven need not be the best
   const ModelPlanner planning(model, cluster, planning_options);

@@ -1,0 +1,22 @@
+#include "model/mindspore_compat.h"
+
+namespace shardplan {
+
+void check_mindspore_shard(ParallelOptions& parallel, std::vector<Diagnostic>& faults) {
+  const auto refuse = [&](const SourcePlace& place, const char* needed) {
+    faults.push_back(
+        {place, fmt::format("compat: mindspore-1.7: shard needs {}", needed), "leave out compat, or shard"});
+  };
+  if (parallel.parallel_mode != ParallelMode::kAutoParallel) {
+    refuse(parallel.parallel_mode_place, "parallel_mode auto_parallel");
+  }
+  if (parallel.search_place.line == 0) {
+    parallel.search = "propagation";
+  } else if (parallel.search != "propagation") {
+    refuse(parallel.search_place, "search_mode sharding_propagation");
+  }
+  if (parallel.mode_place.line > 0 && !parallel.is_pynative) refuse(parallel.mode_place, "mode pynative");
+  if (parallel.device && parallel.device->value != "Ascend") refuse(parallel.device->place, "device Ascend");
+}
+
+}  // namespace shardplan

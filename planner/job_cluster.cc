@@ -1,0 +1,65 @@
+#include "planner/job_cluster.h"
+
+#include <string_view>
+
+namespace shardplan {
+namespace {
+
+/// The faults of `find`, at `place` where they have none of their own.
+template <class Find>
+Cluster found_at(const SourcePlace& place, const Find& find) {
+  try {
+    return find();
+  } catch (const InputError& error) {
+    std::vector<Diagnostic> faults = error.diagnostics();
+    for (Diagnostic& fault : faults) {
+      if (fault.place.file.empty()) fault.place = place;
+    }
+    throw InputError(std::move(faults), error.note());
+  }
+}
+
+/// MindSpore's name of a device's kind; empty where the device's own name does not say.
+std::string_view kind_of(const ClusterDevice& device) {
+  for (const std::string_view word : {"NVIDIA", "A100", "H100", "V100", "GPU"}) {
+    if (device.name.find(word) != std::string::npos) return "GPU";
+  }
+  return device.name.starts_with("Ascend") ? "Ascend" : "";
+}
+
+void check_device(JobCluster& job, const ParallelOptions& parallel) {
+  if (!parallel.device) return;
+  const auto& [device, place] = *parallel.device;
+  if (device == "CPU") {
+    job.notices.push_back(fmt::format("device CPU: planned as if it were {}", job.cluster.device.name));
+    return;
+  }
+  const std::string_view kind = kind_of(job.cluster.device);
+  if (kind.empty() || kind == device) return;
+  throw InputError(place, "device is {}, but the devices of {} are {}", device, job.cluster.name,
+                   job.cluster.device.name);
+}
+
+}  // namespace
+
+JobCluster job_cluster(const Model& model, const std::optional<std::string>& asked) {
+  const ParallelOptions& parallel = model.parallel;
+  JobCluster job;
+  const SourcePlace place = asked ? SourcePlace{} : model.cluster.place;
+  job.cluster = found_at(place, [&] { return read_cluster(asked.value_or(model.cluster.value)); });
+  check_device(job, parallel);
+  if (parallel.device_num) {
+    job.cluster =
+        found_at(parallel.device_num->place, [&] { return take_devices(job.cluster, parallel.device_num->value); });
+  }
+  if (parallel.parallel_mode != ParallelMode::kStandAlone) return job;
+  std::int64_t meshed = 1;
+  for (const auto& [name, size] : parallel.mesh) meshed *= size;
+  if (meshed > 1) {
+    throw InputError(parallel.mesh_place, "mesh has {} devices, but parallel_mode stand_alone is one device", meshed);
+  }
+  job.cluster = take_devices(job.cluster, 1);
+  return job;
+}
+
+}  // namespace shardplan
