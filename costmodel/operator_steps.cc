@@ -111,7 +111,7 @@ class Steps {
 
   void run_phases() {
     SHARDPLAN_CHECK(operation_->type->phases != nullptr);
-    const Phases phases = operation_->type->phases(*operation_);
+    const Phases phases = phases_of(*operation_, strategy_);
     // Values as the phases count them: operands, then the results of the phases in order.
     std::vector<std::size_t> values(operation_->operands.size());
     std::vector<TensorType> types = operation_->operands;

@@ -11,6 +11,7 @@
 #include "operators/families/conversion.h"
 #include "operators/families/convolution.h"
 #include "operators/families/dropout.h"
+#include "operators/families/group_norm.h"
 #include "operators/families/indexing.h"
 #include "operators/families/loss.h"
 #include "operators/families/normalisation.h"
@@ -31,12 +32,13 @@ namespace {
 
 std::vector<OperatorType> make_catalogue() {
   std::vector<OperatorType> all;
-  for (const auto family : {activation_operators,  arithmetic_operators,  batch_norm_operators,    comparison_operators,
-                            contraction_operators, conversion_operators,  convolution_operators,   dropout_operators,
-                            indexing_operators,    loss_operators,        normalisation_operators, optimizer_operators,
-                            pooling_operators,     rearranging_operators, reduction_operators,     reshaping_operators,
-                            rotary_operators,      scan_operators,        slicing_operators,       softmax_operators,
-                            sorting_operators,     splitting_operators}) {
+  for (const auto family :
+       {activation_operators,    arithmetic_operators,   batch_norm_operators,
+        comparison_operators,    contraction_operators, conversion_operators, convolution_operators,
+        dropout_operators,       group_norm_operators,  indexing_operators,   loss_operators,
+        normalisation_operators, optimizer_operators,   pooling_operators,    rearranging_operators,
+        reduction_operators,     reshaping_operators,   rotary_operators,     scan_operators,
+        slicing_operators,       softmax_operators,     sorting_operators,    splitting_operators}) {
     std::ranges::move(family(), std::back_inserter(all));
   }
   std::ranges::sort(all, {}, &OperatorType::name);

@@ -95,9 +95,10 @@ Attributes complete_attributes(const OperatorType& type, const Attributes& given
 void check_operand_count(const OperatorType& type, std::size_t found) {
   const bool repeats = !type.signature.operands.empty() && type.signature.operands.back().ends_with("...");
   const std::size_t wanted = type.signature.operands.size();
-  if (repeats ? found >= wanted : found == wanted) return;
-  throw InputError(SourcePlace{}, "{} takes {}{} input{}{}, found {}", type.name, repeats ? "at least " : "", wanted,
-                   wanted == 1 ? "" : "s",
+  const std::size_t needed = wanted - type.signature.num_optional;
+  if (repeats ? found >= wanted : found >= needed && found <= wanted) return;
+  const std::string least = repeats ? "at least " : needed < wanted ? fmt::format("{} to ", needed) : "";
+  throw InputError(SourcePlace{}, "{} takes {}{} input{}{}, found {}", type.name, least, wanted, wanted == 1 ? "" : "s",
                    wanted == 0 ? "" : fmt::format(" ({})", fmt::join(type.signature.operands, ", ")), found);
 }
 
@@ -176,6 +177,11 @@ Signature::Signature(const char* text) {
   const std::string_view whole = text;
   const std::size_t arrow = whole.find("->");
   operands = split_names(whole.substr(0, arrow));
+  for (std::string& name : operands) {
+    if (!name.ends_with('?')) continue;
+    name.pop_back();
+    ++num_optional;
+  }
   results = split_names(whole.substr(arrow + 2));
 }
 
@@ -200,14 +206,10 @@ Operation make_operation(const OperatorType& type, const Attributes& attributes,
 double flops(const Operation& operation, std::span<const std::int64_t> factor_extents) {
   const OperatorType& type = *operation.type;
   if (type.work == WorkKind::kView) return 0;
-  double points = 1;
-  double all_points = 1;
-  for (std::size_t f = 0; f < factor_extents.size(); ++f) {
-    points *= static_cast<double>(factor_extents[f]);
-    all_points *= static_cast<double>(operation.rule.factors[f].size);
-  }
-  return type.whole_flops != nullptr ? type.whole_flops(operation) * (points / all_points)
-                                     : type.flops_per_point * points;
+  if (type.flops != nullptr) return type.flops(operation, factor_extents);
+  double points = type.flops_per_point;
+  for (const std::int64_t extent : factor_extents) points *= static_cast<double>(extent);
+  return points;
 }
 
 }  // namespace shardplan

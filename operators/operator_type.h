@@ -12,10 +12,12 @@
 
 namespace shardplan {
 
-/// Names of operands and results, written "x1, x2 -> y". A last name "x..." may repeat. A result with the name of an
-/// operand is its new value: of a stored tensor what is kept for the next step ("moving_mean" of BatchNorm).
+/// Names of operands and results, written "x1, x2 -> y". A last name "x..." may repeat; last names "x?" may be left out.
+/// A result with the name of an operand is its new value: of a stored tensor what is kept for the next step
+/// ("moving_mean" of BatchNorm).
 struct Signature {
   std::vector<std::string> operands;
+  std::size_t num_optional = 0;  // of the last operands
   std::vector<std::string> results;
 
   Signature() = default;
@@ -43,12 +45,23 @@ struct Phases {
   std::vector<Phase> phases;
   std::vector<std::size_t> results;  // values that are the operator's results
 };
+/// The phases of an operator whose factors are cut in so many pieces each.
+using PhasesOf = Phases (*)(const Operation&, std::span<const std::int64_t> pieces);
 
 /// What kind of work an operator is, for its time and its memory.
 enum class WorkKind {
   kContraction,  // matmul, convolution, attention: time by flops or bytes, whichever is more
   kElementwise,  // the same with the device's plain rate; as a rule by bytes
   kView,         // no work and no memory of its own: reshape
+};
+
+/// What an operator is to those who read plans and fill tensors with numbers.
+enum class OperatorRole {
+  kOther,
+  kLookup,      // picks rows of its first operand by indices: embeddings
+  kAttention,   // a contraction at the device's efficiency of attention
+  kTokenNorm,   // normalises the last dimensions of every token: LayerNorm, RmsNorm
+  kConversion,  // the operand's values in another type: Cast
 };
 
 /// Operands by name that pass a partial sum (or maximum) on together; see `ShardingRule::linear`. Of a repeated operand
@@ -72,18 +85,28 @@ struct OperatorType {
   OperandGroups linear = {};                         // added to the rule's own
   OperandGroups monotone = {};
 
-  Kernel kernel = nullptr;                       // null: runs as its phases; if it has none either, it cannot be proven
-  Phases (*phases)(const Operation&) = nullptr;  // set if the rule may have normalised factors
-  Gradient gradient = nullptr;                   // null: not differentiable
+  Kernel kernel = nullptr;      // null: runs as its phases; if it has none either, it cannot be proven
+  PhasesOf phases = nullptr;    // set if the rule may have normalised factors
+  Gradient gradient = nullptr;  // null: not differentiable
 
   WorkKind work = WorkKind::kElementwise;
-  double flops_per_point = 1;                         // of the product of all factors; 2 for a contraction
-  double (*whole_flops)(const Operation&) = nullptr;  // of the whole operation, where that product does not say it
-  std::string flops_text = {};                        // "2 m k n"; empty: so many per point
+  double flops_per_point = 1;  // of the product of all factors; 2 for a contraction
+  /// Where that product does not say it: of the part with these extents per factor, on the busiest device.
+  double (*flops)(const Operation&, std::span<const std::int64_t> extents) = nullptr;
+  std::string flops_text = {};  // "2 m k n"; empty: so many per point
 
-  std::string notes = {};    // strategy and errors as users know them: lines "name      text"
-  bool is_internal = false;  // phases and gradients: not for model files
-  bool accumulates = false;  // where it runs several times a step, each run adds to the result of the one before
+  OperatorRole role = OperatorRole::kOther;
+  /// The dimension of the first result that counts attention heads, if one does.
+  std::optional<std::size_t> (*head_dimension)(const Operation&) = nullptr;
+  /// How many positions an integer operand chooses among: its values lie below; 0 if it does not choose.
+  std::int64_t (*index_extent)(const Operation&, std::size_t operand) = nullptr;
+  std::vector<std::string> scales = {};  // operands that others are multiplied or divided by: positive, about 1
+  bool moves_elements = false;           // the results' elements are elements of the operands
+
+  std::string notes = {};         // strategy and errors as users know them: lines "name      text"
+  bool is_internal = false;       // phases and gradients: not for model files
+  bool draws_as_forward = false;  // of a gradient that draws again what the operator drew: by that one's seed
+  bool accumulates = false;       // where it runs several times a step, each run adds to the result of the one before
 };
 
 /// True if the operator can be executed: it has a kernel or phases.

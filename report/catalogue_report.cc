@@ -74,7 +74,9 @@ std::string catalogue_report() {
 }
 
 std::string operator_report(const OperatorType& type) {
-  std::string text = fmt::format("{}({}) -> {}", type.name, fmt::join(type.signature.operands, ", "),
+  std::vector<std::string> operands = type.signature.operands;
+  for (std::size_t i = operands.size() - type.signature.num_optional; i < operands.size(); ++i) operands[i] += '?';
+  std::string text = fmt::format("{}({}) -> {}", type.name, fmt::join(operands, ", "),
                                  fmt::join(type.signature.results, ", "));
   std::vector<std::string> values;
   std::size_t width = 0;

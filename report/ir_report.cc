@@ -105,7 +105,9 @@ class IrWriter {
     line.op = operation.type->name;
     line.instance = last_part(name);
     std::vector<std::string> attributes;
-    attributes.push_back(names_text("input_names", operation.type->signature.operands));
+    std::vector<std::string> inputs = operation.type->signature.operands;
+    if (operation.type->signature.num_optional > 0) inputs.resize(operation.operands.size());
+    attributes.push_back(names_text("input_names", inputs));
     // MindSpore calls a single result "output", whatever the catalogue's name for it.
     attributes.push_back(names_text("output_names", operation.results.size() == 1 ? std::vector<std::string>{"output"}
                                                                                   : operation.type->signature.results));

@@ -69,7 +69,7 @@ bool is_weight(const GraphTensor& tensor) {
 /// The parameter that an operand is, perhaps through a cast.
 const GraphTensor& behind_casts(const OperatorGraph& graph, TensorId id) {
   const GraphTensor* tensor = &graph.tensor(id);
-  while (tensor->producer && graph.operation(*tensor->producer).type->name == "Cast") {
+  while (tensor->producer && graph.operation(*tensor->producer).type->role == OperatorRole::kConversion) {
     tensor = &graph.tensor(graph.operators()[*tensor->producer].operands[0]);
   }
   return *tensor;
@@ -144,14 +144,13 @@ Patterns find_patterns(const Plan& plan) {
     if (op.pass != Pass::kForward) continue;
     const Operation& operation = graph.operation(id);
     const auto operand = [&](std::size_t i) { return operand_layout(operation, plan.strategies[id], plan.mesh, i); };
-    if (operation.type->name == "Gather" && is_weight(behind_casts(graph, op.operands[0]))) {
+    if (operation.type->role == OperatorRole::kLookup && is_weight(behind_casts(graph, op.operands[0]))) {
       const std::int64_t rows = operation.operands[0].shape[0];
       if (rows >= vocabulary_size) vocabulary = Majority();
       vocabulary_size = std::max(vocabulary_size, rows);
       if (rows == vocabulary_size) vocabulary.add(dimension_axes(operand(0).dimensions[0]), 1);
     }
-    const bool is_norm = operation.type->name == "LayerNorm" || operation.type->name == "RmsNorm";
-    if (is_norm && operation.results[0].shape.size() >= 3) {
+    if (operation.type->role == OperatorRole::kTokenNorm && operation.results[0].shape.size() >= 3) {
       sequence.add(dimension_axes(result_layout(operation, plan.strategies[id], plan.mesh, 0).dimensions[1]), 1);
     }
     if (operation.type->work != WorkKind::kContraction || operation.results.empty()) continue;
@@ -163,8 +162,9 @@ Patterns find_patterns(const Plan& plan) {
     if (batch_size > 0 && shape.size() >= 2 && shape[0] % batch_size == 0) {
       batch.add(dimension_axes(result.dimensions[0]), work);
     }
-    if (operation.type->name == "BatchMatMul" && shape.size() >= 4 && operation.operands[1].shape.size() >= 4) {
-      heads.add(dimension_axes(result.dimensions[1]), work);
+    const auto head_dimension = operation.type->head_dimension;
+    if (const auto d = head_dimension != nullptr ? head_dimension(operation) : std::nullopt) {
+      heads.add(dimension_axes(result.dimensions[*d]), work);
     }
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor& tensor = behind_casts(graph, op.operands[i]);

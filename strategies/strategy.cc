@@ -128,6 +128,13 @@ bool runs_in_phases(const Operation& operation, const Strategy& strategy) {
   return false;
 }
 
+Phases phases_of(const Operation& operation, const Strategy& strategy) {
+  SHARDPLAN_CHECK(operation.type->phases != nullptr);
+  std::vector<std::int64_t> pieces;
+  for (const std::vector<AxisRef>& axes : strategy.factors) pieces.push_back(num_pieces(axes));
+  return operation.type->phases(operation, pieces);
+}
+
 std::string check_strategy(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh) {
   const ShardingRule& rule = operation.rule;
   SHARDPLAN_CHECK(strategy.factors.size() == rule.factors.size());

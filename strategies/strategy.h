@@ -6,7 +6,7 @@
 
 #include "layouts/device_mesh.h"
 #include "layouts/tensor_layout.h"
-#include "operators/operation.h"
+#include "operators/operator_type.h"
 
 namespace shardplan {
 
@@ -42,6 +42,8 @@ std::vector<Box> boxes(const Operation& operation, const Strategy& strategy, con
 
 /// True if a normalised factor is cut, so that the operator runs in phases.
 bool runs_in_phases(const Operation& operation, const Strategy& strategy);
+/// The phases of an operator that runs in them.
+Phases phases_of(const Operation& operation, const Strategy& strategy);
 
 /// Nothing, or why the strategy is not legal: a factor not divisible, an axis used twice, a factor that must not be
 /// cut, a halo wider than the neighbour's shard, a dtype that cannot be partial.

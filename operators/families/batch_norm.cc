@@ -76,7 +76,7 @@ ShardingRule batch_norm_rule(const Operation& operation) {
   return channel_rule(operation, operation.flag("is_training") ? FactorKind::kNormalised : FactorKind::kPassThrough);
 }
 
-Phases batch_norm_phases(const Operation& operation) {
+Phases batch_norm_phases(const Operation& operation, std::span<const std::int64_t>) {
   const Attributes epsilon = {{"epsilon", operation.number("epsilon")}};
   if (!operation.flag("is_training")) {
     return make_phases(operation, {{"y = BatchNormApply(x, gamma, beta, moving_mean, moving_variance)", epsilon}});
@@ -103,7 +103,7 @@ ShardingRule batch_norm_grad_rule(const Operation& operation) {
   return channel_rule(operation, FactorKind::kNormalised);
 }
 
-Phases batch_norm_grad_phases(const Operation& operation) {
+Phases batch_norm_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
   const Attributes epsilon = {{"epsilon", operation.number("epsilon")}};
   return make_phases(operation, {{"dgamma, dbeta = BatchNormGradSums(dy, x, mean, variance)", epsilon},
                                  {"dx = BatchNormGradApply(dy, x, gamma, mean, variance, dgamma, dbeta)", epsilon}});
@@ -254,6 +254,7 @@ std::vector<OperatorType> batch_norm_operators() {
        .phases = batch_norm_phases,
        .gradient = batch_norm_gradient,
        .flops_per_point = 8,
+       .scales = {"gamma", "moving_variance"},
        .notes = "strategy  ((n, c, h, w), (c), (c), (c), (c)); statistics are of the whole batch, however it is cut;\n"
                 "          in inference y is the only result and nothing is normalised"},
       {.name = "BatchNormGrad",

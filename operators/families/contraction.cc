@@ -354,13 +354,19 @@ Gradients einsum_gradient(GradientBuilder& builder, const GradientRequest& reque
   return gradients;
 }
 
-OperatorType matmul(std::string name) {
+/// [batch, heads, m, n] of two operands that both have heads.
+std::optional<std::size_t> head_dimension(const Operation& operation) {
+  if (operation.results[0].shape.size() < 4 || operation.operands[1].shape.size() < 4) return std::nullopt;
+  return 1;
+}
+
+OperatorType matmul(const std::string& name, std::string rule_text) {
   return {
-      .name = std::move(name),
+      .name = name,
       .signature = "x1, x2 -> y",
       .attributes = {flag("transpose_a", false, "x1 is [.., k, m]"), flag("transpose_b", false, "x2 is [.., n, k]")},
       .infer = infer_matmul,
-      .rule_text = "... m k, k n -> ... m n; k: sum",
+      .rule_text = std::move(rule_text),
       .rule = matmul_rule,
       .linear = {{"x1"}, {"x2"}},
       .kernel = contract,
@@ -368,6 +374,7 @@ OperatorType matmul(std::string name) {
       .work = WorkKind::kContraction,
       .flops_per_point = 2,
       .flops_text = "2 m k n",
+      .head_dimension = name == "BatchMatMul" ? head_dimension : nullptr,
       .notes =
           "strategy  ((.., a, b), (b, c)), with transpose_b ((.., a, b), (c, b)); b > 1 adds all_reduce,\n"
           "          or reduce_scatter with out_strategy ((.., a*b, c))\n"
@@ -378,8 +385,8 @@ OperatorType matmul(std::string name) {
 
 std::vector<OperatorType> contraction_operators() {
   return {
-      matmul("MatMul"),
-      matmul("BatchMatMul"),
+      matmul("MatMul", "... m k, k n -> ... m n; k: sum"),
+      matmul("BatchMatMul", "... m k, ... k n -> ... m n; k: sum"),
       {.name = "Einsum",
        .signature = "x... -> y",
        .attributes = {text("equation", std::nullopt, "as in \"bsh,hf->bsf\"; one or two terms")},

@@ -274,11 +274,18 @@ void conv2d_backprop_input_kernel(const KernelCall& call) {
   });
 }
 
-double conv2d_backprop_input_flops(const Operation& operation) {
+/// The forward operator's products, in equal parts: the factors count dx's positions and phases instead.
+double conv2d_backprop_input_flops(const Operation& operation, std::span<const std::int64_t> extents) {
   const Convolution conv = of_backprop_input(operation);
-  double points = 2 * static_cast<double>(conv.weight[1]);
-  for (const std::int64_t size : conv.y) points *= static_cast<double>(size);
-  return points * static_cast<double>(conv.weight[2]) * static_cast<double>(conv.weight[3]);
+  double products = 2 * static_cast<double>(conv.weight[1]);
+  for (const std::int64_t size : conv.y) products *= static_cast<double>(size);
+  double points = 1;
+  double all_points = 1;
+  for (std::size_t f = 0; f < extents.size(); ++f) {
+    points *= static_cast<double>(extents[f]);
+    all_points *= static_cast<double>(operation.rule.factors[f].size);
+  }
+  return products * static_cast<double>(conv.weight[2]) * static_cast<double>(conv.weight[3]) * (points / all_points);
 }
 
 std::vector<TensorType> infer_conv2d_backprop_filter(const Operation& operation) {
@@ -374,7 +381,7 @@ std::vector<OperatorType> convolution_operators() {
        .linear = {{"dy"}, {"weight"}},
        .kernel = conv2d_backprop_input_kernel,
        .work = WorkKind::kContraction,
-       .whole_flops = conv2d_backprop_input_flops,
+       .flops = conv2d_backprop_input_flops,
        .is_internal = true},
       {.name = "Conv2DBackpropFilter",
        .signature = "dy, x -> dweight",

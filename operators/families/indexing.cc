@@ -199,6 +199,16 @@ void range_kernel(const KernelCall& call) {
   }
 }
 
+std::int64_t gather_extent(const Operation& operation, std::size_t operand) {
+  return operand == 1 ? gather_shapes(operation).v : 0;
+}
+
+std::int64_t segment_extent(const Operation& operation, std::size_t operand) {
+  return operand == 1 ? operation.integer("num_segments") : 0;
+}
+
+std::int64_t one_hot_extent(const Operation& operation, std::size_t) { return operation.integer("depth"); }
+
 }  // namespace
 
 std::vector<OperatorType> indexing_operators() {
@@ -212,7 +222,9 @@ std::vector<OperatorType> indexing_operators() {
        .linear = {{"params"}},
        .kernel = gather_kernel,
        .gradient = gather_gradient,
-       .flops_per_point = 0},
+       .flops_per_point = 0,
+       .role = OperatorRole::kLookup,
+       .index_extent = gather_extent},
       {.name = "GatherGrad",
        .signature = "dy, indices -> dparams",
        .attributes = {integer("axis", 0, "as the forward operator's"),
@@ -233,7 +245,8 @@ std::vector<OperatorType> indexing_operators() {
        .linear = {{"x"}},
        .kernel = scatter_rows_kernel,
        .gradient = segment_sum_gradient,
-       .flops_per_point = 0},
+       .flops_per_point = 0,
+       .index_extent = segment_extent},
       {.name = "OneHot",
        .signature = "indices -> y",
        .attributes = {integer("depth", std::nullopt, "size of the new dimension"),
@@ -242,7 +255,8 @@ std::vector<OperatorType> indexing_operators() {
        .infer = infer_one_hot,
        .rule_text = "b -> b depth",
        .rule = one_hot_rule,
-       .kernel = one_hot_kernel},
+       .kernel = one_hot_kernel,
+       .index_extent = one_hot_extent},
       {.name = "Range",
        .signature = " -> y",
        .attributes = {number("start", 0, "first value"), number("limit", std::nullopt, "values stay below"),

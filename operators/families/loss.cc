@@ -88,7 +88,7 @@ ShardingRule cross_entropy_rule(const Operation& operation) {
 }
 
 /// The sum over the classes ends in Identity, so that the loss of a row is complete.
-Phases cross_entropy_phases(const Operation& operation) {
+Phases cross_entropy_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(operation, {{"max = ReduceMax(logits)", over_kept_classes()},
                                  {"sum = ExpSum(logits, max)", over_classes()},
                                  {"terms = CrossEntropyTerms(logits, labels, max, sum)"},
@@ -102,7 +102,7 @@ ShardingRule loss_grad_rule(const Operation& operation) {
   return loss_rule(operation, operation.operands[1].shape, FactorKind::kNormalised, FactorKind::kPassThrough);
 }
 
-Phases cross_entropy_grad_phases(const Operation& operation) {
+Phases cross_entropy_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(operation, {{"max = ReduceMax(logits)", over_kept_classes()},
                                  {"sum = ExpSum(logits, max)", over_classes()},
                                  {"label_sum = ReduceSum(labels)", over_kept_classes()},
@@ -130,14 +130,14 @@ ShardingRule sparse_cross_entropy_rule(const Operation& operation) {
                    is_reduced(operation) ? FactorKind::kReduction : FactorKind::kPassThrough);
 }
 
-Phases sparse_cross_entropy_phases(const Operation& operation) {
+Phases sparse_cross_entropy_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(operation, {{"max = ReduceMax(logits)", over_kept_classes()},
                                  {"sum = ExpSum(logits, max)", over_classes()},
                                  {"picked = SparsePick(logits, labels)"},
                                  {"loss = SparseCrossEntropyApply(max, sum, picked)", reduction_of(operation)}});
 }
 
-Phases sparse_cross_entropy_grad_phases(const Operation& operation) {
+Phases sparse_cross_entropy_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(
       operation, {{"max = ReduceMax(logits)", over_kept_classes()},
                   {"sum = ExpSum(logits, max)", over_classes()},
@@ -264,6 +264,10 @@ Gradients sparse_cross_entropy_gradient(GradientBuilder& builder, const Gradient
   });
 }
 
+std::int64_t label_extent(const Operation& operation, std::size_t operand) {
+  return operand == 1 ? operation.operands[0].shape.back() : 0;
+}
+
 AttributeSpec loss_reduction() { return text("reduction", "mean", "of the rows' losses: mean, sum or none"); }
 
 }  // namespace
@@ -312,6 +316,7 @@ std::vector<OperatorType> loss_operators() {
        .phases = sparse_cross_entropy_phases,
        .gradient = sparse_cross_entropy_gradient,
        .flops_per_point = 4,
+       .index_extent = label_extent,
        .notes = "result    a scalar, or one loss per row; labels are integers"},
       {.name = "SparsePick",
        .signature = "logits, labels -> picked",

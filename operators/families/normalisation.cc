@@ -93,7 +93,7 @@ ShardingRule layer_norm_rule(const Operation& operation) {
   return norm_rule(operation, begin_norm_axis(operation), begin_params_axis(operation), false);
 }
 
-Phases layer_norm_phases(const Operation& operation) {
+Phases layer_norm_phases(const Operation& operation, std::span<const std::int64_t>) {
   const std::size_t first = begin_norm_axis(operation);
   return make_phases(operation, {{"mean = ReduceMean(x)", over_last_kept(operation, first)},
                                  {"variance = CentredSquareMean(x, mean)", over_last(operation, first)},
@@ -108,7 +108,7 @@ ShardingRule layer_norm_grad_rule(const Operation& operation) {
   return norm_rule(operation, begin_norm_axis(operation), begin_params_axis(operation), true);
 }
 
-Phases layer_norm_grad_phases(const Operation& operation) {
+Phases layer_norm_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
   const std::size_t first = begin_norm_axis(operation);
   Attributes means = over_last(operation, first);
   means.merge(epsilon_of(operation));
@@ -194,7 +194,7 @@ ShardingRule rms_norm_rule(const Operation& operation) {
   return norm_rule(operation, rms_first(operation), rms_first(operation), false);
 }
 
-Phases rms_norm_phases(const Operation& operation) {
+Phases rms_norm_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(operation, {{"square_mean = SquareMean(x)", over_last(operation, rms_first(operation))},
                                  {"y = RmsNormApply(x, gamma, square_mean)", epsilon_of(operation)}});
 }
@@ -207,7 +207,7 @@ ShardingRule rms_norm_grad_rule(const Operation& operation) {
   return norm_rule(operation, rms_first(operation), rms_first(operation), true);
 }
 
-Phases rms_norm_grad_phases(const Operation& operation) {
+Phases rms_norm_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
   const Attributes axis = over_last(operation, rms_first(operation));
   return make_phases(operation,
                      {{"square_mean = SquareMean(x)", axis},
@@ -259,7 +259,9 @@ std::vector<OperatorType> normalisation_operators() {
        .rule = layer_norm_rule,
        .phases = layer_norm_phases,
        .gradient = norm_gradient,
-       .flops_per_point = 8},
+       .flops_per_point = 8,
+       .role = OperatorRole::kTokenNorm,
+       .scales = {"gamma"}},
       {.name = "LayerNormGrad",
        .signature = "dy, x, gamma -> dx, dgamma, dbeta",
        .attributes = norm_attributes(),
@@ -299,7 +301,9 @@ std::vector<OperatorType> normalisation_operators() {
        .rule = rms_norm_rule,
        .phases = rms_norm_phases,
        .gradient = norm_gradient,
-       .flops_per_point = 6},
+       .flops_per_point = 6,
+       .role = OperatorRole::kTokenNorm,
+       .scales = {"gamma"}},
       {.name = "RmsNormGrad",
        .signature = "dy, x, gamma -> dx, dgamma",
        .attributes = {epsilon(1e-6)},

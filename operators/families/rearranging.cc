@@ -186,7 +186,8 @@ std::vector<OperatorType> rearranging_operators() {
        .monotone = {{"x"}},
        .kernel = transpose_kernel,
        .gradient = transpose_gradient,
-       .flops_per_point = 0},
+       .flops_per_point = 0,
+       .moves_elements = true},
       {.name = "Tile",
        .signature = "x -> y",
        .attributes = {list("multiples", std::nullopt, "how often each dimension is repeated")},
@@ -197,7 +198,8 @@ std::vector<OperatorType> rearranging_operators() {
        .monotone = {{"x"}},
        .kernel = tile_kernel,
        .gradient = tile_gradient,
-       .flops_per_point = 0},
+       .flops_per_point = 0,
+       .moves_elements = true},
       {.name = "BroadcastTo",
        .signature = "x -> y",
        .attributes = {list("shape", std::nullopt, "of the result")},
@@ -208,7 +210,8 @@ std::vector<OperatorType> rearranging_operators() {
        .monotone = {{"x"}},
        .kernel = broadcast_to_kernel,
        .gradient = broadcast_to_gradient,
-       .flops_per_point = 0},
+       .flops_per_point = 0,
+       .moves_elements = true},
   };
 }
 

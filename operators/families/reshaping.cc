@@ -159,7 +159,8 @@ OperatorType view(std::string name, std::vector<AttributeSpec> attributes,
           .kernel = copy_kernel,
           .gradient = reshape_gradient,
           .work = WorkKind::kView,
-          .flops_per_point = 0};
+          .flops_per_point = 0,
+          .moves_elements = true};
 }
 
 }  // namespace

@@ -39,24 +39,24 @@ Attributes over_kept_axis(const Operation& operation) {
   return attributes;
 }
 
-Phases softmax_phases(const Operation& operation) {
+Phases softmax_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(operation, {{"max = ReduceMax(x)", over_kept_axis(operation)},
                                  {"exp, sum = SoftmaxExp(x, max)", over_axis(operation)},
                                  {"y = RealDiv(exp, sum)"}});
 }
 
-Phases log_softmax_phases(const Operation& operation) {
+Phases log_softmax_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(operation, {{"max = ReduceMax(x)", over_kept_axis(operation)},
                                  {"sum = ExpSum(x, max)", over_axis(operation)},
                                  {"y = LogSoftmaxApply(x, max, sum)"}});
 }
 
-Phases softmax_grad_phases(const Operation& operation) {
+Phases softmax_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(operation,
                      {{"sum = ProductSum(dy, y)", over_axis(operation)}, {"dx = SoftmaxGradApply(dy, y, sum)"}});
 }
 
-Phases log_softmax_grad_phases(const Operation& operation) {
+Phases log_softmax_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
   return make_phases(operation,
                      {{"sum = ReduceSum(dy)", over_kept_axis(operation)}, {"dx = LogSoftmaxGradApply(dy, y, sum)"}});
 }
@@ -102,7 +102,7 @@ void log_softmax_grad_apply_kernel(const KernelCall& call) {
   set_values<3>(call, [](const auto& value) { return value(0) - std::exp(value(1)) * value(2); });
 }
 
-OperatorType softmax(std::string name, Phases (*phases)(const Operation&)) {
+OperatorType softmax(std::string name, PhasesOf phases) {
   return {.name = std::move(name),
           .signature = "x -> y",
           .attributes = {integer("axis", -1, "the normalised dimension")},
@@ -114,7 +114,7 @@ OperatorType softmax(std::string name, Phases (*phases)(const Operation&)) {
           .flops_per_point = 5};
 }
 
-OperatorType softmax_grad(std::string name, Phases (*phases)(const Operation&)) {
+OperatorType softmax_grad(std::string name, PhasesOf phases) {
   return {.name = std::move(name),
           .signature = "dy, y -> dx",
           .attributes = {integer("axis", -1, "the normalised dimension")},

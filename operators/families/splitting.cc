@@ -242,7 +242,8 @@ std::vector<OperatorType> splitting_operators() {
        .monotone = {{"x"}},
        .kernel = split_kernel,
        .gradient = split_gradient,
-       .flops_per_point = 0},
+       .flops_per_point = 0,
+       .moves_elements = true},
       {.name = "Concat",
        .signature = "x... -> y",
        .attributes = {integer("axis", 0, "along which they are joined")},
@@ -254,6 +255,7 @@ std::vector<OperatorType> splitting_operators() {
        .kernel = concat_kernel,
        .gradient = concat_gradient,
        .flops_per_point = 0,
+       .moves_elements = true,
        .notes = "strategy  unequal sizes keep the dimension whole"},
       {.name = "Stack",
        .signature = "x... -> y",
@@ -265,7 +267,8 @@ std::vector<OperatorType> splitting_operators() {
        .monotone = {{"x"}},
        .kernel = stack_kernel,
        .gradient = stack_gradient,
-       .flops_per_point = 0},
+       .flops_per_point = 0,
+       .moves_elements = true},
   };
 }
 

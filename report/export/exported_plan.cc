@@ -66,7 +66,7 @@ ExportedPlan exported_plan(const Plan& plan) {
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     const OperatorType& type = *graph.operation(id).type;
-    if (op.pass != Pass::kForward || (type.work != WorkKind::kContraction && type.name != "Gather")) continue;
+    if (op.pass != Pass::kForward || (type.work != WorkKind::kContraction && type.role != OperatorRole::kLookup)) continue;
     for (const TensorId result : op.results) {
       if (const ProgramValue* value = whole[result.value()]; value != nullptr) {
         exported.constraints.push_back({graph.tensor(result).name, value->type, value->layout});

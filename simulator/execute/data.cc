@@ -28,12 +28,13 @@ TensorValues fill_constant(const GraphTensor& tensor) {
   return values;
 }
 
-/// What the first reader calls the tensor: "gamma", "x2", ...
-std::string_view role(const OperatorGraph& graph, const GraphTensor& tensor) {
-  if (tensor.readers.empty()) return {};
+/// True if the first reader multiplies or divides others by the tensor: "gamma".
+bool is_scale(const OperatorGraph& graph, const GraphTensor& tensor) {
+  if (tensor.readers.empty()) return false;
   const Reader& reader = tensor.readers.front();
-  const std::vector<std::string>& names = graph.operation(reader.op).type->signature.operands;
-  return reader.operand < names.size() ? std::string_view(names[reader.operand]) : std::string_view();
+  const OperatorType& type = *graph.operation(reader.op).type;
+  const std::vector<std::string>& names = type.signature.operands;
+  return reader.operand < names.size() && std::ranges::find(type.scales, names[reader.operand]) != type.scales.end();
 }
 
 /// How many numbers are summed up into one result of the first reader: the summed factors that this operand walks.
@@ -79,10 +80,9 @@ TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t 
   double middle = 0;
   double reach = 1;
   if (tensor.kind == TensorKind::kParameter) {
-    const std::string_view name = role(graph, tensor);
-    const bool is_scale = name == "gamma" || name == "scale" || name == "variance" || name == "moving_variance";
-    middle = is_scale ? 1 : 0;
-    reach = is_scale ? 0.5 : std::sqrt(3.0 / std::max(3.0, fan_in(graph, tensor)));
+    const bool is_near_one = is_scale(graph, tensor);
+    middle = is_near_one ? 1 : 0;
+    reach = is_near_one ? 0.5 : std::sqrt(3.0 / std::max(3.0, fan_in(graph, tensor)));
   }
   for (double& value : values) value = middle + reach * (2 * random.unit() - 1);
   return values;
@@ -90,8 +90,10 @@ TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t 
 
 std::uint64_t operator_seed(const OperatorGraph& graph, OperatorId id, std::uint64_t seed, std::uint64_t step) {
   const GraphOperator& op = graph.operators()[id];
-  const std::string& name = op.is_copy ? graph.operators()[*op.forward].name : op.name;
-  return mix(mix(seed ^ 0x6472616773ULL) ^ mix(step) ^ hash_text(name));
+  if (op.forward && (op.is_copy || graph.operation(id).type->draws_as_forward)) {
+    return operator_seed(graph, *op.forward, seed, step);
+  }
+  return mix(mix(seed ^ 0x6472616773ULL) ^ mix(step) ^ hash_text(op.name));
 }
 
 }  // namespace shardplan

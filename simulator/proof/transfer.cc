@@ -197,7 +197,7 @@ class Transferring {
       }
       return whole;
     }
-    const Phases phases = whole->type->phases(*whole);
+    const Phases phases = phases_of(*whole, smaller_.at(instruction.strategy));
     const std::size_t number = phases_run_[*instruction.op]++;
     if (number >= phases.phases.size()) throw Mismatch{fmt::format("{}: fewer phases", instruction.name)};
     const Phase& phase = phases.phases[number];

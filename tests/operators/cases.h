@@ -2,9 +2,10 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "oracle.h"
+#include "tests/operators/oracle.h"
 
 namespace shardplan {
 
@@ -30,14 +31,42 @@ struct OperatorCase {
   std::vector<OperandSpec> operands;
 };
 
-/// For every operator of the catalogue (but for phases, which run inside others) one or more makers of instances.
+/// Makes instances of one operator; the name begins with the operator's.
 struct CaseMaker {
   std::string name;
   std::function<OperatorCase(Random&)> make;
 };
+
+/// All makers: those of each family stand in families/<family>_test.cc. Each operator of the catalogue (but for phases,
+/// which run inside others) has one or more; the tests of sharding, gradients and rules take their instances from here.
 const std::vector<CaseMaker>& case_makers();
+/// A stream of random numbers of a maker's own, whatever other makers there are.
+Random random_of(const CaseMaker& maker, std::uint64_t seed);
 
 Operation operation_of(const OperatorCase& example, DataType dtype = DataType::kF64);
+/// The phases with every factor whole.
+Phases whole_phases(const Operation& operation);
 std::vector<Values> draw_operands(const OperatorCase& example, Random& random);
+
+// ---- sizes
+
+using List = std::vector<std::int64_t>;
+
+std::int64_t any_of(Random& random, const List& sizes);
+/// A size that two, four or eight devices can cut, or three cannot.
+std::int64_t some(Random& random);
+/// A shape of such sizes.
+Shape random_shape(Random& random, std::size_t rank);
+/// [n, c, h, w], small.
+Shape random_images(Random& random);
+/// Two shapes that broadcast to each other, in one of five ways.
+std::pair<Shape, Shape> broadcast_pair(Random& random);
+/// An attribute's value.
+inline std::int64_t whole_number(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+/// Adds one maker.
+inline void add_case(std::vector<CaseMaker>& cases, std::string name, std::function<OperatorCase(Random&)> make) {
+  cases.push_back({std::move(name), std::move(make)});
+}
 
 }  // namespace shardplan

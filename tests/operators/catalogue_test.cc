@@ -4,20 +4,20 @@
 
 #include <algorithm>
 
-#include "cases.h"
+#include "operators/catalogue.h"
 #include "report/catalogue_report.h"
 
 namespace shardplan {
 namespace {
 
-TEST(Catalogue, IsSortedAndFound) {
+TEST(CatalogueTest, IsSortedAndFound) {
   const std::vector<OperatorType>& all = operator_catalogue();
   EXPECT_TRUE(std::ranges::is_sorted(all, {}, &OperatorType::name));
   for (const OperatorType& type : all) EXPECT_EQ(find_operator_type(type.name), &type) << type.name;
   EXPECT_EQ(find_operator_type("Relu"), nullptr);
 }
 
-TEST(Catalogue, ReportsOneOperator) {
+TEST(CatalogueTest, ReportsOneOperator) {
   EXPECT_EQ(operator_report(*find_operator_type("MatMul")),
             "MatMul(x1, x2) -> y        transpose_a = false, transpose_b = false\n"
             "  rule      ... m k, k n -> ... m n          k: sum; all others pass through\n"
@@ -30,7 +30,7 @@ TEST(Catalogue, ReportsOneOperator) {
             "  transpose_b  x2 is [.., n, k]\n");
 }
 
-TEST(Catalogue, ReportsWhichPartialOperandsPassThrough) {
+TEST(CatalogueTest, ReportsWhichPartialOperandsPassThrough) {
   const auto line = [](const char* name) {
     const std::string text = operator_report(*find_operator_type(name));
     const std::size_t begin = std::min(text.find("\n  linear"), text.find("\n  monotone"));
@@ -45,7 +45,7 @@ TEST(Catalogue, ReportsWhichPartialOperandsPassThrough) {
   EXPECT_EQ(line("GeLU"), "");
 }
 
-TEST(Catalogue, ReportsAllOperators) {
+TEST(CatalogueTest, ReportsAllOperators) {
   const std::string text = catalogue_report();
   EXPECT_NE(text.find("\nSoftmax                              ... k -> ... k; k: normalised"), std::string::npos)
       << text;

@@ -6,9 +6,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "cases.h"
 #include "operators/catalogue.h"
-#include "oracle.h"
+#include "tests/operators/cases.h"
 
 namespace shardplan {
 namespace {
@@ -60,11 +59,10 @@ bool carries_gradient(const Operation& operation, std::size_t result) {
   return is_floating(operation.results[result].dtype) && (result == 0 || operation.type->name != "BatchNorm");
 }
 
-TEST(Gradient, EqualsFiniteDifferences) {
-  std::uint64_t stream = 0;
+TEST(GradientTest, EqualsFiniteDifferences) {
   std::set<std::string> seen;
   for (const CaseMaker& maker : case_makers()) {
-    Random random = Random(kSeed).fork(stream++);
+    Random random = random_of(maker, kSeed);
     for (int instance = 0; instance < 4; ++instance) {
       const OperatorCase example = maker.make(random);
       const Operation operation = operation_of(example);
@@ -130,10 +128,9 @@ TEST(Gradient, EqualsFiniteDifferences) {
 }
 
 /// Operands that need no gradient get none, and no operator is added for them.
-TEST(Gradient, MakesOnlyWhatIsNeeded) {
-  std::uint64_t stream = 0;
+TEST(GradientTest, MakesOnlyWhatIsNeeded) {
   for (const CaseMaker& maker : case_makers()) {
-    Random random = Random(kSeed).fork(stream++);
+    Random random = random_of(maker, kSeed);
     const OperatorCase example = maker.make(random);
     const Operation operation = operation_of(example);
     if (operation.type->gradient == nullptr) continue;

@@ -1,4 +1,4 @@
-#include "oracle.h"
+#include "tests/operators/oracle.h"
 
 #include <algorithm>
 #include <cmath>
@@ -310,7 +310,12 @@ ShardedRun run_sharded(const Operation& operation, const std::vector<Values>& op
     in_phases |= operation.rule.factors[*operation.rule.find(use.factor)].kind == FactorKind::kNormalised;
   }
   if (!in_phases) return run_kernel(operation, operands, assignment, random);
-  const Phases phases = operation.type->phases(operation);
+  std::vector<std::int64_t> pieces(operation.rule.factors.size(), 1);
+  for (std::size_t a = 0; a < assignment.uses.size(); ++a) {
+    const AxisUse& use = assignment.uses[a];
+    if (use.kind == AxisUse::Kind::kFactor) pieces[*operation.rule.find(use.factor)] *= assignment.sizes[a];
+  }
+  const Phases phases = operation.type->phases(operation, pieces);
   std::vector<TensorType> types = operation.operands;
   std::vector<Values> values = operands;
   ShardedRun run;

@@ -1,0 +1,104 @@
+#include "operators/families/arithmetic.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/operators/family_fixture.h"
+
+namespace shardplan {
+
+std::vector<CaseMaker> arithmetic_cases() {
+  std::vector<CaseMaker> cases;
+  for (const std::string name : {"Exp", "Abs", "Erf", "Square", "Log", "Sqrt", "Rsqrt"}) {
+    const bool is_root = name == "Log" || name == "Sqrt" || name == "Rsqrt";
+    add_case(cases, name, [=](Random& r) -> OperatorCase {
+      const Shape s = random_shape(r, 1 + r.below(3));
+      return {name, {}, {is_root ? positive(s) : real(s)}};
+    });
+    add_case(cases, name + "Grad", [=](Random& r) -> OperatorCase {
+      const Shape s = random_shape(r, 2);
+      return {name + "Grad", {}, {real(s), positive(s)}};
+    });
+  }
+  add_case(cases, "Neg", [](Random& r) -> OperatorCase {
+    return {"Neg", {}, {real(random_shape(r, 1 + r.below(3)))}};
+  });
+  for (const std::string name : {"Add", "Sub", "Mul", "RealDiv", "Div", "Pow", "Maximum", "Minimum"}) {
+    add_case(cases, name, [=](Random& r) -> OperatorCase {
+      const auto [a, b] = broadcast_pair(r);
+      return {name, {}, {name == "Pow" ? positive(a) : real(a), positive(b)}};
+    });
+  }
+  add_case(cases, "AddN", [](Random& r) -> OperatorCase {
+    const Shape s = random_shape(r, 2);
+    return {"AddN", {}, {real(s), real(s), real(s)}};
+  });
+  add_case(cases, "BiasAdd", [](Random& r) -> OperatorCase {
+    const Shape s = random_shape(r, 3);
+    return {"BiasAdd", {}, {real(s), real({s[2]})}};
+  });
+  add_case(cases, "BiasAdd_nchw", [](Random& r) -> OperatorCase {
+    const Shape s = random_images(r);
+    return {"BiasAdd", {{"data_format", std::string("NCHW")}}, {real(s), real({s[1]})}};
+  });
+  return cases;
+}
+
+namespace {
+
+class ArithmeticTest : public FamilyTest {};
+
+TEST_F(ArithmeticTest, FunctionsOfOneOperand) {
+  const Values x = real({40}, -3, 3), y = real({40}, 0.2, 3);
+  const std::pair<std::string, std::function<double(double)>> kFunctions[] = {
+      {"Exp", [](double v) { return std::exp(v); }},
+      {"Neg", [](double v) { return -v; }},
+      {"Abs", [](double v) { return std::fabs(v); }},
+      {"Erf", [](double v) { return std::erf(v); }},
+      {"Square", [](double v) { return v * v; }}};
+  for (const auto& [type, function] : kFunctions) {
+    expect(
+        run(type, {}, {x})[0], [&](const Point& p) { return function(at(x, p)); }, type);
+  }
+  const std::pair<std::string, std::function<double(double)>> kOfPositive[] = {
+      {"Log", [](double v) { return std::log(v); }},
+      {"Sqrt", [](double v) { return std::sqrt(v); }},
+      {"Rsqrt", [](double v) { return std::pow(v, -0.5); }}};
+  for (const auto& [type, function] : kOfPositive) {
+    expect(
+        run(type, {}, {y})[0], [&](const Point& p) { return function(at(y, p)); }, type);
+  }
+}
+
+TEST_F(ArithmeticTest, OperandsBroadcast) {
+  const std::pair<std::string, std::function<double(double, double)>> kFunctions[] = {
+      {"Add", [](double a, double b) { return a + b; }},
+      {"Sub", [](double a, double b) { return a - b; }},
+      {"Mul", [](double a, double b) { return a * b; }},
+      {"RealDiv", [](double a, double b) { return a / b; }},
+      {"Div", [](double a, double b) { return a / b; }},
+      {"Pow", [](double a, double b) { return std::exp(b * std::log(a)); }},
+      {"Maximum", [](double a, double b) { return std::max(a, b); }},
+      {"Minimum", [](double a, double b) { return std::min(a, b); }}};
+  const Values m = real({3, 1, 4}, 0.2, 3), n = real({5, 1}, 1, 3);
+  for (const auto& [type, function] : kFunctions) {
+    expect(
+        run(type, {}, {m, n})[0],
+        [&](const Point& p) {
+          return function(at(m, {p[0], 0, p[2]}), at(n, {p[1], 0}));
+        },
+        type);
+  }
+}
+
+TEST_F(ArithmeticTest, SumsAndBiases) {
+  const Values c = real({4, 5});
+  expect(run("AddN", {}, {c, c, c})[0], [&](const Point& p) { return 3 * at(c, p); });
+  const Values image = real({2, 3, 4, 5}), bias = real({3}), last = real({5});
+  expect(run("BiasAdd", {{"data_format", std::string("NCHW")}}, {image, bias})[0],
+         [&](const Point& p) { return at(image, p) + at(bias, {p[1]}); });
+  expect(run("BiasAdd", {}, {image, last})[0], [&](const Point& p) { return at(image, p) + at(last, {p[3]}); });
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,36 @@
+#include "operators/families/dropout.h"
+
+#include "operators/catalogue.h"
+#include "tests/operators/family_fixture.h"
+
+namespace shardplan {
+
+std::vector<CaseMaker> dropout_cases() {
+  std::vector<CaseMaker> cases;
+  add_case(cases, "Dropout", [](Random& r) -> OperatorCase {
+    return {"Dropout", {{"keep_prob", 0.7}}, {real(random_shape(r, 1 + r.below(3)))}};
+  });
+  add_case(cases, "DropoutGrad", [](Random& r) -> OperatorCase {
+    const Shape s = random_shape(r, 2);
+    return {"DropoutGrad", {{"keep_prob", 0.7}}, {real(s), truth(s)}};
+  });
+  return cases;
+}
+
+namespace {
+
+class DropoutTest : public FamilyTest {};
+
+TEST_F(DropoutTest, MaskDependsOnSeedAlone) {
+  const Operation operation = make_operation(*find_operator_type("Dropout"), {{"keep_prob", 0.5}}, {{{32, 32}}});
+  const std::vector<Values> ones = {make_values({32, 32}, [] { return 1.0; })};
+  const std::vector<Values> first = run_whole(operation, ones, 1);
+  EXPECT_EQ(first[1].data, run_whole(operation, ones, 1)[1].data);
+  EXPECT_NE(first[1].data, run_whole(operation, ones, 2)[1].data);
+  double kept = 0;
+  for (const double mask : first[1].data) kept += mask;
+  EXPECT_NEAR(kept / 1024, 0.5, 0.07);
+}
+
+}  // namespace
+}  // namespace shardplan
