@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,7 @@ struct ClusterDevice {
   std::int64_t memory_bandwidth = 0;       // bytes per second
   std::map<DataType, std::int64_t> flops;  // per second; a dtype that is absent cannot be computed
   std::int64_t matmul_efficiency_ppm = 1'000'000;
+  std::optional<std::int64_t> attention_efficiency_ppm;  // of fused attention; nothing: matmul's
   std::int64_t memory_efficiency_ppm = 1'000'000;
   Picoseconds start = 0;  // fixed cost of one operator
 

@@ -50,6 +50,7 @@ const ClusterKeys& cluster_flops_keys() {
 const ClusterKeys& cluster_efficiency_keys() {
   static const ClusterKeys keys = {
       {"matmul", ClusterValue::kShare, false, "of the rate, in contractions; 1"},
+      {"attention", ClusterValue::kShare, false, "of the rate, in fused attention; matmul's"},
       {"memory", ClusterValue::kShare, false, "of the memory's bandwidth; 1"},
   };
   return keys;

@@ -150,6 +150,9 @@ class Reader {
     if (const YamlNode* share = node.find("efficiency"); share != nullptr && is_map(*share, "device.efficiency")) {
       keys(*share, cluster_efficiency_keys(), "device.efficiency");
       device.matmul_efficiency_ppm = value(*share, "matmul", "device.efficiency", false, parse_share, 1'000'000);
+      if (share->find("attention") != nullptr) {
+        device.attention_efficiency_ppm = value(*share, "attention", "device.efficiency", false, parse_share, 1);
+      }
       device.memory_efficiency_ppm = value(*share, "memory", "device.efficiency", false, parse_share, 1'000'000);
     }
     device.start = value(node, "start", "device", false, parse_time, 0);
@@ -337,9 +340,11 @@ std::string write_cluster(const Cluster& cluster) {
   std::string text = fmt::format(
       "shardplan: 1\ncluster: {}\ndevice:\n  name: {}\n"
       "  memory: {{capacity: {}, reserved: {}, bandwidth: {}}}\n  flops: {{{}}}\n"
-      "  efficiency: {{matmul: {}, memory: {}}}\n  start: {}\nlevels:\n",
+      "  efficiency: {{matmul: {}, {}memory: {}}}\n  start: {}\nlevels:\n",
       quoted(cluster.name), quoted(device.name), write_bytes(device.capacity), write_bytes(device.reserved),
       write_byte_rate(device.memory_bandwidth), flops, write_share(device.matmul_efficiency_ppm),
+      device.attention_efficiency_ppm ? fmt::format("attention: {}, ", write_share(*device.attention_efficiency_ppm))
+                                      : "",
       write_share(device.memory_efficiency_ppm), write_time(device.start));
   for (const ClusterLevel& level : cluster.levels) {
     text += fmt::format("  - {{name: {}, count: {}, latency: {}, bandwidth: {}, efficiency: {}, link_per: {}",

@@ -75,7 +75,10 @@ Picoseconds RooflineCosts::computation(const Operation& operation, std::span<con
   if (work == WorkKind::kContraction) {
     const std::int64_t rate = rate_of(cluster_, operation, contracted_type(operation));
     const std::int64_t operations = rounded_up(flops(operation, factor_extents));
-    time = std::max(time, duration(operations, rate, device.matmul_efficiency_ppm));
+    const bool is_attention = operation.type->role == OperatorRole::kAttention;
+    const std::int64_t share = is_attention ? device.attention_efficiency_ppm.value_or(device.matmul_efficiency_ppm)
+                                            : device.matmul_efficiency_ppm;
+    time = std::max(time, duration(operations, rate, share));
   } else if (const std::int64_t rate = plain_rate(cluster_, operation); rate > 0) {
     time = std::max(time, duration(rounded_up(flops(operation, factor_extents)), rate, 1'000'000));
   }

@@ -5,6 +5,7 @@
 
 #include "operators/families/activation.h"
 #include "operators/families/arithmetic.h"
+#include "operators/families/attention.h"
 #include "operators/families/batch_norm.h"
 #include "operators/families/comparison.h"
 #include "operators/families/contraction.h"
@@ -33,7 +34,7 @@ namespace {
 std::vector<OperatorType> make_catalogue() {
   std::vector<OperatorType> all;
   for (const auto family :
-       {activation_operators,    arithmetic_operators,   batch_norm_operators,
+       {activation_operators,    arithmetic_operators,  attention_operators,  batch_norm_operators,
         comparison_operators,    contraction_operators, conversion_operators, convolution_operators,
         dropout_operators,       group_norm_operators,  indexing_operators,   loss_operators,
         normalisation_operators, optimizer_operators,   pooling_operators,    rearranging_operators,

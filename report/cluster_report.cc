@@ -143,6 +143,9 @@ std::string cluster_json(const Cluster& cluster) {
       {"efficiency",
        {{"matmul", share(device.matmul_efficiency_ppm)}, {"memory", share(device.memory_efficiency_ppm)}}},
       {"start", to_seconds(device.start)}};
+  if (device.attention_efficiency_ppm) {
+    document["device"]["efficiency"]["attention"] = share(*device.attention_efficiency_ppm);
+  }
   document["levels"] = Json::array();
   const auto times = all_reduce_times(cluster);
   for (std::size_t i = 0; i < cluster.levels.size(); ++i) {

@@ -99,6 +99,20 @@ TEST(RooflineCostsTest, ComputationIsTheLargerOfOperationsAndBytes) {
       computation(ascend, operation_of("Reshape", {{{8, 2}, f16}}, {{"shape", std::vector<std::int64_t>{16}}}), 64), 0);
 }
 
+TEST(RooflineCostsTest, FusedAttentionHasAnEfficiencyOfItsOwn) {
+  Cluster cluster = read_cluster("dgx-a100");
+  const TensorType x = {{1, 8, 4096, 128}, DataType::kBF16};
+  const Operation attention = make_operation(*find_operator_type("FlashAttention"), {}, {x, x, x});
+  std::vector<std::int64_t> extents;
+  for (const Factor& factor : attention.rule.factors) extents.push_back(factor.size);
+  const auto time = [&] {
+    return RooflineCosts(cluster, make_mesh(cluster)).computation(attention, extents, 3 * x.bytes());
+  };
+  const Picoseconds as_matmul = time() - cluster.device.start;
+  cluster.device.attention_efficiency_ppm = cluster.device.matmul_efficiency_ppm / 2;
+  EXPECT_NEAR(static_cast<double>(time() - cluster.device.start), 2.0 * static_cast<double>(as_matmul), 4);
+}
+
 TEST(RooflineCostsTest, ADtypeThatTheDeviceLacksIsAnError) {
   const RooflineCosts ascend = model_of("ascend-910");
   const auto error = [&](const Operation& operation) -> std::string {

@@ -12,7 +12,7 @@ namespace {
 std::vector<CaseMaker> make_all() {
   std::vector<CaseMaker> all;
   for (const auto family :
-       {activation_cases,  arithmetic_cases,     batch_norm_cases, comparison_cases,
+       {activation_cases,  arithmetic_cases, attention_cases,     batch_norm_cases, comparison_cases,
         contraction_cases, conversion_cases, convolution_cases,   dropout_cases,    group_norm_cases,
         indexing_cases,    loss_cases,       normalisation_cases, optimizer_cases,  pooling_cases,
         rearranging_cases, reduction_cases,  reshaping_cases,     rotary_cases,     scan_cases,

@@ -9,6 +9,7 @@ namespace shardplan {
 /// Each family's instances, in its test.
 std::vector<CaseMaker> activation_cases();
 std::vector<CaseMaker> arithmetic_cases();
+std::vector<CaseMaker> attention_cases();
 std::vector<CaseMaker> batch_norm_cases();
 std::vector<CaseMaker> comparison_cases();
 std::vector<CaseMaker> contraction_cases();

@@ -1,0 +1,157 @@
+#include "operators/families/attention.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "operators/catalogue.h"
+#include "tests/operators/family_fixture.h"
+
+namespace shardplan {
+namespace {
+
+/// Every form by chance: layout, groups, cross attention, mask, window, dropout, positions.
+OperatorCase random_attention(Random& r, bool is_gradient) {
+  const std::int64_t b = any_of(r, {1, 2, 4}), groups = any_of(r, {1, 2, 4}), ratio = any_of(r, {1, 1, 2, 4});
+  const std::int64_t s = any_of(r, {2, 4, 8}), t = r.below(2) == 0 ? s : any_of(r, {4, 8});
+  const std::int64_t d = any_of(r, {2, 3}), e = any_of(r, {2, 4});
+  const bool bsnd = r.below(2) == 0;
+  const auto shape = [&](std::int64_t heads, std::int64_t positions, std::int64_t last) -> Shape {
+    return bsnd ? Shape{b, positions, heads, last} : Shape{b, heads, positions, last};
+  };
+  const Shape q = shape(groups * ratio, s, d), k = shape(groups, t, d), v = shape(groups, t, e);
+  const Shape o = shape(groups * ratio, s, e), lse = {b, groups * ratio, s};
+  OperatorCase example;
+  example.type = is_gradient ? "FlashAttentionGrad" : "FlashAttention";
+  example.attributes = {{"input_layout", std::string(bsnd ? "BSND" : "BNSD")},
+                        {"causal", r.below(2) == 0},
+                        {"window", r.below(3) == 0 ? std::int64_t{3} : std::int64_t{0}},
+                        {"scale", r.below(2) == 0 ? 0.0 : 0.7},
+                        {"keep_prob", r.below(3) == 0 ? 0.6 : 1.0}};
+  if (is_gradient) {
+    example.operands = {real(o), {q, -2, 2}, {k, -2, 2}, real(v), real(o), {lse, 1, 3}};
+    if (r.below(2) == 0) example.operands.push_back(real(lse));
+  } else {
+    example.operands = {{q, -2, 2}, {k, -2, 2}, real(v)};
+  }
+  if (r.below(4) == 0) {
+    example.operands.push_back(index({s}, 8));
+    example.operands.push_back(index({t}, 8));
+  }
+  return example;
+}
+
+}  // namespace
+
+std::vector<CaseMaker> attention_cases() {
+  std::vector<CaseMaker> cases;
+  // Several of each, since each instance is one form.
+  for (const std::string form : {"", "_2", "_3", "_4"}) {
+    add_case(cases, "FlashAttention" + form, [](Random& r) { return random_attention(r, false); });
+    add_case(cases, "FlashAttentionGrad" + form, [](Random& r) { return random_attention(r, true); });
+  }
+  return cases;
+}
+
+namespace {
+
+class AttentionTest : public FamilyTest {};
+
+/// The operators of a graph that keeps the scores: expand heads, q k^T, scale, mask, softmax, dropout, v.
+TEST_F(AttentionTest, EqualsTheMaterialisedGraph) {
+  for (int i = 0; i < 60; ++i) {
+    const OperatorCase example = random_attention(random_, false);
+    const Operation operation = operation_of(example);
+    const std::vector<Values> operands = draw_operands(example, random_);
+    const std::vector<Values> found = run_whole(operation, operands);
+    const bool bsnd = operation.text("input_layout") == "BSND";
+    const auto heads_first = [&](const Values& x) {
+      return bsnd ? run("Transpose", {{"perm", List{0, 2, 1, 3}}}, {x})[0] : x;
+    };
+    const Values q = heads_first(operands[0]);
+    const std::int64_t ratio = q.shape[1] / heads_first(operands[1]).shape[1];
+    const auto repeated = [&](const Values& x) {  // head h reads h / ratio
+      return tabulate({x.shape[0], x.shape[1] * ratio, x.shape[2], x.shape[3]}, [&](const Point& p) {
+        return at(x, {p[0], p[1] / ratio, p[2], p[3]});
+      });
+    };
+    const Values k = repeated(heads_first(operands[1])), v = repeated(heads_first(operands[2]));
+    const double given = operation.number("scale");
+    const double scale = given == 0 ? 1 / std::sqrt(static_cast<double>(q.shape[3])) : given;
+    const Values products = run("BatchMatMul", {{"transpose_b", true}}, {q, k})[0];
+    const bool has_positions = operands.size() == 5;
+    const auto position = [&](std::size_t operand, std::int64_t j) {
+      return has_positions ? operands[operand].data[static_cast<std::size_t>(j)] : static_cast<double>(j);
+    };
+    const auto is_seen = [&](std::int64_t query, std::int64_t key) {
+      const double distance = position(3, query) - position(4, key);
+      const auto window = static_cast<double>(operation.integer("window"));
+      return !(operation.flag("causal") && distance < 0) && (window == 0 || std::abs(distance) < window);
+    };
+    const Values scores =
+        tabulate(products.shape, [&](const Point& p) { return is_seen(p[2], p[3]) ? scale * at(products, p) : -1e9; });
+    const Values weights = run("Dropout", {{"keep_prob", operation.number("keep_prob")}},
+                               {run("Softmax", {{"axis", std::int64_t{3}}}, {scores})[0]})[0];
+    const Values context = run("BatchMatMul", {}, {weights, v})[0];
+    const auto is_blind = [&](std::int64_t query) {
+      for (std::int64_t key = 0; key < k.shape[2]; ++key) {
+        if (is_seen(query, key)) return false;
+      }
+      return true;
+    };
+    const Values o = tabulate(context.shape, [&](const Point& p) { return is_blind(p[2]) ? 0 : at(context, p); });
+    EXPECT_LE(relative_difference(o, heads_first(found[0])), 1e-12) << to_string(operation.rule);
+    expect(found[1], [&](const Point& p) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < k.shape[2]; ++j) sum += std::exp(at(scores, {p[0], p[1], p[2], j}));
+      return sum == 0 ? 0.0 : std::log(sum);
+    });
+  }
+}
+
+Operation attention(const Attributes& attributes, const Shape& q, const Shape& k, const Shape& v) {
+  return make_operation(*find_operator_type("FlashAttention"), attributes,
+                        {{q, DataType::kBF16}, {k, DataType::kBF16}, {v, DataType::kBF16}});
+}
+
+double whole_flops(const Operation& operation) {
+  std::vector<std::int64_t> extents;
+  for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
+  return flops(operation, extents);
+}
+
+TEST_F(AttentionTest, CountsThePairsThatSeeEachOther) {
+  const Shape x = {2, 4, 64, 8};
+  const double all = 4.0 * 2 * 4 * 64 * 64 * 8;  // two products
+  EXPECT_EQ(whole_flops(attention({}, x, x, x)), all);
+  EXPECT_EQ(whole_flops(attention({{"causal", true}}, x, x, x)), all * 65 / 128);
+  EXPECT_EQ(whole_flops(attention({{"causal", true}, {"window", std::int64_t{1}}}, x, x, x)), all / 64);
+}
+
+TEST_F(AttentionTest, KeepsNoScores) {
+  const Operation operation = attention({{"causal", true}}, {2, 8, 64, 16}, {2, 2, 64, 16}, {2, 2, 64, 16});
+  ASSERT_EQ(operation.results.size(), 2u);
+  EXPECT_EQ(operation.results[0], (TensorType{{2, 8, 64, 16}, DataType::kBF16}));
+  EXPECT_EQ(operation.results[1], (TensorType{{2, 8, 64}, DataType::kF32}));
+}
+
+TEST_F(AttentionTest, RejectsWhatDoesNotFit) {
+  const auto message = [&](const Attributes& attributes, const Shape& q, const Shape& k,
+                           const Shape& v) -> std::string {
+    try {
+      (void)attention(attributes, q, k, v);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const Shape x = {2, 4, 8, 16};
+  EXPECT_NE(message({}, {2, 6, 8, 16}, x, x).find("heads of q a multiple of those of k"), std::string::npos);
+  EXPECT_NE(message({}, {4, 8, 16}, x, x).find("4 dimensions"), std::string::npos);
+  EXPECT_NE(message({{"keep_prob", 0.0}}, x, x, x).find("keep_prob is 0"), std::string::npos);
+  EXPECT_NE(message({{"window", std::int64_t{-1}}}, x, x, x).find("window is -1"), std::string::npos);
+  EXPECT_NE(message({{"input_layout", std::string("BSH")}}, x, x, x).find("expected BNSD or BSND"), std::string::npos);
+  EXPECT_EQ(message({}, x, x, x), "");
+}
+
+}  // namespace
+}  // namespace shardplan
