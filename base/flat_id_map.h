@@ -9,7 +9,7 @@ namespace shardplan {
 /// A map from keys to numbers in one table of open addressing: one probe finds most keys, and nothing is allocated per
 /// key. A search asks for hundreds of thousands of states and prices, nearly all of them known.
 template <class Key, class Hash>
-class NumberMap {
+class FlatIdMap {
  public:
   /// The number of the key, and whether it is new and has just been given `number`.
   std::pair<std::uint32_t, bool> try_emplace(const Key& key, std::uint32_t number) {

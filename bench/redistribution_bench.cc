@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "layouts/redistribution/greedy_redistribution.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "layouts/redistribution/search/common_refinement.h"
 #include "layouts/redistribution/search/shortest_paths.h"
 #include "tests/layouts/all_layouts.h"
@@ -56,19 +56,19 @@ struct Spread {
 std::optional<Picoseconds> exhaustive_time(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
                                            const Shape& shape, const CollectiveCosts& costs) {
   constexpr std::int64_t kMostStates = 20'000;
-  const std::vector<PieceChart> charts = common_charts(from, to, mesh, shape, Detail::kAll);
+  const std::vector<LayoutSpace> spaces = common_spaces(from, to, mesh, shape, Refinement::kFull);
   std::int64_t states = 0;
-  for (const PieceChart& chart : charts) {
-    if (chart.pieces.size() > PieceState::kMostPieces || chart.bins.size() > PieceState::kMostBins) return std::nullopt;
-    states += num_states(chart);
+  for (const LayoutSpace& space : spaces) {
+    if (space.pieces.size() > Placement::kMostPieces || space.slots.size() > Placement::kMostSlots) return std::nullopt;
+    states += num_placements(space);
   }
   if (states > kMostStates) return std::nullopt;
-  RedistributionGraph graph(charts, shape);
+  RedistributionGraph graph(spaces, shape);
   const Bytes bytes = num_bytes(shape, 2);
-  PriceList prices(graph, costs, bytes);
+  EdgeCosts edge_costs(graph, costs, bytes);
   PathBound bound;
   bound.least_shards = std::min(num_shards(from), num_shards(to));
-  return ShortestPaths(graph, prices, *graph.find(from, shape), bound).time(*graph.find(to, shape));
+  return ShortestPaths(graph, edge_costs, *graph.find(from, shape), bound).time(*graph.find(to, shape));
 }
 
 constexpr std::size_t kExhaustivePairs = 60;
@@ -134,9 +134,7 @@ void run(const Instance& instance) {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const auto& [from, to] = pairs[i];
     const Redistribution& plan = planner.plan(from, to, instance.shape, 2);
-    const std::int64_t bound = std::min(num_shards(from), num_shards(to));
-    above_bound += std::any_of(plan.steps.begin(), plan.steps.end(),
-                               [&](const CollectiveStep& step) { return num_shards(step.after) < bound; });
+    above_bound += exceeds_larger_end(plan) ? 1 : 0;
     if (i >= kExhaustivePairs || plan.time == 0) continue;
     const double begin = thread_seconds();
     const std::optional<Picoseconds> least = exhaustive_time(from, to, mesh, instance.shape, *costs);

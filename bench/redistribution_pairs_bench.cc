@@ -16,8 +16,7 @@
 #include "costmodel/cluster.h"
 #include "costmodel/hierarchical_costs.h"
 #include "layouts/redistribution/greedy_redistribution.h"
-#include "layouts/redistribution/memory_bound.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "simulator/execute/collectives.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/shardy_order.h"
@@ -143,8 +142,8 @@ class Comparison {
 
   void compare_with_greedy(std::size_t i, const TensorLayout& from, const TensorLayout& to) {
     const std::int64_t bound = std::min(num_shards(from), num_shards(to));
-    const auto add = [&](Wins& wins, Picoseconds time, std::int64_t least_shards) {
-      RedistributionPlanner& planner = least_shards >= bound ? *bounded_[i] : *unbounded_[i];
+    const auto add = [&](Wins& wins, Picoseconds time, std::int64_t least) {
+      RedistributionPlanner& planner = least >= bound ? *bounded_[i] : *unbounded_[i];
       const Picoseconds best = planner.plan(from, to, shape_, element_bytes_[i]).time;
       wins.add(best, time);
       if (best <= time) return;
@@ -153,9 +152,7 @@ class Comparison {
                  to_string(to, mesh_));
     };
     const Redistribution greedy = *greedy_redistribution(from, to, shape_, element_bytes_[i], mesh_, *costs_[i]);
-    std::int64_t least_shards = bound;
-    for (const CollectiveStep& step : greedy.steps) least_shards = std::min(least_shards, num_shards(step.after));
-    add(counts_[i].mindspore, greedy.time, least_shards);
+    add(counts_[i].mindspore, greedy.time, least_shards(greedy));
     if (twos_.empty()) return;
     const Bytes tensor_bytes = element_bytes_[i] * static_cast<Bytes>(values_.size());
     const ShardyOrder order = shardy_order(from, to, twos_, tensor_bytes, *costs_[i]);

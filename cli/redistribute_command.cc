@@ -17,6 +17,7 @@
 #include "costmodel/hierarchical_costs.h"
 #include "costmodel/send_costs.h"
 #include "layouts/redistribution/greedy_redistribution.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "operators/data_type.h"
 #include "report/redistribution_report.h"
 #include "simulator/execute/sends.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/collective.h"
 #include "operators/data_type.h"
 
 namespace shardplan {

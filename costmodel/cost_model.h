@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "layouts/device_mesh.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/collective.h"
 #include "operators/operation.h"
 
 namespace shardplan {

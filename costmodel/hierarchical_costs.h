@@ -10,7 +10,7 @@
 #include "costmodel/cluster.h"
 #include "costmodel/group_span.h"
 #include "layouts/device_mesh.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/collective.h"
 
 namespace shardplan {
 

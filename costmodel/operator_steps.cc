@@ -96,13 +96,13 @@ class Steps {
     step.inputs = {input};
     step.output_types = {type};
     step.output_layouts = {operand_layout(*operation, strategy, costs_.mesh(), operand)};
-    // Dimension by dimension; the rims of a later dimension include the corners that the earlier ones brought.
+    // Dimension by dimension; the halo of a later dimension includes the corners that the earlier ones brought.
     Shape shape = local_shape(step.output_layouts[0], type.shape);
-    for (const Halo& rim : halo) {
-      const std::int64_t rows = shape[rim.dimension];
+    for (const Halo& side : halo) {
+      const std::int64_t rows = shape[side.dimension];
       const Bytes whole = TensorType{shape, type.dtype}.bytes();
-      step.time += costs_.neighbour_exchange(rim.axes, whole / rows * (rim.before + rim.after));
-      shape[rim.dimension] += rim.before + rim.after;
+      step.time += costs_.neighbour_exchange(side.axes, whole / rows * (side.before + side.after));
+      shape[side.dimension] += side.before + side.after;
     }
     step.halo = std::move(halo);
     result_.steps.push_back(std::move(step));

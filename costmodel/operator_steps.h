@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "costmodel/cost_model.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {
@@ -13,7 +13,7 @@ namespace shardplan {
 /// One thing that the devices do for an operator under a strategy.
 struct OperatorStep {
   enum class Kind {
-    kHalo,      // fetches the rims of operand `inputs[0]`; the output is the operand with its rims
+    kHalo,      // fetches the halo of operand `inputs[0]`; the output is the operand with its halo
     kRun,       // runs the kernel of `operation`
     kComplete,  // a collective that completes a partial result of a phase
   };

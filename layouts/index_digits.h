@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "layouts/tensor_layout.h"
+#include "layouts/dimension_layout.h"
 
 namespace shardplan {
 
@@ -25,7 +25,7 @@ struct IndexDigit {
 /// an axis, no two neighbours that are consecutive parts of one axis. Requires a layout that passes `check_layout`.
 std::vector<IndexDigit> index_digits(const DimensionLayout& dimension, std::int64_t extent);
 
-/// Drops digits of size 1 and joins neighbours as said above.
+/// Drops digits of size 1 and joins neighbours as described above.
 std::vector<IndexDigit> joined(const std::vector<IndexDigit>& digits);
 
 /// The inverse: a part ends with each digit without an axis. A single part leaves its size 0.

@@ -29,9 +29,9 @@ std::vector<IndexDigit> all_digits(const TensorLayout& layout, const Shape& shap
   return digits;
 }
 
-/// Gives the digits out to the dimensions of a shape, cutting them at its borders. Nothing if a border does not divide
-/// a digit.
-std::optional<std::vector<DimensionLayout>> dealt(std::vector<IndexDigit> digits, const Shape& shape) {
+/// Distributes the digits to the dimensions of a shape, cutting them at its borders. Nothing if a border does not
+/// divide a digit.
+std::optional<std::vector<DimensionLayout>> distributed(std::vector<IndexDigit> digits, const Shape& shape) {
   std::vector<DimensionLayout> dimensions;
   std::size_t next = 0;
   for (const std::int64_t extent : shape) {
@@ -93,7 +93,7 @@ ReshapeEnds flatten_ends(const TensorLayout& from, const Shape& from_shape, cons
   const auto flattened = [&](const TensorLayout& layout, const Shape& shape) {
     TensorLayout result;
     // Each dimension of the flattened shape is a run of whole dimensions of this one, so no digit is cut.
-    result.dimensions = *dealt(all_digits(layout, shape), ends.shape);
+    result.dimensions = *distributed(all_digits(layout, shape), ends.shape);
     result.partial = layout.partial;
     result.reduction = layout.reduction;
     return result;
@@ -104,7 +104,7 @@ ReshapeEnds flatten_ends(const TensorLayout& from, const Shape& from_shape, cons
 }
 
 std::optional<TensorLayout> reshaped(const TensorLayout& layout, const Shape& shape, const Shape& other_shape) {
-  const auto dimensions = dealt(joined(all_digits(layout, shape)), other_shape);
+  const auto dimensions = distributed(joined(all_digits(layout, shape)), other_shape);
   if (!dimensions) return std::nullopt;
   TensorLayout result;
   result.dimensions = *dimensions;

@@ -24,8 +24,8 @@ struct ReshapeEnds {
 ReshapeEnds flatten_ends(const TensorLayout& from, const Shape& from_shape, const TensorLayout& to,
                          const Shape& to_shape);
 
-/// The same placement told on the other shape, in canonical form. Nothing if that cannot be said: [{x}] with x=4 on
-/// [12] is nothing on [2, 6], but with x=2 it is [{x}, {}].
+/// The same placement of the other shape, in canonical form. Nothing if the other shape has no such layout: [{x}] with
+/// x=4 on [12] is none of [2, 6], but with x=2 it is [{x}, {}].
 std::optional<TensorLayout> reshaped(const TensorLayout& layout, const Shape& shape, const Shape& other_shape);
 
 }  // namespace shardplan

@@ -58,14 +58,6 @@ std::string_view to_string(Reduction reduction) {
   return "?";
 }
 
-bool DimensionLayout::is_cut() const { return num_pieces() > 1; }
-
-std::int64_t DimensionLayout::num_pieces() const {
-  std::int64_t pieces = 1;
-  for (const DimensionPart& part : parts) pieces *= shardplan::num_pieces(part.axes);
-  return pieces;
-}
-
 TensorLayout TensorLayout::replicated(std::size_t rank) {
   TensorLayout layout;
   layout.dimensions.assign(rank, DimensionLayout{{DimensionPart{}}});
@@ -74,7 +66,7 @@ TensorLayout TensorLayout::replicated(std::size_t rank) {
 
 bool TensorLayout::is_replicated() const {
   return shardplan::num_pieces(partial) == 1 &&
-         std::none_of(dimensions.begin(), dimensions.end(), [](const DimensionLayout& d) { return d.is_cut(); });
+         std::none_of(dimensions.begin(), dimensions.end(), [](const DimensionLayout& d) { return d.is_sharded(); });
 }
 
 TensorLayout canonical(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
@@ -126,6 +118,12 @@ Shape local_shape(const TensorLayout& layout, const Shape& shape) {
   Shape local(shape.size());
   for (std::size_t i = 0; i < shape.size(); ++i) local[i] = shape[i] / layout.dimensions[i].num_pieces();
   return local;
+}
+
+std::int64_t num_shards(const TensorLayout& layout) {
+  std::int64_t shards = 1;
+  for (const DimensionLayout& dimension : layout.dimensions) shards *= dimension.num_pieces();
+  return shards;
 }
 
 std::vector<std::vector<std::int64_t>> held_indices(const TensorLayout& layout, const DeviceMesh& mesh,

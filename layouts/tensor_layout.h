@@ -8,31 +8,13 @@
 #include <vector>
 
 #include "layouts/device_mesh.h"
+#include "layouts/dimension_layout.h"
 #include "layouts/shape.h"
 
 namespace shardplan {
 
 enum class Reduction { kSum, kMax, kMin };
 std::string_view to_string(Reduction reduction);
-
-/// A consecutive factor of one dimension and the axes that cut it, major to minor.
-struct DimensionPart {
-  std::int64_t size = 0;  // its extent; the only part of a dimension may leave it 0: "all of it"
-  std::vector<AxisRef> axes;
-
-  bool operator==(const DimensionPart&) const = default;
-};
-
-/// How one dimension is cut: usually one part. The parts of a dimension are its row-major factors, major to minor: 8 as
-/// (2:{}, 4:{x}) is a flattened [2, 4] of which the second is cut.
-struct DimensionLayout {
-  std::vector<DimensionPart> parts;
-
-  bool is_cut() const;
-  /// In how many pieces.
-  std::int64_t num_pieces() const;
-  bool operator==(const DimensionLayout&) const = default;
-};
 
 /// How one tensor is laid out over a `DeviceMesh`. On the mesh x=2, y=4, a tensor of shape [8, 6]:
 ///   "[{x}, {}]"                  rows in 2 pieces over x, copied along y    local shape [4, 6]
@@ -46,7 +28,7 @@ struct TensorLayout {
   std::vector<AxisRef> partial;           // in mesh order when canonical
   Reduction reduction = Reduction::kSum;  // meaningful if `partial` is not empty
 
-  /// Nothing cut, nothing partial.
+  /// Nothing sharded, nothing partial.
   static TensorLayout replicated(std::size_t rank);
   bool is_replicated() const;
   bool operator==(const TensorLayout&) const = default;
@@ -60,11 +42,14 @@ TensorLayout canonical(const TensorLayout& layout, const DeviceMesh& mesh, const
 /// Nothing, or what is wrong: "dimension 1 of size 10 cannot be cut in 8 by {x, y}", an axis twice, the wrong rank, ...
 std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
-/// What of that can be said without a shape: axes exist and are used at most once.
+/// The part of that which needs no shape: axes exist and are used at most once.
 std::string check_axes(const TensorLayout& layout, const DeviceMesh& mesh);
 
 /// One device's extents.
 Shape local_shape(const TensorLayout& layout, const Shape& shape);
+
+/// In how many pieces the layout cuts a tensor: a shard is the tensor divided by this.
+std::int64_t num_shards(const TensorLayout& layout);
 
 /// Shardy's notation, with or without quotes round the axes; throws InputError that names what was found and what would
 /// be right. `?` and priorities are accepted and dropped; `note`, if given, then receives a line that says so. Partial

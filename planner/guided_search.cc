@@ -123,9 +123,9 @@ void GuidedSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) c
       const std::vector<Strategy>& strategies = *model_.strategies[op];
       bool is_any_left = false;
       for (std::size_t i = 0; i < strategies.size(); ++i) {
-        const bool is_cut = strategies[i].factors[*batch_[op]] == cut;
-        is_any_left = is_any_left || (is_cut && table.costs[i].communication < kForbidden);
-        if (!is_cut) table.costs[i].communication = kForbidden;
+        const bool is_sharded = strategies[i].factors[*batch_[op]] == cut;
+        is_any_left = is_any_left || (is_sharded && table.costs[i].communication < kForbidden);
+        if (!is_sharded) table.costs[i].communication = kForbidden;
       }
       if (is_any_left) known->second = problem.strategy_tables.push_back(std::move(table));
     }

@@ -9,6 +9,7 @@
 
 #include "costmodel/cost_model.h"
 #include "graph/tensor_versions.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "planner/model_problem.h"
 #include "planner/plan.h"
 #include "program/lower.h"

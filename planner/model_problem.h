@@ -9,6 +9,7 @@
 #include "costmodel/operator_steps.h"
 #include "graph/operator_graph.h"
 #include "graph/tensor_versions.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "solver/strategy_problem.h"
 #include "strategies/enumerate.h"
 

@@ -209,7 +209,7 @@ class Lowering {
         instruction.strategy = step.strategy;
         instruction.halo = step.halo;
         instruction.origin = {Origin::Kind::kForwardOp, op.name, op.name, step.halo.front().operand,
-                              "rims of neighbours"};
+                              "halo of neighbours"};
         break;
       case OperatorStep::Kind::kComplete:
         instruction.kind = InstructionKind::kCollective;
@@ -222,18 +222,18 @@ class Lowering {
       std::optional<TensorId> tensor;
       if (step.kind == OperatorStep::Kind::kHalo) tensor = program_.values[instruction.inputs[0]].tensor;
       const ValueId value = add_value(instruction.name, tensor, step.output_types[i], step.output_layouts[i]);
-      if (step.kind == OperatorStep::Kind::kHalo) add_rims(program_.values[value], step.halo);
+      if (step.kind == OperatorStep::Kind::kHalo) add_halo(program_.values[value], step.halo);
       instruction.outputs.push_back(value);
       values.push_back(value);
     }
     emit(std::move(instruction));
   }
 
-  /// What a halo exchange leaves takes the rims' memory too, at most.
-  static void add_rims(ProgramValue& value, const std::vector<Halo>& halo) {
-    Shape with_rims = value.local_shape;
-    for (const Halo& rim : halo) with_rims[rim.dimension] += rim.before + rim.after;
-    value.bytes = num_bytes(with_rims, element_bytes(value.type.dtype));
+  /// What a halo exchange leaves takes the memory of the halo too, at most.
+  static void add_halo(ProgramValue& value, const std::vector<Halo>& halo) {
+    Shape with_halo = value.local_shape;
+    for (const Halo& side : halo) with_halo[side.dimension] += side.before + side.after;
+    value.bytes = num_bytes(with_halo, element_bytes(value.type.dtype));
   }
 
   ValueId make_constant(TensorId tensor, const TensorLayout& layout, OperatorId op, std::size_t operand) {

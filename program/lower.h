@@ -3,6 +3,7 @@
 #include "costmodel/cost_model.h"
 #include "graph/operator_graph.h"
 #include "graph/tensor_versions.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {

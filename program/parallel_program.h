@@ -11,7 +11,7 @@
 #include "base/index.h"
 #include "base/units.h"
 #include "graph/operator_graph.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/collective.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {
@@ -48,7 +48,7 @@ enum class InstructionKind {
   kConstant,    // makes a constant's piece on each device: no inputs
   kOperator,    // runs a kernel on each device's box
   kCollective,  // one step of a redistribution, or an all_reduce between phases
-  kHalo,        // neighbours exchange the rims of a windowed dimension; the output holds the rims as well
+  kHalo,        // neighbours exchange the halo of a windowed dimension; the output holds the halo as well
 };
 
 struct Instruction {

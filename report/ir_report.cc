@@ -560,7 +560,7 @@ class EndReport : public IrWriter {
   const ParallelProgram& program_;
   const std::int64_t rank_;
   IdVector<ValueId, std::string> names_;
-  std::vector<Shape> shapes_;  // this rank's, with the rims it holds
+  std::vector<Shape> shapes_;  // this rank's, with the halo it holds
   std::map<std::string, std::size_t> index_of_kind_;
 };
 

@@ -60,13 +60,13 @@ std::int64_t neighbour(const DeviceMesh& mesh, const std::vector<AxisRef>& axes,
   return -1;
 }
 
-/// The rims that the device at one point needs of one dimension.
-struct Rims {
+/// How many positions of its neighbours the device at one point needs of one dimension.
+struct HaloWidths {
   std::int64_t before = 0;
   std::int64_t after = 0;
 };
-Rims rims_of(const Instruction& instruction, const Halo& halo, const DeviceMesh& mesh, std::int64_t piece,
-             std::int64_t point) {
+HaloWidths halo_widths(const Instruction& instruction, const Halo& halo, const DeviceMesh& mesh, std::int64_t piece,
+                       std::int64_t point) {
   const Operation& operation = *instruction.operation;
   const std::optional<Window>& window = operation.rule.operands[halo.operand][halo.dimension].window;
   if (!window || point < 0) return {};
@@ -152,7 +152,7 @@ RankGroup group_of(const DeviceMesh& mesh, const std::vector<AxisRef>& axes, std
 std::string holds_text(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
   std::optional<std::size_t> cut;
   for (std::size_t i = 0; i < layout.dimensions.size(); ++i) {
-    if (!layout.dimensions[i].is_cut()) continue;
+    if (!layout.dimensions[i].is_sharded()) continue;
     if (cut || layout.dimensions[i].parts.size() != 1) return "";
     cut = i;
   }
@@ -197,9 +197,9 @@ SliceText slice_text(const CollectiveStep& step, const DeviceMesh& mesh, const S
     const std::int64_t piece = before[*step.to_dim] / num_pieces(step.axes);
     std::vector<std::string> from, to;
     for (std::size_t d = 0; d < shape.size(); ++d) {
-      const bool is_cut = d == *step.to_dim;
-      from.push_back(is_cut ? linear_text(piece, variable.name, 0) : "0");
-      to.push_back(is_cut ? linear_text(piece, variable.name, piece) : fmt::format("{}", before[d]));
+      const bool is_sharded = d == *step.to_dim;
+      from.push_back(is_sharded ? linear_text(piece, variable.name, 0) : "0");
+      to.push_back(is_sharded ? linear_text(piece, variable.name, piece) : fmt::format("{}", before[d]));
     }
     text.formula = fmt::format("{} takes ({}) to ({})", variable.who, fmt::join(from, ", "), fmt::join(to, ", "));
   }
@@ -221,15 +221,15 @@ HaloExchange halo_exchange(const Instruction& instruction, const DeviceMesh& mes
     if (from >= 0 && right != 0) from = horizontal == nullptr ? -1 : neighbour(mesh, horizontal->axes, from, right);
     return from;
   };
-  const auto rims = [&](const Halo* halo, std::int64_t of) {
-    return halo == nullptr ? Rims() : rims_of(instruction, *halo, mesh, local[halo->dimension], of);
+  const auto widths = [&](const Halo* halo, std::int64_t of) {
+    return halo == nullptr ? HaloWidths() : halo_widths(instruction, *halo, mesh, local[halo->dimension], of);
   };
-  const Rims rows = rims(vertical, point);
-  const Rims columns = rims(horizontal, point);
+  const HaloWidths rows = widths(vertical, point);
+  const HaloWidths columns = widths(horizontal, point);
   const std::array<std::int64_t, 4> receives{rows.before, rows.after, columns.before, columns.after};
   const std::array<std::int64_t, 4> sends{
-      rims(vertical, move(point, -1, 0)).after, rims(vertical, move(point, 1, 0)).before,
-      rims(horizontal, move(point, 0, -1)).after, rims(horizontal, move(point, 0, 1)).before};
+      widths(vertical, move(point, -1, 0)).after, widths(vertical, move(point, 1, 0)).before,
+      widths(horizontal, move(point, 0, -1)).after, widths(horizontal, move(point, 0, 1)).before};
   // Top, top right, right, bottom right, bottom, bottom left, left, top left.
   constexpr std::array<std::array<int, 2>, 8> kAround{
       {{-1, 0}, {-1, 1}, {0, 1}, {1, 1}, {1, 0}, {1, -1}, {0, -1}, {-1, -1}}};

@@ -38,7 +38,7 @@ std::vector<AxisRef> dimension_axes(const DimensionLayout& dimension) {
   return axes;
 }
 
-std::vector<AxisRef> cut_axes(const TensorLayout& layout) {
+std::vector<AxisRef> sharding_axes(const TensorLayout& layout) {
   std::vector<AxisRef> axes;
   for (const DimensionLayout& dimension : layout.dimensions) {
     for (const AxisRef& axis : dimension_axes(dimension)) axes.push_back(axis);
@@ -85,7 +85,7 @@ IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       if (graph.tensor(op.operands[i]).kind != TensorKind::kParameter) continue;
       const TensorLayout taken = operand_layout(graph.operation(id), plan.strategies[id], plan.mesh, i);
-      pieces[op.operands[i]] = std::max(pieces[op.operands[i]], num_pieces(cut_axes(taken)));
+      pieces[op.operands[i]] = std::max(pieces[op.operands[i]], num_pieces(sharding_axes(taken)));
     }
   }
   return pieces;
@@ -102,7 +102,7 @@ void find_stored_patterns(const Plan& plan, Patterns& patterns) {
   for (const Binding& binding : plan.program.given) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
     if (!is_weight(tensor)) continue;
-    const std::vector<AxisRef> axes = cut_axes(plan.program.values[binding.value].layout);
+    const std::vector<AxisRef> axes = sharding_axes(plan.program.values[binding.value].layout);
     const auto bytes = static_cast<double>(tensor.type.bytes());
     stored.emplace(binding.tensor, axes);
     weight_bytes += bytes;
@@ -115,7 +115,7 @@ void find_stored_patterns(const Plan& plan, Patterns& patterns) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
     const auto weight = tensor.state_of ? stored.find(*tensor.state_of) : stored.end();
     if (weight == stored.end()) continue;
-    const std::vector<AxisRef> axes = cut_axes(plan.program.values[binding.value].layout);
+    const std::vector<AxisRef> axes = sharding_axes(plan.program.values[binding.value].layout);
     const auto bytes = static_cast<double>(tensor.type.bytes());
     state_bytes += bytes;
     if (num_pieces(axes) > num_pieces(weight->second)) {
@@ -168,7 +168,7 @@ Patterns find_patterns(const Plan& plan) {
     }
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor& tensor = behind_casts(graph, op.operands[i]);
-      if (is_weight(tensor) && tensor.type.shape[0] != vocabulary_size) weights.add(cut_axes(operand(i)), work);
+      if (is_weight(tensor) && tensor.type.shape[0] != vocabulary_size) weights.add(sharding_axes(operand(i)), work);
     }
   }
   Patterns patterns;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "layouts/redistribution/memory_bound.h"
 #include "layouts/redistribution/permutation.h"
 #include "report/text_table.h"
 

@@ -29,7 +29,7 @@ struct RedistributionReport {
   std::string spans;  // the mesh's axes and the levels of links that they span
   Redistribution plan;
   std::optional<Sends> sends;
-  std::optional<Redistribution> greedy;  // told if it takes longer
+  std::optional<Redistribution> greedy;  // shown if it takes longer
   std::optional<double> error;           // of the check, if one was made
 
   Picoseconds time() const { return plan.time + (sends ? sends->time : 0); }

@@ -29,7 +29,7 @@ std::optional<std::vector<std::int64_t>> pieces(const TensorLayout& layout) {
   std::vector<std::int64_t> result;
   for (const DimensionLayout& dimension : layout.dimensions) {
     // Several parts, or one that is a part of the dimension only, place other elements than the plain tuple does.
-    if (dimension.is_cut() && dimension.parts.size() != 1) return std::nullopt;
+    if (dimension.is_sharded() && dimension.parts.size() != 1) return std::nullopt;
     result.push_back(dimension.num_pieces());
   }
   return result;
@@ -156,7 +156,7 @@ std::optional<DeviceMatrixLayout> device_matrix_layout(const TensorLayout& layou
   for (const RefinedAxes::Axis& axis : axes.axes()) result.device_matrix.push_back(axis.size);
   for (const DimensionLayout& dimension : layout.dimensions) {
     std::vector<std::int64_t> map;
-    if (dimension.is_cut() && dimension.parts.size() != 1) return std::nullopt;
+    if (dimension.is_sharded() && dimension.parts.size() != 1) return std::nullopt;
     for (const DimensionPart& part : dimension.parts) {
       for (const AxisRef& ref : part.axes) {
         const auto found = axes.find(ref);

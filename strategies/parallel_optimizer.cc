@@ -5,7 +5,7 @@
 namespace shardplan {
 namespace {
 
-bool is_cut_by(const TensorLayout& layout, const AxisRef& piece) {
+bool is_sharded_by(const TensorLayout& layout, const AxisRef& piece) {
   return std::ranges::any_of(layout.dimensions, [&](const DimensionLayout& dimension) {
     return std::ranges::any_of(dimension.parts, [&](const DimensionPart& part) {
       return std::ranges::any_of(part.axes, [&](const AxisRef& axis) { return overlaps(axis, piece); });
@@ -28,7 +28,7 @@ IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
     TensorLayout layout = stored[parameter].value_or(TensorLayout::replicated(state.type.shape.size()));
     std::vector<AxisRef> repeats;
     for (const AxisRef& piece : pieces) {
-      if (!is_cut_by(layout, piece)) repeats.push_back(piece);
+      if (!is_sharded_by(layout, piece)) repeats.push_back(piece);
     }
     DimensionLayout& rows = layout.dimensions[0];
     if (rows.parts.size() > 1) continue;

@@ -61,7 +61,7 @@ WindowPiece window_piece(const Operation& operation, const Window& window, std::
 
 }  // namespace
 
-bool cut_alike(const Strategy& a, const Strategy& b) {
+bool sharded_alike(const Strategy& a, const Strategy& b) {
   if (a.factors.size() != b.factors.size() || joined(a.partial) != joined(b.partial)) return false;
   if (!a.partial.empty() && (a.group != b.group || a.reduction != b.reduction)) return false;
   for (std::size_t f = 0; f < a.factors.size(); ++f) {

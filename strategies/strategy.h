@@ -26,7 +26,7 @@ struct Strategy {
 };
 
 /// True if both cut alike: a whole axis is the same as its pieces one after the other.
-bool cut_alike(const Strategy& a, const Strategy& b);
+bool sharded_alike(const Strategy& a, const Strategy& b);
 
 /// Canonical layouts of an operator's tensors under a strategy. A windowed dimension is cut as its output factor is.
 TensorLayout operand_layout(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,

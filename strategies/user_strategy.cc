@@ -86,7 +86,7 @@ class Resolver {
     const GraphOperator& op = graph_.operators()[id];
     const Operation& operation = graph_.operation(id);
     const std::vector<StrategyEntry>& entries = op.strategy.in;
-    // Constants are no tensor inputs for those who count as MindSpore does.
+    // Whoever counts as MindSpore does leaves constants out of the tensor inputs.
     std::vector<std::size_t> operands;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       if (graph_.tensor(op.operands[i]).kind != TensorKind::kConstant) operands.push_back(i);

@@ -11,8 +11,8 @@
 namespace shardplan {
 namespace {
 
-/// An axis is a digit of the rank: stride and size. On the other mesh it is the digits in between, if they end where it
-/// does.
+/// An axis is a digit of the rank, with a stride and a size. On the other mesh it is the digits within that range of
+/// strides, if they end where it does.
 std::optional<std::vector<AxisRef>> axes_on(const AxisRef& axis, const DeviceMesh& mesh, const DeviceMesh& other) {
   const std::int64_t low = mesh.stride(axis);
   const std::int64_t high = low * axis.size;
@@ -40,7 +40,7 @@ std::int64_t device_at(const DeviceMesh& mesh, std::int64_t point) {
 
 std::optional<TensorLayout> on_mesh(const TensorLayout& layout, const DeviceMesh& mesh, const DeviceMesh& other) {
   if (mesh.num_devices() != other.num_devices() || mesh.devices() != other.devices()) return std::nullopt;
-  const auto told = [&](std::vector<AxisRef>& axes) {
+  const auto express = [&](std::vector<AxisRef>& axes) {
     std::vector<AxisRef> result;
     for (const AxisRef& axis : axes) {
       if (axis.size == 1) continue;
@@ -54,10 +54,10 @@ std::optional<TensorLayout> on_mesh(const TensorLayout& layout, const DeviceMesh
   TensorLayout result = layout;
   for (DimensionLayout& dimension : result.dimensions) {
     for (DimensionPart& part : dimension.parts) {
-      if (!told(part.axes)) return std::nullopt;
+      if (!express(part.axes)) return std::nullopt;
     }
   }
-  if (!told(result.partial)) return std::nullopt;
+  if (!express(result.partial)) return std::nullopt;
   return result;
 }
 
@@ -124,7 +124,7 @@ std::vector<BoxSend> plan_sends(const TensorLayout& from, const DeviceMesh& from
         send.positions.push_back(std::move(common));
       }
       if (is_empty) continue;
-      std::size_t turn = static_cast<std::size_t>(shard);  // so that copies take turns from shard to shard as well
+      std::size_t turn = static_cast<std::size_t>(shard);  // so that copies take turns over the shards as well
       for (const std::int64_t point : points) {
         send.to_device = device_at(to_mesh, point);
         const auto own = std::find(source.devices.begin(), source.devices.end(), send.to_device);

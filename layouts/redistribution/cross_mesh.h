@@ -12,18 +12,18 @@ namespace shardplan {
 /// The device that stands at a point of the mesh.
 std::int64_t device_at(const DeviceMesh& mesh, std::int64_t point);
 
-/// The same placement told in the axes of another mesh over the same devices in the same order: [{a}] of a=4, b=2 is
+/// The same placement in the axes of another mesh over the same devices in the same order: [{a}] of a=4, b=2 is
 /// [{x, y:(1)2}] on x=2, y=4. Nothing if the axes have no common refinement (a=2, b=3 and x=3, y=2) or the devices
 /// differ.
 std::optional<TensorLayout> on_mesh(const TensorLayout& layout, const DeviceMesh& mesh, const DeviceMesh& other);
 
 /// A tensor in cells, the largest blocks that two layouts leave whole in every dimension: of [1024, 8] between [{x},
 /// {}] and [{y}, {}] with x=4, y=8 the cells are [8, 1], 1024 elements each. What is sent depends on the cells only, so
-/// that large tensors are planned by few positions.
+/// that large tensors are planned with few positions.
 struct TensorCells {
   Shape shape;  // in cells
   std::int64_t elements = 1;
-  TensorLayout from;  // the two layouts told of the cells
+  TensorLayout from;  // the two layouts, of the cells
   TensorLayout to;
 };
 TensorCells cells_of(const TensorLayout& from, const TensorLayout& to, const Shape& shape);

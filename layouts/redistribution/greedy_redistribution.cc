@@ -1,15 +1,17 @@
 #include "layouts/redistribution/greedy_redistribution.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
+#include "layouts/index_digits.h"
 #include "layouts/redistribution/search/common_refinement.h"
 
 namespace shardplan {
 namespace {
 
 /// A refined dimension: a digit of one of the tensor's dimensions, and the piece that cuts it on either side.
-struct Slot {
+struct UnifiedDigit {
   std::size_t dimension = 0;
   std::int64_t size = 1;
   std::optional<AxisRef> current;
@@ -42,21 +44,21 @@ std::vector<IndexDigit> split_at(const std::vector<IndexDigit>& digits, const st
 }
 
 /// Nothing if the two sides have no common refinement.
-std::optional<std::vector<Slot>> unify(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
+std::optional<std::vector<UnifiedDigit>> unify(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
                                        const Shape& shape) {
-  const std::vector<PieceChart> charts = common_charts(from, to, mesh, shape, Detail::kMoved);
-  if (charts.size() > 1) return std::nullopt;
+  const std::vector<LayoutSpace> spaces = common_spaces(from, to, mesh, shape, Refinement::kMinimal);
+  if (spaces.size() > 1) return std::nullopt;
   const auto digits_of = [&](const TensorLayout& layout, std::size_t d) {
     std::vector<IndexDigit> digits;
     for (const IndexDigit& digit : index_digits(layout.dimensions[d], shape[d])) {
       if (!digit.axis) digits.push_back(digit);
-      for (const AxisRef& piece : charts[0].pieces) {
+      for (const AxisRef& piece : spaces[0].pieces) {
         if (digit.axis && contains(*digit.axis, piece)) digits.push_back({piece.size, piece});
       }
     }
     return digits;
   };
-  std::vector<Slot> slots;
+  std::vector<UnifiedDigit> digits;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     std::set<std::int64_t> cuts;
     for (const TensorLayout* side : {&from, &to}) {
@@ -67,15 +69,15 @@ std::optional<std::vector<Slot>> unify(const TensorLayout& from, const TensorLay
     const std::vector<IndexDigit> a = split_at(digits_of(from, d), cuts, fits);
     const std::vector<IndexDigit> b = split_at(digits_of(to, d), cuts, fits);
     if (!fits) return std::nullopt;
-    for (std::size_t i = 0; i < a.size(); ++i) slots.push_back({d, a[i].size, a[i].axis, b[i].axis});
+    for (std::size_t i = 0; i < a.size(); ++i) digits.push_back({d, a[i].size, a[i].axis, b[i].axis});
   }
-  return slots;
+  return digits;
 }
 
 class Greedy {
  public:
-  Greedy(std::vector<Slot> slots, Bytes tensor_bytes, const Shape& shape, const CollectiveCosts& costs)
-      : slots_(std::move(slots)), tensor_bytes_(tensor_bytes), shape_(shape), costs_(costs) {}
+  Greedy(std::vector<UnifiedDigit> digits, Bytes tensor_bytes, const Shape& shape, const CollectiveCosts& costs)
+      : digits_(std::move(digits)), tensor_bytes_(tensor_bytes), shape_(shape), costs_(costs) {}
 
   std::vector<CollectiveStep> run() {
     while (!is_done()) {
@@ -87,9 +89,9 @@ class Greedy {
       }
       progress = concat_pass() || progress;
       if (!progress) {
-        for (Slot& slot : slots_) {
-          if (slot.current == slot.target || !slot.current) continue;
-          gather(slot);
+        for (UnifiedDigit& digit : digits_) {
+          if (digit.current == digit.target || !digit.current) continue;
+          gather(digit);
           break;
         }
       }
@@ -97,8 +99,8 @@ class Greedy {
     return std::move(steps_);
   }
   std::vector<CollectiveStep> gather_all_and_slice() {
-    for (std::size_t i = slots_.size(); i-- > 0;) {
-      if (slots_[i].current) gather(slots_[i]);
+    for (std::size_t i = digits_.size(); i-- > 0;) {
+      if (digits_[i].current) gather(digits_[i]);
     }
     split_pass();
     return std::move(steps_);
@@ -106,14 +108,14 @@ class Greedy {
   TensorLayout layout() const {
     TensorLayout result;
     std::vector<std::vector<IndexDigit>> digits(shape_.size());
-    for (const Slot& slot : slots_) digits[slot.dimension].push_back({slot.size, slot.current});
+    for (const UnifiedDigit& digit : digits_) digits[digit.dimension].push_back({digit.size, digit.current});
     for (const std::vector<IndexDigit>& list : digits) result.dimensions.push_back(dimension_of_digits(joined(list)));
     return result;
   }
 
  private:
   bool is_done() const {
-    return std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.current == slot.target; });
+    return std::all_of(digits_.begin(), digits_.end(), [](const UnifiedDigit& digit) { return digit.current == digit.target; });
   }
   template <class Change>
   void add(CollectiveKind kind, const AxisRef& axis, std::optional<std::size_t> from_dim,
@@ -127,30 +129,30 @@ class Greedy {
     change();
     step.after = layout();
     step.local_shape = local_shape(step.after, shape_);
-    set_price(step, tensor_bytes_, costs_);
+    set_cost(step, tensor_bytes_, costs_);
     steps_.push_back(std::move(step));
   }
-  void gather(Slot& slot) {
-    add(CollectiveKind::kAllGather, *slot.current, slot.dimension, std::nullopt, [&] { slot.current.reset(); });
+  void gather(UnifiedDigit& digit) {
+    add(CollectiveKind::kAllGather, *digit.current, digit.dimension, std::nullopt, [&] { digit.current.reset(); });
   }
   bool split_pass() {
     bool added = false;
-    for (Slot& slot : slots_) {
-      if (slot.current || !slot.target || holder(*slot.target) != nullptr) continue;
-      add(CollectiveKind::kSlice, *slot.target, std::nullopt, slot.dimension, [&] { slot.current = slot.target; });
+    for (UnifiedDigit& digit : digits_) {
+      if (digit.current || !digit.target || holder(*digit.target) != nullptr) continue;
+      add(CollectiveKind::kSlice, *digit.target, std::nullopt, digit.dimension, [&] { digit.current = digit.target; });
       added = true;
     }
     return added;
   }
   bool permute_pass() {
     bool added = false;
-    for (Slot& slot : slots_) {
-      if (slot.current || !slot.target) continue;
-      Slot* const from = holder(*slot.target);
+    for (UnifiedDigit& digit : digits_) {
+      if (digit.current || !digit.target) continue;
+      UnifiedDigit* const from = holder(*digit.target);
       if (from == nullptr) continue;
-      add(CollectiveKind::kAllToAll, *slot.target, from->dimension, slot.dimension, [&] {
+      add(CollectiveKind::kAllToAll, *digit.target, from->dimension, digit.dimension, [&] {
         from->current.reset();
-        slot.current = slot.target;
+        digit.current = digit.target;
       });
       added = true;
     }
@@ -158,24 +160,24 @@ class Greedy {
   }
   bool concat_pass() {
     bool added = false;
-    for (Slot& slot : slots_) {
-      if (!slot.current || slot.current == slot.target) continue;
+    for (UnifiedDigit& digit : digits_) {
+      if (!digit.current || digit.current == digit.target) continue;
       const bool is_wanted =
-          std::any_of(slots_.begin(), slots_.end(), [&](const Slot& other) { return other.target == slot.current; });
+          std::any_of(digits_.begin(), digits_.end(), [&](const UnifiedDigit& other) { return other.target == digit.current; });
       if (is_wanted) continue;
-      gather(slot);
+      gather(digit);
       added = true;
     }
     return added;
   }
-  Slot* holder(const AxisRef& axis) {
-    for (Slot& slot : slots_) {
-      if (slot.current == axis) return &slot;
+  UnifiedDigit* holder(const AxisRef& axis) {
+    for (UnifiedDigit& digit : digits_) {
+      if (digit.current == axis) return &digit;
     }
     return nullptr;
   }
 
-  std::vector<Slot> slots_;
+  std::vector<UnifiedDigit> digits_;
   Bytes tensor_bytes_;
   const Shape& shape_;
   const CollectiveCosts& costs_;
@@ -192,8 +194,8 @@ std::optional<Redistribution> greedy_redistribution(const TensorLayout& from, co
   result.to = canonical(to, mesh, shape);
   if (!result.from.partial.empty() || !result.to.partial.empty()) return std::nullopt;
   const Bytes tensor_bytes = num_bytes(shape, element_bytes);
-  if (std::optional<std::vector<Slot>> slots = unify(result.from, result.to, mesh, shape)) {
-    result.steps = Greedy(std::move(*slots), tensor_bytes, shape, costs).run();
+  if (std::optional<std::vector<UnifiedDigit>> digits = unify(result.from, result.to, mesh, shape)) {
+    result.steps = Greedy(std::move(*digits), tensor_bytes, shape, costs).run();
   } else {
     const TensorLayout whole = TensorLayout::replicated(shape.size());
     result.steps = Greedy(*unify(result.from, whole, mesh, shape), tensor_bytes, shape, costs).gather_all_and_slice();
@@ -201,6 +203,40 @@ std::optional<Redistribution> greedy_redistribution(const TensorLayout& from, co
         Greedy(*unify(whole, result.to, mesh, shape), tensor_bytes, shape, costs).gather_all_and_slice();
     std::move(slices.begin(), slices.end(), std::back_inserter(result.steps));
   }
+  add_up(result, tensor_bytes);
+  return result;
+}
+
+Redistribution greedy_with_partial(const TensorLayout& from, const TensorLayout& to, const Shape& shape,
+                                   Bytes element_bytes, const DeviceMesh& mesh, const CollectiveCosts& costs) {
+  Redistribution result;
+  result.from = canonical(from, mesh, shape);
+  result.to = canonical(to, mesh, shape);
+  const Bytes tensor_bytes = num_bytes(shape, element_bytes);
+  const auto without_partial = [](TensorLayout layout) {
+    layout.partial.clear();
+    layout.reduction = Reduction::kSum;
+    return layout;
+  };
+  const auto add = [&](CollectiveKind kind, const TensorLayout& before, const TensorLayout& after,
+                       const TensorLayout& partial) {
+    if (partial.partial.empty()) return;
+    CollectiveStep step;
+    step.kind = kind;
+    step.axes = partial.partial;
+    step.reduction = partial.reduction;
+    step.before = before;
+    step.after = after;
+    step.local_shape = local_shape(after, shape);
+    set_cost(step, tensor_bytes, costs);
+    result.steps.push_back(std::move(step));
+  };
+  const TensorLayout reduced = without_partial(result.from);
+  const TensorLayout whole = without_partial(result.to);
+  add(CollectiveKind::kAllReduce, result.from, reduced, result.from);
+  Redistribution middle = *greedy_redistribution(reduced, whole, shape, element_bytes, mesh, costs);
+  std::move(middle.steps.begin(), middle.steps.end(), std::back_inserter(result.steps));
+  add(CollectiveKind::kToPartial, whole, result.to, result.to);
   add_up(result, tensor_bytes);
   return result;
 }

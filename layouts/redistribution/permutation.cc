@@ -1,6 +1,7 @@
 #include "layouts/redistribution/permutation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"

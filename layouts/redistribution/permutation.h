@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/collective.h"
+#include "layouts/device_mesh.h"
 
 namespace shardplan {
 

@@ -21,8 +21,8 @@ std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) 
 std::optional<std::string> sharding(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::vector<std::string> dimensions;
   for (const DimensionLayout& dimension : layout.dimensions) {
-    if (dimension.is_cut() && dimension.parts.size() != 1) return std::nullopt;
-    dimensions.push_back(axes_text(dimension.is_cut() ? dimension.parts[0].axes : std::vector<AxisRef>(), mesh));
+    if (dimension.is_sharded() && dimension.parts.size() != 1) return std::nullopt;
+    dimensions.push_back(axes_text(dimension.is_sharded() ? dimension.parts[0].axes : std::vector<AxisRef>(), mesh));
   }
   return fmt::format("#sdy.sharding<@mesh, [{}]>", fmt::join(dimensions, ", "));
 }

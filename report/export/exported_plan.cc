@@ -106,7 +106,7 @@ std::optional<std::vector<std::vector<std::string>>> dimension_axes(const Tensor
   }
   std::vector<std::vector<std::string>> result;
   for (const DimensionLayout& dimension : layout.dimensions) {
-    if (dimension.is_cut() && dimension.parts.size() != 1) {
+    if (dimension.is_sharded() && dimension.parts.size() != 1) {
       *why = "a dimension is cut in parts";
       return std::nullopt;
     }

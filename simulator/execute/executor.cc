@@ -152,7 +152,7 @@ void Executor::run_next(const Fault* fault) {
       results.push_back(run_collective(instruction, fault));
       break;
     case InstructionKind::kHalo:
-      results.push_back(exchange_rims(instruction, fault));
+      results.push_back(exchange_halo(instruction, fault));
       break;
   }
   SHARDPLAN_CHECK(results.size() == instruction.outputs.size());
@@ -202,11 +202,11 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
     std::vector<OperandView> operands;
     for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
       const PlacedValue& placed = *values_[instruction.inputs[i]];
-      const bool has_rims = !placed.shapes.empty();
+      const bool has_halo = !placed.shapes.empty();
       operands.push_back({placed.data[device].data(),
-                          has_rims ? placed.shapes[device] : program_->values[instruction.inputs[i]].local_shape,
+                          has_halo ? placed.shapes[device] : program_->values[instruction.inputs[i]].local_shape,
                           operand_begin(operation, instruction.strategy, program_->mesh, believed, own_boxes, i,
-                                        has_rims ? &placed.before[device] : nullptr)});
+                                        has_halo ? &placed.before[device] : nullptr)});
     }
     std::vector<ResultView> views;
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
@@ -228,10 +228,10 @@ PlacedValue Executor::run_collective(const Instruction& instruction, const Fault
   return result;
 }
 
-/// One dimension after the other: the second exchange sends rims of the first along, so corners need no message of
-/// their own. Only direct neighbours speak; `check_strategy` sees to it that a rim is never wider than the neighbour's
+/// One dimension after the other: the second exchange sends the halo of the first along, so corners need no message of
+/// their own. Only direct neighbours exchange; `check_strategy` makes sure that a halo is never wider than the neighbour's
 /// shard.
-PlacedValue Executor::exchange_rims(const Instruction& instruction, const Fault* fault) const {
+PlacedValue Executor::exchange_halo(const Instruction& instruction, const Fault* fault) const {
   const DeviceMesh& mesh = program_->mesh;
   const Operation& operation = *instruction.operation;
   const ValueId input = instruction.inputs.front();
@@ -277,7 +277,7 @@ PlacedValue Executor::exchange_rims(const Instruction& instruction, const Fault*
           }
         };
         copy(group[member], 0, shard, before);
-        if (fault != nullptr) continue;  // removed: the rims stay zero
+        if (fault != nullptr) continue;  // removed: the halo stays zero
         if (before > 0) copy(group[member - 1], shard - before, before, 0);
         if (after > 0) copy(group[member + 1], 0, after, before + shard);
       }

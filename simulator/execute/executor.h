@@ -17,7 +17,7 @@ namespace shardplan {
 /// What all devices hold of one value: a buffer each, in nobody else's reach.
 struct PlacedValue {
   DeviceBuffers data;
-  /// Only of a value with rims (after a halo exchange): each device's extents, and how many positions of them stand
+  /// Only of a value with a halo (after a halo exchange): each device's extents, and how many positions of them stand
   /// before its own shard, by dimension.
   std::vector<Shape> shapes;
   std::vector<Shape> before;
@@ -66,7 +66,7 @@ class Executor {
   PlacedValue make_constant(const Instruction& instruction) const;
   std::vector<PlacedValue> run_operator(const Instruction& instruction, const Fault* fault) const;
   PlacedValue run_collective(const Instruction& instruction, const Fault* fault) const;
-  PlacedValue exchange_rims(const Instruction& instruction, const Fault* fault) const;
+  PlacedValue exchange_halo(const Instruction& instruction, const Fault* fault) const;
 
   const ParallelProgram* program_;
   const OperatorGraph* graph_;

@@ -10,7 +10,7 @@ namespace shardplan {
 
 /// How one place of a program is made wrong on purpose. Shapes stay as they are, so that only numbers can tell.
 enum class FaultKind {
-  kRemoved,  // collective, halo: nothing is sent; what a device does not hold it makes up from what it holds, a rim is
+  kRemoved,  // collective, halo: nothing is sent; what a device does not hold it makes up from what it holds, a halo is
              // zero
   kSwapped,  // collective: the first two members of each group have each other's piece; a given tensor: two devices
   kRotated,  // collective: every device's data is the next device's, as if the group listed other ranks

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// The global positions of what a device's buffer holds, rims included, by dimension.
+/// The global positions of what a device's buffer holds, the halo included, by dimension.
 std::vector<std::vector<std::int64_t>> positions(const PlacedValue& placed, const ProgramValue& value,
                                                  const DeviceMesh& mesh, std::int64_t point) {
   auto held = held_indices(value.layout, mesh, value.type.shape, point);
@@ -88,13 +88,13 @@ bool agree(const DeviceBuffers& found, const DeviceBuffers& expected, double fac
 std::vector<std::vector<AxisRef>> uncut_axis_sets(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::vector<AxisRef> uncut;
   for (std::size_t axis = 0; axis < mesh.axes().size() && uncut.size() < 6; ++axis) {
-    bool is_cut = mesh.axes()[axis].size == 1;
+    bool is_sharded = mesh.axes()[axis].size == 1;
     for (const DimensionLayout& dimension : layout.dimensions) {
       for (const DimensionPart& part : dimension.parts) {
-        for (const AxisRef& ref : part.axes) is_cut = is_cut || ref.axis == axis;
+        for (const AxisRef& ref : part.axes) is_sharded = is_sharded || ref.axis == axis;
       }
     }
-    if (!is_cut) uncut.push_back(mesh.whole(axis));
+    if (!is_sharded) uncut.push_back(mesh.whole(axis));
   }
   std::vector<std::vector<AxisRef>> sets;
   for (std::size_t mask = 1; mask < (std::size_t{1} << uncut.size()); ++mask) {

@@ -41,13 +41,13 @@ std::vector<FaultKind> faults_of(const CollectiveStep& step) {
   return {};
 }
 
-bool is_cut(const Strategy& strategy) {
+bool is_sharded(const Strategy& strategy) {
   return std::any_of(strategy.factors.begin(), strategy.factors.end(),
                      [](const auto& axes) { return num_pieces(axes) > 1; });
 }
 
-/// A kernel with cut windows relies on the rims that its place has; in another place it would read beyond them.
-bool has_cut_window(const Instruction& instruction) {
+/// A kernel with sharded windows relies on the halo that its place has; in another place it would read beyond it.
+bool has_sharded_window(const Instruction& instruction) {
   for (const TensorWalk& walk : instruction.operation->rule.operands) {
     for (const DimensionWalk& dimension : walk) {
       if (dimension.window && num_pieces(instruction.strategy.factors[dimension.window->output]) > 1) return true;
@@ -56,9 +56,9 @@ bool has_cut_window(const Instruction& instruction) {
   return false;
 }
 
-bool is_cut(const TensorLayout& layout) {
+bool is_sharded(const TensorLayout& layout) {
   return std::any_of(layout.dimensions.begin(), layout.dimensions.end(),
-                     [](const DimensionLayout& dimension) { return dimension.is_cut(); });
+                     [](const DimensionLayout& dimension) { return dimension.is_sharded(); });
 }
 
 /// Collects mutations, the last of each class.
@@ -166,7 +166,7 @@ struct Pending {
 std::vector<Mutation> list_mutations(const ParallelProgram& program, const OperatorGraph& graph) {
   Classes classes;
   for (std::size_t i = 0; i < program.given.size(); ++i) {
-    if (!is_cut(program.values[program.given[i].value].layout)) continue;
+    if (!is_sharded(program.values[program.given[i].value].layout)) continue;
     const std::string name = folded_name(graph.tensor(program.given[i].tensor).name);
     classes.add({.kind = FaultKind::kSwapped, .given = i}, fmt::format("two pieces of {} swapped", name));
   }
@@ -187,8 +187,8 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
     } else if (instruction.kind == InstructionKind::kHalo) {
       classes.add({.kind = FaultKind::kRemoved, .instruction = i},
                   fmt::format("halo of {} removed", place_of(instruction)));
-    } else if (instruction.kind == InstructionKind::kOperator && is_cut(instruction.strategy) &&
-               !has_cut_window(instruction)) {
+    } else if (instruction.kind == InstructionKind::kOperator && is_sharded(instruction.strategy) &&
+               !has_sharded_window(instruction)) {
       classes.add({.kind = FaultKind::kShifted, .instruction = i},
                   fmt::format("boxes of {} shifted", folded_name(instruction.name)));
     }

@@ -29,15 +29,15 @@ struct Mismatch {
 /// that is.
 std::optional<std::pair<OperatorId, std::size_t>> culprit_of(OperatorId op, const Operation& operation,
                                                              const Strategy& strategy) {
-  const auto is_cut = [&](std::size_t factor) { return num_pieces(strategy.factors[factor]) > 1; };
+  const auto is_sharded = [&](std::size_t factor) { return num_pieces(strategy.factors[factor]) > 1; };
   for (const TensorWalk& walk : operation.rule.operands) {
     for (const DimensionWalk& dimension : walk) {
-      if (dimension.window && is_cut(dimension.window->output))
+      if (dimension.window && is_sharded(dimension.window->output))
         return std::pair(op, std::size_t{dimension.window->output});
     }
   }
   for (std::size_t factor = 0; factor < strategy.factors.size(); ++factor) {
-    if (is_cut(factor)) return std::pair(op, factor);
+    if (is_sharded(factor)) return std::pair(op, factor);
   }
   return std::nullopt;
 }
@@ -193,7 +193,7 @@ class Transferring {
     const std::shared_ptr<const Operation>& whole = whole_operation(*instruction.op);
     if (!instruction.is_phase) {
       if (instruction.kind == InstructionKind::kHalo && runs_in_phases(*whole, smaller_.at(instruction.strategy))) {
-        throw Mismatch{fmt::format("{}: rims between phases", instruction.name)};
+        throw Mismatch{fmt::format("{}: a halo between phases", instruction.name)};
       }
       return whole;
     }
@@ -226,7 +226,7 @@ class Transferring {
         if (!fault.empty()) throw Mismatch{fmt::format("{}: {}", old.name, fault), culprit};
         if (halos(operation, instruction.strategy, new_.mesh).size() !=
             halos(*old.operation, old.strategy, old_.mesh).size()) {
-          throw Mismatch{fmt::format("{}: other rims", old.name), culprit};
+          throw Mismatch{fmt::format("{}: another halo", old.name), culprit};
         }
         for (std::size_t i = 0; i < old.outputs.size(); ++i) {
           place(old.outputs[i], operation.results[i], result_layout(operation, instruction.strategy, new_.mesh, i));
@@ -239,7 +239,7 @@ class Transferring {
         for (const Halo& halo : halos(*instruction.operation, instruction.strategy, new_.mesh)) {
           if (halo.operand == old.halo.front().operand) instruction.halo.push_back(halo);
         }
-        if (instruction.halo.size() != old.halo.size()) throw Mismatch{fmt::format("{}: other rims", old.name)};
+        if (instruction.halo.size() != old.halo.size()) throw Mismatch{fmt::format("{}: another halo", old.name)};
         place(old.outputs.front(), new_.values[old.inputs.front()].type, new_.values[old.inputs.front()].layout);
         break;
       }

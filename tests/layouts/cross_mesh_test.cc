@@ -14,7 +14,7 @@ struct OnMeshCase {
   const char* mesh;
   const char* layout;
   const char* other;
-  const char* told;  // empty: cannot be said
+  const char* expressed;  // empty: there is no such layout
 };
 const OnMeshCase kOnMesh[] = {
     {"a=4,b=2", "[{a}, {b}]", "x=2,y=4", "[{x, y:(1)2}, {y:(2)2}]"},
@@ -31,10 +31,10 @@ TEST(CrossMeshTest, TellsALayoutInTheAxesOfAnotherMesh) {
     const DeviceMesh mesh = DeviceMesh::parse(c.mesh);
     const DeviceMesh other = DeviceMesh::parse(c.other);
     const TensorLayout layout = parse_layout(c.layout, mesh);
-    const auto told = on_mesh(layout, mesh, other);
-    EXPECT_EQ(told ? to_string(*told, other) : "", c.told) << c.layout;
-    for (std::int64_t point = 0; told && point < mesh.num_devices(); ++point) {
-      EXPECT_EQ(held_indices(layout, mesh, {24, 24}, point), held_indices(*told, other, {24, 24}, point));
+    const auto expressed = on_mesh(layout, mesh, other);
+    EXPECT_EQ(expressed ? to_string(*expressed, other) : "", c.expressed) << c.layout;
+    for (std::int64_t point = 0; expressed && point < mesh.num_devices(); ++point) {
+      EXPECT_EQ(held_indices(layout, mesh, {24, 24}, point), held_indices(*expressed, other, {24, 24}, point));
     }
   }
   const DeviceMesh mesh = DeviceMesh::parse("a=2");

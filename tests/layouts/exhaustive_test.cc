@@ -8,7 +8,7 @@
 #include <set>
 
 #include "layouts/index_digits.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
 
@@ -107,7 +107,7 @@ class Oracle {
   std::int64_t shards(std::size_t grid) const { return shards_[grid]; }
 
  private:
-  Picoseconds price(CollectiveKind kind, std::vector<AxisRef> axes, Bytes group_bytes) const {
+  Picoseconds cost(CollectiveKind kind, std::vector<AxisRef> axes, Bytes group_bytes) const {
     std::sort(axes.begin(), axes.end());
     return costs_.time(kind, joined(axes), group_bytes);
   }
@@ -154,17 +154,17 @@ class Oracle {
     Picoseconds best = kNever;
     if (same_partial && !replaced && removed.empty()) best = 0;
     if (same_partial && !replaced && added.empty() && removed_in_a_row) {
-      best = std::min(best, price(CollectiveKind::kAllGather, removed, bytes_ / shards_[to]));
+      best = std::min(best, cost(CollectiveKind::kAllGather, removed, bytes_ / shards_[to]));
     }
     if (same_partial && !replaced && removed == added && removed_in_a_row && added_in_a_row) {
-      best = std::min(best, price(CollectiveKind::kAllToAll, removed, shard * num_pieces(removed)));
+      best = std::min(best, cost(CollectiveKind::kAllToAll, removed, shard * num_pieces(removed)));
     }
     if (same_kind && gained.empty() && !dropped.empty() && removed.empty()) {
-      if (added.empty()) best = std::min(best, price(CollectiveKind::kAllReduce, dropped, shard));
+      if (added.empty()) best = std::min(best, cost(CollectiveKind::kAllReduce, dropped, shard));
       std::vector<AxisRef> scattered = added;
       std::sort(scattered.begin(), scattered.end());
       if (added_in_a_row && scattered == dropped) {
-        best = std::min(best, price(CollectiveKind::kReduceScatter, dropped, shard));
+        best = std::min(best, cost(CollectiveKind::kReduceScatter, dropped, shard));
       }
     }
     if (same_kind && dropped.empty() && !gained.empty() && added.empty()) {
@@ -179,7 +179,7 @@ class Oracle {
       for (const AxisRef& piece : pieces_) {
         if (place(a, piece) != place(b, piece)) moved.push_back(piece);
       }
-      best = std::min(best, price(CollectiveKind::kCollectivePermute, moved, shard * num_pieces(moved)));
+      best = std::min(best, cost(CollectiveKind::kCollectivePermute, moved, shard * num_pieces(moved)));
     }
     return best;
   }
@@ -229,7 +229,7 @@ TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
   const Bytes tensor_bytes = num_bytes(shape, 4);
   // Some sources of the large ones; all of them, and the triangles, with SHARDPLAN_EXHAUSTIVE=1.
   const std::size_t stride = layouts.size() < 40 || is_exhaustive() ? 1 : layouts.size() / 6;
-  // Of the prices one with equal and one with unequal links, for very many layouts one.
+  // With many layouts one case of equal and one of unequal links, with very many one case.
   std::size_t num_costs = 0;
   for (const CostCase& cost : cost_cases()) {
     const std::size_t number = num_costs++;

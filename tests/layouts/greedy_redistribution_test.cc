@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/shardy_order.h"
 #include "tests/layouts/test_costs.h"

@@ -171,14 +171,14 @@ TEST(MindsporeLayoutTest, UnifiesAsMindSporeDoes) {
     std::int64_t devices = 1;
     for (const std::int64_t size : c.from.device_matrix) devices *= size;
     const DeviceMesh mesh = ranks(devices);
-    const auto told = [&](const DeviceArrangement& side, const Shape& shape) {
+    const auto reshaped_side = [&](const DeviceArrangement& side, const Shape& shape) {
       return reshaped(layout_of_arrangement(side, mesh), shape, c.unified);
     };
     const auto expected = [&](const DeviceArrangement& side) {
       return canonical(layout_of_arrangement(side, mesh), mesh, c.unified);
     };
-    EXPECT_EQ(told(c.from, c.from_shape), expected(c.unified_from)) << c.name;
-    EXPECT_EQ(told(c.to, c.to_shape), expected(c.unified_to)) << c.name;
+    EXPECT_EQ(reshaped_side(c.from, c.from_shape), expected(c.unified_from)) << c.name;
+    EXPECT_EQ(reshaped_side(c.to, c.to_shape), expected(c.unified_to)) << c.name;
   }
 }
 

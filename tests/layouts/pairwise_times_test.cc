@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "layouts/redistribution/redistribution_planner.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
 

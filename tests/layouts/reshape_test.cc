@@ -66,7 +66,7 @@ TEST(ReshapeTest, TheSameDevicesHoldTheSameNumbersInTheSameOrder) {
   Random random(29);
   const DeviceMesh mesh = DeviceMesh::parse("a=4,b=3,c=2");
   const Shape shapes[] = {{24, 12}, {12, 24}, {288}, {2, 12, 3, 4}, {6, 1, 48}, {9, 32}};
-  std::size_t told = 0;
+  std::size_t expressed = 0;
   for (int i = 0; i < 600; ++i) {
     const Shape& from_shape = shapes[random.below(6)];
     const Shape& to_shape = shapes[random.below(6)];
@@ -75,7 +75,7 @@ TEST(ReshapeTest, TheSameDevicesHoldTheSameNumbersInTheSameOrder) {
     const ReshapeEnds ends = flatten_ends(from, from_shape, to, to_shape);
     ASSERT_EQ(check_layout(ends.from, mesh, ends.shape), "");
     const auto direct = reshaped(from, from_shape, to_shape);
-    told += direct ? 1 : 0;
+    expressed += direct ? 1 : 0;
     for (const std::int64_t point : {0, 7, 23}) {
       const auto expected = flat_positions(from, mesh, from_shape, point);
       ASSERT_EQ(flat_positions(ends.from, mesh, ends.shape, point), expected);
@@ -85,7 +85,7 @@ TEST(ReshapeTest, TheSameDevicesHoldTheSameNumbersInTheSameOrder) {
       }
     }
   }
-  EXPECT_GT(told, 200u);
+  EXPECT_GT(expressed, 200u);
 }
 
 }  // namespace

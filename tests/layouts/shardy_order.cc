@@ -46,7 +46,7 @@ ShardyOrder order_of(const Lists& from, const Lists& to, const CollectiveCosts& 
     for (const auto& list : now) product *= num_pieces(list);
     return product;
   };
-  const auto price = [&](CollectiveKind kind, std::vector<AxisRef> axes, Bytes bytes) {
+  const auto cost = [&](CollectiveKind kind, std::vector<AxisRef> axes, Bytes bytes) {
     std::sort(axes.begin(), axes.end());
     return costs.time(kind, joined(axes), bytes);
   };
@@ -129,7 +129,7 @@ ShardyOrder order_of(const Lists& from, const Lists& to, const CollectiveCosts& 
     for (const AxisRef& piece : pieces) {
       if (place(a, piece) != place(b, piece)) moved.push_back(piece);
     }
-    order.time += price(CollectiveKind::kCollectivePermute, moved, tensor_bytes / shards() * num_pieces(moved));
+    order.time += cost(CollectiveKind::kCollectivePermute, moved, tensor_bytes / shards() * num_pieces(moved));
     now = wanted;
   }
   // Runs that leave one dimension for another are one all_to_all if they are appended in their order.
@@ -141,7 +141,7 @@ ShardyOrder order_of(const Lists& from, const Lists& to, const CollectiveCosts& 
         axes.insert(axes.begin(), moves[d].back().second);
         moves[d].pop_back();
       }
-      order.time += price(CollectiveKind::kAllToAll, axes, tensor_bytes / shards() * num_pieces(axes));
+      order.time += cost(CollectiveKind::kAllToAll, axes, tensor_bytes / shards() * num_pieces(axes));
     }
   }
   for (std::size_t d = 0; d < now.size(); ++d) {
@@ -152,7 +152,7 @@ ShardyOrder order_of(const Lists& from, const Lists& to, const CollectiveCosts& 
     if (gathered.empty()) continue;
     const std::int64_t after = shards() / num_pieces(gathered);
     for (const AxisRef& piece : gathered) now[d].erase(std::find(now[d].begin(), now[d].end(), piece));
-    order.time += price(CollectiveKind::kAllGather, gathered, tensor_bytes / after);
+    order.time += cost(CollectiveKind::kAllGather, gathered, tensor_bytes / after);
     order.least_shards = std::min(order.least_shards, after);
   }
   return order;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/collective.h"
 
 namespace shardplan {
 

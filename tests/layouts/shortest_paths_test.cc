@@ -22,7 +22,7 @@ const LedCase kLed[] = {
     {"x=2,y=3,z=2", {24, 12}, {}, 17},
 };
 
-TEST(ShortestPathsTest, LowerBoundsLeadToTheSamePaths) {
+TEST(ShortestPathsTest, RemainingCostLeadsToTheSamePaths) {
   for (const CostCase& cost : cost_cases()) {
     for (const auto& [text, shape, reductions, stride] : kLed) {
       const DeviceMesh mesh = DeviceMesh::parse(text);
@@ -32,18 +32,18 @@ TEST(ShortestPathsTest, LowerBoundsLeadToTheSamePaths) {
         for (const TensorLayout& to : layouts) {
           if (pair++ % (stride * 5) != 0) continue;
           const std::string name = to_string(from, mesh) + " -> " + to_string(to, mesh);
-          RedistributionGraph graph(common_charts(from, to, mesh, shape, Detail::kAll), shape);
-          PriceList prices(graph, *cost.costs, 4096);
+          RedistributionGraph graph(common_spaces(from, to, mesh, shape, Refinement::kFull), shape);
+          EdgeCosts costs(graph, *cost.costs, 4096);
           const std::uint32_t source = *graph.find(from, shape);
           const std::uint32_t target = *graph.find(to, shape);
           PathBound bound;
           bound.least_shards = std::min(num_shards(from), num_shards(to));
-          ShortestPaths plain(graph, prices, source, bound);
-          ShortestPaths led(graph, prices, source, bound, target);
+          ShortestPaths plain(graph, costs, source, bound);
+          ShortestPaths led(graph, costs, source, bound, target);
           const std::optional<Picoseconds> time = plain.time(target);
           ASSERT_EQ(led.time(target), time) << name;
           if (!time) continue;
-          const LowerBounds bounds(graph, prices, target, bound.least_shards);
+          const RemainingCost remaining(graph, costs, target, bound.least_shards);
           Picoseconds gone = 0;
           const auto path = plain.path(target);
           const auto led_path = led.path(target);
@@ -51,11 +51,11 @@ TEST(ShortestPathsTest, LowerBoundsLeadToTheSamePaths) {
           for (std::size_t i = 0; i < path.size(); ++i) {
             ASSERT_EQ(path[i].from, led_path[i].from) << name;
             ASSERT_EQ(path[i].edge.target, led_path[i].edge.target) << name;
-            ASSERT_EQ(path[i].edge.price, led_path[i].edge.price) << name;
-            ASSERT_LE(gone + bounds.of(path[i].from), *time) << name;
-            gone += prices[path[i].edge.price].time;
+            ASSERT_EQ(path[i].edge.edge_class, led_path[i].edge.edge_class) << name;
+            ASSERT_LE(gone + remaining.of(path[i].from), *time) << name;
+            gone += costs[path[i].edge].time;
           }
-          ASSERT_EQ(bounds.of(target), 0) << name;
+          ASSERT_EQ(remaining.of(target), 0) << name;
         }
       }
     }

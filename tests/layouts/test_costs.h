@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/collective.h"
 
 namespace shardplan {
 
-/// Made-up prices that a reader can recompute. A group along axes of p devices and n bytes pays `launch` once,
+/// Made-up costs that a reader can recompute. A group along axes of p devices and n bytes pays `launch` once,
 /// `latency` for each of p - 1 hops (a permute: one hop) and for what the busiest device sends `per_byte`, that of the
 /// slowest axis in use.
 class TestCosts : public CollectiveCosts {
@@ -52,12 +52,12 @@ class TestCosts : public CollectiveCosts {
   std::vector<Axis> axes_;
 };
 
-/// Equal links, prices as bytes sent and 100 a launch and 10 a hop.
+/// Equal links: the bytes sent, 100 for a launch and 10 for each hop.
 inline std::shared_ptr<const CollectiveCosts> even_costs(std::size_t num_axes) {
   return std::make_shared<TestCosts>(100, std::vector<TestCosts::Axis>(num_axes, {10, 1}));
 }
 
-/// Prices of different kinds.
+/// Costs of different kinds.
 struct CostCase {
   const char* name;
   std::shared_ptr<const CollectiveCosts> costs;

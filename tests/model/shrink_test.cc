@@ -18,8 +18,8 @@ ShrinkRequest request_for(const Model& model, const Pieces& pieces) {
     std::vector<std::int64_t> of_factors;
     const auto op = pieces.find(model.graph.operators()[id].name);
     for (const Factor& factor : model.graph.operation(id).rule.factors) {
-      const bool is_cut = op != pieces.end() && op->second.contains(factor.name);
-      of_factors.push_back(is_cut ? op->second.at(factor.name) : 1);
+      const bool is_sharded = op != pieces.end() && op->second.contains(factor.name);
+      of_factors.push_back(is_sharded ? op->second.at(factor.name) : 1);
     }
     request.operator_pieces.push_back(std::move(of_factors));
   }

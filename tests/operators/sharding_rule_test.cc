@@ -86,7 +86,7 @@ TEST(ShardingRuleTest, HaloDependsOnTheDevice) {
   EXPECT_EQ(halo(grad, 2, 4), (std::vector<Width>{{0, 1}, {3, 2}, {2, 3}, {1, 0}}));
 }
 
-// MindSpore's vectors of Conv2D: x [32, 16, 8, 8]. Where it exchanges rims, we read them; C15, which it refuses for the
+// MindSpore's vectors of Conv2D: x [32, 16, 8, 8]. Where it exchanges halos, we read them; C15, which it refuses for the
 // slices, needs none of the neighbour's rows and is legal here.
 TEST(ShardingRuleTest, FollowsMindSporesConvolutionVectors) {
   const auto conv = [](std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t size,

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "layouts/redistribution/redistribution_planner.h"
 #include "layouts/reshape.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"

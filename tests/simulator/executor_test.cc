@@ -77,8 +77,8 @@ TEST(Executor, FetchesRimsOfNeighbours) {
     const std::string rows = cut.substr(0, cut.find('}') + 1);
     const std::string columns = cut.substr(cut.rfind('{'));
     const ValueId input = model.give("input", {12, 6}, TensorKind::kInput, "[" + rows + ", " + columns + "]");
-    const ValueId blurred = model.run("blurred", "Blur", {model.fetch_rims(input, "Blur", factors)}, factors);
-    const ValueId again = model.run("again", "Blur", {model.fetch_rims(blurred, "Blur", factors)}, factors);
+    const ValueId blurred = model.run("blurred", "Blur", {model.fetch_halo(input, "Blur", factors)}, factors);
+    const ValueId again = model.run("again", "Blur", {model.fetch_halo(blurred, "Blur", factors)}, factors);
     model.put_out(again);
     const SmallModel::Built built = model.build();
     const ValidationResult result = validate(built.program, built.graph, {});

@@ -280,7 +280,7 @@ ValueId SmallModel::run(const std::string& name, std::string_view type, const st
   return value;
 }
 
-ValueId SmallModel::fetch_rims(ValueId operand, std::string_view type, std::string_view factors) {
+ValueId SmallModel::fetch_halo(ValueId operand, std::string_view type, std::string_view factors) {
   const Operation operation = make_operation(small_type(type), {}, {program_.values[operand].type});
   Instruction instruction;
   instruction.kind = InstructionKind::kHalo;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graph/operator_graph.h"
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "program/parallel_program.h"
 #include "tests/layouts/test_costs.h"
 
@@ -36,8 +36,8 @@ class SmallModel {
   /// One axis list in braces per factor: "{x}, {}, {y}"; `partial` as in Strategy.
   ValueId run(const std::string& name, std::string_view type, const std::vector<ValueId>& operands,
               std::string_view factors, std::string_view partial = "{}", Pass pass = Pass::kForward);
-  /// Fetches the rims that `type` needs of `operand` under these factors.
-  ValueId fetch_rims(ValueId operand, std::string_view type, std::string_view factors);
+  /// Fetches the halo that `type` needs of `operand` under these factors.
+  ValueId fetch_halo(ValueId operand, std::string_view type, std::string_view factors);
   /// The same tensor in another layout: all steps of the redistribution.
   ValueId move(ValueId value, std::string_view layout);
   void put_out(ValueId value);

@@ -17,8 +17,8 @@ SmallModel::Built mixed() {
   const ValueId scattered = model.move(product, "[{x}, {y}]");
   const ValueId square = model.run("layers.0.square", "Square", {scattered}, "{x}, {y}");
   const ValueId turned = model.move(square, "[{y}, {x}]");
-  const ValueId rims = model.fetch_rims(turned, "Blur", "{y}, {}, {x}");
-  const ValueId blurred = model.run("blurred", "Blur", {rims}, "{y}, {}, {x}");
+  const ValueId halo = model.fetch_halo(turned, "Blur", "{y}, {}, {x}");
+  const ValueId blurred = model.run("blurred", "Blur", {halo}, "{y}, {}, {x}");
   const ValueId placed = model.run("placed", "Place", {blurred}, "{y}, {x}");
   const ValueId whole = model.move(placed, "[{}, {}]");
   model.put_out(whole);

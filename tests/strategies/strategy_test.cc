@@ -55,8 +55,8 @@ TEST(StrategyTest, WhatIsNotLegalIsNamed) {
 TEST(StrategyTest, AWholeAxisIsItsPiecesOneAfterTheOther) {
   const Operation relu = operation("ReLU", {}, {{16}});
   const std::string factor = relu.rule.factors[0].name;
-  EXPECT_TRUE(cut_alike(strategy(relu, {{factor, "y"}}), strategy(relu, {{factor, "y:(1)2, y:(2)2"}})));
-  EXPECT_FALSE(cut_alike(strategy(relu, {{factor, "y"}}), strategy(relu, {{factor, "y:(2)2, y:(1)2"}})));
+  EXPECT_TRUE(sharded_alike(strategy(relu, {{factor, "y"}}), strategy(relu, {{factor, "y:(1)2, y:(2)2"}})));
+  EXPECT_FALSE(sharded_alike(strategy(relu, {{factor, "y"}}), strategy(relu, {{factor, "y:(2)2, y:(1)2"}})));
 }
 
 TEST(StrategyTest, WindowsNeedHalos) {

@@ -11,6 +11,7 @@
 #include "graph/differentiate.h"
 #include "graph/operator_graph.h"
 #include "graph/tensor_versions.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "model/model_source.h"
 #include "operators/catalogue.h"
 #include "planner/plan.h"

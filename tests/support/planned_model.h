@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "costmodel/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
+#include "layouts/redistribution/redistribution_planner.h"
 #include "model/model.h"
 #include "model/planned_model.h"
 #include "planner/model_problem.h"

@@ -5,64 +5,64 @@
 namespace shardplan {
 namespace {
 
-struct Waiting {
-  Picoseconds ahead = 0;
+struct QueueEntry {
+  Picoseconds remaining = 0;
   std::size_t misplaced = 0;
   std::uint32_t steps = 0;
   std::uint32_t state = 0;
 
-  bool operator<(const Waiting& other) const {  // the heap gives the largest first
-    if (ahead != other.ahead) return ahead > other.ahead;
+  bool operator<(const QueueEntry& other) const {  // the heap gives the largest first
+    if (remaining != other.remaining) return remaining > other.remaining;
     if (misplaced != other.misplaced) return misplaced > other.misplaced;
     return steps > other.steps;
   }
 };
 
-/// Of the pieces in which the target is said; one more than there are if the state cannot be said so.
+/// Pieces that stand elsewhere than in the target; one more than there can be if the state is not in the target's space.
 std::size_t num_misplaced(const RedistributionGraph& graph, std::uint32_t state, std::uint32_t target) {
-  const std::size_t chart = graph.chart_of(target);
-  const PieceState* const here = graph.state(state, chart);
-  if (here == nullptr) return PieceState::kMostPieces + 1;
+  const std::size_t space = graph.space_of(target);
+  const Placement* const here = graph.placement(state, space);
+  if (here == nullptr) return Placement::kMostPieces + 1;
+  const Placement& there = *graph.placement(target, space);
   std::size_t misplaced = 0;
-  for (std::size_t i = 0; i < PieceState::kMostPieces; ++i) {
-    misplaced += here->place[i] != graph.state(target, chart)->place[i] ? 1 : 0;
+  for (std::size_t i = 0; i < Placement::kMostPieces; ++i) {
+    misplaced += here->positions[i] != there.positions[i] ? 1 : 0;
   }
   return misplaced;
 }
 
 }  // namespace
 
-std::optional<std::vector<ShortestPaths::Hop>> hasty_path(RedistributionGraph& graph, PriceList& prices,
-                                                          std::uint32_t source, std::uint32_t target,
-                                                          const PathBound& bound) {
-  const LowerBounds bounds(graph, prices, target, bound.least_shards);
-  std::vector<ShortestPaths::Hop> from(graph.num_states());
+std::optional<Path> best_first_path(RedistributionGraph& graph, EdgeCosts& costs, std::uint32_t source,
+                                    std::uint32_t target, const PathBound& bound) {
+  const RemainingCost remaining_cost(graph, costs, target, bound.least_shards);
+  std::vector<PathEdge> arrived_by(graph.num_states());
   std::vector<bool> is_met(graph.num_states());
-  std::vector<Waiting> waiting;
+  std::vector<QueueEntry> queue;
   const auto meet = [&](std::uint32_t state, std::uint32_t steps) {
     is_met[state] = true;
-    const Picoseconds ahead = bounds.of(state);
-    if (ahead == LowerBounds::kNoWay) return;
-    waiting.push_back({ahead, num_misplaced(graph, state, target), steps, state});
-    std::push_heap(waiting.begin(), waiting.end());
+    const Picoseconds remaining = remaining_cost.of(state);
+    if (remaining == RemainingCost::kUnreachable) return;
+    queue.push_back({remaining, num_misplaced(graph, state, target), steps, state});
+    std::push_heap(queue.begin(), queue.end());
   };
   meet(source, 0);
-  for (std::size_t settled = 0; !waiting.empty() && settled < bound.most_settled; ++settled) {
-    std::pop_heap(waiting.begin(), waiting.end());
-    const Waiting here = waiting.back();
-    waiting.pop_back();
+  for (std::size_t settled = 0; !queue.empty() && settled < bound.most_settled; ++settled) {
+    std::pop_heap(queue.begin(), queue.end());
+    const QueueEntry here = queue.back();
+    queue.pop_back();
     if (here.state == target) {
-      std::vector<ShortestPaths::Hop> hops;
-      for (std::uint32_t at = target; at != source; at = from[at].from) hops.push_back(from[at]);
-      std::reverse(hops.begin(), hops.end());
-      return hops;
+      Path path;
+      for (std::uint32_t at = target; at != source; at = arrived_by[at].from) path.push_back(arrived_by[at]);
+      std::reverse(path.begin(), path.end());
+      return path;
     }
     const std::span<const RedistributionEdge> edges = graph.edges(here.state);
     is_met.resize(graph.num_states());
-    from.resize(graph.num_states());
+    arrived_by.resize(graph.num_states());
     for (const RedistributionEdge& edge : edges) {
       if (is_met[edge.target] || graph.num_shards(edge.target) < bound.least_shards) continue;
-      from[edge.target] = {here.state, edge};
+      arrived_by[edge.target] = {here.state, edge};
       meet(edge.target, here.steps + 1);
     }
   }

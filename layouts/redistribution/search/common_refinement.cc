@@ -1,15 +1,31 @@
+// The atoms in which two layouts of one tensor can both be written.
+//
+// An axis of size 8 of which one end uses y and the other y:(1)2 has to be cut at 2; on the way from [{x}, {y}] to
+// [{y}, {x}] on x=2, y=4 the first dimension is cut at 2 by one end and at 4 by the other, so y is cut where x ends,
+// though neither layout says so. A list of products at which something is cut is a chain if each divides the next; each
+// axis has one, and so has each dimension (only where parts end: the pieces within a part follow from the axes).
+//
+//   1. `add` collects the cuts of each layout. Two ends whose cuts are no chain (6 as 2 x 3 and as 3 x 2) have no common
+//      refinement, and each gets a space of its own.
+//   2. `align` carries cuts over from one end to the other: where one end cuts a dimension inside a piece of the other,
+//      that piece's axis is cut there, which can in turn cut the first end's pieces; so it repeats until nothing changes.
+//   3. `pieces` and `slots` read the atoms off. How many more cuts are added, and in which dimensions pieces can be parked
+//      behind those of the ends, is the Refinement: more of both sees cheaper detours and makes more states.
+
 #include "layouts/redistribution/search/common_refinement.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+
+#include "layouts/index_digits.h"
 
 namespace shardplan {
 namespace {
 
-/// Products at which something is cut; each divides the next, or the two ends have no common refinement.
+/// Products at which something is cut, ascending.
 using Cuts = std::set<std::int64_t>;
 
 bool is_chain(const Cuts& cuts) {
@@ -33,7 +49,7 @@ class Refiner {
   Refiner(const DeviceMesh& mesh, const Shape& shape)
       : mesh_(mesh), shape_(shape), axis_cuts_(mesh.axes().size()), part_cuts_(shape.size()) {}
 
-  /// False if this layout does not go together with those added before.
+  /// False if this layout has no common refinement with those added before.
   bool add(const TensorLayout& layout) {
     std::vector<std::vector<IndexDigit>> digits;
     const auto add_axis = [&](const AxisRef& axis) {
@@ -60,8 +76,8 @@ class Refiner {
     return true;
   }
 
-  /// Cuts axes where the other end cuts the same dimension, until nothing changes. False if a part's border cannot be
-  /// met.
+  /// Cuts axes where the other end cuts the same dimension, until nothing changes. False if a part would end inside a
+  /// piece that cannot be cut there.
   bool align() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -128,10 +144,10 @@ class Refiner {
     return pieces;
   }
 
-  std::vector<Bin> bins(Detail detail) const {
+  std::vector<Slot> slots(Refinement refinement) const {
     struct Dimension {
       Cuts cuts;                 // the products at which a digit ends
-      std::int64_t divisor = 1;  // of the rest, by which devices could cut it
+      std::int64_t divisor = 1;  // by which devices could shard what is behind the cuts
       bool needs_rest = false;
     };
     std::vector<Dimension> dimensions(shape_.size());
@@ -139,38 +155,39 @@ class Refiner {
     for (std::size_t d = 0; d < shape_.size(); ++d) {
       // A digit ends wherever an end's piece does, if no piece of the other end lies across.
       Cuts& cuts = dimensions[d].cuts;
-      Cuts wanted = part_cuts_[d];
+      Cuts ends = part_cuts_[d];
       for (const auto& end : ends_) {
         for_each_piece(end[d], [&](const AxisRef& piece, std::int64_t before) {
-          if (before > 1) wanted.insert(before);
-          wanted.insert(before * piece.size);
+          if (before > 1) ends.insert(before);
+          ends.insert(before * piece.size);
         });
       }
-      for (const std::int64_t cut : wanted) {
-        const bool fits = std::all_of(wanted.begin(), wanted.end(),
+      for (const std::int64_t cut : ends) {
+        const bool fits = std::all_of(ends.begin(), ends.end(),
                                       [&](std::int64_t other) { return cut % other == 0 || other % cut == 0; });
         if (fits) cuts.insert(cut);
       }
-      // Where pieces do lie across, as 2 x 3 and 3 x 2 in 6, they stand in a row without digits.
-      dimensions[d].needs_rest = cuts.size() < wanted.size();
-      const bool has_digits = detail == Detail::kAll && !dimensions[d].needs_rest;
+      // Where pieces do lie across, as 2 x 3 and 3 x 2 in 6, they stand in a row behind the digits.
+      dimensions[d].needs_rest = cuts.size() < ends.size();
+      const bool has_digits = refinement == Refinement::kFull && !dimensions[d].needs_rest;
       if (has_digits) add_prime_cuts(cuts, shape_[d]);
       const std::int64_t last = cuts.empty() ? 1 : *cuts.rbegin();
       dimensions[d].divisor = has_digits ? 1 : std::gcd(shape_[d] / last, mesh_.num_devices());
       if (!spare || dimensions[d].divisor > dimensions[*spare].divisor) spare = d;
     }
-    std::vector<Bin> bins;
+    std::vector<Slot> slots;
     for (std::size_t d = 0; d < shape_.size(); ++d) {
       const auto& [cuts, divisor, needs_rest] = dimensions[d];
       std::int64_t last = 1;
       for (const std::int64_t cut : cuts) {
-        bins.push_back({d, cut / last, true});
+        slots.push_back({d, cut / last, true});
         last = cut;
       }
-      const bool is_wanted = needs_rest || (detail == Detail::kUsed ? spare == d : detail != Detail::kMoved);
-      if (!cuts.empty() || (is_wanted && divisor > 1)) bins.push_back({d, is_wanted ? divisor : 1, false});
+      const bool has_rest =
+          needs_rest || (refinement == Refinement::kOneSpare ? spare == d : refinement != Refinement::kMinimal);
+      if (!cuts.empty() || (has_rest && divisor > 1)) slots.push_back({d, has_rest ? divisor : 1, false});
     }
-    return bins;
+    return slots;
   }
 
  private:
@@ -227,61 +244,14 @@ class Refiner {
   std::vector<std::vector<std::vector<IndexDigit>>> ends_;  // by end and dimension
 };
 
-PieceChart make_chart(Refiner& refiner, std::vector<Reduction> reductions, Detail detail) {
-  if (detail == Detail::kAll || detail == Detail::kPrimes) refiner.cut_to_primes();
+LayoutSpace make_space(Refiner& refiner, std::vector<Reduction> reductions, Refinement refinement) {
+  if (refinement == Refinement::kFull || refinement == Refinement::kPrime) refiner.cut_to_primes();
   // With partial states even where neither end is partial, padding and one all_reduce can save launches.
-  if (detail == Detail::kAll && reductions.empty()) reductions.push_back(Reduction::kSum);
-  return {refiner.pieces(detail != Detail::kMoved), refiner.bins(detail), std::move(reductions)};
+  if (refinement == Refinement::kFull && reductions.empty()) reductions.push_back(Reduction::kSum);
+  return {refiner.pieces(refinement != Refinement::kMinimal), refiner.slots(refinement), std::move(reductions)};
 }
 
 }  // namespace
-
-PartBorders part_borders(const TensorLayout& layout, const Shape& shape) {
-  PartBorders borders(shape.size());
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (layout.dimensions[d].parts.size() < 2) continue;
-    const std::vector<IndexDigit> digits = index_digits(layout.dimensions[d], shape[d]);
-    std::int64_t product = 1;
-    for (std::size_t i = 0; i + 1 < digits.size(); ++i) {
-      product *= digits[i].size;
-      if (!digits[i].axis) borders[d].push_back(product);
-    }
-  }
-  return borders;
-}
-
-std::optional<PartBorders> joined_borders(const PartBorders& a, const PartBorders& b) {
-  PartBorders joined(a.size());
-  for (std::size_t d = 0; d < a.size(); ++d) {
-    std::set_union(a[d].begin(), a[d].end(), b[d].begin(), b[d].end(), std::back_inserter(joined[d]));
-    if (!is_chain({joined[d].begin(), joined[d].end()})) return std::nullopt;
-  }
-  return joined;
-}
-
-PieceChart chart_of_pieces(const std::vector<AxisRef>& pieces, const PartBorders& borders, const Shape& shape,
-                           std::int64_t num_devices) {
-  PieceChart chart{pieces, {}, {Reduction::kSum}};
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    std::int64_t last = 1;
-    for (const std::int64_t border : borders[d]) {
-      chart.bins.push_back({d, border / last, true});
-      last = border;
-    }
-    const std::int64_t divisor = std::gcd(shape[d] / last, num_devices);
-    if (last > 1 || divisor > 1) chart.bins.push_back({d, divisor, false});
-  }
-  return chart;
-}
-
-PieceChart chart_of_rows(const PieceChart& chart, const Shape& shape, std::int64_t num_devices) {
-  PieceChart rows{chart.pieces, {}, chart.reductions};
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const std::int64_t divisor = std::gcd(shape[d], num_devices);
-    if (divisor > 1) rows.bins.push_back({d, divisor, false});
-  }
-  return rows;
-}
 
 std::vector<Reduction> reductions_of(const TensorLayout& from, const TensorLayout& to) {
   std::vector<Reduction> reductions;
@@ -293,19 +263,19 @@ std::vector<Reduction> reductions_of(const TensorLayout& from, const TensorLayou
   return reductions;
 }
 
-std::vector<PieceChart> common_charts(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
-                                      const Shape& shape, Detail detail) {
+std::vector<LayoutSpace> common_spaces(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
+                                       const Shape& shape, Refinement refinement) {
   const std::vector<Reduction> reductions = reductions_of(from, to);
   Refiner both(mesh, shape);
-  if (both.add(from) && both.add(to) && both.align()) return {make_chart(both, reductions, detail)};
-  std::vector<PieceChart> charts;
+  if (both.add(from) && both.add(to) && both.align()) return {make_space(both, reductions, refinement)};
+  std::vector<LayoutSpace> spaces;
   for (const TensorLayout* end : {&from, &to}) {
     Refiner one(mesh, shape);
     one.add(*end);
     one.align();
-    charts.push_back(make_chart(one, reductions, detail));
+    spaces.push_back(make_space(one, reductions, refinement));
   }
-  return charts;
+  return spaces;
 }
 
 }  // namespace shardplan

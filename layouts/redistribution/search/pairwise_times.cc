@@ -9,7 +9,7 @@ constexpr std::size_t kMostTimes = std::size_t{1} << 21;  // kept; 16 MiB a grap
 
 }  // namespace
 
-void TimeTable::lay_out_edges() {
+void PairwiseTimes::lay_out_edges() {
   for (std::uint32_t state = 0; state < graph_.num_states(); ++state) graph_.edges(state);
   const std::size_t num_states = graph_.num_states();
   if (shards_.size() == num_states) return;
@@ -23,22 +23,22 @@ void TimeTable::lay_out_edges() {
   edges_.clear();
   first_edge_.assign(1, 0);
   for (std::uint32_t state = 0; state < num_states; ++state) {
-    for (const RedistributionEdge& edge : graph_.edges(state)) edges_.push_back({edge.target, edge.price});
+    for (const RedistributionEdge& edge : graph_.edges(state)) edges_.push_back({edge.target, edge.edge_class});
     std::stable_sort(edges_.begin() + static_cast<std::ptrdiff_t>(first_edge_.back()), edges_.end(),
                      [&](const Edge& a, const Edge& b) { return shards_[a.target] > shards_[b.target]; });
     first_edge_.push_back(edges_.size());
   }
 }
 
-const std::vector<Picoseconds>& TimeTable::row(std::uint32_t source, PriceList& prices) {
+const std::vector<Picoseconds>& PairwiseTimes::row(std::uint32_t source, EdgeCosts& costs) {
   lay_out_edges();
   if (num_times_ > kMostTimes) {
     sizes_.clear();
     num_times_ = 0;
   }
-  OfSize& size = sizes_[prices.tensor_bytes()];
+  TimesOfSize& size = sizes_[costs.tensor_bytes()];
   if (size.edge_times.empty()) {
-    for (const Edge& edge : edges_) size.edge_times.push_back(prices[edge.price].time);
+    for (const Edge& edge : edges_) size.edge_times.push_back(costs[edge.edge_class].time);
   }
   const auto [known, is_new] = size.rows.try_emplace(source);
   std::vector<Picoseconds>& row = known->second;
@@ -48,14 +48,14 @@ const std::vector<Picoseconds>& TimeTable::row(std::uint32_t source, PriceList& 
   reached_.assign(shards_.size(), kNoPath);
   reached_[source] = 0;
   next_edge_.assign(first_edge_.begin(), first_edge_.end() - 1);
-  waiting_.assign(1, {0, source});
+  queue_.assign(1, {0, source});
   if (!bounded_) {
     settle(1, size);
     row = reached_;
     return row;
   }
-  // The bound is the fewer shards of the two ends. With each lower bound some states are added; times so far stay, but
-  // for those to which a way through the new states is shorter.
+  // The bound is the smaller number of shards of the two ends. Each lower bound admits some more states; times so far
+  // stay, except where a path through the new states is shorter.
   for (auto least = shard_numbers_.rbegin(); least != shard_numbers_.rend(); ++least) {
     if (*least > shards_[source]) continue;
     for (std::uint32_t state = 0; state < shards_.size(); ++state) {
@@ -71,24 +71,24 @@ const std::vector<Picoseconds>& TimeTable::row(std::uint32_t source, PriceList& 
 }
 
 /// Dijkstra's algorithm among the states of `least_shards` and more, from where it stands.
-void TimeTable::settle(std::int64_t least_shards, const OfSize& size) {
-  while (!waiting_.empty()) {
-    std::pop_heap(waiting_.begin(), waiting_.end());
-    const auto [time, state] = waiting_.back();
-    waiting_.pop_back();
+void PairwiseTimes::settle(std::int64_t least_shards, const TimesOfSize& size) {
+  while (!queue_.empty()) {
+    std::pop_heap(queue_.begin(), queue_.end());
+    const auto [time, state] = queue_.back();
+    queue_.pop_back();
     if (time == reached_[state]) relax(state, first_edge_[state], least_shards, size);
   }
 }
 
-void TimeTable::relax(std::uint32_t state, std::size_t edge, std::int64_t least_shards, const OfSize& size) {
+void PairwiseTimes::relax(std::uint32_t state, std::size_t edge, std::int64_t least_shards, const TimesOfSize& size) {
   for (; edge < first_edge_[state + 1]; ++edge) {
     const std::uint32_t target = edges_[edge].target;
     if (shards_[target] < least_shards) break;
     const Picoseconds time = reached_[state] + size.edge_times[edge];
     if (time >= reached_[target]) continue;
     reached_[target] = time;
-    waiting_.push_back({time, target});
-    std::push_heap(waiting_.begin(), waiting_.end());
+    queue_.push_back({time, target});
+    std::push_heap(queue_.begin(), queue_.end());
   }
   next_edge_[state] = edge;
 }

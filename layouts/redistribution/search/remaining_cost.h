@@ -9,29 +9,30 @@
 
 namespace shardplan {
 
-/// What the way from a state to one target costs at least, so that a search looks towards the target first (A*).
+/// What a path from a state to one target costs at least: the heuristic of an A* search.
 ///
-/// The states are told apart only by which pieces cut the tensor and which are partial, not by where they stand: all
-/// exchanges within the tensor are then free, and the shortest ways between these few sets (27 for three pieces) are
-/// exact lower bounds. They are consistent: no step is cheaper than what it takes off the bound. Where a search is done
-/// with such bounds, it finds the same path as without. Pieces that cannot move are left out. Where there are still too
-/// many sets, partial pieces are taken for unused ones, and what may become partial for free may be gathered for free.
-class LowerBounds {
+/// It distinguishes states only by which pieces shard the tensor and which are partial, not by where they stand: all
+/// exchanges within the tensor are then free, and the shortest paths between these few sets (27 for three pieces) never
+/// cost more than the true ones. The heuristic is consistent (no step is cheaper than what it takes off the remaining
+/// cost), so a search that is led by it finds the same path as without. Pieces that cannot move are left out. Where
+/// there are still too many sets, partial pieces count as unused ones, and what may become partial for free may be
+/// gathered for free.
+class RemainingCost {
  public:
   /// Only over sets with at least so many shards. Zero everywhere if there are too many sets all the same.
-  LowerBounds(RedistributionGraph& graph, PriceList& prices, std::uint32_t target, std::int64_t least_shards);
+  RemainingCost(RedistributionGraph& graph, EdgeCosts& costs, std::uint32_t target, std::int64_t least_shards);
 
-  static constexpr Picoseconds kNoWay = INT64_MAX;
-  Picoseconds of(std::uint32_t state) const { return bounds_.empty() ? 0 : bounds_[position(state)]; }
+  static constexpr Picoseconds kUnreachable = INT64_MAX;
+  Picoseconds of(std::uint32_t state) const { return remaining_.empty() ? 0 : remaining_[position(state)]; }
 
  private:
   using Pieces = std::uint32_t;  // one bit each
   struct Sets {
-    Pieces cutting = 0;
+    Pieces sharding = 0;
     Pieces partial = 0;
   };
-  /// The sets of one chart's pieces.
-  struct Chart {
+  /// The sets of one space's pieces.
+  struct Space {
     std::vector<std::size_t> pieces;  // that move
     std::vector<std::int64_t> sizes;  // product of every set of pieces, times those that stay
     std::size_t first = 0;            // position of the empty sets
@@ -40,32 +41,32 @@ class LowerBounds {
     std::map<std::int64_t, std::vector<Picoseconds>> permutes;  // by shards, by set
 
     Pieces all() const { return static_cast<Pieces>(sizes.size() - 1); }
-    std::size_t position(const Sets& sets) const { return first + (sets.cutting | sets.partial << pieces.size()); }
+    std::size_t position(const Sets& sets) const { return first + (sets.sharding | sets.partial << pieces.size()); }
   };
-  struct Waiting {
+  struct QueueEntry {
     Picoseconds time;
-    std::uint32_t chart;
+    std::uint32_t space;
     Sets sets;
-    bool operator<(const Waiting& other) const { return time > other.time; }  // the heap gives the largest first
+    bool operator<(const QueueEntry& other) const { return time > other.time; }  // the heap gives the largest first
   };
 
   bool list_sets();
-  void join_charts();
+  void join_spaces();
   std::size_t position(std::uint32_t state) const;
   void find_all(std::uint32_t target);
-  void reach(std::uint32_t chart, const Sets& sets, Picoseconds time);
-  void leave(std::uint32_t chart, const Sets& sets, Picoseconds time);
-  Picoseconds price(std::uint32_t chart, CollectiveKind kind, Pieces pieces, std::int64_t divisor);
-  const std::vector<Picoseconds>& least_permutes(std::uint32_t chart, std::int64_t shards);
+  void reach(std::uint32_t space, const Sets& sets, Picoseconds time);
+  void leave(std::uint32_t space, const Sets& sets, Picoseconds time);
+  Picoseconds time_of(std::uint32_t space, CollectiveKind kind, Pieces pieces, std::int64_t divisor);
+  const std::vector<Picoseconds>& least_permutes(std::uint32_t space, std::int64_t shards);
 
   RedistributionGraph& graph_;
-  PriceList& prices_;
+  EdgeCosts& costs_;
   std::int64_t least_shards_;
-  bool with_partial_ = false;  // told apart
-  std::vector<Chart> charts_;
-  std::vector<Picoseconds> bounds_;                      // by position
-  std::vector<std::pair<std::uint32_t, Sets>> same_as_;  // by position: the same sets in the next chart, or itself
-  std::vector<Waiting> waiting_;
+  bool with_partial_ = false;  // distinguishes partial pieces from unused ones
+  std::vector<Space> spaces_;
+  std::vector<Picoseconds> remaining_;                   // by position
+  std::vector<std::pair<std::uint32_t, Sets>> same_as_;  // by position: the same sets in the next space, or itself
+  std::vector<QueueEntry> queue_;
 };
 
 }  // namespace shardplan

@@ -6,42 +6,42 @@
 
 namespace shardplan {
 
-ShortestPaths::ShortestPaths(RedistributionGraph& graph, PriceList& prices, std::uint32_t source, PathBound bound,
+ShortestPaths::ShortestPaths(RedistributionGraph& graph, EdgeCosts& costs, std::uint32_t source, PathBound bound,
                              std::optional<std::uint32_t> only_target)
-    : graph_(graph), prices_(prices), source_(source), bound_(bound), labels_(source + 1) {
-  if (only_target) ahead_.emplace(graph, prices, *only_target, bound.least_shards);
+    : graph_(graph), costs_(costs), source_(source), bound_(bound), labels_(source + 1) {
+  if (only_target) remaining_.emplace(graph, costs, *only_target, bound.least_shards);
   labels_[source].steps = 0;
-  waiting_.push_back({0, 0, 0, source});
+  queue_.push_back({0, 0, 0, source});
 }
 
 bool ShortestPaths::settle(std::uint32_t target) {
   while (target >= labels_.size() || !labels_[target].is_final) {
-    if (waiting_.empty() || num_settled_ >= bound_.most_settled) return false;
-    std::pop_heap(waiting_.begin(), waiting_.end());
-    const std::uint32_t state = waiting_.back().state;
-    waiting_.pop_back();
+    if (queue_.empty() || num_settled_ >= bound_.most_settled) return false;
+    std::pop_heap(queue_.begin(), queue_.end());
+    const std::uint32_t state = queue_.back().state;
+    queue_.pop_back();
     if (labels_[state].is_final) continue;
     labels_[state].is_final = true;
     ++num_settled_;
     const std::span<const RedistributionEdge> edges = graph_.edges(state);
     if (labels_.size() < graph_.num_states()) labels_.resize(graph_.num_states());
     const Label here = labels_[state];
-    const Bytes input = prices_.tensor_bytes() / graph_.num_shards(state);
+    const Bytes input = costs_.tensor_bytes() / graph_.num_shards(state);
     for (std::size_t i = 0; i < edges.size(); ++i) {
       const RedistributionEdge& edge = edges[i];
       Label& there = labels_[edge.target];
       const std::int64_t shards = graph_.num_shards(edge.target);
       if (there.is_final || shards < bound_.least_shards) continue;
-      if (input + prices_.tensor_bytes() / shards > bound_.most_peak) continue;
-      const PriceList::Entry& price = prices_[edge.price];
+      if (input + costs_.tensor_bytes() / shards > bound_.most_peak) continue;
+      const StepCost& cost = costs_[edge];
       const Label next = {
-          here.time + price.time, here.sent + price.sent, here.steps + 1, state, static_cast<std::uint32_t>(i), false};
+          here.time + cost.time, here.sent + cost.sent, here.steps + 1, state, static_cast<std::uint32_t>(i), false};
       if (next.is_better(there)) {
-        const Picoseconds ahead = ahead_ ? ahead_->of(edge.target) : 0;
-        if (ahead == LowerBounds::kNoWay || next.time + ahead > bound_.most_time) continue;
+        const Picoseconds remaining = remaining_ ? remaining_->of(edge.target) : 0;
+        if (remaining == RemainingCost::kUnreachable || next.time + remaining > bound_.most_time) continue;
         there = next;
-        waiting_.push_back({next.time + ahead, next.sent, next.steps, edge.target});
-        std::push_heap(waiting_.begin(), waiting_.end());
+        queue_.push_back({next.time + remaining, next.sent, next.steps, edge.target});
+        std::push_heap(queue_.begin(), queue_.end());
       } else if (next.is_equal(there) && next.parent != there.parent && graph_.is_before(state, there.parent)) {
         there = next;
       }
@@ -55,26 +55,26 @@ std::optional<Picoseconds> ShortestPaths::time(std::uint32_t target) {
   return labels_[target].time;
 }
 
-std::vector<ShortestPaths::Hop> ShortestPaths::path(std::uint32_t target) {
+Path ShortestPaths::path(std::uint32_t target) {
   SHARDPLAN_CHECK(settle(target));
-  std::vector<Hop> hops;
+  Path path;
   for (std::uint32_t at = target; at != source_; at = labels_[at].parent) {
-    hops.push_back({labels_[at].parent, graph_.edges(labels_[at].parent)[labels_[at].edge]});
+    path.push_back({labels_[at].parent, graph_.edges(labels_[at].parent)[labels_[at].edge]});
   }
-  std::reverse(hops.begin(), hops.end());
-  return hops;
+  std::reverse(path.begin(), path.end());
+  return path;
 }
 
 std::optional<Bytes> least_peak(RedistributionGraph& graph, Bytes tensor_bytes, std::uint32_t source,
                                 std::uint32_t target) {
-  using Waiting = std::pair<Bytes, std::uint32_t>;
-  std::vector<Waiting> waiting = {{0, source}};
+  using QueueEntry = std::pair<Bytes, std::uint32_t>;
+  std::vector<QueueEntry> queue = {{0, source}};
   std::vector<Bytes> peaks(source + 1, INT64_MAX);
   peaks[source] = 0;
-  while (!waiting.empty()) {
-    std::pop_heap(waiting.begin(), waiting.end(), std::greater<>());
-    const auto [peak, state] = waiting.back();
-    waiting.pop_back();
+  while (!queue.empty()) {
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    const auto [peak, state] = queue.back();
+    queue.pop_back();
     if (state == target) return peak;
     if (peak > peaks[state]) continue;
     const std::span<const RedistributionEdge> edges = graph.edges(state);
@@ -84,8 +84,8 @@ std::optional<Bytes> least_peak(RedistributionGraph& graph, Bytes tensor_bytes, 
       const Bytes next = std::max(peak, step);
       if (next >= peaks[edge.target]) continue;
       peaks[edge.target] = next;
-      waiting.emplace_back(next, edge.target);
-      std::push_heap(waiting.begin(), waiting.end(), std::greater<>());
+      queue.emplace_back(next, edge.target);
+      std::push_heap(queue.begin(), queue.end(), std::greater<>());
     }
   }
   return std::nullopt;

@@ -21,23 +21,19 @@ struct PathBound {
   bool operator==(const PathBound&) const = default;
 };
 
-/// Dijkstra's algorithm from one state, as far as it has been asked: cheapest time, then fewest bytes sent, then fewest
-/// steps; among equals the predecessor that comes first in the graph's order of states and edges.
+/// Dijkstra's algorithm from one state, run as far as the targets require: cheapest time, then fewest bytes sent, then
+/// fewest steps; among equals the predecessor that comes first in the graph's order of states and edges.
 class ShortestPaths {
  public:
-  /// With `only_target` no other may be asked for; lower bounds then lead the search towards it, by the same path as
-  /// without.
-  ShortestPaths(RedistributionGraph& graph, PriceList& prices, std::uint32_t source, PathBound bound,
+  /// With `only_target` no other target is allowed; the remaining cost to it then leads the search (A*), which finds
+  /// the same path as without.
+  ShortestPaths(RedistributionGraph& graph, EdgeCosts& costs, std::uint32_t source, PathBound bound,
                 std::optional<std::uint32_t> only_target = {});
 
   /// Nothing if no path keeps the bound, or the search gave up.
   std::optional<Picoseconds> time(std::uint32_t target);
-  struct Hop {
-    std::uint32_t from = 0;
-    RedistributionEdge edge;
-  };
   /// Requires that there is a path.
-  std::vector<Hop> path(std::uint32_t target);
+  Path path(std::uint32_t target);
 
  private:
   struct Label {
@@ -56,12 +52,12 @@ class ShortestPaths {
     }
     bool is_equal(const Label& other) const { return time == other.time && sent == other.sent && steps == other.steps; }
   };
-  struct Waiting {
+  struct QueueEntry {
     Picoseconds time;  // of a path through it, at least
     Bytes sent;
     std::uint32_t steps;
     std::uint32_t state;
-    bool operator<(const Waiting& other) const {  // the heap gives the largest first
+    bool operator<(const QueueEntry& other) const {  // the heap gives the largest first
       if (time != other.time) return time > other.time;
       if (sent != other.sent) return sent > other.sent;
       return steps > other.steps;
@@ -70,12 +66,12 @@ class ShortestPaths {
   bool settle(std::uint32_t target);
 
   RedistributionGraph& graph_;
-  PriceList& prices_;
+  EdgeCosts& costs_;
   std::uint32_t source_;
   PathBound bound_;
-  std::optional<LowerBounds> ahead_;
+  std::optional<RemainingCost> remaining_;
   std::vector<Label> labels_;
-  std::vector<Waiting> waiting_;
+  std::vector<QueueEntry> queue_;
   std::size_t num_settled_ = 0;
 };
 

@@ -1,11 +1,10 @@
-#include "layouts/redistribution/redistribution.h"
+#include "layouts/redistribution/redistribution_planner.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "layouts/redistribution/memory_bound.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
 
@@ -18,7 +17,7 @@ std::vector<std::string> kinds(const Redistribution& plan) {
   return result;
 }
 
-TEST(RedistributionTest, TheExampleOfTheManual) {
+TEST(RedistributionPlannerTest, TheExampleOfTheManual) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=4");
   RedistributionPlanner planner(mesh, even_costs(2));
   const Redistribution& plan =
@@ -72,7 +71,7 @@ const StepsCase kSteps[] = {
     {"part_is_all_that_is_cut", "a=2", {8}, "[(2:{}, 4:{a})]", "[{}]", {"all_gather"}},
     {"no_common_refinement", "a=6", {36}, "[{a:(1)2}]", "[{a:(1)3}]", {"slice", "all_gather"}},
 };
-TEST(RedistributionTest, TakesTheStepsThatAreEnough) {
+TEST(RedistributionPlannerTest, TakesTheStepsThatAreEnough) {
   for (const StepsCase& c : kSteps) {
     const DeviceMesh mesh = DeviceMesh::parse(c.mesh);
     RedistributionPlanner planner(mesh, even_costs(mesh.axes().size()));
@@ -83,7 +82,7 @@ TEST(RedistributionTest, TakesTheStepsThatAreEnough) {
 
 // A permute takes one hop, an exchange among three takes two: permutes round an exchange of two beat one permute and an
 // exchange of three.
-TEST(RedistributionTest, TwoPermutesCanBeatOne) {
+TEST(RedistributionPlannerTest, TwoPermutesCanBeatOne) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=3,z=2");
   const auto costs = std::make_shared<TestCosts>(1000, std::vector<TestCosts::Axis>(3, {50, 1}));
   RedistributionPlanner planner(mesh, costs);
@@ -93,7 +92,7 @@ TEST(RedistributionTest, TwoPermutesCanBeatOne) {
   EXPECT_EQ(plan.time, 1338 + 1292 + 1338);
 }
 
-TEST(RedistributionTest, AnswersDoNotDependOnWhatWasAskedBefore) {
+TEST(RedistributionPlannerTest, AnswersDoNotDependOnWhatWasAskedBefore) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=2,z=2");
   const Shape shape = {16, 16};
   const auto layouts = all_layouts(mesh, shape, whole_axes(mesh), {});
@@ -103,7 +102,7 @@ TEST(RedistributionTest, AnswersDoNotDependOnWhatWasAskedBefore) {
     for (std::size_t j = layouts.size(); j-- > 0; j -= std::min<std::size_t>(j, 2))
       backwards.plan(layouts[i], layouts[j], shape, 4);
   }
-  const auto told = [&](const Redistribution& plan) {
+  const auto text_of = [&](const Redistribution& plan) {
     std::string text;
     for (const CollectiveStep& step : plan.steps) {
       text += fmt::format("{} {} {}; ", to_string(step.kind), mesh.to_string(step.axes), to_string(step.after, mesh));
@@ -113,14 +112,14 @@ TEST(RedistributionTest, AnswersDoNotDependOnWhatWasAskedBefore) {
   for (const TensorLayout& from : layouts) {
     for (const TensorLayout& to : layouts) {
       const Redistribution& plan = forwards.plan(from, to, shape, 4);
-      ASSERT_EQ(told(plan), told(backwards.plan(from, to, shape, 4)));
+      ASSERT_EQ(text_of(plan), text_of(backwards.plan(from, to, shape, 4)));
       ASSERT_EQ(plan.time, backwards.time(from, to, shape, 4));
     }
   }
 }
 
 // Tensors with many factors on meshes with many axes: more digits and states than any graph may have.
-TEST(RedistributionTest, LargePairsEndWhereTheyShouldAndKeepTheBound) {
+TEST(RedistributionPlannerTest, LargePairsEndWhereTheyShouldAndKeepTheBound) {
   struct Case {
     const char* mesh;
     Shape shape;
@@ -170,7 +169,7 @@ const UnrefinedCase kUnrefined[] = {
     {"a=2,b=3", {6}, "[(2:{}, 3:{b})]", "[(3:{}, 2:{a})]", false},
     {"a=6", {2, 3}, "[{a:(1)2}, {a:(2)3}]", "[{a:(3)2}, {a:(1)3}]", true},
 };
-TEST(RedistributionTest, SaysWhereNoWayKeepsTheBound) {
+TEST(RedistributionPlannerTest, SaysWhereNoWayKeepsTheBound) {
   for (const auto& [text, shape, from, to, exceeds] : kUnrefined) {
     const DeviceMesh mesh = DeviceMesh::parse(text);
     RedistributionPlanner planner(mesh, even_costs(mesh.axes().size()));

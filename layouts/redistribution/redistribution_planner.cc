@@ -1,0 +1,295 @@
+// Shortest paths over layouts.
+//
+// The states and steps are those of RedistributionGraph, the algorithm is Dijkstra's; towards a single target it is led
+// by what remains at least (remaining_cost.h), which leaves the answer as it is. What keeps it small is the choice of
+// the pieces into which axes are cut and of the slots of dimensions in which they may stand (common_refinement.h;
+// SearchGraphs::route takes the first that is small enough):
+//
+//   kFull      axes are cut to primes and dimensions into all digits that those can shard. All pairs of layouts of all
+//              tensors of like divisibility share one graph, one search answers for all targets of a source, and cost
+//              is a metric by construction: a path through any layout is a path.
+//   kPrime     digits are those that the two ends cut. On three prime pieces and three dimensions that still fits, so
+//              that exchanges of a part of an axis are seen there, which for few bytes can save hops.
+//   kEnds      axes are cut only where the ends cut a dimension at different products;
+//   kOneSpare  a piece can be parked, while another is gathered, in one dimension only;
+//   kMinimal   axes that neither end uses are left out. If that is still too large, the search is made for its one
+//              target: pieces move only to where they end, leading pieces that both ends have in common stay, and after
+//              a permute each slot begins as it ends. It looks only for what is cheaper than MindSpore's greedy order,
+//              or than a path found by best-first search where that order breaks the memory bound, and settles for that
+//              after kMostSettled states.
+//
+// Where all this finds no path within the memory bound, finer graphs are tried by best-first search. That concerns nearly
+// only ends without a common refinement (6 cut as 2 x 3 and as 3 x 2). Few of them stay above the bound, as where only
+// a general permutation of devices would do; `exceeds_larger_end` tells (redistribution_planner_test.cc has cases).
+//
+// Two permutes never follow each other: one leads to every state with as many shards along every slot. But round an
+// exchange they can be cheaper than any sequence with one, since a permute takes one hop and an all_to_all as many as
+// there are others (redistribution_planner_test.cc has a case). So the cheapest sequence is promised, not one with a
+// single permute.
+//
+// A slower path within the memory bound is preferred to a faster one above it. The bound is a least number of shards,
+// so the searches of one source differ only by the few products that shards can have.
+
+#include "layouts/redistribution/redistribution_planner.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "layouts/redistribution/greedy_redistribution.h"
+#include "layouts/redistribution/search/best_first_path.h"
+#include "layouts/redistribution/search/search_graphs.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kMostSettled = 600;              // by a search for one target
+constexpr std::size_t kMostSettledBestFirst = 2'000;   // by one for any path, where the greedy order breaks the bound
+constexpr std::size_t kMostSettledFiner = 100;         // by one in each finer graph, where that does not help
+constexpr std::size_t kMostSettledFinerBetter = 50;    // and for a better path there
+
+struct PlanKey {
+  TensorLayout from;
+  TensorLayout to;
+  Shape shape;
+  Bytes element_bytes = 0;
+
+  bool operator==(const PlanKey&) const = default;
+};
+
+struct PlanKeyHash {
+  std::size_t operator()(const PlanKey& key) const noexcept {
+    std::uint64_t value = mix(std::hash<TensorLayout>()(key.from)) ^ std::hash<TensorLayout>()(key.to);
+    for (const std::int64_t extent : key.shape) value = mix(value ^ static_cast<std::uint64_t>(extent));
+    return mix(value ^ static_cast<std::uint64_t>(key.element_bytes));
+  }
+};
+
+/// The steps of a path; neighbouring free ones that are alike are one.
+Redistribution plan_of(const PlanKey& key, const RedistributionGraph& graph, EdgeCosts& costs, const Path& path) {
+  Redistribution plan;
+  plan.from = key.from;
+  plan.to = key.to;
+  for (const PathEdge& at : path) {
+    CollectiveStep step;
+    step.kind = graph.edge_classes()[at.edge.edge_class].kind;
+    step.axes = graph.ordered_axes(at);
+    if (at.edge.from_dim >= 0) step.from_dim = static_cast<std::size_t>(at.edge.from_dim);
+    if (at.edge.to_dim >= 0) step.to_dim = static_cast<std::size_t>(at.edge.to_dim);
+    step.before = graph.layout(at.from, key.shape);
+    step.after = graph.layout(at.edge.target, key.shape);
+    step.reduction = step.kind == CollectiveKind::kToPartial ? step.after.reduction : step.before.reduction;
+    step.local_shape = local_shape(step.after, key.shape);
+    step.sent = costs[at.edge].sent;
+    step.time = costs[at.edge].time;
+    CollectiveStep* last = plan.steps.empty() ? nullptr : &plan.steps.back();
+    const bool joins =
+        last != nullptr && last->kind == step.kind && last->from_dim == step.from_dim && last->to_dim == step.to_dim &&
+        (step.kind == CollectiveKind::kSlice || (step.kind == CollectiveKind::kToPartial && !step.from_dim));
+    if (joins) {
+      last->axes.insert(last->axes.end(), step.axes.begin(), step.axes.end());
+      last->axes = joined(last->axes);
+      last->after = std::move(step.after);
+      last->local_shape = std::move(step.local_shape);
+    } else {
+      plan.steps.push_back(std::move(step));
+    }
+  }
+  add_up(plan, costs.tensor_bytes());
+  return plan;
+}
+
+/// The cheapest path that takes no longer than `most_time`, if `most_settled` states lead to it.
+std::optional<Path> path_below(const SearchRoute& route, EdgeCosts& costs, PathBound bound, Picoseconds most_time,
+                               std::size_t most_settled) {
+  bound.most_time = most_time;
+  bound.most_settled = most_settled;
+  ShortestPaths search(route.graph->graph, costs, route.source, bound, route.target);
+  if (!search.time(route.target)) return std::nullopt;
+  return search.path(route.target);
+}
+
+/// Any path, and then a better one.
+std::optional<Path> improved_best_first_path(const SearchRoute& route, EdgeCosts& costs, PathBound bound,
+                                             std::size_t most_settled, std::size_t most_settled_then) {
+  bound.most_settled = most_settled;
+  const std::optional<Path> any = best_first_path(route.graph->graph, costs, route.source, route.target, bound);
+  if (!any) return std::nullopt;
+  Picoseconds time = 0;
+  for (const PathEdge& at : *any) time += costs[at.edge].time;
+  const std::optional<Path> better = path_below(route, costs, bound, time, most_settled_then);
+  return better ? better : any;
+}
+
+/// The best path within the bound; nothing if there is none, or a large search gave up and `greedy`, which is within it,
+/// is the best that is known.
+std::optional<Path> best_path(const SearchRoute& route, EdgeCosts& costs, const PathBound& bound,
+                              const Redistribution* greedy) {
+  if (route.is_large && greedy != nullptr) return path_below(route, costs, bound, greedy->time, kMostSettled);
+  if (route.is_large) return improved_best_first_path(route, costs, bound, kMostSettledBestFirst, kMostSettled);
+  ShortestPaths search(route.graph->graph, costs, route.source, bound, route.target);
+  if (!search.time(route.target)) return std::nullopt;
+  return search.path(route.target);
+}
+
+Path path_of_least_peak(const SearchRoute& route, EdgeCosts& costs) {
+  PathBound raised;
+  const std::optional<Bytes> peak = least_peak(route.graph->graph, costs.tensor_bytes(), route.source, route.target);
+  SHARDPLAN_CHECK(peak.has_value());
+  raised.most_peak = *peak;
+  return ShortestPaths(route.graph->graph, costs, route.source, raised, route.target).path(route.target);
+}
+
+}  // namespace
+
+struct RedistributionPlanner::State {
+  State(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> collective_costs, const RedistributionOptions& options)
+      : costs(std::move(collective_costs)), graphs(std::move(mesh), options.pieces, options.bounded_memory) {}
+
+  EdgeCosts& costs_of(const SearchRoute& route, Bytes tensor_bytes) {
+    return route.graph->costs(*costs, tensor_bytes);
+  }
+  Redistribution make_plan(const PlanKey& key);
+  std::optional<Redistribution> plan_in_finer_graph(const SearchRoute& route, const PlanKey& key,
+                                                    const PathBound& bound);
+
+  std::shared_ptr<const CollectiveCosts> costs;
+  SearchGraphs graphs;
+  std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;  // looked up, never walked
+};
+
+Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
+  const SearchRoute route = graphs.route(key.from, key.to, key.shape);
+  const PathBound bound = graphs.bound(key.from, key.to);
+  EdgeCosts& edge_costs = costs_of(route, num_bytes(key.shape, key.element_bytes));
+  std::optional<Redistribution> greedy;
+  if (route.is_large) {
+    greedy = greedy_with_partial(key.from, key.to, key.shape, key.element_bytes, graphs.mesh(), *costs);
+  }
+  const bool is_greedy_within = greedy && least_shards(*greedy) >= bound.least_shards;
+  if (const auto path = best_path(route, edge_costs, bound, is_greedy_within ? &*greedy : nullptr)) {
+    return plan_of(key, route.graph->graph, edge_costs, *path);
+  }
+  if (is_greedy_within) return *greedy;
+  if (auto finer = plan_in_finer_graph(route, key, bound)) return *finer;
+  return greedy ? *greedy : plan_of(key, route.graph->graph, edge_costs, path_of_least_peak(route, edge_costs));
+}
+
+/// Where a coarse graph has no path within the bound, a finer one may have: with more slots to park pieces in.
+std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(const SearchRoute& route,
+                                                                                const PlanKey& key,
+                                                                                const PathBound& bound) {
+  for (const Refinement refinement : {Refinement::kMinimal, Refinement::kOneSpare, Refinement::kEnds,
+                                      Refinement::kPrime, Refinement::kFull}) {
+    if (route.refinement && refinement > *route.refinement) continue;
+    std::vector<LayoutSpace> spaces = common_spaces(key.from, key.to, graphs.mesh(), key.shape, refinement);
+    if (refinement == route.refinement && !route.is_large && spaces.size() == 1) continue;  // has been searched
+    for (std::size_t i = 0, ends = spaces.size(); ends > 1 && i < ends; ++i) {
+      LayoutSpace rows = space_of_rows(spaces[i], key.shape, graphs.mesh().num_devices());
+      if (std::find(spaces.begin(), spaces.end(), rows) == spaces.end()) spaces.push_back(std::move(rows));
+    }
+    if (!std::all_of(spaces.begin(), spaces.end(), can_be_searched)) continue;
+    SearchGraph graph(std::move(spaces), key.shape, {}, bound.least_shards > 1);
+    SearchRoute finer;
+    finer.graph = &graph;
+    finer.source = *graph.graph.find(key.from, key.shape);
+    finer.target = *graph.graph.find(key.to, key.shape);
+    EdgeCosts& edge_costs = graph.costs(*costs, num_bytes(key.shape, key.element_bytes));
+    const auto path =
+        improved_best_first_path(finer, edge_costs, bound, kMostSettledFiner, kMostSettledFinerBetter);
+    if (path) return plan_of(key, graph.graph, edge_costs, *path);
+  }
+  return std::nullopt;
+}
+
+RedistributionPlanner::RedistributionPlanner(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> costs,
+                                             RedistributionOptions options)
+    : state_(std::make_unique<State>(std::move(mesh), std::move(costs), options)) {}
+
+RedistributionPlanner::~RedistributionPlanner() = default;
+
+const DeviceMesh& RedistributionPlanner::mesh() const { return state_->graphs.mesh(); }
+
+const Redistribution& RedistributionPlanner::plan(const TensorLayout& from, const TensorLayout& to, const Shape& shape,
+                                                  Bytes element_bytes) {
+  PlanKey key = {canonical(from, mesh(), shape), canonical(to, mesh(), shape), shape, element_bytes};
+  const auto known = state_->plans.find(key);
+  if (known != state_->plans.end()) return *known->second;
+  auto plan = std::make_unique<Redistribution>(state_->make_plan(key));
+  return *state_->plans.emplace(std::move(key), std::move(plan)).first->second;
+}
+
+Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLayout& to, const Shape& shape,
+                                        Bytes element_bytes) {
+  const TensorLayout source = canonical(from, mesh(), shape);
+  const TensorLayout target = canonical(to, mesh(), shape);
+  if (source == target) return 0;
+  const SearchRoute route = state_->graphs.route(source, target, shape);
+  if (!route.is_large) {
+    EdgeCosts& edge_costs = state_->costs_of(route, num_bytes(shape, element_bytes));
+    ShortestPaths& paths = state_->graphs.paths(route, state_->graphs.bound(source, target), edge_costs);
+    if (const std::optional<Picoseconds> time = paths.time(route.target)) return *time;
+  }
+  return plan(source, target, shape, element_bytes).time;
+}
+
+std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayout* const> from,
+                                                      std::span<const TensorLayout* const> to, const Shape& shape,
+                                                      Bytes element_bytes) {
+  constexpr Picoseconds kUnknown = -1;
+  // Layouts whose parts end at the same products are states of the same graphs.
+  struct Class {
+    std::vector<std::size_t> members;
+    std::vector<TensorLayout> layouts;
+  };
+  const auto classes_of = [&](std::span<const TensorLayout* const> layouts) {
+    std::map<PartBorders, Class> classes;
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      TensorLayout layout = canonical(*layouts[i], mesh(), shape);
+      Class& same = classes[part_borders(layout, shape)];
+      same.members.push_back(i);
+      same.layouts.push_back(std::move(layout));
+    }
+    return classes;
+  };
+  std::vector<Picoseconds> result(from.size() * to.size(), kUnknown);
+  const auto fill = [&](SearchGraph& graph, const Class& sources, const Class& targets) {
+    const auto find = [&](const Class& layouts) {
+      std::vector<std::optional<std::uint32_t>> found;
+      for (const TensorLayout& layout : layouts.layouts) found.push_back(graph.graph.find(layout, shape));
+      return found;
+    };
+    const auto source_states = find(sources);
+    const auto target_states = find(targets);
+    EdgeCosts& edge_costs = graph.costs(*state_->costs, num_bytes(shape, element_bytes));
+    for (std::size_t i = 0; i < source_states.size(); ++i) {
+      if (!source_states[i]) continue;
+      const std::vector<Picoseconds>& row = graph.times.row(*source_states[i], edge_costs);
+      for (std::size_t j = 0; j < target_states.size(); ++j) {
+        Picoseconds& value = result[sources.members[i] * to.size() + targets.members[j]];
+        if (value != kUnknown || !target_states[j]) continue;
+        if (row[*target_states[j]] != PairwiseTimes::kNoPath) value = row[*target_states[j]];
+      }
+    }
+  };
+  const std::map<PartBorders, Class> from_classes = classes_of(from);
+  const std::map<PartBorders, Class> to_classes = classes_of(to);
+  for (const auto& [from_borders, sources] : from_classes) {
+    for (const auto& [to_borders, targets] : to_classes) {
+      for (SearchGraph* const graph : state_->graphs.graphs_of_pieces(from_borders, to_borders, shape)) {
+        fill(*graph, sources, targets);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      Picoseconds& value = result[i * to.size() + j];
+      if (value == kUnknown) value = time(*from[i], *to[j], shape, element_bytes);
+    }
+  }
+  return result;
+}
+
+}  // namespace shardplan
