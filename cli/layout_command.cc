@@ -27,13 +27,13 @@ struct LayoutArguments {
   bool json = false;
 };
 
-struct Told {
+struct ParsedLayout {
   DeviceMesh mesh;
   Shape shape;
   TensorLayout layout;
 };
 
-Told read(const LayoutArguments& arguments) {
+ParsedLayout read(const LayoutArguments& arguments) {
   const int given = (arguments.device_matrix.empty() ? 0 : 1) + (arguments.strategy.empty() ? 0 : 1) +
                     (arguments.layout.empty() ? 0 : 1);
   if (given != 1 || arguments.device_matrix.empty() != arguments.tensor_map.empty()) {
@@ -43,69 +43,66 @@ Told read(const LayoutArguments& arguments) {
   if (arguments.device_matrix.empty() && arguments.mesh.empty()) {
     throw InputError(SourcePlace{}, "--mesh is missing; expected axes and sizes such as x=2,y=4");
   }
-  Told told;
-  told.shape = parse_shape("--shape", arguments.shape, 1);
+  ParsedLayout parsed;
+  parsed.shape = parse_shape("--shape", arguments.shape, 1);
   if (!arguments.layout.empty()) {
-    told.mesh = DeviceMesh::parse(arguments.mesh);
+    parsed.mesh = DeviceMesh::parse(arguments.mesh);
     std::string note;
-    told.layout = parse_layout(arguments.layout, told.mesh, &note);
+    parsed.layout = parse_layout(arguments.layout, parsed.mesh, &note);
     if (!note.empty()) notice("note: " + note);
   } else if (!arguments.strategy.empty()) {
-    told.mesh = DeviceMesh::parse(arguments.mesh);
+    parsed.mesh = DeviceMesh::parse(arguments.mesh);
     const std::vector<std::int64_t> tuple = parse_integers("--strategy", arguments.strategy, 1);
-    const auto layout = layout_of_tuple(tuple, told.mesh);
+    const auto layout = layout_of_tuple(tuple, parsed.mesh);
     if (!layout) {
-      throw InputError({}, "--strategy ({}) cannot be cut from the {} devices of {}", fmt::join(tuple, ", "),
-                       told.mesh.num_devices(), told.mesh.to_string());
+      throw InputError({}, "--strategy {} cannot be cut from the {} devices of {}", tuple_text(tuple),
+                       parsed.mesh.num_devices(), parsed.mesh.to_string());
     }
-    told.layout = *layout;
+    parsed.layout = *layout;
   } else {
-    DeviceArrangement arrangement;
-    arrangement.device_matrix = parse_integers("--device-matrix", arguments.device_matrix, 1);
-    for (const std::int64_t entry : parse_integers("--tensor-map", arguments.tensor_map, -1)) {
-      arrangement.tensor_map.push_back(entry < 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{entry});
-    }
+    const MindSporeLayout given_layout = mindspore_layout(parse_integers("--device-matrix", arguments.device_matrix, 1),
+                                                          parse_integers("--tensor-map", arguments.tensor_map, -1));
     // Without names the entries of the matrix are the axes.
     std::vector<MeshAxis> axes;
-    for (const std::int64_t size : arrangement.device_matrix) axes.push_back({fmt::format("d{}", axes.size()), size});
-    told.mesh = arguments.mesh.empty() ? DeviceMesh(axes) : DeviceMesh::parse(arguments.mesh);
-    told.layout = layout_of_arrangement(arrangement, told.mesh);
+    for (const std::int64_t size : given_layout.device_matrix) axes.push_back({fmt::format("d{}", axes.size()), size});
+    parsed.mesh = arguments.mesh.empty() ? DeviceMesh(axes) : DeviceMesh::parse(arguments.mesh);
+    parsed.layout = layout_of(given_layout, parsed.mesh);
   }
   constexpr std::int64_t kMostDevices = 1 << 20;
-  if (told.mesh.num_devices() > kMostDevices) {
-    throw InputError({}, "the mesh has {} devices; at most {} are listed", told.mesh.num_devices(), kMostDevices);
+  if (parsed.mesh.num_devices() > kMostDevices) {
+    throw InputError({}, "the mesh has {} devices; at most {} are listed", parsed.mesh.num_devices(), kMostDevices);
   }
-  if (const std::string fault = check_layout(told.layout, told.mesh, told.shape); !fault.empty()) {
-    throw InputError({}, "{}: {}", to_string(told.layout, told.mesh), fault);
+  if (const std::string fault = check_layout(parsed.layout, parsed.mesh, parsed.shape); !fault.empty()) {
+    throw InputError({}, "{}: {}", to_string(parsed.layout, parsed.mesh), fault);
   }
-  told.layout = canonical(told.layout, told.mesh, told.shape);
-  return told;
+  parsed.layout = canonical(parsed.layout, parsed.mesh, parsed.shape);
+  return parsed;
 }
 
 int layout(const LayoutArguments& arguments) {
-  const Told told = read(arguments);
-  const auto arrangement = arrangement_of_layout(told.layout, told.mesh, told.shape);
-  const auto tuple = tuple_of_layout(told.layout, told.mesh, told.shape);
-  const Shape slice = local_shape(told.layout, told.shape);
+  const ParsedLayout parsed = read(arguments);
+  const auto mindspore = merged_mindspore_layout(parsed.layout, parsed.mesh, parsed.shape);
+  const auto tuple = tuple_of_layout(parsed.layout, parsed.mesh, parsed.shape);
+  const Shape slice = local_shape(parsed.layout, parsed.shape);
   std::map<std::int64_t, std::vector<std::int64_t>> holders;  // by shard
-  for (std::int64_t point = 0; point < told.mesh.num_devices(); ++point) {
-    holders[shard_number(told.layout, told.mesh, point)].push_back(point);
+  for (std::int64_t point = 0; point < parsed.mesh.num_devices(); ++point) {
+    holders[shard_number(parsed.layout, parsed.mesh, point)].push_back(point);
   }
   if (arguments.json) {
     std::vector<std::string> groups;
     for (const auto& [shard, ranks] : holders) groups.push_back(to_string(ranks));
     std::string text = fmt::format("{{\"schema\": \"shardplan.layout/1\", \"mesh\": \"{}\", \"shape\": {},\n",
-                                   told.mesh.to_string(), to_string(told.shape));
-    text += fmt::format(" \"layout\": \"{}\",\n", to_string(told.layout, told.mesh));
-    if (arrangement) {
+                                   parsed.mesh.to_string(), to_string(parsed.shape));
+    text += fmt::format(" \"layout\": \"{}\",\n", to_string(parsed.layout, parsed.mesh));
+    if (mindspore) {
       std::vector<std::string> entries;
-      for (const auto& entry : arrangement->tensor_map) {
+      for (const auto& entry : mindspore->tensor_map) {
         entries.push_back(entry.empty()       ? "-1"
                           : entry.size() == 1 ? std::to_string(entry[0])
                                               : fmt::format("[{}]", fmt::join(entry, ", ")));
       }
       text += fmt::format(" \"device_matrix\": [{}], \"tensor_map\": [{}],\n",
-                          fmt::join(arrangement->device_matrix, ", "), fmt::join(entries, ", "));
+                          fmt::join(mindspore->device_matrix, ", "), fmt::join(entries, ", "));
     } else {
       text += " \"device_matrix\": null, \"tensor_map\": null,\n";
     }
@@ -115,15 +112,14 @@ int layout(const LayoutArguments& arguments) {
     print(text);
     return kDone;
   }
-  std::string text = fmt::format("{} on {}\n\n", to_string(told.shape), told.mesh.to_string());
+  std::string text = fmt::format("{} on {}\n\n", to_string(parsed.shape), parsed.mesh.to_string());
   const auto line = [&](std::string_view key, const std::string& value) {
     text += fmt::format("  {:<15}{}\n", key, value);
   };
-  line("layout", to_string(told.layout, told.mesh));
-  line("device_matrix",
-       arrangement ? fmt::format("({})", fmt::join(arrangement->device_matrix, ", ")) : "cannot say it");
-  if (arrangement) line("tensor_map", to_string(*arrangement).substr(to_string(*arrangement).find("), ") + 3));
-  line("strategy", tuple ? fmt::format("({})", fmt::join(*tuple, ", ")) : "cannot say it");
+  line("layout", to_string(parsed.layout, parsed.mesh));
+  line("device_matrix", mindspore ? tuple_text(mindspore->device_matrix) : "cannot say it");
+  if (mindspore) line("tensor_map", tensor_map_text(*mindspore));
+  line("strategy", tuple ? tuple_text(*tuple) : "cannot say it");
   line("slice", fmt::format("[{}]", fmt::join(slice, ", ")));
   std::string groups;
   std::size_t shown = 0;
@@ -134,7 +130,7 @@ int layout(const LayoutArguments& arguments) {
     ++shown;
   }
   if (shown < holders.size()) groups += fmt::format(" ... {} in all", holders.size());
-  line("same slice", holders.size() == static_cast<std::size_t>(told.mesh.num_devices()) ? "no two ranks" : groups);
+  line("same slice", holders.size() == static_cast<std::size_t>(parsed.mesh.num_devices()) ? "no two ranks" : groups);
   print(text);
   return kDone;
 }

@@ -39,7 +39,7 @@ struct AxisRef {
   auto operator<=>(const AxisRef&) const = default;
 };
 
-/// True unless the two can be used side by side: every combination of coordinates is taken by equally many devices.
+/// True unless the two can be used side by side: as different digits of one way to read the axis.
 bool overlaps(const AxisRef& a, const AxisRef& b);
 
 /// Whether `part` is `whole` or one of its sub-axes.

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
-#include "layouts/index_digits.h"
+#include "layouts/refined_axes.h"
 
 namespace shardplan {
 
@@ -13,7 +13,7 @@ std::optional<std::vector<std::vector<AxisRef>>> split_ranks(const DeviceMesh& m
                                                              const std::vector<std::int64_t>& factors) {
   std::vector<std::vector<AxisRef>> pieces(factors.size() + 1);
   std::uint32_t axis = 0;
-  std::int64_t before = 1;  // of the axis, already given out
+  std::int64_t before = 1;  // the part of the axis that is already distributed
   for (std::size_t i = 0; i <= factors.size(); ++i) {
     const bool is_rest = i == factors.size();
     if (!is_rest && factors[i] < 1) return std::nullopt;
@@ -47,49 +47,54 @@ std::optional<TensorLayout> layout_of_tuple(const std::vector<std::int64_t>& tup
 
 std::optional<std::vector<std::int64_t>> tuple_of_layout(const TensorLayout& layout, const DeviceMesh& mesh,
                                                          const Shape& shape) {
-  const TensorLayout wanted = canonical(layout, mesh, shape);
+  const TensorLayout expected = canonical(layout, mesh, shape);
   std::vector<std::int64_t> tuple;
-  for (const DimensionLayout& dimension : wanted.dimensions) tuple.push_back(dimension.num_pieces());
-  const auto said = layout_of_tuple(tuple, mesh);
-  if (!said || canonical(*said, mesh, shape) != wanted) return std::nullopt;
+  for (const DimensionLayout& dimension : expected.dimensions) tuple.push_back(dimension.num_pieces());
+  const auto expressed = layout_of_tuple(tuple, mesh);
+  if (!expressed || canonical(*expressed, mesh, shape) != expected) return std::nullopt;
   return tuple;
 }
 
-std::string to_string(const DeviceArrangement& arrangement) {
-  // A tuple of one is written as in Python, with a comma.
-  const auto tuple = [](const std::string& items, std::size_t count) {
-    return fmt::format("({}{})", items, count == 1 ? "," : "");
-  };
-  std::string map;
-  for (const std::vector<std::int64_t>& entry : arrangement.tensor_map) {
-    if (!map.empty()) map += ", ";
-    map += entry.empty()       ? std::string("-1")
-           : entry.size() == 1 ? std::to_string(entry[0])
-                               : tuple(fmt::format("{}", fmt::join(entry, ", ")), entry.size());
+std::string tuple_text(const std::vector<std::int64_t>& values) { return fmt::format("({})", fmt::join(values, ", ")); }
+
+MindSporeLayout mindspore_layout(std::vector<std::int64_t> device_matrix, const std::vector<std::int64_t>& tensor_map) {
+  MindSporeLayout layout{std::move(device_matrix), {}};
+  for (const std::int64_t position : tensor_map) {
+    layout.tensor_map.push_back(position == -1 ? std::vector<std::int64_t>{} : std::vector{position});
   }
-  return tuple(fmt::format("{}", fmt::join(arrangement.device_matrix, ", ")), arrangement.device_matrix.size()) + ", " +
-         tuple(map, arrangement.tensor_map.size());
+  return layout;
 }
 
-TensorLayout layout_of_arrangement(const DeviceArrangement& arrangement, const DeviceMesh& mesh) {
-  const std::vector<std::int64_t>& matrix = arrangement.device_matrix;
+std::string tensor_map_text(const MindSporeLayout& layout) {
+  std::vector<std::string> entries;
+  for (const std::vector<std::int64_t>& entry : layout.tensor_map) {
+    entries.push_back(entry.empty() ? "-1" : entry.size() == 1 ? std::to_string(entry[0]) : tuple_text(entry));
+  }
+  return fmt::format("({})", fmt::join(entries, ", "));
+}
+
+std::string to_string(const MindSporeLayout& layout) {
+  return tuple_text(layout.device_matrix) + ", " + tensor_map_text(layout);
+}
+
+TensorLayout layout_of(const MindSporeLayout& layout, const DeviceMesh& mesh) {
+  const std::vector<std::int64_t>& matrix = layout.device_matrix;
   std::int64_t product = 1;
   for (const std::int64_t size : matrix) {
-    if (size < 1) throw InputError({}, "device_matrix {}: found {}; expected at least 1", to_string(arrangement), size);
+    if (size < 1) throw InputError({}, "device_matrix {}: found {}; expected at least 1", to_string(layout), size);
     product = checked_multiply(product, size).value_or(INT64_MAX);
   }
   if (product != mesh.num_devices()) {
-    throw InputError({}, "device_matrix ({}) multiplies to {}, but there are {} devices", fmt::join(matrix, ", "),
-                     product, mesh.num_devices());
+    throw InputError({}, "device_matrix {} multiplies to {}, but there are {} devices", tuple_text(matrix), product,
+                     mesh.num_devices());
   }
   const auto pieces = split_ranks(mesh, matrix);
   if (!pieces) {
-    throw InputError({}, "device_matrix ({}) cannot be cut from the mesh {}", fmt::join(matrix, ", "),
-                     mesh.to_string());
+    throw InputError({}, "device_matrix {} cannot be cut from the mesh {}", tuple_text(matrix), mesh.to_string());
   }
-  TensorLayout layout;
+  TensorLayout result;
   std::set<std::int64_t> used;
-  for (const std::vector<std::int64_t>& entry : arrangement.tensor_map) {
+  for (const std::vector<std::int64_t>& entry : layout.tensor_map) {
     std::vector<AxisRef> axes;
     for (const std::int64_t position : entry) {
       if (position < 0 || position >= static_cast<std::int64_t>(matrix.size())) {
@@ -100,23 +105,24 @@ TensorLayout layout_of_arrangement(const DeviceArrangement& arrangement, const D
       const std::vector<AxisRef>& cut = (*pieces)[matrix.size() - 1 - static_cast<std::size_t>(position)];
       axes.insert(axes.end(), cut.begin(), cut.end());
     }
-    layout.dimensions.push_back({{{0, joined(axes)}}});
+    result.dimensions.push_back({{{0, joined(axes)}}});
   }
-  return layout;
+  return result;
 }
 
-std::optional<DeviceArrangement> arrangement_of_layout(const TensorLayout& layout, const DeviceMesh& mesh,
+std::optional<MindSporeLayout> merged_mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh,
                                                        const Shape& shape) {
-  const TensorLayout said = canonical(layout, mesh, shape);
-  if (!said.partial.empty()) return std::nullopt;
-  // The devices as a row of pieces, and for each piece where it stands: dimension and position, or nowhere.
+  const TensorLayout expected = canonical(layout, mesh, shape);
+  if (!expected.partial.empty()) return std::nullopt;
+  // The devices as a row of pieces, and for each piece where it stands: dimension and order there, or nowhere.
+  using Position = std::optional<std::pair<std::size_t, std::size_t>>;
   struct Piece {
     AxisRef axis;
-    std::optional<std::pair<std::size_t, std::size_t>> place;
+    Position position;
   };
   std::vector<Piece> used;
-  for (std::size_t d = 0; d < said.dimensions.size(); ++d) {
-    const std::vector<DimensionPart>& parts = said.dimensions[d].parts;
+  for (std::size_t d = 0; d < expected.dimensions.size(); ++d) {
+    const std::vector<DimensionPart>& parts = expected.dimensions[d].parts;
     if (parts.size() > 1) return std::nullopt;
     for (std::size_t i = 0; i < parts[0].axes.size(); ++i) used.push_back({parts[0].axes[i], std::pair(d, i)});
   }
@@ -137,27 +143,46 @@ std::optional<DeviceArrangement> arrangement_of_layout(const TensorLayout& layou
     fill_to(mesh.axes()[axis].size);
   }
   // Neighbours that stand side by side, or nowhere, are one entry of the matrix.
-  DeviceArrangement arrangement;
-  std::vector<std::optional<std::pair<std::size_t, std::size_t>>> first_place;
+  MindSporeLayout result;
+  std::vector<Position> first_position;
   for (std::size_t i = 0; i < row.size(); ++i) {
-    const bool continues = i > 0 && row[i].place.has_value() == row[i - 1].place.has_value() &&
-                           (!row[i].place || (row[i].place->first == row[i - 1].place->first &&
-                                              row[i].place->second == row[i - 1].place->second + 1));
+    const bool continues = i > 0 && row[i].position.has_value() == row[i - 1].position.has_value() &&
+                           (!row[i].position || (row[i].position->first == row[i - 1].position->first &&
+                                                 row[i].position->second == row[i - 1].position->second + 1));
     if (continues) {
-      arrangement.device_matrix.back() *= row[i].axis.size;
+      result.device_matrix.back() *= row[i].axis.size;
     } else {
-      arrangement.device_matrix.push_back(row[i].axis.size);
-      first_place.push_back(row[i].place);
+      result.device_matrix.push_back(row[i].axis.size);
+      first_position.push_back(row[i].position);
     }
   }
-  arrangement.tensor_map.resize(shape.size());
+  result.tensor_map.resize(shape.size());
   std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::int64_t>> placed;
-  for (std::size_t i = 0; i < first_place.size(); ++i) {
-    if (first_place[i]) placed.push_back({*first_place[i], static_cast<std::int64_t>(first_place.size() - 1 - i)});
+  for (std::size_t i = 0; i < first_position.size(); ++i) {
+    if (first_position[i])
+      placed.push_back({*first_position[i], static_cast<std::int64_t>(first_position.size() - 1 - i)});
   }
   std::sort(placed.begin(), placed.end());
-  for (const auto& [place, position] : placed) arrangement.tensor_map[place.first].push_back(position);
-  return arrangement;
+  for (const auto& [position, entry] : placed) result.tensor_map[position.first].push_back(entry);
+  return result;
+}
+
+std::optional<MindSporeLayout> per_axis_mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh) {
+  const RefinedAxes axes(mesh, axes_of(layout));
+  MindSporeLayout result;
+  for (const RefinedAxes::Axis& axis : axes.axes()) result.device_matrix.push_back(axis.size);
+  for (const DimensionLayout& dimension : layout.dimensions) {
+    if (dimension.is_sharded() && dimension.parts.size() != 1) return std::nullopt;
+    std::vector<std::int64_t>& entry = result.tensor_map.emplace_back();
+    for (const DimensionPart& part : dimension.parts) {
+      for (const AxisRef& ref : part.axes) {
+        const auto found = axes.find(ref);
+        if (!found) return std::nullopt;
+        for (const std::size_t i : *found) entry.push_back(static_cast<std::int64_t>(axes.axes().size() - 1 - i));
+      }
+    }
+  }
+  return result;
 }
 
 }  // namespace shardplan

@@ -28,27 +28,48 @@ std::optional<std::vector<std::vector<AxisRef>>> split_ranks(const DeviceMesh& m
 /// right. For an operator with several operands split the ranks by *its* device matrix instead. Nothing as for
 /// `split_ranks`.
 std::optional<TensorLayout> layout_of_tuple(const std::vector<std::int64_t>& tuple, const DeviceMesh& mesh);
-/// Nothing if no tuple says it: partial, parts of dimensions, another order of axes.
+/// Nothing if the layout has no tuple: partial, parts of dimensions, another order of axes.
 std::optional<std::vector<std::int64_t>> tuple_of_layout(const TensorLayout& layout, const DeviceMesh& mesh,
                                                          const Shape& shape);
+/// "(2, 1)", "(8)", "()": without Python's comma behind a single value, as MindSpore's graph dumps write tuples.
+std::string tuple_text(const std::vector<std::int64_t>& values);
 
 /// MindSpore's `Layout`. An entry of `tensor_map` lists positions in `device_matrix` counted from the right, major to
 /// minor; empty is MindSpore's -1.
-struct DeviceArrangement {
+struct MindSporeLayout {
   std::vector<std::int64_t> device_matrix;
   std::vector<std::vector<std::int64_t>> tensor_map;
 
-  bool operator==(const DeviceArrangement&) const = default;
+  bool operator==(const MindSporeLayout&) const = default;
 };
-/// "(8, 4), (1, -1)"; an entry of several positions is a tuple of its own.
-std::string to_string(const DeviceArrangement& arrangement);
+/// From a map with one position for each dimension, -1 where it is not sharded: (8, 4) and (1, -1).
+MindSporeLayout mindspore_layout(std::vector<std::int64_t> device_matrix, const std::vector<std::int64_t>& tensor_map);
+/// "(8, 4), (1, -1)"; an entry of several positions is a tuple of its own: "(2, 4), ((0, 1), -1)".
+std::string to_string(const MindSporeLayout& layout);
+/// The second half of that.
+std::string tensor_map_text(const MindSporeLayout& layout);
 
 /// Throws InputError: sizes that do not multiply to the devices, positions out of range or used twice, a matrix that
 /// the mesh's axes cannot be cut into.
-TensorLayout layout_of_arrangement(const DeviceArrangement& arrangement, const DeviceMesh& mesh);
-/// With the fewest entries of the device matrix that say it (MindSpore's "standard" form). Nothing if the layout is
-/// partial or has parts of dimensions.
-std::optional<DeviceArrangement> arrangement_of_layout(const TensorLayout& layout, const DeviceMesh& mesh,
+TensorLayout layout_of(const MindSporeLayout& layout, const DeviceMesh& mesh);
+
+// A layout has many device matrices, of which two are wanted. On x=2, y=4:
+//
+//   layout                merged               per axis
+//   [{x, y}, {}]          (8), (0, -1)         (2, 4), ((1, 0), -1)
+//   [{y}, {x}]            (2, 4), (0, 1)       (2, 4), (0, 1)
+//   [{y:(2)2}, {}]        (4, 2), (0, -1)      (2, 2, 2), (0, -1)
+//   [{}, {}]              (8), (-1, -1)        (2, 4), (-1, -1)
+
+/// With the fewest entries of the device matrix, MindSpore's "standard" form: neighbouring axes that stand side by side,
+/// or nowhere, are one entry. What `shardplan layout` prints. Nothing if the layout is partial or has parts of
+/// dimensions.
+std::optional<MindSporeLayout> merged_mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh,
                                                        const Shape& shape);
+
+/// With one entry for each axis of the mesh, or for each sub-axis where the layout uses one, so that all tensors of a plan
+/// that use whole axes have one device matrix. What plan files and the IR hold. Of a partial layout only the shards are
+/// expressed. Nothing if a sharded dimension has several parts.
+std::optional<MindSporeLayout> per_axis_mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh);
 
 }  // namespace shardplan

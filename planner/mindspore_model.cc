@@ -22,7 +22,7 @@ bool is_transparent(const OperatorGraph& graph, OperatorId op) {
   return type.work == WorkKind::kView || type.name == "Identity";
 }
 
-bool same_place(const MindSporeLayout& a, const MindSporeLayout& b) {
+bool same_place(const MindSporeTensorLayout& a, const MindSporeTensorLayout& b) {
   const auto unified = unify(a, b);
   return unified && unified->from == unified->to;
 }
@@ -38,8 +38,10 @@ TensorLayout data_parallel_layout(const Shape& shape, const DeviceMesh& mesh) {
 }
 
 /// What a table or a matrix depends on, so that equal ones are made once.
-using LayoutKey = std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, Shape>;
-LayoutKey key_of(const MindSporeLayout& layout) { return {layout.device_matrix, layout.tensor_map, layout.shape}; }
+using LayoutKey = std::tuple<std::vector<std::int64_t>, std::vector<std::vector<std::int64_t>>, Shape>;
+LayoutKey key_of(const MindSporeTensorLayout& layout) {
+  return {layout.layout.device_matrix, layout.layout.tensor_map, layout.shape};
+}
 
 }  // namespace
 
@@ -114,13 +116,13 @@ void MindSporeModel::find_links() {
   }
 }
 
-MindSporeLayout MindSporeModel::result_layout(OperatorId op, const Strategy& strategy, std::size_t result) const {
+MindSporeTensorLayout MindSporeModel::result_layout(OperatorId op, const Strategy& strategy, std::size_t result) const {
   const Operation& operation = graph_.operation(op);
   return mindspore_layout(operation.rule.results[result], operation.results[result].shape, operation.rule.factors,
                           device_digits(strategy.factors, mesh_));
 }
 
-MindSporeLayout MindSporeModel::operand_layout(const Reader& reader, const Strategy& strategy) const {
+MindSporeTensorLayout MindSporeModel::operand_layout(const Reader& reader, const Strategy& strategy) const {
   const Operation& operation = graph_.operation(reader.op);
   return mindspore_layout(operation.rule.operands[reader.operand], operation.operands[reader.operand].shape,
                           operation.rule.factors, device_digits(strategy.factors, mesh_));
@@ -138,7 +140,8 @@ Cost MindSporeModel::operator_cost(OperatorId op, const Strategy& strategy) cons
           parts_of(weights.beta * cost.communication_with_partial_parameter)};
 }
 
-std::int64_t MindSporeModel::edge_cost(const MindSporeLayout& from, const MindSporeLayout& to, DataType dtype) const {
+std::int64_t MindSporeModel::edge_cost(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to,
+                                       DataType dtype) const {
   const MindSporeWeights weights;
   const auto cost = mindspore_edge_cost(from, to, element_bytes(dtype), dtype == DataType::kBool, weights);
   return cost ? parts_of(cost->objective(weights)) : kForbidden;
@@ -146,7 +149,7 @@ std::int64_t MindSporeModel::edge_cost(const MindSporeLayout& from, const MindSp
 
 void MindSporeModel::add_edges() {
   std::map<std::tuple<LayoutKey, LayoutKey, DataType>, std::int64_t> known;
-  const auto cost_of = [&](const MindSporeLayout& from, const MindSporeLayout& to, DataType dtype) {
+  const auto cost_of = [&](const MindSporeTensorLayout& from, const MindSporeTensorLayout& to, DataType dtype) {
     const auto [found, is_new] = known.try_emplace({key_of(from), key_of(to), dtype});
     if (is_new) found->second = edge_cost(from, to, dtype);
     return found->second;
@@ -175,11 +178,11 @@ void MindSporeModel::add_edges() {
       CostMatrix matrix;
       matrix.rows = static_cast<std::uint32_t>(candidates_[*link.from].size());
       matrix.columns = static_cast<std::uint32_t>(candidates_[link.to.op].size());
-      std::vector<MindSporeLayout> taken;
+      std::vector<MindSporeTensorLayout> taken;
       for (const Strategy& strategy : candidates_[link.to.op]) taken.push_back(operand_layout(link.to, strategy));
       for (const Strategy& strategy : candidates_[*link.from]) {
-        const MindSporeLayout given = result_layout(*link.from, strategy, link.result);
-        for (const MindSporeLayout& layout : taken) matrix.costs.push_back(cost_of(given, layout, dtype));
+        const MindSporeTensorLayout given = result_layout(*link.from, strategy, link.result);
+        for (const MindSporeTensorLayout& layout : taken) matrix.costs.push_back(cost_of(given, layout, dtype));
       }
       made = matrices.emplace(key, problem_.matrices.push_back(std::move(matrix))).first;
     }
@@ -190,7 +193,7 @@ void MindSporeModel::add_edges() {
     matrix.rows = static_cast<std::uint32_t>(candidates_[first.op].size());
     matrix.columns = static_cast<std::uint32_t>(candidates_[second.op].size());
     for (const Strategy& a : candidates_[first.op]) {
-      const MindSporeLayout stored = operand_layout(first, a);
+      const MindSporeTensorLayout stored = operand_layout(first, a);
       for (const Strategy& b : candidates_[second.op]) {
         matrix.costs.push_back(same_place(stored, operand_layout(second, b)) ? 0 : kForbidden);
       }
@@ -222,7 +225,7 @@ std::optional<MindSporeValue> MindSporeModel::value(const IdVector<OperatorId, S
     sum.parts += cost.computation + cost.communication;
   }
   for (const Link& link : links_) {
-    const MindSporeLayout from =
+    const MindSporeTensorLayout from =
         link.from ? result_layout(*link.from, strategies[*link.from], link.result) : dataset_layout(link.tensor);
     const std::int64_t cost =
         edge_cost(from, operand_layout(link.to, strategies[link.to.op]), graph_.tensor(link.tensor).type.dtype);

@@ -68,18 +68,18 @@ class MindSporeModel {
   void find_links();
   void add_nodes(const UserStrategies& decided);
   void add_edges();
-  MindSporeLayout result_layout(OperatorId op, const Strategy& strategy, std::size_t result) const;
-  MindSporeLayout operand_layout(const Reader& reader, const Strategy& strategy) const;
+  MindSporeTensorLayout result_layout(OperatorId op, const Strategy& strategy, std::size_t result) const;
+  MindSporeTensorLayout operand_layout(const Reader& reader, const Strategy& strategy) const;
   Cost operator_cost(OperatorId op, const Strategy& strategy) const;
-  std::int64_t edge_cost(const MindSporeLayout& from, const MindSporeLayout& to, DataType dtype) const;
-  const MindSporeLayout& dataset_layout(TensorId input) const { return dataset_layouts_.at(input); }
+  std::int64_t edge_cost(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to, DataType dtype) const;
+  const MindSporeTensorLayout& dataset_layout(TensorId input) const { return dataset_layouts_.at(input); }
 
   const OperatorGraph& graph_;
   const DeviceMesh& mesh_;
   MindSporeDataset dataset_;
   std::vector<Link> links_;
   std::vector<std::pair<Reader, Reader>> ties_;  // readers of one parameter
-  std::map<TensorId, MindSporeLayout> dataset_layouts_;
+  std::map<TensorId, MindSporeTensorLayout> dataset_layouts_;
   StrategyProblem problem_;
   IdVector<OperatorId, std::optional<NodeId>> nodes_;
   IdVector<OperatorId, std::vector<Strategy>> candidates_;

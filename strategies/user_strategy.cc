@@ -18,12 +18,6 @@
 namespace shardplan {
 namespace {
 
-std::string tuple_text(const std::vector<std::int64_t>& tuple) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < tuple.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", tuple[i]);
-  return text + (tuple.size() == 1 ? ",)" : ")");
-}
-
 /// "1, 2, 5 or 10 pieces".
 std::string divisors_text(std::int64_t size) {
   std::vector<std::int64_t> divisors;

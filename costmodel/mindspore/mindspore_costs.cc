@@ -136,7 +136,7 @@ MindSporeCost mindspore_operator_cost(const MindSporeOperator& op, std::int64_t 
   return cost;
 }
 
-std::optional<MindSporeCost> mindspore_edge_cost(const MindSporeLayout& from, const MindSporeLayout& to,
+std::optional<MindSporeCost> mindspore_edge_cost(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to,
                                                  Bytes element_bytes, bool is_bool, const MindSporeWeights& weights) {
   const MindSporeRedistributionCost elements = mindspore_edge_cost(from, to);
   if (is_bool && elements.communication() > 0) return std::nullopt;

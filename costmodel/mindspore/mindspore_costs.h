@@ -91,7 +91,7 @@ MindSporeCost mindspore_operator_cost(const MindSporeOperator& op, std::int64_t 
 
 /// Forward and backward are made practical apart. Nothing, which stands for infinite, where truth values would have to
 /// be communicated.
-std::optional<MindSporeCost> mindspore_edge_cost(const MindSporeLayout& from, const MindSporeLayout& to,
+std::optional<MindSporeCost> mindspore_edge_cost(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to,
                                                  Bytes element_bytes, bool is_bool, const MindSporeWeights& weights);
 
 /// MindSpore's simplification of a list of costs: by ascending computation, only those that communicate less than all

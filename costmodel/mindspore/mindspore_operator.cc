@@ -13,8 +13,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kWhole = -1;
-
 /// A piece of an axis and the factor that it cuts, if any.
 struct Tile {
   AxisRef axis;
@@ -48,17 +46,18 @@ std::vector<Tile> tiles_of(const std::vector<std::vector<AxisRef>>& factors, con
 }
 
 /// Cuts one factor of a dimension, of `size`, by digits of the matrix: one dimension each, the last with the rest.
-void append_cut(MindSporeLayout& layout, std::int64_t size, const std::vector<std::size_t>& digits) {
+void append_cut(MindSporeTensorLayout& layout, std::int64_t size, const std::vector<std::size_t>& digits) {
+  auto& [device_matrix, tensor_map] = layout.layout;
   for (std::size_t i = 0; i < digits.size(); ++i) {
-    const std::int64_t pieces = layout.device_matrix[digits[i]];
+    const std::int64_t pieces = device_matrix[digits[i]];
     const bool is_last = i + 1 == digits.size();
     layout.shape.push_back(is_last ? size : pieces);
-    layout.tensor_map.push_back(static_cast<std::int64_t>(layout.device_matrix.size() - 1 - digits[i]));
+    tensor_map.push_back({static_cast<std::int64_t>(device_matrix.size() - 1 - digits[i])});
     size /= pieces;
   }
   if (!digits.empty()) return;
   layout.shape.push_back(size);
-  layout.tensor_map.push_back(kWhole);
+  tensor_map.push_back({});
 }
 
 /// The factors that cut a dimension.
@@ -206,9 +205,9 @@ DeviceDigits device_digits(const std::vector<std::vector<AxisRef>>& factors, con
   return digits;
 }
 
-MindSporeLayout mindspore_layout(const TensorWalk& walk, const Shape& shape, const std::vector<Factor>& factors,
-                                 const DeviceDigits& digits) {
-  MindSporeLayout layout{digits.sizes, {}, {}};
+MindSporeTensorLayout mindspore_layout(const TensorWalk& walk, const Shape& shape, const std::vector<Factor>& factors,
+                                       const DeviceDigits& digits) {
+  MindSporeTensorLayout layout{{digits.sizes, {}}, {}};
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const std::vector<std::uint32_t> here = walked(walk[d]);
     if (here.empty()) append_cut(layout, shape[d], {});
@@ -219,13 +218,13 @@ MindSporeLayout mindspore_layout(const TensorWalk& walk, const Shape& shape, con
   return layout;
 }
 
-MindSporeLayout mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
+MindSporeTensorLayout mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
   std::vector<std::vector<AxisRef>> parts;
   for (const DimensionLayout& dimension : layout.dimensions) {
     for (const DimensionPart& part : dimension.parts) parts.push_back(part.axes);
   }
   const DeviceDigits digits = device_digits(parts, mesh);
-  MindSporeLayout result{digits.sizes, {}, {}};
+  MindSporeTensorLayout result{{digits.sizes, {}}, {}};
   std::size_t next = 0;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     for (const DimensionPart& part : layout.dimensions[d].parts) {

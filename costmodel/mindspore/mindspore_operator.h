@@ -23,10 +23,10 @@ DeviceDigits device_digits(const std::vector<std::vector<AxisRef>>& factors, con
 
 /// A tensor's layout over such a matrix. A dimension that several digits cut becomes as many dimensions, as in
 /// MindSpore. What is partial is taken as summed up: MindSpore completes every sum within its operator.
-MindSporeLayout mindspore_layout(const TensorWalk& walk, const Shape& shape, const std::vector<Factor>& factors,
-                                 const DeviceDigits& digits);
+MindSporeTensorLayout mindspore_layout(const TensorWalk& walk, const Shape& shape, const std::vector<Factor>& factors,
+                                       const DeviceDigits& digits);
 /// The layout of a tensor that belongs to no operator: an input of the model.
-MindSporeLayout mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
+MindSporeTensorLayout mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
 /// Which formula MindSpore has for an operator; kBatchParallel where it has none.
 MindSporeFamily mindspore_family(const Operation& operation);

@@ -10,13 +10,14 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "layouts/redistribution/greedy_order.h"
 
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kWhole = -1;
+constexpr std::int64_t kWhole = kNotSharded;
 
-/// A factor of a tensor's shape; `digit` counts the device matrix from the left, kWhole is not cut.
+/// A factor of a tensor's shape; `digit` counts the device matrix from the left, kWhole is not sharded.
 struct Piece {
   std::int64_t size = 1;
   std::int64_t digit = kWhole;
@@ -27,19 +28,25 @@ struct Side {
   std::vector<Piece> pieces;
 };
 
+/// The only entry of a tensor map's dimension; kWhole if it is not sharded.
+std::int64_t only_entry(const std::vector<std::int64_t>& entries) {
+  SHARDPLAN_CHECK(entries.size() <= 1);
+  return entries.empty() ? kWhole : entries[0];
+}
+
 /// Without digits and dimensions of 1.
-Side side_of(const MindSporeLayout& layout) {
+Side side_of(const MindSporeTensorLayout& tensor) {
   Side side;
   std::vector<std::int64_t> kept;  // by position in the matrix
-  for (const std::int64_t size : layout.device_matrix) {
+  for (const std::int64_t size : tensor.layout.device_matrix) {
     kept.push_back(size == 1 ? kWhole : static_cast<std::int64_t>(side.digits.size()));
     if (size > 1) side.digits.push_back(size);
   }
-  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
-    if (layout.shape[d] == 1) continue;
-    const std::int64_t from_right = layout.tensor_map[d];
+  for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+    if (tensor.shape[d] == 1) continue;
+    const std::int64_t from_right = only_entry(tensor.layout.tensor_map[d]);
     const auto position = static_cast<std::size_t>(static_cast<std::int64_t>(kept.size()) - 1 - from_right);
-    side.pieces.push_back({layout.shape[d], from_right == kWhole ? kWhole : kept[position]});
+    side.pieces.push_back({tensor.shape[d], from_right == kWhole ? kWhole : kept[position]});
   }
   return side;
 }
@@ -138,52 +145,59 @@ std::vector<std::int64_t> sizes_of(const Side& side) {
   return sizes;
 }
 
-MindSporeLayout layout_of(const Side& side) {
-  MindSporeLayout layout;
-  layout.device_matrix = side.digits;
+MindSporeTensorLayout layout_of(const Side& side) {
+  MindSporeTensorLayout tensor;
+  std::vector<std::int64_t> map;
   for (const Piece& piece : side.pieces) {
-    layout.shape.push_back(piece.size);
-    layout.tensor_map.push_back(
-        piece.digit == kWhole ? kWhole : static_cast<std::int64_t>(side.digits.size()) - 1 - piece.digit);
+    tensor.shape.push_back(piece.size);
+    map.push_back(piece.digit == kWhole ? kWhole : static_cast<std::int64_t>(side.digits.size()) - 1 - piece.digit);
   }
-  return layout;
+  tensor.layout = mindspore_layout(side.digits, map);
+  return tensor;
 }
 
-Shape slice_shape(const MindSporeLayout& layout) {
+/// The map with one position for each dimension.
+std::vector<std::int64_t> flat_map(const MindSporeLayout& layout) {
+  std::vector<std::int64_t> map;
+  for (const std::vector<std::int64_t>& entries : layout.tensor_map) map.push_back(only_entry(entries));
+  return map;
+}
+
+Shape slice_shape(const MindSporeTensorLayout& tensor) {
+  const std::vector<std::int64_t>& matrix = tensor.layout.device_matrix;
   Shape slice;
-  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
-    const std::int64_t from_right = layout.tensor_map[d];
-    const std::size_t last = layout.device_matrix.size() - 1;
-    slice.push_back(from_right == kWhole
-                        ? layout.shape[d]
-                        : layout.shape[d] / layout.device_matrix[last - static_cast<std::size_t>(from_right)]);
+  for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+    const std::int64_t from_right = only_entry(tensor.layout.tensor_map[d]);
+    const bool is_whole = from_right == kWhole;
+    slice.push_back(tensor.shape[d] /
+                    (is_whole ? 1 : matrix[matrix.size() - 1 - static_cast<std::size_t>(from_right)]));
   }
   return slice;
 }
 
 /// Without dimensions of size 1.
-MindSporeLayout squeezed(const MindSporeLayout& layout) {
-  MindSporeLayout result{layout.device_matrix, {}, {}};
-  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
-    if (layout.shape[d] == 1) continue;
-    result.tensor_map.push_back(layout.tensor_map[d]);
-    result.shape.push_back(layout.shape[d]);
+MindSporeTensorLayout squeezed(const MindSporeTensorLayout& tensor) {
+  MindSporeTensorLayout result{{tensor.layout.device_matrix, {}}, {}};
+  for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+    if (tensor.shape[d] == 1) continue;
+    result.layout.tensor_map.push_back(tensor.layout.tensor_map[d]);
+    result.shape.push_back(tensor.shape[d]);
   }
   return result;
 }
 
 /// The same tensor, whole on every device.
-MindSporeLayout whole(const MindSporeLayout& layout) {
-  MindSporeLayout result = layout;
-  result.tensor_map.assign(layout.tensor_map.size(), kWhole);
+MindSporeTensorLayout whole(const MindSporeTensorLayout& tensor) {
+  MindSporeTensorLayout result = tensor;
+  result.layout.tensor_map.assign(tensor.layout.tensor_map.size(), {});
   return result;
 }
 
 }  // namespace
 
-std::int64_t MindSporeLayout::slice_elements() const { return num_elements(slice_shape(*this)); }
+std::int64_t MindSporeTensorLayout::slice_elements() const { return num_elements(slice_shape(*this)); }
 
-std::optional<UnifiedLayouts> unify(const MindSporeLayout& from, const MindSporeLayout& to) {
+std::optional<UnifiedLayouts> unify(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to) {
   Side a = side_of(from);
   Side b = side_of(to);
   while (true) {
@@ -201,71 +215,7 @@ std::optional<UnifiedLayouts> unify(const MindSporeLayout& from, const MindSpore
   }
 }
 
-std::vector<MindSporeStep> greedy_steps(const std::vector<std::int64_t>& device_matrix,
-                                        const std::vector<std::int64_t>& from_map,
-                                        const std::vector<std::int64_t>& to_map) {
-  using Kind = MindSporeStep::Kind;
-  std::vector<MindSporeStep> steps;
-  std::vector<std::int64_t> now = from_map;
-  std::vector<bool> is_settled(from_map.size(), false);  // erased from MindSpore's map: looked at no more
-  const auto devices = [&](std::int64_t digit) {
-    return device_matrix[device_matrix.size() - 1 - static_cast<std::size_t>(digit)];
-  };
-  const auto settle_equal = [&] {
-    for (std::size_t d = 0; d < now.size(); ++d) is_settled[d] = is_settled[d] || now[d] == to_map[d];
-  };
-  /// The unsettled dimension that holds a digit.
-  const auto holder = [&](std::int64_t digit) -> std::optional<std::size_t> {
-    for (std::size_t d = 0; d < now.size(); ++d) {
-      if (!is_settled[d] && now[d] == digit) return d;
-    }
-    return std::nullopt;
-  };
-  const auto cut = [&] {
-    for (std::size_t d = 0; d < now.size(); ++d) {
-      if (is_settled[d] || now[d] != kWhole || holder(to_map[d])) continue;
-      steps.push_back({Kind::kSplit, d, 0, devices(to_map[d])});
-      is_settled[d] = true;
-    }
-  };
-  const auto permute = [&] {
-    const std::size_t before = steps.size();
-    for (std::size_t d = 0; d < now.size(); ++d) {
-      if (is_settled[d] || now[d] != kWhole) continue;
-      const std::optional<std::size_t> other = holder(to_map[d]);
-      if (!other) continue;
-      steps.push_back({Kind::kPermute, d, *other, devices(to_map[d])});
-      is_settled[d] = true;
-      now[*other] = kWhole;
-      settle_equal();
-    }
-    return steps.size() > before;
-  };
-  const auto gather = [&](std::size_t d) {
-    steps.push_back({Kind::kConcat, d, 0, devices(now[d])});
-    now[d] = kWhole;
-    settle_equal();
-  };
-  settle_equal();
-  while (std::find(is_settled.begin(), is_settled.end(), false) != is_settled.end()) {
-    const std::size_t before_round = steps.size();
-    for (std::size_t before = steps.size() + 1; before != steps.size();) {
-      before = steps.size();
-      cut();
-      while (permute()) {
-      }
-    }
-    for (std::size_t d = 0; d < now.size(); ++d) {
-      if (is_settled[d] || now[d] == kWhole) continue;
-      if (std::find(to_map.begin(), to_map.end(), now[d]) == to_map.end()) gather(d);
-    }
-    if (steps.size() > before_round) continue;
-    gather(static_cast<std::size_t>(std::find(is_settled.begin(), is_settled.end(), false) - is_settled.begin()));
-  }
-  return steps;
-}
-
-MindSporeRedistributionCost mindspore_edge_cost(const MindSporeLayout& from, const MindSporeLayout& to) {
+MindSporeRedistributionCost mindspore_edge_cost(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to) {
   constexpr double kGather = 0.5;  // MindSpore's factors of a gather and of an exchange
   constexpr double kExchange = 2;
   const std::optional<UnifiedLayouts> unified = unify(from, to);
@@ -277,21 +227,25 @@ MindSporeRedistributionCost mindspore_edge_cost(const MindSporeLayout& from, con
   }
   MindSporeRedistributionCost cost;
   const double n = static_cast<double>(from.slice_elements());
-  for (const MindSporeStep& step :
-       greedy_steps(unified->from.device_matrix, unified->from.tensor_map, unified->to.tensor_map)) {
-    const double devices = static_cast<double>(step.devices);
-    const bool is_permute = step.kind == MindSporeStep::Kind::kPermute;
-    const bool is_first = (is_permute ? step.concat_dimension : step.dimension) == 0;
-    if (step.kind == MindSporeStep::Kind::kConcat) {
+  const std::vector<std::int64_t>& matrix = unified->from.layout.device_matrix;
+  const std::vector<std::int64_t> from_map = flat_map(unified->from.layout);
+  const std::vector<std::int64_t> to_map = flat_map(unified->to.layout);
+  for (const GreedyMove& move : greedy_order(from_map, to_map)) {
+    const bool is_exchange = move.kind == GreedyMove::Kind::kExchange;
+    const bool is_gather = move.kind == GreedyMove::Kind::kGather;
+    const bool is_first = (is_exchange ? move.from : move.digit) == 0;
+    const std::int64_t position = (is_gather ? from_map : to_map)[move.digit];
+    const double devices = static_cast<double>(matrix[matrix.size() - 1 - static_cast<std::size_t>(position)]);
+    if (is_gather) {
       cost.forward += n * devices * kGather;
       cost.backward += n * kGather;
-    } else if (is_permute) {
+    } else if (is_exchange) {
       cost.forward += n * kExchange;
       cost.backward += n * kExchange;
     }
-    if (step.kind != MindSporeStep::Kind::kSplit) {
+    if (is_gather || is_exchange) {
       cost.computation += is_first ? n : n + 2 * n * devices;
-      cost.memory += !is_first ? 2 * n * devices + n : is_permute ? n : n * devices;
+      cost.memory += !is_first ? 2 * n * devices + n : is_exchange ? n : n * devices;
     }
     cost.computation += n;
     cost.memory += n;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "layouts/index_digits.h"
+#include "layouts/redistribution/greedy_order.h"
 #include "layouts/redistribution/search/common_refinement.h"
 
 namespace shardplan {
@@ -45,7 +46,7 @@ std::vector<IndexDigit> split_at(const std::vector<IndexDigit>& digits, const st
 
 /// Nothing if the two sides have no common refinement.
 std::optional<std::vector<UnifiedDigit>> unify(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
-                                       const Shape& shape) {
+                                               const Shape& shape) {
   const std::vector<LayoutSpace> spaces = common_spaces(from, to, mesh, shape, Refinement::kMinimal);
   if (spaces.size() > 1) return std::nullopt;
   const auto digits_of = [&](const TensorLayout& layout, std::size_t d) {
@@ -74,26 +75,42 @@ std::optional<std::vector<UnifiedDigit>> unify(const TensorLayout& from, const T
   return digits;
 }
 
-class Greedy {
+/// Writes greedy moves as steps on layouts.
+class StepWriter {
  public:
-  Greedy(std::vector<UnifiedDigit> digits, Bytes tensor_bytes, const Shape& shape, const CollectiveCosts& costs)
+  StepWriter(std::vector<UnifiedDigit> digits, Bytes tensor_bytes, const Shape& shape, const CollectiveCosts& costs)
       : digits_(std::move(digits)), tensor_bytes_(tensor_bytes), shape_(shape), costs_(costs) {}
 
-  std::vector<CollectiveStep> run() {
-    while (!is_done()) {
-      bool progress = false;
-      for (bool added = true; added;) {
-        added = split_pass();
-        while (permute_pass()) added = true;
-        progress = progress || added;
-      }
-      progress = concat_pass() || progress;
-      if (!progress) {
-        for (UnifiedDigit& digit : digits_) {
-          if (digit.current == digit.target || !digit.current) continue;
+  std::vector<CollectiveStep> in_greedy_order() {
+    // Axes by number; each piece shards one digit on either side.
+    std::vector<AxisRef> axes;
+    const auto number = [&](const std::optional<AxisRef>& axis) {
+      if (!axis) return kNotSharded;
+      const auto known = std::find(axes.begin(), axes.end(), *axis);
+      const std::int64_t result = known - axes.begin();
+      if (known == axes.end()) axes.push_back(*axis);
+      return result;
+    };
+    std::vector<std::int64_t> from, to;
+    for (const UnifiedDigit& digit : digits_) {
+      from.push_back(number(digit.current));
+      to.push_back(number(digit.target));
+    }
+    for (const GreedyMove& move : greedy_order(from, to)) {
+      UnifiedDigit& digit = digits_[move.digit];
+      switch (move.kind) {
+        case GreedyMove::Kind::kSlice:
+          slice(digit);
+          break;
+        case GreedyMove::Kind::kExchange:
+          add(CollectiveKind::kAllToAll, *digit.target, digits_[move.from].dimension, digit.dimension, [&] {
+            digits_[move.from].current.reset();
+            digit.current = digit.target;
+          });
+          break;
+        case GreedyMove::Kind::kGather:
           gather(digit);
           break;
-        }
       }
     }
     return std::move(steps_);
@@ -102,20 +119,19 @@ class Greedy {
     for (std::size_t i = digits_.size(); i-- > 0;) {
       if (digits_[i].current) gather(digits_[i]);
     }
-    split_pass();
+    for (UnifiedDigit& digit : digits_) {
+      if (digit.target) slice(digit);
+    }
     return std::move(steps_);
   }
+
+ private:
   TensorLayout layout() const {
     TensorLayout result;
     std::vector<std::vector<IndexDigit>> digits(shape_.size());
     for (const UnifiedDigit& digit : digits_) digits[digit.dimension].push_back({digit.size, digit.current});
     for (const std::vector<IndexDigit>& list : digits) result.dimensions.push_back(dimension_of_digits(joined(list)));
     return result;
-  }
-
- private:
-  bool is_done() const {
-    return std::all_of(digits_.begin(), digits_.end(), [](const UnifiedDigit& digit) { return digit.current == digit.target; });
   }
   template <class Change>
   void add(CollectiveKind kind, const AxisRef& axis, std::optional<std::size_t> from_dim,
@@ -135,46 +151,8 @@ class Greedy {
   void gather(UnifiedDigit& digit) {
     add(CollectiveKind::kAllGather, *digit.current, digit.dimension, std::nullopt, [&] { digit.current.reset(); });
   }
-  bool split_pass() {
-    bool added = false;
-    for (UnifiedDigit& digit : digits_) {
-      if (digit.current || !digit.target || holder(*digit.target) != nullptr) continue;
-      add(CollectiveKind::kSlice, *digit.target, std::nullopt, digit.dimension, [&] { digit.current = digit.target; });
-      added = true;
-    }
-    return added;
-  }
-  bool permute_pass() {
-    bool added = false;
-    for (UnifiedDigit& digit : digits_) {
-      if (digit.current || !digit.target) continue;
-      UnifiedDigit* const from = holder(*digit.target);
-      if (from == nullptr) continue;
-      add(CollectiveKind::kAllToAll, *digit.target, from->dimension, digit.dimension, [&] {
-        from->current.reset();
-        digit.current = digit.target;
-      });
-      added = true;
-    }
-    return added;
-  }
-  bool concat_pass() {
-    bool added = false;
-    for (UnifiedDigit& digit : digits_) {
-      if (!digit.current || digit.current == digit.target) continue;
-      const bool is_wanted =
-          std::any_of(digits_.begin(), digits_.end(), [&](const UnifiedDigit& other) { return other.target == digit.current; });
-      if (is_wanted) continue;
-      gather(digit);
-      added = true;
-    }
-    return added;
-  }
-  UnifiedDigit* holder(const AxisRef& axis) {
-    for (UnifiedDigit& digit : digits_) {
-      if (digit.current == axis) return &digit;
-    }
-    return nullptr;
+  void slice(UnifiedDigit& digit) {
+    add(CollectiveKind::kSlice, *digit.target, std::nullopt, digit.dimension, [&] { digit.current = digit.target; });
   }
 
   std::vector<UnifiedDigit> digits_;
@@ -195,12 +173,13 @@ std::optional<Redistribution> greedy_redistribution(const TensorLayout& from, co
   if (!result.from.partial.empty() || !result.to.partial.empty()) return std::nullopt;
   const Bytes tensor_bytes = num_bytes(shape, element_bytes);
   if (std::optional<std::vector<UnifiedDigit>> digits = unify(result.from, result.to, mesh, shape)) {
-    result.steps = Greedy(std::move(*digits), tensor_bytes, shape, costs).run();
+    result.steps = StepWriter(std::move(*digits), tensor_bytes, shape, costs).in_greedy_order();
   } else {
     const TensorLayout whole = TensorLayout::replicated(shape.size());
-    result.steps = Greedy(*unify(result.from, whole, mesh, shape), tensor_bytes, shape, costs).gather_all_and_slice();
+    result.steps =
+        StepWriter(*unify(result.from, whole, mesh, shape), tensor_bytes, shape, costs).gather_all_and_slice();
     std::vector<CollectiveStep> slices =
-        Greedy(*unify(whole, result.to, mesh, shape), tensor_bytes, shape, costs).gather_all_and_slice();
+        StepWriter(*unify(whole, result.to, mesh, shape), tensor_bytes, shape, costs).gather_all_and_slice();
     std::move(slices.begin(), slices.end(), std::back_inserter(result.steps));
   }
   add_up(result, tensor_bytes);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "layouts/refined_axes.h"
 #include "planner/plan.h"
 #include "report/strategy_text.h"
 

@@ -274,10 +274,12 @@ class PlanWriter {
                 {"shape", tensor.type.shape}};
       if (const ProgramValue* value = first[id.value()]; value != nullptr) {
         json["layout"] = to_string(value->layout, plan_.mesh);
-        if (const auto matrix = device_matrix_layout(value->layout, plan_.mesh)) {
+        if (const auto matrix = per_axis_mindspore_layout(value->layout, plan_.mesh)) {
           json["device_matrix"] = matrix->device_matrix;
           Json map = Json::array();
-          for (const auto& axes : matrix->tensor_map) map.push_back(axes.size() == 1 ? Json(axes[0]) : Json(axes));
+          for (const auto& entry : matrix->tensor_map) {
+            map.push_back(entry.empty() ? Json(-1) : entry.size() == 1 ? Json(entry[0]) : Json(entry));
+          }
           json["tensor_map"] = map;
         } else {
           json["device_matrix"] = nullptr;

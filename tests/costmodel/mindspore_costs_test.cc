@@ -15,19 +15,22 @@ namespace {
 // ---- redistribution
 
 TEST(MindSporeRedistribution, LayoutsUnify) {
-  const MindSporeLayout a = {{8, 4}, {1, 0}, {512, 1024}};
-  const MindSporeLayout b = {{2, 16}, {1, 0}, {512, 1024}};
-  EXPECT_EQ(unify(a, b), (UnifiedLayouts{{{2, 4, 4}, {2, 1, 0, -1}, {2, 256, 4, 256}},
-                                         {{2, 4, 4}, {2, -1, 1, 0}, {2, 256, 4, 256}}}));
+  const MindSporeTensorLayout a = {mindspore_layout({8, 4}, {1, 0}), {512, 1024}};
+  const MindSporeTensorLayout b = {mindspore_layout({2, 16}, {1, 0}), {512, 1024}};
+  EXPECT_EQ(unify(a, b), (UnifiedLayouts{{mindspore_layout({2, 4, 4}, {2, 1, 0, -1}), {2, 256, 4, 256}},
+                                         {mindspore_layout({2, 4, 4}, {2, -1, 1, 0}), {2, 256, 4, 256}}}));
+  EXPECT_EQ(unify({mindspore_layout({8}, {0, -1}), {512, 1024}}, {mindspore_layout({2, 2, 2}, {2, 1}), {512, 1024}}),
+            (UnifiedLayouts{{mindspore_layout({2, 2, 2}, {2, 1, 0, -1}), {2, 2, 128, 1024}},
+                            {mindspore_layout({2, 2, 2}, {2, -1, -1, 1}), {2, 2, 128, 1024}}}));
   EXPECT_EQ(
-      unify({{8}, {0, -1}, {512, 1024}}, {{2, 2, 2}, {2, 1}, {512, 1024}}),
-      (UnifiedLayouts{{{2, 2, 2}, {2, 1, 0, -1}, {2, 2, 128, 1024}}, {{2, 2, 2}, {2, -1, -1, 1}, {2, 2, 128, 1024}}}));
-  EXPECT_EQ(unify({{16}, {0, -1}, {512, 1024}}, {{16}, {-1, 0}, {512, 1024}}),
-            (UnifiedLayouts{{{16}, {0, -1}, {512, 1024}}, {{16}, {-1, 0}, {512, 1024}}}));
+      unify({mindspore_layout({16}, {0, -1}), {512, 1024}}, {mindspore_layout({16}, {-1, 0}), {512, 1024}}),
+      (UnifiedLayouts{{mindspore_layout({16}, {0, -1}), {512, 1024}}, {mindspore_layout({16}, {-1, 0}), {512, 1024}}}));
   // Through a reshape.
-  EXPECT_EQ(unify({{8, 4}, {1, 0}, {512, 1024}}, {{8, 4}, {1, 0}, {128, 4096}}),
-            (UnifiedLayouts{{{8, 4}, {1, -1, 0}, {128, 4, 1024}}, {{8, 4}, {1, 0, -1}, {128, 4, 1024}}}));
-  EXPECT_EQ(unify({{2, 3}, {1, 0}, {6, 6}}, {{3, 2}, {1, 0}, {6, 6}}), std::nullopt);
+  EXPECT_EQ(unify({mindspore_layout({8, 4}, {1, 0}), {512, 1024}}, {mindspore_layout({8, 4}, {1, 0}), {128, 4096}}),
+            (UnifiedLayouts{{mindspore_layout({8, 4}, {1, -1, 0}), {128, 4, 1024}},
+                            {mindspore_layout({8, 4}, {1, 0, -1}), {128, 4, 1024}}}));
+  EXPECT_EQ(unify({mindspore_layout({2, 3}, {1, 0}), {6, 6}}, {mindspore_layout({3, 2}, {1, 0}), {6, 6}}),
+            std::nullopt);
 }
 
 /// All powers of two: device matrices of 2^k devices, tensors of 2^t elements, every map; every pair of equal shape
@@ -52,13 +55,13 @@ TEST(MindSporeRedistribution, EveryPairOfPowersOfTwoUnifies) {
   } kCounts[] = {{1, 1, 2, 4},   {1, 2, 5, 13},   {1, 3, 12, 38},  {2, 1, 4, 16},
                  {2, 2, 13, 89}, {2, 3, 37, 383}, {3, 2, 31, 521}, {3, 3, 103, 3145}};
   for (const auto& count : kCounts) {
-    std::vector<MindSporeLayout> layouts;
+    std::vector<MindSporeTensorLayout> layouts;
     for (const auto& matrix : compositions(count.devices)) {
       for (const auto& shape : compositions(count.tensor)) {
         std::vector<std::int64_t> map(shape.size(), -1);
         const std::function<void(std::size_t)> fill = [&](std::size_t d) {
           if (d == shape.size()) {
-            layouts.push_back({matrix, map, shape});
+            layouts.push_back({mindspore_layout(matrix, map), shape});
             return;
           }
           for (std::int64_t entry = -1; entry < static_cast<std::int64_t>(matrix.size()); ++entry) {
@@ -76,14 +79,14 @@ TEST(MindSporeRedistribution, EveryPairOfPowersOfTwoUnifies) {
     }
     EXPECT_EQ(layouts.size(), count.layouts);
     std::size_t pairs = 0;
-    for (const MindSporeLayout& from : layouts) {
-      for (const MindSporeLayout& to : layouts) {
+    for (const MindSporeTensorLayout& from : layouts) {
+      for (const MindSporeTensorLayout& to : layouts) {
         if (from.shape != to.shape) continue;
         ++pairs;
         const auto unified = unify(from, to);
         ASSERT_TRUE(unified);
         EXPECT_EQ(unified->from.shape, unified->to.shape);
-        EXPECT_EQ(unified->from.device_matrix, unified->to.device_matrix);
+        EXPECT_EQ(unified->from.layout.device_matrix, unified->to.layout.device_matrix);
         EXPECT_EQ(unified->from.slice_elements(), from.slice_elements());
         EXPECT_EQ(unified->to.slice_elements(), to.slice_elements());
       }
@@ -92,73 +95,95 @@ TEST(MindSporeRedistribution, EveryPairOfPowersOfTwoUnifies) {
   }
 }
 
-/// All pairs of maps on n digits of 2: replayed, the steps give the target; their number is that of a reference run.
-TEST(MindSporeRedistribution, GreedyStepsReachTheTargetInTheKnownNumbers) {
-  const struct {
-    std::size_t n;
-    std::map<std::size_t, int> lengths;
-    int splits, concats, permutes;
-  } kRuns[] = {{2, {{1, 20}, {2, 20}, {3, 2}}, 26, 26, 14},
-               {3, {{1, 180}, {2, 450}, {3, 444}, {4, 48}}, 903, 903, 798}};
-  for (const auto& run : kRuns) {
-    std::vector<std::vector<std::int64_t>> maps;
-    std::vector<std::int64_t> map(run.n, -1);
-    const std::function<void(std::size_t)> fill = [&](std::size_t d) {
-      if (d == run.n) return maps.push_back(map);
-      for (std::int64_t entry = -1; entry < static_cast<std::int64_t>(run.n); ++entry) {
-        if (entry >= 0 && std::count(map.begin(), map.begin() + static_cast<std::ptrdiff_t>(d), entry) > 0) continue;
-        map[d] = entry;
-        fill(d + 1);
-      }
-      map[d] = -1;
-    };
-    fill(0);
-    std::map<std::size_t, int> lengths;
-    std::map<MindSporeStep::Kind, int> kinds;
-    for (const auto& from : maps) {
-      for (const auto& to : maps) {
-        if (from == to) continue;
-        const auto steps = greedy_steps(std::vector<std::int64_t>(run.n, 2), from, to);
-        ++lengths[steps.size()];
-        auto now = from;
-        for (const MindSporeStep& step : steps) {
-          ++kinds[step.kind];
-          if (step.kind == MindSporeStep::Kind::kSplit) now[step.dimension] = to[step.dimension];
-          if (step.kind == MindSporeStep::Kind::kConcat) now[step.dimension] = -1;
-          if (step.kind == MindSporeStep::Kind::kPermute) {
-            now[step.dimension] = now[step.concat_dimension];
-            now[step.concat_dimension] = -1;
-          }
-        }
-        EXPECT_EQ(now, to);
-      }
-    }
-    EXPECT_EQ(lengths, run.lengths);
-    EXPECT_EQ(kinds[MindSporeStep::Kind::kSplit], run.splits);
-    EXPECT_EQ(kinds[MindSporeStep::Kind::kConcat], run.concats);
-    EXPECT_EQ(kinds[MindSporeStep::Kind::kPermute], run.permutes);
-  }
-}
-
 struct EdgeCase {
   const char* name;
-  MindSporeLayout from, to;
+  MindSporeTensorLayout from, to;
   double forward, backward, computation, memory;
   double refined;  // bytes of f32 communication made practical; 0: not known
 };
 
 TEST(MindSporeRedistribution, EdgesCostAsInTheReference) {
   const EdgeCase kCases[] = {
-      {"X1", {{8}, {0, -1}, {512, 1024}}, {{8}, {-1, -1}, {512, 1024}}, 262144, 32768, 131072, 589824, 1181696},
-      {"X3", {{8}, {-1, -1}, {512, 1024}}, {{8}, {0, -1}, {512, 1024}}, 0, 0, 524288, 524288, 0},
-      {"X5", {{8}, {0, -1}, {512, 1024}}, {{8}, {-1, 0}, {512, 1024}}, 131072, 131072, 131072, 131072, 1050624},
-      {"X7", {{2, 4}, {1, 0}, {64, 64}}, {{2, 4}, {1, -1}, {64, 64}}, 1024, 256, 5120, 5120, 8192},
-      {"X9", {{2, 4}, {1, -1}, {64, 64}}, {{2, 4}, {1, 0}, {64, 64}}, 0, 0, 2048, 2048, 0},
-      {"X11", {{8}, {0, -1}, {64, 64}}, {{2, 4}, {1, 0}, {64, 64}}, 1024, 1024, 6144, 6144, 10240},
-      {"X13", {{8, 4}, {1, 0}, {512, 1024}}, {{2, 16}, {1, 0}, {512, 1024}}, 65536, 65536, 360448, 360448, 526336},
-      {"X15", {{8}, {0, -1}, {512, 1024}}, {{2, 2, 2}, {2, 1}, {512, 1024}}, 196608, 163840, 917504, 917504, 1443840},
-      {"X17", {{16, 1, 1}, {2, 0}, {512, 1024}}, {{1, 16, 1}, {2, 1}, {512, 1024}}, 65536, 65536, 65536, 65536, 0},
-      {"X19", {{2, 2, 2}, {2, 1, -1}, {8, 8, 8}}, {{2, 2, 2}, {-1, 2, 1}, {8, 8, 8}}, 512, 512, 1024, 1024, 6144},
+      {"X1",
+       {mindspore_layout({8}, {0, -1}), {512, 1024}},
+       {mindspore_layout({8}, {-1, -1}), {512, 1024}},
+       262144,
+       32768,
+       131072,
+       589824,
+       1181696},
+      {"X3",
+       {mindspore_layout({8}, {-1, -1}), {512, 1024}},
+       {mindspore_layout({8}, {0, -1}), {512, 1024}},
+       0,
+       0,
+       524288,
+       524288,
+       0},
+      {"X5",
+       {mindspore_layout({8}, {0, -1}), {512, 1024}},
+       {mindspore_layout({8}, {-1, 0}), {512, 1024}},
+       131072,
+       131072,
+       131072,
+       131072,
+       1050624},
+      {"X7",
+       {mindspore_layout({2, 4}, {1, 0}), {64, 64}},
+       {mindspore_layout({2, 4}, {1, -1}), {64, 64}},
+       1024,
+       256,
+       5120,
+       5120,
+       8192},
+      {"X9",
+       {mindspore_layout({2, 4}, {1, -1}), {64, 64}},
+       {mindspore_layout({2, 4}, {1, 0}), {64, 64}},
+       0,
+       0,
+       2048,
+       2048,
+       0},
+      {"X11",
+       {mindspore_layout({8}, {0, -1}), {64, 64}},
+       {mindspore_layout({2, 4}, {1, 0}), {64, 64}},
+       1024,
+       1024,
+       6144,
+       6144,
+       10240},
+      {"X13",
+       {mindspore_layout({8, 4}, {1, 0}), {512, 1024}},
+       {mindspore_layout({2, 16}, {1, 0}), {512, 1024}},
+       65536,
+       65536,
+       360448,
+       360448,
+       526336},
+      {"X15",
+       {mindspore_layout({8}, {0, -1}), {512, 1024}},
+       {mindspore_layout({2, 2, 2}, {2, 1}), {512, 1024}},
+       196608,
+       163840,
+       917504,
+       917504,
+       1443840},
+      {"X17",
+       {mindspore_layout({16, 1, 1}, {2, 0}), {512, 1024}},
+       {mindspore_layout({1, 16, 1}, {2, 1}), {512, 1024}},
+       65536,
+       65536,
+       65536,
+       65536,
+       0},
+      {"X19",
+       {mindspore_layout({2, 2, 2}, {2, 1, -1}), {8, 8, 8}},
+       {mindspore_layout({2, 2, 2}, {-1, 2, 1}), {8, 8, 8}},
+       512,
+       512,
+       1024,
+       1024,
+       6144},
   };
   for (const EdgeCase& test : kCases) {
     EXPECT_EQ(mindspore_edge_cost(test.from, test.to),
@@ -281,8 +306,8 @@ TEST(MindSporeCosts, OtherFamilies) {
 struct Candidate {
   std::string name;
   double objective = 0;
-  std::vector<MindSporeLayout> operands;
-  MindSporeLayout result;
+  std::vector<MindSporeTensorLayout> operands;
+  MindSporeTensorLayout result;
 };
 struct Link {
   std::size_t from = 0;  // operator, or the data set where it is `kDataset`
@@ -308,9 +333,9 @@ Best brute_force(const std::vector<std::vector<Candidate>>& operators, const std
       names += operators[i][choice[i]].name + " ";
     }
     for (const Link& link : links) {
-      const MindSporeLayout& to = operators[link.to][choice[link.to]].operands[link.operand];
-      MindSporeLayout from = to;
-      from.tensor_map.assign(to.tensor_map.size(), -1);
+      const MindSporeTensorLayout& to = operators[link.to][choice[link.to]].operands[link.operand];
+      MindSporeTensorLayout from = to;
+      from.layout.tensor_map.assign(to.layout.tensor_map.size(), {});
       if (link.from != kDataset) from = operators[link.from][choice[link.from]].result;
       sum += mindspore_edge_cost(from, to, 4, false, {})->objective();
     }
@@ -344,8 +369,8 @@ std::vector<Candidate> matmul_candidates(const Shape& a, std::int64_t j, std::in
         std::vector<std::int64_t> matrix = {m, k, n, devices / (m * k * n)};
         candidates.push_back({fmt::format("({},{},{})", m, k, n),
                               mindspore_operator_cost(matmul(a, j, m, k, n), devices).objective(),
-                              {{matrix, {3, 2}, a}, {matrix, {2, 1}, {a[1], j}}},
-                              {matrix, {3, 1}, {a[0], j}}});
+                              {{mindspore_layout(matrix, {3, 2}), a}, {mindspore_layout(matrix, {2, 1}), {a[1], j}}},
+                              {mindspore_layout(matrix, {3, 1}), {a[0], j}}});
       }
     }
   }
@@ -376,7 +401,7 @@ std::vector<Candidate> arithmetic_candidates(const Shape& a, const Shape& b, con
           map.push_back(shape[i] == 1 ? -1 : static_cast<std::int64_t>(result.size() - skipped - i));
         }
         op.operands.push_back(tensor(shape, own));
-        candidate.operands.push_back({matrix, map, shape});
+        candidate.operands.push_back({mindspore_layout(matrix, map), shape});
       }
       candidate.objective = mindspore_operator_cost(op, devices).objective();
       candidates.push_back(candidate);

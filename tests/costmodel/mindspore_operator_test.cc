@@ -61,12 +61,12 @@ TEST(MindSporeOperatorTest, LayoutsCountTheMatrixFromTheRight) {
   const auto layout = [&](const TensorWalk& walk, const Shape& shape) {
     return mindspore_layout(walk, shape, matmul.rule.factors, digits);
   };
-  EXPECT_EQ(layout(matmul.rule.operands[0], {64, 32}), (MindSporeLayout{{4, 2}, {1, -1}, {64, 32}}));
-  EXPECT_EQ(layout(matmul.rule.operands[1], {32, 16}), (MindSporeLayout{{4, 2}, {-1, 0}, {32, 16}}));
-  EXPECT_EQ(layout(matmul.rule.results[0], {64, 16}), (MindSporeLayout{{4, 2}, {1, 0}, {64, 16}}));
+  EXPECT_EQ(layout(matmul.rule.operands[0], {64, 32}), (MindSporeTensorLayout{{{4, 2}, {{1}, {}}}, {64, 32}}));
+  EXPECT_EQ(layout(matmul.rule.operands[1], {32, 16}), (MindSporeTensorLayout{{{4, 2}, {{}, {0}}}, {32, 16}}));
+  EXPECT_EQ(layout(matmul.rule.results[0], {64, 16}), (MindSporeTensorLayout{{{4, 2}, {{1}, {0}}}, {64, 16}}));
   // A dimension over two digits is two dimensions: the four of hccs, then the two of pcie within each.
   EXPECT_EQ(mindspore_layout(parse_layout("[{hccs, pcie}, {}]", mesh), mesh, {64, 3}),
-            (MindSporeLayout{{2, 4}, {0, 1, -1}, {4, 16, 3}}));
+            (MindSporeTensorLayout{{{2, 4}, {{0}, {1}, {}}}, {4, 16, 3}}));
 }
 
 TEST(MindSporeOperatorTest, AnOperatorsSlicesAreThoseOfItsStrategy) {

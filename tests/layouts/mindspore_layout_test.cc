@@ -12,17 +12,9 @@
 namespace shardplan {
 namespace {
 
-DeviceArrangement arrangement(std::vector<std::int64_t> matrix, const std::vector<std::int64_t>& map) {
-  DeviceArrangement result{std::move(matrix), {}};
-  for (const std::int64_t entry : map) {
-    result.tensor_map.push_back(entry < 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{entry});
-  }
-  return result;
-}
-
 DeviceMesh ranks(std::int64_t count) { return DeviceMesh({{"d", count}}); }
 
-TEST(MindsporeLayoutTest, SplitsRanksIntoConsecutiveFactors) {
+TEST(MindSporeLayoutTest, SplitsRanksIntoConsecutiveFactors) {
   const DeviceMesh mesh = DeviceMesh::parse("pcie=2,hccs=4");
   using Pieces = std::vector<std::vector<AxisRef>>;
   EXPECT_EQ(split_ranks(mesh, {2, 4}), (Pieces{{{0, 1, 2}}, {{1, 1, 4}}, {}}));
@@ -47,7 +39,7 @@ const TupleCase kTuples[] = {
     {"pcie=2,hccs=4", {2, 1}, "[{pcie}, {}]"},     {"pcie=2,hccs=4", {1, 2}, "[{}, {pcie}]"},
     {"pcie=2,hccs=4", {1, 1}, "[{}, {}]"},         {"d=12", {3, 2}, "[{d:(1)3}, {d:(3)2}]"},
 };
-TEST(MindsporeLayoutTest, TuplesAreCutsOfConsecutiveRanks) {
+TEST(MindSporeLayoutTest, TuplesAreCutsOfConsecutiveRanks) {
   for (const TupleCase& c : kTuples) {
     const DeviceMesh mesh = DeviceMesh::parse(c.mesh);
     const auto layout = layout_of_tuple(c.tuple, mesh);
@@ -57,41 +49,46 @@ TEST(MindsporeLayoutTest, TuplesAreCutsOfConsecutiveRanks) {
   }
 }
 
-TEST(MindsporeLayoutTest, WhatATupleCannotSayIsNothing) {
+TEST(MindSporeLayoutTest, OtherLayoutsHaveNoTuple) {
   const DeviceMesh mesh = DeviceMesh::parse("pcie=2,hccs=4");
   for (const char* text : {"[{hccs}, {pcie}]", "[{}, {}] unreduced={pcie}", "[(2:{}, 4:{pcie}), {}]", "[{hccs}, {}]"}) {
     EXPECT_EQ(tuple_of_layout(parse_layout(text, mesh), mesh, {8, 8}), std::nullopt) << text;
   }
 }
 
-struct ArrangementCase {
+struct FormCase {
   const char* layout;
-  const char* text;
+  const char* merged;
+  const char* per_axis;
 };
-const ArrangementCase kArrangements[] = {
-    {"[{pcie}, {hccs}]", "(2, 4), (1, 0)"},
-    {"[{hccs}, {pcie}]", "(2, 4), (0, 1)"},
-    {"[{pcie, hccs}, {}]", "(8,), (0, -1)"},
-    {"[{hccs, pcie}, {}]", "(2, 4), ((0, 1), -1)"},
-    {"[{pcie, hccs:(1)2}, {hccs:(2)2}]", "(4, 2), (1, 0)"},
-    {"[{hccs:(2)2}, {}]", "(4, 2), (0, -1)"},
-    {"[{hccs:(2)2, pcie}, {}]", "(2, 2, 2), ((0, 2), -1)"},
-    {"[{}, {}]", "(8,), (-1, -1)"},
+const FormCase kForms[] = {
+    {"[{pcie}, {hccs}]", "(2, 4), (1, 0)", "(2, 4), (1, 0)"},
+    {"[{hccs}, {pcie}]", "(2, 4), (0, 1)", "(2, 4), (0, 1)"},
+    {"[{pcie, hccs}, {}]", "(8), (0, -1)", "(2, 4), ((1, 0), -1)"},
+    {"[{hccs, pcie}, {}]", "(2, 4), ((0, 1), -1)", "(2, 4), ((0, 1), -1)"},
+    {"[{pcie, hccs:(1)2}, {hccs:(2)2}]", "(4, 2), (1, 0)", "(2, 2, 2), ((2, 1), 0)"},
+    {"[{hccs:(2)2}, {}]", "(4, 2), (0, -1)", "(2, 2, 2), (0, -1)"},
+    {"[{hccs:(2)2, pcie}, {}]", "(2, 2, 2), ((0, 2), -1)", "(2, 2, 2), ((0, 2), -1)"},
+    {"[{}, {}]", "(8), (-1, -1)", "(2, 4), (-1, -1)"},
 };
-TEST(MindsporeLayoutTest, ArrangementsSayAnyOrderOfAxes) {
+TEST(MindSporeLayoutTest, DeviceMatricesExpressAnyOrderOfAxes) {
   const DeviceMesh mesh = DeviceMesh::parse("pcie=2,hccs=4");
-  for (const ArrangementCase& c : kArrangements) {
+  for (const FormCase& c : kForms) {
     const TensorLayout layout = parse_layout(c.layout, mesh);
-    const auto said = arrangement_of_layout(layout, mesh, {8, 8});
-    ASSERT_TRUE(said) << c.layout;
-    EXPECT_EQ(to_string(*said), c.text);
-    EXPECT_EQ(to_string(layout_of_arrangement(*said, mesh), mesh), c.layout);
+    const auto merged = merged_mindspore_layout(layout, mesh, {8, 8});
+    ASSERT_TRUE(merged) << c.layout;
+    EXPECT_EQ(to_string(*merged), c.merged);
+    EXPECT_EQ(to_string(layout_of(*merged, mesh), mesh), c.layout);
+    const auto per_axis = per_axis_mindspore_layout(layout, mesh);
+    ASSERT_TRUE(per_axis) << c.layout;
+    EXPECT_EQ(to_string(*per_axis), c.per_axis);
+    EXPECT_EQ(to_string(layout_of(*per_axis, mesh), mesh), c.layout);
   }
-  EXPECT_EQ(arrangement_of_layout(parse_layout("[{}, {}] unreduced={pcie}", mesh), mesh, {8, 8}), std::nullopt);
-  EXPECT_EQ(arrangement_of_layout(parse_layout("[(2:{}, 4:{pcie}), {}]", mesh), mesh, {8, 8}), std::nullopt);
+  EXPECT_EQ(merged_mindspore_layout(parse_layout("[{}, {}] unreduced={pcie}", mesh), mesh, {8, 8}), std::nullopt);
+  EXPECT_EQ(merged_mindspore_layout(parse_layout("[(2:{}, 4:{pcie}), {}]", mesh), mesh, {8, 8}), std::nullopt);
 }
 
-TEST(MindsporeLayoutTest, AllLayoutsOfWholeAndPartAxesComeBack) {
+TEST(MindSporeLayoutTest, AllLayoutsOfWholeAndPartAxesComeBack) {
   Random random(23);
   const DeviceMesh mesh = DeviceMesh::parse("a=4,b=6,c=2");
   const Shape shape = {48, 48, 48};
@@ -99,83 +96,86 @@ TEST(MindsporeLayoutTest, AllLayoutsOfWholeAndPartAxesComeBack) {
     TensorLayout layout = random_layout(mesh, shape, random, true, false);
     layout.partial.clear();
     layout.reduction = Reduction::kSum;
-    const auto said = arrangement_of_layout(layout, mesh, shape);
-    ASSERT_TRUE(said);
-    EXPECT_EQ(canonical(layout_of_arrangement(*said, mesh), mesh, shape), layout) << to_string(*said);
+    const auto merged = merged_mindspore_layout(layout, mesh, shape);
+    ASSERT_TRUE(merged);
+    EXPECT_EQ(canonical(layout_of(*merged, mesh), mesh, shape), layout) << to_string(*merged);
+    const auto per_axis = per_axis_mindspore_layout(layout, mesh);
+    if (!per_axis) continue;
+    EXPECT_EQ(canonical(layout_of(*per_axis, mesh), mesh, shape), layout) << to_string(*per_axis);
   }
 }
 
-TEST(MindsporeLayoutTest, ArrangementFaults) {
+TEST(MindSporeLayoutTest, SaysWhatIsWrongWithADeviceMatrix) {
   const DeviceMesh mesh = ranks(8);
-  const auto fault = [&](const DeviceArrangement& bad) -> std::string {
+  const auto fault = [&](const MindSporeLayout& bad) -> std::string {
     try {
-      layout_of_arrangement(bad, mesh);
+      layout_of(bad, mesh);
     } catch (const InputError& error) {
       return error.diagnostics().at(0).message;
     }
     return "";
   };
-  EXPECT_EQ(fault(arrangement({4, 4}, {1, 0})), "device_matrix (4, 4) multiplies to 16, but there are 8 devices");
-  EXPECT_EQ(fault(arrangement({8, 0}, {1, 0})), "device_matrix (8, 0), (1, 0): found 0; expected at least 1");
-  EXPECT_EQ(fault(arrangement({4, 2}, {2, 0})), "tensor_map has 2; expected -1 to 1 for a device_matrix of 2");
-  EXPECT_EQ(fault(arrangement({4, 2}, {0, 0})), "tensor_map has 0 twice");
+  EXPECT_EQ(fault(mindspore_layout({4, 4}, {1, 0})), "device_matrix (4, 4) multiplies to 16, but there are 8 devices");
+  EXPECT_EQ(fault(mindspore_layout({8, 0}, {1, 0})), "device_matrix (8, 0), (1, 0): found 0; expected at least 1");
+  EXPECT_EQ(fault(mindspore_layout({4, 2}, {2, 0})), "tensor_map has 2; expected -1 to 1 for a device_matrix of 2");
+  EXPECT_EQ(fault(mindspore_layout({4, 2}, {0, 0})), "tensor_map has 0 twice");
 }
 
 // Table 1.A and 1.B: the common refinement of both ends.
 struct UnifyCase {
   const char* name;
   Shape from_shape;
-  DeviceArrangement from;
+  MindSporeLayout from;
   Shape to_shape;
-  DeviceArrangement to;
+  MindSporeLayout to;
   Shape unified;
-  DeviceArrangement unified_from;
-  DeviceArrangement unified_to;
+  MindSporeLayout unified_from;
+  MindSporeLayout unified_to;
 };
 const UnifyCase kUnify[] = {
     {"U1",
      {512, 1024},
-     arrangement({8, 4}, {1, 0}),
+     mindspore_layout({8, 4}, {1, 0}),
      {512, 1024},
-     arrangement({2, 16}, {1, 0}),
+     mindspore_layout({2, 16}, {1, 0}),
      {2, 256, 4, 256},
-     arrangement({2, 4, 4}, {2, 1, 0, -1}),
-     arrangement({2, 4, 4}, {2, -1, 1, 0})},
+     mindspore_layout({2, 4, 4}, {2, 1, 0, -1}),
+     mindspore_layout({2, 4, 4}, {2, -1, 1, 0})},
     {"U3",
      {512, 1024},
-     arrangement({8}, {0, -1}),
+     mindspore_layout({8}, {0, -1}),
      {512, 1024},
-     arrangement({2, 2, 2}, {2, 1}),
+     mindspore_layout({2, 2, 2}, {2, 1}),
      {2, 2, 128, 1024},
-     arrangement({2, 2, 2}, {2, 1, 0, -1}),
-     arrangement({2, 2, 2}, {2, -1, -1, 1})},
+     mindspore_layout({2, 2, 2}, {2, 1, 0, -1}),
+     mindspore_layout({2, 2, 2}, {2, -1, -1, 1})},
     {"U5",
      {512, 1024},
-     arrangement({16}, {0, -1}),
+     mindspore_layout({16}, {0, -1}),
      {512, 1024},
-     arrangement({16}, {-1, 0}),
+     mindspore_layout({16}, {-1, 0}),
      {512, 1024},
-     arrangement({16}, {0, -1}),
-     arrangement({16}, {-1, 0})},
+     mindspore_layout({16}, {0, -1}),
+     mindspore_layout({16}, {-1, 0})},
     {"Q1",
      {512, 1024},
-     arrangement({8, 4}, {1, 0}),
+     mindspore_layout({8, 4}, {1, 0}),
      {128, 4096},
-     arrangement({8, 4}, {1, 0}),
+     mindspore_layout({8, 4}, {1, 0}),
      {128, 4, 1024},
-     arrangement({8, 4}, {1, -1, 0}),
-     arrangement({8, 4}, {1, 0, -1})},
+     mindspore_layout({8, 4}, {1, -1, 0}),
+     mindspore_layout({8, 4}, {1, 0, -1})},
 };
-TEST(MindsporeLayoutTest, UnifiesAsMindSporeDoes) {
+TEST(MindSporeLayoutTest, UnifiesAsMindSporeDoes) {
   for (const UnifyCase& c : kUnify) {
     std::int64_t devices = 1;
     for (const std::int64_t size : c.from.device_matrix) devices *= size;
     const DeviceMesh mesh = ranks(devices);
-    const auto reshaped_side = [&](const DeviceArrangement& side, const Shape& shape) {
-      return reshaped(layout_of_arrangement(side, mesh), shape, c.unified);
+    const auto reshaped_side = [&](const MindSporeLayout& side, const Shape& shape) {
+      return reshaped(layout_of(side, mesh), shape, c.unified);
     };
-    const auto expected = [&](const DeviceArrangement& side) {
-      return canonical(layout_of_arrangement(side, mesh), mesh, c.unified);
+    const auto expected = [&](const MindSporeLayout& side) {
+      return canonical(layout_of(side, mesh), mesh, c.unified);
     };
     EXPECT_EQ(reshaped_side(c.from, c.from_shape), expected(c.unified_from)) << c.name;
     EXPECT_EQ(reshaped_side(c.to, c.to_shape), expected(c.unified_to)) << c.name;
@@ -187,30 +187,50 @@ struct ExpandCase {
   const char* name;
   std::int64_t devices;
   Shape shape;
-  DeviceArrangement before;
+  MindSporeLayout before;
   Shape expanded;
-  DeviceArrangement after;
+  MindSporeLayout after;
 };
 const ExpandCase kExpand[] = {
-    {"E1", 32, {512, 1024}, arrangement({8, 4}, {1, 0}), {4, 128, 2, 512}, arrangement({4, 2, 2, 2}, {3, 2, 1, 0})},
-    {"E3", 32, {512, 1024}, arrangement({8, 4}, {1, -1}), {4, 128, 1024}, arrangement({4, 2, 2, 2}, {3, 2, -1})},
-    {"E5", 32, {128, 4, 1024}, arrangement({8, 4}, {1, -1, 0}), {128, 4, 1024}, arrangement({8, 4}, {1, -1, 0})},
-    {"E7", 32, {128, 4096}, arrangement({8, 4}, {1, 0}), {128, 4, 1024}, arrangement({8, 4}, {1, 0, -1})},
-    {"E11", 16, {512, 1024}, arrangement({16, 1, 1}, {2, 0}), {512, 1024}, arrangement({16}, {0, -1})},
-    {"E13", 1, {512, 1024}, arrangement({1, 1, 1}, {2, 1}), {512, 1024}, arrangement({}, {-1, -1})},
-    {"E15", 32, {512, 1024}, arrangement({8, 4}, {1, 0}), {8, 64, 4, 256}, arrangement({8, 4}, {1, -1, 0, -1})},
-    {"E17", 8, {1, 1, 1, 1}, arrangement({8}, {-1, -1, -1, -1}), {1}, arrangement({8}, {-1})},
+    {"E1",
+     32,
+     {512, 1024},
+     mindspore_layout({8, 4}, {1, 0}),
+     {4, 128, 2, 512},
+     mindspore_layout({4, 2, 2, 2}, {3, 2, 1, 0})},
+    {"E3",
+     32,
+     {512, 1024},
+     mindspore_layout({8, 4}, {1, -1}),
+     {4, 128, 1024},
+     mindspore_layout({4, 2, 2, 2}, {3, 2, -1})},
+    {"E5",
+     32,
+     {128, 4, 1024},
+     mindspore_layout({8, 4}, {1, -1, 0}),
+     {128, 4, 1024},
+     mindspore_layout({8, 4}, {1, -1, 0})},
+    {"E7", 32, {128, 4096}, mindspore_layout({8, 4}, {1, 0}), {128, 4, 1024}, mindspore_layout({8, 4}, {1, 0, -1})},
+    {"E11", 16, {512, 1024}, mindspore_layout({16, 1, 1}, {2, 0}), {512, 1024}, mindspore_layout({16}, {0, -1})},
+    {"E13", 1, {512, 1024}, mindspore_layout({1, 1, 1}, {2, 1}), {512, 1024}, mindspore_layout({}, {-1, -1})},
+    {"E15",
+     32,
+     {512, 1024},
+     mindspore_layout({8, 4}, {1, 0}),
+     {8, 64, 4, 256},
+     mindspore_layout({8, 4}, {1, -1, 0, -1})},
+    {"E17", 8, {1, 1, 1, 1}, mindspore_layout({8}, {-1, -1, -1, -1}), {1}, mindspore_layout({8}, {-1})},
 };
-TEST(MindsporeLayoutTest, ExpandsAsMindSporeDoes) {
+TEST(MindSporeLayoutTest, ExpandsAsMindSporeDoes) {
   for (const ExpandCase& c : kExpand) {
     const DeviceMesh mesh = ranks(c.devices);
-    const TensorLayout after = canonical(layout_of_arrangement(c.after, mesh), mesh, c.expanded);
-    EXPECT_EQ(reshaped(layout_of_arrangement(c.before, mesh), c.shape, c.expanded), after) << c.name;
+    const TensorLayout after = canonical(layout_of(c.after, mesh), mesh, c.expanded);
+    EXPECT_EQ(reshaped(layout_of(c.before, mesh), c.shape, c.expanded), after) << c.name;
   }
-  EXPECT_EQ(
-      arrangement_of_layout(layout_of_arrangement(arrangement({16, 1, 1}, {2, 0}), ranks(16)), ranks(16), {512, 1024}),
-      arrangement({16}, {0, -1}));
-  EXPECT_EQ(arrangement_of_layout(TensorLayout::replicated(2), ranks(1), {512, 1024}), arrangement({}, {-1, -1}));
+  EXPECT_EQ(merged_mindspore_layout(layout_of(mindspore_layout({16, 1, 1}, {2, 0}), ranks(16)), ranks(16), {512, 1024}),
+            mindspore_layout({16}, {0, -1}));
+  EXPECT_EQ(merged_mindspore_layout(TensorLayout::replicated(2), ranks(1), {512, 1024}),
+            mindspore_layout({}, {-1, -1}));
 }
 
 // Section 2.7: an operator's device matrix, a tensor's map and its slice.
@@ -243,12 +263,12 @@ const SliceCase kSlices[] = {
     {"O29_0", {8, 1}, {64, 32}, {1, 0}, {8, 32}},
     {"O29_1", {8, 1}, {64}, {1}, {8}},
 };
-TEST(MindsporeLayoutTest, SlicesOfOperators) {
+TEST(MindSporeLayoutTest, SlicesOfOperators) {
   for (const SliceCase& c : kSlices) {
     std::int64_t devices = 1;
     for (const std::int64_t size : c.matrix) devices *= size;
     const DeviceMesh mesh = ranks(devices);
-    const TensorLayout layout = layout_of_arrangement(arrangement(c.matrix, c.map), mesh);
+    const TensorLayout layout = layout_of(mindspore_layout(c.matrix, c.map), mesh);
     EXPECT_EQ(check_layout(layout, mesh, c.shape), "") << c.name;
     EXPECT_EQ(local_shape(layout, c.shape), c.slice) << c.name;
   }

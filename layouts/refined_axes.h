@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layouts/device_mesh.h"
+#include "layouts/tensor_layout.h"
+
+namespace shardplan {
+
+/// The axes of a mesh, each cut where some layouts cut it: whole axes of a finer mesh, in which their sub-axes are lists
+/// of axes. On pcie=2, hccs=4 the layouts [{hccs}] and [{hccs:(2)2}] give pcie=2, hccs_0=2, hccs_1=2, in which they are
+/// hccs_0, hccs_1 and hccs_1. Notations that know no sub-axes (MindSpore's, JAX's, DTensor's) need it.
+class RefinedAxes {
+ public:
+  /// Takes the cuts of all `refs`. Where cuts of one axis do not divide each other, the later ones are left out.
+  RefinedAxes(const DeviceMesh& mesh, const std::vector<AxisRef>& refs);
+
+  struct Axis {
+    std::string name;  // "hccs"; "hccs_0", "hccs_1", ... if cut
+    std::int64_t size = 1;
+  };
+  const std::vector<Axis>& axes() const { return axes_; }
+  /// The positions in `axes()` that make up `ref`, major to minor; nothing if no axes do.
+  std::optional<std::vector<std::size_t>> find(const AxisRef& ref) const;
+
+ private:
+  std::vector<Axis> axes_;
+  std::vector<AxisRef> parts_;  // of the mesh, by position in `axes_`
+};
+
+/// All axes that a layout names.
+std::vector<AxisRef> axes_of(const TensorLayout& layout);
+
+}  // namespace shardplan
