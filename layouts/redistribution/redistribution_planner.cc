@@ -45,10 +45,10 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kMostSettled = 600;              // by a search for one target
-constexpr std::size_t kMostSettledBestFirst = 2'000;   // by one for any path, where the greedy order breaks the bound
-constexpr std::size_t kMostSettledFiner = 100;         // by one in each finer graph, where that does not help
-constexpr std::size_t kMostSettledFinerBetter = 50;    // and for a better path there
+constexpr std::size_t kMostSettled = 600;             // by a search for one target
+constexpr std::size_t kMostSettledBestFirst = 2'000;  // by one for any path, where the greedy order breaks the bound
+constexpr std::size_t kMostSettledFiner = 100;        // by one in each finer graph, where that does not help
+constexpr std::size_t kMostSettledFinerBetter = 50;   // and for a better path there
 
 struct PlanKey {
   TensorLayout from;
@@ -148,9 +148,7 @@ struct RedistributionPlanner::State {
   State(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> collective_costs, const RedistributionOptions& options)
       : costs(std::move(collective_costs)), graphs(std::move(mesh), options.pieces, options.bounded_memory) {}
 
-  EdgeCosts& costs_of(const SearchRoute& route, Bytes tensor_bytes) {
-    return route.graph->costs(*costs, tensor_bytes);
-  }
+  EdgeCosts& costs_of(const SearchRoute& route, Bytes tensor_bytes) { return route.graph->costs(*costs, tensor_bytes); }
   Redistribution make_plan(const PlanKey& key);
   std::optional<Redistribution> plan_in_finer_graph(const SearchRoute& route, const PlanKey& key,
                                                     const PathBound& bound);
@@ -181,8 +179,8 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
 std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(const SearchRoute& route,
                                                                                 const PlanKey& key,
                                                                                 const PathBound& bound) {
-  for (const Refinement refinement : {Refinement::kMinimal, Refinement::kOneSpare, Refinement::kEnds,
-                                      Refinement::kPrime, Refinement::kFull}) {
+  for (const Refinement refinement :
+       {Refinement::kMinimal, Refinement::kOneSpare, Refinement::kEnds, Refinement::kPrime, Refinement::kFull}) {
     if (route.refinement && refinement > *route.refinement) continue;
     std::vector<LayoutSpace> spaces = common_spaces(key.from, key.to, graphs.mesh(), key.shape, refinement);
     if (refinement == route.refinement && !route.is_large && spaces.size() == 1) continue;  // has been searched
@@ -197,8 +195,7 @@ std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(
     finer.source = *graph.graph.find(key.from, key.shape);
     finer.target = *graph.graph.find(key.to, key.shape);
     EdgeCosts& edge_costs = graph.costs(*costs, num_bytes(key.shape, key.element_bytes));
-    const auto path =
-        improved_best_first_path(finer, edge_costs, bound, kMostSettledFiner, kMostSettledFinerBetter);
+    const auto path = improved_best_first_path(finer, edge_costs, bound, kMostSettledFiner, kMostSettledFinerBetter);
     if (path) return plan_of(key, graph.graph, edge_costs, *path);
   }
   return std::nullopt;

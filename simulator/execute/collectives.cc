@@ -36,7 +36,7 @@ double reduced(Reduction reduction, double a, double b) {
   return a;
 }
 
-/// A layout that is not cut: its places are positions in the whole tensor.
+/// The index of an unsharded tensor: its places are positions in the whole tensor.
 ShardIndex whole_index(const DeviceMesh& mesh, const Shape& shape) {
   return ShardIndex(TensorLayout::replicated(shape.size()), mesh, shape);
 }

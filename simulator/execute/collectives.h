@@ -7,16 +7,17 @@
 
 namespace shardplan {
 
-/// The memories of the simulated devices that hold one tensor: by point of the mesh, each shard row-major.
+/// The memories of the simulated devices that hold one tensor: by point of the mesh, each shard row-major. Numbers are
+/// float64 whatever the tensor's dtype; the executor rounds them where a run is to be in float32.
 using DeviceBuffers = std::vector<std::vector<double>>;
 
-/// Puts a tensor on the devices. For a layout that is partial, the summands over its axes are unequal and of both signs
+/// Distributes a global tensor to the devices. For a layout that is partial, the summands over its axes are unequal and of both signs
 /// and add up to the value (with the rounding of one sum); for max and min one device, another for each element, holds
 /// the value and the others something beyond it. Copies are equal.
 DeviceBuffers scatter(const std::vector<double>& global, const Shape& shape, const TensorLayout& layout,
                       const DeviceMesh& mesh, std::uint64_t seed = 0);
 
-/// Takes it back, from the first copy of every shard, with the summands reduced in the order of ranks.
+/// The inverse: the global tensor, from the first copy of every shard, with the summands reduced in the order of ranks.
 std::vector<double> gather(const DeviceBuffers& buffers, const Shape& shape, const TensorLayout& layout,
                            const DeviceMesh& mesh);
 

@@ -8,10 +8,10 @@
 
 namespace shardplan {
 
-/// One global tensor's numbers, row-major, whatever the dtype.
+/// One global tensor's numbers, row-major, float64 whatever the dtype.
 using TensorValues = std::vector<double>;
 
-/// Numbers from here on (masks: -1e9) stand for infinity. They must not hide what stands beside them, so they do not
+/// Numbers from here on (masks: -1e9) stand for infinity. They must not hide the numbers beside them, so they do not
 /// count as the largest of a tensor and are compared relative to themselves.
 inline constexpr double kStandsForInfinity = 1e8;
 

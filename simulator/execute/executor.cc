@@ -1,3 +1,16 @@
+// One instruction at a time, on all devices.
+//
+// A program is one sequence for the whole job, so the simulated devices need no threads of their own and no messages: an
+// instruction runs on every device before the next one starts, and a collective reads the buffers of its groups. What a
+// device could not know is kept from it by what each step is given: an operator's kernel sees this device's buffers and
+// its boxes of the iteration space, `apply` (collectives.h) reads within groups only.
+//
+// Values are shared and never changed once written. So a copy of an executor is cheap, and the proof that faults are
+// caught makes hundreds: each leaves the right run where its fault is, and continues on its own.
+//
+// A micro-batch is one run over the instructions of the loop; then inputs are drawn for the next one and sums that live
+// through the loop take the place of their own operands.
+
 #include "simulator/execute/executor.h"
 
 #include <algorithm>
@@ -12,7 +25,7 @@ namespace shardplan {
 namespace {
 
 /// Calls `work` for 0 .. count - 1. Threads are started only where there is enough to do for them; each call writes to
-/// places of its own, so the order does not matter.
+/// buffers of its own, so the order does not matter.
 template <class Work>
 void for_each_device(std::size_t count, std::size_t work_per_device, int threads, const Work& work) {
   constexpr std::size_t kWorthThreads = 1u << 20;

@@ -14,7 +14,8 @@
 
 namespace shardplan {
 
-/// What all devices hold of one value: a buffer each, in nobody else's reach.
+/// What all devices hold of one value: a buffer of float64 each, whatever the dtype, which no other device reads but
+/// through a collective.
 struct PlacedValue {
   DeviceBuffers data;
   /// Only of a value with a halo (after a halo exchange): each device's extents, and how many positions of them stand
@@ -34,28 +35,28 @@ struct ExecutionOptions {
 /// the next one starts, so that a thousand devices need no thousand threads. A value is freed when its last reader has
 /// run.
 ///
-/// Copying an executor is cheap (values are shared, and never changed once written): a copy goes its own way from
-/// there, as one does that is made wrong on purpose.
+/// Copying an executor is cheap (values are shared, and never changed once written): the copy continues on its own, as
+/// one does that is made wrong on purpose.
 ///
 /// Requires: the program passes `check_program`, every operator has a kernel; program and graph outlive the executor.
 class Executor {
  public:
   Executor(const ParallelProgram& program, const OperatorGraph& graph, const ExecutionOptions& options);
 
-  /// Begins `step` with all that is given: inputs, parameters and states, from `stored`, which is asked again for the
+  /// Begins `step` with all that is given: inputs, parameters and states, from `stored`, which is called again for the
   /// inputs of each further micro-batch and must live until the step is done.
   void start(std::uint64_t step, const StoredValues& stored, const Fault* fault = nullptr);
-  /// Begins the next step: what was updated takes the place of what was stored, only inputs are given anew.
+  /// Begins the next step: what was updated takes the place of what was stored, only inputs are given again.
   void start_next(std::uint64_t step, const StoredValues& inputs);
 
   bool is_done() const { return next_ == program_->instructions.size(); }
   std::size_t next_instruction() const { return next_; }
-  /// Of the step, that the next instruction runs in; the last one once the loop is behind.
+  /// The micro-batch in which the next instruction runs; the last one after the loop.
   std::size_t micro_batch() const { return micro_batch_; }
   /// Runs one instruction; `fault`, if it is for this one, makes it wrong. Throws Stopped if asked to stop.
   void run_next(const Fault* fault = nullptr);
 
-  /// Requires: alive, that is given, just made, still to be read, an output or an update.
+  /// Requires a value that is alive: given, just made, still to be read, an output or an update.
   const PlacedValue& value(ValueId id) const { return *values_[id]; }
 
  private:

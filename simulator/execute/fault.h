@@ -8,14 +8,15 @@
 
 namespace shardplan {
 
-/// How one place of a program is made wrong on purpose. Shapes stay as they are, so that only numbers can tell.
+/// How one place of a program is made wrong on purpose. Shapes stay as they are, so that only the numbers (float64
+/// buffers, collectives.h) can show it.
 enum class FaultKind {
   kRemoved,  // collective, halo: nothing is sent; what a device does not hold it makes up from what it holds, a halo is
              // zero
   kSwapped,  // collective: the first two members of each group have each other's piece; a given tensor: two devices
-  kRotated,  // collective: every device's data is the next device's, as if the group listed other ranks
+  kRotated,  // collective: every device has the next device's data, as if the group listed other ranks
   kDoubled,  // sum: reduced once more, so that it counts as often as the group has members
-  kShifted,  // operator: every device believes to stand where the next one stands
+  kShifted,  // operator: every device takes itself for the next one
 };
 std::string_view to_string(FaultKind kind);
 

@@ -31,8 +31,8 @@ struct ReferenceStep {
   }
 };
 
-/// What inputs, parameters and states hold (constants are made where they are read). Inputs are asked for with every
-/// micro-batch, by its number, that counts on through all steps; parameters and states once.
+/// What inputs, parameters and states hold (constants are made where they are read). Inputs are requested with every
+/// micro-batch, by its number counted through all steps; parameters and states once.
 using StoredValues = std::function<TensorValues(TensorId, std::uint64_t micro_batch)>;
 
 /// Requires a kernel for every operator (`operators_without_kernel` is empty).
@@ -45,17 +45,17 @@ ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stor
 ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                                       std::uint64_t step, int bits, const std::stop_token& stop = {});
 
-/// A step on one device, and how far the numbers of each tensor mean anything: how far errors of this size in every
-/// result move them. The gradient of an attention key bias is truly 0, so that all that is computed for it is rounding;
-/// a ReLU of a number near 0 passes a gradient on or not. Each is some times the precision's own, for what a sum in
-/// another order adds.
+/// A step on one device, and how far the numbers of each tensor mean anything: how far errors in every result move
+/// them. The gradient of an attention key bias is truly 0, so that all that is computed for it is rounding; a ReLU of a
+/// number near 0 passes a gradient on or not. The errors are several times those of the precision, since a sum in another
+/// order adds more than one rounding.
 struct MeasuredReference {
   static constexpr int kDisturbedBits64 = 10;
   static constexpr int kDisturbedBits32 = 38;
 
   ReferenceStep exact;
   IdVector<TensorId, double> moved64;  // by tensor: max |exact - disturbed|; earlier steps were disturbed as well
-  /// Of this step alone; empty if not asked for. Coarse, so that a ReLU which only float decides otherwise is not
+  /// Of this step alone; empty if not requested. Coarse, so that a ReLU which only float decides otherwise is not
   /// mistaken for a fault: float64 is the proof.
   IdVector<TensorId, double> moved32;
 };

@@ -8,8 +8,8 @@
 
 namespace shardplan {
 
-/// Where every element of a tensor is under one layout, dimension by dimension, so that a simulated collective finds
-/// elements by looking up instead of by arithmetic on digits.
+/// Where every element of a tensor is under one layout, dimension by dimension, so that a simulated collective looks
+/// elements up instead of computing digits for each. Offsets are in the float64 buffers of collectives.h.
 class ShardIndex {
  public:
   ShardIndex(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);

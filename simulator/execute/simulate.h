@@ -22,7 +22,7 @@ struct SimulatedStep {
 };
 
 /// Trains on one batch made from the seed, again and again, so that the loss falls: on one device and on the mesh, each
-/// from its own weights of the step before. Optimizer states start at zero.
+/// from its own weights of the step before, in float64 whatever the dtypes. Optimizer states start at zero.
 ///
 /// Requires a graph with a loss, and a kernel for every operator. Throws Stopped if asked to stop.
 std::vector<SimulatedStep> simulate(const ParallelProgram& program, const OperatorGraph& graph,

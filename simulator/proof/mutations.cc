@@ -1,3 +1,15 @@
+// A proof that cannot fail proves nothing.
+//
+// Every place of a program that could be wrong is made wrong in turn, and each fault must show in a tensor of the graph.
+// That needs neither a run from the start for each fault nor a run to the end: one right executor steps through the
+// program; at a place that has faults, copies of it execute the instruction wrongly. A copy whose result is, on every
+// device, what the right one leaves has a fault without effect (a kernel that does not ask where it stands; two devices
+// that hold the same shard), which is decided here by comparing and not by trust. A copy whose result already differs
+// from the reference is caught. The others continue to the end, in threads, until a tensor of the graph differs.
+//
+// Faults of one kind at places that repeat (the layers of a model) form a class, by descriptions in which the numbers of
+// repeats are stars; the last of a class stands for all.
+
 #include "simulator/proof/mutations.h"
 
 #include <algorithm>
@@ -155,7 +167,7 @@ class Trial {
   MeasuredReference reference_;
 };
 
-/// A faulty executor just behind its fault, still to be run to the end.
+/// A faulty executor just after its fault, still to be run to the end.
 struct Pending {
   std::size_t mutation;
   Executor executor;

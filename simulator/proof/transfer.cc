@@ -1,3 +1,18 @@
+// The same program for other sizes.
+//
+// A plan is proven at sizes that a simulator can hold. Planning again at those sizes would prove another plan; so the
+// program itself is written out again, instruction by instruction, with the same decisions: an operator keeps its
+// strategy, a collective its kind and its axes (on a smaller mesh: the pieces that took their place). Shapes, boxes and
+// layouts follow from the operators of the small graph.
+//
+// What does not follow are the parts of a dimension: (2:{}, 512:{x}) of a fused dimension becomes (2:{}, 16:{x}) because
+// some operator walks the dimension by factors 2 and 512 here and by 2 and 16 there. `Boundaries` collects, for each
+// tensor, where its factors end at both sizes; a boundary that no factor explains must come from pieces of axes that a
+// collective moved.
+//
+// Where a strategy is not legal at the small sizes, a part does not fit or a halo is another, the transfer says so, and
+// which factor of which operator was too small, if one was: model/shrink.h then tries larger sizes.
+
 #include "simulator/proof/transfer.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,11 @@
+// Right or wrong, and where it begins to be wrong.
+//
+// Each step runs on one device first (ReferenceSteps), which also measures how far the numbers of each tensor mean
+// anything. Then it runs on the mesh in float64, where every value that holds a tensor of the graph is compared, and in
+// float32, where only what float32 can decide is. Comparing costs more than computing, so a run only notes whether all is
+// equal; after a difference the same step is run again from its start with every value compared in program order, and the
+// first wrong one is described with its instruction, whose inputs must all have been right.
+
 #include "simulator/proof/validate.h"
 
 #include <algorithm>
@@ -265,7 +273,7 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
   }
 
   ReferenceSteps references(graph, options.seed, options.stop);
-  const auto tell = [&](const std::string& what) {
+  const auto announce = [&](const std::string& what) {
     if (options.progress) options.progress(what);
   };
   const auto executor_in = [&](Precision precision) {
@@ -276,7 +284,7 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
   const int steps = program.updates.empty() ? 1 : options.steps;
   for (int step = 1; step <= steps; ++step) {
     const auto number = static_cast<std::uint64_t>(step - 1);
-    tell(fmt::format("step {} of {}: one device", step, steps));
+    announce(fmt::format("step {} of {}: one device", step, steps));
     const MeasuredReference reference = references.next(options.float32);
     const std::uint64_t first = number * static_cast<std::uint64_t>(program.micro_batches);
     const StoredValues given = [&](TensorId id, std::uint64_t micro_batch) {
@@ -287,7 +295,7 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
       const bool is_exact = judged.precision == Precision::kFloat64;
       const Run run{program, graph, reference, judged.precision, judged.allowed, step};
       const Watched& watched = is_exact ? watched64 : watched32;
-      tell(fmt::format("step {} of {}: {} devices in {}", step, steps, result.num_devices,
+      announce(fmt::format("step {} of {}: {} devices in {}", step, steps, result.num_devices,
                        is_exact ? "float64" : "float32"));
       Executor rounded = executor_in(judged.precision);
       Executor& executor = is_exact ? exact : rounded;

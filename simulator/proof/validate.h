@@ -23,7 +23,7 @@ struct ValidationOptions {
   double float32_tolerance = 2e-5;
   std::string until = {};  // a tensor to compare instead of the outputs
   std::stop_token stop = {};
-  std::function<void(const std::string&)> progress = {};  // told what begins
+  std::function<void(const std::string&)> progress = {};  // called with what begins
 };
 
 /// All steps in one precision.

@@ -71,8 +71,8 @@ SearchRoute SearchGraphs::route(const TensorLayout& from, const TensorLayout& to
   GraphKey key;
   Refinement refinement = Refinement::kFull;
   bool is_large = false;
-  for (const Refinement next : {Refinement::kFull, Refinement::kPrime, Refinement::kEnds, Refinement::kOneSpare,
-                                 Refinement::kMinimal}) {
+  for (const Refinement next :
+       {Refinement::kFull, Refinement::kPrime, Refinement::kEnds, Refinement::kOneSpare, Refinement::kMinimal}) {
     refinement = next;
     key.spaces = common_spaces(from, to, mesh_, shape, refinement);
     std::int64_t states = 0;
