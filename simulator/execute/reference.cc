@@ -11,8 +11,8 @@ namespace shardplan {
 
 namespace {
 
-/// Called with every result right after it is computed.
-using Disturbance = std::function<void(DataType, TensorValues&)>;
+/// Called with every tensor right after it is given or computed.
+using Disturbance = std::function<void(TensorId, TensorValues&)>;
 
 /// `adds`: to what the results hold.
 void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed, bool adds, const Disturbance& disturb,
@@ -38,7 +38,7 @@ void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed,
   for (std::size_t i = 0; i < op.results.size(); ++i) {
     TensorValues& values = tensors[op.results[i]];
     for (std::size_t k = 0; k < before[i].size(); ++k) values[k] += before[i][k];
-    disturb(graph.tensor(op.results[i]).type.dtype, values);
+    disturb(op.results[i], values);
   }
 }
 
@@ -51,7 +51,7 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
     const GraphTensor& tensor = graph.tensor(id);
     const bool is_constant = tensor.kind == TensorKind::kConstant;
     run.tensors[id] = is_constant ? draw_tensor(graph, id, seed, step) : stored(id, micro_batch);
-    disturb(tensor.type.dtype, run.tensors[id]);
+    disturb(id, run.tensors[id]);
   };
   for (const TensorId id : graph.tensors().ids()) {
     if (graph.tensor(id).kind != TensorKind::kResult) give(id, step * count);
@@ -82,6 +82,28 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
   return run;
 }
 
+/// Of the bits that are disturbed, the first so many are only in the results of sums.
+constexpr int kBitsOfSums = 4;
+
+/// Whether the order of summands, which sharding changes, may round this tensor in another way.
+bool is_summed(const OperatorGraph& graph, TensorId id) {
+  const std::optional<OperatorId>& producer = graph.tensor(id).producer;
+  if (!producer) return false;
+  const std::vector<Factor>& factors = graph.operation(*producer).rule.factors;
+  return std::any_of(factors.begin(), factors.end(), [](const Factor& factor) {
+    const bool is_sum = factor.kind == FactorKind::kReduction && factor.reduction == Reduction::kSum;
+    return is_sum || factor.kind == FactorKind::kNormalised;
+  });
+}
+
+/// What recomputation makes a second time is added up in the same order.
+TensorId original(const OperatorGraph& graph, TensorId id) {
+  const GraphOperator& op = graph.operators()[*graph.tensor(id).producer];
+  if (!op.is_copy) return id;
+  const auto result = std::find(op.results.begin(), op.results.end(), id) - op.results.begin();
+  return graph.operators()[*op.forward].results[static_cast<std::size_t>(result)];
+}
+
 /// By tensor: the largest distance, numbers that stand for infinity left out.
 IdVector<TensorId, double> distances(const ReferenceStep& a, const ReferenceStep& b) {
   IdVector<TensorId, double> result(a.tensors.size(), 0.0);
@@ -103,18 +125,23 @@ IdVector<TensorId, double> distances(const ReferenceStep& a, const ReferenceStep
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, Precision precision, const std::stop_token& stop) {
   return run_step(graph, stored, seed, step, stop,
-                  [&](DataType dtype, TensorValues& values) { round_to(precision, dtype, values); });
+                  [&](TensorId id, TensorValues& values) { round_to(precision, graph.tensor(id).type.dtype, values); });
 }
 
 ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                                       std::uint64_t step, int bits, const std::stop_token& stop) {
-  const std::uint64_t last = (std::uint64_t{1} << bits) - 1;
-  return run_step(graph, stored, seed, step, stop, [&](DataType dtype, TensorValues& values) {
-    if (!is_floating(dtype)) return;
+  const std::uint64_t of_all = (std::uint64_t{1} << (bits - kBitsOfSums)) - 1;
+  const std::uint64_t of_sums = ((std::uint64_t{1} << bits) - 1) & ~of_all;
+  return run_step(graph, stored, seed, step, stop, [&](TensorId id, TensorValues& values) {
+    if (!is_floating(graph.tensor(id).type.dtype)) return;
+    const bool is_sum = is_summed(graph, id);
+    const std::uint64_t seed_of_sum = is_sum ? mix(seed ^ mix(original(graph, id).value() + 1)) : 0;
     for (double& value : values) {
       if (value == 0 || !std::isfinite(value)) continue;
-      const std::uint64_t kept = std::bit_cast<std::uint64_t>(value) & ~last;
-      value = std::bit_cast<double>(kept | (mix(kept ^ seed) & last));
+      std::uint64_t word = std::bit_cast<std::uint64_t>(value);
+      if (is_sum) word = (word & ~of_sums) | (mix((word & ~of_sums & ~of_all) ^ seed_of_sum) & of_sums);
+      word &= ~of_all;
+      value = std::bit_cast<double>(word | (mix(word ^ seed) & of_all));
     }
   });
 }

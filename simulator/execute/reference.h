@@ -39,9 +39,11 @@ using StoredValues = std::function<TensorValues(TensorId, std::uint64_t micro_ba
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, Precision precision, const std::stop_token& stop = {});
 
-/// The same with an error put into every number that is given or computed: its last `bits` bits (of 52) are replaced by
-/// random ones. As with rounding, equal numbers stay equal and what is only moved is left alone (a maximum is still one
-/// of its operands); unlike rounding, nothing round escapes it.
+/// The same with an error put into every number that is given or computed: of its last `bits` bits (of 52) all but the
+/// first four are replaced by random ones. As with rounding, equal numbers stay equal and what is only moved is left
+/// alone (a maximum is still one of its operands); unlike rounding, nothing round escapes it. In the results of sums those
+/// four bits are replaced as well, in each tensor otherwise: two sums that are equal on one device may be added up in
+/// two orders on a mesh, and their difference is then not 0.
 ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                                       std::uint64_t step, int bits, const std::stop_token& stop = {});
 

@@ -65,12 +65,6 @@ DeviceBuffers reduced(const DeviceBuffers& data, const std::vector<AxisRef>& axe
   return result;
 }
 
-double distance(double found, double should_be) {
-  if (found == should_be) return 0;  // infinities as well
-  const double difference = std::abs(found - should_be);
-  return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
-}
-
 /// True if `found[device][i] * factor` is `expected[device][i]` everywhere.
 bool agree(const DeviceBuffers& found, const DeviceBuffers& expected, double factor, double scale,
            const Tolerance& tolerance) {
@@ -131,6 +125,13 @@ std::optional<std::pair<std::size_t, std::size_t>> other_piece(const DeviceBuffe
 }
 
 }  // namespace
+
+double distance(double found, double should_be) {
+  if (found == should_be) return 0;  // infinities as well
+  if (std::isnan(found) && std::isnan(should_be)) return 0;
+  const double difference = std::abs(found - should_be);
+  return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+}
 
 double Tolerance::allowed(double scale, double reference) const {
   const double size = std::abs(reference);

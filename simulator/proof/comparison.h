@@ -18,6 +18,8 @@ struct Tolerance {
 };
 /// The largest |value| below kStandsForInfinity; 0 if there is none.
 double scale_of(const TensorValues& reference);
+/// |found - should be|: 0 for equal infinities and where both are not a number, infinite where only one is.
+double distance(double found, double should_be);
 
 /// One value on the mesh beside the reference tensor that it holds. All copies on all devices are compared; what is
 /// partial is reduced first.

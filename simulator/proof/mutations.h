@@ -28,7 +28,7 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
 enum class MutationOutcome {
   kCaught,         // a tensor of the graph differs by more than the float64 tolerance
   kWithoutEffect,  // what the wrong instruction leaves behind is, on every device, what the right one does, within the
-                   // tolerance
+                   // tolerance; of an instruction between two phases, what the operator leaves behind
   kUncaught,
 };
 struct MutationResult {
@@ -42,7 +42,8 @@ struct MutationResult {
 /// Runs one step with each fault in turn. Whether a fault has an effect is decided by arithmetic: the faulty
 /// instruction and the right one are given the same inputs, and what they leave behind is compared on all devices. Some
 /// have none: a kernel that does not ask where it stands (MatMul) computes the same in any box of the same extent;
-/// devices that hold the same piece may swap it.
+/// devices that hold the same piece may swap it. Inside an operator that runs in phases the operator's results decide: a
+/// softmax may subtract any number in place of the maximum.
 std::vector<MutationResult> test_mutations(const ParallelProgram& program, const OperatorGraph& graph,
                                            const ValidationOptions& options);
 

@@ -16,6 +16,12 @@
 namespace shardplan {
 namespace {
 
+/// A mesh of more devices than this is never executed as it is.
+constexpr std::int64_t kMostDevicesOfOwnMesh = 256;
+
+/// Of memory that a proof may take.
+constexpr std::int64_t kMostBytes = std::int64_t{4} << 30;
+
 /// Every position of every factor belongs to one place along the axes that cut it, and only to that.
 std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) {
   const ShardingRule& rule = instruction.operation->rule;
@@ -123,18 +129,50 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, s
   return Smaller{mesh, std::move(model), std::move(graph), std::move(transfer.program)};
 }
 
-/// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3. Two positions of everything on each
-/// device, or fewer where the plan itself has one and means it (8 heads on an axis of 8).
+/// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3, or on the plan's own where an axis of
+/// 8 takes the place of two of 2 and 4, so that no smaller one keeps their products alike. Two positions of everything on
+/// each device, or fewer where the plan itself has one and means it (8 heads on an axis of 8).
 std::optional<Smaller> find_smaller(const Plan& plan, std::int64_t most_devices, std::string& fault) {
-  const bool has_large_mesh = plan.program.mesh.num_devices() > most_devices;
-  for (const bool only_twos : {false, true}) {
-    if (only_twos && !has_large_mesh) break;
-    const SmallerMesh mesh(plan.program, most_devices, only_twos);
+  std::vector<SmallerMesh> meshes = {SmallerMesh(plan.program, most_devices, false)};
+  if (meshes.front().is_smaller()) {
+    meshes.emplace_back(plan.program, most_devices, true);
+    if (plan.program.mesh.num_devices() <= kMostDevicesOfOwnMesh) {
+      meshes.emplace_back(plan.program, kMostDevicesOfOwnMesh, false);
+    }
+  }
+  for (const SmallerMesh& mesh : meshes) {
     for (const std::int64_t least_local : {2, 1}) {
       if (auto smaller = find_smaller(plan, mesh, least_local, fault)) return smaller;
     }
   }
   return std::nullopt;
+}
+
+/// Nothing, or that running it would take too much memory: the reference holds every tensor of an exact and a disturbed
+/// step, of each micro-batch; the devices hold at least what is given to them and their largest value.
+std::string check_memory(const Executable& executable) {
+  double elements = 0;
+  for (const GraphTensor& tensor : executable.graph->tensors()) {
+    elements += 2 * static_cast<double>(executable.graph->micro_batches()) *
+                static_cast<double>(num_elements(tensor.type.shape));
+  }
+  const ParallelProgram& program = executable.program;
+  double largest = 0;
+  double given = 0;
+  for (const ProgramValue& value : program.values) {
+    largest = std::max(largest, static_cast<double>(num_elements(value.local_shape)));
+  }
+  for (const Binding& binding : program.given) {
+    given += static_cast<double>(num_elements(program.values[binding.value].local_shape));
+  }
+  elements += static_cast<double>(program.mesh.num_devices()) * (given + largest);
+  const double bytes = elements * sizeof(double);
+  if (bytes <= static_cast<double>(kMostBytes)) return {};
+  return fmt::format(
+      "running it takes {:.1f} GiB of memory, above the limit of {} GiB; for the proof dims of the file are made "
+      "smaller, "
+      "but no number that is written in a shape",
+      bytes / (1024.0 * 1024 * 1024), kMostBytes >> 30);
 }
 
 }  // namespace
@@ -204,6 +242,7 @@ Proof prove(const Plan& plan, const ProofOptions& options) {
   if (!proof.validation.without_kernel.empty()) return proof;
   const Executable executable = make_executable(plan, options.shrink, options.most_devices);
   proof.shrinking = executable.shrinking;
+  if (proof.shrinking.refusal.empty()) proof.shrinking.refusal = check_memory(executable);
   if (!proof.shrinking.refusal.empty()) return proof;
   proof.validation = validate(executable.program, *executable.graph, options.validation);
   if (options.mutations && options.validation.progress) options.validation.progress("faults");

@@ -27,6 +27,7 @@
 #include "base/error.h"
 #include "operators/phases.h"
 #include "program/program_checker.h"
+#include "simulator/execute/reach.h"
 
 namespace shardplan {
 namespace {
@@ -273,9 +274,7 @@ class Transferring {
         instruction.step.before = new_.values[input].layout;
         instruction.step.after = new_.values[output].layout;
         instruction.step.local_shape = new_.values[output].local_shape;
-        if (!moves_whole_pieces(instruction.step, new_.values[input].type.shape)) {
-          throw Mismatch{fmt::format("{}: its pieces have other sizes on a mesh whose axes are not alike", old.name)};
-        }
+        check_on_smaller_mesh(old.name, instruction.step, new_.values[input].type.shape);
         instruction.step.sent = 0;
         instruction.step.time = 0;
         break;
@@ -284,18 +283,14 @@ class Transferring {
     return instruction;
   }
 
-  /// True unless the step is a permutation of pieces that are no longer the same ones before and after: axes of one
-  /// size may have become axes of two.
-  bool moves_whole_pieces(const CollectiveStep& step, const Shape& shape) const {
-    if (step.kind != CollectiveKind::kCollectivePermute) return true;
-    std::set<std::vector<std::vector<std::int64_t>>> held;
-    for (std::int64_t point = 0; point < new_.mesh.num_devices(); ++point) {
-      held.insert(held_indices(step.before, new_.mesh, shape, point));
-    }
-    for (std::int64_t point = 0; point < new_.mesh.num_devices(); ++point) {
-      if (!held.contains(held_indices(step.after, new_.mesh, shape, point))) return false;
-    }
-    return true;
+  void check_on_smaller_mesh(const std::string& name, const CollectiveStep& step, const Shape& shape) {
+    if (!smaller_.is_smaller()) return;
+    std::string key =
+        fmt::format("{} {} {} {} {}", to_string(step.kind), new_.mesh.to_string(step.axes),
+                    to_string(step.before, new_.mesh), to_string(step.after, new_.mesh), to_string(shape));
+    if (!checked_steps_.insert(std::move(key)).second) return;
+    const std::string fault = check_reach(step, new_.mesh, shape);
+    if (!fault.empty()) throw Mismatch{fmt::format("{}: {} on a mesh whose axes are not alike", name, fault)};
   }
 
   const ParallelProgram& old_;
@@ -306,6 +301,7 @@ class Transferring {
   IdVector<OperationId, std::shared_ptr<const Operation>> operations_;
   IdVector<OperatorId, std::size_t> phases_run_;
   IdVector<TensorId, std::vector<Boundaries>> boundaries_;
+  std::set<std::string> checked_steps_;
 };
 
 }  // namespace

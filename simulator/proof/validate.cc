@@ -27,6 +27,12 @@ bool is_constant(const TensorValues& values) {
          std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
 }
 
+double largest_of(const TensorValues& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
 bool has_nan(const TensorValues& values) {
   return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
 }
@@ -207,13 +213,14 @@ void find_unproven(const OperatorGraph& graph, const Watched& watched, const Mea
   for (const std::optional<TensorId>& tensor : watched) {
     if (!tensor || !seen.insert(*tensor).second) continue;
     const TensorValues& values = reference.exact.tensors[*tensor];
-    const double scale = scale_of(values);
+    // Numbers that stand for infinity do not count in the scale, and are compared relative to themselves.
+    const bool has_large = largest_of(values) >= kStandsForInfinity;
     std::string reason;
     if (has_nan(values)) {
       reason = "not a number on one device as well";
-    } else if (scale == 0) {
+    } else if (largest_of(values) == 0) {
       reason = "all zero";
-    } else if (scale <= float64_tolerance(relative, reference, *tensor).absolute) {
+    } else if (!has_large && scale_of(values) <= float64_tolerance(relative, reference, *tensor).absolute) {
       reason = "zero but for rounding";
     } else if (is_constant(values)) {
       reason = "constant";
@@ -296,7 +303,7 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
       const Run run{program, graph, reference, judged.precision, judged.allowed, step};
       const Watched& watched = is_exact ? watched64 : watched32;
       announce(fmt::format("step {} of {}: {} devices in {}", step, steps, result.num_devices,
-                       is_exact ? "float64" : "float32"));
+                           is_exact ? "float64" : "float32"));
       Executor rounded = executor_in(judged.precision);
       Executor& executor = is_exact ? exact : rounded;
       if (is_exact && step > 1) {
