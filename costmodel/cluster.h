@@ -14,6 +14,10 @@
 
 namespace shardplan {
 
+/// What the software on the devices makes one kernel of: every operator on its own, or chains of elementwise operators
+/// (costmodel/kernel_fusion.h).
+enum class Fusion { kNone, kElementwise };
+
 /// How a level's links are given out: every device has its own link into the level, or the group below shares one.
 enum class LinkPer { kDevice, kGroup };
 
@@ -65,6 +69,7 @@ std::string_view to_string(Provenance provenance);
 struct Cluster {
   std::string name;
   ClusterDevice device;
+  Fusion fusion = Fusion::kNone;
   std::vector<ClusterLevel> levels;
   std::vector<CollectiveTable> tables;
   std::vector<std::pair<std::string, std::string>> sources;

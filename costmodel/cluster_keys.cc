@@ -7,6 +7,8 @@ const ClusterKeys& cluster_file_keys() {
       {"shardplan", ClusterValue::kVersion, true, "format version: 1"},
       {"cluster", ClusterValue::kText, true, "the cluster's name"},
       {"device", ClusterValue::kDevice, true, "the one kind of device"},
+      {"fusion", ClusterValue::kFusion, false,
+       "what the software makes one kernel of: none, or elementwise (chains of elementwise operators); none"},
       {"levels", ClusterValue::kLevels, true, "the levels of links, outermost first: mesh axes and digits of ranks"},
       {"tables", ClusterValue::kTables, false, "measured times that replace the formula of a collective"},
       {"sources", ClusterValue::kSources, false,

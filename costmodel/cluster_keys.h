@@ -19,6 +19,7 @@ enum class ClusterValue {
   kShare,          // above 0, at most 1
   kOperationRate,  // "256 TFLOP/s"
   kLinkPer,        // device or group
+  kFusion,         // none or elementwise
   kCollective,     // all_gather, reduce_scatter, all_reduce, all_to_all, permute
   kDevice,         // the maps and lists of the sections below
   kMemory,

@@ -24,11 +24,14 @@ class CostModel {
 
   virtual const DeviceMesh& mesh() const = 0;
 
+  /// Whether chains of elementwise operators run as one kernel (costmodel/kernel_fusion.h).
+  virtual bool fuses_elementwise() const = 0;
+
   /// One run of an operator's kernel. `factor_extents` are the local extents of its factors (`local_extents`),
-  /// `local_bytes` what the kernel reads and writes on one device. Throws InputError (without a place) for a dtype that
-  /// the device does not compute.
+  /// `local_bytes` what the kernel reads and writes on one device; `is_started` is false for what goes on in a kernel
+  /// that was started before. Throws InputError (without a place) for a dtype that the device does not compute.
   virtual Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
-                                  Bytes local_bytes) const = 0;
+                                  Bytes local_bytes, bool is_started) const = 0;
 
   /// Collectives over groups of devices; for redistributions.
   virtual std::shared_ptr<const CollectiveCosts> collectives() const = 0;

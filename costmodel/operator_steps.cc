@@ -9,12 +9,15 @@ namespace shardplan {
 namespace {
 
 /// Bytes that one kernel run reads and writes on one device.
-Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh) {
+Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                    const KernelTraffic& traffic) {
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    if (!traffic.reads(i)) continue;
     bytes += local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    if (!traffic.writes(i)) continue;
     const Bytes written = local_bytes(operation.results[i], result_layout(operation, strategy, mesh, i));
     bytes += operation.type->accumulates ? 2 * written : written;  // what is added to is read as well
   }
@@ -35,8 +38,12 @@ Strategy strategy_of_phase(const Operation& outer, const Strategy& strategy, con
 class Steps {
  public:
   Steps(const std::shared_ptr<const Operation>& operation, const Strategy& strategy, const CostModel& costs,
-        RedistributionPlanner& redistributions)
-      : operation_(operation), strategy_(strategy), costs_(costs), redistributions_(redistributions) {
+        RedistributionPlanner& redistributions, const KernelTraffic& traffic)
+      : operation_(operation),
+        strategy_(strategy),
+        costs_(costs),
+        redistributions_(redistributions),
+        traffic_(traffic) {
     num_values_ = operation->operands.size();
   }
 
@@ -73,8 +80,12 @@ class Steps {
     step.strategy = strategy;
     step.is_phase = is_phase;
     step.inputs = std::move(inputs);
-    step.time =
-        costs_.computation(*operation, local_extents(*operation, strategy), touched_bytes(*operation, strategy, mesh));
+    const KernelTraffic alone;
+    const KernelTraffic& traffic = is_phase ? alone : traffic_;
+    // Asked even for what is free, so that a dtype that the device does not compute is found.
+    step.time = costs_.computation(*operation, local_extents(*operation, strategy),
+                                   touched_bytes(*operation, strategy, mesh, traffic), traffic.is_started);
+    if (traffic.is_free) step.time = 0;
     std::vector<std::size_t> results;
     for (std::size_t i = 0; i < operation->results.size(); ++i) {
       step.output_types.push_back(operation->results[i]);
@@ -174,6 +185,7 @@ class Steps {
   const Strategy& strategy_;
   const CostModel& costs_;
   RedistributionPlanner& redistributions_;
+  const KernelTraffic& traffic_;
   OperatorSteps result_;
   std::size_t num_values_ = 0;
 };
@@ -181,8 +193,9 @@ class Steps {
 }  // namespace
 
 OperatorSteps operator_steps(const std::shared_ptr<const Operation>& operation, const Strategy& strategy,
-                             const CostModel& costs, RedistributionPlanner& redistributions) {
-  return Steps(operation, strategy, costs, redistributions).run();
+                             const CostModel& costs, RedistributionPlanner& redistributions,
+                             const KernelTraffic& traffic) {
+  return Steps(operation, strategy, costs, redistributions, traffic).run();
 }
 
 }  // namespace shardplan

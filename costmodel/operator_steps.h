@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "costmodel/cost_model.h"
+#include "costmodel/kernel_fusion.h"
 #include "layouts/redistribution/redistribution_planner.h"
 #include "strategies/strategy.h"
 
@@ -38,7 +39,9 @@ struct OperatorSteps {
 
 /// What one operator does under one strategy: halos, then one kernel, or the phases with their small collectives. The
 /// single place that says what an operator costs; the strategy problem sums it, lowering writes it out.
+/// `traffic` says what of it a larger kernel does; where the operator runs in phases, it is not looked at.
 OperatorSteps operator_steps(const std::shared_ptr<const Operation>& operation, const Strategy& strategy,
-                             const CostModel& costs, RedistributionPlanner& redistributions);
+                             const CostModel& costs, RedistributionPlanner& redistributions,
+                             const KernelTraffic& traffic = {});
 
 }  // namespace shardplan

@@ -38,6 +38,11 @@ class Reader {
     }
     if (const YamlNode* name = need(root, "cluster", "")) cluster_.name = scalar(*name, "cluster");
     if (const YamlNode* device = need(root, "device", "")) read_device(*device);
+    if (const YamlNode* fusion = root.find("fusion")) {
+      const std::string text = scalar(*fusion, "fusion");
+      if (text != "none" && text != "elementwise") fault(*fusion, "fusion: '{}'; expected none or elementwise", text);
+      cluster_.fusion = text == "elementwise" ? Fusion::kElementwise : Fusion::kNone;
+    }
     if (const YamlNode* levels = need(root, "levels", "")) read_levels(*levels);
     if (const YamlNode* tables = root.find("tables")) read_tables(*tables);
     if (const YamlNode* sources = root.find("sources")) read_sources(*sources);
@@ -340,12 +345,13 @@ std::string write_cluster(const Cluster& cluster) {
   std::string text = fmt::format(
       "shardplan: 1\ncluster: {}\ndevice:\n  name: {}\n"
       "  memory: {{capacity: {}, reserved: {}, bandwidth: {}}}\n  flops: {{{}}}\n"
-      "  efficiency: {{matmul: {}, {}memory: {}}}\n  start: {}\nlevels:\n",
+      "  efficiency: {{matmul: {}, {}memory: {}}}\n  start: {}\n{}levels:\n",
       quoted(cluster.name), quoted(device.name), write_bytes(device.capacity), write_bytes(device.reserved),
       write_byte_rate(device.memory_bandwidth), flops, write_share(device.matmul_efficiency_ppm),
       device.attention_efficiency_ppm ? fmt::format("attention: {}, ", write_share(*device.attention_efficiency_ppm))
                                       : "",
-      write_share(device.memory_efficiency_ppm), write_time(device.start));
+      write_share(device.memory_efficiency_ppm), write_time(device.start),
+      cluster.fusion == Fusion::kElementwise ? "fusion: elementwise\n" : "");
   for (const ClusterLevel& level : cluster.levels) {
     text += fmt::format("  - {{name: {}, count: {}, latency: {}, bandwidth: {}, efficiency: {}, link_per: {}",
                         quoted(level.name), level.count, write_time(level.latency), write_byte_rate(level.bandwidth),

@@ -67,7 +67,7 @@ RooflineCosts::RooflineCosts(Cluster cluster, DeviceMesh mesh)
       collectives_(std::make_shared<const HierarchicalCosts>(cluster_, mesh_)) {}
 
 Picoseconds RooflineCosts::computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
-                                       Bytes local_bytes) const {
+                                       Bytes local_bytes, bool is_started) const {
   const WorkKind work = operation.type->work;
   if (work == WorkKind::kView) return 0;
   const ClusterDevice& device = cluster_.device;
@@ -82,7 +82,7 @@ Picoseconds RooflineCosts::computation(const Operation& operation, std::span<con
   } else if (const std::int64_t rate = plain_rate(cluster_, operation); rate > 0) {
     time = std::max(time, duration(rounded_up(flops(operation, factor_extents)), rate, 1'000'000));
   }
-  return std::min(kLongestTime, device.start + time);
+  return std::min(kLongestTime, (is_started ? device.start : 0) + time);
 }
 
 Picoseconds RooflineCosts::neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const {

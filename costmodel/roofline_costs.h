@@ -17,13 +17,15 @@ class RooflineCosts final : public CostModel {
 
   const DeviceMesh& mesh() const override { return mesh_; }
 
-  /// The larger of the operations at the device's rate and of the bytes at memory speed, plus the fixed start; views
-  /// cost nothing. A contraction computes at the rate of its first operand's dtype times `efficiency.matmul` (fused
-  /// attention: `efficiency.attention`, if given), everything else at the plain f32 rate (f64 at its own; without a
-  /// floating-point number: by bytes alone). A dtype that the device lacks is never silently replaced.
+  /// The larger of the operations at the device's rate and of the bytes at memory speed, plus the fixed start of what
+  /// starts a kernel; views cost nothing. A contraction computes at the rate of its first operand's dtype times
+  /// `efficiency.matmul` (fused attention: `efficiency.attention`, if given), everything else at the plain f32 rate (f64
+  /// at its own; without a floating-point number: by bytes alone). A dtype that the device lacks is never silently
+  /// replaced.
   /// Source: Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
-  Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
-                          Bytes local_bytes) const override;
+  Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents, Bytes local_bytes,
+                          bool is_started = true) const override;
+  bool fuses_elementwise() const override { return cluster_.fusion == Fusion::kElementwise; }
   std::shared_ptr<const CollectiveCosts> collectives() const override { return collectives_; }
   /// The latency of the outermost level crossed plus the bytes over its bandwidth.
   Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const override;

@@ -53,6 +53,8 @@ std::int64_t times(std::int64_t cost, std::int64_t count) {
   return cost > kForbidden / count ? kForbidden : cost * count;
 }
 
+std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(kForbidden, a + b); }
+
 /// How an edge's matrix is filled.
 enum class EdgeKind {
   kRedistribute,  // the redistribution's cost; where the second may share the stored memory, the first is it
@@ -153,6 +155,7 @@ class LayoutTables {
 /// All that equal operators with equal candidates share.
 struct CandidateTable {
   OperationId operation;
+  KernelTraffic traffic;
   PartialGroups groups;         // of an enumeration
   std::vector<Strategy> fixed;  // or the strategies it was narrowed to
   std::shared_ptr<const std::vector<Strategy>> strategies;
@@ -179,6 +182,7 @@ class Build {
     StrategyProblem& problem = result_.problem;
     problem.name = graph_.name();
     problem.memory_limits.assign(versions_.num_times, restrictions_.capacity);
+    fusion_ = kernel_fusion(graph_, costs_.fuses_elementwise());
     shared_operations_.resize(graph_.operations().size());
     tables_by_operation_.resize(graph_.operations().size());
     may_be_partial_.resize(graph_.tensors().size(), 0);
@@ -212,13 +216,15 @@ class Build {
   /// A node of its own; a copy shares its original's, which then costs and holds what both do.
   void add_operator(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
-    const CandidateTable& table = op.is_copy ? *operator_tables_[*op.forward] : candidates(id);
+    const CandidateTable& table = candidates(op.is_copy ? *op.forward : id, fusion_.traffic[id]);
     const NodeId node_id =
         op.is_copy ? result_.operator_nodes[*op.forward] : result_.problem.nodes.push_back({table.table, {}});
     ProblemNode& node = result_.problem.nodes[node_id];
-    node_runs_.resize(result_.problem.nodes.size(), 0);
-    node.strategies = repeated(table.table, node_runs_[node_id] += graph_.runs(id));
+    node_tables_.resize(result_.problem.nodes.size());
+    node_tables_[node_id].emplace_back(table.table, graph_.runs(id));
+    node.strategies = sum(node_tables_[node_id]);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
+      if (fusion_.in_registers[op.results[i]]) continue;
       const TensorVersion& produced = versions_.all[*versions_.first[op.results[i]]];
       node.memory.push_back({table.result_usage[i], produced.begin, produced.end});
     }
@@ -226,6 +232,7 @@ class Build {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const std::optional<VersionId>& version = versions_.read[id][i];
       if (!version || versions_.all[*version].last_reader != Reader{id, i}) continue;
+      if (fusion_.in_registers[op.operands[i]]) continue;
       node.memory.push_back({table.operand_usage[i], time, time + 1});
     }
     result_.operator_nodes.push_back(node_id);
@@ -239,27 +246,37 @@ class Build {
     }
   }
 
-  /// The table of what runs several times.
-  StrategyTableId repeated(StrategyTableId table, std::int64_t runs) {
-    if (runs == 1) return table;
-    const auto [found, is_new] = repeated_tables_.try_emplace({table, runs});
+  using TableRuns = std::vector<std::pair<StrategyTableId, std::int64_t>>;
+
+  /// The table of an operator and its copies, each of which runs so often.
+  StrategyTableId sum(const TableRuns& parts) {
+    if (parts.size() == 1 && parts.front().second == 1) return parts.front().first;
+    const auto [found, is_new] = summed_tables_.try_emplace(parts);
     if (is_new) {
-      StrategyTable all = result_.problem.strategy_tables[table];
-      for (Cost& cost : all.costs) cost = {times(cost.computation, runs), times(cost.communication, runs)};
+      StrategyTable all = result_.problem.strategy_tables[parts.front().first];
+      for (std::size_t i = 0; i < all.costs.size(); ++i) {
+        all.costs[i] = {};
+        for (const auto& [table, runs] : parts) {
+          const Cost& cost = result_.problem.strategy_tables[table].costs[i];
+          all.costs[i].computation = plus(all.costs[i].computation, times(cost.computation, runs));
+          all.costs[i].communication = plus(all.costs[i].communication, times(cost.communication, runs));
+        }
+      }
       found->second = result_.problem.strategy_tables.push_back(std::move(all));
     }
     return found->second;
   }
 
-  const CandidateTable& candidates(OperatorId id) {
+  const CandidateTable& candidates(OperatorId id, const KernelTraffic& traffic) {
     const OperationId operation = graph_.operators()[id].operation;
     const std::vector<Strategy>& fixed = restrictions_.operators[id];
     const PartialGroups groups = fixed.empty() ? possible_groups(id) : PartialGroups{};
     for (const auto& table : tables_by_operation_[operation]) {
-      if (table->groups == groups && table->fixed == fixed) return *table;
+      if (table->groups == groups && table->fixed == fixed && table->traffic == traffic) return *table;
     }
     auto table = std::make_unique<CandidateTable>();
     table->operation = operation;
+    table->traffic = traffic;
     table->groups = groups;
     table->fixed = fixed;
     Candidates found;
@@ -295,7 +312,7 @@ class Build {
     std::vector<std::vector<Entry>> operands(operation.operands.size()), results(operation.results.size());
     std::vector<std::vector<Bytes>> operand_bytes(operation.operands.size()), result_bytes(operation.results.size());
     for (const Strategy& strategy : strategies) {
-      const OperatorSteps steps = operator_steps(shared, strategy, costs_, redistributions_);
+      const OperatorSteps steps = operator_steps(shared, strategy, costs_, redistributions_, table.traffic);
       costs.costs.push_back({steps.computation, steps.communication});
       for (std::size_t i = 0; i < operands.size(); ++i) {
         const TensorLayout layout = operand_layout(operation, strategy, mesh, i);
@@ -340,7 +357,9 @@ class Build {
       bytes.push_back(entry.shares ? 0 : local_bytes(type, tables_[entry.layout]));
     }
     node.strategies = free_table(entries.size());
-    node.memory.push_back({tables_.usage(std::move(bytes)), version.begin, version.end});
+    if (!fusion_.in_registers[version.tensor]) {
+      node.memory.push_back({tables_.usage(std::move(bytes)), version.begin, version.end});
+    }
     version_lists_[id] = tables_.list(std::move(entries));
     result_.version_nodes[id] = result_.problem.nodes.push_back(std::move(node));
     result_.choices[id] = shared_choices(version_lists_[id], std::move(choices));
@@ -445,8 +464,9 @@ class Build {
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
   IdVector<OperationId, std::vector<std::unique_ptr<CandidateTable>>> tables_by_operation_;
   IdVector<OperatorId, const CandidateTable*> operator_tables_;
-  IdVector<NodeId, std::int64_t> node_runs_;  // of operators: how often what the node stands for runs
-  std::map<std::pair<StrategyTableId, std::int64_t>, StrategyTableId> repeated_tables_;
+  KernelFusion fusion_;
+  IdVector<NodeId, TableRuns> node_tables_;  // of operators: all that the node stands for
+  std::map<TableRuns, StrategyTableId> summed_tables_;
   IdVector<TensorId, char> may_be_partial_;
   IdVector<VersionId, ListId> version_lists_;
   std::map<std::size_t, StrategyTableId> free_tables_;

@@ -20,6 +20,7 @@ class Lowering {
     version_values_.resize(versions.all.size());
     made_at_.resize(versions.num_times + 1);
     shared_operations_.resize(graph.operations().size());
+    fusion_ = kernel_fusion(graph, costs.fuses_elementwise());
   }
 
   ParallelProgram run() {
@@ -175,13 +176,14 @@ class Lowering {
       values.push_back(redistribute(*version_values_[*version], layout, origin,
                                     fmt::format("{}.in{}", op.name, operand), op.pass, id));
     }
-    const OperatorSteps steps = operator_steps(operation, strategy, costs_, redistributions_);
+    const OperatorSteps steps = operator_steps(operation, strategy, costs_, redistributions_, fusion_.traffic[id]);
     std::size_t run = 0, inserted = 0;
     for (const OperatorStep& step : steps.steps) add_step(step, id, values, run, inserted);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const ValueId value = values[steps.results[i]];
       program_.values[value].name = graph_.tensor(op.results[i]).name;
       program_.values[value].tensor = op.results[i];
+      program_.values[value].in_registers = fusion_.in_registers[op.results[i]] != 0;
       version_values_[*versions_.first[op.results[i]]] = value;
     }
   }
@@ -259,6 +261,7 @@ class Lowering {
   std::vector<std::vector<VersionId>> made_at_;
   std::int64_t runs_ = 1;  // of what is being written
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
+  KernelFusion fusion_;
 };
 
 }  // namespace

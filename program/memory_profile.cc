@@ -62,6 +62,7 @@ MemoryProfile memory_profile(const ParallelProgram& program) {
   MemoryProfile profile;
   std::vector<Bytes> change(count + 1, 0);
   for (const ValueId id : program.values.ids()) {
+    if (program.values[id].in_registers) first[id] = kNotMade;
     if (first[id] == kNotMade) continue;
     change[first[id]] += program.values[id].bytes;
     if (last[id] + 1 <= count) change[last[id] + 1] -= program.values[id].bytes;

@@ -11,7 +11,7 @@ namespace shardplan {
 ///
 /// An instruction holds its inputs, its outputs and all that is read later. A view stands in the memory of what it is a
 /// view of, which is freed after the last reader of both; the new value of a parameter or state is written over the old
-/// one where that is no longer read. Parameters and states stay, inputs go after their last reader, the sum of an
+/// one where that is no longer read. What a kernel of several operators keeps in registers takes none. Parameters and states stay, inputs go after their last reader, the sum of an
 /// accumulating operator lives from the first instruction of the loop.
 struct MemoryProfile {
   struct Alive {

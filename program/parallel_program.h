@@ -26,6 +26,7 @@ struct ProgramValue {
   TensorLayout layout;             // canonical
   Shape local_shape;               // one device's, without halo
   Bytes bytes = 0;                 // one device's
+  bool in_registers = false;       // of a kernel of several operators: takes no memory
 };
 
 /// Why a collective is there; names the inserted operator in reports.

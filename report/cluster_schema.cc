@@ -52,6 +52,8 @@ Json value_of(ClusterValue value) {
       return {{"type", "number"}, {"exclusiveMinimum", 0}, {"maximum", 1}};
     case ClusterValue::kLinkPer:
       return {{"enum", {"device", "group"}}};
+    case ClusterValue::kFusion:
+      return {{"enum", {"none", "elementwise"}}};
     case ClusterValue::kCollective:
       return {{"enum", {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"}}};
     case ClusterValue::kDevice:

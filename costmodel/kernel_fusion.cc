@@ -1,0 +1,365 @@
+// Which operators run as one kernel.
+//
+// Compilers (TorchInductor, XLA, MindSpore's graph kernels) and hand-written kernels (Megatron-LM's bias + GeLU, bias +
+// dropout + add, scale + mask + softmax; Apex's norms and optimizers) agree on the same chains, which are the rule here:
+//   - Operators that compute element by element join the kernel that makes an operand. One operator of the kernel may
+//     run over rows (softmax, norm, loss) or reduce; behind a reduction nothing follows.
+//   - A kernel reads each tensor from outside once and writes what is read outside. What is between its operators, and
+//     constants, stays in registers and takes no memory.
+//   - Optimizers run over all parameters at once (multi-tensor kernels): the update starts once.
+//   - A bias that is added to a contraction is added while the contraction writes.
+//   - Transposes, slices and splits are views for kernels that read strides, which is all kernels but what a reshape
+//     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
+//     A transpose of what a fused kernel makes is its way of writing.
+// All operators of a kernel are of one pass, and the kernel reads nothing that is made of its own results: no path may
+// leave it and come back.
+//
+// What is read from registers is so in every plan, even where the layouts of the two sides differ and a collective stands
+// between them: its time stands for its own reading and writing. Only an operator that runs in phases is charged whole.
+// An exact account would make these terms costs of edges, which a search could not keep apart from communication.
+
+#include "costmodel/kernel_fusion.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+enum class KernelKind {
+  kPointwise,    // element by element
+  kRow,          // over rows, results as large as the operand or one figure a row
+  kReduction,    // a sum or maximum
+  kMove,         // the same elements elsewhere
+  kView,         // the same memory
+  kContraction,  // a library's kernel
+  kOther,
+};
+
+/// The dimensions walk every factor of more than one value.
+bool is_full(const TensorWalk& walk, const std::vector<Factor>& factors) {
+  std::vector<char> walked(factors.size(), 0);
+  for (const DimensionWalk& dimension : walk) {
+    if (dimension.window) return false;
+    for (const std::uint32_t factor : dimension.factors) walked[factor] = 1;
+  }
+  for (std::size_t factor = 0; factor < factors.size(); ++factor) {
+    if (!walked[factor] && factors[factor].size > 1) return false;
+  }
+  return true;
+}
+
+bool is_move(const Operation& operation) {
+  constexpr std::string_view kMoves[] = {"Transpose", "Split", "Slice", "StridedSlice", "Concat", "Stack"};
+  return std::find(std::begin(kMoves), std::end(kMoves), operation.type->name) != std::end(kMoves);
+}
+
+bool joins_operands(const Operation& operation) {
+  return operation.type->name == "Concat" || operation.type->name == "Stack";
+}
+
+KernelKind kind_of(const Operation& operation) {
+  const OperatorType& type = *operation.type;
+  if (type.work == WorkKind::kView) return KernelKind::kView;
+  if (type.work == WorkKind::kContraction) return KernelKind::kContraction;
+  if (is_move(operation)) return KernelKind::kMove;
+  if (type.accumulates || operation.operands.empty() || operation.results.empty()) return KernelKind::kOther;
+  const ShardingRule& rule = operation.rule;
+  const bool reads_full = std::any_of(rule.operands.begin(), rule.operands.end(),
+                                      [&](const TensorWalk& walk) { return is_full(walk, rule.factors); });
+  if (!reads_full) return KernelKind::kOther;
+  bool has_row = false, has_sum = false;
+  for (const Factor& factor : rule.factors) {
+    if (factor.size == 1) continue;
+    has_row |= factor.kind == FactorKind::kNormalised || factor.kind == FactorKind::kNeedReplication;
+    has_sum |= factor.kind == FactorKind::kReduction;
+  }
+  if (has_row) return KernelKind::kRow;
+  if (has_sum) return KernelKind::kReduction;
+  return is_full(rule.results[0], rule.factors) ? KernelKind::kPointwise : KernelKind::kOther;
+}
+
+/// A forward statistic over other than the last dimension (batch norm) needs its operand twice: nothing is computed on
+/// the way to it.
+bool takes_prologue(const Operation& operation, Pass pass) {
+  if (pass != Pass::kForward) return true;
+  const TensorWalk& walk = operation.rule.operands[0];
+  bool behind = false;
+  for (const DimensionWalk& dimension : walk) {
+    for (const std::uint32_t factor : dimension.factors) {
+      const Factor& walked = operation.rule.factors[factor];
+      if (walked.size == 1) continue;
+      if (walked.kind == FactorKind::kNormalised) {
+        behind = true;
+      } else if (behind && walked.kind == FactorKind::kPassThrough) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// A reshape that puts dimensions together which a permuted (or, of the last dimension, cut) tensor has apart.
+bool merges_dimensions(const Shape& from, const Shape& to, bool only_last) {
+  std::int64_t rest = 1;  // of a dimension of `from` that is split
+  std::size_t next = 0;
+  for (const std::int64_t size : to) {
+    std::int64_t product = rest;
+    int parts = rest > 1 ? 1 : 0;
+    for (; product < size && next < from.size(); ++next) {
+      parts += from[next] > 1 ? 1 : 0;
+      product *= from[next];
+    }
+    if (product % size != 0) return true;
+    if (parts > 1 && (!only_last || next == from.size())) return true;
+    rest = product / size;
+  }
+  return false;
+}
+
+class Fusion {
+ public:
+  explicit Fusion(const OperatorGraph& graph) : graph_(graph) {
+    const std::size_t num_operators = graph.operators().size(), num_tensors = graph.tensors().size();
+    for (const OperatorId op : graph.operators().ids()) kinds_.push_back(kind_of(graph.operation(op)));
+    kernel_of_.resize(num_operators, kNone);
+    source_.resize(num_tensors);
+    readers_.resize(num_tensors);
+    escapes_.resize(num_tensors, 0);
+    result_.traffic.resize(num_operators);
+    result_.in_registers.resize(num_tensors, 0);
+  }
+
+  KernelFusion run() {
+    find_sources();
+    for (const OperatorId op : graph_.operators().ids()) place(op);
+    for (const OperatorId op : graph_.operators().ids()) {
+      if (kernel_of_[op] != kNone) set_traffic(op);
+    }
+    for (std::size_t op = graph_.operators().size(); op-- > 0;) free_move(OperatorId(op));
+    for (const TensorId id : graph_.tensors().ids()) result_.in_registers[id] = result_.in_registers[source_[id]];
+    for (const OperatorId op : graph_.operators().ids()) {
+      const GraphOperator& info = graph_.operators()[op];
+      if (kernel_of_[op] == kNone) continue;
+      for (std::size_t i = 0; i < info.results.size(); ++i) {
+        result_.traffic[op].to_registers[i] = result_.in_registers[info.results[i]];
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  /// Chains that are further apart than this are left alone, so that the search for a way back stays short.
+  static constexpr std::size_t kMostVisited = 256;
+  static constexpr std::size_t kMostMembers = 64;  // of one kernel
+
+  struct Kernel {
+    std::vector<OperatorId> members;  // in program order
+    bool has_reducer = false;
+    std::set<TensorId> read;  // from outside
+  };
+
+  const GraphOperator& op_(OperatorId id) const { return graph_.operators()[id]; }
+
+  /// Views are looked through: what they give stands for what they are made of.
+  void find_sources() {
+    for (const TensorId id : graph_.tensors().ids()) source_[id] = id;
+    for (const OperatorId id : graph_.operators().ids()) {
+      const GraphOperator& op = op_(id);
+      if (kinds_[id] == KernelKind::kView) {
+        for (const TensorId result : op.results) source_[result] = source_[op.operands[0]];
+        continue;
+      }
+      for (std::size_t i = 0; i < op.operands.size(); ++i) readers_[source_[op.operands[i]]].push_back({id, i});
+    }
+    for (const TensorId id : graph_.tensors().ids()) {
+      const GraphTensor& tensor = graph_.tensor(id);
+      if (tensor.is_output || tensor.updates) escapes_[source_[id]] = 1;
+    }
+  }
+
+  bool runs_together(OperatorId a, OperatorId b) const {
+    return op_(a).pass == op_(b).pass && graph_.runs(a) == graph_.runs(b);
+  }
+
+  bool is_fusable(OperatorId op) const {
+    return kinds_[op] == KernelKind::kPointwise || kinds_[op] == KernelKind::kRow ||
+           kinds_[op] == KernelKind::kReduction;
+  }
+
+  /// True if the operand comes element for element from a kernel that may go on.
+  bool continues(OperatorId op, std::size_t operand) const {
+    const TensorId tensor = source_[op_(op).operands[operand]];
+    const std::optional<OperatorId>& producer = graph_.tensor(tensor).producer;
+    if (!producer || kernel_of_[*producer] == kNone || !runs_together(*producer, op)) return false;
+    const Operation& from = graph_.operation(*producer);
+    const Operation& to = graph_.operation(op);
+    return kinds_[*producer] != KernelKind::kReduction &&
+           is_full(from.rule.results[graph_.tensor(tensor).result], from.rule.factors) &&
+           is_full(to.rule.operands[operand], to.rule.factors);
+  }
+
+  /// Something that `op` reads is made outside of the kernel of the kernel's own results.
+  bool closes_cycle(OperatorId op, std::size_t kernel) const {
+    const std::size_t first = kernels_[kernel].members.front().value();
+    std::vector<OperatorId> open;
+    std::set<OperatorId> seen;
+    const auto visit_operands = [&](OperatorId of, bool from_kernel) {
+      for (const TensorId operand : op_(of).operands) {
+        const std::optional<OperatorId>& producer = graph_.tensor(operand).producer;
+        if (!producer) continue;
+        const std::size_t other = kernel_of_[*producer];
+        if (from_kernel && other == kernel) continue;
+        const std::size_t last = other == kNone ? producer->value() : kernels_[other].members.back().value();
+        if (last >= first && seen.insert(*producer).second) open.push_back(*producer);
+      }
+    };
+    visit_operands(op, true);
+    for (const OperatorId member : kernels_[kernel].members) visit_operands(member, true);
+    while (!open.empty()) {
+      const OperatorId next = open.back();
+      open.pop_back();
+      if (kernel_of_[next] == kernel || seen.size() > kMostVisited) return true;
+      if (kernel_of_[next] == kNone) {
+        visit_operands(next, false);
+        continue;
+      }
+      for (const OperatorId member : kernels_[kernel_of_[next]].members) visit_operands(member, false);
+    }
+    return false;
+  }
+
+  bool is_bias_of_contraction(OperatorId id) const {
+    if (graph_.operation(id).type->name != "BiasAdd") return false;
+    const TensorId product = source_[op_(id).operands[0]];
+    const std::optional<OperatorId>& producer = graph_.tensor(product).producer;
+    return producer && kinds_[*producer] == KernelKind::kContraction && runs_together(*producer, id) &&
+           readers_[product].size() == 1 && !escapes_[product];
+  }
+
+  void place(OperatorId id) {
+    if (!is_fusable(id)) return;
+    if (is_bias_of_contraction(id)) {
+      result_.traffic[id].is_free = true;
+      result_.in_registers[source_[op_(id).operands[0]]] = 1;
+      return;
+    }
+    const bool reduces = kinds_[id] != KernelKind::kPointwise;
+    std::size_t best = kNone;
+    Bytes most = 0;
+    const bool may_join = kinds_[id] != KernelKind::kRow || takes_prologue(graph_.operation(id), op_(id).pass);
+    for (std::size_t i = 0; may_join && i < op_(id).operands.size(); ++i) {
+      if (!continues(id, i)) continue;
+      const TensorId tensor = op_(id).operands[i];
+      const std::size_t kernel = kernel_of_[*graph_.tensor(source_[tensor]).producer];
+      if (kernels_[kernel].members.size() == kMostMembers || (reduces && kernels_[kernel].has_reducer)) continue;
+      const Bytes bytes = graph_.tensor(tensor).type.bytes();
+      if (bytes <= most || closes_cycle(id, kernel)) continue;
+      best = kernel;
+      most = bytes;
+    }
+    if (best == kNone) {
+      best = kernels_.size();
+      kernels_.emplace_back();
+    }
+    kernels_[best].members.push_back(id);
+    kernels_[best].has_reducer |= reduces;
+    kernel_of_[id] = best;
+  }
+
+  void set_traffic(OperatorId id) {
+    const GraphOperator& op = op_(id);
+    Kernel& kernel = kernels_[kernel_of_[id]];
+    KernelTraffic& traffic = result_.traffic[id];
+    traffic.is_started = kernel.members.front() == id && !(op.pass == Pass::kUpdate && update_is_started_);
+    update_is_started_ |= op.pass == Pass::kUpdate;
+    traffic.from_registers.resize(op.operands.size(), 0);
+    traffic.to_registers.resize(op.results.size(), 0);
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const TensorId source = source_[op.operands[i]];
+      const GraphTensor& tensor = graph_.tensor(source);
+      const bool is_inside = tensor.producer && kernel_of_[*tensor.producer] == kernel_of_[id];
+      const bool is_made_on_the_way = tensor.kind == TensorKind::kConstant;
+      traffic.from_registers[i] = is_inside || is_made_on_the_way || !kernel.read.insert(source).second;
+    }
+    for (const TensorId result : op.results) {
+      const auto& readers = readers_[result];
+      const bool stays = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const Reader& reader) {
+        return kernel_of_[reader.op] == kernel_of_[id];
+      });
+      if (stays && !escapes_[result]) result_.in_registers[result] = 1;
+    }
+  }
+
+  // ---- moves
+
+  /// Of a tensor in strides: every reader, through views that keep them apart, is a kernel that reads them so.
+  bool is_read_in_strides(TensorId tensor, bool only_last) const {
+    if (graph_.tensor(tensor).is_output || graph_.tensor(tensor).updates) return false;
+    const auto& readers = graph_.tensor(tensor).readers;
+    return std::all_of(readers.begin(), readers.end(), [&](const Reader& reader) {
+      if (kinds_[reader.op] == KernelKind::kMove) return result_.traffic[reader.op].is_free && !joins(reader.op);
+      if (kinds_[reader.op] != KernelKind::kView) return is_fusable(reader.op) || is_contraction(reader.op);
+      const TensorId view = op_(reader.op).results[0];
+      const bool merges =
+          merges_dimensions(graph_.tensor(tensor).type.shape, graph_.tensor(view).type.shape, only_last);
+      return !merges && is_read_in_strides(view, only_last);
+    });
+  }
+
+  bool is_contraction(OperatorId op) const { return kinds_[op] == KernelKind::kContraction; }
+  bool joins(OperatorId op) const { return joins_operands(graph_.operation(op)); }
+
+  /// The only reader of what a kernel of the same pass makes.
+  bool takes_over(OperatorId id, std::size_t operand) const {
+    const TensorId source = source_[op_(id).operands[operand]];
+    const std::optional<OperatorId>& producer = graph_.tensor(source).producer;
+    return producer && readers_[source].size() == 1 && !escapes_[source] && runs_together(*producer, id) &&
+           kinds_[*producer] != KernelKind::kOther;
+  }
+
+  void free_move(OperatorId id) {
+    if (kinds_[id] != KernelKind::kMove) return;
+    const GraphOperator& op = op_(id);
+    KernelTraffic& traffic = result_.traffic[id];
+    if (joins(id)) {
+      traffic.is_free = true;
+      for (std::size_t i = 0; i < op.operands.size(); ++i) traffic.is_free = traffic.is_free && takes_over(id, i);
+      return;
+    }
+    const bool permutes = graph_.operation(id).type->name == "Transpose";
+    traffic.is_free = std::all_of(op.results.begin(), op.results.end(),
+                                  [&](TensorId result) { return is_read_in_strides(result, !permutes); });
+    if (traffic.is_free || !permutes || !takes_over(id, 0)) return;
+    const TensorId source = source_[op.operands[0]];
+    if (kernel_of_[*graph_.tensor(source).producer] == kNone) return;
+    traffic.is_free = true;  // the kernel writes the permuted one instead
+  }
+
+  const OperatorGraph& graph_;
+  IdVector<OperatorId, KernelKind> kinds_;
+  IdVector<OperatorId, std::size_t> kernel_of_;
+  std::vector<Kernel> kernels_;
+  IdVector<TensorId, TensorId> source_;
+  IdVector<TensorId, std::vector<Reader>> readers_;  // of sources, through views
+  IdVector<TensorId, char> escapes_;
+  bool update_is_started_ = false;
+  KernelFusion result_;
+};
+
+}  // namespace
+
+KernelFusion kernel_fusion(const OperatorGraph& graph, bool fuses_elementwise) {
+  if (fuses_elementwise) return Fusion(graph).run();
+  KernelFusion none;
+  none.traffic.resize(graph.operators().size());
+  none.in_registers.resize(graph.tensors().size(), 0);
+  return none;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,162 @@
+#include "costmodel/kernel_fusion.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "costmodel/cluster.h"
+#include "model/model_source.h"
+#include "model/planned_model.h"
+#include "planner/model_planner.h"
+#include "program/timeline.h"
+#include "strategies/user_strategy.h"
+
+namespace shardplan {
+namespace {
+
+struct Fused {
+  OperatorGraph graph;
+  KernelFusion fusion;
+
+  const KernelTraffic& of(const std::string& name) const { return fusion.traffic[*graph.find_operator(name)]; }
+  bool in_registers(const std::string& name) const { return fusion.in_registers[*graph.find_tensor(name)] != 0; }
+};
+
+Fused fused(const std::string& text) {
+  const Model model = read_model_text("shardplan: 1\n" + text, "fused.yaml");
+  Fused result{planned_graph(model), {}};
+  result.fusion = kernel_fusion(result.graph, true);
+  return result;
+}
+
+constexpr const char* kAttention = R"(
+inputs: {x: [2, 64, 96]}
+parameters: {w: [96, 288], b: [288], o: [96, 96]}
+operators:
+  qkv:    {op: MatMul, in: [x, w]}
+  bias:   {op: BiasAdd, in: [qkv, b]}
+  heads:  {op: Reshape, in: bias, shape: [2, 64, 12, 24]}
+  split:  {op: Split, in: heads, axis: -1, output_num: 3}
+  q:      {op: Transpose, in: split, perm: [0, 2, 1, 3]}
+  k:      {op: Transpose, in: split.1, perm: [0, 2, 1, 3]}
+  v:      {op: Transpose, in: split.2, perm: [0, 2, 1, 3]}
+  scores: {op: BatchMatMul, in: [q, k], transpose_b: true}
+  scaled: {op: Mul, in: [scores, 0.3]}
+  probs:  {op: Softmax, in: scaled, axis: -1}
+  drop:   {op: Dropout, in: probs, keep_prob: 0.9}
+  mixed:  {op: BatchMatMul, in: [drop, v]}
+  back:   {op: Transpose, in: mixed, perm: [0, 2, 1, 3]}
+  flat:   {op: Reshape, in: back, shape: [2, 64, 96]}
+  out:    {op: MatMul, in: [flat, o]}
+  sum:    {op: Add, in: [out, x]}
+  norm:   {block: nn.LayerNorm, in: sum}
+)";
+
+TEST(KernelFusionTest, ScaleSoftmaxAndDropoutAreOneKernel) {
+  const Fused tested = fused(kAttention);
+  EXPECT_TRUE(tested.of("scaled").is_started);
+  EXPECT_TRUE(tested.of("scaled").reads(0));   // the scores
+  EXPECT_FALSE(tested.of("scaled").reads(1));  // a constant
+  EXPECT_FALSE(tested.of("scaled").writes(0));
+  EXPECT_FALSE(tested.of("probs").is_started);
+  EXPECT_FALSE(tested.of("probs").reads(0));
+  EXPECT_FALSE(tested.of("drop").reads(0));
+  EXPECT_TRUE(tested.of("drop").writes(0));
+  EXPECT_TRUE(tested.in_registers("scaled"));
+  EXPECT_TRUE(tested.in_registers("probs"));
+  EXPECT_FALSE(tested.in_registers("scores"));
+}
+
+TEST(KernelFusionTest, ABiasIsAddedWhileTheProductIsWritten) {
+  const Fused tested = fused(kAttention);
+  EXPECT_TRUE(tested.of("bias").is_free);
+  EXPECT_TRUE(tested.in_registers("qkv"));
+  EXPECT_EQ(tested.of("qkv"), KernelTraffic{});
+}
+
+TEST(KernelFusionTest, MovesAreViewsWhereStridesAreRead) {
+  const Fused tested = fused(kAttention);
+  for (const char* name : {"split", "q", "k", "v"}) EXPECT_TRUE(tested.of(name).is_free) << name;
+  EXPECT_FALSE(tested.of("back").is_free);  // the reshape puts heads together that lie apart
+}
+
+TEST(KernelFusionTest, WhatAnotherKernelReadsIsWritten) {
+  const Fused tested = fused(kAttention);
+  EXPECT_TRUE(tested.of("sum").is_started);
+  EXPECT_TRUE(tested.of("sum").reads(0) && tested.of("sum").reads(1));
+  EXPECT_FALSE(tested.of("sum").writes(0));  // only the norm reads it
+  const Fused read_twice = fused(std::string(kAttention) + "  again: {op: MatMul, in: [sum, o]}\n");
+  EXPECT_TRUE(read_twice.of("sum").writes(0));
+  EXPECT_FALSE(read_twice.of("norm.layer_norm").reads(0));
+}
+
+// d reads c, which is made of b by a contraction: a kernel of a, b and d would wait for itself.
+TEST(KernelFusionTest, NoPathLeavesAKernelAndComesBack) {
+  const Fused tested = fused(R"(
+inputs: {x: [8, 8]}
+parameters: {w: [8, 8]}
+operators:
+  a: {op: ReLU, in: x}
+  b: {op: Tanh, in: a}
+  c: {op: MatMul, in: [b, w]}
+  d: {op: Add, in: [b, c]}
+)");
+  EXPECT_FALSE(tested.of("b").is_started);
+  EXPECT_TRUE(tested.of("d").is_started);
+  EXPECT_TRUE(tested.of("d").reads(0));
+  EXPECT_TRUE(tested.of("b").writes(0));
+}
+
+TEST(KernelFusionTest, WithoutFusionEveryOperatorIsAKernel) {
+  const Model model = read_model_text(std::string("shardplan: 1\n") + kAttention, "plain.yaml");
+  const KernelFusion none = kernel_fusion(model.graph, false);
+  for (const KernelTraffic& traffic : none.traffic) EXPECT_EQ(traffic, KernelTraffic{});
+  for (const char in_registers : none.in_registers) EXPECT_FALSE(in_registers);
+}
+
+// On random choices `evaluate` says what the program sums to, recomputation and micro-batches included.
+TEST(KernelFusionTest, ProblemAndProgramAgree) {
+  for (const char* recompute : {"false", "true"}) {
+    const std::string text = fmt::format(R"(
+shardplan: 1
+inputs: {{x: [16, 32, 64]}}
+blocks:
+  mlp:
+    inputs: {{x: [16, 32, 64]}}
+    operators:
+      up:   {{block: nn.Dense, in: x, out_channels: 256}}
+      act:  {{op: GeLU, in: up}}
+      down: {{block: nn.Dense, in: act, out_channels: 64}}
+      drop: {{op: Dropout, in: down, keep_prob: 0.9}}
+      sum:  {{op: Add, in: [drop, x]}}
+      norm: {{block: nn.LayerNorm, in: sum}}
+operators:
+  first:  {{block: mlp, in: x, recompute: {0}}}
+  second: {{block: mlp, in: first, recompute: {0}}}
+  loss:   {{op: ReduceMean, in: second}}
+loss: loss
+training: {{optimizer: adam, mixed_precision: bf16}}
+parallel: {{mesh: {{dp: 2, mp: 4}}}}
+)",
+                                         recompute);
+    const auto model = std::make_shared<const Model>(read_model_text(text, "agree.yaml"));
+    const ModelPlanner planner(model, read_cluster("dgx-a100"), {});
+    Restrictions restrictions = no_restrictions(planner.graph(), planner.versions());
+    restrictions.capacity = kUnlimitedBytes;
+    for (std::size_t axis = 0; axis < planner.mesh().axes().size(); ++axis) {
+      restrictions.pieces.push_back(planner.mesh().whole(axis));
+    }
+    const ModelProblem problem =
+        build_problem(planner.graph(), planner.versions(), planner.costs(), planner.redistributions(), restrictions);
+    for (const Level level : kLevels) {
+      const Plan plan = planner.plan(level, "auto");
+      const auto choice = find_choice(planner.versions(), problem, plan.strategies, plan.versions);
+      ASSERT_TRUE(choice);
+      const Evaluation evaluation = evaluate(problem.problem, *choice);
+      EXPECT_EQ(evaluation.cost.computation, plan.time.computation) << recompute << number_of(level);
+      EXPECT_EQ(evaluation.cost.communication, plan.time.communication) << recompute << number_of(level);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
