@@ -12,6 +12,7 @@
 #include "operators/families/conversion.h"
 #include "operators/families/convolution.h"
 #include "operators/families/dropout.h"
+#include "operators/families/experts.h"
 #include "operators/families/group_norm.h"
 #include "operators/families/indexing.h"
 #include "operators/families/loss.h"
@@ -19,7 +20,9 @@
 #include "operators/families/optimizer.h"
 #include "operators/families/pooling.h"
 #include "operators/families/rearranging.h"
+#include "operators/families/recurrent.h"
 #include "operators/families/reduction.h"
+#include "operators/families/resampling.h"
 #include "operators/families/reshaping.h"
 #include "operators/families/rotary.h"
 #include "operators/families/scan.h"
@@ -27,19 +30,20 @@
 #include "operators/families/softmax.h"
 #include "operators/families/sorting.h"
 #include "operators/families/splitting.h"
+#include "operators/families/vectors.h"
 
 namespace shardplan {
 namespace {
 
 std::vector<OperatorType> make_catalogue() {
   std::vector<OperatorType> all;
-  for (const auto family :
-       {activation_operators,    arithmetic_operators,  attention_operators,  batch_norm_operators,
-        comparison_operators,    contraction_operators, conversion_operators, convolution_operators,
-        dropout_operators,       group_norm_operators,  indexing_operators,   loss_operators,
-        normalisation_operators, optimizer_operators,   pooling_operators,    rearranging_operators,
-        reduction_operators,     reshaping_operators,   rotary_operators,     scan_operators,
-        slicing_operators,       softmax_operators,     sorting_operators,    splitting_operators}) {
+  for (const auto family : {activation_operators,  arithmetic_operators,    attention_operators,  batch_norm_operators,
+                            comparison_operators,  contraction_operators,   conversion_operators, convolution_operators,
+                            dropout_operators,     expert_operators,        group_norm_operators, indexing_operators,
+                            loss_operators,        normalisation_operators, optimizer_operators,  pooling_operators,
+                            rearranging_operators, recurrent_operators,     reduction_operators,  resampling_operators,
+                            reshaping_operators,   rotary_operators,        scan_operators,       slicing_operators,
+                            softmax_operators,     sorting_operators,       splitting_operators,  vector_operators}) {
     std::ranges::move(family(), std::back_inserter(all));
   }
   std::ranges::sort(all, {}, &OperatorType::name);

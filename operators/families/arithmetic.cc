@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "operators/building/attributes.h"
 #include "operators/building/elementwise.h"
@@ -33,6 +35,30 @@ double error_function_slope(double dy, double x) { return dy * 2 * std::numbers:
 double square(double x) { return x * x; }
 double square_slope(double dy, double x) { return 2 * dy * x; }
 
+double sign(double x) { return 0 < x ? 1 : x < 0 ? -1 : 0; }
+double rounded_down(double x) { return std::floor(x); }
+double rounded_up(double x) { return std::ceil(x); }
+double flat(double, double) { return 0; }  // the slope of steps
+
+void clip_kernel(const KernelCall& call) {
+  const double low = call.operation.number("clip_value_min");
+  const double high = call.operation.number("clip_value_max");
+  const std::int64_t size = num_elements(call.results[0].shape);
+  for (std::int64_t i = 0; i < size; ++i) {
+    call.results[0].data[i] = std::min(high, std::max(low, call.operands[0].data[i]));
+  }
+}
+
+void clip_slope(const KernelCall& call) {
+  const double low = call.operation.number("clip_value_min");
+  const double high = call.operation.number("clip_value_max");
+  const std::int64_t size = num_elements(call.results[0].shape);
+  for (std::int64_t i = 0; i < size; ++i) {
+    const double x = call.operands[1].data[i];
+    call.results[0].data[i] = low <= x && x <= high ? call.operands[0].data[i] : 0;
+  }
+}
+
 Gradients neg_gradient(GradientBuilder& builder, const GradientRequest& request) {
   return gradient_of_first(request, [&](TensorId dy) { return add_one(builder, "Neg", {dy}); });
 }
@@ -46,6 +72,10 @@ double quotient(double a, double b) { return a / b; }
 double power(double a, double b) { return std::pow(a, b); }
 double larger(double a, double b) { return a < b ? b : a; }
 double smaller(double a, double b) { return a < b ? a : b; }
+
+/// The remainder of a / b with the sign of a, as C's; and with the sign of b, as Python's.
+double remainder_of(double a, double b) { return std::fmod(a, b); }
+double floored_remainder(double a, double b) { return a - std::floor(a / b) * b; }
 
 const Shape& shape_of(const GradientRequest& request, std::size_t operand) {
   return request.operation.operands[operand].shape;
@@ -106,6 +136,21 @@ Gradients pow_gradient(GradientBuilder& builder, const GradientRequest& request)
   if (request.needed[1]) {
     const TensorId slope = add_one(builder, "Mul", {request.results[0], add_one(builder, "Log", {x})});
     gradients[1] = sum_to(builder, add_one(builder, "Mul", {dy, slope}), shape_of(request, 1));
+  }
+  return gradients;
+}
+
+/// a - whole(a / b) b, of Mod and FloorMod: dy and -dy * whole(a / b), where whole(a / b) = (a - y) / b.
+Gradients remainder_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  Gradients gradients = no_gradients(request);
+  if (!request.result_gradients[0]) return gradients;
+  const TensorId dy = *request.result_gradients[0];
+  if (request.needed[0]) gradients[0] = sum_to(builder, dy, shape_of(request, 0));
+  if (request.needed[1]) {
+    const TensorId whole = add_one(
+        builder, "RealDiv", {add_one(builder, "Sub", {request.operands[0], request.results[0]}), request.operands[1]});
+    const TensorId slope = add_one(builder, "Neg", {add_one(builder, "Mul", {dy, whole})});
+    gradients[1] = sum_to(builder, slope, shape_of(request, 1));
   }
   return gradients;
 }
@@ -246,6 +291,18 @@ void add_unary_operators(std::vector<OperatorType>& table) {
       table,
       {.name = "Erf", .kernel = unary<error_function>, .slope = binary<error_function_slope>, .is_monotone = true});
   add_function(table, {.name = "Square", .kernel = unary<square>, .slope = binary<square_slope>});
+  for (const auto& [name, kernel] : {std::pair<const char*, Kernel>{"Sign", unary<sign>},
+                                     {"Floor", unary<rounded_down>},
+                                     {"Ceil", unary<rounded_up>}}) {
+    add_function(table, {.name = name, .kernel = kernel, .slope = binary<flat>, .is_monotone = true});
+  }
+  add_function(table, {.name = "Clip",
+                       .kernel = clip_kernel,
+                       .slope = clip_slope,
+                       .is_monotone = true,
+                       .attributes = {number("clip_value_min", std::nullopt, "values below become it"),
+                                      number("clip_value_max", std::nullopt, "values above become it")},
+                       .flops = 2});
   table.push_back({.name = "Neg",
                    .signature = "x -> y",
                    .infer = infer_like_first,
@@ -267,6 +324,8 @@ std::vector<OperatorType> arithmetic_operators() {
       binary_operator("RealDiv", binary<quotient>, div_gradient, first, none),
       binary_operator("Div", binary<quotient>, div_gradient, first, none),
       binary_operator("Pow", binary<power>, pow_gradient, none, none),
+      binary_operator("Mod", binary<remainder_of>, remainder_gradient, none, none),
+      binary_operator("FloorMod", binary<floored_remainder>, remainder_gradient, none, none),
       binary_operator("Maximum", binary<larger>, maximum_gradient, none, each),
       binary_operator("Minimum", binary<smaller>, maximum_gradient, none, each),
   };

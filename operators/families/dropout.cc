@@ -17,7 +17,9 @@ std::vector<TensorType> infer_dropout(const Operation& operation) {
   return {operation.operands[0], {operation.operands[0].shape, DataType::kBool}};
 }
 
-void dropout_kernel(const KernelCall& call) {
+/// Calls body(local offset, is kept) for each element of the first result.
+template <class Body>
+void for_each_draw(const KernelCall& call, Body body) {
   const double keep = call.operation.number("keep_prob");
   const Shape& local = call.results[0].shape;
   // The offset of each local point in the global tensor: global strides from the first local element on.
@@ -28,10 +30,47 @@ void dropout_kernel(const KernelCall& call) {
   std::int64_t i = 0;
   for_each_point<1>(local, {strides}, [&](const std::array<std::int64_t, 1>& at) {
     const std::uint64_t draw = mix(stream ^ static_cast<std::uint64_t>(first + at[0]));
-    const bool is_kept = static_cast<double>(draw >> 11) * 0x1p-53 < keep;
+    body(i++, static_cast<double>(draw >> 11) * 0x1p-53 < keep);
+  });
+}
+
+void dropout_kernel(const KernelCall& call) {
+  const double keep = call.operation.number("keep_prob");
+  for_each_draw(call, [&](std::int64_t i, bool is_kept) {
     call.results[0].data[i] = is_kept ? call.operands[0].data[i] / keep : 0.0;
     call.results[1].data[i] = is_kept ? 1.0 : 0.0;
-    ++i;
+  });
+}
+
+/// Draws of a whole mask without a tensor: as Dropout's, by seed and global index.
+std::vector<TensorType> infer_mask(const Operation& operation) {
+  const double keep = operation.number("keep_prob");
+  if (!(keep > 0 && keep <= 1))
+    operand_error(operation, fmt::format("keep_prob is {}; expected above 0, at most 1", keep));
+  return {{operation.list("shape"), DataType::kBool}};
+}
+
+ShardingRule mask_rule(const Operation& operation) {
+  RuleBuilder builder;
+  builder.result(builder.add_positions(operation.results[0].shape));
+  return builder.build();
+}
+
+void mask_kernel(const KernelCall& call) {
+  for_each_draw(call, [&](std::int64_t i, bool is_kept) { call.results[0].data[i] = is_kept ? 1.0 : 0.0; });
+}
+
+std::vector<TensorType> infer_do_mask(const Operation& operation) {
+  if (operation.operands[0].shape != operation.operands[1].shape) {
+    operand_error(operation, fmt::format("mask is {}; expected {}", to_string(operation.operands[1].shape),
+                                         to_string(operation.operands[0].shape)));
+  }
+  return {operation.operands[0]};
+}
+
+Gradients do_mask_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  return gradient_of_first(request, [&](TensorId dy) {
+    return add_one(builder, "DropoutDoMask", {dy, request.operands[1]}, request.operation.attributes);
   });
 }
 
@@ -53,6 +92,23 @@ Gradients dropout_gradient(GradientBuilder& builder, const GradientRequest& requ
 
 std::vector<OperatorType> dropout_operators() {
   return {
+      {.name = "DropoutGenMask",
+       .signature = " -> mask",
+       .attributes = {list("shape", std::nullopt, "of the mask"),
+                      number("keep_prob", 0.5, "probability that an element is kept")},
+       .infer = infer_mask,
+       .rule_text = " -> ...",
+       .rule = mask_rule,
+       .kernel = mask_kernel},
+      {.name = "DropoutDoMask",
+       .signature = "x, mask -> y",
+       .attributes = {number("keep_prob", 0.5, "as the mask's: what is kept is divided by it")},
+       .infer = infer_do_mask,
+       .rule_text = "..., ... -> ...",
+       .rule = elementwise_rule,
+       .linear = {{"x"}},
+       .kernel = dropout_grad_kernel,
+       .gradient = do_mask_gradient},
       {.name = "Dropout",
        .signature = "x -> y, mask",
        .attributes = {number("keep_prob", 0.5, "probability that an element is kept")},

@@ -199,6 +199,163 @@ void range_kernel(const KernelCall& call) {
   }
 }
 
+// ---- GatherElements: y[.., j, ..] = x[.., indices[.., j, ..], ..]
+
+std::size_t element_axis(const Operation& operation) {
+  return normal_axis(operation, operation.integer("dim"), operation.operands[1].shape.size());
+}
+
+/// x and indices alike but for the axis, along which x has `v` positions.
+std::int64_t element_positions(const Operation& operation) {
+  return operation.attributes.contains("size") ? operation.integer("size")
+                                               : operation.operands[0].shape[element_axis(operation)];
+}
+
+void check_elements(const Operation& operation, bool is_gradient) {
+  check_indices(operation, 1);
+  const Shape& indices = operation.operands[1].shape;
+  Shape wanted = operation.operands[0].shape;
+  if (wanted.size() == indices.size() && !is_gradient)
+    wanted[element_axis(operation)] = indices[element_axis(operation)];
+  if (wanted != indices) {
+    operand_error(operation, fmt::format("{} {} and indices {} may differ in dimension dim only",
+                                         operation.type->signature.operands[0], to_string(operation.operands[0].shape),
+                                         to_string(indices)));
+  }
+}
+
+std::vector<TensorType> infer_gather_elements(const Operation& operation) {
+  check_elements(operation, false);
+  return {{operation.operands[1].shape, operation.operands[0].dtype}};
+}
+
+std::vector<TensorType> infer_gather_elements_grad(const Operation& operation) {
+  check_elements(operation, true);
+  TensorType dx = operation.operands[0];
+  dx.shape[element_axis(operation)] = operation.integer("size");
+  return {dx};
+}
+
+/// v of the table and j of the indices are factors of their own; all others are common.
+ShardingRule elements_rule(const Operation& operation, bool is_gather) {
+  const Shape& indices = operation.operands[1].shape;
+  const std::size_t axis = element_axis(operation);
+  RuleBuilder builder;
+  const DimensionWalk v =
+      builder.add("v", element_positions(operation), is_gather ? FactorKind::kReduction : FactorKind::kPassThrough);
+  const DimensionWalk j =
+      builder.add("j", indices[axis], is_gather ? FactorKind::kPassThrough : FactorKind::kReduction);
+  Shape outside = indices;
+  outside[axis] = 1;
+  TensorWalk table = builder.add_named("b", outside);
+  TensorWalk picked = table;
+  table[axis] = v;
+  picked[axis] = j;
+  builder.operand(is_gather ? table : picked);
+  builder.operand(picked);
+  builder.result(is_gather ? picked : table);
+  return builder.build();
+}
+ShardingRule gather_elements_rule(const Operation& operation) { return elements_rule(operation, true); }
+ShardingRule gather_elements_grad_rule(const Operation& operation) { return elements_rule(operation, false); }
+
+/// Calls body(offset in the table, offset in what was picked) for each element that lies in the box of the table.
+template <class Body>
+void for_each_element(const KernelCall& call, Body body) {
+  const AroundAxis around(call.operands[1].shape, element_axis(call.operation));
+  const Box v = call.box("v");
+  for (std::int64_t o = 0; o < around.outer; ++o) {
+    for (std::int64_t j = 0; j < around.size; ++j) {
+      for (std::int64_t i = 0; i < around.inner; ++i) {
+        const std::int64_t at = (o * around.size + j) * around.inner + i;
+        const double index = call.operands[1].data[at];
+        if (!(index >= static_cast<double>(v.begin) && index < static_cast<double>(v.end))) continue;
+        body((o * v.size() + static_cast<std::int64_t>(index) - v.begin) * around.inner + i, at);
+      }
+    }
+  }
+}
+
+void gather_elements_kernel(const KernelCall& call) {
+  for_each_element(
+      call, [&](std::int64_t table, std::int64_t at) { call.results[0].data[at] = call.operands[0].data[table]; });
+}
+
+void gather_elements_grad_kernel(const KernelCall& call) {
+  for_each_element(
+      call, [&](std::int64_t table, std::int64_t at) { call.results[0].data[table] += call.operands[0].data[at]; });
+}
+
+Gradients gather_elements_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  return gradient_of_first(request, [&](TensorId dy) {
+    return add_one(builder, "GatherElementsGrad", {dy, request.operands[1]},
+                   {{"dim", request.operation.integer("dim")}, {"size", element_positions(request.operation)}});
+  });
+}
+
+// ---- ScatterAdd: x with updates added to the rows that the indices name
+
+std::vector<TensorType> infer_scatter_add(const Operation& operation) {
+  check_indices(operation, 1);
+  const Shape& x = operation.operands[0].shape;
+  const Shape& indices = operation.operands[1].shape;
+  const Shape wanted = x.empty() ? Shape{} : join(indices, {}, slice(x, 1, x.size()));
+  if (x.empty() || operation.operands[2].shape != wanted) {
+    operand_error(operation, fmt::format("updates are {}; expected {}, of the indices and the rows of {}",
+                                         to_string(operation.operands[2].shape), to_string(wanted), to_string(x)));
+  }
+  return {operation.operands[0]};
+}
+
+/// The indices are whole: x would be added once for each piece of them.
+ShardingRule scatter_add_rule(const Operation& operation) {
+  const Shape& x = operation.operands[0].shape;
+  RuleBuilder builder;
+  const DimensionWalk v = builder.add("v", x[0]);
+  const TensorWalk indices = builder.add_named("b", operation.operands[1].shape, FactorKind::kNeedReplication);
+  const TensorWalk post = builder.add_named("h", slice(x, 1, x.size()));
+  builder.operand(concatenate({v}, post));
+  builder.operand(indices);
+  builder.operand(concatenate(indices, post));
+  builder.result(concatenate({v}, post));
+  return builder.build();
+}
+
+void scatter_add_kernel(const KernelCall& call) {
+  std::copy_n(call.operands[0].data, num_elements(call.results[0].shape), call.results[0].data);
+  for_each_row(call.operands[2].shape, 0, call.operands[1], call.box("v"),
+               [&](std::int64_t table, std::int64_t row, std::int64_t width) {
+                 for (std::int64_t i = 0; i < width; ++i)
+                   call.results[0].data[table + i] += call.operands[2].data[row + i];
+               });
+}
+
+Gradients scatter_add_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  Gradients gradients = no_gradients(request);
+  if (!request.result_gradients[0]) return gradients;
+  if (request.needed[0]) gradients[0] = *request.result_gradients[0];
+  if (request.needed[2]) {
+    gradients[2] = add_one(builder, "Gather", {*request.result_gradients[0], request.operands[1]});
+  }
+  return gradients;
+}
+
+std::int64_t element_extent(const Operation& operation, std::size_t operand) {
+  return operand == 1 ? element_positions(operation) : 0;
+}
+
+std::int64_t scatter_extent(const Operation& operation, std::size_t operand) {
+  return operand == 1 ? operation.operands[0].shape[0] : 0;
+}
+
+std::vector<TensorType> infer_index_select(const Operation& operation) {
+  if (operation.operands[1].shape.size() != 1) {
+    operand_error(operation,
+                  fmt::format("index is {}; expected one dimension", to_string(operation.operands[1].shape)));
+  }
+  return infer_gather(operation);
+}
+
 std::int64_t gather_extent(const Operation& operation, std::size_t operand) {
   return operand == 1 ? gather_shapes(operation).v : 0;
 }
@@ -236,6 +393,49 @@ std::vector<OperatorType> indexing_operators() {
        .kernel = scatter_rows_kernel,
        .flops_per_point = 0,
        .is_internal = true},
+      {.name = "IndexSelect",
+       .signature = "x, index -> y",
+       .attributes = {integer("axis", 0, "of x, along which the index picks")},
+       .infer = infer_index_select,
+       .rule_text = "v h, b -> b h; v: sum, of masked rows",
+       .rule = gather_rule,
+       .linear = {{"x"}},
+       .kernel = gather_kernel,
+       .gradient = gather_gradient,
+       .flops_per_point = 0,
+       .index_extent = gather_extent},
+      {.name = "GatherElements",
+       .signature = "x, indices -> y",
+       .attributes = {integer("dim", std::nullopt, "of x, along which each index picks one element")},
+       .infer = infer_gather_elements,
+       .rule_text = "... v, ... j -> ... j; v: sum, of masked elements",
+       .rule = gather_elements_rule,
+       .linear = {{"x"}},
+       .kernel = gather_elements_kernel,
+       .gradient = gather_elements_gradient,
+       .flops_per_point = 0,
+       .index_extent = element_extent},
+      {.name = "GatherElementsGrad",
+       .signature = "dy, indices -> dx",
+       .attributes = {integer("dim", std::nullopt, "as the forward operator's"),
+                      integer("size", std::nullopt, "of x along it")},
+       .infer = infer_gather_elements_grad,
+       .rule_text = "... j, ... j -> ... v; j: sum",
+       .rule = gather_elements_grad_rule,
+       .linear = {{"dy"}},
+       .kernel = gather_elements_grad_kernel,
+       .flops_per_point = 0,
+       .is_internal = true},
+      {.name = "ScatterAdd",
+       .signature = "x, indices, updates -> y",
+       .infer = infer_scatter_add,
+       .rule_text = "v h, b, b h -> v h; b: whole",
+       .rule = scatter_add_rule,
+       .linear = {{"x", "updates"}},
+       .kernel = scatter_add_kernel,
+       .gradient = scatter_add_gradient,
+       .flops_per_point = 0,
+       .index_extent = scatter_extent},
       {.name = "UnsortedSegmentSum",
        .signature = "x, segment_ids -> y",
        .attributes = {integer("num_segments", std::nullopt, "rows of the result")},

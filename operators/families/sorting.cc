@@ -8,6 +8,7 @@
 #include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
+#include "operators/building/strided_loop.h"
 
 namespace shardplan {
 namespace {
@@ -86,10 +87,109 @@ void top_k_grad_kernel(const KernelCall& call) {
   }
 }
 
+// ---- Sort and ArgMax: one dimension is whole
+
+std::size_t ordered_axis(const Operation& operation) {
+  return normal_axis(operation, operation.integer("axis"), operation.operands[0].shape.size());
+}
+
+std::vector<TensorType> infer_sort(const Operation& operation) {
+  (void)ordered_axis(operation);
+  return {operation.operands[0], {operation.operands[0].shape, DataType::kI32}};
+}
+
+std::vector<TensorType> infer_arg_max(const Operation& operation) {
+  TensorType result = {operation.operands[0].shape, DataType::kI32};
+  result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(ordered_axis(operation)));
+  return {result};
+}
+
+ShardingRule ordered_rule(const Operation& operation) {
+  Shape outside = operation.operands[0].shape;
+  outside[ordered_axis(operation)] = 1;  // whole
+  RuleBuilder builder;
+  const TensorWalk walk = builder.add_positions(outside);
+  builder.operand(walk);
+  for (const TensorType& result : operation.results) {
+    TensorWalk of_result = walk;
+    if (result.shape.size() < walk.size()) {
+      of_result.erase(of_result.begin() + static_cast<std::ptrdiff_t>(ordered_axis(operation)));
+    }
+    builder.result(std::move(of_result));
+  }
+  return builder.build();
+}
+
+/// Calls body(offset of the line's first element, stride, the line's number) for each line along the axis.
+template <class Body>
+void for_each_line(const KernelCall& call, Body body) {
+  const AroundAxis around(call.operands[0].shape, ordered_axis(call.operation));
+  for (std::int64_t o = 0; o < around.outer; ++o) {
+    for (std::int64_t i = 0; i < around.inner; ++i) {
+      body(o * around.size * around.inner + i, around.inner, o * around.inner + i);
+    }
+  }
+}
+
+/// Equal values keep their order.
+void sort_kernel(const KernelCall& call) {
+  const bool is_descending = call.operation.flag("descending");
+  std::vector<std::int64_t> order(static_cast<std::size_t>(call.operands[0].shape[ordered_axis(call.operation)]));
+  for_each_line(call, [&](std::int64_t first, std::int64_t stride, std::int64_t) {
+    const auto value = [&](std::int64_t i) { return call.operands[0].data[first + i * stride]; };
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) {
+      return is_descending ? value(a) > value(b) : value(a) < value(b);
+    });
+    std::int64_t at = first;
+    for (const std::int64_t from : order) {
+      call.results[0].data[at] = value(from);
+      call.results[1].data[at] = static_cast<double>(from);
+      at += stride;
+    }
+  });
+}
+
+/// The first of equal ones.
+void arg_max_kernel(const KernelCall& call) {
+  const std::int64_t size = call.operands[0].shape[ordered_axis(call.operation)];
+  for_each_line(call, [&](std::int64_t first, std::int64_t stride, std::int64_t line) {
+    std::int64_t best = 0;
+    for (std::int64_t i = 1; i < size; ++i) {
+      if (call.operands[0].data[first + i * stride] > call.operands[0].data[first + best * stride]) best = i;
+    }
+    call.results[0].data[line] = static_cast<double>(best);
+  });
+}
+
+Gradients sort_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  return gradient_of_first(request, [&](TensorId dvalues) {
+    const std::size_t axis = ordered_axis(request.operation);
+    return add_one(builder, "GatherElementsGrad", {dvalues, request.results[1]},
+                   {{"dim", static_cast<std::int64_t>(axis)}, {"size", request.operation.operands[0].shape[axis]}});
+  });
+}
+
 }  // namespace
 
 std::vector<OperatorType> sorting_operators() {
   return {
+      {.name = "Sort",
+       .signature = "x -> values, indices",
+       .attributes = {integer("axis", -1, "along which values are ordered"),
+                      flag("descending", false, "largest first")},
+       .infer = infer_sort,
+       .rule_text = "... k -> ... k, ... k; k: whole",
+       .rule = ordered_rule,
+       .kernel = sort_kernel,
+       .gradient = sort_gradient},
+      {.name = "ArgMax",
+       .signature = "x -> index",
+       .attributes = {integer("axis", -1, "along which the largest is found")},
+       .infer = infer_arg_max,
+       .rule_text = "... k -> ...; k: whole",
+       .rule = ordered_rule,
+       .kernel = arg_max_kernel},
       {.name = "TopK",
        .signature = "x -> values, indices",
        .attributes = {integer("k", std::nullopt, "how many of the last dimension")},

@@ -18,8 +18,9 @@ namespace {
 constexpr std::uint64_t kSeed = 20240613;
 
 /// Operators whose text describes the rule in words.
-const std::set<std::string> kInWords = {"BroadcastTo", "Einsum",  "ExpandDims",   "Flatten", "Reshape",  "Slice",
-                                        "SliceGrad",   "Squeeze", "StridedSlice", "Tile",    "Transpose"};
+const std::set<std::string> kInWords = {"BroadcastTo", "Einsum",  "ExpandDims",   "Flatten",  "Pad",
+                                        "PadGrad",     "Reshape", "Roll",         "RollGrad", "Slice",
+                                        "SliceGrad",   "Squeeze", "StridedSlice", "Tile",     "Transpose"};
 
 std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts(1);

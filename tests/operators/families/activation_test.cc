@@ -21,6 +21,23 @@ std::vector<CaseMaker> activation_cases() {
   add_case(cases, "GeLU_erf", [](Random& r) -> OperatorCase {
     return {"GeLU", {{"approximate", false}}, {real(random_shape(r, 2))}};
   });
+  for (const std::string name : {"HardSigmoid", "HardSwish", "Softplus", "Mish", "LeakyReLU", "ELU"}) {
+    add_case(cases, name, [=](Random& r) -> OperatorCase {
+      return {name, {}, {{random_shape(r, 1 + r.below(3)), -5, 5}}};
+    });
+    add_case(cases, name + "Grad", [=](Random& r) -> OperatorCase {
+      const Shape s = random_shape(r, 2);
+      return {name + "Grad", {}, {real(s), {s, -5, 5}}};
+    });
+  }
+  add_case(cases, "PReLU", [](Random& r) -> OperatorCase {
+    const Shape s = random_shape(r, 2 + r.below(2));
+    return {"PReLU", {}, {real(s), real({r.below(3) == 0 ? 1 : s[1]})}};
+  });
+  add_case(cases, "PReLUGrad", [](Random& r) -> OperatorCase {
+    const Shape s = random_shape(r, 2 + r.below(2));
+    return {"PReLUGrad", {}, {real(s), real(s), real({r.below(3) == 0 ? 1 : s[1]})}};
+  });
   return cases;
 }
 
@@ -39,6 +56,27 @@ TEST_F(ActivationTest, FollowsTheFormulas) {
     expect(
         run(type, {}, {x})[0], [&](const Point& p) { return function(at(x, p)); }, type);
   }
+}
+
+TEST_F(ActivationTest, FollowsTheFormulasOfMobileAndDetectionNetworks) {
+  const Values x = real({60}, -5, 5);
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  const std::pair<std::string, std::function<double(double)>> kFunctions[] = {
+      {"HardSigmoid", [](double v) { return std::min(std::max(v + 3, 0.0), 6.0) / 6; }},
+      {"HardSwish", [](double v) { return v * std::min(std::max(v + 3, 0.0), 6.0) / 6; }},
+      {"Softplus", [&](double v) { return -std::log(sigmoid(-v)); }},
+      {"Mish", [](double v) { return v * std::tanh(std::log(1 + std::exp(v))); }},
+      {"LeakyReLU", [](double v) { return std::max(v, 0.2 * v); }},
+      {"ELU", [](double v) { return v > 0 ? v : std::exp(v) - 1; }}};
+  for (const auto& [type, function] : kFunctions) {
+    expect(
+        run(type, {}, {x})[0], [&](const Point& p) { return function(at(x, p)); }, type);
+  }
+  EXPECT_EQ(run("Softplus", {}, {{{2}, {800, -800}}})[0].data, (std::vector<double>{800, 0})) << "no overflow";
+  const Values image = real({2, 3, 4}), weight = real({3}), one = real({1});
+  const auto leaky = [](double v, double slope) { return v > 0 ? v : slope * v; };
+  expect(run("PReLU", {}, {image, weight})[0], [&](const Point& p) { return leaky(at(image, p), at(weight, {p[1]})); });
+  expect(run("PReLU", {}, {image, one})[0], [&](const Point& p) { return leaky(at(image, p), at(one, {0})); });
 }
 
 TEST_F(ActivationTest, GeLUHasTwoForms) {

@@ -29,6 +29,23 @@ std::vector<CaseMaker> arithmetic_cases() {
       return {name, {}, {name == "Pow" ? positive(a) : real(a), positive(b)}};
     });
   }
+  for (const std::string name : {"Sign", "Floor", "Ceil", "Clip"}) {
+    const Attributes attributes =
+        name == "Clip" ? Attributes{{"clip_value_min", -1.0}, {"clip_value_max", 2.0}} : Attributes{};
+    add_case(cases, name, [=](Random& r) -> OperatorCase {
+      return {name, attributes, {{random_shape(r, 1 + r.below(3)), -4, 4}}};
+    });
+    add_case(cases, name + "Grad", [=](Random& r) -> OperatorCase {
+      const Shape s = random_shape(r, 2);
+      return {name + "Grad", attributes, {real(s), {s, -4, 4}}};
+    });
+  }
+  for (const std::string name : {"Mod", "FloorMod"}) {
+    add_case(cases, name, [=](Random& r) -> OperatorCase {
+      const auto [a, b] = broadcast_pair(r);
+      return {name, {}, {{a, -4, 4}, positive(b)}};
+    });
+  }
   add_case(cases, "AddN", [](Random& r) -> OperatorCase {
     const Shape s = random_shape(r, 2);
     return {"AddN", {}, {real(s), real(s), real(s)}};
@@ -89,6 +106,19 @@ TEST_F(ArithmeticTest, OperandsBroadcast) {
         },
         type);
   }
+}
+
+TEST_F(ArithmeticTest, StepsAndRemainders) {
+  const Values x = {{5}, {-4, -1.5, 0, 1.5, 5}}, y = {{5}, {3, 1, 2, -1, 3}};
+  const auto data = [&](const std::string& type, const std::vector<Values>& operands,
+                        const Attributes& attributes = {}) { return run(type, attributes, operands)[0].data; };
+  EXPECT_EQ(data("Sign", {x}), (std::vector<double>{-1, -1, 0, 1, 1}));
+  EXPECT_EQ(data("Floor", {x}), (std::vector<double>{-4, -2, 0, 1, 5}));
+  EXPECT_EQ(data("Ceil", {x}), (std::vector<double>{-4, -1, 0, 2, 5}));
+  EXPECT_EQ(data("Clip", {x}, {{"clip_value_min", -2.0}, {"clip_value_max", 1.0}}),
+            (std::vector<double>{-2, -1.5, 0, 1, 1}));
+  EXPECT_EQ(data("Mod", {x, y}), (std::vector<double>{-1, -0.5, 0, 0.5, 2})) << "the sign of x1";
+  EXPECT_EQ(data("FloorMod", {x, y}), (std::vector<double>{2, 0.5, 0, -0.5, 2})) << "the sign of x2";
 }
 
 TEST_F(ArithmeticTest, SumsAndBiases) {

@@ -14,6 +14,13 @@ std::vector<CaseMaker> dropout_cases() {
     const Shape s = random_shape(r, 2);
     return {"DropoutGrad", {{"keep_prob", 0.7}}, {real(s), truth(s)}};
   });
+  add_case(cases, "DropoutGenMask", [](Random& r) -> OperatorCase {
+    return {"DropoutGenMask", {{"shape", random_shape(r, 2)}, {"keep_prob", 0.7}}, {}};
+  });
+  add_case(cases, "DropoutDoMask", [](Random& r) -> OperatorCase {
+    const Shape s = random_shape(r, 2);
+    return {"DropoutDoMask", {{"keep_prob", 0.7}}, {real(s), truth(s)}};
+  });
   return cases;
 }
 
@@ -30,6 +37,14 @@ TEST_F(DropoutTest, MaskDependsOnSeedAlone) {
   double kept = 0;
   for (const double mask : first[1].data) kept += mask;
   EXPECT_NEAR(kept / 1024, 0.5, 0.07);
+}
+
+TEST_F(DropoutTest, MaskAndItsUseAreDropout) {
+  const Values x = real({6, 7});
+  const std::vector<Values> whole = run("Dropout", {{"keep_prob", 0.6}}, {x});
+  const Values mask = run("DropoutGenMask", {{"shape", List{6, 7}}, {"keep_prob", 0.6}}, {})[0];
+  EXPECT_EQ(mask.data, whole[1].data);
+  EXPECT_EQ(run("DropoutDoMask", {{"keep_prob", 0.6}}, {x, mask}, {1}, DataType::kBool)[0].data, whole[0].data);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ std::vector<CaseMaker> contraction_cases();
 std::vector<CaseMaker> conversion_cases();
 std::vector<CaseMaker> convolution_cases();
 std::vector<CaseMaker> dropout_cases();
+std::vector<CaseMaker> expert_cases();
 std::vector<CaseMaker> group_norm_cases();
 std::vector<CaseMaker> indexing_cases();
 std::vector<CaseMaker> loss_cases();
@@ -23,7 +24,9 @@ std::vector<CaseMaker> normalisation_cases();
 std::vector<CaseMaker> optimizer_cases();
 std::vector<CaseMaker> pooling_cases();
 std::vector<CaseMaker> rearranging_cases();
+std::vector<CaseMaker> recurrent_cases();
 std::vector<CaseMaker> reduction_cases();
+std::vector<CaseMaker> resampling_cases();
 std::vector<CaseMaker> reshaping_cases();
 std::vector<CaseMaker> rotary_cases();
 std::vector<CaseMaker> scan_cases();
@@ -31,5 +34,6 @@ std::vector<CaseMaker> slicing_cases();
 std::vector<CaseMaker> softmax_cases();
 std::vector<CaseMaker> sorting_cases();
 std::vector<CaseMaker> splitting_cases();
+std::vector<CaseMaker> vector_cases();
 
 }  // namespace shardplan

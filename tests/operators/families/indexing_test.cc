@@ -22,6 +22,24 @@ std::vector<CaseMaker> indexing_cases() {
     const std::int64_t a = some(r);
     return {"UnsortedSegmentSum", {{"num_segments", whole_number(8)}}, {real({a, some(r)}), index({a}, 8)}};
   });
+  add_case(cases, "IndexSelect", [](Random& r) -> OperatorCase {
+    if (r.below(2) == 0) return {"IndexSelect", {}, {real({8, some(r)}), index({some(r)}, 8)}};
+    return {"IndexSelect", {{"axis", whole_number(1)}}, {real({some(r), 8, some(r)}), index({some(r)}, 8)}};
+  });
+  for (const std::string name : {"GatherElements", "GatherElementsGrad"}) {
+    add_case(cases, name, [=](Random& r) -> OperatorCase {
+      const std::size_t dim = r.below(3);
+      const Shape picked = random_shape(r, 3);
+      Shape x = picked;
+      x[dim] = 8;
+      if (name == "GatherElements") return {name, {{"dim", whole_number(dim)}}, {real(x), index(picked, 9)}};
+      return {name, {{"dim", whole_number(dim)}, {"size", whole_number(8)}}, {real(picked), index(picked, 9)}};
+    });
+  }
+  add_case(cases, "ScatterAdd", [](Random& r) -> OperatorCase {
+    const std::int64_t a = some(r), h = some(r);
+    return {"ScatterAdd", {}, {real({8, h}), index({a}, 8), real({a, h})}};
+  });
   add_case(cases, "OneHot", [](Random& r) -> OperatorCase {
     return {
         "OneHot",
@@ -66,6 +84,20 @@ TEST_F(IndexingTest, ReadsAndMakesPositions) {
   });
   EXPECT_EQ(run("Range", {{"start", 2.0}, {"limit", 8.0}, {"delta", 2.5}}, {})[0].data,
             (std::vector<double>{2, 4.5, 7}));
+}
+
+TEST_F(IndexingTest, PicksElementsAndAddsRows) {
+  const Values x = real({3, 4, 5}), picks = index({3, 2, 5}, 4);
+  expect(run("GatherElements", {{"dim", std::int64_t{-2}}}, {x, picks}, {1})[0], [&](const Point& p) {
+    return at(x, {p[0], static_cast<std::int64_t>(at(picks, p)), p[2]});
+  });
+  const Values some_rows = index({2}, 3);
+  expect(run("IndexSelect", {}, {x, some_rows}, {1})[0], [&](const Point& p) {
+    return at(x, {static_cast<std::int64_t>(at(some_rows, {p[0]})), p[1], p[2]});
+  });
+  EXPECT_EQ(run("ScatterAdd", {}, {{{3}, {1, 2, 3}}, {{4}, {2, 0, 2, 7}}, {{4}, {10, 20, 30, 40}}}, {1})[0].data,
+            (std::vector<double>{21, 2, 43}))
+      << "an index outside adds nothing";
 }
 
 }  // namespace
