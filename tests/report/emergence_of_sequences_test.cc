@@ -1,0 +1,74 @@
+// What people do by hand to long sequences and to experts is found by the search in one graph, from the rules of two operators.
+#include <gtest/gtest.h>
+
+#include "model/model_source.h"
+#include "planner/model_planner.h"
+#include "report/proof_report.h"
+#include "simulator/proof/prove.h"
+
+namespace shardplan {
+namespace {
+
+Plan fastest(const std::string& path, const std::map<std::string, std::int64_t>& dims = {}) {
+  return ModelPlanner(std::make_shared<const Model>(read_model(path, {dims, {}})), read_cluster("dgx-a100"), {})
+      .plan(Level::kSpeed, "auto");
+}
+
+/// In how many pieces the last forward operator of this type cuts a factor; the first layer may take its input as it likes.
+std::int64_t pieces(const Plan& plan, std::string_view type, std::string_view factor) {
+  const OperatorGraph& graph = *plan.graph;
+  std::int64_t last = 0;
+  for (const OperatorId id : graph.operators().ids()) {
+    const Operation& operation = graph.operation(id);
+    if (operation.type->name != type || graph.operators()[id].pass != Pass::kForward) continue;
+    last = num_pieces(plan.strategies[id].factors[*operation.rule.find(factor)]);
+  }
+  return last;
+}
+
+std::size_t count(const Plan& plan, CollectiveKind kind) {
+  std::size_t found = 0;
+  for (const Instruction& instruction : plan.program.instructions) {
+    found += instruction.kind == InstructionKind::kCollective && instruction.step.kind == kind ? 1 : 0;
+  }
+  return found;
+}
+
+void expect_proven(const Plan& plan) {
+  ProofOptions options;
+  options.validation.steps = 1;
+  EXPECT_EQ(validation_exit_code(prove(plan, options)), 0);
+}
+
+/// DeepSpeed-Ulysses: positions are cut everywhere but in attention, which cuts heads; an all_to_all on each side.
+TEST(EmergenceOfSequences, HeadsAreCutWhereThereAreEnough) {
+  const Plan plan = fastest("configs/long-context.yaml");
+  EXPECT_EQ(pieces(plan, "FlashAttention", "g"), 8);
+  EXPECT_EQ(pieces(plan, "FlashAttention", "s"), 1);
+  EXPECT_EQ(pieces(plan, "RmsNorm", "b"), 8) << "positions";
+  EXPECT_GE(count(plan, CollectiveKind::kAllToAll), 8u) << "q, k, v and the result, and back";
+  expect_proven(plan);
+}
+
+/// Llama 3's context parallelism: with fewer heads than devices queries stay cut and keys and values are gathered.
+TEST(EmergenceOfSequences, KeysAreGatheredWhereHeadsAreFew) {
+  const Plan plan = fastest("configs/long-context.yaml", {{"heads", 4}, {"H", 512}});
+  EXPECT_EQ(pieces(plan, "FlashAttention", "g"), 1);
+  EXPECT_EQ(pieces(plan, "FlashAttention", "s"), 8);
+  EXPECT_EQ(count(plan, CollectiveKind::kAllToAll), 0u);
+  expect_proven(plan);
+}
+
+/// Expert parallelism: sequences are cut before and behind the experts, experts between; the tokens travel by all_to_all.
+TEST(EmergenceOfSequences, ExpertsAreCutBetweenGroups) {
+  const Plan plan = fastest("configs/mixture.yaml");
+  EXPECT_EQ(pieces(plan, "RmsNorm", "a"), 8) << "sequences";
+  EXPECT_EQ(pieces(plan, "Dispatch", "g"), 8);
+  EXPECT_EQ(pieces(plan, "Einsum", "e"), 8);
+  EXPECT_EQ(pieces(plan, "Combine", "g"), 8);
+  EXPECT_GE(count(plan, CollectiveKind::kAllToAll), 4u);
+  expect_proven(plan);
+}
+
+}  // namespace
+}  // namespace shardplan
