@@ -16,6 +16,7 @@
 #include "report/proof_report.h"
 #include "report/strategy_table.h"
 #include "report/summary.h"
+#include "report/trace.h"
 #include "simulator/proof/prove.h"
 
 namespace shardplan {
@@ -25,6 +26,7 @@ struct PlanArguments {
   PlanningArguments planning;
   std::string out;
   std::int64_t rank = 0;
+  std::string trace;
   bool validate = false;
   bool json = false;
   bool verbose = false;
@@ -92,6 +94,7 @@ int run(const PlanArguments& arguments) {
     options.out_folder = folder_text(arguments.out);
     for (const NamedText& file : files) options.written.push_back(file.name);
   }
+  if (!arguments.trace.empty()) write_file(arguments.trace, chrome_trace(plan));
   print(arguments.json ? document : summary_report(plan, options));
   return proof && !proof->is_proven() ? kDifferenceFound : kDone;
 }
@@ -119,6 +122,9 @@ Command plan_command() {
        {option("--out", "FOLDER", &arguments->out,
                "write plan.json, step_parallel_begin.ir, step_parallel_end.ir and strategies.txt into this folder")
             .completed_by(Completion::kFolder),
+        option("--trace", "FILE", &arguments->trace,
+               "write the step's timeline for Perfetto (Chrome's trace format) into this file")
+            .completed_by(Completion::kFile),
         option("--rank", "RANK", &arguments->rank, "the device whose program step_parallel_end.ir shows"),
         flag("--validate", arguments->validate, "prove the plan on simulated devices"),
         flag("--json", arguments->json, "print plan.json instead of the summary"),

@@ -81,6 +81,9 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
         option("--memory", "MODE", &arguments.memory,
                "whether a redistribution may hold more than the larger of its two ends",
                one_of({"bounded", "unbounded"})),
+        option("--overlap", "MODE", &arguments.overlap,
+               "whether collectives run beside kernels, in the order that hides the most, or one after the other",
+               one_of({"on", "off"})),
         option("--seed", "N", &arguments.seed, "for random numbers, of the search and of a proof's data"),
         option("--time-limit", "SECONDS", &arguments.time_limit, "stop the search then, with the best plan so far",
                positive()),
@@ -107,6 +110,7 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   options.memory_slack = arguments.memory_slack.value_or(options.memory_slack);
   if (arguments.capacity) options.capacity = parse_bytes(*arguments.capacity);
   options.bounded_redistribution = arguments.memory == "bounded";
+  options.overlap = arguments.overlap == "on";
   options.dims = changed.dims;
   options.strategies = changed.strategies;
   for (const std::string& text : model->notices) notice(text);

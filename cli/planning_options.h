@@ -27,6 +27,7 @@ struct PlanningArguments {
   std::vector<std::string> dims;
   std::vector<std::string> strategies;
   std::string memory = "bounded";
+  std::string overlap = "on";
 };
 
 /// MODEL.

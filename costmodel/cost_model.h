@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "layouts/device_mesh.h"
 #include "layouts/collective.h"
+#include "layouts/device_mesh.h"
 #include "operators/operation.h"
 
 namespace shardplan {
@@ -35,6 +35,9 @@ class CostModel {
 
   /// Collectives over groups of devices; for redistributions.
   virtual std::shared_ptr<const CollectiveCosts> collectives() const = 0;
+
+  /// The levels of links that a collective over `axes` uses: bit l for the cluster's level l, outermost first.
+  virtual std::uint32_t links(const std::vector<AxisRef>& axes) const = 0;
 
   /// An exchange of halos: every device sends `sent` bytes to a neighbour along `axes`.
   virtual Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const = 0;

@@ -119,6 +119,7 @@ struct HierarchicalCosts::Group {
   std::vector<AxisRef> axes;
   std::array<std::vector<std::vector<Stage>>, kNumKinds> alternatives;
   Stage exchange;  // per byte that a device sends
+  std::uint32_t links = 0;
 };
 
 HierarchicalCosts::HierarchicalCosts(Cluster cluster, DeviceMesh mesh)
@@ -218,6 +219,7 @@ std::unique_ptr<const HierarchicalCosts::Group> HierarchicalCosts::describe(cons
   group->axes = axes;
   const GroupSpan span = group_span(cluster_, mesh_, positions_, axes);
   if (span.levels.empty()) return group;
+  for (const LevelSpan& level : span.levels) group->links |= 1u << std::min<std::size_t>(level.level, 31);
   const auto of = [&](CollectiveKind kind) -> auto& { return group->alternatives[static_cast<std::size_t>(kind)]; };
   const auto is_measured = [](const std::vector<Stage>& sequence) {
     return std::any_of(sequence.begin(), sequence.end(), [](const Stage& stage) { return stage.table != nullptr; });
@@ -274,6 +276,10 @@ Picoseconds HierarchicalCosts::time(CollectiveKind kind, const std::vector<AxisR
     best = std::min(best, sum);
   }
   return best;
+}
+
+std::uint32_t HierarchicalCosts::links(const std::vector<AxisRef>& axes) const {
+  return axes.empty() ? 0 : group(axes).links;
 }
 
 Picoseconds HierarchicalCosts::neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const {

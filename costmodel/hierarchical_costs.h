@@ -9,8 +9,8 @@
 
 #include "costmodel/cluster.h"
 #include "costmodel/group_span.h"
-#include "layouts/device_mesh.h"
 #include "layouts/collective.h"
+#include "layouts/device_mesh.h"
 
 namespace shardplan {
 
@@ -36,6 +36,8 @@ class HierarchicalCosts final : public CollectiveCosts {
   ~HierarchicalCosts() override;
 
   Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const override;
+  /// Bit l for every level l that a group along `axes` crosses; levels from the 32nd on share a bit.
+  std::uint32_t links(const std::vector<AxisRef>& axes) const;
   /// Every device sends `sent` bytes to a neighbour along `axes`, across the outermost level that they span.
   Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const;
 

@@ -27,6 +27,7 @@ class RooflineCosts final : public CostModel {
                           bool is_started = true) const override;
   bool fuses_elementwise() const override { return cluster_.fusion == Fusion::kElementwise; }
   std::shared_ptr<const CollectiveCosts> collectives() const override { return collectives_; }
+  std::uint32_t links(const std::vector<AxisRef>& axes) const override { return collectives_->links(axes); }
   /// The latency of the outermost level crossed plus the bytes over its bandwidth.
   Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const override;
 

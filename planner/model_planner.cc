@@ -24,6 +24,7 @@
 #include "planner/guided_search.h"
 #include "planner/level_search.h"
 #include "planner/limit_repair.h"
+#include "program/schedule.h"
 #include "program/timeline.h"
 #include "solver/searches/search_list.h"
 #include "strategies/data_parallel.h"
@@ -176,14 +177,14 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   plan.status = found.status;
   if (!found.choice) return plan;
 
-  plan = decided(decisions_of(problem, *found.choice), std::move(plan));
+  plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
   Draft draft{*std::move(found.choice), std::move(plan)};
   if (level == Level::kMemory) draft = with_lower_peak(std::move(draft), problem, search);
   draft = with_repaired_limits(std::move(draft), problem, search);
   draft = or_smallest(std::move(draft), problem, stop);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
-  return std::move(draft.plan);
+  return overlapped(std::move(draft.plan));
 }
 
 Plan ModelPlanner::smallest(std::stop_token stop) const {
@@ -199,11 +200,11 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   plan.bound = found.bound;
   plan.status = found.status;
   if (found.choice) {
-    plan = decided(decisions_of(problem, *found.choice), std::move(plan));
+    plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
     plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, problem, search).plan;
   }
   plan.cost = {Level::kMemory, plan.memory.peak};
-  return plan;
+  return overlapped(std::move(plan));
 }
 
 Plan ModelPlanner::unsolved(Level level, std::string_view search) const {
@@ -223,6 +224,25 @@ Plan ModelPlanner::unsolved(Level level, std::string_view search) const {
 }
 
 Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
+  return overlapped(in_sequence(decisions, std::move(like)));
+}
+
+Plan ModelPlanner::overlapped(Plan plan) const {
+  if (!plan.options.overlap || plan.program.instructions.empty()) return plan;
+  ScheduleOptions options;
+  options.reorders = plan.options.level != Level::kMemory;  // its bound is about the order of the graph
+  options.most_memory = options.reorders ? std::max(plan.usable, plan.memory.peak) : plan.memory.peak;
+  std::optional<ParallelProgram> program = scheduled(plan.program, *graph_, options);
+  if (!program) return plan;
+  plan.program = *std::move(program);
+  plan.is_overlapped = true;
+  const OverlappedTimeline times = overlapped_timeline(plan.program);
+  if (options.reorders) plan.memory = memory_profile(plan.program, times.spans);
+  plan.time.exposed = times.exposed();
+  return plan;
+}
+
+Plan ModelPlanner::in_sequence(const Decisions& decisions, Plan like) const {
   like.strategies = decisions.strategies;
   like.is_user_strategy = {};
   for (const GraphOperator& op : graph_->operators()) like.is_user_strategy.push_back(!op.strategy.in.empty());
@@ -243,7 +263,7 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
     lowered.memory_limits = lowered_limits(lowered, draft.choice, draft.plan.program, draft.plan.memory, seen);
     LevelResult found = search.find(lowered, draft.choice);
     if (!found.choice) break;
-    Plan trial = decided(decisions_of(problem, *found.choice), draft.plan);
+    Plan trial = in_sequence(decisions_of(problem, *found.choice), draft.plan);
     if (trial.memory.peak >= draft.plan.memory.peak) break;
     draft = {*std::move(found.choice), std::move(trial)};
   }
@@ -264,7 +284,7 @@ ModelPlanner::Draft ModelPlanner::with_repaired_limits(Draft draft, const ModelP
     }
     LevelResult found = search.find(repaired, draft.choice);
     if (!found.choice) break;
-    draft.plan = decided(decisions_of(problem, *found.choice), std::move(draft.plan));
+    draft.plan = in_sequence(decisions_of(problem, *found.choice), std::move(draft.plan));
     draft.plan.status = PlanStatus::kFeasible;
     draft.choice = *std::move(found.choice);
   }
@@ -277,7 +297,7 @@ ModelPlanner::Draft ModelPlanner::or_smallest(Draft draft, const ModelProblem& p
   if (least.strategies.empty() || !least.fits()) return draft;
   std::optional<Choice> choice = find_choice(versions_, problem, least.strategies, least.versions);
   if (!choice) return draft;
-  draft.plan = decided(decisions_of(problem, *choice), std::move(draft.plan));
+  draft.plan = in_sequence(decisions_of(problem, *choice), std::move(draft.plan));
   draft.plan.status = PlanStatus::kFeasible;
   draft.choice = *std::move(choice);
   return draft;
@@ -340,7 +360,10 @@ Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>
   Baseline result;
   result.name = std::move(name);
   if (!decisions) return result;
-  const Plan plan = decided(*decisions, {});
+  Plan like;
+  like.options = options_;
+  like.usable = usable();
+  const Plan plan = decided(*decisions, std::move(like));
   result.strategies = decisions->strategies;
   result.time = plan.time;
   result.peak = plan.memory.peak;
@@ -415,7 +438,10 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(Level level, OperatorI
     const LevelResult found = search_level(problem.problem, *make_search(kDefaultSearch), options);
     results.emplace_back();
     if (!found.choice) continue;
-    const Plan plan = decided(decisions_of(problem, *found.choice), {});
+    Plan like;
+    like.options = options_;
+    like.usable = usable();
+    const Plan plan = decided(decisions_of(problem, *found.choice), std::move(like));
     results.back() = Baseline{{}, plan.time, plan.memory.peak, plan.memory.peak <= usable()};
   }
   results.resize(strategies.size());

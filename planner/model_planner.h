@@ -80,6 +80,10 @@ class ModelPlanner {
     Plan plan;
   };
 
+  /// The plan as lowered: instructions one after the other.
+  Plan in_sequence(const Decisions& decisions, Plan like) const;
+  /// The same with its collectives beside its kernels, in the order that hides the most of those that fit.
+  Plan overlapped(Plan plan) const;
   Plan plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop, const Progress& progress) const;
   LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress) const;
   Restrictions restrictions(Level level) const;

@@ -40,6 +40,7 @@ struct PlanOptions {
   double memory_slack = 0.01;     // Level::kMemory: share of the least peak that may be given for time
   std::optional<Bytes> capacity;  // instead of the cluster's usable bytes
   bool bounded_redistribution = true;
+  bool overlap = true;  // collectives run beside kernels, in the order that hides the most; else one after the other
   std::map<std::string, std::int64_t> dims;       // as overridden
   std::map<std::string, std::string> strategies;  // as overridden
 };
@@ -48,9 +49,11 @@ struct PlanOptions {
 struct StepTime {
   Picoseconds computation = 0;
   Picoseconds communication = 0;
-  Picoseconds exposed = 0;   // part of the communication during which nothing is computed; additive times: all of it
+  Picoseconds exposed = 0;   // what the step takes beyond the computation; without overlap all communication
   Picoseconds repeated = 0;  // part of the computation that a plan without redundant contractions would not have
   Picoseconds step() const { return computation + exposed; }
+  /// One after the other: what is searched, and what a bound is about.
+  Picoseconds additive() const { return computation + communication; }
 };
 
 /// What a level makes least.
@@ -88,11 +91,14 @@ struct Plan {
   IdVector<OperatorId, char> is_user_strategy;
   IdVector<VersionId, TensorLayout> versions;  // the layout of every version of every tensor (graph/tensor_versions.h)
   ParallelProgram program;
+  bool is_overlapped = false;  // its collectives run beside its kernels
   MemoryProfile memory;
   std::vector<Baseline> baselines;
   std::vector<StageStatistics> statistics;  // of the search
   std::vector<std::string> notices;
 
+  /// When each instruction runs first.
+  std::vector<OverlappedTimeline::Span> spans() const;
   bool fits() const { return memory.peak <= usable; }
 };
 

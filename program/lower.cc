@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "costmodel/operator_steps.h"
+#include "program/instruction_facts.h"
 
 namespace shardplan {
 namespace {
@@ -57,7 +58,17 @@ class Lowering {
 
   void emit(Instruction instruction) {
     instruction.runs = runs_;
+    if (is_communication(instruction)) set_links(instruction);
     program_.instructions.push_back(std::move(instruction));
+  }
+
+  void set_links(Instruction& instruction) const {
+    if (instruction.kind == InstructionKind::kHalo) {
+      for (const Halo& rim : instruction.halo) instruction.links |= costs_.links(rim.axes);
+      return;
+    }
+    instruction.links = costs_.links(instruction.step.axes);
+    instruction.latency = costs_.collectives()->time(instruction.step.kind, instruction.step.axes, 0);
   }
 
   void make_versions(std::size_t time) {

@@ -39,17 +39,35 @@ IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
 
 }  // namespace
 
-MemoryProfile memory_profile(const ParallelProgram& program) {
+MemoryProfile memory_profile(const ParallelProgram& program) { return memory_profile(program, {}); }
+
+MemoryProfile memory_profile(const ParallelProgram& program, std::span<const OverlappedTimeline::Span> spans) {
   const std::size_t count = program.instructions.size();
   constexpr std::size_t kNotMade = std::numeric_limits<std::size_t>::max();
   const IdVector<ValueId, ValueId> owner = memory_owners(program);
   IdVector<ValueId, std::size_t> first(program.values.size(), kNotMade), last(program.values.size(), 0);
   const std::size_t end = count == 0 ? 0 : count - 1;
+  // Kernels begin in program order: the last that begins before a collective ends, of the same run of the loop.
+  const std::size_t loop = program.num_in_micro_batch();
+  const auto last_beside = [&](std::size_t i) {
+    if (!is_communication(program.instructions[i])) return i;
+    std::size_t last_kernel = i;
+    for (std::size_t next = i + 1; next < (i < loop ? loop : count); ++next) {
+      const Instruction& instruction = program.instructions[next];
+      if (instruction.kind != InstructionKind::kOperator || instruction.time == 0) continue;
+      if (spans[next].begin >= spans[i].end) break;
+      last_kernel = next;
+    }
+    return last_kernel;
+  };
   for (std::size_t i = 0; i < count; ++i) {
-    for (const ValueId input : program.instructions[i].inputs) last[owner[input]] = i;
+    const std::size_t until = spans.empty() ? i : last_beside(i);
+    for (const ValueId input : program.instructions[i].inputs) {
+      last[owner[input]] = std::max(last[owner[input]], until);
+    }
     for (const ValueId output : program.instructions[i].outputs) {
       if (owner[output] == output) first[output] = is_accumulating(program.instructions[i]) ? 0 : i;
-      last[owner[output]] = i;
+      last[owner[output]] = std::max(last[owner[output]], i);
     }
   }
   for (const Binding& given : program.given) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
+#include "program/overlapped_timeline.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
@@ -24,5 +26,8 @@ struct MemoryProfile {
   std::vector<Alive> alive_at_peak;  // largest first
 };
 MemoryProfile memory_profile(const ParallelProgram& program);
+/// The same where collectives run beside kernels (`overlapped_timeline`): one holds its input until it ends, while later
+/// instructions run.
+MemoryProfile memory_profile(const ParallelProgram& program, std::span<const OverlappedTimeline::Span> spans);
 
 }  // namespace shardplan

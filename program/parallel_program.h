@@ -67,7 +67,9 @@ struct Instruction {
   CollectiveStep step;       // kCollective
   std::vector<Halo> halo;    // kHalo: the dimensions of one operand
   Origin origin;             // kCollective, kHalo
-  std::uint32_t fusion = 0;  // equal ids above 0 run as one
+  std::uint32_t fusion = 0;  // equal ids above 0 run as one: collectives that stand beside each other
+  std::uint32_t links = 0;   // the cluster's levels of links that it uses: bit l for level l
+  Picoseconds latency = 0;   // part of `time` that a collective joined to another does not take again
 
   Picoseconds time_of_step() const { return time * runs; }
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "program/instruction_facts.h"
 
@@ -54,6 +55,7 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
     }
     if (is_accumulating(instruction)) is_sum[instruction.outputs[0]] = 1;
   }
+  std::map<std::uint32_t, std::set<ValueId>> buckets;  // what each makes
   IdVector<ValueId, char> is_made(program.values.size(), 0);
   for (const Binding& given : program.given) is_made[given.value] = 1;
   for (const Instruction& instruction : program.instructions) {
@@ -70,6 +72,22 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
       if (instruction.inputs.size() != 1 || instruction.outputs.size() != 1) {
         return fmt::format("{}: a collective has one input and one output", instruction.name);
       }
+      const Instruction* previous = &instruction == program.instructions.data() ? nullptr : &instruction - 1;
+      if (instruction.fusion > 0 && previous != nullptr && previous->fusion == instruction.fusion) {
+        if (previous->kind != instruction.kind || previous->step.kind != instruction.step.kind ||
+            previous->step.axes != instruction.step.axes || previous->runs != instruction.runs ||
+            program.values[previous->inputs[0]].type.dtype != program.values[instruction.inputs[0]].type.dtype) {
+          return fmt::format("{}: joined with {}, which is another collective", instruction.name, previous->name);
+        }
+      }
+      const auto [bucket, is_first] = buckets.try_emplace(instruction.fusion, std::set<ValueId>());
+      if (instruction.fusion > 0 && !is_first && (previous == nullptr || previous->fusion != instruction.fusion)) {
+        return fmt::format("{}: its bucket was issued before", instruction.name);
+      }
+      if (instruction.fusion > 0 && bucket->second.count(instruction.inputs[0]) > 0) {
+        return fmt::format("{}: reads what its own bucket makes", instruction.name);
+      }
+      bucket->second.insert(instruction.outputs[0]);
       const std::string fault =
           check_collective(instruction, program.values[instruction.inputs[0]], program.values[instruction.outputs[0]]);
       if (!fault.empty()) return fault;

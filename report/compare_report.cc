@@ -84,26 +84,27 @@ std::vector<std::vector<TextTable::Cell>> figures(const std::vector<ComparedPlan
     most_weighted.parts = std::max(most_weighted.parts, row.mindspore->parts);
   }
   const auto [weighted_size, weighted_name] = weighted_unit(most_weighted);
-  rows.push_back({"", "", "step", "compute", "communication", "repeated", "peak", "ratio", "gap"});
-  rows.push_back({"", "", ms, ms, ms, ms, std::string(bytes.name), "", "%"});
+  rows.push_back({"", "", "step", "compute", "communication", "exposed", "repeated", "peak", "ratio", "gap"});
+  rows.push_back({"", "", ms, ms, ms, ms, ms, std::string(bytes.name), "", "%"});
   if (has_mindspore) {
     rows[0].push_back("mindspore");
     rows[1].push_back(fmt::format("weighted {}", weighted_name));
   }
   for (const ComparedPlan& row : plans) {
     rows.push_back({row.name, row.objective, time.format(row.time.step()), time.format(row.time.computation),
-                    time.format(row.time.communication), time.format(row.time.repeated), bytes.format(row.peak),
-                    ratio_text(row.time), row.gap ? gap_text(row.gap) : ""});
+                    time.format(row.time.communication), time.format(row.time.exposed), time.format(row.time.repeated),
+                    bytes.format(row.peak), ratio_text(row.time), row.gap ? gap_text(row.gap) : ""});
     if (has_mindspore) {
       rows.back().push_back(row.mindspore ? three_digits(row.mindspore->weighted_bytes() / weighted_size) : "-");
     }
-    rows.back().push_back(row.fits ? "" : "does not fit");
+    rows.back().push_back(row.fits ? "" : "too large");
   }
   // The best of the plans that fit; a column in which all are alike has none.
   const std::vector<std::function<double(const ComparedPlan&)>> badness{
       [](const ComparedPlan& row) { return static_cast<double>(row.time.step()); },
       [](const ComparedPlan& row) { return static_cast<double>(row.time.computation); },
       [](const ComparedPlan& row) { return static_cast<double>(row.time.communication); },
+      [](const ComparedPlan& row) { return static_cast<double>(row.time.exposed); },
       [](const ComparedPlan& row) { return static_cast<double>(row.time.repeated); },
       [](const ComparedPlan& row) { return static_cast<double>(row.peak); },
       [](const ComparedPlan& row) { return -ratio(row.time).value_or(-1); }};
@@ -231,6 +232,7 @@ std::string compare_json(const std::vector<ComparedPlan>& plans) {
                      {{"step", to_seconds(row.time.step())},
                       {"compute", to_seconds(row.time.computation)},
                       {"communication", to_seconds(row.time.communication)},
+                      {"exposed", to_seconds(row.time.exposed)},
                       {"repeated", to_seconds(row.time.repeated)}}},
                     {"peak_bytes", row.peak},
                     {"fits", row.fits},

@@ -45,6 +45,14 @@ std::string step_line(const Plan& plan) {
   return text + '\n';
 }
 
+/// What of the communication is hidden behind the computation.
+std::string overlap_line(const Plan& plan) {
+  if (!plan.is_overlapped || plan.time.communication == 0) return {};
+  return fmt::format("  overlap     {:<9}  of {} communication exposed; one after the other {}\n",
+                     format_time(plan.time.exposed), format_time(plan.time.communication),
+                     format_time(plan.time.additive()));
+}
+
 /// The line of the objective: its figure, and how near it is to what no plan can beat.
 std::string objective_line(const Plan& plan) {
   std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
@@ -62,7 +70,7 @@ std::string objective_line(const Plan& plan) {
       limit = "no plan needs less";
       break;
     case Level::kSpeed:
-      limit = "no plan takes less";
+      limit = plan.is_overlapped ? "one after the other no plan takes less" : "no plan takes less";
       break;
   }
   std::string verdict;
@@ -365,9 +373,8 @@ std::string peak_line(const Plan& plan) {
   const Instruction& at = plan.program.instructions[memory.peak_instruction];
   const std::string name = model_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin.producer);
   const ColumnUnit unit = bytes_unit(memory.peak);
-  std::string words =
-      fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
-                  format_time(timeline(plan.program).starts[memory.peak_instruction]), to_string(at.pass), name);
+  std::string words = fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
+                                  format_time(plan.spans()[memory.peak_instruction].begin), to_string(at.pass), name);
   const auto holders = peak_holders(plan);
   Bytes rest = 0;
   std::string list;
@@ -475,6 +482,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
                                  number_of(plan.options.level), to_string(plan.options.level));
   text += fits_line(plan, options.colour);
   text += step_line(plan);
+  text += overlap_line(plan);
   text += objective_line(plan);
   text += mindspore_line(plan);
   if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {

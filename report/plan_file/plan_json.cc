@@ -69,11 +69,9 @@ std::string_view kind_name(Origin::Kind kind) {
 }
 
 Json seconds_json(const StepTime& time) {
-  return {{"step", to_seconds(time.step())},
-          {"compute", to_seconds(time.computation)},
-          {"communication", to_seconds(time.communication)},
-          {"exposed", to_seconds(time.exposed)},
-          {"repeated", to_seconds(time.repeated)}};
+  return {{"step", to_seconds(time.step())},         {"additive", to_seconds(time.additive())},
+          {"compute", to_seconds(time.computation)}, {"communication", to_seconds(time.communication)},
+          {"exposed", to_seconds(time.exposed)},     {"repeated", to_seconds(time.repeated)}};
 }
 
 class PlanWriter {
@@ -81,7 +79,7 @@ class PlanWriter {
   explicit PlanWriter(const Plan& plan) : plan_(plan), graph_(*plan.graph), program_(plan.program) {
     computation_.resize(graph_.operators().size());
     producer_.resize(program_.values.size());
-    timeline_ = timeline(program_);
+    spans_ = plan.spans();
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       const Instruction& instruction = program_.instructions[i];
       for (std::size_t r = 0; r < instruction.outputs.size(); ++r) producer_[instruction.outputs[r]] = {true, i, r};
@@ -138,6 +136,7 @@ class PlanWriter {
                  {"seed", options.seed},
                  {"memory_slack", options.memory_slack},
                  {"capacity_bytes", options.capacity ? Json(*options.capacity) : Json(nullptr)},
+                 {"overlap", options.overlap},
                  {"memory", options.bounded_redistribution ? "bounded" : "unbounded"},
                  {"dims", Json(options.dims)},
                  {"set", Json(options.strategies)}};
@@ -374,7 +373,7 @@ class PlanWriter {
     if (is_communication(instruction)) json["bytes"] = group_bytes(program_, instruction);
     json["local_shape"] =
         instruction.outputs.empty() ? Json::array() : Json(program_.values[instruction.outputs[0]].local_shape);
-    json["start"] = to_seconds(timeline_.starts[number]);
+    json["start"] = to_seconds(spans_[number].begin);
     json["seconds"] = to_seconds(instruction.time);
     if (instruction.runs > 1) json["runs"] = instruction.runs;
     json["worker"] = instruction.op ? graph_.operators()[*instruction.op].worker : 0;
@@ -388,13 +387,12 @@ class PlanWriter {
       alive.push_back({{"tensor", program_.values[item.value].name}, {"bytes", item.bytes}});
     }
     for (std::size_t i = 0; i < memory.bytes.size(); ++i) {
-      profile.push_back({to_seconds(timeline_.starts[i]), memory.bytes[i]});
+      profile.push_back({to_seconds(spans_[i].begin), memory.bytes[i]});
     }
-    return {
-        {"peak_bytes", memory.peak},
-        {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(timeline_.starts[memory.peak_instruction])}}},
-        {"alive", alive},
-        {"profile", profile}};
+    return {{"peak_bytes", memory.peak},
+            {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(spans_[memory.peak_instruction].begin)}}},
+            {"alive", alive},
+            {"profile", profile}};
   }
 
   static Json proof_json(const ProofRecord& proof) {
@@ -417,7 +415,7 @@ class PlanWriter {
   const OperatorGraph& graph_;
   const ParallelProgram& program_;
   IdVector<OperatorId, Picoseconds> computation_;  // of a step
-  Timeline timeline_;
+  std::vector<OverlappedTimeline::Span> spans_;
   IdVector<ValueId, Producer> producer_;
 };
 

@@ -22,7 +22,7 @@ std::string plan_schema() {
     "options": {"type": "object", "required": ["level", "search", "seed", "dims", "set"], "properties": {
       "level": {"enum": [0, 1, 2]}, "costs": {"enum": ["cluster", "mindspore"], "description": "by which the forward strategies were chosen"}, "search": {"type": "string"}, "seed": {"type": "integer", "minimum": 0},
       "memory_slack": {"type": "number", "minimum": 0}, "capacity_bytes": {"type": ["integer", "null"], "minimum": 0},
-      "memory": {"enum": ["bounded", "unbounded"]},
+      "memory": {"enum": ["bounded", "unbounded"]}, "overlap": {"type": "boolean", "description": "whether collectives run beside kernels"},
       "time_limit_seconds": {"type": "number", "minimum": 0, "description": "of the search; another run may find another plan"},
       "dims": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
       "set": {"type": "object", "additionalProperties": {"type": "string"}}}},
@@ -97,7 +97,7 @@ std::string plan_schema() {
       "partial": {"type": "object", "required": ["axes", "group", "reduction"]},
       "in": {"type": ["array", "null"], "description": "MindSpore's tuples; null where no tuple says it"}, "out": {"type": ["array", "null"]}}},
     "seconds": {"type": "object", "required": ["step", "compute", "communication", "exposed", "repeated"], "properties": {
-      "step": {"$ref": "#/$defs/time"}, "compute": {"$ref": "#/$defs/time"}, "communication": {"$ref": "#/$defs/time"},
+      "step": {"$ref": "#/$defs/time"}, "additive": {"allOf": [{"$ref": "#/$defs/time"}], "description": "compute and communication one after the other"}, "compute": {"$ref": "#/$defs/time"}, "communication": {"$ref": "#/$defs/time"},
       "exposed": {"$ref": "#/$defs/time"}, "repeated": {"$ref": "#/$defs/time"}}}
   }
 }

@@ -34,7 +34,7 @@ TEST(LevelTest, EachLevelMakesItsOwnQuantityLeast) {
   const StepTime time{.computation = 70, .communication = 30, .exposed = 20, .repeated = 5};
   EXPECT_EQ(value_at(Level::kRatio, time, 1000), (LevelValue{Level::kRatio, 30}));
   EXPECT_EQ(value_at(Level::kMemory, time, 1000), (LevelValue{Level::kMemory, 1000}));
-  EXPECT_EQ(value_at(Level::kSpeed, time, 1000), (LevelValue{Level::kSpeed, 90}));
+  EXPECT_EQ(value_at(Level::kSpeed, time, 1000), (LevelValue{Level::kSpeed, 100}));
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ ModelPlanner transformer_planning(const Sizes& sizes, const std::string& paralle
   auto model = std::make_shared<const Model>(read_model_text(text, "transformer.yaml", {dims, {}}));
   PlanOptions options;
   options.capacity = kUnlimitedBytes;
+  options.overlap = false;  // what is held in the order of the graph
   return {model, take_devices(read_cluster("dgx-a100"), sizes.devices), options};
 }
 Plan transformer(const Sizes& sizes, const std::string& strategies = "") {

@@ -90,8 +90,8 @@ TEST(MicroBatchTest, TheStepCostsWhatItsMicroBatchesDo) {
   for (std::size_t i = 0; i < plan.program.instructions.size(); ++i) {
     (i < end ? loop : rest) += plan.program.instructions[i].time;
   }
-  EXPECT_EQ(plan.time.step(), 8 * loop + rest);
-  EXPECT_EQ(plan.cost, (LevelValue{Level::kSpeed, plan.time.step()}));
+  EXPECT_EQ(plan.time.additive(), 8 * loop + rest);
+  EXPECT_EQ(plan.cost, (LevelValue{Level::kSpeed, plan.time.additive()}));
 }
 
 TEST(MicroBatchTest, WhatCannotBeDividedIsAnErrorInTheFile) {

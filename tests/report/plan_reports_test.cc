@@ -102,7 +102,7 @@ TEST(Compare, FoldsWhatDiffers) {
   expect_fits_terminal(text);
   expect_has(text, "level 1 differs from level 0 in 2 of ");
   expect_has(text, "\n    layers.*.relu  all repeated instead of ");
-  expect_has(text, "does not fit\n");
+  expect_has(text, "too large\n");
   expect_has(compare_report(rows, {.colour = true}), "\x1b[1m");
   expect_has(compare_json(rows), "\"differs_from_first\": [\n  {\"name\": \"level 1\", \"operators\": 2, ");
   expect_has(compare_report({compared("level 0", first), compared("level 2", first)}), "level 2 is level 0's plan\n");

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "program/parallel_program.h"
+
+namespace shardplan {
+
+/// When instructions run where kernels and collectives have streams of their own (docs/cost-model.md):
+///   - Kernels run one after the other, in program order.
+///   - A collective is issued when the kernels before it in the sequence are done, begins once its input is there and the
+///     levels of links that it uses are free, and is waited for by the first reader of its output. Collectives that
+///     share a level run in program order; on different levels they run at the same time.
+///   - Consecutive collectives of one fusion id are one: it begins when the inputs of all are there and pays the latency
+///     of one.
+/// Neither side slows the other down. Equal programs give equal times.
+struct OverlappedTimeline {
+  struct Span {
+    Picoseconds begin = 0;
+    Picoseconds end = 0;
+
+    bool operator==(const Span&) const = default;
+  };
+  std::vector<Span> spans;                 // by instruction; of its first run, where it runs with every micro-batch
+  Picoseconds end = 0;                     // of the step: all kernels and collectives are done
+  Picoseconds computation = 0;             // of all kernels together
+  Picoseconds communication = 0;           // of all collectives together, joined ones counted as what they take
+  std::vector<Picoseconds> link_busy;      // by level of links
+  std::vector<std::size_t> critical = {};  // instructions of a longest path to the end of the first runs, in order
+  Picoseconds exposed() const { return end - computation; }
+};
+OverlappedTimeline overlapped_timeline(const ParallelProgram& program);
+
+}  // namespace shardplan
