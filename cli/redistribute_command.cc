@@ -18,12 +18,15 @@
 #include "costmodel/send_costs.h"
 #include "layouts/redistribution/greedy_redistribution.h"
 #include "layouts/redistribution/redistribution_planner.h"
+#include "layouts/uneven.h"
 #include "operators/data_type.h"
 #include "report/redistribution_report.h"
 #include "simulator/execute/sends.h"
 
 namespace shardplan {
 namespace {
+
+constexpr const char* kDefaultCluster = "ascend-910";
 
 struct RedistributeArguments {
   std::string mesh;
@@ -34,7 +37,7 @@ struct RedistributeArguments {
   std::string dtype = "f32";
   std::string from;
   std::string to;
-  std::string cluster = "ascend-910";
+  std::string cluster = kDefaultCluster;
   std::string memory = "bounded";
   bool json = false;
   bool check = false;
@@ -62,7 +65,7 @@ TensorLayout read_layout(const std::string& option, const std::string& text, con
   std::string note;
   const TensorLayout layout = parse_layout(text, mesh, &note);
   if (!note.empty()) notice("note: " + note);
-  if (const std::string fault = check_layout(layout, mesh, shape); !fault.empty()) {
+  if (const std::string fault = check_uneven_layout(layout, mesh, shape); !fault.empty()) {
     throw InputError({}, "{} {}: {}", option, shortened(text), fault);
   }
   return canonical(layout, mesh, shape);
@@ -75,13 +78,21 @@ DeviceMesh read_mesh(const std::string& axes, const std::string& option, const s
   return DeviceMesh(mesh.axes(), list);
 }
 
+bool are_whole_groups(const Cluster& cluster, std::int64_t devices) {
+  for (std::size_t level = cluster.levels.size(); level-- > 0;) {
+    const std::int64_t count = cluster.levels[level].count;
+    if (devices > count && devices % count != 0) return false;
+    devices /= std::min(devices, count);
+  }
+  return true;
+}
+
 Question read_question(const RedistributeArguments& arguments) {
   Question question;
   const std::optional<DataType> dtype = parse_data_type(arguments.dtype);
   if (!dtype) throw InputError({}, "--dtype {}: there is no such type; f32, bf16, i32, ...", arguments.dtype);
   question.dtype = *dtype;
   question.shape = parse_shape("--shape", arguments.shape, element_bytes(*dtype));
-  question.cluster = read_cluster(arguments.cluster);
   question.mesh = read_mesh(arguments.mesh, "--devices", arguments.devices);
   const std::string& to_axes = arguments.to_mesh.empty() ? arguments.mesh : arguments.to_mesh;
   DeviceMesh to_mesh = DeviceMesh::parse(to_axes);
@@ -96,7 +107,17 @@ Question read_question(const RedistributeArguments& arguments) {
     to_mesh = DeviceMesh(to_mesh.axes(), question.mesh.devices());
   }
   const bool are_named = !arguments.devices.empty() || !arguments.to_devices.empty();
-  if (!are_named && question.mesh.num_devices() != question.cluster.num_devices()) {
+  question.cluster = read_cluster(arguments.cluster);
+  if (!are_named && arguments.cluster == kDefaultCluster &&
+      question.mesh.num_devices() > question.cluster.num_devices()) {
+    const std::int64_t nodes = (question.mesh.num_devices() - 1) / question.cluster.num_devices() + 1;
+    const std::string larger = fmt::format("{}x{}", kDefaultCluster, nodes);
+    notice(fmt::format("note: {} devices need --cluster {}, which is taken", question.mesh.num_devices(), larger));
+    question.cluster = read_cluster(larger);
+  }
+  // Without names the mesh stands on the first devices, in a cluster of its own where they are whole groups.
+  if (!are_named && (question.mesh.num_devices() > question.cluster.num_devices() ||
+                     are_whole_groups(question.cluster, question.mesh.num_devices()))) {
     question.cluster = take_devices(question.cluster, question.mesh.num_devices());
   }
   for (const DeviceMesh* mesh : {&question.mesh, &to_mesh}) {
@@ -119,6 +140,9 @@ Question read_question(const RedistributeArguments& arguments) {
   if (const std::optional<TensorLayout> to = on_mesh(question.to, to_mesh, question.mesh)) {
     question.to = canonical(*to, question.mesh, question.shape);
     return question;
+  }
+  if (is_uneven(question.from, question.shape) || is_uneven(question.to, question.shape)) {
+    throw InputError({}, "sends between meshes need sizes that their axes divide; give shapes that they do");
   }
   if (std::max(question.mesh.num_devices(), to_mesh.num_devices()) > kMostSenders) {
     throw InputError({}, "sends are planned between at most {} devices", kMostSenders);
@@ -224,7 +248,7 @@ int redistribute(const RedistributeArguments& arguments) {
   report.plan = planner.plan(question.from, to, question.shape, bytes);
   if (question.to_mesh) {
     report.sends = plan_sends_of(question, to);
-  } else {
+  } else if (!is_uneven(question.from, question.shape) && !is_uneven(to, question.shape)) {
     report.greedy = greedy_redistribution(question.from, to, question.shape, bytes, question.mesh, *costs);
   }
   if (arguments.check) report.error = largest_error_of(question, report.plan);
@@ -242,11 +266,12 @@ Command redistribute_command() {
   command.summary = "Find the cheapest collectives from one layout to another";
   command.description =
       "Between the same devices the answer is a sequence of collectives; to other devices (--to-devices) it ends in "
-      "sends.";
+      "sends. Axes that do not divide a dimension cut it in pieces of equal size but the last.";
   command.examples = {
       {"--mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", "and run it on simulated devices"},
       {"--mesh x=8 --shape 4096x4096 --from '[{}, {}] unreduced={x}' --to '[{x}, {}]'",
        "a sum is reduced and scattered"},
+      {"--mesh x=4 --shape 10x6 --from '[{x}, {}]' --to '[{}, {}]' --check", "pieces of 3, 3, 3 and 1 rows"},
       {"--mesh dp=4 --shape 64x8 --from '[{dp}, {}]' --to-mesh mp=2 --to-devices 4-5 --to '[{}, {mp}]'",
        "from four devices to two others"},
   };

@@ -29,7 +29,7 @@ std::vector<IndexDigit> index_digits(const DimensionLayout& dimension, std::int6
     std::int64_t rest = part.size == 0 ? extent : part.size;
     for (const AxisRef& axis : part.axes) {
       digits.push_back({axis.size, axis});
-      rest /= axis.size;
+      rest = (rest + axis.size - 1) / axis.size;
     }
     digits.push_back({rest, std::nullopt});
   }

@@ -10,7 +10,6 @@
 #include "layouts/index_digits.h"
 
 namespace shardplan {
-namespace {}  // namespace
 
 std::string check_axes(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::map<std::uint32_t, std::vector<AxisRef>> used;
@@ -116,7 +115,10 @@ std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, con
 Shape local_shape(const TensorLayout& layout, const Shape& shape) {
   SHARDPLAN_CHECK(layout.dimensions.size() == shape.size());
   Shape local(shape.size());
-  for (std::size_t i = 0; i < shape.size(); ++i) local[i] = shape[i] / layout.dimensions[i].num_pieces();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::int64_t pieces = layout.dimensions[i].num_pieces();
+    local[i] = (shape[i] + pieces - 1) / pieces;
+  }
   return local;
 }
 
@@ -143,6 +145,8 @@ std::vector<std::vector<std::int64_t>> held_indices(const TensorLayout& layout, 
       }
       indices = std::move(longer);
     }
+    // Of an uneven dimension the digits run over the padding too.
+    while (!indices.empty() && indices.back() >= shape[i]) indices.pop_back();
     held[i] = std::move(indices);
   }
   return held;

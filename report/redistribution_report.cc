@@ -101,6 +101,28 @@ std::string devices_text(const DeviceMesh& mesh) {
   return fmt::format("{} {}", devices.size() == 1 ? "device" : "devices", fmt::join(devices, ", "));
 }
 
+bool is_above_larger_end(const Redistribution& plan, const Shape& shape) {
+  const auto held = [&](const TensorLayout& layout) { return num_elements(local_shape(layout, shape)); };
+  const std::int64_t larger = std::max(held(plan.from), held(plan.to));
+  return std::any_of(plan.steps.begin(), plan.steps.end(),
+                     [&](const CollectiveStep& step) { return held(step.after) > larger; });
+}
+
+/// One line for each uneven dimension: "uneven: dimension 0 of 10 in 4 pieces of 3, 17 % of them padding".
+std::string padding_text(const TensorLayout& layout, const Shape& shape) {
+  const Shape local = local_shape(layout, shape);
+  std::string text;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t pieces = layout.dimensions[d].num_pieces();
+    if (shape[d] % pieces == 0) continue;
+    const double padding =
+        1 - static_cast<double>(shape[d]) / (static_cast<double>(pieces) * static_cast<double>(local[d]));
+    text += fmt::format("  uneven: dimension {} of {} in {} pieces of {}, {:.0f} % of them padding\n", d, shape[d],
+                        pieces, local[d], 100 * padding);
+  }
+  return text;
+}
+
 std::string mesh_json(const DeviceMesh& mesh) {
   std::vector<std::string> axes;
   for (const MeshAxis& axis : mesh.axes()) {
@@ -156,8 +178,8 @@ std::string text_report(const RedistributionReport& report) {
     text += fmt::format("; greedily ({}) {} and {}", fmt::join(kinds, ", "), format_bytes(greedy->peak),
                         format_time(greedy->time));
   }
-  text += "\n";
-  if (exceeds_larger_end(plan)) text += "  above the larger end on the way: no sequence within was found\n";
+  text += "\n" + padding_text(plan.from, shape) + (sends ? std::string() : padding_text(plan.to, shape));
+  if (is_above_larger_end(plan, shape)) text += "  above the larger end on the way: no sequence within was found\n";
   if (error) {
     text += report.is_verified()
                 ? fmt::format("  verified on {} simulated devices\n", to_mesh.num_devices())

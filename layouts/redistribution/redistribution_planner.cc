@@ -41,6 +41,8 @@
 #include "layouts/redistribution/greedy_redistribution.h"
 #include "layouts/redistribution/search/best_first_path.h"
 #include "layouts/redistribution/search/search_graphs.h"
+#include "layouts/redistribution/uneven_redistribution.h"
+#include "layouts/uneven.h"
 
 namespace shardplan {
 namespace {
@@ -146,7 +148,9 @@ Path path_of_least_peak(const SearchRoute& route, EdgeCosts& costs) {
 
 struct RedistributionPlanner::State {
   State(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> collective_costs, const RedistributionOptions& options)
-      : costs(std::move(collective_costs)), graphs(std::move(mesh), options.pieces, options.bounded_memory) {}
+      : costs(std::move(collective_costs)),
+        bounded_memory(options.bounded_memory),
+        graphs(std::move(mesh), options.pieces, options.bounded_memory) {}
 
   EdgeCosts& costs_of(const SearchRoute& route, Bytes tensor_bytes) { return route.graph->costs(*costs, tensor_bytes); }
   Redistribution make_plan(const PlanKey& key);
@@ -154,11 +158,15 @@ struct RedistributionPlanner::State {
                                                     const PathBound& bound);
 
   std::shared_ptr<const CollectiveCosts> costs;
+  bool bounded_memory;
   SearchGraphs graphs;
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;  // looked up, never walked
 };
 
 Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
+  if (is_uneven(key.from, key.shape) || is_uneven(key.to, key.shape)) {
+    return uneven_redistribution(key.from, key.to, key.shape, key.element_bytes, graphs.mesh(), *costs, bounded_memory);
+  }
   const SearchRoute route = graphs.route(key.from, key.to, key.shape);
   const PathBound bound = graphs.bound(key.from, key.to);
   EdgeCosts& edge_costs = costs_of(route, num_bytes(key.shape, key.element_bytes));
@@ -223,6 +231,7 @@ Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLa
   const TensorLayout source = canonical(from, mesh(), shape);
   const TensorLayout target = canonical(to, mesh(), shape);
   if (source == target) return 0;
+  if (is_uneven(source, shape) || is_uneven(target, shape)) return plan(source, target, shape, element_bytes).time;
   const SearchRoute route = state_->graphs.route(source, target, shape);
   if (!route.is_large) {
     EdgeCosts& edge_costs = state_->costs_of(route, num_bytes(shape, element_bytes));

@@ -12,6 +12,9 @@
 namespace shardplan {
 namespace {
 
+/// Poison: what reads it spoils its own result.
+constexpr double kPadding = std::numeric_limits<double>::quiet_NaN();
+
 double neutral_element(Reduction reduction) {
   switch (reduction) {
     case Reduction::kSum:
@@ -101,7 +104,7 @@ DeviceBuffers scatter(const std::vector<double>& global, const Shape& shape, con
   for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
     const std::int64_t member = mesh.coordinate(point, layout.partial);
     std::vector<double>& buffer = at(buffers, point);
-    buffer.resize(static_cast<std::size_t>(index.shard_size()));
+    buffer.assign(static_cast<std::size_t>(index.shard_size()), kPadding);
     for_each_element(index, index.shard(point), whole, [&](std::int64_t offset, const ShardIndex::Place& place) {
       const std::uint64_t draw = mix(seed ^ mix(static_cast<std::uint64_t>(place.offset)));
       buffer[static_cast<std::size_t>(offset)] =
@@ -138,7 +141,7 @@ double largest_error(const DeviceBuffers& buffers, const std::vector<double>& gl
     for_each_element(index, shard, whole, [&](std::int64_t offset, const ShardIndex::Place& place) {
       const double error =
           std::abs(values[static_cast<std::size_t>(offset)] - global[static_cast<std::size_t>(place.offset)]);
-      if (!(error <= largest)) largest = error;  // so that a NaN is not lost
+      if (!std::isnan(largest) && !(error <= largest)) largest = error;  // a NaN stays
     });
   });
   return largest;
@@ -150,7 +153,7 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
   const ShardIndex after(step.after, mesh, shape);
   check_sizes(buffers, before, mesh);
   DeviceBuffers result(buffers.size());
-  for (std::vector<double>& buffer : result) buffer.resize(static_cast<std::size_t>(after.shard_size()));
+  for (std::vector<double>& buffer : result) buffer.assign(static_cast<std::size_t>(after.shard_size()), kPadding);
 
   switch (step.kind) {
     case CollectiveKind::kSlice:

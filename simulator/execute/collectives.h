@@ -8,7 +8,8 @@
 namespace shardplan {
 
 /// The memories of the simulated devices that hold one tensor: by point of the mesh, each shard row-major. Numbers are
-/// float64 whatever the tensor's dtype; the executor rounds them where a run is to be in float32.
+/// float64 whatever the tensor's dtype; the executor rounds them where a run is to be in float32. Behind the shorter shards of
+/// an uneven dimension (layouts/uneven.h) buffers are padded with NaN, which every step writes again.
 using DeviceBuffers = std::vector<std::vector<double>>;
 
 /// Distributes a global tensor to the devices. For a layout that is partial, the summands over its axes are unequal and of both signs

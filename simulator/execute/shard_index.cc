@@ -8,6 +8,7 @@ namespace shardplan {
 ShardIndex::ShardIndex(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape)
     : dimensions_(shape.size()), shards_(static_cast<std::size_t>(mesh.num_devices()), 0) {
   SHARDPLAN_CHECK(layout.dimensions.size() == shape.size());
+  const Shape local = local_shape(layout, shape);
   std::int64_t offset_stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
     Dimension& dimension = dimensions_[d];
@@ -20,10 +21,12 @@ ShardIndex::ShardIndex(const TensorLayout& layout, const DeviceMesh& mesh, const
     dimension.shard_stride = num_shards_;
     dimension.held.resize(static_cast<std::size_t>(dimension.num_pieces));
     dimension.places.resize(static_cast<std::size_t>(shape[d]));
+    std::int64_t padded = 1;
+    for (const IndexDigit& digit : digits) padded *= digit.size;
     for (std::int64_t position = 0; position < shape[d]; ++position) {
       std::int64_t piece = 0;
       std::int64_t rest = position;
-      std::int64_t weight = shape[d];
+      std::int64_t weight = padded;
       for (const IndexDigit& digit : digits) {
         weight /= digit.size;
         if (digit.axis) piece = piece * digit.size + rest / weight;
@@ -38,7 +41,7 @@ ShardIndex::ShardIndex(const TensorLayout& layout, const DeviceMesh& mesh, const
       shards_[static_cast<std::size_t>(point)] += mesh.coordinate(point, axes) * num_shards_;
     }
     num_shards_ *= dimension.num_pieces;
-    offset_stride *= shape[d] / dimension.num_pieces;
+    offset_stride *= local[d];
   }
   shard_size_ = offset_stride;
 }

@@ -15,6 +15,7 @@ class ShardIndex {
   ShardIndex(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
   std::int64_t num_shards() const { return num_shards_; }
+  /// Elements of a buffer, the padding of uneven dimensions included.
   std::int64_t shard_size() const { return shard_size_; }
   /// Which shard the device at `point` holds.
   std::int64_t shard(std::int64_t point) const { return shards_[static_cast<std::size_t>(point)]; }
@@ -44,7 +45,8 @@ class ShardIndex {
   std::vector<std::int64_t> shards_;  // by point
 };
 
-/// Calls visit(local offset, place) for each element of `shard` of `index`, row-major, with its place under `other`.
+/// Calls visit(local offset, place) for each element of `shard` of `index`, row-major, with its place under `other`. What
+/// pads the shard's buffer is no element.
 template <class Visit>
 void for_each_element(const ShardIndex& index, std::int64_t shard, const ShardIndex& other, Visit visit) {
   const std::size_t rank = index.rank();
@@ -55,14 +57,16 @@ void for_each_element(const ShardIndex& index, std::int64_t shard, const ShardIn
   }
   std::vector<std::size_t> at(rank, 0);
   std::vector<ShardIndex::Place> sums(rank + 1);  // of the dimensions before each
-  std::int64_t offset = 0;
+  std::vector<std::int64_t> offsets(rank + 1, 0);
   std::size_t changed = 0;
   while (true) {
     for (std::size_t d = changed; d < rank; ++d) {
-      const ShardIndex::Place& place = other.place(d, (*held[d])[at[d]]);
+      const std::int64_t position = (*held[d])[at[d]];
+      const ShardIndex::Place& place = other.place(d, position);
       sums[d + 1] = {sums[d].shard + place.shard, sums[d].offset + place.offset};
+      offsets[d + 1] = offsets[d] + index.place(d, position).offset;
     }
-    visit(offset++, sums[rank]);
+    visit(offsets[rank], sums[rank]);
     std::size_t d = rank;
     while (d > 0 && at[d - 1] + 1 == held[d - 1]->size()) at[--d] = 0;
     if (d == 0) return;

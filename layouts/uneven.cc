@@ -1,0 +1,49 @@
+#include "layouts/uneven.h"
+
+#include "base/integer.h"
+
+namespace shardplan {
+namespace {
+
+std::int64_t largest_piece(std::int64_t extent, std::int64_t pieces) { return (extent + pieces - 1) / pieces; }
+
+}  // namespace
+
+bool can_be_split(std::int64_t extent, std::int64_t pieces) {
+  return extent % pieces == 0 || (pieces <= extent && (pieces - 1) * largest_piece(extent, pieces) < extent);
+}
+
+bool nests(std::int64_t extent, std::int64_t pieces, std::int64_t fewer) {
+  return fewer == 1 || largest_piece(extent, fewer) == pieces / fewer * largest_piece(extent, pieces);
+}
+
+bool is_uneven(const TensorLayout& layout, const Shape& shape) {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] % layout.dimensions[d].num_pieces() != 0) return true;
+  }
+  return false;
+}
+
+std::string check_uneven_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
+  if (layout.dimensions.size() != shape.size() || !check_axes(layout, mesh).empty()) {
+    return check_layout(layout, mesh, shape);
+  }
+  // What remains to be checked holds of the padded tensor exactly if it holds of this one.
+  Shape padded = shape;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::vector<DimensionPart>& parts = layout.dimensions[d].parts;
+    const std::int64_t pieces = layout.dimensions[d].num_pieces();
+    const bool is_one_part = parts.size() == 1 && (parts[0].size == 0 || parts[0].size == shape[d]);
+    if (!is_one_part || shape[d] % pieces == 0 || pieces > shape[d]) continue;
+    const std::int64_t size = largest_piece(shape[d], pieces);
+    if (!can_be_split(shape[d], pieces)) {
+      return fmt::format("dimension {} of size {} cannot be cut in {} by {}: pieces of {} would leave {} of them empty",
+                         d, shape[d], pieces, mesh.to_string(parts[0].axes), size,
+                         pieces - largest_piece(shape[d], size));
+    }
+    if (parts[0].size == 0) padded[d] = checked_multiply(size, pieces).value_or(shape[d]);
+  }
+  return check_layout(layout, mesh, padded);
+}
+
+}  // namespace shardplan
