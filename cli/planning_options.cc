@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <set>
 
 #include "base/error.h"
 #include "base/yaml.h"
@@ -116,13 +115,9 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   for (const std::string& text : model->notices) notice(text);
   for (const std::string& text : cluster.notices) notice(text);
   for (const std::string& text : job.notices) notice(text);
-  std::set<std::string> scopes;
-  for (const GraphOperator& op : model->graph.operators()) {
-    if (!op.level || *op.level == number_of(options.level) || !scopes.insert(op.level_scope).second) continue;
-    notice(fmt::format("level {} of {} is not searched on its own yet: it is planned at level {}", *op.level,
-                       op.level_scope, number_of(options.level)));
-  }
-  return std::make_unique<ModelPlanner>(std::move(model), cluster, std::move(options));
+  auto planner = std::make_unique<ModelPlanner>(std::move(model), cluster, std::move(options));
+  for (const std::string& text : planner->notices()) notice(text);
+  return planner;
 }
 
 PlannedModel plan_or_load(const PlanningArguments& arguments) {

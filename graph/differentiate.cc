@@ -83,17 +83,22 @@ class Differentiation : public GradientBuilder {
 
   TensorId constant(double value) override {
     // Named by who asks, not by the value: at other sizes the same graph has other values.
-    GraphTensor tensor;
-    tensor.name = unique(current_ ? fmt::format("grad.{}.constant", forward_.operators()[*current_].name) : "grad.one");
-    tensor.type = {{}, current_type()};
-    tensor.kind = TensorKind::kConstant;
-    tensor.fill.value = value;
-    return builder_.add_tensor(std::move(tensor));
+    return constant(value, current_type(),
+                    current_ ? fmt::format("grad.{}.constant", forward_.operators()[*current_].name) : "grad.one");
   }
 
   TensorType type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
 
  private:
+  TensorId constant(double value, DataType dtype, const std::string& name) {
+    GraphTensor tensor;
+    tensor.name = unique(name);
+    tensor.type = {{}, dtype};
+    tensor.kind = TensorKind::kConstant;
+    tensor.fill.value = value;
+    return builder_.add_tensor(std::move(tensor));
+  }
+
   /// The type in which the operator at hand computes; that of the loss before the first.
   DataType current_type() const {
     const TensorId tensor = current_ ? forward_.operators()[*current_].results[0] : *forward_.loss();
@@ -161,6 +166,7 @@ class Differentiation : public GradientBuilder {
     for (const TensorId result : op.results) {
       result_gradients.push_back(needed_[result] || forward_.loss() == result ? total(result) : std::nullopt);
       any = any || result_gradients.back().has_value();
+      if (result_gradients.back()) set_gradient_for(*result_gradients.back(), result);
     }
     bool any_needed = false;
     for (const TensorId operand : op.operands) {
@@ -183,8 +189,15 @@ class Differentiation : public GradientBuilder {
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!found[i] || !needed[i]) continue;
       SHARDPLAN_CHECK(type(*found[i]).shape == type(op.operands[i]).shape);
+      set_gradient_for(*found[i], op.operands[i]);
       gradients_[op.operands[i]].push_back(*found[i]);
     }
+  }
+
+  /// A gradient that is handed on as it is stays that of the tensor further on in the graph.
+  void set_gradient_for(TensorId gradient, TensorId tensor) {
+    std::optional<TensorId>& of = builder_.tensor(gradient).gradient_for;
+    if (!of) of = tensor;
   }
 
   /// A parameter's gradient as its update reads it, made as soon as all of the parameter's readers gave theirs.
@@ -202,6 +215,10 @@ class Differentiation : public GradientBuilder {
       gradient = accumulated(gradient, is_wide ? tensor.type.dtype : DataType::kF32);
     } else if (!is_wide) {
       gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
+    }
+    if (options_.summed_means) {
+      const double means = static_cast<double>(*options_.summed_means);
+      gradient = add("Mul", {}, {gradient, constant(means, type(gradient).dtype, update_name_ + ".devices")})[0];
     }
     builder_.tensor(gradient).gradient_of = id;
     finished_[id] = gradient;

@@ -81,6 +81,7 @@ struct GraphTensor {
   bool is_master_copy = false;         // of kState: holds in f32 what the parameter holds in two bytes
   std::optional<TensorId>
       gradient_of;  // the parameter whose whole gradient this is: summed, and perhaps cast or scaled
+  std::optional<TensorId> gradient_for;  // the tensor of which this is the gradient, or one of its summands
   /// The parameter or state whose new value this is: stored in its layout at the end of the step.
   std::optional<TensorId> updates;
   bool is_output = false;  // of the graph; never partial
@@ -102,11 +103,11 @@ struct GraphOperator {
   std::string scope;         // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
   std::string repeat_class;  // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
   UserStrategy strategy;
-  bool is_data_parallel = false;   // by parallel_mode of its block or the file (semi-auto without a strategy)
-  std::optional<int> level;        // its own or that of the innermost block that has one
-  std::string level_scope;         // full name of that operator or block: a search of its own
-  std::string recompute_scope;     // full name of the operator or outermost block computed again; empty: kept
-  int worker = 0;                  // of `place`
+  bool is_data_parallel = false;  // by parallel_mode of its block or the file (semi-auto without a strategy)
+  std::optional<int> level;       // its own or that of the innermost block that has one
+  std::string level_scope;        // full name of that operator or block: a search of its own
+  std::string recompute_scope;    // full name of the operator or outermost block computed again; empty: kept
+  int worker = 0;                 // of `place`
   /// Of an Identity that gives a strategy on the border of a block or on a result its place: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
   std::string border_of;

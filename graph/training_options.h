@@ -21,6 +21,7 @@ struct TrainingOptions {
   double weight_decay = 0;
   double clip_norm = 0;  // by global norm; 0: none
   std::int64_t micro_batches = 1;
+  std::optional<std::int64_t> summed_means;  // gradients are the sum of so many devices' means: so often the mean
   std::optional<DataType> mixed_precision;
   std::vector<std::string> recompute;  // names, '*' allowed
   SourcePlace place;

@@ -95,6 +95,10 @@ class Instantiation {
     tensor.kind = TensorKind::kInput;
     tensor.place = syntax.name.place;
     tensor.layout = layout_of(tensor.name, syntax.strategy, "an input");
+    if (tensor.layout && is_alone()) {
+      ignores_strategies_ = true;
+      tensor.layout.reset();
+    }
     return builder_.add_tensor(std::move(tensor));
   }
 
@@ -117,7 +121,7 @@ class Instantiation {
   }
 
   void set_dataset_strategy(const std::vector<TensorId>& inputs) {
-    if (!parallel_.dataset_strategy) return;
+    if (!parallel_.dataset_strategy || is_alone()) return;
     if (!parallel_.dataset_entries.empty() && parallel_.dataset_entries.size() != inputs.size()) {
       fault(parallel_.dataset_entries[0].place,
             fmt::format("dataset_strategy has {} entr{}, the model has {} input{}", parallel_.dataset_entries.size(),
@@ -160,6 +164,10 @@ class Instantiation {
       tensor.requires_grad = stored.syntax->requires_grad;
       tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
       if (is_parameter) tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter");
+      if (tensor.layout && ignores_strategies()) {
+        ignores_strategies_ = true;
+        tensor.layout.reset();
+      }
     }
     const std::string name = tensor.name;
     ids[stored.value] = builder_.add_tensor(std::move(tensor));
@@ -252,20 +260,32 @@ class Instantiation {
             position.place ? *position.place : name.place};
   }
 
-  bool is_data_parallel(const Inherited& inherited, bool has_strategy) {
-    const bool ignores =
-        parallel_.parallel_mode == ParallelMode::kDataParallel || parallel_.parallel_mode == ParallelMode::kStandAlone;
-    if (has_strategy && ignores) ignores_strategies_ = true;
-    if (parallel_.parallel_mode == ParallelMode::kStandAlone) return false;
+  bool is_alone() const { return parallel_.parallel_mode == ParallelMode::kStandAlone; }
+  /// True in the modes that know no strategies.
+  bool ignores_strategies() const { return is_alone() || parallel_.parallel_mode == ParallelMode::kDataParallel; }
+
+  bool is_data_parallel(const Inherited& inherited, bool has_strategy) const {
+    if (ignores_strategies()) return parallel_.parallel_mode == ParallelMode::kDataParallel;
     const bool by_mode =
         inherited.mode == ParallelMode::kDataParallel || inherited.mode == ParallelMode::kSemiAutoParallel;
-    return by_mode && (!has_strategy || ignores);
+    return by_mode && !has_strategy;
+  }
+
+  /// What is said of an operator or block, but for the strategies that its mode does not know.
+  Settings settings_of(const std::string& name, const Settings& beside) {
+    Settings settings = settings_.find(name, beside, faults_);
+    if (!ignores_strategies()) return settings;
+    if (settings.in_strategy || settings.out_strategy || settings.strategy) ignores_strategies_ = true;
+    settings.in_strategy.reset();
+    settings.out_strategy.reset();
+    settings.strategy.reset();
+    return settings;
   }
 
   void add_operator(const BlockTemplate::Item& item, const Position& position, const Inherited& around,
                     std::vector<TensorId>& ids) {
     const Site site = site_of(item, position);
-    const Settings settings = settings_.find(site.name, item.syntax->settings, faults_);
+    const Settings settings = settings_of(site.name, item.syntax->settings);
     const Inherited inherited = inside(site.name, settings, around);
     GraphOperator op = make_operator(site, "", inherited);
     op.operation = item.operation;
@@ -285,7 +305,7 @@ class Instantiation {
     const std::vector<TensorId> results = builder_.op(builder_.add_operator(std::move(op), result_names)).results;
     for (std::size_t i = 0; i < results.size(); ++i) {
       ids[item.results[i]] = results[i];
-      const Settings of_result = result_names[i] == site.name ? settings : settings_.find(result_names[i], {}, faults_);
+      const Settings of_result = result_names[i] == site.name ? settings : settings_of(result_names[i], {});
       if (!of_result.strategy) continue;
       const Site of_name{result_names[i], position.class_prefix + item.result_names[i], position, site.place};
       ids[item.results[i]] = add_border(of_name, ".out0", results[i], of_result.strategy->value, inherited);
@@ -387,7 +407,7 @@ class Instantiation {
                 const Inherited& around, std::vector<TensorId>& ids) {
     const OperatorSyntax& syntax = *item.syntax;
     const Site site = site_of(item, position);
-    const Settings settings = settings_.find(site.name, syntax.settings, faults_);
+    const Settings settings = settings_of(site.name, syntax.settings);
     std::vector<TensorId> inputs;
     for (const Value operand : item.operands) inputs.push_back(ids[operand]);
     const auto add_inner = [&](std::size_t copy, const Site& inner_site, const std::string& scope, const Settings& said,
@@ -418,7 +438,7 @@ class Instantiation {
         for (std::size_t i = 0; i < item.copies.size(); ++i) {
           const Site copy{fmt::format("{}.{}", site.name, i), site.repeat_class + ".*", position, site.place};
           const std::string scope = fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name);
-          next[0] = add_inner(i, copy, scope, settings_.find(copy.name, {}, faults_), next, each)[0];
+          next[0] = add_inner(i, copy, scope, settings_of(copy.name, {}), next, each)[0];
           results.push_back(next[0]);
         }
         return std::vector<TensorId>{results.back()};

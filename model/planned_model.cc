@@ -36,10 +36,12 @@ Model one_micro_batch(const Model& model) {
   return result;
 }
 
-OperatorGraph planned_graph(const Model& model, std::int64_t most_micro_batches) {
+OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::int64_t most_micro_batches) {
   if (!model.training) return model.graph;
   TrainingOptions training = *model.training;
   training.micro_batches = std::min(training.micro_batches, most_micro_batches);
+  const ParallelOptions& parallel = model.parallel;
+  if (parallel.gradients_mean && !parallel.gradients_mean->value) training.summed_means = num_devices;
   return recompute_marked(differentiate(model.graph, training));
 }
 

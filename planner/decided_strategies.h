@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "model/model.h"
@@ -7,14 +8,17 @@
 
 namespace shardplan {
 
-/// What is decided before a search begins: the user's own strategies, and where the user wrote none
-///   parallel_mode stand_alone                         all work on every device
-///   data_parallel, semi_auto_parallel, or a block     the batch of forward operators cut over all devices
-///     of mode data_parallel
-///   enable_parallel_optimizer                         optimizer states in pieces (strategies/parallel_optimizer.h)
-///   full_batch                                        inputs whole on every device
-/// Everything else stays open. Throws InputError with all faults of the user's strategies.
-UserStrategies decided_strategies(const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
-                                  const std::vector<AxisRef>& pieces);
+/// What is decided before a search begins.
+struct DecidedStrategies {
+  UserStrategies strategies;
+  IdVector<OperatorId, char> is_final;  // operators whose tensors' layouts follow too (layouts_by_mode)
+  std::vector<std::string> notices;
+};
+
+/// The user's own strategies, and where the user wrote none what the parallel modes say (planner/mode_strategies.h);
+/// with full_batch inputs are whole on every device. Everything else stays open. Throws InputError with all faults of
+/// the user's strategies.
+DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
+                                     const std::vector<AxisRef>& pieces);
 
 }  // namespace shardplan

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -24,6 +25,7 @@
 #include "planner/guided_search.h"
 #include "planner/level_search.h"
 #include "planner/limit_repair.h"
+#include "planner/mode_strategies.h"
 #include "program/schedule.h"
 #include "program/timeline.h"
 #include "solver/searches/search_list.h"
@@ -103,7 +105,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
     throw InputError(model_->parallel.parallel_mode_place,
                      "parallel_mode hybrid_parallel is not supported yet: a model is the view of all devices");
   }
-  graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_));
+  graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_, cluster_.num_devices()));
   versions_ = tensor_versions(*graph_);
   const DeviceMesh mesh = mesh_of(*model_, cluster_);
   pieces_ = pieces_of(*model_, mesh);
@@ -112,7 +114,17 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   redistribution_options.bounded_memory = options_.bounded_redistribution;
   redistribution_options.pieces = pieces_;
   redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options);
-  decided_ = decided_strategies(*model_, *graph_, mesh, pieces_);
+  DecidedStrategies decided = decided_strategies(*model_, *graph_, mesh, pieces_);
+  decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh);
+  decided_ = std::move(decided.strategies);
+  notices_ = std::move(decided.notices);
+  std::set<std::string> scopes;
+  for (const GraphOperator& op : graph_->operators()) {
+    const int level = number_of(options_.level);
+    if (!op.level || *op.level == level || !scopes.insert(op.level_scope).second) continue;
+    notices_.push_back(fmt::format("level {} of {} is not searched on its own yet: it is planned at level {}", *op.level,
+                                   op.level_scope, level));
+  }
 }
 
 Bytes ModelPlanner::usable() const { return options_.capacity.value_or(cluster_.usable_bytes()); }
@@ -220,6 +232,7 @@ Plan ModelPlanner::unsolved(Level level, std::string_view search) const {
   plan.bound.level = level;
   plan.usable = usable();
   plan.notices = model_->notices;
+  plan.notices.insert(plan.notices.end(), notices_.begin(), notices_.end());
   return plan;
 }
 
@@ -323,6 +336,7 @@ Restrictions ModelPlanner::restrictions(Level level) const {
   result.operators = decided_.operators;
   for (const VersionId id : versions_.all.ids()) {
     const TensorVersion& version = versions_.all[id];
+    result.versions[id] = decided_layouts_[id];
     if (version.kind == TensorVersion::Kind::kStored) result.versions[id] = decided_.stored[version.tensor];
     if (version.kind == TensorVersion::Kind::kRequested) result.versions[id] = decided_.requested[version.tensor];
   }

@@ -36,6 +36,8 @@ class ModelPlanner {
   const CostModel& costs() const { return *costs_; }
   RedistributionPlanner& redistributions() const { return *redistributions_; }
   const PlanOptions& options() const { return options_; }
+  /// What is worth knowing of the model on this mesh, beside the model's own notices.
+  const std::vector<std::string>& notices() const { return notices_; }
   Bytes usable() const;
 
   using Progress = std::function<void(const SearchProgress&)>;
@@ -110,6 +112,8 @@ class ModelPlanner {
   std::unique_ptr<CostModel> costs_;
   std::unique_ptr<RedistributionPlanner> redistributions_;
   UserStrategies decided_;
+  IdVector<VersionId, std::optional<TensorLayout>> decided_layouts_;
+  std::vector<std::string> notices_;
   mutable std::optional<std::optional<Decisions>> data_parallel_;  // once asked for
 };
 

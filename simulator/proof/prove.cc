@@ -75,13 +75,14 @@ std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh,
              : fmt::format("{}: leaves {} elements on a device; expected {}", instruction.name, after, expected);
 }
 
-/// Three micro-batches show all that more of them do.
-OperatorGraph small_graph(const Model& model) { return planned_graph(model, 3); }
+constexpr std::int64_t kMicroBatchesOfProof = 3;  // show all that more of them do
 
 /// In how many pieces the plan cuts what, on the mesh of the proof.
 ShrinkRequest request_of(const Plan& plan, const SmallerMesh& mesh) {
   ShrinkRequest request;
-  request.planned_graph = small_graph;
+  request.planned_graph = [num_devices = plan.mesh.num_devices()](const Model& model) {
+    return planned_graph(model, num_devices, kMicroBatchesOfProof);
+  };
   for (const Strategy& strategy : plan.strategies) {
     std::vector<std::int64_t> pieces;
     for (const std::vector<AxisRef>& axes : mesh.at(strategy).factors) pieces.push_back(num_pieces(axes));
@@ -120,7 +121,7 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, s
     return TooSmall{transfer.culprit->first, transfer.culprit->second};
   };
   ShrunkModel model = shrink(*plan.model, request);
-  OperatorGraph graph = small_graph(model.model);
+  OperatorGraph graph = planned_graph(model.model, plan.mesh.num_devices(), kMicroBatchesOfProof);
   fault = compare_structure(*plan.graph, graph);
   if (!fault.empty()) return std::nullopt;
   Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);

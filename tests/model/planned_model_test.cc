@@ -32,7 +32,7 @@ TEST(PlannedModelTest, AMicroBatchIsTheModelAtAPartOfTheBatch) {
   // It is one already.
   EXPECT_EQ(one_micro_batch(part).dims.at("B"), 2);
   EXPECT_EQ(planned_graph(part).micro_batches(), 4);
-  EXPECT_EQ(planned_graph(part, 2).micro_batches(), 2);
+  EXPECT_EQ(planned_graph(part, 1, 2).micro_batches(), 2);
 }
 
 TEST(PlannedModelTest, TheBatchMustBeADimThatTheCountDivides) {

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/tensor_versions.h"
+#include "model/model.h"
+#include "strategies/user_strategy.h"
+
+namespace shardplan {
+
+/// Adds to the user's own strategies in `decided` what the parallel modes say.
+///
+/// - data_parallel, semi_auto_parallel, and blocks of mode data_parallel: an operator without a strategy cuts the batch
+///   over all devices. An operator whose strategy is decided (by the user in semi_auto_parallel, or so) has its backward
+///   operators laid out as itself: the gradient of each tensor lies as the tensor does, and that of a parameter is a
+///   partial sum until its update reads it, so that it is summed by one collective. With gradient_fp32_sync: false that is
+///   done before a gradient of two bytes becomes f32.
+/// - A parameter whose readers are all decided is stored as the first of them reads it, under pure data parallelism
+///   whole, and its states likewise. What updates it has that layout too, or that of the states where the
+///   parallel optimizer cuts them further.
+/// - enable_parallel_optimizer, in any mode: optimizer states in pieces (strategies/parallel_optimizer.h).
+/// - stand_alone: all work on every device (there is one).
+///
+/// What is left open is searched. Throws InputError with all inputs whose batch the devices do not divide, and under
+/// compat: mindspore-1.7 with all parameters that operators with strategies read in several layouts; elsewhere these
+/// are a notice.
+///
+/// Returns the operators that are decided for good: their tensors' layouts follow.
+IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& model, const OperatorGraph& graph,
+                                          const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
+                                          std::vector<std::string>& notices);
+
+/// The layouts of versions that follow: where all readers are decided and take a version alike it is held so, and an
+/// output is as its operator leaves it, or whole where that is a partial sum.
+IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
+                                                                 const IdVector<OperatorId, char>& is_decided,
+                                                                 const OperatorGraph& graph,
+                                                                 const TensorVersions& versions,
+                                                                 const DeviceMesh& mesh);
+
+}  // namespace shardplan

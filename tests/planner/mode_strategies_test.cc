@@ -1,0 +1,238 @@
+#include "planner/mode_strategies.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "model/model_source.h"
+#include "planner/job_cluster.h"
+#include "planner/model_planner.h"
+
+namespace shardplan {
+namespace {
+
+constexpr char kPerceptron[] = R"(
+shardplan: 1
+dims: {B: 32}
+inputs: {x: [B, 64]}
+operators:
+  fc1:  {block: nn.Dense, in: x, out_channels: 128}
+  act1: {op: ReLU, in: fc1}
+  fc2:  {block: nn.Dense, in: act1, out_channels: 128}
+  act2: {op: GeLU, in: fc2}
+  both: {op: Add, in: [act1, act2]}
+  fc3:  {block: nn.Dense, in: both, out_channels: 16, has_bias: false}
+  loss: {op: ReduceMean, in: fc3}
+loss: loss
+)";
+
+Plan planned(const std::string& text, Level level = Level::kRatio, const ModelOverrides& overrides = {}) {
+  auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml", overrides));
+  const Cluster cluster = job_cluster(*model, {}).cluster;
+  PlanOptions options;
+  options.work_limit = 100'000'000;
+  return ModelPlanner(model, cluster, options).plan(level, "auto");
+}
+
+std::string fault_of(const std::string& text, const ModelOverrides& overrides = {}) {
+  try {
+    planned(text, Level::kRatio, overrides);
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+/// How many collectives of each kind and pass: "backward all_reduce".
+std::map<std::string, int> collectives(const Plan& plan) {
+  std::map<std::string, int> counts;
+  for (const Instruction& instruction : plan.program.instructions) {
+    if (instruction.kind != InstructionKind::kCollective) continue;
+    const char* pass = instruction.pass == Pass::kForward    ? "forward "
+                       : instruction.pass == Pass::kBackward ? "backward "
+                                                             : "update ";
+    ++counts[pass + std::string(to_string(instruction.step.kind))];
+  }
+  return counts;
+}
+
+using Counts = std::map<std::string, int>;
+
+// Five parameters: each gradient is summed by one collective, and nothing else moves but the loss.
+TEST(ModeStrategiesTest, DataParallelSumsEachGradientOnceAtEveryLevel) {
+  const std::string text = std::string(kPerceptron) +
+                           "training: {optimizer: momentum}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
+  for (const Level level : kLevels) {
+    const Plan plan = planned(text, level);
+    EXPECT_EQ(collectives(plan), (Counts{{"forward all_reduce", 1}, {"update all_reduce", 5}})) << number_of(level);
+    for (const Binding& given : plan.program.given) {
+      if (given.is_input) continue;
+      for (const DimensionLayout& dimension : plan.program.values[given.value].layout.dimensions) {
+        EXPECT_EQ(dimension.num_pieces(), 1) << plan.program.values[given.value].name;
+      }
+    }
+  }
+}
+
+TEST(ModeStrategiesTest, ClippingAndMicroBatchesSumOnceToo) {
+  const std::string text = std::string(kPerceptron) +
+                           "training: {optimizer: adamw, clip_norm: 1, micro_batches: 2, mixed_precision: bf16}\n"
+                           "cluster: dgx-a100\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
+  const Plan plan = planned(text, Level::kMemory);
+  int sums = 0;
+  for (const Instruction& instruction : plan.program.instructions) {
+    if (instruction.kind != InstructionKind::kCollective) continue;
+    ++sums;
+    EXPECT_EQ(instruction.step.kind, CollectiveKind::kAllReduce);
+    EXPECT_EQ(instruction.runs, 1) << instruction.name;  // once a step, not with every micro-batch
+  }
+  EXPECT_EQ(sums, 6);
+}
+
+TEST(ModeStrategiesTest, TheParallelOptimizerCutsWhatItCovers) {
+  const std::string text = std::string(kPerceptron) +
+                           "training: {optimizer: momentum}\n"
+                           "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}, enable_parallel_optimizer: true}\n";
+  const Counts found = collectives(planned(text));
+  EXPECT_EQ(found.at("update reduce_scatter"), 5);
+  EXPECT_EQ(found.at("update all_gather"), 5);
+  EXPECT_FALSE(found.contains("update all_reduce"));
+}
+
+TEST(ModeStrategiesTest, AParameterCanBeExemptFromTheParallelOptimizer) {
+  const std::string text = R"(
+shardplan: 1
+inputs: {x: [32, 64]}
+parameters: {v: [64, 64], w: {shape: [64, 64], parallel_optimizer: false}}
+operators:
+  a:    {op: MatMul, in: [x, v]}
+  b:    {op: MatMul, in: [a, w]}
+  loss: {op: ReduceMean, in: b}
+loss: loss
+training: {optimizer: momentum}
+parallel: {parallel_mode: data_parallel, mesh: {dp: 8}, enable_parallel_optimizer: true}
+)";
+  const Counts found = collectives(planned(text));
+  EXPECT_EQ(found.at("update reduce_scatter"), 1);
+  EXPECT_EQ(found.at("update all_gather"), 1);
+  EXPECT_EQ(found.at("update all_reduce"), 1);
+}
+
+TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
+  const auto bytes = [](const char* sync) {
+    const Plan plan = planned(std::string(kPerceptron) +
+                              "training: {optimizer: sgd, mixed_precision: f16}\n"
+                              "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}" +
+                              sync + "}\n");
+    std::map<std::string, int> types;
+    for (const Instruction& instruction : plan.program.instructions) {
+      if (instruction.kind != InstructionKind::kCollective || instruction.pass == Pass::kForward) continue;
+      ++types[std::string(to_string(plan.program.values[instruction.inputs[0]].type.dtype))];
+    }
+    return types;
+  };
+  EXPECT_EQ(bytes(""), (Counts{{"f32", 5}}));
+  EXPECT_EQ(bytes(", gradient_fp32_sync: true"), (Counts{{"f32", 5}}));
+  EXPECT_EQ(bytes(", gradient_fp32_sync: false"), (Counts{{"f16", 5}}));
+}
+
+TEST(ModeStrategiesTest, TheSumOfMeansIsSoManyTimesTheMean) {
+  const auto factors = [](const char* mean) {
+    const Plan plan =
+        planned(std::string(kPerceptron) +
+                "training: {optimizer: sgd}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}" + mean + "}\n");
+    int found = 0;
+    for (const GraphTensor& tensor : plan.graph->tensors()) {
+      if (tensor.name.ends_with(".devices") && tensor.fill.value == 8) ++found;
+    }
+    EXPECT_EQ(collectives(plan).at("update all_reduce"), 5);
+    return found;
+  };
+  EXPECT_EQ(factors(""), 0);
+  EXPECT_EQ(factors(", gradients_mean: true"), 0);
+  EXPECT_EQ(factors(", gradients_mean: false"), 5);
+}
+
+TEST(ModeStrategiesTest, ABatchThatTheDevicesDoNotDivideIsRefused) {
+  const std::string text = std::string(kPerceptron) + "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
+  ModelOverrides thirty;
+  thirty.dims["B"] = 30;
+  EXPECT_EQ(
+      fault_of(text, thirty),
+      "m.yaml:4:10: error: x: data parallelism cuts dimension 0 in 8, but its size is 30\n    possible: 24 or 32");
+}
+
+constexpr char kSharedWeight[] = R"(
+shardplan: 1
+inputs: {x: [32, 64]}
+parameters: {w: [64, 64]}
+operators:
+  a:    {op: MatMul, in: [x, w], in_strategy: ((1, 1), (1, 2))}
+  b:    {op: MatMul, in: [a, w], in_strategy: ((1, 2), (2, 1))}
+  loss: {op: ReduceMean, in: b}
+loss: loss
+training: {optimizer: sgd}
+parallel: {parallel_mode: semi_auto_parallel, mesh: {mp: 2}, device_num: 2)";
+
+TEST(ModeStrategiesTest, OneParameterInTwoStrategiesIsANoticeOrMindSporesError) {
+  const Plan plan = planned(std::string(kSharedWeight) + "}\n");
+  ASSERT_EQ(plan.notices.size(), 1u);
+  EXPECT_EQ(plan.notices[0],
+            "w: b reads it as [{mp}, {}], but a in line 6 as [{}, {mp}]; MindSpore refuses this, here it is "
+            "redistributed");
+  EXPECT_EQ(fault_of(std::string(kSharedWeight) + ", compat: mindspore-1.7}\n"),
+            "m.yaml:7:47: error: w: b reads it as [{mp}, {}], but a in line 6 as [{}, {mp}]\n"
+            "    MindSpore wants one strategy of a parameter");
+}
+
+// The document's column-cut MatMul: the weight stays cut in the backward pass and in the update, and nothing is summed.
+TEST(ModeStrategiesTest, BackwardOperatorsLieAsTheForwardOperatorDoes) {
+  const Plan plan = planned(R"(
+shardplan: 1
+inputs: {x: [32, 64]}
+parameters: {w: [64, 64]}
+operators:
+  fc:   {op: MatMul, in: [x, w], in_strategy: ((1, 1), (1, 2))}
+  act:  {op: ReLU, in: fc, in_strategy: ((1, 2),)}
+  loss: {op: ReduceMean, in: act, in_strategy: ((1, 2),)}
+loss: loss
+training: {optimizer: momentum}
+parallel: {parallel_mode: semi_auto_parallel, mesh: {mp: 2}, device_num: 2}
+)");
+  EXPECT_EQ(collectives(plan), (Counts{{"forward all_reduce", 1}}));
+  const OperatorId gradient = *plan.graph->find_operator("grad.fc.MatMul");
+  EXPECT_EQ(
+      to_string(result_layout(plan.graph->operation(gradient), plan.strategies[gradient], plan.mesh, 0), plan.mesh),
+      "[{}, {mp}]");
+  const OperatorId update = *plan.graph->find_operator("update.w.ApplyMomentum");
+  EXPECT_EQ(to_string(operand_layout(plan.graph->operation(update), plan.strategies[update], plan.mesh, 0), plan.mesh),
+            "[{}, {mp}]");
+}
+
+TEST(ModeStrategiesTest, StandAloneIsOneDeviceAndKnowsNoStrategies) {
+  const std::string text = std::string(kPerceptron) +
+                           "training: {optimizer: sgd}\nparallel: {parallel_mode: stand_alone}\n"
+                           "strategies: {act1: {in_strategy: ((8, 1),)}}\n";
+  const Plan plan = planned(text);
+  EXPECT_EQ(plan.mesh.num_devices(), 1);
+  EXPECT_TRUE(collectives(plan).empty());
+  EXPECT_EQ(plan.notices, std::vector<std::string>{"strategies are not used in parallel_mode stand_alone"});
+}
+
+TEST(ModeStrategiesTest, InPynativeWhatIsNotShardedIsDataParallel) {
+  const std::string text = std::string(kPerceptron) +
+                           "mode: pynative\nparallel: {mesh: {dp: 8}}\n"
+                           "strategies: {fc2: {in_strategy: ((1, 8),)}}\n";
+  const Plan plan = planned(text, Level::kMemory);
+  const auto layout = [&](const char* name) {
+    const OperatorId op = *plan.graph->find_operator(name);
+    return to_string(operand_layout(plan.graph->operation(op), plan.strategies[op], plan.mesh, 0), plan.mesh);
+  };
+  EXPECT_EQ(layout("fc1.matmul"), "[{dp}, {}]");
+  EXPECT_EQ(layout("both"), "[{dp}, {}]");
+  EXPECT_EQ(layout("fc2.in0"), "[{}, {dp}]");
+}
+
+}  // namespace
+}  // namespace shardplan
