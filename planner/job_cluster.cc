@@ -27,6 +27,16 @@ std::string_view kind_of(const ClusterDevice& device) {
   return device.name.starts_with("Ascend") ? "Ascend" : "";
 }
 
+/// MindSpore 1.7 shards blocks on Ascend only.
+void check_compat(const JobCluster& job, const Model& model) {
+  if (model.parallel.compat.empty() || kind_of(job.cluster.device) != "GPU") return;
+  for (const GraphOperator& op : model.graph.operators()) {
+    if (op.border_of.empty()) continue;
+    throw InputError(model.cluster.place, "compat: mindspore-1.7: shard needs Ascend, but the devices of {} are {}",
+                     job.cluster.name, job.cluster.device.name);
+  }
+}
+
 void check_device(JobCluster& job, const ParallelOptions& parallel) {
   if (!parallel.device) return;
   const auto& [device, place] = *parallel.device;
@@ -48,6 +58,7 @@ JobCluster job_cluster(const Model& model, const std::optional<std::string>& ask
   const SourcePlace place = asked ? SourcePlace{} : model.cluster.place;
   job.cluster = found_at(place, [&] { return read_cluster(asked.value_or(model.cluster.value)); });
   check_device(job, parallel);
+  check_compat(job, model);
   if (parallel.device_num) {
     job.cluster =
         found_at(parallel.device_num->place, [&] { return take_devices(job.cluster, parallel.device_num->value); });

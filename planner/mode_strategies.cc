@@ -118,6 +118,7 @@ class ModeDecisions {
     follows_users_ = mode == ParallelMode::kDataParallel || mode == ParallelMode::kSemiAutoParallel;
     decide_forward();
     check_parameters();
+    check_borders();
     if (!faults_.empty()) throw InputError(std::move(faults_));
     decide_stored();
     find_ways_to_parameters();
@@ -206,6 +207,31 @@ class ModeDecisions {
           break;
         }
       }
+    }
+  }
+
+  /// MindSpore 1.7 communicates in the group of all devices only: a sharded block cuts one dimension, over all of them.
+  void check_borders() {
+    if (parallel_.compat.empty()) return;
+    for (const OperatorId id : graph_.operators().ids()) {
+      const GraphOperator& op = graph_.operators()[id];
+      if (op.border_of.empty() || op.pass != Pass::kForward) continue;
+      if (!op.strategy.in.empty() && decided_.operators[id].size() == 1) {
+        check_border(op, operand_layout(graph_.operation(id), strategy(id), mesh_, 0), op.strategy.in_place);
+      }
+      const std::optional<TensorLayout>& requested = decided_.requested[op.results[0]];
+      if (!op.strategy.out.empty() && requested) check_border(op, *requested, op.strategy.out_place);
+    }
+  }
+
+  void check_border(const GraphOperator& op, const TensorLayout& layout, const SourcePlace& place) {
+    for (const DimensionLayout& dimension : layout.dimensions) {
+      if (dimension.num_pieces() == 1 || dimension.num_pieces() == mesh_.num_devices()) continue;
+      faults_.push_back({place,
+                         fmt::format("{}: compat: mindspore-1.7: shard cuts one dimension, over all {} devices, not {}",
+                                     op.border_of, mesh_.num_devices(), to_string(layout, mesh_)),
+                         ""});
+      return;
     }
   }
 

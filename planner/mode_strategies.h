@@ -23,8 +23,8 @@ namespace shardplan {
 /// - stand_alone: all work on every device (there is one).
 ///
 /// What is left open is searched. Throws InputError with all inputs whose batch the devices do not divide, and under
-/// compat: mindspore-1.7 with all parameters that operators with strategies read in several layouts; elsewhere these
-/// are a notice.
+/// compat: mindspore-1.7 with all parameters that operators with strategies read in several layouts (elsewhere these
+/// are a notice) and all sharded blocks that cut more than one dimension, or over a part of the devices.
 ///
 /// Returns the operators that are decided for good: their tensors' layouts follow.
 IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& model, const OperatorGraph& graph,

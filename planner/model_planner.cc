@@ -26,6 +26,7 @@
 #include "planner/level_search.h"
 #include "planner/limit_repair.h"
 #include "planner/mode_strategies.h"
+#include "planner/own_levels.h"
 #include "program/schedule.h"
 #include "program/timeline.h"
 #include "solver/searches/search_list.h"
@@ -122,8 +123,8 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   for (const GraphOperator& op : graph_->operators()) {
     const int level = number_of(options_.level);
     if (!op.level || *op.level == level || !scopes.insert(op.level_scope).second) continue;
-    notices_.push_back(fmt::format("level {} of {} is not searched on its own yet: it is planned at level {}", *op.level,
-                                   op.level_scope, level));
+    notices_.push_back(fmt::format("{} is searched on its own at level {}, what is around it at level {}",
+                                   op.level_scope, *op.level, level));
   }
 }
 
@@ -131,7 +132,10 @@ Bytes ModelPlanner::usable() const { return options_.capacity.value_or(cluster_.
 
 Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token stop, const Progress& progress) const {
   if (options_.costs == StrategyCosts::kMindSpore) return mindspore_plan(level, search, std::move(stop), progress);
-  return plan_within(unsolved(level, search), restrictions(level), std::move(stop), progress);
+  Plan found = plan_within(unsolved(level, search), restrictions(level), stop, progress);
+  const auto limits = [&](Level own) { return restrictions(own); };
+  const auto options = [&](Level own) { return search_options(own, stop, {}); };
+  return with_own_levels(*this, std::move(found), {limits, options});
 }
 
 Plan ModelPlanner::mindspore_plan(Level level, std::string_view search, std::stop_token stop,

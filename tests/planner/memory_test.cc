@@ -130,9 +130,9 @@ TEST(MemoryTest, MixedPrecisionAdamWTakes18BytesAParameter) {
 
 TEST(MemoryTest, TheParallelOptimizerCuts12Of18BytesAParameter) {
   for (const std::int64_t dp : {2, 8}) {
-    // All operators and parameters whole: only what the update reads and writes is cut.
+    // Parameters whole, gradients partial sums: only what the update reads and writes is cut.
     const ModelPlanner planning = transformer_planning(
-        {8, 16, 64, 4, 8, dp}, ", parallel_mode: stand_alone, enable_parallel_optimizer: true", "");
+        {8, 16, 64, 4, 8, dp}, ", parallel_mode: data_parallel, enable_parallel_optimizer: true", "");
     const Plan found = planning.plan(Level::kSpeed, "auto");
     EXPECT_NEAR(held_at_update(found), 6 + 12.0 / static_cast<double>(dp), 0.05) << dp;
   }
