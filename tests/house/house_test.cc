@@ -1,0 +1,169 @@
+// What docs/architecture.md says of the folders, checked on the sources themselves. A test that fails prints the include
+// that has to go.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "tests/house/include_graph.h"
+
+namespace shardplan {
+namespace {
+
+/// Includes point to the left.
+const std::vector<std::string> kFolders{"base",      "solver",  "layouts", "operators", "graph",  "model", "strategies",
+                                        "costmodel", "program", "planner", "simulator", "report", "cli"};
+
+/// Includes between units that still close a circle. Nothing may be added; what is no longer needed must leave.
+const std::vector<Include> kKnownExceptions{
+    {"layouts/index_digits", "layouts/tensor_layout"},
+    {"layouts/redistribution/greedy_redistribution", "layouts/redistribution/redistribution"},
+    {"layouts/redistribution/search/redistribution_graph", "layouts/redistribution/redistribution"},
+};
+
+/// A library's headers are included by one file only, its door.
+struct Door {
+  std::string library;
+  std::string file;
+};
+const Door kDoors[] = {
+    {"CLI/", "cli/command_line.cc"},
+    {"boost/", "graph/operator_graph.cc"},
+    {"glpk.h", "solver/searches/ilp_search.cc"},
+    {"nlohmann/", "base/json_text.h"},
+    {"yaml-cpp/", "base/yaml.cc"},
+};
+
+constexpr int kMostLines = 600;
+
+std::vector<std::string> product_sources() {
+  std::vector<std::string> paths;
+  for (const std::string& folder : kFolders) {
+    const std::vector<std::string> found = sources_in(folder);
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  return paths;
+}
+
+std::vector<Include> product_includes() { return includes_in(".", kFolders); }
+
+std::vector<Include> without(std::vector<Include> includes, const std::vector<Include>& exceptions) {
+  std::erase_if(includes, [&](const Include& include) {
+    const Include units{unit_of(include.from), unit_of(include.to)};
+    return std::find(exceptions.begin(), exceptions.end(), units) != exceptions.end();
+  });
+  return includes;
+}
+
+std::string text_of(const std::vector<Include>& circle) {
+  std::string text;
+  for (const Include& include : circle) text += fmt::format("\n  {} includes {}", include.from, include.to);
+  return text;
+}
+
+TEST(HouseTest, IncludesNeverClimb) {
+  const std::vector<Include> found = climbing(product_includes(), kFolders);
+  EXPECT_TRUE(found.empty()) << text_of(found);
+}
+
+TEST(HouseTest, UnitsFormNoCircle) {
+  const std::vector<Include> circle = shortest_circle(unit_graph(without(product_includes(), kKnownExceptions)));
+  EXPECT_TRUE(circle.empty()) << text_of(circle);
+}
+
+TEST(HouseTest, FoldersFormNoCircle) {
+  const std::vector<Include> circle = shortest_circle(folder_graph(without(product_includes(), kKnownExceptions)));
+  EXPECT_TRUE(circle.empty()) << text_of(circle);
+}
+
+/// The same checks on a house with faults planted in it: each is found, and named by its includes.
+TEST(HouseTest, PlantedFaultsAreFound) {
+  std::string top = (std::filesystem::temp_directory_path() / "house.XXXXXX").string();
+  ASSERT_NE(mkdtemp(top.data()), nullptr);
+  const auto plant = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((std::filesystem::path(top) / path).parent_path());
+    std::ofstream(std::filesystem::path(top) / path) << text;
+  };
+  const std::vector<std::string> order{"base", "solver"};
+  plant("base/index.h", "#pragma once\n");
+  plant("solver/core/work.h", "#include \"base/index.h\"\n");
+  plant("solver/core/work.cc", "#include \"solver/core/work.h\"\n#include \"solver/bounds/dual.h\"\n");
+  plant("solver/bounds/dual.h", "#include <vector>\n");
+  EXPECT_EQ(climbing(includes_in(top, order), order), std::vector<Include>{});
+  EXPECT_EQ(shortest_circle(unit_graph(includes_in(top, order))), std::vector<Include>{});
+
+  plant("base/index.cc", "#include \"solver/bounds/dual.h\"\n");
+  EXPECT_EQ(climbing(includes_in(top, order), order),
+            (std::vector<Include>{{"base/index.cc", "solver/bounds/dual.h"}}));
+  plant("solver/bounds/dual.cc", "#include \"solver/core/work.h\"\n");
+  EXPECT_EQ(shortest_circle(unit_graph(includes_in(top, order))),
+            (std::vector<Include>{{"solver/bounds/dual.cc", "solver/core/work.h"},
+                                  {"solver/core/work.cc", "solver/bounds/dual.h"}}));
+  EXPECT_EQ(shortest_circle(folder_graph(includes_in(top, order))).size(), 2u);
+  std::filesystem::remove_all(top);
+}
+
+TEST(HouseTest, EveryKnownExceptionIsNeeded) {
+  const std::vector<Include> includes = product_includes();
+  for (const Include& exception : kKnownExceptions) {
+    std::vector<Include> others = kKnownExceptions;
+    std::erase(others, exception);
+    const std::vector<Include> left = without(includes, others);
+    EXPECT_FALSE(shortest_circle(unit_graph(left)).empty() && shortest_circle(folder_graph(left)).empty())
+        << "remove from kKnownExceptions: " << exception.from << " includes " << exception.to;
+  }
+}
+
+TEST(HouseTest, LibrariesAreEnteredByOneDoor) {
+  for (const std::string& path : product_sources()) {
+    for (const std::string& header : library_includes(shardplan::text_of(path))) {
+      for (const Door& door : kDoors) {
+        if (header.starts_with(door.library)) {
+          EXPECT_EQ(path, door.file) << "includes <" << header << ">";
+        }
+      }
+    }
+  }
+}
+
+/// Paths in backquotes of a line, as `base/index.h`, or `index.h` in a row whose first cell is `base/`.
+std::vector<std::string> named_files(const std::string& line) {
+  static const std::regex quoted("`([a-z_0-9/]+)`|`([a-z_0-9/]+\\.(?:h|cc))`");
+  std::vector<std::string> files;
+  std::string folder;
+  for (std::sregex_iterator found(line.begin(), line.end(), quoted), end; found != end; ++found) {
+    if ((*found)[1].matched) {
+      if (folder.empty() && line.starts_with("| `" + (*found)[1].str())) folder = (*found)[1];
+    } else {
+      files.push_back(folder + (*found)[2].str());
+    }
+  }
+  return files;
+}
+
+TEST(HouseTest, DocumentsNameFilesThatExist) {
+  for (const auto& entry : std::filesystem::directory_iterator("docs")) {
+    if (entry.path().extension() != ".md") continue;
+    std::istringstream lines(shardplan::text_of(entry.path().string()));
+    for (std::string line; std::getline(lines, line);) {
+      for (const std::string& file : named_files(line)) {
+        EXPECT_TRUE(std::filesystem::exists(file)) << entry.path() << " names " << file;
+      }
+    }
+  }
+}
+
+TEST(HouseTest, FilesStayShort) {
+  for (const std::string& path : product_sources()) {
+    const std::string text = shardplan::text_of(path);
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), kMostLines) << path;
+  }
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shardplan {
+
+/// One line `#include "to"` of the file `from`, both as paths from the project's top.
+struct Include {
+  std::string from;
+  std::string to;
+
+  auto operator<=>(const Include&) const = default;
+};
+
+/// Paths of all .h and .cc files in a folder and below, sorted; as `folder` is written.
+std::vector<std::string> sources_in(const std::filesystem::path& folder);
+/// The includes in quotes of all sources in the folders below `top`, their paths from `top`.
+std::vector<Include> includes_in(const std::filesystem::path& top, const std::vector<std::string>& folders);
+std::string text_of(const std::string& path);
+
+/// The includes in quotes of a text.
+std::vector<std::string> quoted_includes(const std::string& text);
+/// The includes in angle brackets.
+std::vector<std::string> library_includes(const std::string& text);
+
+/// "solver/bounds/dive.cc" -> "solver/bounds/dive": a header and its source are one unit.
+std::string unit_of(const std::string& path);
+/// "solver/bounds/dive.cc" -> "solver/bounds"
+std::string folder_of(const std::string& path);
+/// "solver/bounds/dive.cc" -> "solver"
+std::string top_of(const std::string& path);
+
+/// Who includes whom, each arrow with the includes that make it.
+using IncludeGraph = std::map<std::string, std::map<std::string, std::set<Include>>>;
+
+/// Between units.
+IncludeGraph unit_graph(const std::vector<Include>& includes);
+/// Between folders at any depth. A folder and those within it may include each other: its own files are both the words
+/// that its sub-folders share and the door to them.
+IncludeGraph folder_graph(const std::vector<Include>& includes);
+
+/// Includes of a file in a folder further to the right in `order`, or in none of them.
+std::vector<Include> climbing(const std::vector<Include>& includes, const std::vector<std::string>& order);
+
+/// One shortest circle, as the includes that close it, in order; empty if there is none.
+std::vector<Include> shortest_circle(const IncludeGraph& graph);
+
+}  // namespace shardplan
