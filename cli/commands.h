@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/command_line.h"
+#include "cli/command_table.h"
 
 namespace shardplan {
 

@@ -30,7 +30,7 @@ OperatorId find_operator(const OperatorGraph& graph, const std::string& name) {
 }
 
 int run(const ExplainArguments& arguments) {
-  const PlannedModel planned = plan_or_load(arguments.planning);
+  const PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) {
     notice("no plan fits; see 'shardplan plan'");
     return kNoFeasiblePlan;
@@ -60,9 +60,9 @@ Command explain_command() {
   command.topic = "Plan";
   command.summary = "Explain why an operator is sharded as it is, and what each alternative would cost";
   command.examples = {
-      {"configs/mlp.yaml fc1.matmul", "plan the model, then explain one operator"},
-      {"out/plan.json head", "the same for a plan that was written with --out"},
-      {"out/plan.json head --all", "with every alternative"},
+      {"configs/mlp.yaml layer2.matmul", "plan the model, then explain one operator"},
+      {"out/plan.json layer2.matmul", "the same for a plan that was written with --out"},
+      {"out/plan.json layer2.matmul --all", "with every alternative"},
   };
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(),

@@ -16,7 +16,7 @@ struct ExportArguments {
 };
 
 int run(const ExportArguments& arguments) {
-  const PlannedModel planned = plan_or_load(arguments.planning);
+  const PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) {
     notice("no plan fits; see 'shardplan plan'");
     return kNoFeasiblePlan;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/command_line.h"
+#include "cli/command_table.h"
 
 namespace shardplan {
 

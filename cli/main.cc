@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"

@@ -34,7 +34,7 @@ struct PlanArguments {
 
 std::string folder_text(const std::string& folder) { return folder.ends_with('/') ? folder : folder + "/"; }
 
-int does_not_fit(const PlannedModel& planned, bool json) {
+int does_not_fit(const PreparedPlan& planned, bool json) {
   Plan smallest = planned.planning->smallest(interrupt_token());
   if (planned.plan.mindspore && smallest.fits()) {
     notice("no plan with the forward strategies of MindSpore's cost model fits; --costs cluster finds one that does");
@@ -46,20 +46,8 @@ int does_not_fit(const PlannedModel& planned, bool json) {
   return kNoFeasiblePlan;
 }
 
-ProofRecord record_of(const Proof& proof, std::uint64_t seed) {
-  ProofRecord record;
-  record.equal = proof.is_proven();
-  record.seed = seed;
-  for (const ShrunkSize& dim : proof.shrinking.dims) record.dims[dim.name] = dim.to;
-  for (const PrecisionResult& precision : proof.validation.precisions) {
-    record.checks.push_back({precision.precision == Precision::kFloat64 ? "f64" : "f32", precision.steps,
-                             compared_text(precision), precision.largest, precision.allowed, precision.is_equal});
-  }
-  return record;
-}
-
 int run(const PlanArguments& arguments) {
-  PlannedModel planned = plan_or_load(arguments.planning);
+  PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
   Plan& plan = planned.plan;
   if (plan.baselines.empty()) plan.baselines.push_back(planned.planning->data_parallel());
@@ -77,7 +65,7 @@ int run(const PlanArguments& arguments) {
     proof = prove(plan, options);
   }
   std::optional<ProofRecord> record;
-  if (proof) record = record_of(*proof, arguments.planning.seed);
+  if (proof) record = proof_record(*proof, arguments.planning.seed);
 
   SummaryOptions options;
   options.colour = wants_colour();
@@ -112,8 +100,8 @@ Command plan_command() {
       {"configs/gpt2-small.yaml --validate", "and prove it on simulated devices"},
       {"configs/gpt2-small.yaml --out out", "and write plan.json, both IR files and strategies.txt to out/"},
       {"configs/llama-7b.yaml --cluster dgx-h100x8 --level 2", "the fastest step on eight nodes of eight H100"},
-      {"configs/gpt2-small.yaml --capacity 5GiB", "what does not fit, and what would make it fit"},
-      {"configs/mlp.yaml --dim B=64 --set 'fc1.weight=[{}, {hccs}]'", "another size, and one layout decided by you"},
+      {"configs/gpt2-small.yaml --capacity 5GiB", "what does not fit, and what would make it fit", kNoFeasiblePlan},
+      {"configs/mlp.yaml --dim B=64 --set 'layer1.weight=[{}, {mp}]'", "another size, and one layout decided by you"},
   };
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});

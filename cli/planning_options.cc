@@ -64,7 +64,7 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
             .completed_by(Completion::kCluster),
         option("--dim", "NAME=SIZE", &arguments.dims, "another size for one of the model's dims, as B=16"),
         option("--set", "NAME=LAYOUT", &arguments.strategies,
-               "a layout or strategy for a tensor or operator, as 'fc.weight=[{}, {mp}]'"),
+               "a layout or strategy for a tensor or operator, as 'layer1.weight=[{}, {mp}]'"),
         option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}},
       {"How it is searched",
        {option("--level", "LEVEL", &arguments.level,
@@ -120,8 +120,8 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   return planner;
 }
 
-PlannedModel plan_or_load(const PlanningArguments& arguments) {
-  PlannedModel result;
+PreparedPlan plan_or_load(const PlanningArguments& arguments) {
+  PreparedPlan result;
   if (!arguments.model.ends_with(".json")) {
     result.planning = make_planning(arguments);
     const PlanOptions& options = result.planning->options();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_line.h"
+#include "cli/command_table.h"
 #include "planner/model_planner.h"
 
 namespace shardplan {
@@ -39,7 +39,7 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments);
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments);
 
 /// A plan and what it was planned with.
-struct PlannedModel {
+struct PreparedPlan {
   std::unique_ptr<ModelPlanner> planning;
   Plan plan;
 
@@ -47,6 +47,6 @@ struct PlannedModel {
 };
 /// MODEL.yaml is planned; the plan.json of an earlier run is read again, and everything in it follows anew from its model and
 /// decisions. Throws InputError.
-PlannedModel plan_or_load(const PlanningArguments& arguments);
+PreparedPlan plan_or_load(const PlanningArguments& arguments);
 
 }  // namespace shardplan

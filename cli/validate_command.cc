@@ -34,7 +34,7 @@ int threads_of(const PlanningArguments& arguments) {
 }
 
 int run_validate(const ValidateArguments& arguments) {
-  const PlannedModel planned = plan_or_load(arguments.planning);
+  const PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) {
     notice("no plan fits");
     return kNoFeasiblePlan;
@@ -56,7 +56,7 @@ int run_validate(const ValidateArguments& arguments) {
 }
 
 int run_simulate(const ValidateArguments& arguments) {
-  const PlannedModel planned = plan_or_load(arguments.planning);
+  const PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) {
     notice("no plan fits");
     return kNoFeasiblePlan;
@@ -98,7 +98,7 @@ Command validate_command() {
   command.examples = {
       {"configs/gpt2-small.yaml", "plan the model, then prove the plan"},
       {"configs/mlp.yaml --faults", "and show that a fault in any collective would be noticed"},
-      {"out/plan.json --until fc1.matmul", "compare one tensor instead of the outputs"},
+      {"out/plan.json --until layer1.matmul", "compare one tensor instead of the outputs"},
   };
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});

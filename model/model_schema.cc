@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_text.h"
 #include "model/blocks/built_in_blocks.h"
 #include "model/syntax/model_keys.h"
 #include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kNamePattern = "^[A-Za-z_][A-Za-z0-9_]*$";
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model.h"
+#include "model/model_source.h"
 #include "model/syntax/model_syntax.h"
 
 namespace shardplan {

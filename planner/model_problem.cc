@@ -516,8 +516,9 @@ std::optional<Choice> find_choice(const TensorVersions& versions, const ModelPro
   choice.strategy.resize(problem.problem.nodes.size(), StrategyId(0));
   for (const OperatorId op : strategies.ids()) {
     const std::vector<Strategy>& candidates = *problem.strategies[op];
-    const auto found = std::find_if(candidates.begin(), candidates.end(),
-                                    [&](const Strategy& candidate) { return sharded_alike(candidate, strategies[op]); });
+    const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Strategy& candidate) {
+      return sharded_alike(candidate, strategies[op]);
+    });
     if (found == candidates.end()) return std::nullopt;
     choice.strategy[problem.operator_nodes[op]] = StrategyId(static_cast<std::size_t>(found - candidates.begin()));
   }

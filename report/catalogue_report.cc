@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "model/blocks/built_in_blocks.h"
 #include "operators/catalogue.h"
 
 namespace shardplan {
@@ -54,6 +56,15 @@ std::string partial_text(const OperatorType& type) {
                          : "");
 }
 
+std::string block_text(const BuiltInBlock& block) {
+  std::string text = fmt::format("{}: {}\n", block.name, block.summary);
+  for (const AttributeSpec& option : block.options) {
+    text += fmt::format("  {}{}: {}\n", option.name,
+                        option.default_value ? " = " + to_string(*option.default_value) : "", option.description);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string catalogue_report() {
@@ -76,8 +87,8 @@ std::string catalogue_report() {
 std::string operator_report(const OperatorType& type) {
   std::vector<std::string> operands = type.signature.operands;
   for (std::size_t i = operands.size() - type.signature.num_optional; i < operands.size(); ++i) operands[i] += '?';
-  std::string text = fmt::format("{}({}) -> {}", type.name, fmt::join(operands, ", "),
-                                 fmt::join(type.signature.results, ", "));
+  std::string text =
+      fmt::format("{}({}) -> {}", type.name, fmt::join(operands, ", "), fmt::join(type.signature.results, ", "));
   std::vector<std::string> values;
   std::size_t width = 0;
   for (const AttributeSpec& attribute : type.attributes) {
@@ -99,6 +110,17 @@ std::string operator_report(const OperatorType& type) {
     text += fmt::format("  {:<{}}  {}\n", attribute.name, width, attribute.description);
   }
   return text;
+}
+
+std::string catalogue_report(const std::string& name) {
+  if (const OperatorType* type = find_operator_type(name)) return operator_report(*type);
+  if (const BuiltInBlock* block = find_built_in_block(name)) return block_text(*block);
+  std::vector<std::string> known;
+  for (const OperatorType& type : operator_catalogue()) known.push_back(type.name);
+  for (const BuiltInBlock& block : built_in_blocks()) known.push_back(block.name);
+  const std::string nearest = nearest_name(name, known);
+  throw InputError(SourcePlace{}, "no operator '{}'{}", name,
+                   nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
 }
 
 }  // namespace shardplan

@@ -9,6 +9,10 @@ namespace shardplan {
 /// One line per operator that model files may use: name, rule, whether it has a gradient; and the count at the end.
 std::string catalogue_report();
 
+/// One operator, or the expansion of a built-in block ("nn.Dense"). Throws InputError with the nearest name if there is
+/// neither.
+std::string catalogue_report(const std::string& name);
+
 /// All that is known of one operator: signature, attributes, rule, partial operands, strategies, gradient.
 std::string operator_report(const OperatorType& type);
 

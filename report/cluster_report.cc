@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "base/json_text.h"
 #include "costmodel/cluster_mesh.h"
 #include "costmodel/quantity.h"
 #include "costmodel/roofline_costs.h"
@@ -80,7 +80,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 
 }  // namespace
 
-std::string cluster_summary(const Cluster& cluster) {
+std::string cluster_summary(const Cluster& cluster, bool with_sources) {
   const std::int64_t num_devices = cluster.num_devices();
   std::string text = fmt::format("{}: {} device{} {}, {} usable each\n\n", cluster.name, num_devices,
                                  num_devices == 1 ? "" : "s", cluster.device.name, size_text(cluster.usable_bytes()));
@@ -120,11 +120,14 @@ std::string cluster_summary(const Cluster& cluster) {
     }
     line += item;
   }
-  return text + line + "\n";
+  text += line + "\n";
+  if (with_sources) {
+    for (const auto& [key, source] : cluster.sources) text += fmt::format("    {}: {}\n", key, source);
+  }
+  return text;
 }
 
 std::string cluster_json(const Cluster& cluster) {
-  using Json = nlohmann::ordered_json;
   const ClusterDevice& device = cluster.device;
   const auto share = [](std::int64_t ppm) { return static_cast<double>(ppm) / 1e6; };
   Json document;

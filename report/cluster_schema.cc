@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_text.h"
 #include "costmodel/cluster.h"
 #include "costmodel/cluster_keys.h"
 #include "costmodel/quantity.h"
 
 namespace shardplan {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json text() { return {{"type", "string"}, {"minLength", 1}}; }
 

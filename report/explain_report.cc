@@ -206,7 +206,7 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
     return words.size() <= width ? words : words.substr(0, width - 3) + "...";
   };
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  table.add({"forced instead, the rest searched anew", fmt::format("step, {}", time.name), "ratio",
+  table.add({"forced instead, the rest searched again", fmt::format("step, {}", time.name), "ratio",
              fmt::format("peak, {}", bytes.name), "because"});
   const auto list = by_cost(explanation);
   const std::size_t shown =

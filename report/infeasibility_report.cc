@@ -62,7 +62,7 @@ std::vector<Holder> holders(const Plan& plan) {
   return list;
 }
 
-std::string cut_text(const Holder& holder) {
+std::string shards_text(const Holder& holder) {
   if (holder.least_cut == holder.most_cut) return fmt::format("{}", holder.most_cut);
   return fmt::format("{} to {}", holder.least_cut, holder.most_cut);
 }
@@ -161,10 +161,10 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
   for (std::size_t i = 0; i < shown; ++i) width = std::max(width, list[i].block.size());
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   table.add({fmt::format("alive at its peak, {}", peak_name(plan)), fmt::format("  {} whole", unit.name), " per device",
-             " cut in"});
+             " shards"});
   for (std::size_t i = 0; i < shown; ++i) {
     table.add({fmt::format("{:<{}}  {}", list[i].block, width, list[i].what), unit.format(list[i].whole),
-               unit.format(list[i].local), cut_text(list[i])});
+               unit.format(list[i].local), shards_text(list[i])});
   }
   text += '\n' + table.to_string(2);
   if (list.size() > kMostRows) {

@@ -20,14 +20,6 @@ std::string ratio_text(const StepTime& time);
 /// The gap in percent, "0.3"; "-" if there is none to speak of.
 std::string gap_text(const std::optional<double>& gap);
 
-/// True for what occupies links: collectives but slices and local steps, and exchanges of halos.
-bool is_communication(const Instruction& instruction);
-
-/// The whole tensor of one group of a collective: what all_gather ends with, what reduce_scatter and all_reduce begin
-/// with on each device, all members' pieces together of an all_to_all or permute. Of a halo exchange, what one device
-/// receives.
-Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction);
-
 /// Of weighted bytes of MindSpore's cost model: the power of 1000 in which `largest` has at most three digits before
 /// the point, and its name: {1e6, "MB"}.
 std::pair<double, std::string_view> weighted_unit(const MindSporeValue& largest);

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
 
 namespace shardplan {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostListed = 8;
 
@@ -153,6 +152,18 @@ std::string compared_text(const PrecisionResult& result) {
   if (result.states > 0) parts.push_back(plural(result.states, "state"));
   if (result.between > 0) parts.push_back(fmt::format("{} between", result.between));
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+ProofRecord proof_record(const Proof& proof, std::uint64_t seed) {
+  ProofRecord record;
+  record.equal = proof.is_proven();
+  record.seed = seed;
+  for (const ShrunkSize& dim : proof.shrinking.dims) record.dims[dim.name] = dim.to;
+  for (const PrecisionResult& precision : proof.validation.precisions) {
+    record.checks.push_back({precision.precision == Precision::kFloat64 ? "f64" : "f32", precision.steps,
+                             compared_text(precision), precision.largest, precision.allowed, precision.is_equal});
+  }
+  return record;
 }
 
 std::string proof_summary(const Proof& proof) {

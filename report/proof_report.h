@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "planner/level.h"
+#include "report/plan_file/plan_json.h"
 #include "simulator/execute/simulate.h"
 #include "simulator/proof/prove.h"
 
@@ -25,6 +26,8 @@ std::string validation_json(const ValidationSubject& subject, const Proof& proof
 
 /// "loss, 148 parameters, 296 states".
 std::string compared_text(const PrecisionResult& result);
+/// What plan.json keeps of a proof whose data were drawn with `seed`.
+ProofRecord proof_record(const Proof& proof, std::uint64_t seed);
 /// What stands behind "proven" in the summary of a plan.
 std::string proof_summary(const Proof& proof);
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "layouts/redistribution/permutation.h"
+#include "report/strategy_text.h"
 #include "report/text_table.h"
 
 namespace shardplan {
@@ -76,12 +78,6 @@ std::string short_text(const Lists& lists, bool are_pairs) {
   return text.empty() ? "-" : text;
 }
 
-std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
-  std::string text;
-  for (const AxisRef& axis : axes) text += (text.empty() ? "" : ", ") + mesh.to_string(axis);
-  return text;
-}
-
 std::string dimensions_text(const CollectiveStep& step) {
   if (step.from_dim && step.to_dim) return fmt::format("{} -> {}", *step.from_dim, *step.to_dim);
   if (step.from_dim) return std::to_string(*step.from_dim);
@@ -123,14 +119,45 @@ std::string padding_text(const TensorLayout& layout, const Shape& shape) {
   return text;
 }
 
-std::string mesh_json(const DeviceMesh& mesh) {
-  std::vector<std::string> axes;
-  for (const MeshAxis& axis : mesh.axes()) {
-    axes.push_back(fmt::format(R"({{"name": "{}", "size": {}}})", axis.name, axis.size));
+Json mesh_json(const DeviceMesh& mesh) {
+  Json value;
+  value["axes"] = Json::array();
+  for (const MeshAxis& axis : mesh.axes()) value["axes"].push_back({{"name", axis.name}, {"size", axis.size}});
+  if (!mesh.devices().empty()) value["devices"] = mesh.devices();
+  return value;
+}
+
+Json dimension_json(const std::optional<std::size_t>& dimension) { return dimension ? Json(*dimension) : Json(); }
+
+Json step_json(const CollectiveStep& step, const DeviceMesh& mesh) {
+  Json value;
+  value["collective"] = to_string(step.kind);
+  value["axes"] = Json::array();
+  for (const AxisRef& axis : step.axes) value["axes"].push_back(mesh.to_string(axis));
+  value["from_dim"] = dimension_json(step.from_dim);
+  value["to_dim"] = dimension_json(step.to_dim);
+  const Lists groups = groups_of(step, mesh);
+  if (!groups.empty()) value[step.kind == CollectiveKind::kCollectivePermute ? "pairs" : "groups"] = groups;
+  value["local_shape"] = step.local_shape;
+  value["bytes"] = step.sent;
+  value["seconds"] = to_seconds(step.time);
+  return value;
+}
+
+Json sends_json(const RedistributionReport::Sends& sends, const Shape& shape) {
+  Json value;
+  value["collective"] = "send";
+  value["axes"] = Json::array();
+  value["from_dim"] = Json();
+  value["to_dim"] = Json();
+  value["sends"] = Json::array();
+  for (const PairBytes& pair : pairs_of(sends)) {
+    value["sends"].push_back({{"from", pair.from}, {"to", pair.to}, {"bytes", pair.bytes}});
   }
-  const std::string devices =
-      mesh.devices().empty() ? "" : fmt::format(R"(, "devices": {})", to_string(mesh.devices()));
-  return fmt::format(R"({{"axes": [{}]{}}})", fmt::join(axes, ", "), devices);
+  value["local_shape"] = local_shape(sends.to, shape);
+  value["bytes"] = sends.sent;
+  value["seconds"] = to_seconds(sends.time);
+  return value;
 }
 
 }  // namespace
@@ -189,47 +216,23 @@ std::string text_report(const RedistributionReport& report) {
 }
 
 std::string json_report(const RedistributionReport& report) {
-  const auto& [dtype, shape, mesh, spans, plan, sends, greedy, error] = report;
-  const TensorLayout& to = sends ? sends->to : plan.to;
-  const DeviceMesh& to_mesh = sends ? sends->mesh : mesh;
-  std::string text = fmt::format("{{\"schema\": \"shardplan.redistribution/1\",\n \"mesh\": {},\n", mesh_json(mesh));
-  if (sends) text += fmt::format(" \"to_mesh\": {},\n", mesh_json(to_mesh));
-  text += fmt::format(" \"shape\": {}, \"dtype\": \"{}\", \"from\": \"{}\", \"to\": \"{}\",\n \"steps\": [",
-                      to_string(shape), dtype, to_string(plan.from, mesh), to_string(to, to_mesh));
-  const auto dimension = [](const std::optional<std::size_t>& d) { return d ? std::to_string(*d) : "null"; };
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const CollectiveStep& step = plan.steps[i];
-    std::vector<std::string> names;
-    for (const AxisRef& axis : step.axes) names.push_back("\"" + mesh.to_string(axis) + "\"");
-    text += fmt::format("{}\n  {{\"collective\": \"{}\", \"axes\": [{}], \"from_dim\": {}, \"to_dim\": {},\n   ",
-                        i == 0 ? "" : ",", to_string(step.kind), fmt::join(names, ", "), dimension(step.from_dim),
-                        dimension(step.to_dim));
-    std::vector<std::string> lists;
-    for (const auto& list : groups_of(step, mesh)) lists.push_back(to_string(list));
-    if (!lists.empty()) {
-      text += fmt::format("\"{}\": [{}],\n   ", step.kind == CollectiveKind::kCollectivePermute ? "pairs" : "groups",
-                          fmt::join(lists, ", "));
-    }
-    text += fmt::format("\"local_shape\": {}, \"bytes\": {}, \"seconds\": {}}}", to_string(step.local_shape), step.sent,
-                        to_seconds(step.time));
-  }
-  if (sends) {
-    std::vector<std::string> pairs;
-    for (const PairBytes& pair : pairs_of(*sends)) {
-      pairs.push_back(fmt::format(R"({{"from": {}, "to": {}, "bytes": {}}})", pair.from, pair.to, pair.bytes));
-    }
-    text += fmt::format(
-        "{}\n  {{\"collective\": \"send\", \"axes\": [], \"from_dim\": null, \"to_dim\": null,\n"
-        "   \"sends\": [{}],\n   \"local_shape\": {}, \"bytes\": {}, \"seconds\": {}}}",
-        plan.steps.empty() ? "" : ",", fmt::join(pairs, ", "), to_string(local_shape(to, shape)), sends->sent,
-        to_seconds(sends->time));
-  }
-  text += fmt::format("],\n \"seconds\": {}, \"bytes\": {}, \"peak_bytes\": {}, \"verified\": {}}}\n",
-                      to_seconds(report.time()), report.sent(), report.peak(),
-                      !error                 ? "null"
-                      : report.is_verified() ? "true"
-                                             : "false");
-  return text;
+  const std::optional<RedistributionReport::Sends>& sends = report.sends;
+  Json document;
+  document["schema"] = "shardplan.redistribution/1";
+  document["mesh"] = mesh_json(report.mesh);
+  if (sends) document["to_mesh"] = mesh_json(sends->mesh);
+  document["shape"] = report.shape;
+  document["dtype"] = report.dtype;
+  document["from"] = to_string(report.plan.from, report.mesh);
+  document["to"] = sends ? to_string(sends->to, sends->mesh) : to_string(report.plan.to, report.mesh);
+  document["steps"] = Json::array();
+  for (const CollectiveStep& step : report.plan.steps) document["steps"].push_back(step_json(step, report.mesh));
+  if (sends) document["steps"].push_back(sends_json(*sends, report.shape));
+  document["seconds"] = to_seconds(report.time());
+  document["bytes"] = report.sent();
+  document["peak_bytes"] = report.peak();
+  document["verified"] = report.error ? Json(report.is_verified()) : Json();
+  return json_document(document);
 }
 
 }  // namespace shardplan

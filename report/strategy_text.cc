@@ -68,13 +68,17 @@ std::string tuple_text(const StrategyTuples& tuples) {
   return fmt::format("({})", fmt::join(texts, ", "));
 }
 
+std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
+  const std::string text = mesh.to_string(axes);  // "{x, y}"
+  return text.substr(1, text.size() - 2);
+}
+
 std::string strategy_words(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh) {
   std::string text;
   for (std::size_t f = 0; f < strategy.factors.size(); ++f) {
     if (strategy.factors[f].empty()) continue;
-    const std::string axes = mesh.to_string(strategy.factors[f]);  // "{x, y}"
     if (!text.empty()) text += ", ";
-    text += fmt::format("{} over {}", operation.rule.factors[f].name, axes.substr(1, axes.size() - 2));
+    text += fmt::format("{} over {}", operation.rule.factors[f].name, axes_text(strategy.factors[f], mesh));
   }
   if (!strategy.partial.empty()) {
     if (!text.empty()) text += ", ";

@@ -28,6 +28,9 @@ std::optional<StrategyTuples> output_tuples(const Operation& operation, const St
 /// "((2, 1), (1, 4))".
 std::string tuple_text(const StrategyTuples& tuples);
 
+/// "pcie, hccs:(1)2"; empty for no axes.
+std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh);
+
 /// "b over pcie, v over hccs"; "all repeated" if nothing is cut; "m over {x, y:(1)2}"'s axes are joined by ", " if
 /// several.
 std::string strategy_words(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh);

@@ -279,7 +279,7 @@ std::string time_table(const Plan& plan) {
   return table.to_string(2);
 }
 
-// --- dearest collectives ---------------------------------------------------------------------------------------------
+// --- costliest collectives ---------------------------------------------------------------------------------------------
 
 /// "layers.*" of "layers.3.attn.qkv.matmul".
 std::string folded_block(std::string_view name) { return folded_name(top_block(name)); }
@@ -327,7 +327,7 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
 }
 
 std::string collectives_table(const Plan& plan) {
-  const std::vector<CollectiveGroup> groups = dearest_collectives(plan);
+  const std::vector<CollectiveGroup> groups = costliest_collectives(plan);
   if (groups.empty()) return "";
   const std::size_t shown =
       groups.size() == kMostCollectives + 1 ? groups.size() : std::min(groups.size(), kMostCollectives);
@@ -341,7 +341,7 @@ std::string collectives_table(const Plan& plan) {
   const ColumnUnit bytes = bytes_unit(most_bytes);
   // What is left of the width is for where they come from.
   const std::string each = fmt::format("{} each", bytes.name);
-  std::size_t what_width = std::string_view("dearest collectives").size(), axes_width = 0;
+  std::size_t what_width = std::string_view("costliest collectives").size(), axes_width = 0;
   for (std::size_t i = 0; i < shown; ++i) {
     what_width = std::max(what_width, groups[i].what.size());
     axes_width = std::max(axes_width, groups[i].axes.size());
@@ -349,7 +349,7 @@ std::string collectives_table(const Plan& plan) {
   const std::size_t used = 2 + what_width + 2 + axes_width + 2 + 5 + 2 + each.size() + 2 + 6 + 2;
   const std::size_t from_width = used + 20 < kWidth ? kWidth - used : 20;
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  table.add({"dearest collectives", "", "count", each, std::string(time.name), "from"});
+  table.add({"costliest collectives", "", "count", each, std::string(time.name), "from"});
   Picoseconds rest = 0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const CollectiveGroup& group = groups[i];
@@ -407,7 +407,7 @@ std::string verbose_lines(const Plan& plan) {
 
 }  // namespace
 
-std::vector<CollectiveGroup> dearest_collectives(const Plan& plan) {
+std::vector<CollectiveGroup> costliest_collectives(const Plan& plan) {
   std::map<std::string, std::size_t> position;
   std::vector<CollectiveGroup> groups;
   for (std::size_t i = 0; i < plan.program.instructions.size(); ++i) {

@@ -17,7 +17,7 @@ struct SummaryOptions {
 };
 
 /// What `shardplan plan` prints of a plan: whether it fits, how fast, how good and how well proven it is in the first
-/// lines, then the layouts by block, the time by stage, the dearest collectives and what is alive at the peak. Repeats
+/// lines, then the layouts by block, the time by stage, the costliest collectives and what is alive at the peak. Repeats
 /// are folded. Requires a plan that was found.
 std::string summary_report(const Plan& plan, const SummaryOptions& options = {});
 
@@ -31,8 +31,8 @@ struct CollectiveGroup {
   Picoseconds time = 0;   // of all
   std::size_t first = 0;  // the first instruction of it
 };
-/// All collectives that take time, dearest first.
-std::vector<CollectiveGroup> dearest_collectives(const Plan& plan);
+/// All collectives that take time, costliest first.
+std::vector<CollectiveGroup> costliest_collectives(const Plan& plan);
 
 /// What is alive at the peak, joined by kind and outermost block: {"activations of layers.*", bytes}; largest first.
 std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan);

@@ -7,7 +7,7 @@ namespace shardplan {
 namespace {
 
 /// `{"x", "y":(1)2}`.
-std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
+std::string sharding_axes(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
   std::vector<std::string> items;
   for (const AxisRef& ref : axes) {
     std::string item = python_text(mesh.axes()[ref.axis].name);
@@ -17,12 +17,13 @@ std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) 
   return fmt::format("{{{}}}", fmt::join(items, ", "));
 }
 
-/// `#sdy.sharding<@mesh, [{"pcie"}, {}]>`, or nothing where a dimension is cut in parts.
+/// `#sdy.sharding<@mesh, [{"pcie"}, {}]>`, or nothing where a dimension is sharded in parts.
 std::optional<std::string> sharding(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::vector<std::string> dimensions;
   for (const DimensionLayout& dimension : layout.dimensions) {
     if (dimension.is_sharded() && dimension.parts.size() != 1) return std::nullopt;
-    dimensions.push_back(axes_text(dimension.is_sharded() ? dimension.parts[0].axes : std::vector<AxisRef>(), mesh));
+    dimensions.push_back(
+        sharding_axes(dimension.is_sharded() ? dimension.parts[0].axes : std::vector<AxisRef>(), mesh));
   }
   return fmt::format("#sdy.sharding<@mesh, [{}]>", fmt::join(dimensions, ", "));
 }
@@ -85,7 +86,7 @@ class ShardyWriter {
  private:
   ExportedEntry problem(const ExportedTensor& tensor) const {
     return {tensor.name, "",
-            fmt::format("{} {}; a dimension is cut in parts", tensor.name, to_string(tensor.layout, plan_.mesh))};
+            fmt::format("{} {}; a dimension is sharded in parts", tensor.name, to_string(tensor.layout, plan_.mesh))};
   }
 
   struct Item {

@@ -66,7 +66,8 @@ ExportedPlan exported_plan(const Plan& plan) {
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     const OperatorType& type = *graph.operation(id).type;
-    if (op.pass != Pass::kForward || (type.work != WorkKind::kContraction && type.role != OperatorRole::kLookup)) continue;
+    if (op.pass != Pass::kForward || (type.work != WorkKind::kContraction && type.role != OperatorRole::kLookup))
+      continue;
     for (const TensorId result : op.results) {
       if (const ProgramValue* value = whole[result.value()]; value != nullptr) {
         exported.constraints.push_back({graph.tensor(result).name, value->type, value->layout});
@@ -107,7 +108,7 @@ std::optional<std::vector<std::vector<std::string>>> dimension_axes(const Tensor
   std::vector<std::vector<std::string>> result;
   for (const DimensionLayout& dimension : layout.dimensions) {
     if (dimension.is_sharded() && dimension.parts.size() != 1) {
-      *why = "a dimension is cut in parts";
+      *why = "a dimension is sharded in parts";
       return std::nullopt;
     }
     std::vector<std::string> names;
@@ -115,7 +116,7 @@ std::optional<std::vector<std::vector<std::string>>> dimension_axes(const Tensor
       for (const AxisRef& ref : part.axes) {
         const auto found = axes.find(ref);
         if (!found) {
-          *why = "one axis is cut in ways that do not divide each other";
+          *why = "one axis is split in ways that do not divide each other";
           return std::nullopt;
         }
         for (const std::size_t i : *found) names.push_back(axes.axes()[i].name);

@@ -2,115 +2,83 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "base/error.h"
-#include "base/json_text.h"
+#include "base/json_tree.h"
 #include "report/plan_file/plan_json.h"
 
 namespace shardplan {
 namespace {
 
-constexpr int kMaxDepth = 32;
 constexpr std::size_t kMaxFaults = 20;
 constexpr double kMaxSeconds = 9e6;  // what 63 bits of picoseconds hold
-
-SourcePlace place_of_byte(const std::string& text, std::size_t byte, const std::string& file) {
-  SourcePlace place{file, 1, 1};
-  for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
-    if (text[i] == '\n') {
-      ++place.line;
-      place.column = 1;
-    } else {
-      ++place.column;
-    }
-  }
-  return place;
-}
-
-/// Refuses what is nested deeper than any plan, before a parser sees it.
-void check_depth(const std::string& text, const std::string& file) {
-  int depth = 0;
-  bool is_text = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (is_text) {
-      if (c == '\\') ++i;
-      if (c == '"') is_text = false;
-    } else if (c == '"') {
-      is_text = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) {
-        throw InputError(place_of_byte(text, i + 1, file), "nested deeper than {} levels", kMaxDepth);
-      }
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-}
 
 /// A value of the document with the path that leads to it, for messages.
 class Node {
  public:
-  Node(const Json& value, std::string path, const std::string& file)
-      : value_(value), path_(std::move(path)), file_(file) {}
+  Node(const JsonNode& value, std::string path) : value_(value), path_(std::move(path)) {}
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError({file_, 0, 0}, "{}: {}", path_.empty() ? "the document" : path_, what);
+    throw InputError(value_.place, "{}: {}", path_.empty() ? "the document" : path_, what);
   }
 
   bool has(const char* key) const {
     expect_object();
-    return value_.contains(key) && !value_[key].is_null();
+    const JsonNode* const found = value_.find(key);
+    return found != nullptr && found->kind != JsonNode::Kind::kNull;
   }
   Node operator[](const char* key) const {
     expect_object();
-    const auto found = value_.find(key);
-    if (found == value_.end()) fail(fmt::format("has no '{}'", key));
-    return Node(*found, path_.empty() ? key : path_ + "." + key, file_);
+    const JsonNode* const found = value_.find(key);
+    if (found == nullptr) fail(fmt::format("has no '{}'", key));
+    return Node(*found, path_.empty() ? key : path_ + "." + key);
   }
   std::vector<Node> items() const {
-    if (!value_.is_array()) fail("expected a list");
+    if (value_.kind != JsonNode::Kind::kArray) fail("expected a list");
     std::vector<Node> nodes;
-    nodes.reserve(value_.size());
-    for (std::size_t i = 0; i < value_.size(); ++i)
-      nodes.emplace_back(value_[i], fmt::format("{}[{}]", path_, i), file_);
+    nodes.reserve(value_.items.size());
+    for (std::size_t i = 0; i < value_.items.size(); ++i) {
+      nodes.emplace_back(value_.items[i], fmt::format("{}[{}]", path_, i));
+    }
     return nodes;
   }
   std::vector<std::pair<std::string, Node>> entries() const {
     expect_object();
     std::vector<std::pair<std::string, Node>> nodes;
-    for (const auto& [key, value] : value_.items()) nodes.emplace_back(key, Node(value, path_ + "." + key, file_));
+    for (const JsonMember& member : value_.members) {
+      nodes.emplace_back(member.key.text, Node(member.value, path_ + "." + member.key.text));
+    }
     return nodes;
   }
   std::string text() const {
-    if (!value_.is_string()) fail("expected a text");
-    return value_.get<std::string>();
+    if (value_.kind != JsonNode::Kind::kString) fail("expected a text");
+    return value_.text;
   }
   bool flag() const {
-    if (!value_.is_boolean()) fail("expected true or false");
-    return value_.get<bool>();
+    if (value_.kind != JsonNode::Kind::kTruth) fail("expected true or false");
+    return value_.text == "true";
   }
   std::int64_t integer(std::int64_t least, std::int64_t most) const {
-    const bool fits =
-        value_.is_number_integer() && (!value_.is_number_unsigned() || value_.get<std::uint64_t>() <= INT64_MAX);
-    if (!fits || value_.get<std::int64_t>() < least || value_.get<std::int64_t>() > most) {
+    const std::optional<std::int64_t> value = number_as<std::int64_t>();
+    if (!value || *value < least || *value > most) {
       fail(fmt::format("expected a whole number from {} to {}", least, most));
     }
-    return value_.get<std::int64_t>();
+    return *value;
   }
   std::uint64_t seed() const {
-    if (value_.is_number_unsigned()) return value_.get<std::uint64_t>();
-    return static_cast<std::uint64_t>(integer(0, INT64_MAX));
+    const std::optional<std::uint64_t> value = number_as<std::uint64_t>();
+    if (!value) fail("expected a whole number of at least 0");
+    return *value;
   }
   double number(double least, double most) const {
-    if (!value_.is_number()) fail("expected a number");
-    const double value = value_.get<double>();
-    if (!(value >= least && value <= most)) fail(fmt::format("expected a number from {} to {}", least, most));
-    return value;
+    const std::optional<double> value = number_as<double>();
+    if (!value || !(*value >= least && *value <= most)) {
+      fail(fmt::format("expected a number from {} to {}", least, most));
+    }
+    return *value;
   }
   Bytes bytes() const { return integer(0, INT64_MAX); }
   Picoseconds picoseconds() const {
@@ -128,12 +96,20 @@ class Node {
 
  private:
   void expect_object() const {
-    if (!value_.is_object()) fail("expected an object");
+    if (value_.kind != JsonNode::Kind::kObject) fail("expected an object");
+  }
+  /// Nothing if the value is no number or one that the type cannot hold.
+  template <class Number>
+  std::optional<Number> number_as() const {
+    Number number{};
+    const char* const end = value_.text.data() + value_.text.size();
+    if (value_.kind != JsonNode::Kind::kNumber) return std::nullopt;
+    const auto [stop, fault] = std::from_chars(value_.text.data(), end, number);
+    return fault == std::errc() && stop == end ? std::optional(number) : std::nullopt;
   }
 
-  const Json& value_;
+  const JsonNode& value_;
   std::string path_;
-  const std::string& file_;
 };
 
 StepTime read_time(const Node& node) {
@@ -254,16 +230,8 @@ PlanFile::Operator read_operator(const Node& node, const DeviceMesh& mesh) {
 }  // namespace
 
 PlanFile read_plan_file(const std::string& text, const std::string& file) {
-  check_depth(text, file);
-  Json document;
-  try {
-    document = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw InputError(place_of_byte(text, error.byte, file), "this is no JSON document");
-  } catch (const Json::exception&) {  // numbers out of range
-    throw InputError({file, 0, 0}, "this is no JSON document");
-  }
-  const Node root(document, "", file);
+  const JsonNode document = parse_json(text, file);
+  const Node root(document, "");
   const std::string schema = root["schema"].text();
   const std::string_view own = plan_schema_name();
   const std::size_t dot = schema.find('.', schema.find('/') == std::string::npos ? 0 : schema.find('/'));

@@ -42,9 +42,9 @@ struct PlanFile {
   std::vector<Tensor> tensors;
 };
 
-/// Reads the text of a plan.json; keys that are not known are ignored. Throws InputError with the first fault: no JSON
-/// (line and column), a schema of another major number, or the path of what is wrong:
-/// "operators[3].strategy.factors.k[0]: no axis 'dp'".
+/// Reads the text of a plan.json; keys that are not known are ignored. Throws InputError with the first fault and its
+/// place: no JSON, a schema of another major number, or what is wrong with a value, whose path is named:
+/// "plan.json:31:7: error: operators[3].strategy.factors.k[0]: no axis 'dp'".
 PlanFile read_plan_file(const std::string& text, const std::string& file);
 
 /// The decisions that the file holds for a graph read again from its model. Throws InputError with all faults:

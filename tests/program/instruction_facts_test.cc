@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "costmodel/cluster_mesh.h"
 #include "tests/support/hand_plan.h"
 
 namespace shardplan {

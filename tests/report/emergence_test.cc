@@ -54,24 +54,24 @@ void expect_is(const Plan& plan, std::initializer_list<const char*> words) {
 
 constexpr Bytes kMiB = 1 << 20;
 
-TEST(Emergence, ManySamplesAreCutAndWithThemTheUpdate) {
+TEST(EmergenceTest, ManySamplesAreCutAndWithThemTheUpdate) {
   expect_is(fastest({{"B", 65536}}), {"batch in 8", "optimizer states in 8 (as ZeRO-1)"});
 }
 
-TEST(Emergence, FewSamplesOfManyWeightsCutTheWeights) {
+TEST(EmergenceTest, FewSamplesOfManyWeightsCutTheWeights) {
   expect_is(fastest({{"B", 4096}, {"H", 4096}, {"F", 16384}}), {"weights in 8 (tensor parallel)"});
 }
 
-TEST(Emergence, BetweenThemBothAreCut) {
+TEST(EmergenceTest, BetweenThemBothAreCut) {
   expect_is(fastest({}), {"batch in 4", "weights in 2", "(tensor parallel)", "optimizer states in 8 (as ZeRO-1)"});
 }
 
-TEST(Emergence, WithLittleMemoryWeightsAreStoredInPieces) {
+TEST(EmergenceTest, WithLittleMemoryWeightsAreStoredInPieces) {
   expect_is(fastest({}, 340 * kMiB), {"weights and optimizer states in 8 (as ZeRO-3)"});
 }
 
 // Each by the strategies of its matmuls or the layouts in which its weights are stored; the rest is searched.
-TEST(Emergence, NoPlanMadeByHandIsCheaper) {
+TEST(EmergenceTest, NoPlanMadeByHandIsCheaper) {
   const std::string data = "parallel: {parallel_mode: semi_auto_parallel}\n";
   const std::string cut_update = "parallel: {parallel_mode: semi_auto_parallel, enable_parallel_optimizer: true}\n";
   const auto stored = [](int pieces) {
@@ -114,7 +114,7 @@ TEST(Emergence, NoPlanMadeByHandIsCheaper) {
 }
 
 // What a redistribution holds is not seen by the search: a plan that fits in less is an answer where others do not fit.
-TEST(Emergence, MoreMemoryNeverMakesAPlanFitLess) {
+TEST(EmergenceTest, MoreMemoryNeverMakesAPlanFitLess) {
   const Dims long_sequence = {{"B", 1}, {"S", 4096}, {"H", 4096}, {"F", 16384}};
   for (const Bytes capacity : {560 * kMiB, 470 * kMiB, 450 * kMiB, 430 * kMiB, 410 * kMiB}) {
     const Plan plan = fastest(long_sequence, capacity);

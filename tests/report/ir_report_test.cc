@@ -18,7 +18,7 @@ std::string lines_from(const std::string& text, const std::string& first, std::s
   return text.substr(begin, end - begin);
 }
 
-TEST(IrText, NamesGroupsByAHashThatIsEqualEverywhere) {
+TEST(IrTextTest, NamesGroupsByAHashThatIsEqualEverywhere) {
   EXPECT_EQ(fnv1a("0-1-2-3-4-5-6-7"), 3060903066386635826u);
   const DeviceMesh mesh = DeviceMesh::parse("x=2, y=4");
   EXPECT_EQ(group_of(mesh, parse_axes("{y}", mesh), 5).group_ranks(), "4-5-6-7");
@@ -26,7 +26,7 @@ TEST(IrText, NamesGroupsByAHashThatIsEqualEverywhere) {
   EXPECT_EQ(group_of(mesh, parse_axes("{y:(2)2}", mesh), 6).ranks, (std::vector<std::int64_t>{6, 7}));
 }
 
-TEST(IrReport, BeginHasFullShapesAndNothingInserted) {
+TEST(IrReportTest, BeginHasFullShapesAndNothingInserted) {
   const std::string text = begin_report(block_plan());
   EXPECT_EQ(lines_from(text, "# 8 devices", 4),
             "# 8 devices, mesh pcie=2, hccs=4; full shapes, nothing inserted; 5 operators, 4 parameters\n"
@@ -41,7 +41,7 @@ TEST(IrReport, BeginHasFullShapesAndNothingInserted) {
             "    # scope: (Default/block1-BasicBlock/dense1-Dense), In file configs/hand.yaml:10");
 }
 
-TEST(IrReport, EndHasLocalShapesAndEveryInsertedOperator) {
+TEST(IrReportTest, EndHasLocalShapesAndEveryInsertedOperator) {
   const std::string text = end_report(block_plan());
   EXPECT_EQ(lines_from(text, "# rank", 3),
             "# rank 0 of 8, mesh pcie=2, hccs=4; local shapes; 5 operators, 1 slice, 1 collective (25.1 us)\n"
@@ -81,12 +81,12 @@ TEST(IrReport, EndHasLocalShapesAndEveryInsertedOperator) {
             "block1.dense1.bias_add takes ((8, 1))");
 }
 
-TEST(IrReport, AnotherRankTakesAnotherSlice) {
+TEST(IrReportTest, AnotherRankTakesAnotherSlice) {
   const std::string text = end_report(block_plan(), 5);
   EXPECT_NE(text.find("StridedSlice(%para0_x, (0, 10), (32, 12), (1, 1))"), std::string::npos) << text;
 }
 
-TEST(IrReport, AGatherOfColumnsIsExpandedAsInMindSpore) {
+TEST(IrReportTest, AGatherOfColumnsIsExpandedAsInMindSpore) {
   HandGraph graph("gather");
   const TensorId x = graph.input("x", {8, 8});
   const TensorId y = graph.op("relu", "ReLU", {x});
@@ -110,7 +110,7 @@ TEST(IrReport, AGatherOfColumnsIsExpandedAsInMindSpore) {
   EXPECT_EQ(lines_from(text, "%3", 1).substr(0, 21), "%3(relu) = ReLU(%2) {");
 }
 
-TEST(IrReport, AStrategyWithoutATupleIsPrintedAsLayout) {
+TEST(IrReportTest, AStrategyWithoutATupleIsPrintedAsLayout) {
   HandGraph graph("order");
   const TensorId x = graph.input("x", {8, 8});
   const TensorId w = graph.parameter("w", {8, 8});

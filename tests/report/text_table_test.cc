@@ -7,7 +7,7 @@ namespace {
 
 using Align = TextTable::Align;
 
-TEST(TextTable, AlignsColumnsAndEndsNoLineInBlanks) {
+TEST(TextTableTest, AlignsColumnsAndEndsNoLineInBlanks) {
   TextTable table({Align::kLeft, Align::kRight, Align::kLeft});
   table.add({"forward", "29.2", "x"});
   table.add({"step", "113.0", ""});
@@ -18,7 +18,7 @@ TEST(TextTable, AlignsColumnsAndEndsNoLineInBlanks) {
             "  all\n");
 }
 
-TEST(TextTable, ColourDoesNotMoveColumns) {
+TEST(TextTableTest, ColourDoesNotMoveColumns) {
   TextTable table({Align::kRight, Align::kLeft});
   table.add({{"7", TextStyle::kBold}, "a"});
   table.add({"10", "b"});
@@ -26,7 +26,7 @@ TEST(TextTable, ColourDoesNotMoveColumns) {
   EXPECT_EQ(table.to_string(0, false), " 7  a\n10  b\n");
 }
 
-TEST(ColumnUnit, FollowsTheLargest) {
+TEST(TextTableTest, UnitFollowsTheLargest) {
   EXPECT_EQ(time_unit(83'800'000'000).format(700'000'000), "0.7");
   EXPECT_EQ(time_unit(83'800'000'000).name, "ms");
   EXPECT_EQ(time_unit(1'500'000).format(1'500'000), "1.50");
@@ -35,7 +35,7 @@ TEST(ColumnUnit, FollowsTheLargest) {
   EXPECT_EQ(bytes_unit(512).format(512), "512");
 }
 
-TEST(WrappedLine, BreaksWithinTheWidth) {
+TEST(TextTableTest, LineBreaksWithinTheWidth) {
   std::string words;
   for (int i = 0; i < 40; ++i) words += "word ";
   const std::string text = wrapped_line("peak", words);
@@ -47,7 +47,7 @@ TEST(WrappedLine, BreaksWithinTheWidth) {
   EXPECT_TRUE(text.starts_with("  peak        word word"));
 }
 
-TEST(Wrapped, HangsWhatFollowsAndBreaksNoWord) {
+TEST(TextTableTest, TextHangsWhatFollowsAndBreaksNoWord) {
   EXPECT_EQ(wrapped("[{pcie, hccs:(1)2}, {}] unreduced={hccs:(2)2}", 21, 1),
             (std::vector<std::string>{"[{pcie, hccs:(1)2},", " {}]", " unreduced={hccs:(2)2}"}));
   EXPECT_EQ(wrapped("[{}, {}]", 8, 1), std::vector<std::string>{"[{}, {}]"});

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace shardplan {
+
+// The program's interface as data: one table of commands, from which the command line is read, help is written
+// (cli/help.h), and whatever else has to list commands and options. A command is declared like this:
+//
+//   Command command;
+//   command.name = "cluster";
+//   command.summary = "Show what is assumed of a cluster";
+//   command.examples = {{"dgx-a100x8", "eight nodes of eight A100"}};
+//   command.options = {{"", {argument("CLUSTER", arguments->cluster, "a preset or a file").optional()}},
+//                      {"Output", {flag("--json", arguments->json, "one JSON document")}}};
+//   command.action = [arguments] { return show(*arguments); };
+
+/// The variable that receives an option's value. A vector takes an option that may be repeated, a bool is a flag. What
+/// the variable holds beforehand is the default, which help shows.
+using Target = std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*, std::optional<int>*,
+                            std::optional<std::int64_t>*, std::optional<std::uint64_t>*, std::optional<double>*,
+                            std::optional<std::string>*, std::vector<std::string>*>;
+
+/// What a value must be, beyond what its target's type asks.
+struct Check {
+  std::optional<double> least;  // of numbers, ends included
+  std::optional<double> most;
+  bool is_positive = false;        // above 0
+  std::vector<std::string> words;  // if any: it is one of them
+};
+Check from_to(double least, double most);
+Check at_least(double least);
+Check positive();
+Check one_of(std::vector<std::string> words);
+
+/// What a shell may offer in place of a value.
+enum class Completion { kNothing, kFile, kFolder, kCluster, kOperator };
+
+struct Option {
+  std::string name;   // "--level"; an argument by position has no dashes: "MODEL"
+  std::string value;  // its value's name in help: "BYTES"; empty for flags and arguments by position
+  std::string help;   // one phrase, in lower case and without a full stop
+  Target target;
+  Check check;
+  bool is_required = false;
+  Completion completion = Completion::kNothing;
+  std::string default_text;  // what the target held when it was declared; empty if that is nothing to speak of
+
+  bool is_argument() const { return !name.starts_with("-"); }
+  bool is_flag() const { return std::holds_alternative<bool*>(target); }
+  bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
+
+  Option required() const;
+  Option optional() const;
+  Option completed_by(Completion kind) const;
+};
+
+/// A value by its position; required unless made optional.
+Option argument(std::string name, Target target, std::string help, Check check = {});
+/// --name VALUE; not required unless made so.
+Option option(std::string name, std::string value, Target target, std::string help, Check check = {});
+/// --name
+Option flag(std::string name, bool& target, std::string help);
+
+/// Options under one heading of the help page.
+struct OptionGroup {
+  std::string title;  // empty: the command's subject, listed first
+  std::vector<Option> options;
+};
+
+struct Example {
+  std::string arguments;  // behind "shardplan <command>"
+  std::string meaning;    // what it shows
+  int exit_code = 0;      // with which it ends
+};
+
+struct Command {
+  std::string name;
+  std::string topic;        // heading of the overview under which it stands
+  std::string summary;      // one line that begins with a verb, without a full stop
+  std::string description;  // paragraphs of the help page; may be empty
+  std::vector<Example> examples;
+  std::vector<OptionGroup> options;
+  std::function<int()> action;  // called once the targets are set; gives the exit code. Throws InputError.
+
+  std::vector<Option> all_options() const;
+};
+
+/// The whole program.
+struct Program {
+  std::string name;
+  std::string version;
+  std::string summary;
+  std::vector<Example> examples;  // with the commands' names
+  std::vector<Command> commands;
+  std::vector<std::pair<int, std::string>> exit_codes;
+
+  /// Null if there is none of that name.
+  const Command* find(const std::string& command) const;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,78 @@
+#include "report/layout_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/json_text.h"
+#include "layouts/mindspore_layout.h"
+#include "layouts/redistribution/permutation.h"
+
+namespace shardplan {
+namespace {
+
+/// The devices that hold the same shard, by the shard's number.
+std::map<std::int64_t, std::vector<std::int64_t>> holders_of(const TensorLayout& layout, const DeviceMesh& mesh) {
+  std::map<std::int64_t, std::vector<std::int64_t>> holders;
+  for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
+    holders[shard_number(layout, mesh, point)].push_back(point);
+  }
+  return holders;
+}
+
+}  // namespace
+
+std::string layout_report(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
+  constexpr std::size_t kMostWidth = 75;
+  const auto mindspore = merged_mindspore_layout(layout, mesh, shape);
+  const auto tuple = tuple_of_layout(layout, mesh, shape);
+  const auto holders = holders_of(layout, mesh);
+  std::string text = fmt::format("[{}] on {}\n\n", fmt::join(shape, ", "), mesh.to_string());
+  const auto line = [&](std::string_view key, const std::string& value) {
+    text += fmt::format("  {:<15}{}\n", key, value);
+  };
+  line("layout", to_string(layout, mesh));
+  line("device_matrix", mindspore ? tuple_text(mindspore->device_matrix) : "cannot express it");
+  if (mindspore) line("tensor_map", tensor_map_text(*mindspore));
+  line("strategy", tuple ? tuple_text(*tuple) : "cannot express it");
+  line("slice", fmt::format("[{}]", fmt::join(local_shape(layout, shape), ", ")));
+  std::string groups;
+  std::size_t shown = 0;
+  for (const auto& [shard, ranks] : holders) {
+    const std::string group = fmt::format("{}{{{}}}", groups.empty() ? "" : " ", fmt::join(ranks, ","));
+    if (groups.size() + group.size() > kMostWidth) break;
+    groups += group;
+    ++shown;
+  }
+  if (shown < holders.size()) groups += fmt::format(" ... {} in all", holders.size());
+  line("same slice", holders.size() == static_cast<std::size_t>(mesh.num_devices()) ? "no two ranks" : groups);
+  return text;
+}
+
+std::string layout_json(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
+  const auto mindspore = merged_mindspore_layout(layout, mesh, shape);
+  const auto tuple = tuple_of_layout(layout, mesh, shape);
+  Json document;
+  document["schema"] = "shardplan.layout/1";
+  document["mesh"] = mesh.to_string();
+  document["shape"] = shape;
+  document["layout"] = to_string(layout, mesh);
+  document["device_matrix"] = mindspore ? Json(mindspore->device_matrix) : Json();
+  document["tensor_map"] = Json();
+  if (mindspore) {
+    document["tensor_map"] = Json::array();
+    for (const std::vector<std::int64_t>& entry : mindspore->tensor_map) {
+      document["tensor_map"].push_back(entry.empty() ? Json(-1) : entry.size() == 1 ? Json(entry[0]) : Json(entry));
+    }
+  }
+  document["strategy"] = tuple ? Json(*tuple) : Json();
+  document["slice_shape"] = local_shape(layout, shape);
+  document["same_slice"] = Json::array();
+  for (const auto& [shard, ranks] : holders_of(layout, mesh)) document["same_slice"].push_back(ranks);
+  return json_document(document);
+}
+
+}  // namespace shardplan

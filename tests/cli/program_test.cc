@@ -1,0 +1,99 @@
+// The program as its users run it: exit codes, and one page of each command.
+
+#include <gtest/gtest.h>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/help.h"
+#include "tests/cli/run_program.h"
+#include "tests/support/golden.h"
+
+namespace shardplan {
+namespace {
+
+struct ExitCase {
+  const char* arguments;
+  int exit_code;
+  const char* on_standard_error;  // a part of it
+};
+const ExitCase kExits[] = {
+    {"--version", kDone, ""},
+    {"layout --mesh x=2,y=4 --shape 16x8 --layout '[{x}, {y}]'", kDone, ""},
+    {"", kUsage, "Exit codes:"},
+    {"plam", kUsage, "did you mean 'plan'?"},
+    {"plan", kUsage, "MODEL is missing"},
+    {"plan configs/mlp.yaml --level 3", kUsage, "--level 3: expected a whole number from 0 to 2"},
+    {"plan no_such_file.yaml", kBadInput, "no_such_file.yaml: error: "},
+    {"plan configs/mlp.yaml --dim B=7", kBadInput, "5 errors"},
+    {"plan configs/mlp.yaml --cluster nowhere", kBadInput, "nowhere"},
+    {"operators Relu", kBadInput, "did you mean 'ReLU'?"},
+    {"plan configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, ""},
+    {"compare configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
+    {"validate configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
+};
+
+TEST(ProgramTest, ExitsAsDocumented) {
+  for (const ExitCase& c : kExits) {
+    const ProgramRun run = run_program(c.arguments);
+    EXPECT_EQ(run.exit_code, c.exit_code) << c.arguments << "\n" << run.err;
+    EXPECT_NE(run.err.find(c.on_standard_error), std::string::npos) << c.arguments << "\n" << run.err;
+  }
+}
+
+TEST(ProgramTest, StopsWhenInterrupted) {
+  const ProgramRun run = run_program("simulate configs/mlp.yaml --steps 100000", ".", 2);
+  EXPECT_EQ(run.exit_code, kInterrupted) << run.err;
+}
+
+struct PageCase {
+  const char* name;
+  const char* arguments;
+  int exit_code = kDone;
+};
+const PageCase kPages[] = {
+    {"plan", "plan configs/mlp.yaml"},
+    {"plan_does_not_fit", "plan configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan},
+    {"plan_bad_input", "plan configs/mlp.yaml --dim B=7", kBadInput},
+    {"compare", "compare configs/mlp.yaml"},
+    {"explain", "explain configs/mlp.yaml layer2.matmul"},
+    {"validate", "validate configs/mlp.yaml"},
+    {"simulate", "simulate configs/mlp.yaml --steps 2"},
+    {"export", "export configs/mlp.yaml --to jax"},
+    {"layout", "layout --mesh x=2,y=4 --shape 16x8 --layout '[{y}, {}]'"},
+    {"layout_json", "layout --mesh x=2,y=4 --shape 16x8 --layout '[{y}, {}]' --json"},
+    {"redistribute", "redistribute --mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]' --check"},
+    {"redistribute_json", "redistribute --mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]' --json"},
+    {"redistribute_to_others",
+     "redistribute --mesh x=2 --shape 4x8 --from '[{}, {x}]' --to-mesh y=4 --to-devices 4-7 --to '[{y}, {}]' --check"},
+    {"solve", "solve tests/data/contest_problem.json 60"},
+    {"cluster", "cluster ascend-910 --verbose"},
+    {"cluster_rank_table", "cluster ascend-910 --to rank-table"},
+    {"operators", "operators MatMul"},
+};
+
+/// Standard output, then the exit code if it is not 0, then standard error.
+std::string page_of(const ProgramRun& run) {
+  std::string page = run.out;
+  if (run.exit_code != 0) page += "exit code " + std::to_string(run.exit_code) + "\n";
+  return run.err.empty() ? page : page + "--- standard error\n" + run.err;
+}
+
+TEST(ProgramTest, PagesAreAsRecorded) {
+  for (const PageCase& c : kPages) {
+    ProgramRun run = run_program(c.arguments);
+    EXPECT_EQ(run.exit_code, c.exit_code) << c.arguments;
+    if (std::string(c.name) == "solve") run.err.clear();  // it tells the time
+    expect_golden(std::string("cli/") + c.name + ".txt", page_of(run));
+  }
+}
+
+TEST(ProgramTest, HelpPagesAreAsRecorded) {
+  const Program program = shardplan_program();
+  expect_golden("help/shardplan.txt", overview_page(program));
+  for (const Command& command : program.commands) {
+    expect_golden("help/" + command.name + ".txt", help_page(program, command));
+  }
+}
+
+}  // namespace
+}  // namespace shardplan

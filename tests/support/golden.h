@@ -1,0 +1,27 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/write_files.h"
+
+namespace shardplan {
+
+/// Compares a page with tests/golden/<name>. With SHARDPLAN_RENEW=1 in the environment the file is written instead: look
+/// at what changed with `git diff tests/golden` before you commit it.
+inline void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = "tests/golden/" + name;
+  if (std::getenv("SHARDPLAN_RENEW") != nullptr) {
+    write_file(path, text);
+    return;
+  }
+  std::ifstream file(path);
+  const std::string expected{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text, expected) << "if the new page is right: SHARDPLAN_RENEW=1 ./run test, then git diff tests/golden";
+}
+
+}  // namespace shardplan
