@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <deque>
 #include <memory>
 #include <utility>
@@ -64,7 +66,8 @@ Command compare_command() {
   command.summary = "Compare levels 0, 1 and 2, propagation, data parallelism and one device side by side";
   command.examples = {
       {"configs/gpt2-small.yaml", "what each objective costs, and in what the plans differ"},
-      {"configs/gpt2-small.yaml --all", "with every operator that differs"},
+      {"configs/gpt2-small.yaml --all", "with every layout and operator that differs"},
+      {"out/plan.json", "the model, cluster and options of an earlier run"},
       {"configs/mlp.yaml --cluster dgx-a100x2", "on another machine"},
       {"configs/mlp.yaml --costs mindspore",
        "with what MindSpore's cost model chooses, and what it says of the others"},
@@ -72,7 +75,7 @@ Command compare_command() {
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
   command.options.push_back({"Output",
-                             {flag("--all", arguments->all, "list every operator that differs on a line of its own"),
+                             {flag("--all", arguments->all, "list every layout and operator that differs"),
                               flag("--json", arguments->json, "print one JSON document")}});
   command.action = [arguments] { return run(*arguments); };
   return command;

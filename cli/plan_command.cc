@@ -46,7 +46,8 @@ int does_not_fit(const PreparedPlan& planned, bool json) {
   return kNoFeasiblePlan;
 }
 
-int run(const PlanArguments& arguments) {
+int run(PlanArguments arguments) {
+  arguments.planning.proves = arguments.validate;
   PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
   Plan& plan = planned.plan;
@@ -58,14 +59,14 @@ int run(const PlanArguments& arguments) {
   std::optional<Proof> proof;
   if (arguments.validate) {
     ProofOptions options;
-    options.validation.seed = arguments.planning.seed;
+    options.validation.seed = arguments.planning.seed.value_or(0);
     options.validation.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     options.validation.stop = interrupt_token();
     if (shows_progress()) options.validation.progress = notice;
     proof = prove(plan, options);
   }
   std::optional<ProofRecord> record;
-  if (proof) record = proof_record(*proof, arguments.planning.seed);
+  if (proof) record = proof_record(*proof, arguments.planning.seed.value_or(0));
 
   SummaryOptions options;
   options.colour = wants_colour();

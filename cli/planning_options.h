@@ -16,18 +16,19 @@ struct PlanningArguments {
   std::string model;
   std::optional<std::string> cluster;
   std::optional<int> level;
-  std::string costs = "cluster";
+  std::optional<std::string> costs;
   std::optional<std::string> search;
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed;
   std::optional<double> time_limit;
   std::optional<std::uint64_t> work_limit;
-  int threads = 1;
+  std::optional<int> threads;
   std::optional<std::string> capacity;
   std::optional<double> memory_slack;
   std::vector<std::string> dims;
   std::vector<std::string> strategies;
-  std::string memory = "bounded";
-  std::string overlap = "on";
+  std::optional<std::string> memory;
+  std::optional<std::string> overlap;
+  bool proves = false;  // seed and threads are for a proof too: alone they are no reason to plan a plan.json again
 };
 
 /// MODEL.
@@ -35,7 +36,8 @@ Option model_argument(PlanningArguments& arguments);
 /// The options of what is planned and how it is searched, in two groups. `arguments` must outlive the table.
 std::vector<OptionGroup> planning_options(PlanningArguments& arguments);
 
-/// Reads the model and the cluster; precedence: options, the file, defaults. Throws InputError.
+/// Reads the model and the cluster, of a model file or of a plan.json; precedence: options, the file, defaults. Throws
+/// InputError.
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments);
 
 /// A plan and what it was planned with.
@@ -45,8 +47,9 @@ struct PreparedPlan {
 
   bool is_found() const { return plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible; }
 };
-/// MODEL.yaml is planned; the plan.json of an earlier run is read again, and everything in it follows anew from its model and
-/// decisions. Throws InputError.
+/// MODEL.yaml is planned. The plan.json of an earlier run is read again, and everything in it follows from its model and
+/// decisions; with options of planning beside it, its model is planned again with them, which a notice says. Throws
+/// InputError.
 PreparedPlan plan_or_load(const PlanningArguments& arguments);
 
 }  // namespace shardplan

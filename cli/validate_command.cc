@@ -25,12 +25,12 @@ struct ValidateArguments {
 };
 
 ValidationSubject subject_of(const Plan& plan, const PlanningArguments& arguments) {
-  return {plan.model->name, plan.graph->is_training(), plan.options.level, plan.mesh, arguments.model, arguments.seed};
+  return {plan.model->name, plan.graph->is_training(), plan.options.level,
+          plan.mesh,        arguments.model,           arguments.seed.value_or(0)};
 }
 
 int threads_of(const PlanningArguments& arguments) {
-  return arguments.threads > 1 ? arguments.threads
-                               : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return arguments.threads.value_or(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
 }
 
 int run_validate(const ValidateArguments& arguments) {
@@ -41,7 +41,7 @@ int run_validate(const ValidateArguments& arguments) {
   }
   const Plan& plan = planned.plan;
   ProofOptions options;
-  options.validation.seed = arguments.planning.seed;
+  options.validation.seed = arguments.planning.seed.value_or(0);
   options.validation.steps = arguments.steps;
   options.validation.threads = threads_of(arguments.planning);
   options.validation.until = arguments.until;
@@ -73,7 +73,7 @@ int run_simulate(const ValidateArguments& arguments) {
   std::vector<SimulatedStep> steps;
   if (executable.shrinking.refusal.empty()) {
     steps = simulate(executable.program, *executable.graph,
-                     {.seed = arguments.planning.seed,
+                     {.seed = arguments.planning.seed.value_or(0),
                       .steps = arguments.steps,
                       .threads = threads_of(arguments.planning),
                       .stop = interrupt_token()});
@@ -100,6 +100,7 @@ Command validate_command() {
       {"configs/mlp.yaml --faults", "and show that a fault in any collective would be noticed"},
       {"out/plan.json --until layer1.matmul", "compare one tensor instead of the outputs"},
   };
+  arguments->planning.proves = true;
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
   command.options.push_back(
@@ -124,6 +125,7 @@ Command simulate_command() {
       {"configs/mlp.yaml --steps 3", "three training steps"},
       {"configs/lenet.yaml --full-size", "at the model's own sizes"},
   };
+  arguments->planning.proves = true;
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
   command.options.push_back(

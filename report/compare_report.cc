@@ -9,6 +9,7 @@
 
 #include "base/json_text.h"
 #include "graph/folded_names.h"
+#include "report/parallelism_patterns.h"
 #include "report/plan_metrics.h"
 #include "report/strategy_text.h"
 #include "report/text_table.h"
@@ -18,7 +19,7 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr std::size_t kMostDifferences = 12;
+constexpr std::size_t kWidth = 100;
 constexpr std::size_t kMostNameLength = 34;
 
 /// Differences by folded name in order of first appearance; copies of a repeat that differ in the same words are one,
@@ -133,22 +134,60 @@ std::string all_lines(const Plan& from, const Plan& plan) {
   return table.to_string(4);
 }
 
-std::string difference_lines(const ComparedPlan& first, const ComparedPlan& row, const CompareOptions& options) {
-  std::size_t count = 0;
-  const std::vector<Difference> list = differences(*first.plan, *row.plan, &count);
-  if (list.empty()) return fmt::format("  {} is {}'s plan\n", row.name, first.name);
-  std::string text = fmt::format("  {} differs from {} in {} of {} operators:\n", row.name, first.name, count,
-                                 num_operators(*row.plan->graph));
-  TextTable table({Align::kLeft, Align::kLeft});
-  for (std::size_t i = 0; i < list.size() && (options.all || i < kMostDifferences); ++i) {
-    table.add({shortened(list[i].name), list[i].words});
+/// "10 of 32 operators and 4 stored tensors differ from level 0"; empty if nothing does.
+std::string difference_count(const ComparedPlan& first, const ComparedPlan& row) {
+  const auto before = stored_values(*first.plan);
+  std::size_t tensors = 0, operators = 0;
+  for (const auto& [tensor, value] : stored_values(*row.plan)) {
+    const auto found = before.find(tensor);
+    if (found != before.end() && !(found->second->layout == value->layout)) ++tensors;
   }
-  text += table.to_string(4);
-  if (options.all) return text + all_lines(*first.plan, *row.plan);
-  if (list.size() > kMostDifferences) {
-    text += fmt::format("    {} more differences (--all)\n", list.size() - kMostDifferences);
+  for (const OperatorId op : row.plan->graph->operators().ids()) {
+    if (!(first.plan->strategies[op] == row.plan->strategies[op])) ++operators;
+  }
+  std::vector<std::string> parts;
+  if (operators > 0) parts.push_back(fmt::format("{} of {} operators", operators, num_operators(*row.plan->graph)));
+  if (tensors > 0) parts.push_back(fmt::format("{} stored tensor{}", tensors, tensors == 1 ? "" : "s"));
+  if (parts.empty()) return {};
+  return fmt::format("{} differ from {}", fmt::join(parts, " and "), first.name);
+}
+
+/// One sentence for each plan: what has a name in it, and in how much it differs from the first.
+std::string in_short(const std::vector<ComparedPlan>& plans) {
+  const ComparedPlan& first = plans.front();
+  const std::string own = parallelism_patterns(*first.plan);
+  std::size_t width = 0;
+  for (const ComparedPlan& row : plans) width = std::max(width, row.name.size());
+  std::string text;
+  for (const ComparedPlan& row : plans) {
+    if (row.plan == nullptr) continue;
+    std::string words = row.plan == first.plan ? own : parallelism_patterns(*row.plan);
+    if (row.plan != first.plan) {
+      const std::string count = difference_count(first, row);
+      if (count.empty()) {
+        words = fmt::format("{}'s plan", first.name);
+      } else {
+        words = words.empty() ? count : fmt::format("{}; {}", words == own ? "the same in short" : words, count);
+      }
+    }
+    if (words.empty()) words = "no pattern that has a name";
+    bool is_first = true;
+    for (const std::string& line : wrapped(words, kWidth - width - 4)) {
+      text += fmt::format("  {:<{}}  {}\n", is_first ? row.name : "", width, line);
+      is_first = false;
+    }
   }
   return text;
+}
+
+/// Folded, then every operator.
+std::string difference_lines(const ComparedPlan& first, const ComparedPlan& row) {
+  const std::vector<Difference> list = differences(*first.plan, *row.plan);
+  if (list.empty()) return {};
+  TextTable table({Align::kLeft, Align::kLeft});
+  for (const Difference& difference : list) table.add({shortened(difference.name), difference.words});
+  return fmt::format("\n  {}, instead of {}:\n{}\n{}", row.name, first.name, table.to_string(4),
+                     all_lines(*first.plan, *row.plan));
 }
 
 }  // namespace
@@ -211,11 +250,10 @@ std::string compare_report(const std::vector<ComparedPlan>& plans, const Compare
   columns[0] = columns[1] = columns.back() = Align::kLeft;
   TextTable table(columns);
   for (std::vector<TextTable::Cell>& row : rows) table.add(std::move(row));
-  text += table.to_string(2, options.colour) + '\n';
+  text += table.to_string(2, options.colour) + '\n' + in_short(plans);
+  if (!options.all) return text;
   for (std::size_t i = 1; i < plans.size(); ++i) {
-    if (plans[i].plan != nullptr && !plans[i].objective.empty()) {
-      text += difference_lines(plans.front(), plans[i], options);
-    }
+    if (plans[i].plan != nullptr) text += difference_lines(plans.front(), plans[i]);
   }
   return text;
 }

@@ -25,13 +25,13 @@ ComparedPlan compared(const Baseline& baseline);
 
 struct CompareOptions {
   bool colour = false;
-  bool all = false;  // every operator that differs, on a line of its own
+  bool all = false;  // every layout and operator that differs
 };
 
-/// What `shardplan compare` prints: plans side by side, the best figure of each column in bold, and below the table in
-/// what the levels differ from the first plan, repeats folded. A column in weighted bytes is added where a row has a
-/// value of MindSpore's cost model. Requires one plan at least, all of one graph on one
-/// mesh.
+/// What `shardplan compare` prints: plans side by side, the best figure of each column in bold, and below the table one
+/// sentence on each plan: which parallelism it is, and in how much it differs from the first; with `all` the layouts and
+/// strategies that differ too, repeats folded. A column in
+/// weighted bytes is added where a row has a value of MindSpore's cost model. Requires one plan at least, all of one graph on one mesh.
 std::string compare_report(const std::vector<ComparedPlan>& plans, const CompareOptions& options = {});
 /// The same as one JSON document.
 std::string compare_json(const std::vector<ComparedPlan>& plans);

@@ -29,6 +29,8 @@ const ExitCase kExits[] = {
     {"operators Relu", kBadInput, "did you mean 'ReLU'?"},
     {"plan configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, ""},
     {"compare configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
+    {"redistribute --mesh x=2,y=8 --shape 64x64 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone, "ascend-910x2"},
+    {"redistribute --mesh x=2,y=3 --shape 6x6 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone, ""},
     {"validate configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
 };
 
@@ -38,6 +40,31 @@ TEST(ProgramTest, ExitsAsDocumented) {
     EXPECT_EQ(run.exit_code, c.exit_code) << c.arguments << "\n" << run.err;
     EXPECT_NE(run.err.find(c.on_standard_error), std::string::npos) << c.arguments << "\n" << run.err;
   }
+}
+
+/// What is given beside a plan.json takes effect, or is refused.
+TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
+  const TemporaryFolder folder;
+  const ProgramRun written = run_program("plan configs/mlp.yaml --out out --seed 3", folder.path());
+  ASSERT_EQ(written.exit_code, kDone) << written.err;
+  const ProgramRun read = run_program("plan out/plan.json", folder.path());
+  EXPECT_EQ(read.err, "");
+  EXPECT_EQ(read.out, run_program("plan configs/mlp.yaml", folder.path()).out);
+  for (const char* options : {"--level 1", "--cluster dgx-a100", "--dim B=64", "--capacity 10GiB", "--memory unbounded",
+                              "--set 'layer3.weight=[{mp}, {}]'", "--search propagation"}) {
+    const ProgramRun again = run_program(std::string("plan out/plan.json ") + options, folder.path());
+    EXPECT_NE(again.err.find("is planned again with --"), std::string::npos) << options << again.err;
+    EXPECT_EQ(again.out, run_program(std::string("plan configs/mlp.yaml --seed 3 ") + options, folder.path()).out)
+        << options;
+  }
+  EXPECT_EQ(run_program("plan out/plan.json --capacity many", folder.path()).exit_code, kBadInput);
+  EXPECT_EQ(run_program("plan out/plan.json --dim B", folder.path()).exit_code, kBadInput);
+  const ProgramRun proof = run_program("validate out/plan.json --seed 5 --threads 2", folder.path());
+  EXPECT_EQ(proof.exit_code, kDone) << proof.err;
+  EXPECT_EQ(proof.err, "") << "seed and threads are the proof's";
+  EXPECT_NE(proof.out.find("seed 5"), std::string::npos) << proof.out;
+  EXPECT_EQ(run_program("compare out/plan.json", folder.path()).out,
+            run_program("compare configs/mlp.yaml --seed 3", folder.path()).out);
 }
 
 TEST(ProgramTest, StopsWhenInterrupted) {
