@@ -10,8 +10,7 @@ Program shardplan_program() {
   program.version = SHARDPLAN_VERSION;
   program.summary =
       "How should every tensor of a model be laid out on a cluster, which collectives does that cost, and is the "
-      "answer "
-      "right?";
+      "answer right?";
   program.examples = {
       {"plan configs/gpt2-small.yaml", "a plan, its time and memory, and how good it is"},
       {"plan configs/gpt2-small.yaml --validate", "the same, proven on simulated devices"},
@@ -20,9 +19,10 @@ Program shardplan_program() {
       {"redistribute --mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]'",
        "the cheapest collectives between two layouts"},
   };
-  program.commands = {plan_command(),     compare_command(), explain_command(),   validate_command(),
-                      simulate_command(), export_command(),  layout_command(),    redistribute_command(),
-                      solve_command(),    cluster_command(), operators_command(), schema_command()};
+  program.commands = {plan_command(),         compare_command(),  explain_command(), diff_command(),
+                      validate_command(),     simulate_command(), export_command(),  layout_command(),
+                      redistribute_command(), solve_command(),    cluster_command(), operators_command(),
+                      schema_command()};
   program.exit_codes = {{kDone, "done"},
                         {kOurFault, "our fault"},
                         {kUsage, "the command line cannot be understood"},

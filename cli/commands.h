@@ -7,6 +7,7 @@ namespace shardplan {
 // One file a command: cli/<name>_command.cc declares its options and calls the library that does the work.
 Command cluster_command();
 Command compare_command();
+Command diff_command();
 Command explain_command();
 Command export_command();
 Command layout_command();

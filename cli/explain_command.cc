@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <memory>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -6,10 +9,13 @@
 #include "cli/interrupt.h"
 #include "cli/planning_options.h"
 #include "cli/terminal.h"
+#include "report/decisions_report.h"
 #include "report/explain_report.h"
 
 namespace shardplan {
 namespace {
+
+constexpr std::size_t kMostDecisions = 10;
 
 struct ExplainArguments {
   PlanningArguments planning;
@@ -29,25 +35,39 @@ OperatorId find_operator(const OperatorGraph& graph, const std::string& name) {
   throw InputError(SourcePlace{}, "no operator '{}'{}", name, near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
+/// What each other strategy of one operator would make of the plan.
+Explanation explain(const PreparedPlan& planned, OperatorId op) {
+  Explanation explanation;
+  explanation.plan = &planned.plan;
+  explanation.op = op;
+  std::vector<Strategy> strategies = planned.planning->alternatives(op);
+  std::erase(strategies, planned.plan.strategies[op]);
+  if (strategies.empty()) return explanation;
+  const auto found = planned.planning->forced(planned.plan.options.level, op, strategies, interrupt_token());
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    if (found[i]) explanation.alternatives.push_back({strategies[i], found[i]->time, found[i]->peak, found[i]->fits});
+  }
+  return explanation;
+}
+
 int run(const ExplainArguments& arguments) {
   const PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) {
     notice("no plan fits; see 'shardplan plan'");
     return kNoFeasiblePlan;
   }
-  Explanation explanation;
-  explanation.plan = &planned.plan;
-  explanation.op = find_operator(*planned.plan.graph, arguments.name);
-  std::vector<Strategy> strategies = planned.planning->alternatives(explanation.op);
-  std::erase(strategies, planned.plan.strategies[explanation.op]);
-  if (!strategies.empty()) {
-    const auto found =
-        planned.planning->forced(planned.plan.options.level, explanation.op, strategies, interrupt_token());
-    for (std::size_t i = 0; i < strategies.size(); ++i) {
-      if (found[i]) explanation.alternatives.push_back({strategies[i], found[i]->time, found[i]->peak, found[i]->fits});
-    }
+  const ExplainOptions options{wants_colour(), arguments.all};
+  if (!arguments.name.empty()) {
+    const Explanation explanation = explain(planned, find_operator(*planned.plan.graph, arguments.name));
+    print(arguments.json ? explain_json(explanation) : explain_report(explanation, options));
+    return kDone;
   }
-  print(arguments.json ? explain_json(explanation) : explain_report(explanation, {wants_colour(), arguments.all}));
+  std::vector<ExplainedDecision> explained;
+  for (const Decision& decision : costliest_decisions(planned.plan, kMostDecisions)) {
+    if (shows_progress()) notice(fmt::format("searching the alternatives of {}", decision.name));
+    explained.push_back({decision, explain(planned, decision.op)});
+  }
+  print(arguments.json ? decisions_json(planned.plan, explained) : decisions_report(planned.plan, explained, options));
   return kDone;
 }
 
@@ -58,17 +78,22 @@ Command explain_command() {
   Command command;
   command.name = "explain";
   command.topic = "Plan";
-  command.summary = "Explain why an operator is sharded as it is, and what each alternative would cost";
+  command.summary = "Explain why operators are sharded as they are, and what each alternative would cost";
   command.examples = {
       {"configs/mlp.yaml layer2.matmul", "plan the model, then explain one operator"},
+      {"configs/mlp.yaml", "the ten decisions that cost most"},
       {"out/plan.json layer2.matmul", "the same for a plan that was written with --out"},
       {"out/plan.json layer2.matmul --all", "with every alternative"},
   };
   command.options = planning_options(arguments->planning);
-  command.options.insert(command.options.begin(),
-                         {"",
-                          {model_argument(arguments->planning),
-                           argument("OPERATOR", &arguments->name, "an operator's full name, as reports print it")}});
+  command.options.insert(
+      command.options.begin(),
+      {"",
+       {model_argument(arguments->planning),
+        argument("OPERATOR", &arguments->name,
+                 "an operator's full name, as reports print it; without it the ten decisions that cost most")
+            .optional()
+            .completed_by(Completion::kOperator)}});
   command.options.push_back({"Output",
                              {flag("--all", arguments->all, "list every alternative, not only the nearest"),
                               flag("--json", arguments->json, "print one JSON document")}});

@@ -8,6 +8,7 @@
 
 #include "base/json_text.h"
 #include "program/instruction_facts.h"
+#include "report/layout_grid.h"
 #include "report/plan_metrics.h"
 #include "report/strategy_table.h"
 #include "report/strategy_text.h"
@@ -174,31 +175,17 @@ std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& 
   return moved;
 }
 
-std::string explain_report(const Explanation& explanation, const ExplainOptions& options) {
+std::string_view decided_by(const Plan& plan, OperatorId op) {
+  const std::string_view origin = strategy_origin(plan, op);
+  return origin == "user"      ? "set by the user"
+         : origin == "default" ? "data parallel by its mode"
+                               : "chosen by the search";
+}
+
+std::string alternatives_table(const Explanation& explanation, std::size_t most, std::size_t indent, bool colour) {
+  if (explanation.alternatives.empty()) return {};
   const Plan& plan = *explanation.plan;
-  const OperatorGraph& graph = *plan.graph;
-  const GraphOperator& op = graph.operators()[explanation.op];
-  const Operation& operation = graph.operation(explanation.op);
-  const Strategy& strategy = plan.strategies[explanation.op];
-  const std::string_view origin = strategy_origin(plan, explanation.op);
-
-  std::string text =
-      fmt::format("{}: {}({}) -> {}\n", styled(op.name, TextStyle::kBold, options.colour), operation.type->name,
-                  tensors_text(graph, op.operands, true), tensors_text(graph, op.results, false));
-  if (op.place.line > 0) text += fmt::format("{}:{}:{}; ", op.place.file, op.place.line, op.place.column);
-  text += origin == "user"      ? "set by the user\n\n"
-          : origin == "default" ? "data parallel by its mode\n\n"
-                                : "chosen by the search\n\n";
-  text += fmt::format("  chosen       {}", strategy_words(operation, strategy, plan.mesh));
-  const auto in = input_tuples(operation, strategy, plan.mesh);
-  const auto out = output_tuples(operation, strategy, plan.mesh);
-  if (in && out) text += fmt::format("       as tuples {} -> {}", tuple_text(*in), tuple_text(*out));
-  text += fmt::format("\n    layouts    {}\n    local      {}\n    time       {}\n",
-                      both_sides(plan, explanation.op, false), both_sides(plan, explanation.op, true),
-                      time_text(plan, explanation.op));
-  text += needs_text(plan, explanation.op);
-  if (explanation.alternatives.empty()) return text + "\n  nothing else is possible\n";
-
+  const Operation& operation = plan.graph->operation(explanation.op);
   const ColumnUnit time = time_unit(plan.time.step());
   const ColumnUnit bytes = bytes_unit(plan.memory.peak);
   // Words that are too long for the width end in dots; --json has them in full.
@@ -209,9 +196,7 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
   table.add({"forced instead, the rest searched again", fmt::format("step, {}", time.name), "ratio",
              fmt::format("peak, {}", bytes.name), "because"});
   const auto list = by_cost(explanation);
-  const std::size_t shown =
-      options.all || list.size() == kMostAlternatives + 1 ? list.size() : std::min(list.size(), kMostAlternatives);
-  for (std::size_t i = 0; i < shown; ++i) {
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
     const Explanation::Alternative& alternative = *list[i];
     const std::string because =
         alternative.fits ? alternative_reason(plan, explanation.op, alternative.strategy) : "does not fit";
@@ -221,8 +206,41 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
                signed_text(static_cast<double>(alternative.peak - plan.memory.peak) / bytes.size, 1),
                shortened(because, kMostReason)});
   }
-  text += '\n' + table.to_string(2, options.colour);
-  if (shown < list.size()) text += fmt::format("  {} more are dearer than these (--all)\n", list.size() - shown);
+  return table.to_string(indent, colour);
+}
+
+std::string explain_report(const Explanation& explanation, const ExplainOptions& options) {
+  const Plan& plan = *explanation.plan;
+  const OperatorGraph& graph = *plan.graph;
+  const GraphOperator& op = graph.operators()[explanation.op];
+  const Operation& operation = graph.operation(explanation.op);
+  const Strategy& strategy = plan.strategies[explanation.op];
+
+  std::string text =
+      fmt::format("{}: {}({}) -> {}\n", styled(op.name, TextStyle::kBold, options.colour), operation.type->name,
+                  tensors_text(graph, op.operands, true), tensors_text(graph, op.results, false));
+  if (op.place.line > 0) text += fmt::format("{}:{}:{}; ", op.place.file, op.place.line, op.place.column);
+  text += fmt::format("{}\n\n", decided_by(plan, explanation.op));
+  text += fmt::format("  chosen       {}", strategy_words(operation, strategy, plan.mesh));
+  const auto in = input_tuples(operation, strategy, plan.mesh);
+  const auto out = output_tuples(operation, strategy, plan.mesh);
+  if (in && out) text += fmt::format("       as tuples {} -> {}", tuple_text(*in), tuple_text(*out));
+  text += fmt::format("\n    layouts    {}\n    local      {}\n    time       {}\n",
+                      both_sides(plan, explanation.op, false), both_sides(plan, explanation.op, true),
+                      time_text(plan, explanation.op));
+  text += needs_text(plan, explanation.op);
+  for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    const Shape& shape = operation.results[i].shape;
+    const std::string grid = layout_grid(result_layout(operation, strategy, plan.mesh, i), plan.mesh, shape, 15);
+    if (grid.empty()) continue;
+    text += fmt::format("    who holds  {} {}\n{}", graph.tensor(op.results[i]).name, to_string(shape), grid);
+  }
+  if (explanation.alternatives.empty()) return text + "\n  nothing else is possible\n";
+
+  const std::size_t count = explanation.alternatives.size();
+  const std::size_t shown = options.all || count == kMostAlternatives + 1 ? count : kMostAlternatives;
+  text += '\n' + alternatives_table(explanation, shown, 2, options.colour);
+  if (shown < count) text += fmt::format("  {} more cost more than these (--all)\n", count - shown);
   return text;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/plan.h"
@@ -32,6 +34,14 @@ struct ExplainOptions {
 /// them, and the alternatives, cheapest first.
 std::string explain_report(const Explanation& explanation, const ExplainOptions& options = {});
 std::string explain_json(const Explanation& explanation);
+
+/// The alternatives below each other, cheapest first, with what each changes in the plan: at most `most` of them, behind
+/// `indent` blanks. Empty if there is none.
+std::string alternatives_table(const Explanation& explanation, std::size_t most, std::size_t indent,
+                               bool colour = false);
+
+/// Who set the operator's strategy: "set by the user", "data parallel by its mode", "chosen by the search".
+std::string_view decided_by(const Plan& plan, OperatorId op);
 
 /// Why an alternative costs what it does, in a few words: "half of the work done twice", "adds up head, 1.5 GiB".
 std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& strategy);

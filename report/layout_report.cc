@@ -10,6 +10,7 @@
 #include "base/json_text.h"
 #include "layouts/mindspore_layout.h"
 #include "layouts/redistribution/permutation.h"
+#include "report/layout_grid.h"
 
 namespace shardplan {
 namespace {
@@ -49,7 +50,8 @@ std::string layout_report(const TensorLayout& layout, const DeviceMesh& mesh, co
   }
   if (shown < holders.size()) groups += fmt::format(" ... {} in all", holders.size());
   line("same slice", holders.size() == static_cast<std::size_t>(mesh.num_devices()) ? "no two ranks" : groups);
-  return text;
+  const std::string grid = layout_grid(layout, mesh, shape, 2);
+  return grid.empty() ? text : text + '\n' + grid;
 }
 
 std::string layout_json(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
