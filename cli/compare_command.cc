@@ -4,12 +4,14 @@
 #include <memory>
 #include <utility>
 
+#include "base/write_files.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/planning_options.h"
 #include "cli/terminal.h"
 #include "report/compare_report.h"
+#include "report/html/html_report.h"
 
 namespace shardplan {
 namespace {
@@ -17,6 +19,7 @@ namespace {
 struct CompareArguments {
   PlanningArguments planning;
   bool all = false;
+  std::string html;  // a file; empty: none
   bool json = false;
 };
 
@@ -52,6 +55,13 @@ int run(CompareArguments arguments) {
   for (ComparedPlan& row : rows) {
     if (with_mindspore && row.plan != nullptr) row.mindspore = planning->mindspore_value(row.plan->strategies);
   }
+  if (!arguments.html.empty()) {
+    std::vector<HtmlPlan> pages;
+    for (const ComparedPlan& row : rows) {
+      if (row.plan != nullptr) pages.push_back({row.name, row.plan, {}});
+    }
+    write_file(arguments.html, html_report(pages, rows, compare_report(rows)));
+  }
   print(arguments.json ? compare_json(rows) : compare_report(rows, {wants_colour(), arguments.all}));
   return is_found ? kDone : kNoFeasiblePlan;
 }
@@ -68,15 +78,17 @@ Command compare_command() {
       {"configs/gpt2-small.yaml", "what each objective costs, and in what the plans differ"},
       {"configs/gpt2-small.yaml --all", "with every layout and operator that differs"},
       {"out/plan.json", "the model, cluster and options of an earlier run"},
+      {"configs/mlp.yaml --html compare.html", "and as a page for a browser"},
       {"configs/mlp.yaml --cluster dgx-a100x2", "on another machine"},
       {"configs/mlp.yaml --costs mindspore",
        "with what MindSpore's cost model chooses, and what it says of the others"},
   };
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
-  command.options.push_back({"Output",
-                             {flag("--all", arguments->all, "list every layout and operator that differs"),
-                              flag("--json", arguments->json, "print one JSON document")}});
+  command.options.push_back(
+      {"Output",
+       {flag("--all", arguments->all, "list every layout and operator that differs"), html_option(arguments->html),
+        flag("--json", arguments->json, "print one JSON document")}});
   command.action = [arguments] { return run(*arguments); };
   return command;
 }

@@ -35,21 +35,6 @@ OperatorId find_operator(const OperatorGraph& graph, const std::string& name) {
   throw InputError(SourcePlace{}, "no operator '{}'{}", name, near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
-/// What each other strategy of one operator would make of the plan.
-Explanation explain(const PreparedPlan& planned, OperatorId op) {
-  Explanation explanation;
-  explanation.plan = &planned.plan;
-  explanation.op = op;
-  std::vector<Strategy> strategies = planned.planning->alternatives(op);
-  std::erase(strategies, planned.plan.strategies[op]);
-  if (strategies.empty()) return explanation;
-  const auto found = planned.planning->forced(planned.plan.options.level, op, strategies, interrupt_token());
-  for (std::size_t i = 0; i < strategies.size(); ++i) {
-    if (found[i]) explanation.alternatives.push_back({strategies[i], found[i]->time, found[i]->peak, found[i]->fits});
-  }
-  return explanation;
-}
-
 int run(const ExplainArguments& arguments) {
   const PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) {
@@ -58,15 +43,13 @@ int run(const ExplainArguments& arguments) {
   }
   const ExplainOptions options{wants_colour(), arguments.all};
   if (!arguments.name.empty()) {
-    const Explanation explanation = explain(planned, find_operator(*planned.plan.graph, arguments.name));
+    const OperatorId op = find_operator(*planned.plan.graph, arguments.name);
+    const Explanation explanation = explain(*planned.planning, planned.plan, op, interrupt_token());
     print(arguments.json ? explain_json(explanation) : explain_report(explanation, options));
     return kDone;
   }
-  std::vector<ExplainedDecision> explained;
-  for (const Decision& decision : costliest_decisions(planned.plan, kMostDecisions)) {
-    if (shows_progress()) notice(fmt::format("searching the alternatives of {}", decision.name));
-    explained.push_back({decision, explain(planned, decision.op)});
-  }
+  const std::vector<ExplainedDecision> explained =
+      explain_costliest(*planned.planning, planned.plan, kMostDecisions, interrupt_token(), progress_sink());
   print(arguments.json ? decisions_json(planned.plan, explained) : decisions_report(planned.plan, explained, options));
   return kDone;
 }

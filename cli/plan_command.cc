@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/planning_options.h"
 #include "cli/terminal.h"
+#include "report/html/html_report.h"
 #include "report/infeasibility_report.h"
 #include "report/ir_report.h"
 #include "report/plan_file/plan_json.h"
@@ -22,9 +23,13 @@
 namespace shardplan {
 namespace {
 
+/// Whose alternatives are searched for the page.
+constexpr std::size_t kMostDecisions = 10;
+
 struct PlanArguments {
   PlanningArguments planning;
   std::string out;
+  std::string html;  // a file; empty: none
   std::int64_t rank = 0;
   std::string trace;
   bool validate = false;
@@ -84,6 +89,15 @@ int run(PlanArguments arguments) {
     for (const NamedText& file : files) options.written.push_back(file.name);
   }
   if (!arguments.trace.empty()) write_file(arguments.trace, chrome_trace(plan));
+  if (!arguments.html.empty()) {
+    std::vector<ComparedPlan> rows{compared("plan", plan)};
+    for (const Baseline& baseline : plan.baselines) rows.push_back(compared(baseline));
+    const std::vector<ExplainedDecision> decisions =
+        explain_costliest(*planned.planning, plan, kMostDecisions, interrupt_token(), progress_sink());
+    SummaryOptions plain = options;
+    plain.colour = false;
+    write_file(arguments.html, html_report({{"plan", &plan, decisions}}, rows, summary_report(plan, plain)));
+  }
   print(arguments.json ? document : summary_report(plan, options));
   return proof && !proof->is_proven() ? kDifferenceFound : kDone;
 }
@@ -100,6 +114,7 @@ Command plan_command() {
       {"configs/gpt2-small.yaml", "on the cluster that the file names"},
       {"configs/gpt2-small.yaml --validate", "and prove it on simulated devices"},
       {"configs/gpt2-small.yaml --out out", "and write plan.json, both IR files and strategies.txt to out/"},
+      {"configs/mlp.yaml --html plan.html", "and as a page for a browser"},
       {"configs/llama-7b.yaml --cluster dgx-h100x8 --level 2", "the fastest step on eight nodes of eight H100"},
       {"configs/gpt2-small.yaml --capacity 5GiB", "what does not fit, and what would make it fit", kNoFeasiblePlan},
       {"configs/mlp.yaml --dim B=64 --set 'layer1.weight=[{}, {mp}]'", "another size, and one layout decided by you"},
@@ -114,6 +129,7 @@ Command plan_command() {
         option("--trace", "FILE", &arguments->trace,
                "write the step's timeline for Perfetto (Chrome's trace format) into this file")
             .completed_by(Completion::kFile),
+        html_option(arguments->html),
         option("--rank", "RANK", &arguments->rank, "the device whose program step_parallel_end.ir shows"),
         flag("--validate", arguments->validate, "prove the plan on simulated devices"),
         flag("--json", arguments->json, "print plan.json instead of the summary"),

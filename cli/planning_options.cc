@@ -184,6 +184,12 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
   };
 }
 
+Option html_option(std::string& file) {
+  return option("--html", "FILE", &file,
+                "write a page for a browser: graph, timeline, memory, tables; it needs no network")
+      .completed_by(Completion::kFile);
+}
+
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) {
   if (!is_plan_file(arguments.model)) return make_planner(arguments, nullptr);
   const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);

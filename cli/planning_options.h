@@ -36,6 +36,9 @@ Option model_argument(PlanningArguments& arguments);
 /// The options of what is planned and how it is searched, in two groups. `arguments` must outlive the table.
 std::vector<OptionGroup> planning_options(PlanningArguments& arguments);
 
+/// --html FILE, of commands that show plans.
+Option html_option(std::string& file);
+
 /// Reads the model and the cluster, of a model file or of a plan.json; precedence: options, the file, defaults. Throws
 /// InputError.
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments);

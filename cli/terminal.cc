@@ -21,4 +21,9 @@ bool wants_colour() {
 
 bool shows_progress() { return isatty(STDERR_FILENO) != 0; }
 
+std::function<void(const std::string&)> progress_sink() {
+  if (shows_progress()) return notice;
+  return {};
+}
+
 }  // namespace shardplan

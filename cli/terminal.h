@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace shardplan {
@@ -12,5 +13,7 @@ void notice(const std::string& text);
 bool wants_colour();
 /// True if standard error is a terminal: progress may be shown.
 bool shows_progress();
+/// Writes progress if it may be shown; else nothing to call.
+std::function<void(const std::string&)> progress_sink();
 
 }  // namespace shardplan

@@ -49,6 +49,17 @@ std::vector<Decision> costliest_decisions(const Plan& plan, std::size_t most) {
   return decisions;
 }
 
+std::vector<ExplainedDecision> explain_costliest(const ModelPlanner& planner, const Plan& plan, std::size_t most,
+                                                 std::stop_token stop,
+                                                 const std::function<void(const std::string&)>& progress) {
+  std::vector<ExplainedDecision> explained;
+  for (const Decision& decision : costliest_decisions(plan, most)) {
+    if (progress) progress(fmt::format("searching the alternatives of {}", decision.name));
+    explained.push_back({decision, explain(planner, plan, decision.op, stop)});
+  }
+  return explained;
+}
+
 std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecision>& decisions,
                              const ExplainOptions& options) {
   std::string text = fmt::format("{}, level {}: the decisions that take most of the step of {}\n", plan.graph->name(),

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,11 @@ struct ExplainedDecision {
   Decision decision;
   Explanation explanation;
 };
+
+/// The costliest decisions with their alternatives, which are searched; `progress`, if given, receives a line before each.
+std::vector<ExplainedDecision> explain_costliest(const ModelPlanner& planner, const Plan& plan, std::size_t most,
+                                                 std::stop_token stop = {},
+                                                 const std::function<void(const std::string&)>& progress = {});
 
 /// What `shardplan explain PLAN` prints: each decision with its share of the step, what was chosen, and the nearest
 /// alternatives (all of them with `options.all`).

@@ -120,6 +120,29 @@ std::string signed_text(double value, double unit_decimals) {
   return fmt::format("{:+.{}f}", value, decimals);
 }
 
+std::string ratio_change(const StepTime& chosen, const StepTime& other) {
+  const auto a = ratio(chosen), b = ratio(other);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!a || !b || *a == kInfinity || *b == kInfinity) return ratio_text(other);
+  return signed_text(*b - *a, 2);
+}
+
+}  // namespace
+
+Explanation explain(const ModelPlanner& planner, const Plan& plan, OperatorId op, std::stop_token stop) {
+  Explanation explanation;
+  explanation.plan = &plan;
+  explanation.op = op;
+  std::vector<Strategy> strategies = planner.alternatives(op);
+  std::erase(strategies, plan.strategies[op]);
+  if (strategies.empty()) return explanation;
+  const auto found = planner.forced(plan.options.level, op, strategies, stop);
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    if (found[i]) explanation.alternatives.push_back({strategies[i], found[i]->time, found[i]->peak, found[i]->fits});
+  }
+  return explanation;
+}
+
 std::vector<const Explanation::Alternative*> by_cost(const Explanation& explanation) {
   std::vector<const Explanation::Alternative*> list;
   for (const Explanation::Alternative& alternative : explanation.alternatives) list.push_back(&alternative);
@@ -132,15 +155,6 @@ std::vector<const Explanation::Alternative*> by_cost(const Explanation& explanat
   std::stable_sort(list.begin(), list.end(), [&](const auto* a, const auto* b) { return key(a) < key(b); });
   return list;
 }
-
-std::string ratio_change(const StepTime& chosen, const StepTime& other) {
-  const auto a = ratio(chosen), b = ratio(other);
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (!a || !b || *a == kInfinity || *b == kInfinity) return ratio_text(other);
-  return signed_text(*b - *a, 2);
-}
-
-}  // namespace
 
 std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& strategy) {
   const Operation& operation = plan.graph->operation(op);

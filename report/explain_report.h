@@ -2,16 +2,18 @@
 
 #include <cstddef>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "planner/model_planner.h"
 #include "planner/plan.h"
 
 namespace shardplan {
 
-/// Why one operator is cut as it is, and what else would cost. Filled by whoever planned: each alternative is the best
-/// plan with this operator's strategy forced.
+/// Why one operator is sharded as it is, and what else would cost: each alternative is the best plan with this
+/// operator's strategy forced.
 struct Explanation {
   const Plan* plan = nullptr;
   OperatorId op;
@@ -24,6 +26,12 @@ struct Explanation {
   };
   std::vector<Alternative> alternatives;  // in any order, without the chosen one
 };
+
+/// What each other strategy of one operator would make of the plan: searches them.
+Explanation explain(const ModelPlanner& planner, const Plan& plan, OperatorId op, std::stop_token stop = {});
+
+/// The alternatives, cheapest first by the plan's level.
+std::vector<const Explanation::Alternative*> by_cost(const Explanation& explanation);
 
 struct ExplainOptions {
   bool colour = false;

@@ -42,7 +42,7 @@ std::string ranges_text(const Positions& numbers) {
 std::vector<std::size_t> sharded_dimensions(const TensorLayout& layout) {
   std::vector<std::size_t> list;
   for (std::size_t i = 0; i < layout.dimensions.size(); ++i) {
-    if (layout.dimensions[i].is_cut()) list.push_back(i);
+    if (layout.dimensions[i].is_sharded()) list.push_back(i);
   }
   std::stable_sort(list.begin(), list.end(), [&](std::size_t a, std::size_t b) {
     return layout.dimensions[a].num_pieces() > layout.dimensions[b].num_pieces();

@@ -83,6 +83,7 @@ const PageCase kPages[] = {
     {"plan_bad_input", "plan configs/mlp.yaml --dim B=7", kBadInput},
     {"compare", "compare configs/mlp.yaml"},
     {"explain", "explain configs/mlp.yaml layer2.matmul"},
+    {"explain_decisions", "explain configs/mlp.yaml"},
     {"validate", "validate configs/mlp.yaml"},
     {"simulate", "simulate configs/mlp.yaml --steps 2"},
     {"export", "export configs/mlp.yaml --to jax"},

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json_text.h"
+#include "report/decisions_report.h"
+
+namespace shardplan {
+
+/// A plan as the HTML page's script reads it; copies in the layers of a repeat are folded, so that the size follows the
+/// model's text and not its depth (but for the timeline, of which every instruction is a few numbers). Include in .cc
+/// files only.
+///
+///   name, level, search, figures       what the head of the page says
+///   ops    {n: name, t: type, c: copies, p: pass, b: block, s: strategy, by: who decided, in, out: [tensor, shape,
+///           layout, local shape], ps: compute, cm: communication, f: its forward operator, at: place, g: grid,
+///           alt: [strategy, change of step, change of peak, why]}, in program order
+///   edges  [from, to, tensor] between forward operators, as positions in `ops`
+///   comms  {k: collective, a: axes, w: from where to where, n: times, b: bytes, t: picoseconds, to: position in `ops`}
+///   lanes, timeline [lane, start, length, position in ops or comms] in nanoseconds; memory [time, bytes]
+///   alive  [tensor, kind, layout, bytes, values] at the peak;  stored [tensor, kind, shape, layout, bytes, whole, copies]
+Json page_data(const Plan& plan, const std::string& name, const std::vector<ExplainedDecision>& decisions);
+
+}  // namespace shardplan

@@ -1,0 +1,58 @@
+#include "report/plan_diff.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/golden.h"
+#include "tests/support/hand_plan.h"
+#include "tests/support/text.h"
+
+namespace shardplan {
+namespace {
+
+TEST(PlanDiffTest, EqualPlansDoNotDiffer) {
+  const Plan plan = tiny_plan();
+  const PlanDiff diff = plan_diff(plan, plan);
+  EXPECT_TRUE(diff.is_empty());
+  EXPECT_EQ(diff.num_differing, 0u);
+  expect_has(diff_report(plan, plan), "\n  the plans are equal\n");
+}
+
+TEST(PlanDiffTest, FoldsCopiesAndCountsThem) {
+  const Plan before = tiny_plan();
+  Plan after = tiny_plan();
+  for (const OperatorId op : after.graph->operators().ids()) {
+    if (after.graph->operators()[op].repeat_class == "layers.*.relu") after.strategies[op].factors = {{}, {}, {}};
+  }
+  const PlanDiff diff = plan_diff(before, after);
+  EXPECT_EQ(diff.num_differing, 2u);
+  ASSERT_EQ(diff.operators.size(), 1u);
+  EXPECT_EQ(diff.operators[0].names, (std::vector<std::string>{"layers.*.relu"}));
+  EXPECT_EQ(diff.operators[0].after, "all repeated");
+  EXPECT_TRUE(diff.blocks.empty()) << "the program is the same";
+}
+
+TEST(PlanDiffTest, ShowsAnotherModelsNamesAsNewOrGone) {
+  const Plan before = block_plan(), after = tiny_plan();
+  const std::string text = diff_report(before, after);
+  expect_golden("report/diff.txt", text);
+  expect_golden("report/diff.json", diff_json(before, after));
+  // Both ways the changes are each other's negative.
+  const PlanDiff there = plan_diff(before, after), back = plan_diff(after, before);
+  ASSERT_EQ(there.blocks.size(), back.blocks.size());
+  std::int64_t sum = 0;
+  for (const PlanDiff::Change& change : there.blocks) sum += change.change();
+  for (const PlanDiff::Change& change : back.blocks) sum += change.change();
+  EXPECT_EQ(sum, 0);
+  EXPECT_EQ(there.num_differing, back.num_differing);
+}
+
+/// The blocks share out the whole step.
+TEST(PlanDiffTest, BlocksAddUpToTheStep) {
+  const Plan before = block_plan(), after = tiny_plan();
+  std::int64_t change = 0;
+  for (const PlanDiff::Change& block : plan_diff(before, after).blocks) change += block.change();
+  EXPECT_EQ(change, after.time.step() - before.time.step());
+}
+
+}  // namespace
+}  // namespace shardplan
