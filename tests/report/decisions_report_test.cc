@@ -15,7 +15,9 @@ TEST(DecisionsReportTest, SharesOutTheStepCostliestFirst) {
   Picoseconds sum = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     sum += all[i].time();
-    if (i > 0) EXPECT_LE(all[i].time(), all[i - 1].time());
+    if (i > 0) {
+      EXPECT_LE(all[i].time(), all[i - 1].time());
+    }
   }
   for (const Instruction& instruction : plan.program.instructions) {
     if (!spender(plan, instruction)) sum += instruction.time_of_step();
