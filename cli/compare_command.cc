@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/write_files.h"
 #include "cli/commands.h"
@@ -10,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/planning_options.h"
 #include "cli/terminal.h"
+#include "planner/level_comparison.h"
 #include "report/compare_report.h"
 #include "report/html/html_report.h"
 
@@ -38,10 +40,11 @@ int run(CompareArguments arguments) {
     }
   };
   const PlanOptions& options = planning->options();
+  std::vector<Plan> found = plans_of_levels(*planning, options.search, interrupt_token());
   for (const Level level : kLevels) {
-    add(fmt::format("level {}", number_of(level)), planning->plan(level, options.search, interrupt_token()));
+    add(fmt::format("level {}", number_of(level)), std::move(found[static_cast<std::size_t>(number_of(level))]));
   }
-  add("propagation", planning->plan(options.level, "propagation", interrupt_token()));
+  add("propagation", std::move(found.back()));
   if (with_mindspore) add("mindspore", planning->mindspore_plan(options.level, options.search, interrupt_token()));
   const bool is_found = !rows.empty();
   if (!is_found) {

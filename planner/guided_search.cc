@@ -16,13 +16,10 @@ constexpr double kLooseGap = 0.01;
 /// For each part; a fraction of a second.
 constexpr std::uint64_t kPartWork = 400'000'000;
 constexpr double kGoodEnoughForPart = 1e-3;
-
-/// What a level minimises first, then what it minimises within that.
-std::pair<std::int64_t, std::int64_t> value(const Evaluation& evaluation, Level level) {
-  const auto [computation, communication] = evaluation.cost;
-  if (level == Level::kRatio) return {communication, computation};
-  return {level == Level::kMemory ? evaluation.peak_bytes : 0, computation + communication};
-}
+/// Large problems are left after a handful of passes by the usual work. As long as the answer is loose, so many are worth
+/// waiting for: tens of seconds where there are a million values.
+constexpr std::uint64_t kWorthwhilePasses = 100;
+constexpr double kTightGap = kLooseGap / 2;
 
 bool is_loose(std::int64_t value, std::int64_t bound) {
   return static_cast<double>(value - bound) > kLooseGap * static_cast<double>(bound);
@@ -31,13 +28,14 @@ bool is_loose(std::int64_t value, std::int64_t bound) {
 }  // namespace
 
 GuidedSearch::GuidedSearch(const OperatorGraph& graph, const ModelProblem& model, const std::vector<AxisRef>& pieces,
-                           std::string_view search, LevelOptions options)
+                           std::string_view search, LevelOptions options, bool takes_longer)
     : graph_(graph),
       model_(model),
       pieces_(pieces),
       batch_(batch_factors(graph)),
       name_(search),
       options_(std::move(options)),
+      takes_longer_(takes_longer),
       deadline_(options_.limits.seconds, options_.limits.stop) {}
 
 LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const {
@@ -51,7 +49,7 @@ LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::option
   LevelResult found = search(problem, name_, options);
   if (options_.level == Level::kMemory || found.status == PlanStatus::kInfeasible) return found;
   if (!found.choice) found = from_least_memory(problem, std::move(found));
-  if (found.choice && find_search(name_)->takes_guidance) found = from_batch_cuts(problem, std::move(found));
+  if (found.choice && find_search(name_)->takes_guidance) found = from_parts(problem, std::move(found));
   return found;
 }
 
@@ -76,39 +74,77 @@ LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, Leve
 
 // Plans that people make cut the batch alike in all operators and divide the rest of the devices between the other
 // dimensions. With the batch decided few strategies are left, so that what a part of the problem holds is soon known.
-LevelResult GuidedSearch::from_batch_cuts(const StrategyProblem& problem, LevelResult found) const {
+// Where no contraction repeats work, few are left too, and the plan of least communication among them is seldom far from
+// the fastest. And propagation needs no search at all.
+LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult found) const {
   const Evaluation known = evaluate(problem, *found.choice);
-  const auto [first, second] = value(known, options_.level);
+  const auto [first, second] = value_at(options_.level, known);
   if (!is_loose(options_.level == Level::kRatio ? first : second, found.bound.amount)) return found;
-  const std::optional<Choice> better = best_of_batch_cuts(problem, *found.choice);
-  if (!better) return found;
+  const std::optional<Choice> better = best_of_parts(problem, *found.choice);
+  if (!better && !takes_longer_) return found;
   LevelOptions options = options_;
-  options.start = better;
+  options.start = better ? better : found.choice;
+  if (takes_longer_) {
+    options.limits.passes = kWorthwhilePasses;
+    options.limits.gap = std::max(options.limits.gap, kTightGap);
+  }
   LevelResult again = search(problem, name_, options);
   again.bound.amount = std::max(again.bound.amount, found.bound.amount);
   return again;
 }
 
-std::optional<Choice> GuidedSearch::best_of_batch_cuts(const StrategyProblem& problem, const Choice& known) const {
-  StrategyProblem part = problem;
+std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem, const Choice& known) const {
   std::optional<Choice> best;
-  auto least = value(evaluate(part, known), options_.level);
-  for (std::size_t pieces = 0; pieces <= pieces_.size() && !deadline_.is_over(); ++pieces) {
-    part.strategy_tables = problem.strategy_tables;
-    part.nodes = problem.nodes;
-    cut_batch(part, pieces);
+  auto least = value_at(options_.level, evaluate(problem, known));
+  const auto consider = [&](const StrategyProblem& part, std::string_view name, Level level) {
+    if (deadline_.is_over()) return;
     LevelOptions options = options_;
+    options.level = level;
     options.limits.work = kPartWork;
     options.limits.gap = kGoodEnoughForPart;
     options.limits.progress = {};
-    const LevelResult found = search(part, name_, options);
-    if (!found.choice) continue;
-    const auto cost = value(evaluate(problem, *found.choice), options_.level);
-    if (cost >= least) continue;
+    LevelResult found = search(part, name, options);
+    if (!found.choice) return;
+    const auto cost = value_at(options_.level, evaluate(problem, *found.choice));
+    if (cost >= least) return;
     least = cost;
-    best = found.choice;
+    best = std::move(found.choice);
+  };
+  StrategyProblem part = problem;
+  for (std::size_t pieces = 0; pieces <= pieces_.size(); ++pieces) {
+    part.strategy_tables = problem.strategy_tables;
+    part.nodes = problem.nodes;
+    cut_batch(part, pieces);
+    consider(part, name_, options_.level);
   }
+  part.strategy_tables = problem.strategy_tables;
+  part.nodes = problem.nodes;
+  if (options_.level == Level::kSpeed) {
+    keep_least_work(part);
+    consider(part, name_, Level::kSpeed);
+    consider(part, name_, Level::kRatio);
+  } else {
+    consider(part, name_, Level::kSpeed);
+  }
+  consider(problem, "propagation", options_.level);
   return best;
+}
+
+void GuidedSearch::keep_least_work(StrategyProblem& problem) const {
+  std::vector<char> is_narrowed(problem.strategy_tables.size(), 0);
+  for (const OperatorId op : graph_.operators().ids()) {
+    if (graph_.operation(op).type->work != WorkKind::kContraction) continue;
+    const StrategyTableId id = problem.nodes[model_.operator_nodes[op]].strategies;
+    if (std::exchange(is_narrowed[id.value()], 1)) continue;
+    std::vector<Cost>& costs = problem.strategy_tables[id].costs;
+    Picoseconds least = kForbidden;
+    for (const Cost& cost : costs) {
+      if (cost.communication < kForbidden) least = std::min(least, cost.computation);
+    }
+    for (Cost& cost : costs) {
+      if (cost.computation > least) cost.communication = kForbidden;
+    }
+  }
 }
 
 void GuidedSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) const {

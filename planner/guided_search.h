@@ -17,9 +17,10 @@ namespace shardplan {
 class GuidedSearch {
  public:
   /// `model` says what the nodes of the problems stand for; `pieces` are those of the mesh that its strategies were
-  /// enumerated from. The limits in `options` are for each search (the work) and for all together (the seconds).
+  /// enumerated from. The limits in `options` are for each search (the work) and for all together (the seconds); a
+  /// search that `takes_longer` goes beyond the work, by some passes over the problem, where its answer is loose.
   GuidedSearch(const OperatorGraph& graph, const ModelProblem& model, const std::vector<AxisRef>& pieces,
-               std::string_view search, LevelOptions options);
+               std::string_view search, LevelOptions options, bool takes_longer = false);
 
   /// The best choice found, no worse than `start` if that is feasible. Requires that `problem` is the model's, perhaps
   /// under other memory limits.
@@ -28,10 +29,13 @@ class GuidedSearch {
  private:
   LevelResult search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const;
   LevelResult from_least_memory(const StrategyProblem& problem, LevelResult found) const;
-  LevelResult from_batch_cuts(const StrategyProblem& problem, LevelResult found) const;
-  std::optional<Choice> best_of_batch_cuts(const StrategyProblem& problem, const Choice& known) const;
+  LevelResult from_parts(const StrategyProblem& problem, LevelResult found) const;
+  /// The best choice of the parts, if one is better than what is known.
+  std::optional<Choice> best_of_parts(const StrategyProblem& problem, const Choice& known) const;
   /// The batch cut over the first so many pieces by every operator that can.
   void cut_batch(StrategyProblem& problem, std::size_t num_pieces) const;
+  /// Contractions without the strategies that take longer than the shortest: those repeat work.
+  void keep_least_work(StrategyProblem& problem) const;
 
   const OperatorGraph& graph_;
   const ModelProblem& model_;
@@ -39,6 +43,7 @@ class GuidedSearch {
   IdVector<OperatorId, std::optional<std::uint32_t>> batch_;
   std::string_view name_;
   LevelOptions options_;
+  bool takes_longer_;
   Deadline deadline_;
 };
 

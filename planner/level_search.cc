@@ -131,6 +131,12 @@ LevelResult search_level(const StrategyProblem& problem, const Search& search, c
   return of(search.search(problem, search_options(options, {1, 1}, options.start)), Level::kSpeed);
 }
 
+std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& evaluation) {
+  const auto [computation, communication] = evaluation.cost;
+  if (level == Level::kRatio) return {communication, computation};
+  return {level == Level::kMemory ? evaluation.peak_bytes : 0, computation + communication};
+}
+
 LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options) {
   const std::unique_ptr<Search> search = make_search(kDefaultSearch);
   if (options.level == Level::kMemory) return search_level(problem, *search, options).bound;

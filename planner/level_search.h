@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/level.h"
@@ -32,6 +33,9 @@ struct LevelResult {
 ///   kMemory  least peak, then least computation + communication within the slack
 ///   kRatio   least communication, then least computation
 LevelResult search_level(const StrategyProblem& problem, const Search& search, const LevelOptions& options);
+
+/// What a level minimises first, then what it minimises within that; smaller pairs are better choices.
+std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& evaluation);
 
 /// The bound alone.
 LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options);

@@ -130,9 +130,10 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
 
 Bytes ModelPlanner::usable() const { return options_.capacity.value_or(cluster_.usable_bytes()); }
 
-Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token stop, const Progress& progress) const {
+Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token stop, const Progress& progress,
+                        std::span<const Plan> known) const {
   if (options_.costs == StrategyCosts::kMindSpore) return mindspore_plan(level, search, std::move(stop), progress);
-  Plan found = plan_within(unsolved(level, search), restrictions(level), stop, progress);
+  Plan found = plan_within(unsolved(level, search), restrictions(level), stop, progress, known);
   const auto limits = [&](Level own) { return restrictions(own); };
   const auto options = [&](Level own) { return search_options(own, stop, {}); };
   return with_own_levels(*this, std::move(found), {limits, options});
@@ -168,7 +169,7 @@ std::optional<MindSporeValue> ModelPlanner::mindspore_value(const IdVector<Opera
 }
 
 Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop,
-                               const Progress& progress) const {
+                               const Progress& progress, std::span<const Plan> known) const {
   const Level level = plan.options.level;
   const std::string search_name = plan.options.search;
   const SearchEntry* known_search = find_search(search_name);
@@ -176,10 +177,11 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
   plan.candidates_complete = problem.candidates_complete;
 
-  // What begins at data parallelism ends with nothing worse.
-  const std::optional<Choice> start = data_parallel_choice(problem);
+  // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
+  const std::optional<Choice> start = this->start(problem, level, known);
   const LevelOptions options = search_options(level, stop, progress);
-  const GuidedSearch search(*graph_, problem, pieces_, search_name, options);
+  const bool has_own_limit = options_.work_limit > 0 || options_.time_limit > 0;
+  const GuidedSearch search(*graph_, problem, pieces_, search_name, options, !has_own_limit);
   std::optional<LevelOptions> bound_options;
   if (!known_search->gives_bound) {
     bound_options = options;
@@ -198,6 +200,7 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   if (level == Level::kMemory) draft = with_lower_peak(std::move(draft), problem, search);
   draft = with_repaired_limits(std::move(draft), problem, search);
   draft = or_smallest(std::move(draft), problem, stop);
+  draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
   return overlapped(std::move(draft.plan));
@@ -320,6 +323,20 @@ ModelPlanner::Draft ModelPlanner::or_smallest(Draft draft, const ModelProblem& p
   return draft;
 }
 
+ModelPlanner::Draft ModelPlanner::or_known(Draft draft, const ModelProblem& problem,
+                                           std::span<const Plan> known) const {
+  for (const Plan& plan : known) {
+    if (!is_better(plan, draft.plan)) continue;
+    std::optional<Choice> choice = find_choice(versions_, problem, plan.strategies, plan.versions);
+    if (!choice) continue;
+    Plan trial = in_sequence(decisions_of(problem, *choice), draft.plan);
+    if (!is_better(trial, draft.plan)) continue;
+    trial.status = PlanStatus::kFeasible;
+    draft = {*std::move(choice), std::move(trial)};
+  }
+  return draft;
+}
+
 LevelOptions ModelPlanner::search_options(Level level, std::stop_token stop, const Progress& progress) const {
   LevelOptions options;
   options.level = level;
@@ -409,9 +426,23 @@ const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   return *data_parallel_;
 }
 
-std::optional<Choice> ModelPlanner::data_parallel_choice(const ModelProblem& problem) const {
-  const auto& known = data_parallel_decisions();
-  return known ? find_choice(versions_, problem, known->strategies, known->versions) : std::nullopt;
+std::optional<Choice> ModelPlanner::start(const ModelProblem& problem, Level level, std::span<const Plan> known) const {
+  const auto& data_parallel = data_parallel_decisions();
+  std::optional<Choice> best;
+  if (data_parallel) best = find_choice(versions_, problem, data_parallel->strategies, data_parallel->versions);
+  for (const Plan& plan : known) {
+    if (plan.strategies.empty()) continue;
+    std::optional<Choice> choice = find_choice(versions_, problem, plan.strategies, plan.versions);
+    if (!choice) continue;
+    const Evaluation evaluation = evaluate(problem.problem, *choice);
+    if (!evaluation.feasible) continue;
+    if (best) {
+      const Evaluation best_evaluation = evaluate(problem.problem, *best);
+      if (best_evaluation.feasible && value_at(level, best_evaluation) <= value_at(level, evaluation)) continue;
+    }
+    best = std::move(choice);
+  }
+  return best;
 }
 
 Baseline ModelPlanner::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -42,8 +43,11 @@ class ModelPlanner {
 
   using Progress = std::function<void(const SearchProgress&)>;
   /// The plan of `level` found by the search of that name; with StrategyCosts::kMindSpore `mindspore_plan`. If nothing
-  /// fits, the status says so and the plan holds the smallest one that was found.
-  Plan plan(Level level, std::string_view search, std::stop_token stop = {}, const Progress& progress = {}) const;
+  /// fits, the status says so and the plan holds the smallest one that was found. `known` are plans of this planner
+  /// that were found otherwise: at other levels, by other searches. None of them `is_better` than the answer, unless it
+  /// has strategies that are no candidates at this level.
+  Plan plan(Level level, std::string_view search, std::stop_token stop = {}, const Progress& progress = {},
+            std::span<const Plan> known = {}) const;
 
   /// The plan whose forward strategies are MindSpore's: the cheapest by its cost model, without its limit on memory.
   /// Everything else is found by the search of that name at `level`. Throws InputError where MindSpore has no plan.
@@ -86,10 +90,12 @@ class ModelPlanner {
   Plan in_sequence(const Decisions& decisions, Plan like) const;
   /// The same with its collectives beside its kernels, in the order that hides the most of those that fit.
   Plan overlapped(Plan plan) const;
-  Plan plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop, const Progress& progress) const;
+  Plan plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop, const Progress& progress,
+                   std::span<const Plan> known = {}) const;
   LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress) const;
   Restrictions restrictions(Level level) const;
-  std::optional<Choice> data_parallel_choice(const ModelProblem& problem) const;
+  /// What a search begins at: the best of data parallelism and the known plans that is feasible in the problem.
+  std::optional<Choice> start(const ModelProblem& problem, Level level, std::span<const Plan> known) const;
   std::optional<Decisions> best_within(const Restrictions& restrictions) const;
   const std::optional<Decisions>& data_parallel_decisions() const;
   Baseline baseline(std::string name, const std::optional<Decisions>& decisions) const;
@@ -102,6 +108,8 @@ class ModelPlanner {
   Draft with_repaired_limits(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;
   /// The smallest plan instead of one that does not fit, if it does.
   Draft or_smallest(Draft draft, const ModelProblem& problem, std::stop_token stop) const;
+  /// A known plan instead, if one is better when all that the program holds and takes is counted.
+  Draft or_known(Draft draft, const ModelProblem& problem, std::span<const Plan> known) const;
 
   std::shared_ptr<const Model> model_;
   Cluster cluster_;

@@ -1,5 +1,8 @@
 #include "planner/plan.h"
 
+#include <utility>
+
+#include "base/integer.h"
 #include "program/timeline.h"
 
 namespace shardplan {
@@ -26,6 +29,27 @@ std::vector<OverlappedTimeline::Span> Plan::spans() const {
     spans.push_back({times.starts[i], times.starts[i] + program.instructions[i].time});
   }
   return spans;
+}
+
+bool is_better(const Plan& plan, const Plan& than) {
+  const auto is_found = [](const Plan& any) { return !any.strategies.empty() && any.fits(); };
+  if (!is_found(plan)) return false;
+  if (!is_found(than)) return true;
+  switch (than.options.level) {
+    case Level::kRatio:
+      return std::pair(plan.time.communication, plan.time.computation) <
+                 std::pair(than.time.communication, than.time.computation) &&
+             plan.time.repeated <= than.time.repeated;
+    case Level::kMemory: {
+      const auto slack_ppm = static_cast<std::int64_t>(than.options.memory_slack * 1e6 + 0.5);
+      const Bytes most = plan.memory.peak + multiply_divide(plan.memory.peak, slack_ppm, 1'000'000);
+      return than.memory.peak > most ||
+             (plan.memory.peak <= than.memory.peak && plan.time.additive() < than.time.additive());
+    }
+    case Level::kSpeed:
+      return plan.time.additive() < than.time.additive();
+  }
+  return false;
 }
 
 }  // namespace shardplan

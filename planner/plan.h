@@ -102,4 +102,12 @@ struct Plan {
   bool fits() const { return memory.peak <= usable; }
 };
 
+/// Whether `plan` is better than `than` in what the level of `than` makes least, and `than` should have found it:
+///   kRatio   less communication, or as much and less computation, without more work repeated
+///   kMemory  a peak that is lower by more than the slack, or no higher at a shorter step
+///   kSpeed   a shorter step
+/// Steps are those that are searched: one instruction after the other.
+/// Whatever fits is better than what does not; what was not found or does not fit is never better.
+bool is_better(const Plan& plan, const Plan& than);
+
 }  // namespace shardplan

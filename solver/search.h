@@ -32,10 +32,11 @@ struct SearchProgress {
 
 /// When to stop. Work decides what is found; time only when it ends.
 struct SearchLimits {
-  double seconds = 0;                                   // wall clock for the whole call; 0: no limit
-  std::uint64_t work = 0;                               // units of work (deterministic); 0: no limit
-  double gap = 0;                                       // (cost - bound) / bound that is good enough to stop at
-  std::stop_token stop;                                 // Ctrl-C: return the best so far
+  double seconds = 0;        // wall clock for the whole call; 0: no limit
+  std::uint64_t work = 0;    // units of work (deterministic); 0: no limit
+  std::uint64_t passes = 0;  // `auto`: where work is limited, it is enough for so many passes of the bound; 0: as it is
+  double gap = 0;            // (cost - bound) / bound that is good enough to stop at
+  std::stop_token stop;      // Ctrl-C: return the best so far
   std::function<void(const SearchProgress&)> progress;  // may be empty; called from the caller's thread
 };
 

@@ -114,14 +114,20 @@ class Run {
                                : fit == Fit::kSlack        ? options_.limits.work / 4 * 3
                                                            : options_.limits.work / 4;
     // Leaves time to start again with memory, should what is found here not fit.
-    search(presolve, std::move(statistics), work, is_over_ ? deadline_ : deadline_.part(0.75));
+    search(presolve, std::move(statistics), enough(work, presolve), is_over_ ? deadline_ : deadline_.part(0.75));
   }
   void search_with_memory() {
     const Presolve presolve(problem_, options_.objective, deadline_, incumbent_.cost(), parts_.presolve);
     // A search without memory that found a plan went most of the way and has left a quarter of the work.
     const std::uint64_t work = options_.limits.work;
     const bool is_rest = fit_ == Fit::kSlack && incumbent_.has_choice();
-    search(presolve, presolve.statistics(), is_rest ? work / 4 : fit_ == Fit::kNear ? work / 4 * 3 : work, deadline_);
+    const std::uint64_t share = is_rest ? work / 4 : fit_ == Fit::kNear ? work / 4 * 3 : work;
+    search(presolve, presolve.statistics(), enough(share, presolve), deadline_);
+  }
+  /// Work that suffices for the passes that were asked for.
+  std::uint64_t enough(std::uint64_t work, const Presolve& presolve) const {
+    if (options_.limits.work == 0 || options_.limits.passes == 0 || presolve.is_infeasible()) return work;
+    return std::max(work, options_.limits.passes * 2 * presolve.core().sweep_work);
   }
 
   void search(const Presolve& presolve, StageStatistics statistics, std::uint64_t work, const Deadline& deadline) {

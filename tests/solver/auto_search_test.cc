@@ -53,6 +53,13 @@ TEST(AutoSearchTest, SaysWhatStoppedIt) {
   EXPECT_EQ(result.status, PlanStatus::kFeasible);
   EXPECT_EQ(result.stopped_by, Limit::kWork);
 
+  // Enough for passes, whatever the work.
+  const std::int64_t bound = result.lower_bound;
+  options.limits.passes = 2000;
+  result = search->search(problem, options);
+  EXPECT_TRUE(result.status == PlanStatus::kOptimal || result.lower_bound > bound);
+
+  options.limits.passes = 0;
   options.limits.work = 0;
   options.limits.gap = 100;
   result = search->search(problem, options);

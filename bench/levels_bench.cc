@@ -1,0 +1,82 @@
+// How tight are the plans of the three levels, and does any of them beat another one in that one's own objective?
+//
+// For every model: step, communication, peak, gap and seconds of levels 0, 1 and 2 and of propagation. A plan that is
+// better than a level's in that level's own objective is a fault: the program says so and ends with 1. Work is what
+// `plan` spends by itself, so the table is the same everywhere but for the seconds.
+//
+// Arguments: model files (default: configs/*.yaml), and with --cluster NAME before them the cluster of all.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/model_source.h"
+#include "planner/job_cluster.h"
+#include "planner/level_comparison.h"
+#include "solver/searches/search_list.h"
+
+namespace shardplan {
+namespace {
+
+/// The number of contradictions.
+int run(const std::string& path, const std::optional<std::string>& cluster) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto model = std::make_shared<const Model>(read_model(path));
+  const ModelPlanner planner(model, job_cluster(*model, cluster).cluster, {});
+  const std::vector<Plan> plans = plans_of_levels(planner, kDefaultSearch);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  fmt::print("{}, {} devices, {:.1f} s\n", path, planner.mesh().num_devices(), seconds);
+  int contradictions = 0;
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const Plan& plan = plans[at];
+    const std::string name = at < 3 ? fmt::format("level {}", at) : "propagation";
+    if (plan.strategies.empty()) {
+      fmt::print("  {:<12} {}\n", name, to_string(plan.status));
+      continue;
+    }
+    const std::optional<double> open = gap(plan.cost, plan.bound);
+    fmt::print("  {:<12} step {:>9}  communication {:>9}  peak {:>9}  gap {}\n", name, format_time(plan.time.additive()),
+               format_time(plan.time.communication), format_bytes(plan.memory.peak),
+               open ? fmt::format("{:.2f} %", 100 * *open) : "-");
+    for (std::size_t other = 0; at < 3 && other < plans.size(); ++other) {
+      if (!is_better(plans[other], plan)) continue;
+      ++contradictions;
+      fmt::print("    FAULT: beaten by {}\n", other < 3 ? fmt::format("level {}", other) : "propagation");
+    }
+  }
+  return contradictions;
+}
+
+}  // namespace
+}  // namespace shardplan
+
+int main(int argc, char** argv) {
+  std::vector<std::string> paths(argv + 1, argv + argc);
+  std::optional<std::string> cluster;
+  if (paths.size() >= 2 && paths[0] == "--cluster") {
+    cluster = paths[1];
+    paths.erase(paths.begin(), paths.begin() + 2);
+  }
+  if (paths.empty()) {
+    for (const auto& entry : std::filesystem::directory_iterator("configs")) {
+      if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
+    }
+    std::sort(paths.begin(), paths.end());
+  }
+  int contradictions = 0;
+  for (const std::string& path : paths) {
+    try {
+      contradictions += shardplan::run(path, cluster);
+    } catch (const shardplan::InputError& error) {
+      fmt::print("{}: {}\n", path, error.what());
+    }
+  }
+  return contradictions > 0 ? 1 : 0;
+}

@@ -1,0 +1,33 @@
+#include "planner/level_comparison.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace shardplan {
+namespace {
+
+/// A level that was searched again can beat another one that was not.
+constexpr int kMostRounds = 3;
+
+}  // namespace
+
+std::vector<Plan> plans_of_levels(const ModelPlanner& planner, std::string_view search, std::stop_token stop) {
+  std::vector<Plan> plans;
+  for (const Level level : kLevels) plans.push_back(planner.plan(level, search, stop, {}, plans));
+  plans.push_back(planner.plan(planner.options().level, "propagation", stop));
+  for (int round = 0; round < kMostRounds; ++round) {
+    bool again = false;
+    for (std::size_t at = 0; at < std::size(kLevels); ++at) {
+      const auto beats = [&](const Plan& other) { return is_better(other, plans[at]); };
+      if (stop.stop_requested() || std::none_of(plans.begin(), plans.end(), beats)) continue;
+      Plan better = planner.plan(kLevels[at], search, stop, {}, plans);
+      if (!is_better(better, plans[at])) continue;  // what beats it is no candidate here
+      plans[at] = std::move(better);
+      again = true;
+    }
+    if (!again) break;
+  }
+  return plans;
+}
+
+}  // namespace shardplan
