@@ -49,6 +49,10 @@ int run(CompareArguments arguments) {
   const bool is_found = !rows.empty();
   if (!is_found) {
     plans.push_back(planning->smallest(interrupt_token()));
+    if (plans.back().strategies.empty()) {
+      notice("not even the smallest plan was found before a limit ended the search");
+      return kNoFeasiblePlan;
+    }
     rows.push_back(compared("least memory", plans.back()));
   }
   for (Baseline baseline : {planning->data_parallel(), planning->stand_alone()}) {

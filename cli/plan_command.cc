@@ -41,6 +41,10 @@ std::string folder_text(const std::string& folder) { return folder.ends_with('/'
 
 int does_not_fit(const PreparedPlan& planned, bool json) {
   Plan smallest = planned.planning->smallest(interrupt_token());
+  if (smallest.strategies.empty()) {
+    notice("no plan was found before a limit ended the search, not even the smallest; --time-limit takes more seconds");
+    return kNoFeasiblePlan;
+  }
   if (planned.plan.mindspore && smallest.fits()) {
     notice("no plan with the forward strategies of MindSpore's cost model fits; --costs cluster finds one that does");
     return kNoFeasiblePlan;

@@ -193,7 +193,12 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   plan.bound = found.bound;
   plan.statistics = std::move(found.statistics);
   plan.status = found.status;
+  const bool may_be_cut_short = options_.time_limit > 0 || options_.work_limit > 0;
+  if (!found.choice && found.status == PlanStatus::kNoPlanFound && may_be_cut_short) {
+    found.choice = smallest_choice(problem, stop);
+  }
   if (!found.choice) return plan;
+  if (plan.status == PlanStatus::kNoPlanFound) plan.status = PlanStatus::kFeasible;
 
   plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
   Draft draft{*std::move(found.choice), std::move(plan)};
@@ -311,11 +316,15 @@ ModelPlanner::Draft ModelPlanner::with_repaired_limits(Draft draft, const ModelP
   return draft;
 }
 
+std::optional<Choice> ModelPlanner::smallest_choice(const ModelProblem& problem, std::stop_token stop) const {
+  const Plan least = smallest(std::move(stop));
+  if (least.strategies.empty() || !least.fits()) return std::nullopt;
+  return find_choice(versions_, problem, least.strategies, least.versions);
+}
+
 ModelPlanner::Draft ModelPlanner::or_smallest(Draft draft, const ModelProblem& problem, std::stop_token stop) const {
   if (draft.plan.fits()) return draft;
-  const Plan least = smallest(std::move(stop));
-  if (least.strategies.empty() || !least.fits()) return draft;
-  std::optional<Choice> choice = find_choice(versions_, problem, least.strategies, least.versions);
+  std::optional<Choice> choice = smallest_choice(problem, std::move(stop));
   if (!choice) return draft;
   draft.plan = in_sequence(decisions_of(problem, *choice), std::move(draft.plan));
   draft.plan.status = PlanStatus::kFeasible;

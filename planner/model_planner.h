@@ -106,6 +106,8 @@ class ModelPlanner {
   /// Where a redistribution holds more than fits, the limits are lowered and searched again: at those times, then, if
   /// that only moves the peak, at all.
   Draft with_repaired_limits(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;
+  /// The choice of the smallest plan, if it fits and is one of the problem's.
+  std::optional<Choice> smallest_choice(const ModelProblem& problem, std::stop_token stop) const;
   /// The smallest plan instead of one that does not fit, if it does.
   Draft or_smallest(Draft draft, const ModelProblem& problem, std::stop_token stop) const;
   /// A known plan instead, if one is better when all that the program holds and takes is counted.

@@ -48,6 +48,9 @@ struct WholeTensor {
   bool operator==(const WholeTensor&) const = default;
 };
 
+/// A strategy that takes longer (40 hours) is none; so sums of a step stay far below what 64 bits hold.
+constexpr std::int64_t kLongestStep = kForbidden / 2;
+
 /// What something costs that is done so often.
 std::int64_t times(std::int64_t cost, std::int64_t count) {
   return cost > kForbidden / count ? kForbidden : cost * count;
@@ -291,6 +294,12 @@ class Build {
     }
     table->complete = found.complete;
     fill(*table, std::move(found.strategies));
+    const std::vector<Cost>& costs = result_.problem.strategy_tables[table->table].costs;
+    if (std::all_of(costs.begin(), costs.end(), [](const Cost& cost) { return cost.communication >= kForbidden; })) {
+      throw InputError(graph_.operators()[id].place,
+                       "{}: takes more than {} hours with every strategy; steps that long are not planned",
+                       graph_.operators()[id].name, kLongestStep / kPicosecondsPerSecond / 3600);
+    }
     tables_by_operation_[operation].push_back(std::move(table));
     return *tables_by_operation_[operation].back();
   }
@@ -313,7 +322,8 @@ class Build {
     std::vector<std::vector<Bytes>> operand_bytes(operation.operands.size()), result_bytes(operation.results.size());
     for (const Strategy& strategy : strategies) {
       const OperatorSteps steps = operator_steps(shared, strategy, costs_, redistributions_, table.traffic);
-      costs.costs.push_back({steps.computation, steps.communication});
+      const bool is_too_long = steps.computation > kLongestStep || steps.communication > kLongestStep;
+      costs.costs.push_back(is_too_long ? Cost{0, kForbidden} : Cost{steps.computation, steps.communication});
       for (std::size_t i = 0; i < operands.size(); ++i) {
         const TensorLayout layout = operand_layout(operation, strategy, mesh, i);
         operands[i].push_back({tables_.layout(layout), false});

@@ -96,9 +96,9 @@ Line line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, const Co
       break;
   }
   const Bytes reserved = smallest.cluster.device.reserved;
-  return {fmt::format("devices of {} {}", unit.format(remedy.device_memory), unit.name),
+  return {fmt::format("devices of {}", format_bytes(remedy.device_memory)),
           reserved == 0 ? std::string()
-                        : fmt::format("({} and {} reserved)", unit.format(remedy.peak), unit.format(reserved))};
+                        : fmt::format("({} and {} reserved)", format_bytes(remedy.peak), format_bytes(reserved))};
 }
 
 Line line_of(const Infeasibility::Obstacle& obstacle, const Plan& smallest, const ColumnUnit& unit) {

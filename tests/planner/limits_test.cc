@@ -1,0 +1,54 @@
+// Answers where a limit ends the search early, and for steps that are longer than times can say.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "model/model_source.h"
+#include "planner/model_planner.h"
+
+namespace shardplan {
+namespace {
+
+TEST(LimitsTest, AStepOfDaysIsAnErrorAtItsOperatorNotALackOfMemory) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(
+shardplan: 1
+dims: {B: 4194304}
+inputs: {x: [B, B]}
+parameters: {w: [B, B]}
+operators:
+  a: {op: MatMul, in: [x, w]}
+)",
+                                                                   "long.yaml"));
+  PlanOptions options;
+  options.capacity = kUnlimitedBytes;
+  const ModelPlanner planner(model, read_cluster("ascend-910"), options);
+  try {
+    planner.plan(Level::kSpeed, "auto");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "long.yaml:7:3: error: a: takes more than 40 hours with every strategy; steps that long "
+                 "are not planned");
+  }
+}
+
+// The smallest plan fits: an answer, where the search of the level was ended before it had one.
+TEST(LimitsTest, APlanThatFitsIsAnAnswerHoweverEarlyTheSearchEnds) {
+  const auto model = std::make_shared<const Model>(read_model("configs/mlp.yaml"));
+  const Cluster cluster = read_cluster("ascend-910");
+  PlanOptions options;
+  options.capacity = ModelPlanner(model, cluster, options).smallest().memory.peak;
+  for (const std::uint64_t work : {1u, 1000u}) {
+    options.work_limit = work;
+    const ModelPlanner planner(model, cluster, options);
+    const Plan least = planner.smallest();
+    if (least.strategies.empty() || !least.fits()) continue;  // found nothing in so little work either
+    for (const Level level : kLevels) {
+      const Plan plan = planner.plan(level, "auto");
+      EXPECT_NE(plan.status, PlanStatus::kNoPlanFound) << work << " " << number_of(level);
+      EXPECT_LE(plan.memory.peak, plan.usable) << work << " " << number_of(level);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
