@@ -153,6 +153,48 @@ std::size_t OperatorGraphBuilder::num_operators() const { return state_->graph.o
 void OperatorGraphBuilder::place_before(OperatorId op, OperatorId anchor) {
   state_->anchors[op.value()] = anchor.value();
 }
+void OperatorGraphBuilder::remove(const IdVector<OperatorId, char>& is_removed) {
+  OperatorGraph& graph = state_->graph;
+  SHARDPLAN_CHECK(state_->anchors.empty());
+  std::vector<char> is_read(graph.tensors_.size(), 0);
+  std::vector<OperatorId> new_operator(graph.operators_.size(), OperatorId(0));
+  IdVector<OperatorId, GraphOperator> operators;
+  for (const OperatorId id : graph.operators_.ids()) {
+    if (is_removed[id] != 0) continue;
+    for (const TensorId operand : graph.operators_[id].operands) is_read[operand.value()] = 1;
+    new_operator[id.value()] = operators.push_back(std::move(graph.operators_[id]));
+  }
+  std::vector<std::optional<TensorId>> new_tensor(graph.tensors_.size());
+  IdVector<TensorId, GraphTensor> tensors;
+  for (const TensorId id : graph.tensors_.ids()) {
+    GraphTensor& tensor = graph.tensors_[id];
+    const bool is_unread_constant =
+        tensor.kind == TensorKind::kConstant && is_read[id.value()] == 0 && !tensor.is_output;
+    if (is_unread_constant || (tensor.producer && is_removed[*tensor.producer] != 0)) continue;
+    if (tensor.producer) tensor.producer = new_operator[tensor.producer->value()];
+    new_tensor[id.value()] = tensors.push_back(std::move(tensor));
+  }
+  const auto renumber = [&](std::optional<TensorId>& id) {
+    if (id) id = new_tensor[id->value()];
+  };
+  for (GraphTensor& tensor : tensors) {
+    renumber(tensor.state_of);
+    renumber(tensor.gradient_of);
+    renumber(tensor.updates);
+  }
+  for (GraphOperator& op : operators) {
+    if (op.forward) op.forward = new_operator[op.forward->value()];
+    renumber(op.parameter);
+    for (TensorId& id : op.operands) id = new_tensor[id.value()].value();
+    for (TensorId& id : op.results) id = new_tensor[id.value()].value();
+  }
+  renumber(graph.loss_);
+  std::erase_if(graph.tensor_by_name_, [&](const auto& entry) { return !new_tensor[entry.second.value()]; });
+  for (auto& [name, id] : graph.tensor_by_name_) id = *new_tensor[id.value()];
+  graph.operators_ = std::move(operators);
+  graph.tensors_ = std::move(tensors);
+}
+
 void OperatorGraphBuilder::set_loss(TensorId loss) { state_->graph.loss_ = loss; }
 void OperatorGraphBuilder::add_alias(std::string name, TensorId tensor) {
   state_->graph.tensor_by_name_.emplace(std::move(name), tensor);

@@ -179,6 +179,9 @@ class OperatorGraphBuilder {
   std::size_t num_operators() const;
   /// Ties go as if `op` had been added just before `anchor`; of several before one anchor the first added goes first.
   void place_before(OperatorId op, OperatorId anchor);
+  /// Removes operators whose results no other operator reads, with these results and with constants that nothing reads any
+  /// more. Indices of tensors and operators that were given out before mean others afterwards.
+  void remove(const IdVector<OperatorId, char>& is_removed);
   void set_loss(TensorId loss);
   void set_training(std::int64_t micro_batches = 1);
   /// Another name by which `find_tensor` knows a tensor: that of the block whose result it is.

@@ -46,6 +46,7 @@ struct ParallelOptions {
   std::optional<Placed<bool>> gradient_fp32_sync;
   std::optional<Placed<std::string>> device;  // "Ascend", "GPU" or "CPU", here or on a block
   bool enable_parallel_optimizer = false;
+  bool fuses_attention = false;  // attention that is written out is planned as one operator (graph/fuse_attention.h)
   SourcePlace place;
 };
 

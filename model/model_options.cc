@@ -148,6 +148,7 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
   check_gradient_options(reader, options);
   reader.flag("full_batch", options.full_batch);
   reader.flag("enable_parallel_optimizer", options.enable_parallel_optimizer);
+  options.fuses_attention = reader.choice("attention").value_or("") == "fused";
   options.compat = reader.choice("compat").value_or("");
   options.keep_out_strategy = options.compat.empty();
   reader.flag("keep_out_strategy", options.keep_out_strategy);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "graph/fuse_attention.h"
 #include "graph/index_extents.h"
 #include "model/blocks/template_library.h"
 #include "model/file_dims.h"
@@ -173,6 +174,7 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
                 [&](const std::string& name) { return std::find(unused.begin(), unused.end(), name) != unused.end(); });
   set_index_extents(instance.graph);
   model.graph = instance.graph.build();
+  if (model.parallel.fuses_attention) model.graph = fuse_attention(model.graph);
   return model;
 }
 

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "graph/operator_graph.h"
+
+namespace shardplan {
+
+/// The graph in which every attention that is written out is one FlashAttention:
+///
+///     scores = BatchMatMul(q, k^T); Mul or RealDiv by constants; Add of a causal constant; Softmax over keys; Dropout;
+///     context = BatchMatMul(probabilities, v)
+///
+/// All but the two products and Softmax may be absent. It takes the name of the last product. What is left as it is: scores that
+/// something else reads (or that are outputs), other masks than causal, and operators to which the user gave a strategy or `recompute`
+/// of their own.
+OperatorGraph fuse_attention(const OperatorGraph& graph);
+
+}  // namespace shardplan
