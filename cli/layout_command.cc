@@ -9,6 +9,7 @@
 #include "cli/tensor_arguments.h"
 #include "cli/terminal.h"
 #include "layouts/mindspore_layout.h"
+#include "layouts/uneven.h"
 #include "report/layout_report.h"
 
 namespace shardplan {
@@ -71,7 +72,10 @@ LayoutOnMesh read(const LayoutArguments& arguments) {
   if (given.mesh.num_devices() > kMostDevices) {
     throw InputError({}, "the mesh has {} devices; at most {} are listed", given.mesh.num_devices(), kMostDevices);
   }
-  if (const std::string fault = check_layout(given.layout, given.mesh, given.shape); !fault.empty()) {
+  // MindSpore's notations are of sizes that divide.
+  const std::string fault = arguments.layout.empty() ? check_layout(given.layout, given.mesh, given.shape)
+                                                     : check_uneven_layout(given.layout, given.mesh, given.shape);
+  if (!fault.empty()) {
     throw InputError({}, "{}: {}", to_string(given.layout, given.mesh), fault);
   }
   given.layout = canonical(given.layout, given.mesh, given.shape);

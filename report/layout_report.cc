@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/json_text.h"
 #include "layouts/mindspore_layout.h"
 #include "layouts/redistribution/permutation.h"
+#include "layouts/uneven.h"
 #include "report/layout_grid.h"
 
 namespace shardplan {
@@ -24,12 +26,22 @@ std::map<std::int64_t, std::vector<std::int64_t>> holders_of(const TensorLayout&
   return holders;
 }
 
+/// What MindSpore's two notations say of a layout; neither says anything where sizes do not divide.
+struct MindSporeNotations {
+  std::optional<MindSporeLayout> layout;
+  std::optional<std::vector<std::int64_t>> tuple;
+};
+
+MindSporeNotations mindspore_notations(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
+  if (is_uneven(layout, shape)) return {};
+  return {merged_mindspore_layout(layout, mesh, shape), tuple_of_layout(layout, mesh, shape)};
+}
+
 }  // namespace
 
 std::string layout_report(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
   constexpr std::size_t kMostWidth = 75;
-  const auto mindspore = merged_mindspore_layout(layout, mesh, shape);
-  const auto tuple = tuple_of_layout(layout, mesh, shape);
+  const auto [mindspore, tuple] = mindspore_notations(layout, mesh, shape);
   const auto holders = holders_of(layout, mesh);
   std::string text = fmt::format("[{}] on {}\n\n", fmt::join(shape, ", "), mesh.to_string());
   const auto line = [&](std::string_view key, const std::string& value) {
@@ -39,7 +51,14 @@ std::string layout_report(const TensorLayout& layout, const DeviceMesh& mesh, co
   line("device_matrix", mindspore ? tuple_text(mindspore->device_matrix) : "cannot express it");
   if (mindspore) line("tensor_map", tensor_map_text(*mindspore));
   line("strategy", tuple ? tuple_text(*tuple) : "cannot express it");
-  line("slice", fmt::format("[{}]", fmt::join(local_shape(layout, shape), ", ")));
+  const Shape slice = local_shape(layout, shape);
+  line("slice", fmt::format("[{}]", fmt::join(slice, ", ")));
+  for (std::size_t d = 0; d < slice.size(); ++d) {
+    const std::int64_t pieces = layout.dimensions[d].num_pieces();
+    if (shape[d] % pieces == 0) continue;
+    line("uneven", fmt::format("dimension {}: the last of {} pieces has {} of {}", d, pieces,
+                               shape[d] - (pieces - 1) * slice[d], slice[d]));
+  }
   std::string groups;
   std::size_t shown = 0;
   for (const auto& [shard, ranks] : holders) {
@@ -50,13 +69,13 @@ std::string layout_report(const TensorLayout& layout, const DeviceMesh& mesh, co
   }
   if (shown < holders.size()) groups += fmt::format(" ... {} in all", holders.size());
   line("same slice", holders.size() == static_cast<std::size_t>(mesh.num_devices()) ? "no two ranks" : groups);
+  if (is_uneven(layout, shape)) return text;  // the grid draws pieces of one size
   const std::string grid = layout_grid(layout, mesh, shape, 2);
   return grid.empty() ? text : text + '\n' + grid;
 }
 
 std::string layout_json(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {
-  const auto mindspore = merged_mindspore_layout(layout, mesh, shape);
-  const auto tuple = tuple_of_layout(layout, mesh, shape);
+  const auto [mindspore, tuple] = mindspore_notations(layout, mesh, shape);
   Json document;
   document["schema"] = "shardplan.layout/1";
   document["mesh"] = mesh.to_string();

@@ -237,6 +237,7 @@ const std::vector<Section>& sections() {
         {"strategy_ckpt_load_file", kParallel, kParallel, "parallel: {strategy_ckpt_load_file: s}",
          "not supported yet"},
         {"mesh", kParallel, kParallel, "parallel: {mesh: {dp: 8}}"},
+        {"attention", kParallel, kParallel, "parallel: {attention: fused}"},
         {"level", kParallel, "parallel: {level: 0}", "parallel: {level: 1}"},
         {"compat", "parallel: {mesh", "strategies: {d: {out_strategy: ((1, 8),)}}\nparallel: {mesh",
          "strategies: {d: {out_strategy: ((1, 8),)}}\nparallel: {compat: mindspore-1.7, mesh"},

@@ -45,6 +45,21 @@ TEST_P(RandomPlans, ComputeWhatOneDeviceDoes) {
   }
 }
 
+// Written out for small sizes, and on a mesh of fewer devices than the plan has: a right plan stays right or is refused.
+TEST_P(RandomPlans, AreProvenOnSmallerMeshes) {
+  const RandomPlanCase& c = GetParam();
+  Model model = read_model(c.file, {c.dims, {}});
+  if (!c.training) model.training.reset();
+  const PlannedModel planned(std::move(model), c.cluster, c.axes);
+  for (int i = 0; i < c.plans; ++i) {
+    const Plan plan = random_plan(planned, static_cast<std::uint64_t>(100 + i));
+    const Proof proof = prove(plan, {.validation = {.steps = 1}, .most_devices = 4});
+    const bool is_refused = !proof.shrinking.refusal.empty();
+    EXPECT_TRUE(is_refused || text_of(proof) == "proven") << "plan " << i << ": " << text_of(proof);
+    EXPECT_FALSE(is_refused) << "plan " << i << ": " << proof.shrinking.refusal;
+  }
+}
+
 PlannedModel layered(const std::string& training) {
   return PlannedModel(read_model_text(layered_model(training), "layered.yaml"), "ascend-910", {{"x", 2}, {"y", 4}});
 }
