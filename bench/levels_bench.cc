@@ -42,8 +42,8 @@ int run(const std::string& path, const std::optional<std::string>& cluster) {
       continue;
     }
     const std::optional<double> open = gap(plan.cost, plan.bound);
-    fmt::print("  {:<12} step {:>9}  communication {:>9}  peak {:>9}  gap {}\n", name, format_time(plan.time.additive()),
-               format_time(plan.time.communication), format_bytes(plan.memory.peak),
+    fmt::print("  {:<12} step {:>9}  communication {:>9}  peak {:>9}  gap {}\n", name,
+               format_time(plan.time.additive()), format_time(plan.time.communication), format_bytes(plan.memory.peak),
                open ? fmt::format("{:.2f} %", 100 * *open) : "-");
     for (std::size_t other = 0; at < 3 && other < plans.size(); ++other) {
       if (!is_better(plans[other], plan)) continue;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "layouts/device_mesh.h"
 #include "layouts/collective.h"
+#include "layouts/device_mesh.h"
 #include "operators/operation.h"
 
 namespace shardplan {

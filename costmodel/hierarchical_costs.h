@@ -9,8 +9,8 @@
 
 #include "costmodel/cluster.h"
 #include "costmodel/group_span.h"
-#include "layouts/device_mesh.h"
 #include "layouts/collective.h"
+#include "layouts/device_mesh.h"
 
 namespace shardplan {
 

@@ -136,7 +136,9 @@ Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token st
   Plan found = plan_within(unsolved(level, search), restrictions(level), stop, progress, known);
   const auto limits = [&](Level own) { return restrictions(own); };
   const auto options = [&](Level own) { return search_options(own, stop, {}); };
-  return with_own_levels(*this, std::move(found), {limits, options});
+  const auto decided_like = [&](const Decisions& decisions, const Plan& like) { return decided(decisions, like); };
+  return with_own_levels(std::move(found),
+                         {*graph_, versions_, *costs_, *redistributions_, limits, options, decided_like});
 }
 
 Plan ModelPlanner::mindspore_plan(Level level, std::string_view search, std::stop_token stop,

@@ -11,32 +11,29 @@ namespace {
 /// One search inside a plan.
 class ScopeSearch {
  public:
-  ScopeSearch(const ModelPlanner& planner, const std::string& scope)
-      : planner_(planner),
-        graph_(planner.graph()),
-        versions_(planner.versions()),
-        is_inside_(graph_.operators().size(), 0) {
+  ScopeSearch(const OwnLevelSearch& search, const std::string& scope)
+      : search_(search), graph_(search.graph), versions_(search.versions), is_inside_(graph_.operators().size(), 0) {
     for (const OperatorId op : graph_.operators().ids()) is_inside_[op] = belongs(op, scope);
   }
 
-  Plan run(Plan plan, Level level, const OwnLevelSearch& search) const {
-    Restrictions limits = search.restrictions(level);
+  Plan run(Plan plan, Level level) const {
+    Restrictions limits = search_.restrictions(level);
     for (const OperatorId op : graph_.operators().ids()) {
       if (!is_inside_[op] && !graph_.operators()[op].is_copy) limits.operators[op] = {plan.strategies[op]};
     }
     for (const VersionId id : versions_.all.ids()) {
       if (!is_touched(versions_.all[id].tensor)) limits.versions[id] = plan.versions[id];
     }
-    const ModelProblem model = build_problem(graph_, versions_, planner_.costs(), planner_.redistributions(), limits);
-    LevelOptions options = search.options(level);
+    const ModelProblem model = build_problem(graph_, versions_, search_.costs, search_.redistributions, limits);
+    LevelOptions options = search_.options(level);
     options.start = find_choice(versions_, model, plan.strategies, plan.versions);
     const LevelResult found = search_level(own_memory(model), *make_search(kDefaultSearch), options);
     if (!found.choice) return plan;
     Decisions decisions;
     for (const OperatorId op : graph_.operators().ids())
       decisions.strategies.push_back(model.strategy(op, *found.choice));
-    decisions.versions = version_layouts(graph_, versions_, model, *found.choice, planner_.mesh());
-    Plan trial = planner_.decided(decisions, plan);
+    decisions.versions = version_layouts(graph_, versions_, model, *found.choice, search_.costs.mesh());
+    Plan trial = search_.decided(decisions, plan);
     if (plan.fits() && !trial.fits()) return plan;
     return trial;
   }
@@ -77,7 +74,7 @@ class ScopeSearch {
     return problem;
   }
 
-  const ModelPlanner& planner_;
+  const OwnLevelSearch& search_;
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
   IdVector<OperatorId, char> is_inside_;
@@ -85,7 +82,7 @@ class ScopeSearch {
 
 }  // namespace
 
-Plan with_own_levels(const ModelPlanner& planner, Plan plan, const OwnLevelSearch& search) {
+Plan with_own_levels(Plan plan, const OwnLevelSearch& search) {
   if (plan.strategies.empty()) return plan;  // none was found
   struct Scope {
     std::string name;
@@ -93,7 +90,7 @@ Plan with_own_levels(const ModelPlanner& planner, Plan plan, const OwnLevelSearc
   };
   std::vector<Scope> scopes;
   std::set<std::string> known;
-  for (const GraphOperator& op : planner.graph().operators()) {
+  for (const GraphOperator& op : search.graph.operators()) {
     if (!op.level || op.pass != Pass::kForward || !known.insert(op.level_scope).second) continue;
     const Level level = level_of(*op.level);
     if (level != plan.options.level) scopes.push_back({op.level_scope, level});
@@ -102,7 +99,7 @@ Plan with_own_levels(const ModelPlanner& planner, Plan plan, const OwnLevelSearc
   std::stable_sort(scopes.begin(), scopes.end(), [](const Scope& a, const Scope& b) {
     return std::count(a.name.begin(), a.name.end(), '.') < std::count(b.name.begin(), b.name.end(), '.');
   });
-  for (const Scope& scope : scopes) plan = ScopeSearch(planner, scope.name).run(std::move(plan), scope.level, search);
+  for (const Scope& scope : scopes) plan = ScopeSearch(search, scope.name).run(std::move(plan), scope.level);
   if (scopes.empty()) return plan;
   // Costs are those of instructions in sequence, as bounds are.
   StepTime in_sequence = plan.time;

@@ -237,7 +237,14 @@ const std::vector<Section>& sections() {
         {"strategy_ckpt_load_file", kParallel, kParallel, "parallel: {strategy_ckpt_load_file: s}",
          "not supported yet"},
         {"mesh", kParallel, kParallel, "parallel: {mesh: {dp: 8}}"},
-        {"attention", kParallel, kParallel, "parallel: {attention: fused}"},
+        {"attention", kParallel, kParallel, "parallel: {attention: fused, mesh: {dp: 2, mp: 4}}", "",
+         "  l:      {op: Add, in: [i, j]}\n",
+         "  heads: {op: Reshape, in: j, shape: [B, 2, 4, 2]}\n"
+         "  s: {op: BatchMatMul, in: [heads, heads], transpose_b: true}\n"
+         "  weights: {op: Softmax, in: s, axis: -1}\n"
+         "  context: {op: BatchMatMul, in: [weights, heads]}\n"
+         "  merged: {op: Reshape, in: context, shape: [B, C]}\n"
+         "  l: {op: Add, in: [i, merged]}\n"},
         {"level", kParallel, "parallel: {level: 0}", "parallel: {level: 1}"},
         {"compat", "parallel: {mesh", "strategies: {d: {out_strategy: ((1, 8),)}}\nparallel: {mesh",
          "strategies: {d: {out_strategy: ((1, 8),)}}\nparallel: {compat: mindspore-1.7, mesh"},

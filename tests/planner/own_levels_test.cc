@@ -4,6 +4,7 @@
 
 #include "model/model_source.h"
 #include "planner/job_cluster.h"
+#include "planner/model_planner.h"
 
 namespace shardplan {
 namespace {
