@@ -161,8 +161,8 @@ std::string in_short(const std::vector<ComparedPlan>& plans) {
   std::string text;
   for (const ComparedPlan& row : plans) {
     if (row.plan == nullptr) continue;
-    std::string words = row.plan == first.plan ? own : parallelism_patterns(*row.plan);
-    if (row.plan != first.plan) {
+    std::string words = &row == &first ? own : parallelism_patterns(*row.plan);
+    if (&row != &first) {
       const std::string count = difference_count(first, row);
       if (count.empty()) {
         words = fmt::format("{}'s plan", first.name);

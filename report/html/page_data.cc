@@ -9,7 +9,7 @@
 
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
-#include "program/timeline.h"
+#include "program/overlapped_timeline.h"
 #include "report/layout_grid.h"
 #include "report/parallelism_patterns.h"
 #include "report/plan_metrics.h"
@@ -185,7 +185,7 @@ class PageData {
   }
 
   void add_instructions() {
-    const Timeline times = timeline(plan_.program);
+    const std::vector<OverlappedTimeline::Span> spans = plan_.spans();
     lane_of("compute");
     for (std::size_t i = 0; i < plan_.program.instructions.size(); ++i) {
       const Instruction& instruction = plan_.program.instructions[i];
@@ -204,8 +204,10 @@ class PageData {
       } else if (op) {
         ref = row_of_[*op];
       }
-      if (instruction.time >= kNanosecond && (is_comm || op)) {
-        items_.push_back({lane, times.starts[i] / kNanosecond, instruction.time / kNanosecond, ref});
+      // Of joined collectives each is as long as all.
+      const Picoseconds length = spans[i].end - spans[i].begin;
+      if (length >= kNanosecond && (is_comm || op)) {
+        items_.push_back({lane, spans[i].begin / kNanosecond, length / kNanosecond, ref});
       }
     }
   }
@@ -237,7 +239,7 @@ class PageData {
 
 /// [time, bytes], at most `kMostMemoryPoints`, of each neighbourhood the largest.
 Json memory_points(const Plan& plan) {
-  const Timeline times = timeline(plan.program);
+  const std::vector<OverlappedTimeline::Span> spans = plan.spans();
   const std::vector<Bytes>& bytes = plan.memory.bytes;
   const std::size_t stride = bytes.size() / kMostMemoryPoints + 1;
   Json points = Json::array();
@@ -246,7 +248,7 @@ Json memory_points(const Plan& plan) {
     for (std::size_t i = begin; i < std::min(begin + stride, bytes.size()); ++i) {
       if (bytes[i] > bytes[most]) most = i;
     }
-    points.push_back({times.starts[most] / kNanosecond, bytes[most]});
+    points.push_back({spans[most].begin / kNanosecond, bytes[most]});
   }
   return points;
 }
@@ -330,9 +332,8 @@ Json page_data(const Plan& plan, const std::string& name, const std::vector<Expl
   document["ratio"] = ratio_text(plan.time);
   document["gap"] = plan_gap ? gap_text(plan_gap) : "";
   document["peak"] = plan.memory.peak;
-  document["peak_at"] = timeline(plan.program).starts.empty()
-                            ? 0
-                            : timeline(plan.program).starts[plan.memory.peak_instruction] / kNanosecond;
+  const std::vector<OverlappedTimeline::Span> spans = plan.spans();
+  document["peak_at"] = spans.empty() ? 0 : spans[plan.memory.peak_instruction].begin / kNanosecond;
   document["usable"] = plan.usable;
   document["micro_batches"] = plan.program.micro_batches;
   document["ops"] = data.operators();
