@@ -23,13 +23,11 @@
 namespace shardplan {
 namespace {
 
-/// Whose alternatives are searched for the page.
-constexpr std::size_t kMostDecisions = 10;
-
 struct PlanArguments {
   PlanningArguments planning;
   std::string out;
-  std::string html;  // a file; empty: none
+  std::string html;      // a file; empty: none
+  int alternatives = 0;  // decisions of which the page shows what else they would cost
   std::int64_t rank = 0;
   std::string trace;
   bool validate = false;
@@ -58,6 +56,10 @@ int does_not_fit(const PreparedPlan& planned, bool json) {
 int run(PlanArguments arguments) {
   arguments.planning.proves = arguments.validate;
   PreparedPlan planned = plan_or_load(arguments.planning);
+  if (arguments.alternatives > 0 && arguments.html.empty()) {
+    throw InputError(SourcePlace{}, "--alternatives {}: they are shown by the page of --html FILE",
+                     arguments.alternatives);
+  }
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
   Plan& plan = planned.plan;
   if (plan.baselines.empty()) plan.baselines.push_back(planned.planning->data_parallel());
@@ -96,8 +98,8 @@ int run(PlanArguments arguments) {
   if (!arguments.html.empty()) {
     std::vector<ComparedPlan> rows{compared("plan", plan)};
     for (const Baseline& baseline : plan.baselines) rows.push_back(compared(baseline));
-    const std::vector<ExplainedDecision> decisions =
-        explain_costliest(*planned.planning, plan, kMostDecisions, interrupt_token(), progress_sink());
+    const std::vector<ExplainedDecision> decisions = explain_costliest(
+        *planned.planning, plan, static_cast<std::size_t>(arguments.alternatives), interrupt_token(), progress_sink());
     SummaryOptions plain = options;
     plain.colour = false;
     write_file(arguments.html, html_report({{"plan", &plan, decisions}}, rows, summary_report(plan, plain)));
@@ -134,6 +136,9 @@ Command plan_command() {
                "write the step's timeline for Perfetto (Chrome's trace format) into this file")
             .completed_by(Completion::kFile),
         html_option(arguments->html),
+        option("--alternatives", "N", &arguments->alternatives,
+               "search the alternatives of the N costliest decisions for the page; each takes several searches",
+               from_to(0, 1000)),
         option("--rank", "RANK", &arguments->rank, "the device whose program step_parallel_end.ir shows"),
         flag("--validate", arguments->validate, "prove the plan on simulated devices"),
         flag("--json", arguments->json, "print plan.json instead of the summary"),
