@@ -90,7 +90,7 @@ void refuse_unsupported(const OptionReader& reader) {
   }
   if (!read_comm_fusion(reader).empty()) {
     reader.fault(*reader.find("comm_fusion"),
-                 "parallel: comm_fusion is not supported yet: every collective runs on its own");
+                 "parallel: comm_fusion is not supported yet: buckets are of 64 MiB wherever that hides more");
   }
 }
 

@@ -64,8 +64,9 @@ TEST(ModelOptionsTest, KeysWithNothingBehindThemAreRefused) {
   EXPECT_EQ(faults_of_parallel("parameter_broadcast: true"),
             "m.yaml:4:33: error: parallel: parameter_broadcast is not supported yet: all devices begin with the same "
             "parameters");
-  EXPECT_EQ(faults_of_parallel("comm_fusion: {allreduce: {mode: size, config: 32}}"),
-            "m.yaml:4:25: error: parallel: comm_fusion is not supported yet: every collective runs on its own");
+  EXPECT_EQ(
+      faults_of_parallel("comm_fusion: {allreduce: {mode: size, config: 32}}"),
+      "m.yaml:4:25: error: parallel: comm_fusion is not supported yet: buckets are of 64 MiB wherever that hides more");
   EXPECT_EQ(faults_of_parallel("mesh: auto").substr(0, 62),
             "m.yaml:4:18: error: parallel: mesh: auto is not supported yet\n");
   EXPECT_EQ(faults_of_parallel("gradients_mean: true").substr(0, 72),
