@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "report/parallelism_patterns.h"
 

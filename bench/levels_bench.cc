@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/level_comparison.h"
 #include "solver/searches/search_list.h"

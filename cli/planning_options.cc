@@ -10,7 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "costmodel/quantity.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "report/plan_file/plan_file.h"
 #include "solver/searches/search_list.h"

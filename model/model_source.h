@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "model/model.h"
@@ -9,7 +8,7 @@ namespace shardplan {
 
 /// Where a model comes from. It can be asked for the model again at other sizes: micro-batches need it at a part of the
 /// batch, proofs at sizes small enough to execute, and a plan file at the sizes that it was made for. None of them knows
-/// in what format the model was written. A new format is one more class, chosen in `model_source`.
+/// in what format the model was written. A new format is one more class, chosen in `model_source` (model/read_model.h).
 ///
 /// Sources are made once and do not change; every Model holds the one that it came from.
 class ModelSource {
@@ -22,13 +21,5 @@ class ModelSource {
   /// What a plan file keeps of the model: `model_source(text(), file())` is an equal source.
   virtual const std::string& text() const = 0;
 };
-
-/// The source that a file's text describes; `file` names it in diagnostics. Throws InputError if it cannot be parsed;
-/// all other faults are found by `at`.
-std::shared_ptr<const ModelSource> model_source(std::string text, std::string file);
-
-/// Read a model file, or its text under the name `file`. Throw InputError with all faults found.
-Model read_model(const std::string& path, const ModelOverrides& overrides = {});
-Model read_model_text(const std::string& text, const std::string& file, const ModelOverrides& overrides = {});
 
 }  // namespace shardplan

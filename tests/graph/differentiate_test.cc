@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 
 namespace shardplan {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "model/model_source.h"
 #include "model/planned_model.h"
+#include "model/read_model.h"
 
 namespace shardplan {
 namespace {

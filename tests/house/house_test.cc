@@ -20,7 +20,7 @@ const std::vector<std::string> kFolders{"base",      "solver",  "layouts", "oper
                                         "costmodel", "program", "planner", "simulator", "report", "cli"};
 
 /// Includes between units that still close a circle. Nothing may be added; what is no longer needed must leave.
-const std::vector<Include> kKnownExceptions{{"model/yaml_model_source", "model/model_source"}};
+const std::vector<Include> kKnownExceptions{};
 
 /// A library's headers are included by one file only, its door.
 struct Door {

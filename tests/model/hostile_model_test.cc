@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "base/yaml.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 
 namespace shardplan {
 namespace {

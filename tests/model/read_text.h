@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "model/syntax/strategy_syntax.h"
 
 namespace shardplan {

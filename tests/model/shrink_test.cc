@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 
 namespace shardplan {
 namespace {

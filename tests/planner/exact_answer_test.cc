@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "solver/searches/search_list.h"
 #include "tests/support/planned_model.h"
 #include "tests/support/problems.h"

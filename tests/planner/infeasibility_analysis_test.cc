@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 
 namespace shardplan {

@@ -4,8 +4,8 @@
 
 #include "base/random.h"
 #include "costmodel/cluster.h"
-#include "model/model_source.h"
 #include "model/planned_model.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "program/timeline.h"
 #include "strategies/user_strategy.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "solver/searches/search_list.h"
 

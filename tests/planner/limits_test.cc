@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 
 namespace shardplan {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 
 namespace shardplan {

@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "costmodel/cluster.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "solver/searches/search_list.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "model/syntax/model_keys.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "program/memory_profile.h"
 #include "program/program_checker.h"
 #include "program/timeline.h"

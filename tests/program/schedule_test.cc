@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/random.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "operators/catalogue.h"
 #include "planner/model_planner.h"
 #include "program/memory_profile.h"

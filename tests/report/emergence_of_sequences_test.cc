@@ -1,7 +1,7 @@
 // What people do by hand to long sequences and to experts is found by the search in one graph, from the rules of two operators.
 #include <gtest/gtest.h>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "report/proof_report.h"
 #include "simulator/proof/prove.h"

@@ -3,7 +3,7 @@
 // cheaper, nor below the bound.
 #include <gtest/gtest.h>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "report/parallelism_patterns.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "simulator/proof/prove.h"
 

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "graph/differentiate.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "simulator/execute/reference.h"
 
 namespace shardplan {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "model/model_source.h"
 #include "model/planned_model.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "simulator/execute/reference.h"
 #include "simulator/proof/prove.h"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "simulator/execute/reference.h"
 #include "simulator/execute/simulate.h"
 #include "tests/support/marked_model.h"

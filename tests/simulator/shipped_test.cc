@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
 #include "report/proof_report.h"

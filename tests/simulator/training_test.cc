@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "graph/differentiate.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "simulator/proof/prove.h"
 #include "tests/support/random_plan.h"

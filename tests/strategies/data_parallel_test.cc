@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "model/model_source.h"
 #include "model/planned_model.h"
+#include "model/read_model.h"
 
 namespace shardplan {
 namespace {

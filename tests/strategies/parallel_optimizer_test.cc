@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "model/model_source.h"
 #include "model/planned_model.h"
+#include "model/read_model.h"
 
 namespace shardplan {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/model_source.h"
+#include "model/read_model.h"
 
 namespace shardplan {
 namespace {

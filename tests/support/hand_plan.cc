@@ -7,7 +7,7 @@
 #include "graph/differentiate.h"
 #include "graph/tensor_versions.h"
 #include "layouts/redistribution/redistribution_planner.h"
-#include "model/model_source.h"
+#include "model/read_model.h"
 #include "operators/catalogue.h"
 #include "program/lower.h"
 #include "program/timeline.h"

@@ -1,4 +1,4 @@
-#include "model/model_source.h"
+#include "model/read_model.h"
 
 #include <utility>
 
