@@ -1,0 +1,153 @@
+#include "operators/building/attention_operands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace shardplan {
+namespace {
+
+/// The pairs of a query and a key that sees it, for the last `queries` of all and the first `keys`: what the busiest
+/// device has, if positions count from 0.
+double visible_pairs(const Operation& operation, const AttentionSizes& all, std::int64_t queries, std::int64_t keys) {
+  const std::int64_t window = operation.integer("window");
+  const bool is_causal = operation.flag("causal");
+  if (!is_causal && window == 0) return static_cast<double>(queries) * static_cast<double>(keys);
+  double pairs = 0;
+  for (std::int64_t i = all.queries - queries; i < all.queries; ++i) {
+    // The busiest piece of keys for a window is the one in which it lies.
+    std::int64_t visible = is_causal ? std::min(i + 1, all.keys) : all.keys;
+    if (window > 0) visible = std::min(visible, is_causal ? window : 2 * window - 1);
+    pairs += static_cast<double>(std::min(visible, keys));
+  }
+  return pairs;
+}
+Box box_or_one(const KernelCall& call, const char* factor) {
+  return call.operation.rule.find(factor) ? call.box(factor) : Box{0, 1, 1};
+}
+
+/// The positions of a box, given or counted.
+std::vector<double> positions_of(const KernelCall& call, std::optional<std::size_t> operand, std::int64_t begin,
+                                 std::int64_t size, std::int64_t skipped) {
+  std::vector<double> positions(static_cast<std::size_t>(size));
+  for (std::int64_t i = 0; i < size; ++i) {
+    positions[static_cast<std::size_t>(i)] =
+        operand ? call.operands[*operand].data[skipped + i] : static_cast<double>(begin + i);
+  }
+  return positions;
+}
+
+}  // namespace
+
+std::vector<AttributeSpec> attention_attributes() {
+  return {text("input_layout", "BNSD", "BNSD: [batch, heads, positions, depth], or BSND"),
+          number("scale", 0, "of the scores; 0: 1 / sqrt(depth)"),
+          flag("causal", false, "a query sees no key behind it"),
+          integer("window", 0, "a query sees keys less than so many positions away; 0: all"),
+          number("keep_prob", 1, "dropout: probability that a weight is kept")};
+}
+bool is_bsnd(const Operation& operation) {
+  const std::string& layout = operation.text("input_layout");
+  if (layout != "BNSD" && layout != "BSND") {
+    operand_error(operation, fmt::format("input_layout is {}; expected BNSD or BSND", layout));
+  }
+  return layout == "BSND";
+}
+
+AttentionSizes attention_sizes(const Operation& operation, std::size_t first) {
+  const Shape& q = operation.operands[first].shape;
+  const Shape& k = operation.operands[first + 1].shape;
+  const Shape& v = operation.operands[first + 2].shape;
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4) {
+    operand_error(operation, fmt::format("needs q, k and v of 4 dimensions, found {}, {} and {}", to_string(q),
+                                         to_string(k), to_string(v)));
+  }
+  const std::size_t heads = is_bsnd(operation) ? 2 : 1;
+  const std::size_t positions = 3 - heads;
+  const Shape expected_v = {k[0], k[1], k[2], v[3]};
+  if (q[0] != k[0] || q[3] != k[3] || v != expected_v || q[heads] % k[heads] != 0) {
+    operand_error(operation,
+                  fmt::format("q {}, k {} and v {} do not fit ({}): batch and depth of q and k must be equal, "
+                              "v as k but for its last dimension, heads of q a multiple of those of k",
+                              to_string(q), to_string(k), to_string(v), operation.text("input_layout")));
+  }
+  return {q[0], k[heads], q[heads] / k[heads], q[positions], k[positions], q[3], v[3]};
+}
+
+AttentionForm attention_form(const Operation& operation) {
+  if (operation.operands.size() == 4) operand_error(operation, "takes q_positions and k_positions together");
+  return {0, operation.operands.size() == 5 ? std::optional<std::size_t>(3) : std::nullopt};
+}
+
+void check_attention_positions(const Operation& operation, const AttentionForm& form, const AttentionSizes& sizes) {
+  if (!form.positions) return;
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    const TensorType& found = operation.operands[*form.positions + i];
+    const std::int64_t count = i == 0 ? sizes.queries : sizes.keys;
+    if (found.shape == Shape{count} && !is_floating(found.dtype)) continue;
+    operand_error(operation, fmt::format("{} are {} {}; expected integers [{}]", i == 0 ? "q_positions" : "k_positions",
+                                         to_string(found.dtype), to_string(found.shape), count));
+  }
+}
+
+void check_attention_attributes(const Operation& operation) {
+  const double keep = operation.number("keep_prob");
+  if (!(keep > 0 && keep <= 1)) {
+    operand_error(operation, fmt::format("keep_prob is {}; expected above 0, at most 1", keep));
+  }
+  if (operation.integer("window") < 0) {
+    operand_error(operation, fmt::format("window is {}; expected 0 (all) or more", operation.integer("window")));
+  }
+}
+
+DataType statistics_type(DataType type) { return type == DataType::kF64 ? type : DataType::kF32; }
+
+DataType attention_type(const Operation& operation, std::size_t first) {
+  const DataType type = operation.operands[first].dtype;
+  for (std::size_t i = first; i < first + 3; ++i) {
+    if (operation.operands[i].dtype == type && is_floating(type)) continue;
+    operand_error(operation, fmt::format("q, k and v are {}, {} and {}; expected one floating type",
+                                         to_string(operation.operands[first].dtype),
+                                         to_string(operation.operands[first + 1].dtype),
+                                         to_string(operation.operands[first + 2].dtype)));
+  }
+  return type;
+}
+
+double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, std::size_t first,
+                       double of_depth, double of_width) {
+  const auto extent = [&](const char* name) {
+    const std::optional<std::uint32_t> at = operation.rule.find(name);
+    return at ? static_cast<double>(extents[*at]) : 1.0;
+  };
+  const auto local = [&](const char* name) { return extents[*operation.rule.find(name)]; };
+  const double pairs = visible_pairs(operation, attention_sizes(operation, first), local("s"), local("t"));
+  return 2 * extent("b") * extent("g") * extent("r") * pairs * (of_depth * extent("d") + of_width * extent("e"));
+}
+
+AttentionOptions attention_options(const KernelCall& call, std::int64_t depth) {
+  const Operation& operation = call.operation;
+  const double scale = operation.number("scale");
+  return {scale == 0 ? 1 / std::sqrt(static_cast<double>(depth)) : scale, operation.flag("causal"),
+          operation.integer("window"), operation.number("keep_prob"), mix(call.seed)};
+}
+
+LocalAttentionHeads::LocalAttentionHeads(const KernelCall& call, const AttentionSizes& sizes, const AttentionForm& form,
+                                         const Box& keys, std::int64_t skipped_keys)
+    : call_(call),
+      sizes_(sizes),
+      form_(form),
+      bsnd_(is_bsnd(call.operation)),
+      g_(call.box("g")),
+      r_(box_or_one(call, "r")),
+      s_(call.box("s")),
+      keys_(keys),
+      skipped_keys_(skipped_keys),
+      q_positions_(positions_of(call, form.positions, s_.begin, s_.size(), 0)),
+      k_positions_(positions_of(call, form.positions ? std::optional(*form.positions + 1) : std::nullopt, keys.begin,
+                                keys.size(), skipped_keys)) {}
+
+}  // namespace shardplan

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "operators/building/attention_head.h"
+#include "operators/building/attributes.h"
+#include "operators/building/rule_builder.h"
+#include "operators/kernel.h"
+#include "operators/operator_type.h"
+
+namespace shardplan {
+
+// What the forms of attention share (families/attention.h): the attributes, the sizes and factors of q, k and v, the
+// work, and the heads that one device computes. Errors are InputErrors that name the operator.
+
+std::vector<AttributeSpec> attention_attributes();
+
+/// Whether heads stand behind positions.
+bool is_bsnd(const Operation& operation);
+
+/// Batch, heads, positions and the last dimension in the order of the layout.
+template <class List, class Item>
+List in_attention_layout(bool bsnd, Item batch, Item heads, Item positions, Item last) {
+  if (bsnd) return {std::move(batch), std::move(positions), std::move(heads), std::move(last)};
+  return {std::move(batch), std::move(heads), std::move(positions), std::move(last)};
+}
+
+struct AttentionSizes {
+  std::int64_t batch = 1;
+  std::int64_t groups = 1;  // heads of k and v
+  std::int64_t ratio = 1;   // heads of q for each
+  std::int64_t queries = 1;
+  std::int64_t keys = 1;
+  std::int64_t depth = 1;
+  std::int64_t width = 1;  // of v
+
+  std::int64_t heads() const { return groups * ratio; }
+};
+
+/// The sizes of q, k and v, which are the operands from `first` on.
+AttentionSizes attention_sizes(const Operation& operation, std::size_t first);
+
+/// Where the operands of a form of the operator stand. Positions are given both or not at all.
+struct AttentionForm {
+  std::size_t q = 0;
+  std::optional<std::size_t> positions;
+};
+AttentionForm attention_form(const Operation& operation);
+/// Positions are integers, one for each query and each key.
+void check_attention_positions(const Operation& operation, const AttentionForm& form, const AttentionSizes& sizes);
+void check_attention_attributes(const Operation& operation);
+/// Maxima, sums and lse are of no narrower type than f32.
+DataType statistics_type(DataType type);
+/// The one floating type of q, k and v.
+DataType attention_type(const Operation& operation, std::size_t first);
+
+/// Walks of the dimensions by what they count. One head per group needs no factor of its own.
+struct AttentionWalks {
+  DimensionWalk b, g, r, s, t, d, e;
+  DimensionWalk heads;
+  bool bsnd = false;
+
+  AttentionWalks(RuleBuilder& builder, const Operation& operation, const AttentionSizes& sizes)
+      : b(builder.add("b", sizes.batch)),
+        g(builder.add("g", sizes.groups)),
+        r(sizes.ratio == 1 ? whole() : builder.add("r", sizes.ratio)),
+        s(builder.add("s", sizes.queries)),
+        t(builder.add("t", sizes.keys)),
+        d(builder.add("d", sizes.depth, FactorKind::kNeedReplication)),
+        e(builder.add("e", sizes.width, FactorKind::kNeedReplication)),
+        heads(product(g, r)),
+        bsnd(is_bsnd(operation)) {}
+
+  TensorWalk q() const { return in_attention_layout<TensorWalk>(bsnd, b, heads, s, d); }
+  TensorWalk k() const { return in_attention_layout<TensorWalk>(bsnd, b, g, t, d); }
+  TensorWalk v() const { return in_attention_layout<TensorWalk>(bsnd, b, g, t, e); }
+  TensorWalk o() const { return in_attention_layout<TensorWalk>(bsnd, b, heads, s, e); }
+  TensorWalk lse() const { return {b, heads, s}; }
+};
+
+/// The work of the visible pairs of a query and a key: so many products over the depth, and over the width.
+double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, std::size_t first,
+                       double of_depth, double of_width);
+
+AttentionOptions attention_options(const KernelCall& call, std::int64_t depth);
+
+/// The rows of one head of a local tensor in the layout.
+template <class View>
+auto attention_rows(const View& view, bool bsnd, std::int64_t batch, std::int64_t head) {
+  const Shape& shape = view.shape;
+  const std::int64_t heads = shape[bsnd ? 2 : 1];
+  const std::int64_t positions = shape[bsnd ? 1 : 2];
+  const std::int64_t first = bsnd ? batch * positions * heads + head : (batch * heads + head) * positions;
+  return RowsOf{view.data + first * shape[3], bsnd ? heads * shape[3] : shape[3]};
+}
+
+/// The heads that one call computes, with the keys of the box `keys`, which stand behind `skipped_keys` others in the
+/// operands. All given must outlive the object.
+class LocalAttentionHeads {
+ public:
+  LocalAttentionHeads(const KernelCall& call, const AttentionSizes& sizes, const AttentionForm& form, const Box& keys,
+                      std::int64_t skipped_keys);
+
+  /// Calls body(head, batch, head's number in q, head's number in k), all local.
+  template <class Body>
+  void for_each(Body body) const {
+    const Box batch = call_.box("b");
+    for (std::int64_t b = 0; b < batch.size(); ++b) {
+      for (std::int64_t g = 0; g < g_.size(); ++g) {
+        for (std::int64_t r = 0; r < r_.size(); ++r) {
+          const std::int64_t local = g * r_.size() + r;
+          const std::int64_t global = (g_.begin + g) * sizes_.ratio + r_.begin + r;
+          AttentionHead head;
+          head.q = attention_rows(call_.operands[form_.q], bsnd_, b, local);
+          head.k = attention_rows(call_.operands[form_.q + 1], bsnd_, b, g);
+          head.v = attention_rows(call_.operands[form_.q + 2], bsnd_, b, g);
+          head.k.data = head.k.row(skipped_keys_);
+          head.v.data = head.v.row(skipped_keys_);
+          head.queries = s_.size();
+          head.keys = keys_.size();
+          head.depth = sizes_.depth;
+          head.width = sizes_.width;
+          head.q_positions = q_positions_;
+          head.k_positions = k_positions_;
+          const std::int64_t row = ((batch.begin + b) * sizes_.heads() + global) * sizes_.queries + s_.begin;
+          head.first_draw = static_cast<std::uint64_t>(row * sizes_.keys + keys_.begin);
+          head.draws_per_query = static_cast<std::uint64_t>(sizes_.keys);
+          body(head, b, local, g);
+        }
+      }
+    }
+  }
+
+  std::int64_t num_heads() const { return g_.size() * r_.size(); }
+
+ private:
+  const KernelCall& call_;
+  const AttentionSizes& sizes_;
+  const AttentionForm& form_;
+  const bool bsnd_;
+  const Box g_, r_, s_, keys_;
+  const std::int64_t skipped_keys_;
+  const std::vector<double> q_positions_, k_positions_;
+};
+
+}  // namespace shardplan
