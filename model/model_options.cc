@@ -90,7 +90,8 @@ void refuse_unsupported(const OptionReader& reader) {
   }
   if (!read_comm_fusion(reader).empty()) {
     reader.fault(*reader.find("comm_fusion"),
-                 "parallel: comm_fusion is not supported yet: buckets are of 64 MiB wherever that hides more");
+                 "parallel: comm_fusion is not supported yet: buckets are of 64 MiB wherever that hides more",
+                 "leave it out, or write {openstate: false}");
   }
 }
 

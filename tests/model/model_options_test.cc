@@ -66,7 +66,8 @@ TEST(ModelOptionsTest, KeysWithNothingBehindThemAreRefused) {
             "parameters");
   EXPECT_EQ(
       faults_of_parallel("comm_fusion: {allreduce: {mode: size, config: 32}}"),
-      "m.yaml:4:25: error: parallel: comm_fusion is not supported yet: buckets are of 64 MiB wherever that hides more");
+      "m.yaml:4:25: error: parallel: comm_fusion is not supported yet: buckets are of 64 MiB wherever that hides more\n"
+      "    leave it out, or write {openstate: false}");
   EXPECT_EQ(faults_of_parallel("mesh: auto").substr(0, 62),
             "m.yaml:4:18: error: parallel: mesh: auto is not supported yet\n");
   EXPECT_EQ(faults_of_parallel("gradients_mean: true").substr(0, 72),
