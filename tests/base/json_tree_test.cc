@@ -2,19 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include "tests/support/text.h"
 
 namespace shardplan {
 namespace {
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(JsonTreeTest, ReadsValuesWithPlacesAndRefusesWhatIsNotJson) {
   const JsonNode root = parse_json("{\"a\": [1, -2.5e+3, true, null,\n \"x\\u00e9\\ud83d\\ude00\\n\"]}", "j.json");

@@ -6,18 +6,10 @@
 #include "base/random.h"
 #include "costmodel/cluster_mesh.h"
 #include "costmodel/quantity.h"
+#include "tests/support/text.h"
 
 namespace shardplan {
 namespace {
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Quantity, ReadsUnitsExactly) {
   EXPECT_EQ(parse_time("5 us"), 5'000'000);

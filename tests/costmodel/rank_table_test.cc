@@ -2,24 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "base/error.h"
 #include "base/random.h"
 #include "costmodel/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
+#include "tests/support/text.h"
 
 namespace shardplan {
 namespace {
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::string read_error(const std::string& text) {
   return error_of([&] { read_rank_table_text(text, "rank_table.json"); });

@@ -2,13 +2,26 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 #include <string>
+
+#include "base/error.h"
 
 namespace shardplan {
 
 inline void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in:\n" << text;
+}
+
+/// The message of the InputError that the call ends with.
+inline std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
 }
 
 /// Plain ASCII, no line wider than 100 or ending in blanks.
