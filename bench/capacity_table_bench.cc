@@ -19,7 +19,7 @@
 
 #include "model/read_model.h"
 #include "planner/model_planner.h"
-#include "report/parallelism_patterns.h"
+#include "report/metrics/parallelism_patterns.h"
 
 namespace shardplan {
 namespace {

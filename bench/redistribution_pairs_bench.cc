@@ -13,7 +13,7 @@
 #include <array>
 #include <optional>
 
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 #include "costmodel/hierarchical_costs.h"
 #include "layouts/redistribution/greedy_redistribution.h"
 #include "layouts/redistribution/redistribution_planner.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "report/text_table.h"
+#include "report/text/text_table.h"
 
 namespace shardplan {
 namespace {

@@ -13,7 +13,7 @@
 namespace shardplan {
 
 /// What the devices of one mesh take for a piece of work: the seam between plans and machines. Problems
-/// (planner/model_problem.h), operators (costmodel/operator_steps.h) and programs (program/lower.h) ask it and know no
+/// (planner/problem/model_problem.h), operators (costmodel/operator_steps.h) and programs (program/lower.h) ask it and know no
 /// cluster; `RooflineCosts` answers from a cluster's figures, a table of measurements could answer as well.
 ///
 /// Units:     picoseconds of one device, exact integers; equal questions get equal answers.

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "costmodel/cluster.h"
-#include "costmodel/group_span.h"
+#include "costmodel/cluster/cluster.h"
+#include "costmodel/cluster/group_span.h"
 #include "layouts/collective.h"
 #include "layouts/device_mesh.h"
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 #include "costmodel/cost_model.h"
 #include "costmodel/hierarchical_costs.h"
 

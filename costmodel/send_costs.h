@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 
 namespace shardplan {
 

@@ -10,7 +10,7 @@ namespace shardplan {
 /// read the copies.
 ///
 /// - Only what backward needs is copied. A tensor that something outside of the block keeps anyway is not made again.
-/// - A copy follows its original's strategy (planner/model_problem.h) and draws what it drew (`operator_seed`).
+/// - A copy follows its original's strategy (planner/problem/model_problem.h) and draws what it drew (`operator_seed`).
 /// - A copy stores nothing: running statistics are updated once.
 OperatorGraph recompute_marked(const OperatorGraph& training);
 

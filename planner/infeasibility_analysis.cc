@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 #include "graph/folded_names.h"
 #include "model/syntax/strategy_syntax.h"
 #include "planner/model_planner.h"

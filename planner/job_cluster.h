@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 #include "model/model.h"
 
 namespace shardplan {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 #include "graph/tensor_versions.h"
 #include "model/model.h"
 #include "planner/level.h"

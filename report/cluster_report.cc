@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/json_text.h"
-#include "costmodel/cluster_mesh.h"
-#include "costmodel/quantity.h"
+#include "costmodel/cluster/cluster_mesh.h"
+#include "costmodel/cluster/quantity.h"
 #include "costmodel/roofline_costs.h"
 
 namespace shardplan {

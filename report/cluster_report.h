@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 
 namespace shardplan {
 

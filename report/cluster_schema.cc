@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include "base/json_text.h"
-#include "costmodel/cluster.h"
-#include "costmodel/cluster_keys.h"
-#include "costmodel/quantity.h"
+#include "costmodel/cluster/cluster.h"
+#include "costmodel/cluster/cluster_keys.h"
+#include "costmodel/cluster/quantity.h"
 
 namespace shardplan {
 namespace {

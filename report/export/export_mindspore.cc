@@ -7,7 +7,7 @@
 #include "graph/folded_names.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
-#include "report/plan_metrics.h"
+#include "report/metrics/plan_metrics.h"
 
 namespace shardplan {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "layouts/refined_axes.h"
 #include "planner/plan.h"
-#include "report/strategy_text.h"
+#include "report/text/strategy_text.h"
 
 namespace shardplan {
 

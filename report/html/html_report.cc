@@ -4,7 +4,7 @@
 
 #include "model/model_source.h"
 #include "report/html/page_data.h"
-#include "report/plan_metrics.h"
+#include "report/metrics/plan_metrics.h"
 
 namespace shardplan {
 namespace {

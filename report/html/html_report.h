@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "report/compare_report.h"
-#include "report/decisions_report.h"
+#include "report/plan/compare_report.h"
+#include "report/plan/decisions_report.h"
 
 namespace shardplan {
 

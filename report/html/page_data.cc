@@ -10,11 +10,11 @@
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
 #include "program/overlapped_timeline.h"
-#include "report/layout_grid.h"
-#include "report/parallelism_patterns.h"
-#include "report/plan_metrics.h"
-#include "report/step_shares.h"
-#include "report/strategy_text.h"
+#include "report/metrics/parallelism_patterns.h"
+#include "report/metrics/plan_metrics.h"
+#include "report/metrics/step_shares.h"
+#include "report/text/layout_grid.h"
+#include "report/text/strategy_text.h"
 
 namespace shardplan {
 namespace {

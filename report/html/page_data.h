@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json_text.h"
-#include "report/decisions_report.h"
+#include "report/plan/decisions_report.h"
 
 namespace shardplan {
 

@@ -4,15 +4,15 @@
 #include <cmath>
 
 #include "base/json_text.h"
-#include "costmodel/cluster_mesh.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "graph/tensor_versions.h"
 #include "model/model_source.h"
 #include "program/instruction_facts.h"
 #include "program/timeline.h"
+#include "report/metrics/plan_metrics.h"
 #include "report/plan_file/sha256.h"
-#include "report/plan_metrics.h"
-#include "report/strategy_table.h"
-#include "report/strategy_text.h"
+#include "report/text/strategy_table.h"
+#include "report/text/strategy_text.h"
 
 namespace shardplan {
 namespace {

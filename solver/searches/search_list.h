@@ -19,7 +19,7 @@ struct SearchEntry {
   bool gives_bound = false;
   /// Whether it decides every problem that is small enough, given the work.
   bool is_exact = false;
-  /// Whether the planner may run it again from starts of its own (planner/guided_search.h). The others are run as they
+  /// Whether the planner may run it again from starts of its own (planner/search/guided_search.h). The others are run as they
   /// are, so that what they find says something about them.
   bool takes_guidance = false;
   std::string_view description;  // one line, for --help and the schema

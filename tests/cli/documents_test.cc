@@ -15,7 +15,7 @@
 #include <optional>
 #include <sstream>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "tests/cli/run_program.h"
 
 namespace shardplan {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
 #include "tests/cli/run_program.h"

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "costmodel/cluster_mesh.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
 #include "operators/catalogue.h"
 

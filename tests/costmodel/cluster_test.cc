@@ -1,11 +1,11 @@
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/random.h"
-#include "costmodel/cluster_mesh.h"
-#include "costmodel/quantity.h"
+#include "costmodel/cluster/cluster_mesh.h"
+#include "costmodel/cluster/quantity.h"
 #include "tests/support/text.h"
 
 namespace shardplan {

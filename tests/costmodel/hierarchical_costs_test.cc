@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/integer.h"
 #include "base/random.h"
-#include "costmodel/cluster_mesh.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "tests/costmodel/message_simulation.h"
 
 namespace shardplan {

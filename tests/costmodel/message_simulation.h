@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/integer.h"
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 
 namespace shardplan {
 

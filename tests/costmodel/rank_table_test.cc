@@ -1,10 +1,10 @@
-#include "costmodel/rank_table.h"
+#include "costmodel/cluster/rank_table.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/random.h"
-#include "costmodel/cluster_mesh.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
 #include "tests/support/text.h"
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "costmodel/cluster_mesh.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "operators/catalogue.h"
 
 namespace shardplan {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 
 namespace shardplan {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 #include "model/planned_model.h"
 #include "model/read_model.h"
 #include "planner/model_planner.h"

@@ -1,4 +1,4 @@
-#include "planner/level_search.h"
+#include "planner/search/level_search.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/limit_repair.h"
+#include "planner/search/limit_repair.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/random.h"
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 #include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "solver/searches/search_list.h"

@@ -1,4 +1,4 @@
-#include "planner/mode_strategies.h"
+#include "planner/problem/mode_strategies.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/own_levels.h"
+#include "planner/search/own_levels.h"
 
 #include <gtest/gtest.h>
 

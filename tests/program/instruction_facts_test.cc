@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "costmodel/cluster_mesh.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "tests/support/hand_plan.h"
 
 namespace shardplan {

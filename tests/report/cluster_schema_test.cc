@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/write_files.h"
 #include "base/yaml.h"
-#include "costmodel/cluster.h"
+#include "costmodel/cluster/cluster.h"
 
 namespace shardplan {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/compare_report.h"
+#include "report/plan/compare_report.h"
 
 #include <gtest/gtest.h>
 

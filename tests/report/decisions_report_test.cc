@@ -1,8 +1,8 @@
-#include "report/decisions_report.h"
+#include "report/plan/decisions_report.h"
 
 #include <gtest/gtest.h>
 
-#include "report/step_shares.h"
+#include "report/metrics/step_shares.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
 

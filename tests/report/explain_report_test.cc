@@ -1,4 +1,4 @@
-#include "report/explain_report.h"
+#include "report/plan/explain_report.h"
 
 #include <gtest/gtest.h>
 

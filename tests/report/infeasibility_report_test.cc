@@ -1,4 +1,4 @@
-#include "report/infeasibility_report.h"
+#include "report/plan/infeasibility_report.h"
 
 #include <gtest/gtest.h>
 

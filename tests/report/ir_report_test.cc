@@ -1,8 +1,8 @@
-#include "report/ir_report.h"
+#include "report/plan/ir_report.h"
 
 #include <gtest/gtest.h>
 
-#include "report/ir_text.h"
+#include "report/text/ir_text.h"
 #include "tests/support/hand_plan.h"
 
 namespace shardplan {

@@ -1,4 +1,4 @@
-#include "report/layout_grid.h"
+#include "report/text/layout_grid.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/plan_diff.h"
+#include "report/plan/plan_diff.h"
 
 #include <gtest/gtest.h>
 

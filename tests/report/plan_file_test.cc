@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "graph/tensor_versions.h"
 #include "model/model_source.h"
+#include "report/plan/summary.h"
 #include "report/plan_file/plan_json.h"
-#include "report/summary.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
 

@@ -1,4 +1,4 @@
-#include "report/strategy_table.h"
+#include "report/text/strategy_table.h"
 
 #include <gtest/gtest.h>
 

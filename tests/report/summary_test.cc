@@ -1,4 +1,4 @@
-#include "report/summary.h"
+#include "report/plan/summary.h"
 
 #include <gtest/gtest.h>
 

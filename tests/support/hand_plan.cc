@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "costmodel/cluster_mesh.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
 #include "graph/differentiate.h"
 #include "graph/tensor_versions.h"

@@ -4,12 +4,12 @@
 #include <string>
 
 #include "base/random.h"
-#include "costmodel/cluster_mesh.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
 #include "layouts/redistribution/redistribution_planner.h"
 #include "model/model.h"
 #include "model/planned_model.h"
-#include "planner/model_problem.h"
+#include "planner/problem/model_problem.h"
 #include "program/lower.h"
 #include "strategies/user_strategy.h"
 

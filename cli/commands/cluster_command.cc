@@ -1,0 +1,72 @@
+#include <memory>
+#include <optional>
+
+#include "cli/commands/commands.h"
+#include "cli/exit_code.h"
+#include "cli/terminal.h"
+#include "costmodel/cluster/cluster.h"
+#include "costmodel/cluster/rank_table.h"
+#include "report/cluster_report.h"
+
+namespace shardplan {
+namespace {
+
+struct ClusterArguments {
+  std::string cluster = "ascend-910";      // preset, NAMExN or file
+  std::optional<std::int64_t> device_num;  // the first so many devices
+  std::string capacity;                    // "16GiB" of usable memory; empty: the cluster's
+  std::string rank_table;                  // file; empty: none
+  std::string to;                          // "" or "rank-table"
+  bool json = false;
+  bool verbose = false;  // the sources in full
+};
+
+int show(const ClusterArguments& arguments) {
+  Cluster cluster = read_cluster(arguments.cluster);
+  if (!arguments.rank_table.empty()) cluster = with_rank_table(cluster, read_rank_table(arguments.rank_table));
+  if (arguments.device_num) cluster = take_devices(cluster, *arguments.device_num);
+  if (!arguments.capacity.empty()) cluster = with_capacity(cluster, arguments.capacity);
+
+  for (const std::string& text : cluster.notices) notice("notice: " + text);
+  if (arguments.to == "rank-table") {
+    notice("notice: server_id and device_ip are placeholders; put in the addresses of your servers");
+    print(write_rank_table(cluster));
+  } else {
+    print(arguments.json ? cluster_json(cluster) : cluster_summary(cluster, arguments.verbose));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Command cluster_command() {
+  const auto arguments = std::make_shared<ClusterArguments>();
+  Command command;
+  command.name = "cluster";
+  command.topic = "Look up";
+  command.summary = "Show what is assumed of a cluster: devices, memory, links, and the sources";
+  command.examples = {
+      {"dgx-a100x8", "eight nodes of eight A100"},
+      {"dgx-a100x8 --verbose", "with the source of every number"},
+      {"ascend-910x2 --to rank-table", "a rank table to fill in"},
+  };
+  command.options = {
+      {"",
+       {argument("CLUSTER", &arguments->cluster, "a preset, with xN for N nodes, or a cluster file")
+            .optional()
+            .completed_by(Completion::kCluster)}},
+      {"What is taken of it",
+       {option("--device-num", "N", &arguments->device_num, "only the first N devices"),
+        option("--capacity", "BYTES", &arguments->capacity, "memory per device, as 16GiB, instead of the cluster's"),
+        option("--rank-table", "FILE", &arguments->rank_table, "servers, devices and ranks from this file")
+            .completed_by(Completion::kFile)}},
+      {"Output",
+       {option("--to", "FORM", &arguments->to, "print it in another form", one_of({"rank-table"})),
+        flag("--json", arguments->json, "print one JSON document"),
+        flag("--verbose", arguments->verbose, "print the source of every number")}},
+  };
+  command.action = [arguments] { return show(*arguments); };
+  return command;
+}
+
+}  // namespace shardplan

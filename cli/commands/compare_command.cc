@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/write_files.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/planning_options.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+#include "planner/level_comparison.h"
+#include "report/html/html_report.h"
+#include "report/plan/compare_report.h"
+
+namespace shardplan {
+namespace {
+
+struct CompareArguments {
+  PlanningArguments planning;
+  bool all = false;
+  std::string html;  // a file; empty: none
+  bool json = false;
+};
+
+int run(CompareArguments arguments) {
+  const bool with_mindspore = std::exchange(arguments.planning.costs, "cluster") == "mindspore";
+  const std::unique_ptr<ModelPlanner> planning = make_planning(arguments.planning);
+  std::deque<Plan> plans;
+  std::vector<ComparedPlan> rows;
+  const auto add = [&](std::string name, Plan found) {
+    plans.push_back(std::move(found));
+    const Plan& plan = plans.back();
+    if (plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) {
+      rows.push_back(compared(std::move(name), plan));
+    } else {
+      notice(fmt::format("{}: no plan fits", name));
+    }
+  };
+  const PlanOptions& options = planning->options();
+  std::vector<Plan> found = plans_of_levels(*planning, options.search, interrupt_token());
+  for (const Level level : kLevels) {
+    add(fmt::format("level {}", number_of(level)), std::move(found[static_cast<std::size_t>(number_of(level))]));
+  }
+  add("propagation", std::move(found.back()));
+  if (with_mindspore) add("mindspore", planning->mindspore_plan(options.level, options.search, interrupt_token()));
+  const bool is_found = !rows.empty();
+  if (!is_found) {
+    plans.push_back(planning->smallest(interrupt_token()));
+    if (plans.back().strategies.empty()) {
+      notice("not even the smallest plan was found before a limit ended the search");
+      return kNoFeasiblePlan;
+    }
+    rows.push_back(compared("least memory", plans.back()));
+  }
+  for (Baseline baseline : {planning->data_parallel(), planning->stand_alone()}) {
+    rows.push_back(compared(baseline));
+    if (with_mindspore) rows.back().mindspore = planning->mindspore_value(baseline.strategies);
+  }
+  for (ComparedPlan& row : rows) {
+    if (with_mindspore && row.plan != nullptr) row.mindspore = planning->mindspore_value(row.plan->strategies);
+  }
+  if (!arguments.html.empty()) {
+    std::vector<HtmlPlan> pages;
+    for (const ComparedPlan& row : rows) {
+      if (row.plan != nullptr) pages.push_back({row.name, row.plan, {}});
+    }
+    write_file(arguments.html, html_report(pages, rows, compare_report(rows)));
+  }
+  print(arguments.json ? compare_json(rows) : compare_report(rows, {wants_colour(), arguments.all}));
+  return is_found ? kDone : kNoFeasiblePlan;
+}
+
+}  // namespace
+
+Command compare_command() {
+  const auto arguments = std::make_shared<CompareArguments>();
+  Command command;
+  command.name = "compare";
+  command.topic = "Plan";
+  command.summary = "Compare levels 0, 1 and 2, propagation, data parallelism and one device side by side";
+  command.examples = {
+      {"configs/gpt2-small.yaml", "what each objective costs, and in what the plans differ"},
+      {"configs/gpt2-small.yaml --all", "with every layout and operator that differs"},
+      {"out/plan.json", "the model, cluster and options of an earlier run"},
+      {"configs/mlp.yaml --html compare.html", "and as a page for a browser"},
+      {"configs/mlp.yaml --cluster dgx-a100x2", "on another machine"},
+      {"configs/mlp.yaml --costs mindspore",
+       "with what MindSpore's cost model chooses, and what it says of the others"},
+  };
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back(
+      {"Output",
+       {flag("--all", arguments->all, "list every layout and operator that differs"), html_option(arguments->html),
+        flag("--json", arguments->json, "print one JSON document")}});
+  command.action = [arguments] { return run(*arguments); };
+  return command;
+}
+
+}  // namespace shardplan

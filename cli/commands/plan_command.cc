@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "base/write_files.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/planning_options.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+#include "report/html/html_report.h"
+#include "report/plan/infeasibility_report.h"
+#include "report/plan/ir_report.h"
+#include "report/plan/summary.h"
+#include "report/plan/trace.h"
+#include "report/plan_file/plan_json.h"
+#include "report/proof_report.h"
+#include "report/text/strategy_table.h"
+#include "simulator/proof/prove.h"
+
+namespace shardplan {
+namespace {
+
+struct PlanArguments {
+  PlanningArguments planning;
+  std::string out;
+  std::string html;      // a file; empty: none
+  int alternatives = 0;  // decisions of which the page shows what else they would cost
+  std::int64_t rank = 0;
+  std::string trace;
+  bool validate = false;
+  bool json = false;
+  bool verbose = false;
+};
+
+std::string folder_text(const std::string& folder) { return folder.ends_with('/') ? folder : folder + "/"; }
+
+int does_not_fit(const PreparedPlan& planned, bool json) {
+  Plan smallest = planned.planning->smallest(interrupt_token());
+  if (smallest.strategies.empty()) {
+    notice("no plan was found before a limit ended the search, not even the smallest; --time-limit takes more seconds");
+    return kNoFeasiblePlan;
+  }
+  if (planned.plan.mindspore && smallest.fits()) {
+    notice("no plan with the forward strategies of MindSpore's cost model fits; --costs cluster finds one that does");
+    return kNoFeasiblePlan;
+  }
+  smallest.options.level = planned.plan.options.level;
+  const Infeasibility answer = analyse_infeasibility(smallest, interrupt_token());
+  print(json ? infeasibility_json(answer) : infeasibility_report(answer, wants_colour()));
+  return kNoFeasiblePlan;
+}
+
+int run(PlanArguments arguments) {
+  arguments.planning.proves = arguments.validate;
+  PreparedPlan planned = plan_or_load(arguments.planning);
+  if (arguments.alternatives > 0 && arguments.html.empty()) {
+    throw InputError(SourcePlace{}, "--alternatives {}: they are shown by the page of --html FILE",
+                     arguments.alternatives);
+  }
+  if (!planned.is_found()) return does_not_fit(planned, arguments.json);
+  Plan& plan = planned.plan;
+  if (plan.baselines.empty()) plan.baselines.push_back(planned.planning->data_parallel());
+  if (arguments.rank < 0 || arguments.rank >= plan.mesh.num_devices()) {
+    throw InputError(SourcePlace{}, "--rank {}: there are ranks 0 to {}", arguments.rank, plan.mesh.num_devices() - 1);
+  }
+
+  std::optional<Proof> proof;
+  if (arguments.validate) {
+    ProofOptions options;
+    options.validation.seed = arguments.planning.seed.value_or(0);
+    options.validation.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    options.validation.stop = interrupt_token();
+    if (shows_progress()) options.validation.progress = notice;
+    proof = prove(plan, options);
+  }
+  std::optional<ProofRecord> record;
+  if (proof) record = proof_record(*proof, arguments.planning.seed.value_or(0));
+
+  SummaryOptions options;
+  options.colour = wants_colour();
+  options.verbose = arguments.verbose;
+  if (proof) options.proof = proof_summary(*proof);
+  const std::string document =
+      arguments.json || !arguments.out.empty() ? plan_json(plan, record ? &*record : nullptr) : "";
+  if (!arguments.out.empty()) {
+    const std::vector<NamedText> files{{"plan.json", document},
+                                       {"step_parallel_begin.ir", begin_report(plan)},
+                                       {"step_parallel_end.ir", end_report(plan, arguments.rank)},
+                                       {"strategies.txt", strategy_table(plan)}};
+    write_files(arguments.out, files);
+    options.out_folder = folder_text(arguments.out);
+    for (const NamedText& file : files) options.written.push_back(file.name);
+  }
+  if (!arguments.trace.empty()) write_file(arguments.trace, chrome_trace(plan));
+  if (!arguments.html.empty()) {
+    std::vector<ComparedPlan> rows{compared("plan", plan)};
+    for (const Baseline& baseline : plan.baselines) rows.push_back(compared(baseline));
+    const std::vector<ExplainedDecision> decisions = explain_costliest(
+        *planned.planning, plan, static_cast<std::size_t>(arguments.alternatives), interrupt_token(), progress_sink());
+    SummaryOptions plain = options;
+    plain.colour = false;
+    write_file(arguments.html, html_report({{"plan", &plan, decisions}}, rows, summary_report(plan, plain)));
+  }
+  print(arguments.json ? document : summary_report(plan, options));
+  return proof && !proof->is_proven() ? kDifferenceFound : kDone;
+}
+
+}  // namespace
+
+Command plan_command() {
+  const auto arguments = std::make_shared<PlanArguments>();
+  Command command;
+  command.name = "plan";
+  command.topic = "Plan";
+  command.summary = "Plan a model: layouts, collectives, time, memory, and how good the plan is";
+  command.examples = {
+      {"configs/gpt2-small.yaml", "on the cluster that the file names"},
+      {"configs/gpt2-small.yaml --validate", "and prove it on simulated devices"},
+      {"configs/gpt2-small.yaml --out out", "and write plan.json, both IR files and strategies.txt to out/"},
+      {"configs/mlp.yaml --html plan.html", "and as a page for a browser"},
+      {"configs/llama-7b.yaml --cluster dgx-h100x8 --level 2", "the fastest step on eight nodes of eight H100"},
+      {"configs/gpt2-small.yaml --capacity 5GiB", "what does not fit, and what would make it fit", kNoFeasiblePlan},
+      {"configs/mlp.yaml --dim B=64 --set 'layer1.weight=[{}, {mp}]'", "another size, and one layout decided by you"},
+  };
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back(
+      {"Output",
+       {option("--out", "FOLDER", &arguments->out,
+               "write plan.json, step_parallel_begin.ir, step_parallel_end.ir and strategies.txt into this folder")
+            .completed_by(Completion::kFolder),
+        option("--trace", "FILE", &arguments->trace,
+               "write the step's timeline for Perfetto (Chrome's trace format) into this file")
+            .completed_by(Completion::kFile),
+        html_option(arguments->html),
+        option("--alternatives", "N", &arguments->alternatives,
+               "search the alternatives of the N costliest decisions for the page; each takes several searches",
+               from_to(0, 1000)),
+        option("--rank", "RANK", &arguments->rank, "the device whose program step_parallel_end.ir shows"),
+        flag("--validate", arguments->validate, "prove the plan on simulated devices"),
+        flag("--json", arguments->json, "print plan.json instead of the summary"),
+        flag("--verbose", arguments->verbose,
+             "print the options, the cluster's assumed numbers and the search's statistics too")}});
+  command.action = [arguments] { return run(*arguments); };
+  return command;
+}
+
+}  // namespace shardplan

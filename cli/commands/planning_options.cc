@@ -1,0 +1,217 @@
+#include "cli/commands/planning_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+#include "base/error.h"
+#include "base/yaml.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+#include "costmodel/cluster/quantity.h"
+#include "model/read_model.h"
+#include "planner/job_cluster.h"
+#include "report/plan_file/plan_file.h"
+#include "solver/searches/search_list.h"
+
+namespace shardplan {
+namespace {
+
+ModelOverrides overrides(const PlanningArguments& arguments) {
+  ModelOverrides result;
+  for (const std::string& text : arguments.dims) {
+    const std::size_t equals = text.find('=');
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const char* begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
+    const auto [stop, error] = std::from_chars(begin, end, value);
+    if (equals == 0 || equals == std::string::npos || error != std::errc() || stop != end || value < 1) {
+      throw InputError(SourcePlace{}, "--dim {}: expected NAME=SIZE with a whole number of at least 1, as B=16", text);
+    }
+    result.dims[text.substr(0, equals)] = value;
+  }
+  for (const std::string& text : arguments.strategies) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw InputError(SourcePlace{}, "--set {}: expected NAME=STRATEGY, as 'fc.weight=[{{}}, {{mp}}]'", text);
+    }
+    result.strategies[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return result;
+}
+
+/// A preset by its name, which also says how many nodes; any other from the text that the plan holds.
+Cluster cluster_of(const PlanFile& file) {
+  Cluster cluster;
+  try {
+    cluster = read_cluster(file.cluster_name);
+  } catch (const InputError&) {
+    cluster = read_cluster_text(file.cluster_text, file.cluster_name);
+  }
+  const std::int64_t devices = file.mesh.num_devices();
+  return cluster.num_devices() == devices ? cluster : take_devices(cluster, devices);
+}
+
+bool is_plan_file(const std::string& path) { return path.ends_with(".json"); }
+
+/// The options given that decide a plan, as given.
+std::vector<std::string> given_options(const PlanningArguments& arguments) {
+  std::vector<std::string> given;
+  const auto add = [&](const char* name, const auto& value) {
+    if (value) given.push_back(fmt::format("{} {}", name, *value));
+  };
+  add("--cluster", arguments.cluster);
+  for (const std::string& text : arguments.dims) given.push_back("--dim " + text);
+  for (const std::string& text : arguments.strategies) given.push_back("--set " + text);
+  add("--capacity", arguments.capacity);
+  add("--costs", arguments.costs);
+  add("--level", arguments.level);
+  add("--search", arguments.search);
+  add("--memory-slack", arguments.memory_slack);
+  add("--memory", arguments.memory);
+  add("--overlap", arguments.overlap);
+  add("--time-limit", arguments.time_limit);
+  add("--work-limit", arguments.work_limit);
+  if (arguments.proves) return given;
+  add("--seed", arguments.seed);
+  add("--threads", arguments.threads);
+  return given;
+}
+
+void apply(const PlanningArguments& arguments, PlanOptions& options) {
+  if (arguments.level) options.level = level_of(*arguments.level);
+  if (arguments.costs) {
+    options.costs = *arguments.costs == "mindspore" ? StrategyCosts::kMindSpore : StrategyCosts::kCluster;
+  }
+  options.search = arguments.search.value_or(options.search);
+  options.seed = arguments.seed.value_or(options.seed);
+  options.time_limit = arguments.time_limit.value_or(options.time_limit);
+  options.work_limit = arguments.work_limit.value_or(options.work_limit);
+  options.threads = arguments.threads.value_or(options.threads);
+  options.memory_slack = arguments.memory_slack.value_or(options.memory_slack);
+  if (arguments.capacity) options.capacity = parse_bytes(*arguments.capacity);
+  if (arguments.overlap) options.overlap = *arguments.overlap == "on";
+  if (arguments.memory) options.bounded_redistribution = *arguments.memory == "bounded";
+}
+
+/// The planner that options and `file`, if there is one, ask for.
+std::unique_ptr<ModelPlanner> make_planner(const PlanningArguments& arguments, const PlanFile* file) {
+  PlanOptions options = file != nullptr ? file->options : PlanOptions();
+  ModelOverrides changed{options.dims, options.strategies};
+  const ModelOverrides given = overrides(arguments);
+  for (const auto& [name, size] : given.dims) changed.dims[name] = size;
+  for (const auto& [name, entry] : given.strategies) changed.strategies[name] = entry;
+  auto model =
+      std::make_shared<const Model>(file != nullptr ? model_source(file->model_text, file->model_file)->at(changed)
+                                                    : read_model(arguments.model, changed));
+  const JobCluster job = file != nullptr && !arguments.cluster ? JobCluster{cluster_of(*file), {}}
+                                                               : job_cluster(*model, arguments.cluster);
+  if (file == nullptr) {
+    options.level = level_of(model->parallel.level);
+    options.search = model->parallel.search;
+  }
+  apply(arguments, options);
+  options.dims = changed.dims;
+  options.strategies = changed.strategies;
+  for (const std::string& text : model->notices) notice(text);
+  for (const std::string& text : job.cluster.notices) notice(text);
+  for (const std::string& text : job.notices) notice(text);
+  auto planner = std::make_unique<ModelPlanner>(std::move(model), job.cluster, std::move(options));
+  for (const std::string& text : planner->notices()) notice(text);
+  return planner;
+}
+
+/// The plan that the file holds, with the figures that follow from its decisions.
+Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlanner& planner) {
+  if (!(planner.mesh() == file.mesh)) {
+    throw InputError({path, 0, 0}, "mesh: the plan's is {}, its model and cluster make {}", file.mesh.to_string(),
+                     planner.mesh().to_string());
+  }
+  const Decisions decisions = decisions_of(file, planner.graph(), planner.versions(), file.mesh);
+  Plan plan = planner.unsolved(file.options.level, file.options.search);
+  plan.status = file.status;
+  plan.candidates_complete = file.candidates_complete;
+  plan.cost = file.cost;
+  plan.bound = file.bound;
+  plan.mindspore = file.mindspore;
+  plan.baselines = file.baselines;
+  return planner.decided(decisions, std::move(plan));
+}
+
+}  // namespace
+
+Option model_argument(PlanningArguments& arguments) {
+  return argument("MODEL", &arguments.model, "a model file (YAML), or the plan.json of an earlier run")
+      .completed_by(Completion::kFile);
+}
+
+std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
+  return {
+      {"What is planned",
+       {option("--cluster", "CLUSTER", &arguments.cluster,
+               "a preset (ascend-910, dgx-a100, dgx-h100; with xN for N nodes, as dgx-a100x8) or a cluster file")
+            .completed_by(Completion::kCluster),
+        option("--dim", "NAME=SIZE", &arguments.dims, "another size for one of the model's dims, as B=16"),
+        option("--set", "NAME=LAYOUT", &arguments.strategies,
+               "a layout or strategy for a tensor or operator, as 'layer1.weight=[{}, {mp}]'"),
+        option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}},
+      {"How it is searched",
+       {option("--level", "LEVEL", &arguments.level,
+               "0: greatest ratio of computation to communication; 1: least memory; 2: fastest step", from_to(0, 2)),
+        option("--costs", "NAME", &arguments.costs,
+               "by what the forward operators' strategies are chosen: the cluster's times, or the weighted bytes of "
+               "MindSpore's cost model; cluster if not given",
+               one_of({"cluster", "mindspore"})),
+        option("--search", "NAME", &arguments.search, "the search", one_of(search_names())),
+        option("--memory-slack", "SHARE", &arguments.memory_slack,
+               "at level 1, the share of the least memory that may be given for a faster step; 0.01 if not given",
+               from_to(0, 1)),
+        option("--memory", "MODE", &arguments.memory,
+               "whether a redistribution may hold more than the larger of its two ends; bounded if not given",
+               one_of({"bounded", "unbounded"})),
+        option("--overlap", "MODE", &arguments.overlap,
+               "whether collectives run beside kernels, in the order that hides the most, or one after the other; on "
+               "if not given",
+               one_of({"on", "off"})),
+        option("--seed", "N", &arguments.seed,
+               "for random numbers, of the search and of a proof's data; 0 if not given"),
+        option("--time-limit", "SECONDS", &arguments.time_limit, "stop the search then, with the best plan so far",
+               positive()),
+        option("--work-limit", "UNITS", &arguments.work_limit,
+               "stop after that much work of the search: gives the same plan on every machine"),
+        option("--threads", "N", &arguments.threads, "threads of the search; 1 if not given", from_to(1, 64))}},
+  };
+}
+
+Option html_option(std::string& file) {
+  return option("--html", "FILE", &file,
+                "write a page for a browser: graph, timeline, memory, tables; it needs no network")
+      .completed_by(Completion::kFile);
+}
+
+std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) {
+  if (!is_plan_file(arguments.model)) return make_planner(arguments, nullptr);
+  const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
+  return make_planner(arguments, &file);
+}
+
+PreparedPlan plan_or_load(const PlanningArguments& arguments) {
+  PreparedPlan result;
+  const std::vector<std::string> given = given_options(arguments);
+  if (is_plan_file(arguments.model) && given.empty()) {
+    const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
+    result.planning = make_planner(PlanningArguments(), &file);
+    result.plan = stored_plan(file, arguments.model, *result.planning);
+    return result;
+  }
+  if (is_plan_file(arguments.model)) {
+    notice(fmt::format("notice: the model of {} is planned again with {}", arguments.model, fmt::join(given, " ")));
+  }
+  result.planning = make_planning(arguments);
+  const PlanOptions& options = result.planning->options();
+  result.plan = result.planning->plan(options.level, options.search, interrupt_token());
+  return result;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,29 @@
+#include <memory>
+
+#include "cli/commands/commands.h"
+#include "cli/exit_code.h"
+#include "cli/terminal.h"
+#include "model/model_schema.h"
+#include "report/cluster_schema.h"
+#include "report/plan_file/plan_json.h"
+
+namespace shardplan {
+
+Command schema_command() {
+  const auto name = std::make_shared<std::string>();
+  Command command;
+  command.name = "schema";
+  command.topic = "Look up";
+  command.summary = "Print the JSON Schema of model files, cluster files or plan.json";
+  command.examples = {{"model", "for an editor that completes and checks model files"},
+                      {"cluster", "the same for cluster files"},
+                      {"plan", "the form of plan.json"}};
+  command.options = {{"", {argument("NAME", name.get(), "the kind of file", one_of({"model", "cluster", "plan"}))}}};
+  command.action = [name] {
+    print(*name == "model" ? model_schema() : *name == "cluster" ? cluster_schema() : plan_schema());
+    return kDone;
+  };
+  return command;
+}
+
+}  // namespace shardplan

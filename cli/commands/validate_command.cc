@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/planning_options.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+#include "report/proof_report.h"
+
+namespace shardplan {
+namespace {
+
+struct ValidateArguments {
+  PlanningArguments planning;
+  int steps = 3;
+  bool full_size = false;
+  bool faults = false;
+  bool json = false;
+  std::string until;
+};
+
+ValidationSubject subject_of(const Plan& plan, const PlanningArguments& arguments) {
+  return {plan.model->name, plan.graph->is_training(), plan.options.level,
+          plan.mesh,        arguments.model,           arguments.seed.value_or(0)};
+}
+
+int threads_of(const PlanningArguments& arguments) {
+  return arguments.threads.value_or(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+}
+
+int run_validate(const ValidateArguments& arguments) {
+  const PreparedPlan planned = plan_or_load(arguments.planning);
+  if (!planned.is_found()) {
+    notice("no plan fits");
+    return kNoFeasiblePlan;
+  }
+  const Plan& plan = planned.plan;
+  ProofOptions options;
+  options.validation.seed = arguments.planning.seed.value_or(0);
+  options.validation.steps = arguments.steps;
+  options.validation.threads = threads_of(arguments.planning);
+  options.validation.until = arguments.until;
+  options.shrink = !arguments.full_size;
+  options.mutations = arguments.faults;
+  options.validation.stop = interrupt_token();
+  if (shows_progress()) options.validation.progress = notice;
+  const Proof proof = prove(plan, options);
+  const ValidationSubject subject = subject_of(plan, arguments.planning);
+  print(arguments.json ? validation_json(subject, proof) : validation_text(subject, proof));
+  return validation_exit_code(proof);
+}
+
+int run_simulate(const ValidateArguments& arguments) {
+  const PreparedPlan planned = plan_or_load(arguments.planning);
+  if (!planned.is_found()) {
+    notice("no plan fits");
+    return kNoFeasiblePlan;
+  }
+  const Plan& plan = planned.plan;
+  if (!plan.graph->loss()) {
+    throw InputError({arguments.planning.model, 0, 0}, "nothing to simulate: the model has no 'loss'");
+  }
+  const std::vector<std::string> missing = operators_without_kernel(*plan.graph);
+  if (!missing.empty()) {
+    throw InputError({arguments.planning.model, 0, 0}, "no local computation is known for {}", missing.front());
+  }
+  const Executable executable = make_executable(plan, !arguments.full_size, ProofOptions().most_devices);
+  std::vector<SimulatedStep> steps;
+  if (executable.shrinking.refusal.empty()) {
+    steps = simulate(executable.program, *executable.graph,
+                     {.seed = arguments.planning.seed.value_or(0),
+                      .steps = arguments.steps,
+                      .threads = threads_of(arguments.planning),
+                      .stop = interrupt_token()});
+  }
+  const ValidationSubject subject = subject_of(plan, arguments.planning);
+  print(arguments.json ? simulation_json(subject, executable.shrinking, steps)
+                       : simulation_text(subject, executable.shrinking, steps));
+  return executable.shrinking.refusal.empty() ? kDone : kBadInput;
+}
+
+}  // namespace
+
+Command validate_command() {
+  const auto arguments = std::make_shared<ValidateArguments>();
+  Command command;
+  command.name = "validate";
+  command.topic = "Prove a plan";
+  command.summary = "Run a plan on simulated devices and compare every number with one device";
+  command.description =
+      "Sizes are shrunk for the proof so that it takes seconds; every collective of the plan is executed between "
+      "devices with memories of their own. Exit code 5 if a difference is found.";
+  command.examples = {
+      {"configs/gpt2-small.yaml", "plan the model, then prove the plan"},
+      {"configs/mlp.yaml --faults", "and show that a fault in any collective would be noticed"},
+      {"out/plan.json --until layer1.matmul", "compare one tensor instead of the outputs"},
+  };
+  arguments->planning.proves = true;
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back(
+      {"The proof",
+       {option("--steps", "N", &arguments->steps, "training steps in each precision", from_to(1, 1000)),
+        flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large"),
+        flag("--faults", arguments->faults, "make every collective wrong in turn and show that it is noticed"),
+        option("--until", "TENSOR", &arguments->until, "compare this tensor instead of the outputs")}});
+  command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
+  command.action = [arguments] { return run_validate(*arguments); };
+  return command;
+}
+
+Command simulate_command() {
+  const auto arguments = std::make_shared<ValidateArguments>();
+  arguments->steps = 20;
+  Command command;
+  command.name = "simulate";
+  command.topic = "Prove a plan";
+  command.summary = "Train on simulated devices and on one device, and print both losses side by side";
+  command.examples = {
+      {"configs/mlp.yaml --steps 3", "three training steps"},
+      {"configs/lenet.yaml --full-size", "at the model's own sizes"},
+  };
+  arguments->planning.proves = true;
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back(
+      {"The run",
+       {option("--steps", "N", &arguments->steps, "training steps", from_to(1, 100000)),
+        flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large")}});
+  command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
+  command.action = [arguments] { return run_simulate(*arguments); };
+  return command;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,92 @@
+#include "costmodel/cluster/cluster_keys.h"
+
+namespace shardplan {
+
+const ClusterKeys& cluster_file_keys() {
+  static const ClusterKeys keys = {
+      {"shardplan", ClusterValue::kVersion, true, "format version: 1"},
+      {"cluster", ClusterValue::kText, true, "the cluster's name"},
+      {"device", ClusterValue::kDevice, true, "the one kind of device"},
+      {"fusion", ClusterValue::kFusion, false,
+       "what the software makes one kernel of: none, or elementwise (chains of elementwise operators); none"},
+      {"levels", ClusterValue::kLevels, true, "the levels of links, outermost first: mesh axes and digits of ranks"},
+      {"tables", ClusterValue::kTables, false, "measured times that replace the formula of a collective"},
+      {"sources", ClusterValue::kSources, false,
+       "where numbers are from, by device, device.KEY, LEVEL, LEVEL.KEY or a word of your own; the words datasheet, "
+       "measured, measured elsewhere, assumed, to be verified are understood"},
+  };
+  return keys;
+}
+
+const ClusterKeys& cluster_device_keys() {
+  static const ClusterKeys keys = {
+      {"name", ClusterValue::kText, true, "as printed"},
+      {"memory", ClusterValue::kMemory, true, "of each device"},
+      {"flops", ClusterValue::kFlops, true, "peak rate by dtype, dense; a dtype that is absent cannot be computed"},
+      {"efficiency", ClusterValue::kEfficiency, false, "sustained shares of the peaks"},
+      {"start", ClusterValue::kTime, false, "fixed time of one operator; 0"},
+  };
+  return keys;
+}
+
+const ClusterKeys& cluster_memory_keys() {
+  static const ClusterKeys keys = {
+      {"capacity", ClusterValue::kBytes, true, "all of it"},
+      {"reserved", ClusterValue::kBytes, false, "taken by runtime, contexts and fragmentation; 0"},
+      {"bandwidth", ClusterValue::kByteRate, true, "peak, reading and writing together"},
+  };
+  return keys;
+}
+
+const ClusterKeys& cluster_flops_keys() {
+  static const ClusterKeys keys = [] {
+    ClusterKeys all;
+    for (const char* type : {"f64", "f32", "f16", "bf16", "i64", "i32", "i8", "u8"}) {
+      all.push_back({type, ClusterValue::kOperationRate, false, ""});
+    }
+    return all;
+  }();
+  return keys;
+}
+
+const ClusterKeys& cluster_efficiency_keys() {
+  static const ClusterKeys keys = {
+      {"matmul", ClusterValue::kShare, false, "of the rate, in contractions; 1"},
+      {"attention", ClusterValue::kShare, false, "of the rate, in fused attention; matmul's"},
+      {"memory", ClusterValue::kShare, false, "of the memory's bandwidth; 1"},
+  };
+  return keys;
+}
+
+const ClusterKeys& cluster_level_keys() {
+  static const ClusterKeys keys = {
+      {"name", ClusterValue::kName, true, "of the mesh axis"},
+      {"count", ClusterValue::kCount, true, "groups of the level below that it joins (devices, at the innermost)"},
+      {"latency", ClusterValue::kTime, true, "of one message"},
+      {"bandwidth", ClusterValue::kByteRate, true, "line rate of one link, one direction"},
+      {"efficiency", ClusterValue::kShare, false, "measured share of the line rate; 1"},
+      {"link_per", ClusterValue::kLinkPer, false,
+       "device: each device has a link into this level; group: the devices of the group below share one; device"},
+      {"contention", ClusterValue::kShare, false, "share of the bandwidth left when all groups talk at once; 1"},
+  };
+  return keys;
+}
+
+const ClusterKeys& cluster_table_keys() {
+  static const ClusterKeys keys = {
+      {"collective", ClusterValue::kCollective, true, "whose time was measured"},
+      {"level", ClusterValue::kName, true, "along which"},
+      {"devices", ClusterValue::kCount, true, "over how many devices or groups of that level, at least 2"},
+      {"bytes", ClusterValue::kByteList, true, "sizes of the whole tensor of a group, ascending"},
+      {"time", ClusterValue::kTimeList, true, "one for each size"},
+  };
+  return keys;
+}
+
+std::vector<std::string> key_names(const ClusterKeys& keys) {
+  std::vector<std::string> names;
+  for (const ClusterKey& key : keys) names.push_back(key.name);
+  return names;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,12 @@
+# Writes OUTPUT, a source with the text of the cluster files FILES (separated by |), sorted by name.
+string(REPLACE "|" ";" FILES "${FILES}")
+set(source "// Made from configs/clusters by costmodel/cluster/embed_presets.cmake.\n#include \"costmodel/cluster/cluster.h\"\n\nnamespace shardplan {\n\n")
+string(APPEND source "const std::vector<std::pair<std::string, std::string>>& cluster_presets() {\n")
+string(APPEND source "  static const std::vector<std::pair<std::string, std::string>> kPresets = {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME_WE)
+  file(READ "${file}" text)
+  string(APPEND source "      {\"${name}\", R\"YAML(${text})YAML\"},\n")
+endforeach()
+string(APPEND source "  };\n  return kPresets;\n}\n\n}  // namespace shardplan\n")
+file(WRITE "${OUTPUT}" "${source}")

@@ -1,0 +1,378 @@
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/yaml.h"
+#include "costmodel/cluster/cluster.h"
+#include "costmodel/cluster/cluster_keys.h"
+#include "costmodel/cluster/quantity.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::pair<std::string_view, CollectiveKind> kTableKinds[] = {
+    {"all_gather", CollectiveKind::kAllGather},
+    {"reduce_scatter", CollectiveKind::kReduceScatter},
+    {"all_reduce", CollectiveKind::kAllReduce},
+    {"all_to_all", CollectiveKind::kAllToAll},
+    {"permute", CollectiveKind::kCollectivePermute}};
+
+/// Reads one file; every fault is noted and reading goes on with a value that makes no further faults.
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& file) : document_(parse_yaml(text, file, faults_)) {
+    cluster_.text = text;
+  }
+
+  Cluster read() {
+    const YamlNode& root = document_.root;
+    if (!root.is_map()) {
+      fault(root, "expected a map with the keys shardplan, cluster, device and levels; found {}", describe(root));
+      throw InputError(faults_);
+    }
+    keys(root, cluster_file_keys(), "");
+    if (const YamlNode* version = need(root, "shardplan", "");
+        version != nullptr && scalar(*version, "shardplan") != "1") {
+      fault(*version, "shardplan: format version {}; this program reads version 1", describe(*version));
+    }
+    if (const YamlNode* name = need(root, "cluster", "")) cluster_.name = scalar(*name, "cluster");
+    if (const YamlNode* device = need(root, "device", "")) read_device(*device);
+    if (const YamlNode* fusion = root.find("fusion")) {
+      const std::string text = scalar(*fusion, "fusion");
+      if (text != "none" && text != "elementwise") fault(*fusion, "fusion: '{}'; expected none or elementwise", text);
+      cluster_.fusion = text == "elementwise" ? Fusion::kElementwise : Fusion::kNone;
+    }
+    if (const YamlNode* levels = need(root, "levels", "")) read_levels(*levels);
+    if (const YamlNode* tables = root.find("tables")) read_tables(*tables);
+    if (const YamlNode* sources = root.find("sources")) read_sources(*sources);
+    if (!faults_.empty()) {
+      std::stable_sort(faults_.begin(), faults_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+        return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
+      });
+      throw InputError(faults_);
+    }
+    return std::move(cluster_);
+  }
+
+ private:
+  template <class... Args>
+  void fault(const YamlNode& node, fmt::format_string<Args...> format, Args&&... args) {
+    faults_.push_back({document_.place(node), fmt::format(format, std::forward<Args>(args)...), {}});
+  }
+  void keys(const YamlNode& node, const ClusterKeys& known, const std::string& where) {
+    check_keys(document_, node, key_names(known), where, faults_);
+  }
+  static std::string in(const std::string& where, const std::string& key) {
+    return where.empty() ? key : where + "." + key;
+  }
+
+  /// The value of a key that must be there; null (and noted) otherwise.
+  const YamlNode* need(const YamlNode& map, const std::string& key, const std::string& where) {
+    const YamlNode* node = map.find(key);
+    if (node == nullptr) fault(map, "{}: missing", in(where, key));
+    return node;
+  }
+  bool is_map(const YamlNode& node, const std::string& where) {
+    if (!node.is_map()) fault(node, "{}: expected a map, found {}", where, describe(node));
+    return node.is_map();
+  }
+  std::string scalar(const YamlNode& node, const std::string& where) {
+    if (node.is_scalar() && !node.text.empty()) return node.text;
+    fault(node, "{}: expected a text, found {}", where, describe(node));
+    return {};
+  }
+  /// The key's value by `parse`; `otherwise` where it is absent and may be, or wrong (noted).
+  std::int64_t value(const YamlNode& map, const std::string& key, const std::string& where, bool is_needed,
+                     std::int64_t (*parse)(std::string_view), std::int64_t otherwise) {
+    const YamlNode* node = is_needed ? need(map, key, where) : map.find(key);
+    return node == nullptr ? otherwise : parsed(*node, in(where, key), parse, otherwise);
+  }
+  std::int64_t parsed(const YamlNode& node, const std::string& where, std::int64_t (*parse)(std::string_view),
+                      std::int64_t otherwise) {
+    const std::size_t faults_before = faults_.size();
+    const std::string text = scalar(node, where);
+    if (faults_.size() > faults_before) return otherwise;
+    try {
+      return parse(text);
+    } catch (const InputError& error) {
+      fault(node, "{}: {}", where, error.diagnostics().front().message);
+      return otherwise;
+    }
+  }
+
+  static std::int64_t parse_count(std::string_view text) {
+    std::int64_t count = 0;
+    for (const char c : text) {
+      if (c < '0' || c > '9' || count > kMostClusterDevices) {
+        count = 0;
+        break;
+      }
+      count = 10 * count + (c - '0');
+    }
+    if (count < 1 || count > kMostClusterDevices || text.front() == '0') {
+      throw InputError(SourcePlace{}, "'{}' is not a whole number from 1 to {}", text, kMostClusterDevices);
+    }
+    return count;
+  }
+  template <std::int64_t (*parse)(std::string_view)>
+  static std::int64_t positive(std::string_view text) {
+    const std::int64_t value = parse(text);
+    if (value < 1) throw InputError(SourcePlace{}, "'{}' is nothing; expected more", text);
+    return value;
+  }
+
+  void read_device(const YamlNode& node) {
+    if (!is_map(node, "device")) return;
+    keys(node, cluster_device_keys(), "device");
+    ClusterDevice& device = cluster_.device;
+    if (const YamlNode* name = need(node, "name", "device")) device.name = scalar(*name, "device.name");
+    if (const YamlNode* memory = need(node, "memory", "device");
+        memory != nullptr && is_map(*memory, "device.memory")) {
+      const std::string where = "device.memory";
+      keys(*memory, cluster_memory_keys(), where);
+      device.capacity = value(*memory, "capacity", where, true, positive<parse_bytes>, INT64_MAX);
+      device.reserved = value(*memory, "reserved", where, false, parse_bytes, 0);
+      device.memory_bandwidth = value(*memory, "bandwidth", where, true, positive<parse_byte_rate>, 1);
+      if (device.reserved >= device.capacity) {
+        fault(*memory, "device.memory: {} reserved of {} leave nothing", write_bytes(device.reserved),
+              write_bytes(device.capacity));
+      }
+    }
+    if (const YamlNode* flops = need(node, "flops", "device"); flops != nullptr && is_map(*flops, "device.flops")) {
+      if (flops->entries.empty()) fault(*flops, "device.flops: no dtype; expected at least one");
+      const std::vector<std::string> known = key_names(cluster_flops_keys());
+      for (const YamlEntry& entry : flops->entries) {
+        const std::optional<DataType> type = parse_data_type(entry.key.text);
+        if (!type || std::find(known.begin(), known.end(), entry.key.text) == known.end()) {
+          fault(entry.key, "device.flops: unknown dtype '{}'; expected f64, f32, f16, bf16, i64, i32, i8 or u8",
+                entry.key.text);
+          continue;
+        }
+        device.flops[*type] = parsed(entry.value, "device.flops." + entry.key.text, positive<parse_operation_rate>, 1);
+      }
+    }
+    if (const YamlNode* share = node.find("efficiency"); share != nullptr && is_map(*share, "device.efficiency")) {
+      keys(*share, cluster_efficiency_keys(), "device.efficiency");
+      device.matmul_efficiency_ppm = value(*share, "matmul", "device.efficiency", false, parse_share, 1'000'000);
+      if (share->find("attention") != nullptr) {
+        device.attention_efficiency_ppm = value(*share, "attention", "device.efficiency", false, parse_share, 1);
+      }
+      device.memory_efficiency_ppm = value(*share, "memory", "device.efficiency", false, parse_share, 1'000'000);
+    }
+    device.start = value(node, "start", "device", false, parse_time, 0);
+  }
+
+  void read_levels(const YamlNode& node) {
+    if (!node.is_sequence() || node.items.empty()) {
+      fault(node, "levels: expected a list of levels, outermost first; found {}", describe(node));
+      return;
+    }
+    std::int64_t num_devices = 1;
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      const YamlNode& item = node.items[i];
+      std::string where = fmt::format("levels[{}]", i);
+      if (!is_map(item, where)) continue;
+      keys(item, cluster_level_keys(), where);
+      ClusterLevel level;
+      if (const YamlNode* name = need(item, "name", where)) {
+        level.name = scalar(*name, where + ".name");
+        check_level_name(*name, level.name);
+        where = level.name.empty() ? where : level.name;
+      }
+      level.count = value(item, "count", where, true, parse_count, 1);
+      level.latency = value(item, "latency", where, true, parse_time, 0);
+      level.bandwidth = value(item, "bandwidth", where, true, positive<parse_byte_rate>, 1);
+      level.efficiency_ppm = value(item, "efficiency", where, false, parse_share, 1'000'000);
+      level.contention_ppm = value(item, "contention", where, false, parse_share, 1'000'000);
+      if (const YamlNode* per = item.find("link_per")) {
+        const std::string text = scalar(*per, where + ".link_per");
+        if (!text.empty() && text != "device" && text != "group") {
+          fault(*per, "{}.link_per: '{}'; expected device or group", where, text);
+        }
+        level.link_per = text == "group" ? LinkPer::kGroup : LinkPer::kDevice;
+      }
+      num_devices = checked_multiply(num_devices, level.count).value_or(kMostClusterDevices + 1);
+      if (num_devices > kMostClusterDevices) {
+        fault(item, "{}: with it the cluster has more than {} devices", where, kMostClusterDevices);
+        num_devices = 1;
+      }
+      cluster_.levels.push_back(std::move(level));
+    }
+  }
+
+  void check_level_name(const YamlNode& node, const std::string& name) {
+    const bool is_plain = std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
+    if (!is_plain) fault(node, "levels: name {}; expected letters, digits, '_' or '-'", describe(node));
+    for (const ClusterLevel& other : cluster_.levels) {
+      if (!name.empty() && other.name == name) fault(node, "levels: name '{}' is given twice", name);
+    }
+  }
+
+  void read_tables(const YamlNode& node) {
+    if (!node.is_sequence()) {
+      fault(node, "tables: expected a list, found {}", describe(node));
+      return;
+    }
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      const YamlNode& item = node.items[i];
+      const std::string where = fmt::format("tables[{}]", i);
+      if (is_map(item, where)) read_table(item, where);
+    }
+  }
+
+  void read_table(const YamlNode& item, const std::string& where) {
+    keys(item, cluster_table_keys(), where);
+    CollectiveTable table;
+    if (const YamlNode* kind = need(item, "collective", where)) {
+      const std::string text = scalar(*kind, where + ".collective");
+      const auto known =
+          std::find_if(std::begin(kTableKinds), std::end(kTableKinds), [&](const auto& k) { return k.first == text; });
+      if (known != std::end(kTableKinds)) {
+        table.kind = known->second;
+      } else if (!text.empty()) {
+        fault(*kind, "{}.collective: '{}'; expected all_gather, reduce_scatter, all_reduce, all_to_all or permute",
+              where, text);
+      }
+    }
+    if (const YamlNode* level = need(item, "level", where)) {
+      table.level = scalar(*level, where + ".level");
+      std::vector<std::string> names;
+      for (const ClusterLevel& known : cluster_.levels) names.push_back(known.name);
+      if (!table.level.empty() && std::find(names.begin(), names.end(), table.level) == names.end()) {
+        const std::string near = nearest_name(table.level, names);
+        fault(*level, "{}.level: no level '{}'{}", where, table.level,
+              near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+      }
+    }
+    table.devices = value(item, "devices", where, true, parse_count, 2);
+    if (table.devices < 2) fault(*item.find("devices"), "{}.devices: 1; expected at least 2", where);
+    const std::vector<std::int64_t> bytes = list(item, "bytes", where, positive<parse_bytes>);
+    const std::vector<std::int64_t> times = list(item, "time", where, positive<parse_time>);
+    if (bytes.empty() || times.empty()) return;
+    if (bytes.size() != times.size()) {
+      fault(item, "{}: {} sizes but {} times", where, bytes.size(), times.size());
+      return;
+    }
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      Picoseconds time = times[i];
+      if (i > 0 && bytes[i] <= bytes[i - 1]) {
+        fault(item.find("bytes")->items[i], "{}.bytes: {} does not exceed {} before it", where, write_bytes(bytes[i]),
+              write_bytes(bytes[i - 1]));
+        return;
+      }
+      if (i > 0 && time < table.points.back().second) {
+        cluster_.notices.push_back(fmt::format(
+            "{}: {}: {} takes {}, less than {} before it; taken as {}", document_.file, where, write_bytes(bytes[i]),
+            write_time(time), write_time(table.points.back().second), write_time(table.points.back().second)));
+        time = table.points.back().second;
+      }
+      table.points.emplace_back(bytes[i], time);
+    }
+    for (const CollectiveTable& other : cluster_.tables) {
+      if (other.kind == table.kind && other.level == table.level && other.devices == table.devices) {
+        fault(item, "{}: a table of this collective, level and number of devices was given before", where);
+      }
+    }
+    if (!table.points.empty()) cluster_.tables.push_back(std::move(table));
+  }
+
+  /// A list of at least one quantity; empty (and noted) if it is anything else.
+  std::vector<std::int64_t> list(const YamlNode& map, const std::string& key, const std::string& where,
+                                 std::int64_t (*parse)(std::string_view)) {
+    std::vector<std::int64_t> values;
+    const YamlNode* node = need(map, key, where);
+    if (node == nullptr) return values;
+    if (!node->is_sequence() || node->items.empty()) {
+      fault(*node, "{}: expected a list of at least one value, found {}", in(where, key),
+            node->is_sequence() ? "an empty list" : describe(*node));
+      return values;
+    }
+    for (const YamlNode& item : node->items) values.push_back(parsed(item, in(where, key), parse, 1));
+    return values;
+  }
+
+  void read_sources(const YamlNode& node) {
+    if (!is_map(node, "sources")) return;
+    for (const YamlEntry& entry : node.entries) {
+      cluster_.sources.emplace_back(entry.key.text, scalar(entry.value, "sources." + entry.key.text));
+    }
+  }
+
+  std::vector<Diagnostic> faults_;
+  YamlDocument document_;
+  Cluster cluster_;
+};
+
+/// As it is where YAML takes it for one plain text, in quotes otherwise.
+std::string quoted(const std::string& text) {
+  const auto is_safe = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ' ' ||
+           c == '-';
+  };
+  const bool is_word = std::all_of(text.begin(), text.end(), is_safe) && !text.empty() && text.front() != '-' &&
+                       text.front() != ' ' && text.back() != ' ' && text != "null" && text != "Null" && text != "NULL";
+  if (is_word) return text;
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string_view table_name(CollectiveKind kind) {
+  return std::find_if(std::begin(kTableKinds), std::end(kTableKinds), [&](const auto& k) { return k.second == kind; })
+      ->first;
+}
+
+}  // namespace
+
+Cluster read_cluster_text(const std::string& text, const std::string& file) { return Reader(text, file).read(); }
+
+std::string write_cluster(const Cluster& cluster) {
+  const ClusterDevice& device = cluster.device;
+  std::string flops;
+  for (const auto& [type, rate] : device.flops) {
+    flops += fmt::format("{}{}: {}", flops.empty() ? "" : ", ", to_string(type), write_operation_rate(rate));
+  }
+  std::string text = fmt::format(
+      "shardplan: 1\ncluster: {}\ndevice:\n  name: {}\n"
+      "  memory: {{capacity: {}, reserved: {}, bandwidth: {}}}\n  flops: {{{}}}\n"
+      "  efficiency: {{matmul: {}, {}memory: {}}}\n  start: {}\n{}levels:\n",
+      quoted(cluster.name), quoted(device.name), write_bytes(device.capacity), write_bytes(device.reserved),
+      write_byte_rate(device.memory_bandwidth), flops, write_share(device.matmul_efficiency_ppm),
+      device.attention_efficiency_ppm ? fmt::format("attention: {}, ", write_share(*device.attention_efficiency_ppm))
+                                      : "",
+      write_share(device.memory_efficiency_ppm), write_time(device.start),
+      cluster.fusion == Fusion::kElementwise ? "fusion: elementwise\n" : "");
+  for (const ClusterLevel& level : cluster.levels) {
+    text += fmt::format("  - {{name: {}, count: {}, latency: {}, bandwidth: {}, efficiency: {}, link_per: {}",
+                        quoted(level.name), level.count, write_time(level.latency), write_byte_rate(level.bandwidth),
+                        write_share(level.efficiency_ppm), level.link_per == LinkPer::kGroup ? "group" : "device");
+    if (level.contention_ppm != 1'000'000) text += fmt::format(", contention: {}", write_share(level.contention_ppm));
+    text += "}\n";
+  }
+  if (!cluster.tables.empty()) text += "tables:\n";
+  for (const CollectiveTable& table : cluster.tables) {
+    std::string bytes;
+    std::string times;
+    for (const auto& [size, time] : table.points) {
+      bytes += (bytes.empty() ? "" : ", ") + write_bytes(size);
+      times += (times.empty() ? "" : ", ") + write_time(time);
+    }
+    text += fmt::format("  - {{collective: {}, level: {}, devices: {}, bytes: [{}], time: [{}]}}\n",
+                        table_name(table.kind), quoted(table.level), table.devices, bytes, times);
+  }
+  if (!cluster.sources.empty()) text += "sources:\n";
+  for (const auto& [key, source] : cluster.sources) text += fmt::format("  {}: {}\n", quoted(key), quoted(source));
+  return text;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "strategies/user_strategy.h"
+
+namespace shardplan {
+
+/// What is decided before a search begins.
+struct DecidedStrategies {
+  UserStrategies strategies;
+  IdVector<OperatorId, char> is_final;  // operators whose tensors' layouts follow too (layouts_by_mode)
+  std::vector<std::string> notices;
+};
+
+/// The user's own strategies, and where the user wrote none what the parallel modes say (planner/problem/mode_strategies.h);
+/// with full_batch inputs are whole on every device. Everything else stays open. Throws InputError with all faults of
+/// the user's strategies.
+DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
+                                     const std::vector<AxisRef>& pieces);
+
+}  // namespace shardplan

@@ -1,0 +1,467 @@
+#include "planner/problem/mode_strategies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "strategies/data_parallel.h"
+#include "strategies/parallel_optimizer.h"
+
+// A mode decides forward operators one by one; everything else follows from layouts. Backward operators are walked in
+// program order with the layout of every tensor that is known by then: a forward tensor, or the gradient of one, lies as
+// the forward operator has it; what lies between them as the backward operator before leaves it. An operator's factors
+// take the axes of the dimensions that walk them, operands first. So one rule serves data parallelism and every
+// strategy of a user, and no operator's gradient needs to be known here.
+
+namespace shardplan {
+namespace {
+
+using Layout = std::optional<TensorLayout>;
+
+Layout without_partial(TensorLayout layout) {
+  layout.partial.clear();
+  return layout;
+}
+
+/// One operator's strategy, put together from the layouts of its tensors.
+class StrategyFromLayouts {
+ public:
+  StrategyFromLayouts(const Operation& operation, const DeviceMesh& mesh)
+      : operation_(operation), mesh_(mesh), strategy_(replicated_strategy(operation)) {}
+
+  /// The axes of `layout` for the factors that `walk` has and that have none yet, as far as they are legal.
+  void take(const TensorWalk& walk, const TensorLayout& layout) {
+    for (std::size_t d = 0; d < std::min(walk.size(), layout.dimensions.size()); ++d) {
+      take_dimension(walk[d], layout.dimensions[d]);
+    }
+  }
+
+  /// Lets what is partial in `operands`, by operand, pass through, if the operator can.
+  void pass_partial(const std::vector<Layout>& operands) {
+    const TensorLayout* partial = nullptr;
+    for (const Layout& operand : operands) {
+      if (operand && !operand->partial.empty()) partial = &*operand;
+    }
+    if (partial == nullptr || partial->reduction != Reduction::kSum) return;
+    for (std::uint32_t group = 0; group < operation_.rule.linear.size(); ++group) {
+      const std::vector<std::uint32_t>& members = operation_.rule.linear[group];
+      bool fits = true;
+      for (std::uint32_t i = 0; i < operands.size() && fits; ++i) {
+        const bool is_member = std::find(members.begin(), members.end(), i) != members.end();
+        const bool is_partial = operands[i] && !operands[i]->partial.empty();
+        fits = is_member == is_partial && (!is_partial || operands[i]->partial == partial->partial);
+      }
+      if (!fits) continue;
+      Strategy trial = strategy_;
+      trial.partial = partial->partial;
+      trial.group = group;
+      trial.reduction = Reduction::kSum;
+      if (!check_strategy(operation_, trial, mesh_).empty()) continue;
+      strategy_ = std::move(trial);
+      return;
+    }
+  }
+
+  const Strategy& strategy() const { return strategy_; }
+
+ private:
+  void take_dimension(const DimensionWalk& walk, const DimensionLayout& layout) {
+    if (walk.window) {
+      if (layout.parts.size() == 1) cut(walk.window->output, layout.parts[0].axes);
+    } else if (walk.factors.size() == layout.parts.size()) {
+      for (std::size_t i = 0; i < walk.factors.size(); ++i) cut(walk.factors[i], layout.parts[i].axes);
+    } else if (layout.parts.size() == 1) {
+      // One list of axes on a product of factors: the major factor first, until it is used up.
+      std::size_t at = 0;
+      const std::vector<AxisRef>& axes = layout.parts[0].axes;
+      for (const std::uint32_t factor : walk.factors) {
+        std::vector<AxisRef> here;
+        const std::int64_t size = operation_.rule.factors[factor].size;
+        while (at < axes.size() && size % (num_pieces(here) * axes[at].size) == 0) here.push_back(axes[at++]);
+        cut(factor, here);
+        if (num_pieces(here) != size) break;
+      }
+    }
+  }
+
+  void cut(std::uint32_t factor, const std::vector<AxisRef>& axes) {
+    if (axes.empty() || !strategy_.factors[factor].empty()) return;
+    strategy_.factors[factor] = axes;
+    if (!check_strategy(operation_, strategy_, mesh_).empty()) strategy_.factors[factor].clear();
+  }
+
+  const Operation& operation_;
+  const DeviceMesh& mesh_;
+  Strategy strategy_;
+};
+
+class ModeDecisions {
+ public:
+  ModeDecisions(UserStrategies& decided, const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
+                const std::vector<AxisRef>& pieces, std::vector<std::string>& notices)
+      : decided_(decided),
+        parallel_(model.parallel),
+        graph_(graph),
+        mesh_(mesh),
+        pieces_(pieces),
+        notices_(notices),
+        is_by_mode_(graph.operators().size(), 0),
+        natural_(graph.tensors().size()) {}
+
+  IdVector<OperatorId, char> run() {
+    const ParallelMode mode = parallel_.parallel_mode;
+    if (mode == ParallelMode::kStandAlone) {
+      for (const OperatorId op : graph_.operators().ids()) {
+        decided_.operators[op] = {replicated_strategy(graph_.operation(op))};
+      }
+      return is_by_mode_;
+    }
+    follows_users_ = mode == ParallelMode::kDataParallel || mode == ParallelMode::kSemiAutoParallel;
+    decide_forward();
+    check_parameters();
+    check_borders();
+    if (!faults_.empty()) throw InputError(std::move(faults_));
+    decide_stored();
+    find_ways_to_parameters();
+    for (const OperatorId op : graph_.operators().ids()) {
+      const GraphOperator& info = graph_.operators()[op];
+      if (info.is_copy || !decided_.operators[op].empty()) continue;  // a copy has its original's strategy
+      if (info.pass == Pass::kBackward) decide_backward(op);
+      if (info.pass == Pass::kUpdate) decide_update(op);
+    }
+    IdVector<OperatorId, char> result(graph_.operators().size());
+    for (const OperatorId op : graph_.operators().ids()) {
+      const GraphOperator& info = graph_.operators()[op];
+      result[op] = is_decided(info.is_copy ? *info.forward : op);
+    }
+    return result;
+  }
+
+ private:
+  bool is_decided(OperatorId op) const {
+    return is_by_mode_[op] || (follows_users_ && decided_.operators[op].size() == 1);
+  }
+  const Strategy& strategy(OperatorId op) const { return decided_.operators[op][0]; }
+
+  void decide(OperatorId op, Strategy strategy) {
+    const GraphOperator& info = graph_.operators()[op];
+    is_by_mode_[op] = 1;
+    for (std::size_t i = 0; i < info.results.size(); ++i) {
+      natural_[info.results[i]] = result_layout(graph_.operation(op), strategy, mesh_, i);
+    }
+    decided_.operators[op] = {std::move(strategy)};
+  }
+
+  // ---- forward ------------------------------------------------------------------------------------------------------
+
+  void decide_forward() {
+    const auto batch = batch_factors(graph_);
+    for (const OperatorId op : graph_.operators().ids()) {
+      const GraphOperator& info = graph_.operators()[op];
+      if (info.pass != Pass::kForward || !info.is_data_parallel || !decided_.operators[op].empty()) continue;
+      if (follows_users_ && batch[op]) check_batch(info);
+      decide(op, data_parallel_strategy(graph_.operation(op), batch[op], mesh_));
+    }
+  }
+
+  /// The devices must divide the batch of an input that the mode cuts.
+  void check_batch(const GraphOperator& op) {
+    if (parallel_.full_batch) return;
+    for (const TensorId operand : op.operands) {
+      const GraphTensor& tensor = graph_.tensor(operand);
+      if (tensor.kind != TensorKind::kInput || tensor.type.shape.empty() || tensor.layout) continue;
+      const std::int64_t size = tensor.type.shape[0];
+      if (size % mesh_.num_devices() == 0) continue;
+      Diagnostic fault{tensor.place,
+                       fmt::format("{}: data parallelism cuts dimension 0 in {}, but its size is {}", tensor.name,
+                                   mesh_.num_devices(), size),
+                       "full_batch: true leaves it whole"};
+      if (parallel_.parallel_mode == ParallelMode::kDataParallel) {
+        fault.hint = fmt::format("possible: {} or {}",
+                                 std::max(size / mesh_.num_devices(), std::int64_t{1}) * mesh_.num_devices(),
+                                 (size / mesh_.num_devices() + 1) * mesh_.num_devices());
+      }
+      const bool is_known = std::any_of(faults_.begin(), faults_.end(),
+                                        [&](const Diagnostic& known) { return known.message == fault.message; });
+      if (!is_known) faults_.push_back(std::move(fault));
+    }
+  }
+
+  // ---- what is stored -----------------------------------------------------------------------------------------------
+
+  /// A parameter that operators of the user read in several layouts: MindSpore refuses it.
+  void check_parameters() {
+    for (const TensorId id : graph_.tensors().ids()) {
+      const GraphTensor& tensor = graph_.tensor(id);
+      if (tensor.kind != TensorKind::kParameter) continue;
+      const Reader* first = nullptr;
+      TensorLayout layout;
+      for (const Reader& reader : tensor.readers) {
+        const GraphOperator& op = graph_.operators()[reader.op];
+        if (op.pass != Pass::kForward || op.strategy.in.empty() || decided_.operators[reader.op].size() != 1) continue;
+        TensorLayout here = operand_layout(graph_.operation(reader.op), strategy(reader.op), mesh_, reader.operand);
+        if (first == nullptr) {
+          first = &reader;
+          layout = std::move(here);
+        } else if (here != layout) {
+          report_conflict(tensor, graph_.operators()[first->op], layout, op, here);
+          break;
+        }
+      }
+    }
+  }
+
+  /// MindSpore 1.7 communicates in the group of all devices only: a sharded block cuts one dimension, over all of them.
+  void check_borders() {
+    if (parallel_.compat.empty()) return;
+    for (const OperatorId id : graph_.operators().ids()) {
+      const GraphOperator& op = graph_.operators()[id];
+      if (op.border_of.empty() || op.pass != Pass::kForward) continue;
+      if (!op.strategy.in.empty() && decided_.operators[id].size() == 1) {
+        check_border(op, operand_layout(graph_.operation(id), strategy(id), mesh_, 0), op.strategy.in_place);
+      }
+      const std::optional<TensorLayout>& requested = decided_.requested[op.results[0]];
+      if (!op.strategy.out.empty() && requested) check_border(op, *requested, op.strategy.out_place);
+    }
+  }
+
+  void check_border(const GraphOperator& op, const TensorLayout& layout, const SourcePlace& place) {
+    for (const DimensionLayout& dimension : layout.dimensions) {
+      if (dimension.num_pieces() == 1 || dimension.num_pieces() == mesh_.num_devices()) continue;
+      faults_.push_back({place,
+                         fmt::format("{}: compat: mindspore-1.7: shard cuts one dimension, over all {} devices, not {}",
+                                     op.border_of, mesh_.num_devices(), to_string(layout, mesh_)),
+                         ""});
+      return;
+    }
+  }
+
+  void report_conflict(const GraphTensor& parameter, const GraphOperator& first, const TensorLayout& first_layout,
+                       const GraphOperator& second, const TensorLayout& second_layout) {
+    const std::string what = fmt::format("{}: {} reads it as {}, but {} in line {} as {}", parameter.name, second.name,
+                                         to_string(second_layout, mesh_), first.name, first.strategy.in_place.line,
+                                         to_string(first_layout, mesh_));
+    if (!parallel_.compat.empty()) {
+      faults_.push_back({second.strategy.in_place, what, "MindSpore wants one strategy of a parameter"});
+    } else {
+      notices_.push_back(what + "; MindSpore refuses this, here it is redistributed");
+    }
+  }
+
+  void decide_stored() {
+    for (const TensorId id : graph_.tensors().ids()) {
+      const GraphTensor& tensor = graph_.tensor(id);
+      if (decided_.stored[id]) continue;
+      const bool is_input = tensor.kind == TensorKind::kInput;
+      if (!is_input && tensor.kind != TensorKind::kParameter) continue;
+      Layout layout;
+      bool all_decided = true;
+      for (const Reader& reader : tensor.readers) {
+        if (graph_.operators()[reader.op].pass != Pass::kForward) continue;
+        all_decided = all_decided && is_decided(reader.op) && (!is_input || is_by_mode_[reader.op]);
+        if (!all_decided) break;
+        if (!layout) {
+          layout =
+              without_partial(operand_layout(graph_.operation(reader.op), strategy(reader.op), mesh_, reader.operand));
+        }
+      }
+      if (!all_decided || !layout) continue;
+      if (parallel_.parallel_mode == ParallelMode::kDataParallel && !is_input) {
+        layout = TensorLayout::replicated(tensor.type.shape.size());
+      }
+      if (check_layout(*layout, mesh_, tensor.type.shape).empty()) decided_.stored[id] = layout;
+    }
+    if (parallel_.enable_parallel_optimizer) {
+      const auto states = parallel_optimizer_states(graph_, mesh_, pieces_, decided_.stored);
+      for (const TensorId id : graph_.tensors().ids()) {
+        if (states[id]) decided_.stored[id] = states[id];
+      }
+    }
+    updated_as_.resize(graph_.tensors().size());
+    // States lie as their parameters, but where the parallel optimizer has cut them.
+    for (const TensorId id : graph_.tensors().ids()) {
+      const GraphTensor& state = graph_.tensor(id);
+      if (!state.state_of || !decided_.stored[*state.state_of]) continue;
+      const bool has_its_shape = graph_.tensor(*state.state_of).type.shape == state.type.shape;
+      if (!decided_.stored[id]) {
+        decided_.stored[id] =
+            has_its_shape ? decided_.stored[*state.state_of] : TensorLayout::replicated(state.type.shape.size());
+      }
+      if (has_its_shape) updated_as_[*state.state_of] = decided_.stored[id];
+    }
+  }
+
+  // ---- backward -----------------------------------------------------------------------------------------------------
+
+  /// Marks the tensors of which nothing but parameters' gradients is made.
+  void find_ways_to_parameters() {
+    leads_to_parameters_.resize(graph_.tensors().size(), 0);
+    for (std::size_t i = graph_.operators().size(); i-- > 0;) {
+      for (const TensorId id : graph_.operators()[OperatorId(i)].results) {
+        const GraphTensor& tensor = graph_.tensor(id);
+        bool leads = tensor.gradient_of.has_value() ||
+                     (tensor.gradient_for && graph_.tensor(*tensor.gradient_for).kind == TensorKind::kParameter);
+        if (!leads && !tensor.readers.empty() && !tensor.is_output) {
+          leads = std::all_of(tensor.readers.begin(), tensor.readers.end(), [&](const Reader& reader) {
+            const std::vector<TensorId>& results = graph_.operators()[reader.op].results;
+            return std::all_of(results.begin(), results.end(), [&](TensorId r) { return leads_to_parameters_[r]; });
+          });
+        }
+        leads_to_parameters_[id] = leads;
+      }
+    }
+  }
+
+  /// How a tensor lies for the forward operator: its own, or one whose gradient this is.
+  Layout layout_for(OperatorId forward, TensorId id) const {
+    const GraphOperator& op = graph_.operators()[forward];
+    const Operation& operation = graph_.operation(forward);
+    const auto find = [&](TensorId tensor) -> Layout {
+      for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        if (op.operands[i] == tensor) return without_partial(operand_layout(operation, strategy(forward), mesh_, i));
+      }
+      for (std::size_t i = 0; i < op.results.size(); ++i) {
+        if (op.results[i] == tensor) return without_partial(result_layout(operation, strategy(forward), mesh_, i));
+      }
+      return std::nullopt;
+    };
+    const GraphTensor& tensor = graph_.tensor(id);
+    if (tensor.producer && graph_.operators()[*tensor.producer].is_copy) {
+      const GraphOperator& copy = graph_.operators()[*tensor.producer];
+      return find(graph_.operators()[*copy.forward].results[tensor.result]);
+    }
+    if (tensor.gradient_for && graph_.tensor(*tensor.gradient_for).type.shape == tensor.type.shape) {
+      if (Layout layout = find(*tensor.gradient_for)) return layout;
+    }
+    return find(id);
+  }
+
+  void decide_backward(OperatorId id) {
+    const GraphOperator& op = graph_.operators()[id];
+    const Operation& operation = graph_.operation(id);
+    if (op.forward && !is_decided(*op.forward)) return;
+    if (!op.forward && !std::all_of(op.operands.begin(), op.operands.end(), [&](TensorId t) {
+          return natural_[t] || graph_.tensor(t).kind == TensorKind::kConstant;
+        })) {
+      return;
+    }
+    StrategyFromLayouts found(operation, mesh_);
+    std::vector<Layout> operands;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const TensorId operand = op.operands[i];
+      operands.push_back(natural_[operand]);
+      Layout layout = op.forward ? layout_for(*op.forward, operand) : std::nullopt;
+      if (!layout) layout = natural_[operand];
+      if (layout) found.take(operation.rule.operands[i], *layout);
+    }
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      const Layout layout = op.forward ? layout_for(*op.forward, op.results[i]) : std::nullopt;
+      if (layout) found.take(operation.rule.results[i], *layout);
+    }
+    const bool leads_to_parameters = std::all_of(op.results.begin(), op.results.end(),
+                                                 [&](TensorId result) { return leads_to_parameters_[result]; });
+    const bool is_sum = leads_to_parameters || operation.type->accumulates;  // of the loss: once a step
+    if (is_sum && (!widens(op) || syncs_wide())) found.pass_partial(operands);
+    decide(id, found.strategy());
+  }
+
+  bool syncs_wide() const { return !parallel_.gradient_fp32_sync || parallel_.gradient_fp32_sync->value; }
+  /// True for what makes a two-byte gradient f32.
+  bool widens(const GraphOperator& op) const {
+    const auto bytes = [&](TensorId id) { return element_bytes(graph_.tensor(id).type.dtype); };
+    return !op.forward && bytes(op.results[0]) > bytes(op.operands[0]);
+  }
+
+  // ---- update -------------------------------------------------------------------------------------------------------
+
+  void decide_update(OperatorId id) {
+    const GraphOperator& op = graph_.operators()[id];
+    const Operation& operation = graph_.operation(id);
+    if (!op.parameter) {
+      // Clipping: norms of all gradients. With the parallel optimizer they are searched.
+      if (follows_users_ && !parallel_.enable_parallel_optimizer) decide(id, replicated_strategy(operation));
+      return;
+    }
+    const Layout layout = update_layout(*op.parameter);
+    if (!layout) return;
+    const Shape& shape = graph_.tensor(*op.parameter).type.shape;
+    StrategyFromLayouts found(operation, mesh_);
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      if (graph_.tensor(op.operands[i]).type.shape == shape) found.take(operation.rule.operands[i], *layout);
+    }
+    decide(id, found.strategy());
+  }
+
+  /// How a parameter is updated: as its states lie, or as it is stored.
+  Layout update_layout(TensorId parameter) const {
+    return updated_as_[parameter] ? updated_as_[parameter] : decided_.stored[parameter];
+  }
+
+  UserStrategies& decided_;
+  const ParallelOptions& parallel_;
+  const OperatorGraph& graph_;
+  const DeviceMesh& mesh_;
+  const std::vector<AxisRef>& pieces_;
+  std::vector<std::string>& notices_;
+  std::vector<Diagnostic> faults_;
+  bool follows_users_ = false;             // what the user decided has consequences too
+  IdVector<OperatorId, char> is_by_mode_;  // decided here
+  IdVector<TensorId, Layout> natural_;     // as the operator decided here leaves it
+  IdVector<TensorId, Layout> updated_as_;  // by parameter: as its states lie
+  IdVector<TensorId, char> leads_to_parameters_;
+};
+
+}  // namespace
+
+IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& model, const OperatorGraph& graph,
+                                          const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
+                                          std::vector<std::string>& notices) {
+  return ModeDecisions(decided, model, graph, mesh, pieces, notices).run();
+}
+
+IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
+                                                                 const IdVector<OperatorId, char>& is_decided,
+                                                                 const OperatorGraph& graph,
+                                                                 const TensorVersions& versions,
+                                                                 const DeviceMesh& mesh) {
+  IdVector<VersionId, Layout> layouts(versions.all.size());
+  // The layout that all readers of a version and of those made from it take, going from the last versions to the first.
+  struct Wanted {
+    Layout layout;
+    bool is_one = true;
+  };
+  IdVector<VersionId, Wanted> wanted(versions.all.size());
+  for (std::size_t i = versions.all.size(); i-- > 0;) {
+    const VersionId id(i);
+    const TensorVersion& version = versions.all[id];
+    Wanted& want = wanted[id];
+    const auto add = [&](const Layout& layout) {
+      if (!layout || (want.layout && *want.layout != *layout)) want.is_one = false;
+      if (!want.layout) want.layout = layout;
+    };
+    for (const Reader& reader : version.readers) {
+      const GraphOperator& op = graph.operators()[reader.op];
+      const OperatorId owner = op.is_copy ? *op.forward : reader.op;
+      if (!is_decided[owner]) {
+        add(std::nullopt);
+      } else {
+        add(operand_layout(graph.operation(reader.op), decided.operators[owner][0], mesh, reader.operand));
+      }
+    }
+    const bool is_searched =
+        version.kind == TensorVersion::Kind::kDelivered || version.kind == TensorVersion::Kind::kKept;
+    for (const VersionId next : version.next) {
+      const TensorVersion::Kind kind = versions.all[next].kind;
+      if (kind == TensorVersion::Kind::kOutput || kind == TensorVersion::Kind::kUpdated) continue;
+      add(wanted[next].is_one ? wanted[next].layout : std::nullopt);
+    }
+    if (is_searched && want.is_one && want.layout) layouts[id] = want.layout;
+    const GraphTensor& tensor = graph.tensor(version.tensor);
+    if (version.kind == TensorVersion::Kind::kOutput && tensor.producer && is_decided[*tensor.producer]) {
+      layouts[id] = without_partial(result_layout(graph.operation(*tensor.producer),
+                                                  decided.operators[*tensor.producer][0], mesh, tensor.result));
+    }
+  }
+  return layouts;
+}
+
+}  // namespace shardplan

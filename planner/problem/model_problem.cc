@@ -1,0 +1,556 @@
+// From a graph to a StrategyProblem.
+//
+// Every operator is a node whose strategies are its candidates. Every version of a tensor whose layout is a choice of
+// its own (graph/tensor_versions.h) is a node whose strategies are layouts. Between a version and what is made of it or
+// reads it stands an edge with the redistribution's cost for every pair of layouts.
+//
+// A copy that recomputation makes (graph/recompute.h) has no node of its own: it is decided by its original's, which
+// costs and holds what both do.
+//
+// What a step does with every micro-batch costs that many times as much; the counts are those of the graph's operators
+// and of the versions, and enter with each node's table and each edge's matrix.
+//
+// Layouts, lists of layouts, tables and matrices are interned, so that 96 equal layers cost what one does: the work is
+// done per distinct operation and per distinct pair of lists, the rest is looking up.
+
+#include "planner/problem/model_problem.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "operators/operator_type.h"
+
+namespace shardplan {
+namespace {
+
+using LayoutId = Index<struct LayoutTag>;
+using ListId = Index<struct ListTag>;
+using TypeId = Index<struct TypeTag>;
+
+/// What stands at one position of a node's list, for its edges: a layout, and whether it shares the stored version's
+/// memory.
+struct Entry {
+  LayoutId layout;
+  bool shares = false;
+  auto operator<=>(const Entry&) const = default;
+};
+
+/// What a redistribution's cost depends on besides the layouts.
+struct WholeTensor {
+  Shape shape;
+  Bytes element_bytes = 0;
+
+  bool operator==(const WholeTensor&) const = default;
+};
+
+/// A strategy that takes longer (40 hours) is none; so sums of a step stay far below what 64 bits hold.
+constexpr std::int64_t kLongestStep = kForbidden / 2;
+
+/// What something costs that is done so often.
+std::int64_t times(std::int64_t cost, std::int64_t count) {
+  return cost > kForbidden / count ? kForbidden : cost * count;
+}
+
+std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(kForbidden, a + b); }
+
+/// How an edge's matrix is filled.
+enum class EdgeKind {
+  kRedistribute,  // the redistribution's cost; where the second may share the stored memory, the first is it
+  kMadeOrShared,  // the same, but what shares the stored memory is not made of the first: costs nothing here
+  kShares,        // only this: the first is what is stored; the second shares its memory exactly where they are equal
+};
+
+/// Interned layouts and lists, and the matrices between lists.
+class LayoutTables {
+ public:
+  LayoutTables(RedistributionPlanner& redistributions, StrategyProblem& problem)
+      : redistributions_(redistributions), problem_(problem) {}
+
+  LayoutId layout(const TensorLayout& layout) {
+    const auto [found, is_new] = layout_ids_.try_emplace(layout, LayoutId(layouts_.size()));
+    if (is_new) layouts_.push_back(layout);
+    return found->second;
+  }
+  const TensorLayout& operator[](LayoutId id) const { return layouts_[id]; }
+
+  ListId list(std::vector<Entry> entries) {
+    const auto [found, is_new] = list_ids_.try_emplace(std::move(entries), ListId(lists_.size()));
+    if (is_new) lists_.push_back(&found->first);
+    return found->second;
+  }
+  const std::vector<Entry>& entries(ListId id) const { return *lists_[id]; }
+
+  TypeId type(const TensorType& type) {
+    const WholeTensor whole{type.shape, element_bytes(type.dtype)};
+    for (const TypeId id : types_.ids()) {
+      if (types_[id] == whole) return id;
+    }
+    return types_.push_back(whole);
+  }
+
+  /// Nothing if the matrix would be all zero.
+  std::optional<MatrixId> matrix(ListId from, ListId to, TypeId type, EdgeKind kind, std::int64_t runs) {
+    const auto key = std::make_tuple(from.value(), to.value(), type.value(), kind, runs);
+    const auto [found, is_new] = matrix_ids_.try_emplace(key);
+    if (is_new) found->second = make_matrix(entries(from), entries(to), type, kind, runs);
+    return found->second;
+  }
+
+  UsageTableId usage(std::vector<Bytes> bytes) {
+    const auto [found, is_new] = usage_ids_.try_emplace(std::move(bytes), UsageTableId(problem_.usage_tables.size()));
+    if (is_new) problem_.usage_tables.push_back({found->first});
+    return found->second;
+  }
+
+ private:
+  std::vector<const TensorLayout*> layouts_of(const std::vector<Entry>& entries) const {
+    std::vector<const TensorLayout*> layouts;
+    for (const Entry& entry : entries) layouts.push_back(&layouts_[entry.layout]);
+    return layouts;
+  }
+
+  std::optional<MatrixId> make_matrix(const std::vector<Entry>& from, const std::vector<Entry>& to, TypeId type,
+                                      EdgeKind kind, std::int64_t runs) {
+    CostMatrix matrix;
+    matrix.rows = static_cast<std::uint32_t>(from.size());
+    matrix.columns = static_cast<std::uint32_t>(to.size());
+    if (kind == EdgeKind::kShares) {
+      matrix.costs.assign(from.size() * to.size(), 0);
+    } else {
+      const WholeTensor& tensor = types_[type];
+      matrix.costs = redistributions_.times(layouts_of(from), layouts_of(to), tensor.shape, tensor.element_bytes);
+      for (std::int64_t& cost : matrix.costs) cost = times(cost, runs);
+    }
+    const bool may_share = std::any_of(to.begin(), to.end(), [](const Entry& entry) { return entry.shares; });
+    for (std::size_t i = 0; may_share && i < from.size(); ++i) {
+      for (std::size_t j = 0; j < to.size(); ++j) {
+        std::int64_t& cost = matrix.costs[i * to.size() + j];
+        const bool says_never = kind != EdgeKind::kMadeOrShared && to[j].shares != (from[i].layout == to[j].layout);
+        if (says_never) {
+          cost = kForbidden;
+        } else if (to[j].shares) {
+          cost = 0;
+        }
+      }
+    }
+    const bool is_zero = std::all_of(matrix.costs.begin(), matrix.costs.end(), [](std::int64_t c) { return c == 0; });
+    if (is_zero) return std::nullopt;
+    return problem_.matrices.push_back(std::move(matrix));
+  }
+
+  RedistributionPlanner& redistributions_;
+  StrategyProblem& problem_;
+  std::unordered_map<TensorLayout, LayoutId> layout_ids_;
+  IdVector<LayoutId, TensorLayout> layouts_;
+  std::map<std::vector<Entry>, ListId> list_ids_;
+  IdVector<ListId, const std::vector<Entry>*> lists_;
+  IdVector<TypeId, WholeTensor> types_;
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t, EdgeKind, std::int64_t>, std::optional<MatrixId>>
+      matrix_ids_;
+  std::map<std::vector<Bytes>, UsageTableId> usage_ids_;
+};
+
+/// All that equal operators with equal candidates share.
+struct CandidateTable {
+  OperationId operation;
+  KernelTraffic traffic;
+  PartialGroups groups;         // of an enumeration
+  std::vector<Strategy> fixed;  // or the strategies it was narrowed to
+  std::shared_ptr<const std::vector<Strategy>> strategies;
+  bool complete = true;
+  StrategyTableId table;
+  std::vector<ListId> operands;  // layouts by strategy
+  std::vector<ListId> results;
+  std::vector<UsageTableId> operand_usage;
+  std::vector<UsageTableId> result_usage;
+};
+
+class Build {
+ public:
+  Build(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
+        RedistributionPlanner& redistributions, const Restrictions& restrictions)
+      : graph_(graph),
+        versions_(versions),
+        costs_(costs),
+        redistributions_(redistributions),
+        restrictions_(restrictions),
+        tables_(redistributions, result_.problem) {}
+
+  ModelProblem run() {
+    StrategyProblem& problem = result_.problem;
+    problem.name = graph_.name();
+    problem.memory_limits.assign(versions_.num_times, restrictions_.capacity);
+    fusion_ = kernel_fusion(graph_, costs_.fuses_elementwise());
+    shared_operations_.resize(graph_.operations().size());
+    tables_by_operation_.resize(graph_.operations().size());
+    may_be_partial_.resize(graph_.tensors().size(), 0);
+    for (const OperatorId op : graph_.operators().ids()) add_operator(op);
+    version_lists_.resize(versions_.all.size());
+    result_.version_nodes.resize(versions_.all.size());
+    result_.choices.resize(versions_.all.size());
+    for (const VersionId version : versions_.all.ids()) add_version(version);
+    for (const VersionId version : versions_.all.ids()) add_edges_to_version(version);
+    for (const OperatorId op : graph_.operators().ids()) add_edges_to_operator(op);
+    return std::move(result_);
+  }
+
+ private:
+  // ---- operators
+
+  PartialGroups possible_groups(OperatorId id) const {
+    const GraphOperator& op = graph_.operators()[id];
+    const ShardingRule& rule = graph_.operation(id).rule;
+    const auto any_partial = [&](const std::vector<std::uint32_t>& group) {
+      return static_cast<char>(std::any_of(group.begin(), group.end(), [&](std::uint32_t operand) {
+        return may_be_partial_[op.operands[operand]] != 0;
+      }));
+    };
+    PartialGroups groups;
+    for (const auto& group : rule.linear) groups.linear.push_back(any_partial(group));
+    groups.monotone.assign(rule.monotone.size(), 0);
+    return groups;
+  }
+
+  /// A node of its own; a copy shares its original's, which then costs and holds what both do.
+  void add_operator(OperatorId id) {
+    const GraphOperator& op = graph_.operators()[id];
+    const CandidateTable& table = candidates(op.is_copy ? *op.forward : id, fusion_.traffic[id]);
+    const NodeId node_id =
+        op.is_copy ? result_.operator_nodes[*op.forward] : result_.problem.nodes.push_back({table.table, {}});
+    ProblemNode& node = result_.problem.nodes[node_id];
+    node_tables_.resize(result_.problem.nodes.size());
+    node_tables_[node_id].emplace_back(table.table, graph_.runs(id));
+    node.strategies = sum(node_tables_[node_id]);
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      if (fusion_.in_registers[op.results[i]]) continue;
+      const TensorVersion& produced = versions_.all[*versions_.first[op.results[i]]];
+      node.memory.push_back({table.result_usage[i], produced.begin, produced.end});
+    }
+    const auto time = static_cast<std::uint32_t>(id.value());
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const std::optional<VersionId>& version = versions_.read[id][i];
+      if (!version || versions_.all[*version].last_reader != Reader{id, i}) continue;
+      if (fusion_.in_registers[op.operands[i]]) continue;
+      node.memory.push_back({table.operand_usage[i], time, time + 1});
+    }
+    result_.operator_nodes.push_back(node_id);
+    result_.strategies.push_back(table.strategies);
+    operator_tables_.push_back(&table);
+    result_.candidates_complete = result_.candidates_complete && table.complete;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      const std::vector<Entry>& entries = tables_.entries(table.results[i]);
+      may_be_partial_[op.results[i]] = std::any_of(
+          entries.begin(), entries.end(), [&](const Entry& entry) { return !tables_[entry.layout].partial.empty(); });
+    }
+  }
+
+  using TableRuns = std::vector<std::pair<StrategyTableId, std::int64_t>>;
+
+  /// The table of an operator and its copies, each of which runs so often.
+  StrategyTableId sum(const TableRuns& parts) {
+    if (parts.size() == 1 && parts.front().second == 1) return parts.front().first;
+    const auto [found, is_new] = summed_tables_.try_emplace(parts);
+    if (is_new) {
+      StrategyTable all = result_.problem.strategy_tables[parts.front().first];
+      for (std::size_t i = 0; i < all.costs.size(); ++i) {
+        all.costs[i] = {};
+        for (const auto& [table, runs] : parts) {
+          const Cost& cost = result_.problem.strategy_tables[table].costs[i];
+          all.costs[i].computation = plus(all.costs[i].computation, times(cost.computation, runs));
+          all.costs[i].communication = plus(all.costs[i].communication, times(cost.communication, runs));
+        }
+      }
+      found->second = result_.problem.strategy_tables.push_back(std::move(all));
+    }
+    return found->second;
+  }
+
+  const CandidateTable& candidates(OperatorId id, const KernelTraffic& traffic) {
+    const OperationId operation = graph_.operators()[id].operation;
+    const std::vector<Strategy>& fixed = restrictions_.operators[id];
+    const PartialGroups groups = fixed.empty() ? possible_groups(id) : PartialGroups{};
+    for (const auto& table : tables_by_operation_[operation]) {
+      if (table->groups == groups && table->fixed == fixed && table->traffic == traffic) return *table;
+    }
+    auto table = std::make_unique<CandidateTable>();
+    table->operation = operation;
+    table->traffic = traffic;
+    table->groups = groups;
+    table->fixed = fixed;
+    Candidates found;
+    if (fixed.empty()) {
+      found = enumerate_strategies(graph_.operations()[operation], costs_.mesh(), restrictions_.pieces, groups);
+      if (restrictions_.least_contraction_work) keep_least_work(graph_.operations()[operation], found.strategies);
+    } else {
+      found.strategies = fixed;
+    }
+    if (found.strategies.empty()) {
+      throw InputError(graph_.operators()[id].place, "{}: no strategy is possible", graph_.operators()[id].name);
+    }
+    table->complete = found.complete;
+    fill(*table, std::move(found.strategies));
+    const std::vector<Cost>& costs = result_.problem.strategy_tables[table->table].costs;
+    if (std::all_of(costs.begin(), costs.end(), [](const Cost& cost) { return cost.communication >= kForbidden; })) {
+      throw InputError(graph_.operators()[id].place,
+                       "{}: takes more than {} hours with every strategy; steps that long are not planned",
+                       graph_.operators()[id].name, kLongestStep / kPicosecondsPerSecond / 3600);
+    }
+    tables_by_operation_[operation].push_back(std::move(table));
+    return *tables_by_operation_[operation].back();
+  }
+
+  static void keep_least_work(const Operation& operation, std::vector<Strategy>& strategies) {
+    if (operation.type->work != WorkKind::kContraction) return;
+    const auto work = [&](const Strategy& strategy) { return flops(operation, local_extents(operation, strategy)); };
+    double least = -1;
+    for (const Strategy& strategy : strategies) least = least < 0 ? work(strategy) : std::min(least, work(strategy));
+    std::erase_if(strategies, [&](const Strategy& strategy) { return work(strategy) > least; });
+  }
+
+  void fill(CandidateTable& table, std::vector<Strategy> strategies) {
+    const Operation& operation = graph_.operations()[table.operation];
+    std::shared_ptr<const Operation>& shared = shared_operations_[table.operation];
+    if (!shared) shared = std::make_shared<const Operation>(operation);
+    const DeviceMesh& mesh = costs_.mesh();
+    StrategyTable costs;
+    std::vector<std::vector<Entry>> operands(operation.operands.size()), results(operation.results.size());
+    std::vector<std::vector<Bytes>> operand_bytes(operation.operands.size()), result_bytes(operation.results.size());
+    for (const Strategy& strategy : strategies) {
+      const OperatorSteps steps = operator_steps(shared, strategy, costs_, redistributions_, table.traffic);
+      const bool is_too_long = steps.computation > kLongestStep || steps.communication > kLongestStep;
+      costs.costs.push_back(is_too_long ? Cost{0, kForbidden} : Cost{steps.computation, steps.communication});
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        const TensorLayout layout = operand_layout(operation, strategy, mesh, i);
+        operands[i].push_back({tables_.layout(layout), false});
+        operand_bytes[i].push_back(local_bytes(operation.operands[i], layout));
+      }
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const TensorLayout layout = result_layout(operation, strategy, mesh, i);
+        results[i].push_back({tables_.layout(layout), false});
+        result_bytes[i].push_back(local_bytes(operation.results[i], layout));
+      }
+    }
+    table.table = result_.problem.strategy_tables.push_back(std::move(costs));
+    for (auto& entries : operands) table.operands.push_back(tables_.list(std::move(entries)));
+    for (auto& entries : results) table.results.push_back(tables_.list(std::move(entries)));
+    for (auto& usage : operand_bytes) table.operand_usage.push_back(tables_.usage(std::move(usage)));
+    for (auto& usage : result_bytes) table.result_usage.push_back(tables_.usage(std::move(usage)));
+    table.strategies = std::make_shared<const std::vector<Strategy>>(std::move(strategies));
+  }
+
+  // ---- versions
+
+  void add_version(VersionId id) {
+    const TensorVersion& version = versions_.all[id];
+    if (version.kind == TensorVersion::Kind::kProduced) {
+      const GraphTensor& tensor = graph_.tensor(version.tensor);
+      version_lists_[id] = operator_tables_[*tensor.producer]->results[tensor.result];
+      return;
+    }
+    if (version.kind == TensorVersion::Kind::kUpdated) return;  // its layout is the stored version's
+    const TensorType& type = graph_.tensor(version.tensor).type;
+    std::vector<Entry> entries;
+    for (const LayoutId layout : possible_layouts(id)) {
+      if (version.stored) entries.push_back({layout, true});
+      entries.push_back({layout, false});
+    }
+    ProblemNode node;
+    std::vector<Bytes> bytes;
+    std::vector<ModelProblem::VersionChoice> choices;
+    for (const Entry& entry : entries) {
+      choices.push_back({tables_[entry.layout], entry.shares});
+      bytes.push_back(entry.shares ? 0 : local_bytes(type, tables_[entry.layout]));
+    }
+    node.strategies = free_table(entries.size());
+    if (!fusion_.in_registers[version.tensor]) {
+      node.memory.push_back({tables_.usage(std::move(bytes)), version.begin, version.end});
+    }
+    version_lists_[id] = tables_.list(std::move(entries));
+    result_.version_nodes[id] = result_.problem.nodes.push_back(std::move(node));
+    result_.choices[id] = shared_choices(version_lists_[id], std::move(choices));
+  }
+
+  /// What the version before may be, what the readers here and further on want, and whole. Never partial, but for a
+  /// delivery that leaves as it is what comes partial.
+  std::vector<LayoutId> possible_layouts(VersionId id) {
+    const TensorVersion& version = versions_.all[id];
+    if (const std::optional<TensorLayout>& fixed = restrictions_.versions[id]) return {tables_.layout(*fixed)};
+    std::vector<LayoutId> layouts;
+    std::unordered_map<LayoutId, bool> seen;
+    const auto add = [&](ListId list, bool partial_too) {
+      for (const Entry& entry : tables_.entries(list)) {
+        if (!partial_too && !tables_[entry.layout].partial.empty()) continue;
+        if (seen.try_emplace(entry.layout, true).second) layouts.push_back(entry.layout);
+      }
+    };
+    if (version.from) add(version_lists_[*version.from], version.kind == TensorVersion::Kind::kDelivered);
+    add_operand_layouts(id, add);
+    const LayoutId whole = tables_.layout(TensorLayout::replicated(graph_.tensor(version.tensor).type.shape.size()));
+    if (seen.try_emplace(whole, true).second) layouts.push_back(whole);
+    return layouts;
+  }
+
+  /// The layouts in which the readers of this version, and of those made from it, take it.
+  template <class Add>
+  void add_operand_layouts(VersionId id, const Add& add) {
+    for (const Reader& reader : versions_.all[id].readers) {
+      add(operator_tables_[reader.op]->operands[reader.operand], false);
+    }
+    for (const VersionId next : versions_.all[id].next) add_operand_layouts(next, add);
+  }
+
+  StrategyTableId free_table(std::size_t size) {
+    const auto [found, is_new] = free_tables_.try_emplace(size);
+    if (is_new) found->second = result_.problem.strategy_tables.push_back({std::vector<Cost>(size)});
+    return found->second;
+  }
+
+  std::shared_ptr<const std::vector<ModelProblem::VersionChoice>> shared_choices(
+      ListId list, std::vector<ModelProblem::VersionChoice> choices) {
+    auto& shared = choices_by_list_[list];
+    if (!shared) shared = std::make_shared<const std::vector<ModelProblem::VersionChoice>>(std::move(choices));
+    return shared;
+  }
+
+  // ---- edges
+
+  NodeId node_of(VersionId id) const {
+    const TensorVersion& version = versions_.all[id];
+    if (version.kind == TensorVersion::Kind::kProduced) {
+      return result_.operator_nodes[*graph_.tensor(version.tensor).producer];
+    }
+    return *result_.version_nodes[id];
+  }
+
+  void add_edge(NodeId from, ListId from_list, NodeId to, ListId to_list, TypeId type, EdgeKind kind,
+                std::int64_t runs) {
+    const std::optional<MatrixId> matrix = tables_.matrix(from_list, to_list, type, kind, runs);
+    if (matrix) result_.problem.edges.push_back({from, to, *matrix});
+  }
+
+  void add_edges_to_version(VersionId id) {
+    const TensorVersion& version = versions_.all[id];
+    if (!version.from) return;
+    const TypeId type = tables_.type(graph_.tensor(version.tensor).type);
+    const NodeId from = node_of(*version.from);
+    const ListId from_list = version_lists_[*version.from];
+    if (version.kind == TensorVersion::Kind::kUpdated) {
+      add_edge(from, from_list, node_of(*version.stored), version_lists_[*version.stored], type,
+               EdgeKind::kRedistribute, version.runs);
+      return;
+    }
+    const bool made_of_stored = version.stored == version.from;
+    add_edge(from, from_list, node_of(id), version_lists_[id], type,
+             made_of_stored || !version.stored ? EdgeKind::kRedistribute : EdgeKind::kMadeOrShared, version.runs);
+    if (version.stored && !made_of_stored) {
+      add_edge(node_of(*version.stored), version_lists_[*version.stored], node_of(id), version_lists_[id], type,
+               EdgeKind::kShares, version.runs);
+    }
+  }
+
+  void add_edges_to_operator(OperatorId id) {
+    const GraphOperator& op = graph_.operators()[id];
+    for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
+      const std::optional<VersionId> version = versions_.read[id][operand];
+      if (!version) continue;
+      add_edge(node_of(*version), version_lists_[*version], result_.operator_nodes[id],
+               operator_tables_[id]->operands[operand], tables_.type(graph_.tensor(op.operands[operand]).type),
+               EdgeKind::kRedistribute, graph_.runs(id));
+    }
+  }
+
+  const OperatorGraph& graph_;
+  const TensorVersions& versions_;
+  const CostModel& costs_;
+  RedistributionPlanner& redistributions_;
+  const Restrictions& restrictions_;
+  ModelProblem result_;
+  LayoutTables tables_;
+  IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
+  IdVector<OperationId, std::vector<std::unique_ptr<CandidateTable>>> tables_by_operation_;
+  IdVector<OperatorId, const CandidateTable*> operator_tables_;
+  KernelFusion fusion_;
+  IdVector<NodeId, TableRuns> node_tables_;  // of operators: all that the node stands for
+  std::map<TableRuns, StrategyTableId> summed_tables_;
+  IdVector<TensorId, char> may_be_partial_;
+  IdVector<VersionId, ListId> version_lists_;
+  std::map<std::size_t, StrategyTableId> free_tables_;
+  std::unordered_map<ListId, std::shared_ptr<const std::vector<ModelProblem::VersionChoice>>> choices_by_list_;
+};
+
+}  // namespace
+
+Restrictions no_restrictions(const OperatorGraph& graph, const TensorVersions& versions) {
+  Restrictions restrictions;
+  restrictions.operators.resize(graph.operators().size());
+  restrictions.versions.resize(versions.all.size());
+  return restrictions;
+}
+
+const Strategy& ModelProblem::strategy(OperatorId op, const Choice& choice) const {
+  return (*strategies[op])[choice.strategy[operator_nodes[op]].value()];
+}
+
+const ModelProblem::VersionChoice& ModelProblem::version_choice(VersionId version, const Choice& choice) const {
+  return (*choices[version])[choice.strategy[*version_nodes[version]].value()];
+}
+
+IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
+                                                  const ModelProblem& problem, const Choice& choice,
+                                                  const DeviceMesh& mesh) {
+  IdVector<VersionId, TensorLayout> layouts(versions.all.size());
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
+    if (version.kind == TensorVersion::Kind::kProduced) {
+      const GraphTensor& tensor = graph.tensor(version.tensor);
+      layouts[id] = result_layout(graph.operation(*tensor.producer), problem.strategy(*tensor.producer, choice), mesh,
+                                  tensor.result);
+    } else if (version.kind == TensorVersion::Kind::kUpdated) {
+      layouts[id] = layouts[*version.stored];
+    } else {
+      layouts[id] = problem.version_choice(id, choice).layout;
+    }
+  }
+  return layouts;
+}
+
+std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
+                                  const IdVector<OperatorId, Strategy>& strategies,
+                                  const IdVector<VersionId, TensorLayout>& layouts) {
+  Choice choice;
+  choice.strategy.resize(problem.problem.nodes.size(), StrategyId(0));
+  for (const OperatorId op : strategies.ids()) {
+    const std::vector<Strategy>& candidates = *problem.strategies[op];
+    const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Strategy& candidate) {
+      return sharded_alike(candidate, strategies[op]);
+    });
+    if (found == candidates.end()) return std::nullopt;
+    choice.strategy[problem.operator_nodes[op]] = StrategyId(static_cast<std::size_t>(found - candidates.begin()));
+  }
+  for (const VersionId id : layouts.ids()) {
+    if (!problem.version_nodes[id]) continue;
+    const std::optional<VersionId>& stored = versions.all[id].stored;
+    const bool may_share = stored && layouts[*stored] == layouts[id];
+    const std::vector<ModelProblem::VersionChoice>& candidates = *problem.choices[id];
+    std::optional<std::size_t> found;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (!(candidates[i].layout == layouts[id]) || (candidates[i].shares_stored && !may_share)) continue;
+      if (!found || candidates[i].shares_stored) found = i;
+    }
+    if (!found) return std::nullopt;
+    choice.strategy[*problem.version_nodes[id]] = StrategyId(*found);
+  }
+  return choice;
+}
+
+ModelProblem build_problem(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
+                           RedistributionPlanner& redistributions, const Restrictions& restrictions) {
+  return Build(graph, versions, costs, redistributions, restrictions).run();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,172 @@
+#include "planner/search/guided_search.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "solver/searches/search_list.h"
+#include "strategies/data_parallel.h"
+
+namespace shardplan {
+namespace {
+
+/// An answer this far above its bound is worth a look at parts of the problem.
+constexpr double kLooseGap = 0.01;
+/// For each part; a fraction of a second.
+constexpr std::uint64_t kPartWork = 400'000'000;
+constexpr double kGoodEnoughForPart = 1e-3;
+/// Large problems are left after a handful of passes by the usual work. As long as the answer is loose, so many are worth
+/// waiting for: tens of seconds where there are a million values.
+constexpr std::uint64_t kWorthwhilePasses = 100;
+constexpr double kTightGap = kLooseGap / 2;
+
+bool is_loose(std::int64_t value, std::int64_t bound) {
+  return static_cast<double>(value - bound) > kLooseGap * static_cast<double>(bound);
+}
+
+}  // namespace
+
+GuidedSearch::GuidedSearch(const OperatorGraph& graph, const ModelProblem& model, const std::vector<AxisRef>& pieces,
+                           std::string_view search, LevelOptions options, bool takes_longer)
+    : graph_(graph),
+      model_(model),
+      pieces_(pieces),
+      batch_(batch_factors(graph)),
+      name_(search),
+      options_(std::move(options)),
+      takes_longer_(takes_longer),
+      deadline_(options_.limits.seconds, options_.limits.stop) {}
+
+LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const {
+  if (options.limits.seconds > 0) options.limits.seconds = std::max(1e-3, options.limits.seconds - deadline_.elapsed());
+  return search_level(problem, *make_search(name), options);
+}
+
+LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::optional<Choice>& start) const {
+  LevelOptions options = options_;
+  options.start = start;
+  LevelResult found = search(problem, name_, options);
+  if (options_.level == Level::kMemory || found.status == PlanStatus::kInfeasible) return found;
+  if (!found.choice) found = from_least_memory(problem, std::move(found));
+  if (found.choice && find_search(name_)->takes_guidance) found = from_parts(problem, std::move(found));
+  return found;
+}
+
+// Where memory is tight a search may find nothing although there is something: it then begins again at the least
+// memory.
+LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, LevelResult found) const {
+  LevelOptions options = options_;
+  options.level = Level::kMemory;
+  options.memory_slack_ppm = 0;
+  LevelResult smallest = search(problem, kDefaultSearch, options);
+  if (!smallest.choice) return found;
+  options = options_;
+  options.start = smallest.choice;
+  LevelResult again = search(problem, name_, options);
+  again.bound.amount = std::max(again.bound.amount, found.bound.amount);
+  if (!again.choice) {
+    again.choice = std::move(smallest.choice);
+    again.status = PlanStatus::kFeasible;
+  }
+  return again;
+}
+
+// Plans that people make cut the batch alike in all operators and divide the rest of the devices between the other
+// dimensions. With the batch decided few strategies are left, so that what a part of the problem holds is soon known.
+// Where no contraction repeats work, few are left too, and the plan of least communication among them is seldom far from
+// the fastest. And propagation needs no search at all.
+LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult found) const {
+  const Evaluation known = evaluate(problem, *found.choice);
+  const auto [first, second] = value_at(options_.level, known);
+  if (!is_loose(options_.level == Level::kRatio ? first : second, found.bound.amount)) return found;
+  const std::optional<Choice> better = best_of_parts(problem, *found.choice);
+  if (!better && !takes_longer_) return found;
+  LevelOptions options = options_;
+  options.start = better ? better : found.choice;
+  if (takes_longer_) {
+    options.limits.passes = kWorthwhilePasses;
+    options.limits.gap = std::max(options.limits.gap, kTightGap);
+  }
+  LevelResult again = search(problem, name_, options);
+  again.bound.amount = std::max(again.bound.amount, found.bound.amount);
+  return again;
+}
+
+std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem, const Choice& known) const {
+  std::optional<Choice> best;
+  auto least = value_at(options_.level, evaluate(problem, known));
+  const auto consider = [&](const StrategyProblem& part, std::string_view name, Level level) {
+    if (deadline_.is_over()) return;
+    LevelOptions options = options_;
+    options.level = level;
+    options.limits.work = kPartWork;
+    options.limits.gap = kGoodEnoughForPart;
+    options.limits.progress = {};
+    LevelResult found = search(part, name, options);
+    if (!found.choice) return;
+    const auto cost = value_at(options_.level, evaluate(problem, *found.choice));
+    if (cost >= least) return;
+    least = cost;
+    best = std::move(found.choice);
+  };
+  StrategyProblem part = problem;
+  for (std::size_t pieces = 0; pieces <= pieces_.size(); ++pieces) {
+    part.strategy_tables = problem.strategy_tables;
+    part.nodes = problem.nodes;
+    cut_batch(part, pieces);
+    consider(part, name_, options_.level);
+  }
+  part.strategy_tables = problem.strategy_tables;
+  part.nodes = problem.nodes;
+  if (options_.level == Level::kSpeed) {
+    keep_least_work(part);
+    consider(part, name_, Level::kSpeed);
+    consider(part, name_, Level::kRatio);
+  } else {
+    consider(part, name_, Level::kSpeed);
+  }
+  consider(problem, "propagation", options_.level);
+  return best;
+}
+
+void GuidedSearch::keep_least_work(StrategyProblem& problem) const {
+  std::vector<char> is_narrowed(problem.strategy_tables.size(), 0);
+  for (const OperatorId op : graph_.operators().ids()) {
+    if (graph_.operation(op).type->work != WorkKind::kContraction) continue;
+    const StrategyTableId id = problem.nodes[model_.operator_nodes[op]].strategies;
+    if (std::exchange(is_narrowed[id.value()], 1)) continue;
+    std::vector<Cost>& costs = problem.strategy_tables[id].costs;
+    Picoseconds least = kForbidden;
+    for (const Cost& cost : costs) {
+      if (cost.communication < kForbidden) least = std::min(least, cost.computation);
+    }
+    for (Cost& cost : costs) {
+      if (cost.computation > least) cost.communication = kForbidden;
+    }
+  }
+}
+
+void GuidedSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) const {
+  const std::vector<AxisRef> cut(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(num_pieces));
+  std::map<std::pair<StrategyTableId, std::uint32_t>, StrategyTableId> narrowed;
+  for (const OperatorId op : graph_.operators().ids()) {
+    if (!batch_[op] || graph_.operators()[op].is_copy) continue;
+    ProblemNode& node = problem.nodes[model_.operator_nodes[op]];
+    const auto [known, is_new] = narrowed.try_emplace({node.strategies, *batch_[op]}, node.strategies);
+    if (is_new) {
+      StrategyTable table = problem.strategy_tables[node.strategies];
+      const std::vector<Strategy>& strategies = *model_.strategies[op];
+      bool is_any_left = false;
+      for (std::size_t i = 0; i < strategies.size(); ++i) {
+        const bool is_sharded = strategies[i].factors[*batch_[op]] == cut;
+        is_any_left = is_any_left || (is_sharded && table.costs[i].communication < kForbidden);
+        if (!is_sharded) table.costs[i].communication = kForbidden;
+      }
+      if (is_any_left) known->second = problem.strategy_tables.push_back(std::move(table));
+    }
+    node.strategies = known->second;
+  }
+}
+
+}  // namespace shardplan

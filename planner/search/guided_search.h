@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "graph/operator_graph.h"
+#include "planner/problem/model_problem.h"
+#include "planner/search/level_search.h"
+#include "solver/limits.h"
+
+namespace shardplan {
+
+/// Searches the problem of a model, guided by what its operators are, which a `Search` cannot know: where an answer
+/// stays far from its bound this looks at parts of the problem that people would look at first, and begins again at the
+/// best that it finds there.
+class GuidedSearch {
+ public:
+  /// `model` says what the nodes of the problems stand for; `pieces` are those of the mesh that its strategies were
+  /// enumerated from. The limits in `options` are for each search (the work) and for all together (the seconds); a
+  /// search that `takes_longer` goes beyond the work, by some passes over the problem, where its answer is loose.
+  GuidedSearch(const OperatorGraph& graph, const ModelProblem& model, const std::vector<AxisRef>& pieces,
+               std::string_view search, LevelOptions options, bool takes_longer = false);
+
+  /// The best choice found, no worse than `start` if that is feasible. Requires that `problem` is the model's, perhaps
+  /// under other memory limits.
+  LevelResult find(const StrategyProblem& problem, const std::optional<Choice>& start) const;
+
+ private:
+  LevelResult search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const;
+  LevelResult from_least_memory(const StrategyProblem& problem, LevelResult found) const;
+  LevelResult from_parts(const StrategyProblem& problem, LevelResult found) const;
+  /// The best choice of the parts, if one is better than what is known.
+  std::optional<Choice> best_of_parts(const StrategyProblem& problem, const Choice& known) const;
+  /// The batch cut over the first so many pieces by every operator that can.
+  void cut_batch(StrategyProblem& problem, std::size_t num_pieces) const;
+  /// Contractions without the strategies that take longer than the shortest: those repeat work.
+  void keep_least_work(StrategyProblem& problem) const;
+
+  const OperatorGraph& graph_;
+  const ModelProblem& model_;
+  std::vector<AxisRef> pieces_;
+  IdVector<OperatorId, std::optional<std::uint32_t>> batch_;
+  std::string_view name_;
+  LevelOptions options_;
+  bool takes_longer_;
+  Deadline deadline_;
+};
+
+}  // namespace shardplan

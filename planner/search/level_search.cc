@@ -1,0 +1,147 @@
+#include "planner/search/level_search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/integer.h"
+#include "solver/minimum_peak.h"
+#include "solver/searches/search_list.h"
+
+namespace shardplan {
+namespace {
+
+/// Communication counts this often as much as computation where it comes first. A picosecond of it is worth 65 ns of
+/// computation, and the weighted sums still fit in 64 bits for plans of two minutes a step.
+constexpr std::int64_t kFirst = 1 << 16;
+
+SearchOptions search_options(const LevelOptions& options, const Objective& objective,
+                             const std::optional<Choice>& start) {
+  SearchOptions result;
+  result.objective = objective;
+  result.seed = options.seed;
+  result.threads = options.threads;
+  result.start = start;
+  result.limits = options.limits;
+  return result;
+}
+
+void append(std::vector<StageStatistics>& all, const std::vector<StageStatistics>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+LevelResult of(PlanResult found, Level level) {
+  LevelResult result;
+  result.status = found.status;
+  result.choice = std::move(found.choice);
+  result.bound = {level, found.lower_bound};
+  result.statistics = std::move(found.statistics);
+  return result;
+}
+
+/// The most that computation can come to.
+Picoseconds most_computation(const StrategyProblem& problem) {
+  std::vector<Picoseconds> of_table;
+  for (const StrategyTable& table : problem.strategy_tables) {
+    Picoseconds most = 0;
+    for (const Cost& cost : table.costs) most = std::max(most, cost.computation);
+    of_table.push_back(most);
+  }
+  Picoseconds sum = 0;
+  for (const ProblemNode& node : problem.nodes) {
+    sum = checked_add(sum, of_table[node.strategies.value()]).value_or(INT64_MAX);
+  }
+  return sum;
+}
+
+/// A bound is worth another search if it is this much below the cost, though the weighted sum is known more exactly; or
+/// if the problem is so small, in entries of edges, that the proof takes a moment.
+constexpr double kLooseBound = 1e-3;
+constexpr std::size_t kSmallProblem = 4'000'000;
+
+bool is_small(const StrategyProblem& problem) {
+  std::size_t entries = 0;
+  for (const ProblemEdge& edge : problem.edges) entries += problem.matrices[edge.matrix].costs.size();
+  return entries <= kSmallProblem;
+}
+
+/// One search for the weighted sum. Its bound less all that computation could come to is a bound on communication;
+/// where that says little, because communication is short, a second search is for communication alone.
+LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
+  const Objective both{1, kFirst};
+  const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
+  const PlanResult weighted = search.search(problem, search_options(options, both, options.start));
+  LevelResult result = of(weighted, Level::kRatio);
+  Picoseconds& bound = result.bound.amount;
+  bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
+  if (!result.choice) return result;
+  Picoseconds found = communication(*result.choice);
+  const auto relative_gap = [](std::int64_t cost, std::int64_t least) {
+    return cost > least ? static_cast<double>(cost - least) / static_cast<double>(cost) : 0.0;
+  };
+  const bool is_loose =
+      relative_gap(found, bound) > kLooseBound + 2 * relative_gap(weighted.cost, weighted.lower_bound);
+  if (is_loose || (found > bound && is_small(problem))) {
+    PlanResult least = search.search(problem, search_options(options, {0, 1}, result.choice));
+    append(result.statistics, least.statistics);
+    bound = std::max(bound, least.lower_bound);
+    if (least.choice && communication(*least.choice) < found) {
+      PlanResult again = search.search(problem, search_options(options, both, least.choice));
+      append(result.statistics, again.statistics);
+      if (again.choice && again.cost < weighted.cost) result.choice = std::move(again.choice);
+      found = communication(*result.choice);
+    }
+  }
+  result.status = found > bound ? PlanStatus::kFeasible : PlanStatus::kOptimal;
+  return result;
+}
+
+/// How near to each other the ends of the bracket of the least peak must come.
+constexpr std::int64_t kBracketPpm = 2'000;
+
+/// The least peak, then the fastest plan that holds not much more.
+LevelResult search_memory(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
+  MinimumPeak least = minimum_peak(problem, search, search_options(options, {0, 0}, options.start), kBracketPpm);
+  LevelResult result;
+  result.status = least.status;
+  result.choice = std::move(least.choice);
+  result.bound = {Level::kMemory, least.infeasible + 1};
+  result.statistics = std::move(least.statistics);
+  if (!result.choice) return result;
+  StrategyProblem within = problem;
+  const Bytes peak = least.feasible;
+  const Bytes most = peak + multiply_divide(peak, options.memory_slack_ppm, 1'000'000);
+  for (Bytes& limit : within.memory_limits) limit = std::min(limit, most);
+  PlanResult second = search.search(within, search_options(options, {1, 1}, result.choice));
+  append(result.statistics, second.statistics);
+  if (second.choice) result.choice = std::move(second.choice);
+  return result;
+}
+
+}  // namespace
+
+LevelResult search_level(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
+  switch (options.level) {
+    case Level::kRatio:
+      return search_ratio(problem, search, options);
+    case Level::kMemory:
+      return search_memory(problem, search, options);
+    case Level::kSpeed:
+      break;
+  }
+  return of(search.search(problem, search_options(options, {1, 1}, options.start)), Level::kSpeed);
+}
+
+std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& evaluation) {
+  const auto [computation, communication] = evaluation.cost;
+  if (level == Level::kRatio) return {communication, computation};
+  return {level == Level::kMemory ? evaluation.peak_bytes : 0, computation + communication};
+}
+
+LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options) {
+  const std::unique_ptr<Search> search = make_search(kDefaultSearch);
+  if (options.level == Level::kMemory) return search_level(problem, *search, options).bound;
+  const Objective objective = options.level == Level::kRatio ? Objective{0, 1} : Objective{1, 1};
+  return {options.level, search->search(problem, search_options(options, objective, options.start)).lower_bound};
+}
+
+}  // namespace shardplan

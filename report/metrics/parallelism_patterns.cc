@@ -1,0 +1,214 @@
+#include "report/metrics/parallelism_patterns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace shardplan {
+namespace {
+
+/// What most of the weight says: lists of axes with their weights; ties are won by the first.
+class Majority {
+ public:
+  void add(std::vector<AxisRef> axes, double weight) {
+    const auto found = std::find_if(votes_.begin(), votes_.end(), [&](const auto& vote) { return vote.first == axes; });
+    if (found == votes_.end()) {
+      votes_.emplace_back(std::move(axes), weight);
+    } else {
+      found->second += weight;
+    }
+  }
+  std::vector<AxisRef> winner() const {
+    const auto best = std::max_element(votes_.begin(), votes_.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    return best == votes_.end() ? std::vector<AxisRef>() : best->first;
+  }
+
+ private:
+  std::vector<std::pair<std::vector<AxisRef>, double>> votes_;
+};
+
+std::vector<AxisRef> dimension_axes(const DimensionLayout& dimension) {
+  std::vector<AxisRef> axes;
+  for (const DimensionPart& part : dimension.parts) axes.insert(axes.end(), part.axes.begin(), part.axes.end());
+  return axes;
+}
+
+std::vector<AxisRef> sharding_axes(const TensorLayout& layout) {
+  std::vector<AxisRef> axes;
+  for (const DimensionLayout& dimension : layout.dimensions) {
+    for (const AxisRef& axis : dimension_axes(dimension)) axes.push_back(axis);
+  }
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRef>& others) {
+  std::erase_if(axes, [&](const AxisRef& axis) {
+    return std::any_of(others.begin(), others.end(), [&](const AxisRef& other) { return overlaps(axis, other); });
+  });
+  return axes;
+}
+
+/// The axes that cut a model's batch, heads, ... as `parallelism_patterns` words them.
+struct Patterns {
+  std::vector<AxisRef> batch, sequence, heads, weights, vocabulary;
+  std::vector<AxisRef> gathered;   // that cut most of the weights where they are stored, but not where they are used
+  std::vector<AxisRef> states;     // that cut most of the optimizer's states, further than their weights
+  bool states_as_weights = false;  // the states are cut as the gathered weights are
+};
+
+bool is_weight(const GraphTensor& tensor) {
+  return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
+}
+
+/// The parameter that an operand is, perhaps through a cast.
+const GraphTensor& behind_casts(const OperatorGraph& graph, TensorId id) {
+  const GraphTensor* tensor = &graph.tensor(id);
+  while (tensor->producer && graph.operation(*tensor->producer).type->role == OperatorRole::kConversion) {
+    tensor = &graph.tensor(graph.operators()[*tensor->producer].operands[0]);
+  }
+  return *tensor;
+}
+
+/// The most pieces in which any forward operator takes each tensor.
+IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  IdVector<TensorId, std::int64_t> pieces(graph.tensors().size(), 1);
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    if (op.pass != Pass::kForward) continue;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      if (graph.tensor(op.operands[i]).kind != TensorKind::kParameter) continue;
+      const TensorLayout taken = operand_layout(graph.operation(id), plan.strategies[id], plan.mesh, i);
+      pieces[op.operands[i]] = std::max(pieces[op.operands[i]], num_pieces(sharding_axes(taken)));
+    }
+  }
+  return pieces;
+}
+
+/// ZeRO: weights that are gathered where they are used, states that are cut further than their weights. Half of the
+/// bytes make a pattern.
+void find_stored_patterns(const Plan& plan, Patterns& patterns) {
+  const OperatorGraph& graph = *plan.graph;
+  const IdVector<TensorId, std::int64_t> used = used_pieces(plan);
+  std::map<TensorId, std::vector<AxisRef>> stored;  // by weight
+  double weight_bytes = 0, gathered_bytes = 0, state_bytes = 0, cut_bytes = 0;
+  Majority gathered, states;
+  for (const Binding& binding : plan.program.given) {
+    const GraphTensor& tensor = graph.tensor(binding.tensor);
+    if (!is_weight(tensor)) continue;
+    const std::vector<AxisRef> axes = sharding_axes(plan.program.values[binding.value].layout);
+    const auto bytes = static_cast<double>(tensor.type.bytes());
+    stored.emplace(binding.tensor, axes);
+    weight_bytes += bytes;
+    if (num_pieces(axes) > used[binding.tensor]) {
+      gathered_bytes += bytes;
+      gathered.add(axes, bytes);
+    }
+  }
+  for (const Binding& binding : plan.program.given) {
+    const GraphTensor& tensor = graph.tensor(binding.tensor);
+    const auto weight = tensor.state_of ? stored.find(*tensor.state_of) : stored.end();
+    if (weight == stored.end()) continue;
+    const std::vector<AxisRef> axes = sharding_axes(plan.program.values[binding.value].layout);
+    const auto bytes = static_cast<double>(tensor.type.bytes());
+    state_bytes += bytes;
+    if (num_pieces(axes) > num_pieces(weight->second)) {
+      cut_bytes += bytes;
+      states.add(axes, bytes);
+    }
+  }
+  if (2 * gathered_bytes >= weight_bytes) patterns.gathered = gathered.winner();
+  if (2 * cut_bytes >= state_bytes) patterns.states = states.winner();
+  patterns.states_as_weights = state_bytes > 0 && 2 * cut_bytes < state_bytes;
+}
+
+Patterns find_patterns(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  std::int64_t batch_size = 0;
+  std::int64_t vocabulary_size = 0;
+  for (const GraphTensor& tensor : graph.tensors()) {
+    if (tensor.kind == TensorKind::kInput && !tensor.type.shape.empty()) {
+      batch_size = tensor.type.shape[0];
+      break;
+    }
+  }
+  Majority batch, sequence, heads, weights, vocabulary;
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    if (op.pass != Pass::kForward) continue;
+    const Operation& operation = graph.operation(id);
+    const auto operand = [&](std::size_t i) { return operand_layout(operation, plan.strategies[id], plan.mesh, i); };
+    if (operation.type->role == OperatorRole::kLookup && is_weight(behind_casts(graph, op.operands[0]))) {
+      const std::int64_t rows = operation.operands[0].shape[0];
+      if (rows >= vocabulary_size) vocabulary = Majority();
+      vocabulary_size = std::max(vocabulary_size, rows);
+      if (rows == vocabulary_size) vocabulary.add(dimension_axes(operand(0).dimensions[0]), 1);
+    }
+    if (operation.type->role == OperatorRole::kTokenNorm && operation.results[0].shape.size() >= 3) {
+      sequence.add(dimension_axes(result_layout(operation, plan.strategies[id], plan.mesh, 0).dimensions[1]), 1);
+    }
+    if (operation.type->work != WorkKind::kContraction || operation.results.empty()) continue;
+    std::vector<std::int64_t> extents;
+    for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
+    const double work = flops(operation, extents);
+    const Shape& shape = operation.results[0].shape;
+    const TensorLayout result = result_layout(operation, plan.strategies[id], plan.mesh, 0);
+    if (batch_size > 0 && shape.size() >= 2 && shape[0] % batch_size == 0) {
+      batch.add(dimension_axes(result.dimensions[0]), work);
+    }
+    const auto head_dimension = operation.type->head_dimension;
+    if (const auto d = head_dimension != nullptr ? head_dimension(operation) : std::nullopt) {
+      heads.add(dimension_axes(result.dimensions[*d]), work);
+    }
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const GraphTensor& tensor = behind_casts(graph, op.operands[i]);
+      if (is_weight(tensor) && tensor.type.shape[0] != vocabulary_size) weights.add(sharding_axes(operand(i)), work);
+    }
+  }
+  Patterns patterns;
+  patterns.batch = batch.winner();
+  patterns.sequence = sequence.winner();
+  patterns.heads = heads.winner();
+  patterns.weights = without(weights.winner(), patterns.batch);
+  patterns.vocabulary = vocabulary.winner();
+  find_stored_patterns(plan, patterns);
+  return patterns;
+}
+
+}  // namespace
+
+std::string parallelism_patterns(const Plan& plan) {
+  const Patterns patterns = find_patterns(plan);
+  std::string text;
+  const auto say = [&](std::string_view what, const std::vector<AxisRef>& axes, std::string_view remark = {}) {
+    if (axes.empty()) return;
+    if (!text.empty()) text += ", ";
+    const std::int64_t pieces = num_pieces(axes);
+    text += fmt::format("{} in {}", what, pieces);
+    if (pieces != plan.mesh.num_devices()) {
+      const std::string names = plan.mesh.to_string(axes);
+      text += fmt::format(" over {}", axes.size() == 1 ? names.substr(1, names.size() - 2) : names);
+    }
+    text += remark;
+  };
+  say("batch", patterns.batch);
+  say("sequence", patterns.sequence, " around norms (sequence parallel)");
+  say("heads", patterns.heads);
+  say("weights", patterns.weights, " (tensor parallel)");
+  say("vocabulary", patterns.vocabulary);
+  if (!patterns.gathered.empty()) {
+    say(patterns.states_as_weights ? "weights and optimizer states" : "weights stored", patterns.gathered,
+        " (as ZeRO-3)");
+  } else {
+    say("optimizer states", patterns.states, " (as ZeRO-1)");
+  }
+  return text;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,105 @@
+#include "report/plan/decisions_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/json_text.h"
+#include "graph/folded_names.h"
+#include "program/instruction_facts.h"
+#include "report/metrics/step_shares.h"
+#include "report/text/strategy_text.h"
+#include "report/text/text_table.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kMostAlternatives = 3;
+
+std::string share_text(const Plan& plan, const Decision& decision) {
+  const double step = static_cast<double>(std::max<Picoseconds>(plan.time.step(), 1));
+  return fmt::format("{:.1f} %", 100 * static_cast<double>(decision.time()) / step);
+}
+
+}  // namespace
+
+std::vector<Decision> costliest_decisions(const Plan& plan, std::size_t most) {
+  const OperatorGraph& graph = *plan.graph;
+  std::vector<Decision> decisions;
+  std::map<std::string, std::size_t> position;
+  IdVector<OperatorId, std::size_t> decision_of;
+  for (const OperatorId op : graph.operators().ids()) {
+    const std::string name = folded_name(graph.operators()[op].name);
+    const auto [found, is_new] = position.try_emplace(name, decisions.size());
+    if (is_new) decisions.push_back({op, name, 0, 0, 0});
+    ++decisions[found->second].copies;
+    decision_of.push_back(found->second);
+  }
+  for (const Instruction& instruction : plan.program.instructions) {
+    const std::optional<OperatorId> op = spender(plan, instruction);
+    if (!op) continue;
+    Decision& decision = decisions[decision_of[*op]];
+    (is_communication(instruction) ? decision.communication : decision.computation) += instruction.time_of_step();
+  }
+  std::stable_sort(decisions.begin(), decisions.end(),
+                   [](const Decision& a, const Decision& b) { return a.time() > b.time(); });
+  if (decisions.size() > most) decisions.erase(decisions.begin() + static_cast<std::ptrdiff_t>(most), decisions.end());
+  return decisions;
+}
+
+std::vector<ExplainedDecision> explain_costliest(const ModelPlanner& planner, const Plan& plan, std::size_t most,
+                                                 std::stop_token stop,
+                                                 const std::function<void(const std::string&)>& progress) {
+  std::vector<ExplainedDecision> explained;
+  for (const Decision& decision : costliest_decisions(plan, most)) {
+    if (progress) progress(fmt::format("searching the alternatives of {}", decision.name));
+    explained.push_back({decision, explain(planner, plan, decision.op, stop)});
+  }
+  return explained;
+}
+
+std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecision>& decisions,
+                             const ExplainOptions& options) {
+  std::string text = fmt::format("{}, level {}: the decisions that take most of the step of {}\n", plan.graph->name(),
+                                 number_of(plan.options.level), format_time(plan.time.step()));
+  for (const ExplainedDecision& explained : decisions) {
+    const Decision& decision = explained.decision;
+    const Operation& operation = plan.graph->operation(decision.op);
+    text += fmt::format("\n{}  {}{}  {}: compute {}, communication {}\n",
+                        styled(decision.name, TextStyle::kBold, options.colour), operation.type->name,
+                        decision.copies > 1 ? fmt::format(", {} x", decision.copies) : "", share_text(plan, decision),
+                        format_time(decision.computation), format_time(decision.communication));
+    text += fmt::format("  {}, {}\n", strategy_words(operation, plan.strategies[decision.op], plan.mesh),
+                        decided_by(plan, decision.op));
+    const std::size_t count = explained.explanation.alternatives.size();
+    const std::size_t shown = options.all ? count : std::min(count, kMostAlternatives);
+    text += count == 0 ? "  nothing else is possible\n"
+                       : alternatives_table(explained.explanation, shown, 4, options.colour);
+    if (shown < count) text += fmt::format("    {} more cost more than these (--all)\n", count - shown);
+  }
+  return text;
+}
+
+std::string decisions_json(const Plan& plan, const std::vector<ExplainedDecision>& decisions) {
+  Json list = Json::array();
+  for (const ExplainedDecision& explained : decisions) {
+    const Decision& decision = explained.decision;
+    Json entry;
+    entry["name"] = decision.name;
+    entry["copies"] = decision.copies;
+    entry["computation_seconds"] = to_seconds(decision.computation);
+    entry["communication_seconds"] = to_seconds(decision.communication);
+    entry["explanation"] = Json::parse(explain_json(explained.explanation));
+    list.push_back(std::move(entry));
+  }
+  Json document;
+  document["schema"] = "shardplan.decisions/1";
+  document["model"] = plan.graph->name();
+  document["seconds"] = to_seconds(plan.time.step());
+  document["decisions"] = std::move(list);
+  return json_document(document);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,297 @@
+#include "report/plan/explain_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/json_text.h"
+#include "program/instruction_facts.h"
+#include "report/metrics/plan_metrics.h"
+#include "report/text/layout_grid.h"
+#include "report/text/strategy_table.h"
+#include "report/text/strategy_text.h"
+#include "report/text/text_table.h"
+
+namespace shardplan {
+namespace {
+
+using Align = TextTable::Align;
+
+constexpr std::size_t kMostAlternatives = 8;
+constexpr std::size_t kMostWords = 38;   // of a strategy, and
+constexpr std::size_t kMostReason = 28;  // of the reason: together with the figures a line of 100
+
+/// "norm_f [32, 1024, 768], wte.embedding_table [50304, 768]".
+std::string tensors_text(const OperatorGraph& graph, const std::vector<TensorId>& tensors, bool with_names) {
+  std::vector<std::string> texts;
+  for (const TensorId id : tensors) {
+    const GraphTensor& tensor = graph.tensor(id);
+    texts.push_back(with_names ? fmt::format("{} {}", tensor.name, to_string(tensor.type.shape))
+                               : to_string(tensor.type.shape));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// The layouts of operands or results under a strategy, or one device's shapes of them.
+template <class LayoutOf>
+std::string sides_text(const std::vector<TensorType>& types, const DeviceMesh& mesh, bool local, LayoutOf layout_of) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const TensorLayout layout = layout_of(i);
+    texts.push_back(local ? to_string(local_shape(layout, types[i].shape)) : to_string(layout, mesh));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string both_sides(const Plan& plan, OperatorId op, bool local) {
+  const Operation& operation = plan.graph->operation(op);
+  const Strategy& strategy = plan.strategies[op];
+  return fmt::format("{} -> {}",
+                     sides_text(operation.operands, plan.mesh, local,
+                                [&](std::size_t i) { return operand_layout(operation, strategy, plan.mesh, i); }),
+                     sides_text(operation.results, plan.mesh, local,
+                                [&](std::size_t i) { return result_layout(operation, strategy, plan.mesh, i); }));
+}
+
+std::string time_text(const Plan& plan, OperatorId op) {
+  Picoseconds forward = 0, backward = 0;
+  for (const Instruction& instruction : plan.program.instructions) {
+    if (!instruction.op || instruction.kind != InstructionKind::kOperator) continue;
+    if (*instruction.op == op) forward += instruction.time_of_step();
+    if (plan.graph->operators()[*instruction.op].forward == op) backward += instruction.time_of_step();
+  }
+  std::string text = format_time(forward);
+  if (backward > 0) text = fmt::format("forward {}, backward {}", text, format_time(backward));
+  Bytes held = 0;
+  const GraphOperator& named = plan.graph->operators()[op];
+  const std::set<TensorId> results(named.results.begin(), named.results.end());
+  for (const MemoryProfile::Alive& alive : plan.memory.alive_at_peak) {
+    const auto& tensor = plan.program.values[alive.value].tensor;
+    if (tensor && results.contains(*tensor)) held += alive.bytes;
+  }
+  if (held > 0) text += fmt::format("; its result holds {} at the peak", format_bytes(held));
+  return text;
+}
+
+/// The collectives on the way into the operator and out of it: those that bring its operands, complete its results, or
+/// move tensors that it makes.
+std::vector<const Instruction*> needed(const Plan& plan, OperatorId op) {
+  const GraphOperator& named = plan.graph->operators()[op];
+  std::set<TensorId> own(named.results.begin(), named.results.end());
+  std::set<TensorId> read(named.operands.begin(), named.operands.end());
+  std::vector<const Instruction*> list;
+  for (const Instruction& instruction : plan.program.instructions) {
+    if (!is_communication(instruction)) continue;
+    const auto& tensor = plan.program.values[instruction.outputs[0]].tensor;
+    const bool into = instruction.op == op;
+    const bool out = tensor && own.contains(*tensor);
+    const bool delivered = tensor && read.contains(*tensor) && !instruction.op;
+    if (into || out || delivered) list.push_back(&instruction);
+  }
+  return list;
+}
+
+std::string needs_text(const Plan& plan, OperatorId op) {
+  std::string text;
+  for (const Instruction* instruction : needed(plan, op)) {
+    const ProgramValue& value = plan.program.values[instruction->outputs[0]];
+    const bool is_halo = instruction->kind == InstructionKind::kHalo;
+    const std::string what =
+        is_halo ? "halo exchange"
+                : fmt::format("{} {}", to_string(instruction->step.kind), plan.mesh.to_string(instruction->step.axes));
+    text += fmt::format("    {:<10} {} of {}, {}, {}\n", text.empty() ? "needs" : "", what, value.name,
+                        format_bytes(group_bytes(plan.program, *instruction)), format_time(instruction->time));
+    if (is_halo) continue;
+    text += fmt::format("               {} comes as {}\n", value.name, to_string(instruction->step.before, plan.mesh));
+    text +=
+        fmt::format("               {} takes {}\n",
+                    instruction->origin.consumer.empty() ? instruction->origin.because : instruction->origin.consumer,
+                    to_string(instruction->step.after, plan.mesh));
+  }
+  return text;
+}
+
+/// "+1.2", "-0.08", "+196".
+std::string signed_text(double value, double unit_decimals) {
+  const double magnitude = value < 0 ? -value : value;
+  const int decimals = magnitude >= 99.95 ? 0 : static_cast<int>(unit_decimals);
+  return fmt::format("{:+.{}f}", value, decimals);
+}
+
+std::string ratio_change(const StepTime& chosen, const StepTime& other) {
+  const auto a = ratio(chosen), b = ratio(other);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!a || !b || *a == kInfinity || *b == kInfinity) return ratio_text(other);
+  return signed_text(*b - *a, 2);
+}
+
+}  // namespace
+
+Explanation explain(const ModelPlanner& planner, const Plan& plan, OperatorId op, std::stop_token stop) {
+  Explanation explanation;
+  explanation.plan = &plan;
+  explanation.op = op;
+  std::vector<Strategy> strategies = planner.alternatives(op);
+  std::erase(strategies, plan.strategies[op]);
+  if (strategies.empty()) return explanation;
+  const auto found = planner.forced(plan.options.level, op, strategies, stop);
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    if (found[i]) explanation.alternatives.push_back({strategies[i], found[i]->time, found[i]->peak, found[i]->fits});
+  }
+  return explanation;
+}
+
+std::vector<const Explanation::Alternative*> by_cost(const Explanation& explanation) {
+  std::vector<const Explanation::Alternative*> list;
+  for (const Explanation::Alternative& alternative : explanation.alternatives) list.push_back(&alternative);
+  const Level level = explanation.plan->options.level;
+  const auto key = [&](const Explanation::Alternative* alternative) {
+    const StepTime& time = alternative->time;
+    const std::int64_t first = value_at(level, time, alternative->peak).amount;
+    return std::make_tuple(level == Level::kRatio && time.repeated > 0, first, time.step(), alternative->peak);
+  };
+  std::stable_sort(list.begin(), list.end(), [&](const auto* a, const auto* b) { return key(a) < key(b); });
+  return list;
+}
+
+std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& strategy) {
+  const Operation& operation = plan.graph->operation(op);
+  const GraphOperator& named = plan.graph->operators()[op];
+  std::int64_t cut = num_pieces(strategy.partial);
+  for (const std::vector<AxisRef>& axes : strategy.factors) cut *= num_pieces(axes);
+  const std::int64_t repeats = plan.mesh.num_devices() / cut;
+  if (repeats > 1) {
+    return cut == 1 ? fmt::format("all of the work done {} times", repeats)
+                    : fmt::format("the work done {} times", repeats);
+  }
+  for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    const TensorLayout layout = result_layout(operation, strategy, plan.mesh, i);
+    if (layout.partial.empty() || !strategy.partial.empty()) continue;
+    return fmt::format("adds up {}, {}", plan.graph->tensor(named.results[i]).name,
+                       format_bytes(local_bytes(operation.results[i], layout)));
+  }
+  // The largest operand that must come in another layout than it does now.
+  std::string moved;
+  Bytes most = 0;
+  for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    const TensorLayout before = operand_layout(operation, plan.strategies[op], plan.mesh, i);
+    const TensorLayout after = operand_layout(operation, strategy, plan.mesh, i);
+    const Bytes bytes = local_bytes(operation.operands[i], after);
+    if (before == after || bytes <= most) continue;
+    most = bytes;
+    std::int64_t now = 1, then = 1;
+    for (const DimensionLayout& dimension : before.dimensions) now *= dimension.num_pieces();
+    for (const DimensionLayout& dimension : after.dimensions) then *= dimension.num_pieces();
+    moved = fmt::format("{} {}", then < now ? "gathers more of" : "moves", plan.graph->tensor(named.operands[i]).name);
+  }
+  return moved;
+}
+
+std::string_view decided_by(const Plan& plan, OperatorId op) {
+  const std::string_view origin = strategy_origin(plan, op);
+  return origin == "user"      ? "set by the user"
+         : origin == "default" ? "data parallel by its mode"
+                               : "chosen by the search";
+}
+
+std::string alternatives_table(const Explanation& explanation, std::size_t most, std::size_t indent, bool colour) {
+  if (explanation.alternatives.empty()) return {};
+  const Plan& plan = *explanation.plan;
+  const Operation& operation = plan.graph->operation(explanation.op);
+  const ColumnUnit time = time_unit(plan.time.step());
+  const ColumnUnit bytes = bytes_unit(plan.memory.peak);
+  // Words that are too long for the width end in dots; --json has them in full.
+  const auto shortened = [](const std::string& words, std::size_t width) {
+    return words.size() <= width ? words : words.substr(0, width - 3) + "...";
+  };
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  table.add({"forced instead, the rest searched again", fmt::format("step, {}", time.name), "ratio",
+             fmt::format("peak, {}", bytes.name), "because"});
+  const auto list = by_cost(explanation);
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
+    const Explanation::Alternative& alternative = *list[i];
+    const std::string because =
+        alternative.fits ? alternative_reason(plan, explanation.op, alternative.strategy) : "does not fit";
+    table.add({shortened(strategy_words(operation, alternative.strategy, plan.mesh), kMostWords),
+               signed_text(static_cast<double>(alternative.time.step() - plan.time.step()) / time.size, 1),
+               ratio_change(plan.time, alternative.time),
+               signed_text(static_cast<double>(alternative.peak - plan.memory.peak) / bytes.size, 1),
+               shortened(because, kMostReason)});
+  }
+  return table.to_string(indent, colour);
+}
+
+std::string explain_report(const Explanation& explanation, const ExplainOptions& options) {
+  const Plan& plan = *explanation.plan;
+  const OperatorGraph& graph = *plan.graph;
+  const GraphOperator& op = graph.operators()[explanation.op];
+  const Operation& operation = graph.operation(explanation.op);
+  const Strategy& strategy = plan.strategies[explanation.op];
+
+  std::string text =
+      fmt::format("{}: {}({}) -> {}\n", styled(op.name, TextStyle::kBold, options.colour), operation.type->name,
+                  tensors_text(graph, op.operands, true), tensors_text(graph, op.results, false));
+  if (op.place.line > 0) text += fmt::format("{}:{}:{}; ", op.place.file, op.place.line, op.place.column);
+  text += fmt::format("{}\n\n", decided_by(plan, explanation.op));
+  text += fmt::format("  chosen       {}", strategy_words(operation, strategy, plan.mesh));
+  const auto in = input_tuples(operation, strategy, plan.mesh);
+  const auto out = output_tuples(operation, strategy, plan.mesh);
+  if (in && out) text += fmt::format("       as tuples {} -> {}", tuple_text(*in), tuple_text(*out));
+  text += fmt::format("\n    layouts    {}\n    local      {}\n    time       {}\n",
+                      both_sides(plan, explanation.op, false), both_sides(plan, explanation.op, true),
+                      time_text(plan, explanation.op));
+  text += needs_text(plan, explanation.op);
+  for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    const Shape& shape = operation.results[i].shape;
+    const std::string grid = layout_grid(result_layout(operation, strategy, plan.mesh, i), plan.mesh, shape, 15);
+    if (grid.empty()) continue;
+    text += fmt::format("    who holds  {} {}\n{}", graph.tensor(op.results[i]).name, to_string(shape), grid);
+  }
+  if (explanation.alternatives.empty()) return text + "\n  nothing else is possible\n";
+
+  const std::size_t count = explanation.alternatives.size();
+  const std::size_t shown = options.all || count == kMostAlternatives + 1 ? count : kMostAlternatives;
+  text += '\n' + alternatives_table(explanation, shown, 2, options.colour);
+  if (shown < count) text += fmt::format("  {} more cost more than these (--all)\n", count - shown);
+  return text;
+}
+
+std::string explain_json(const Explanation& explanation) {
+  const Plan& plan = *explanation.plan;
+  const Operation& operation = plan.graph->operation(explanation.op);
+  const auto words = [&](const Strategy& strategy) { return strategy_words(operation, strategy, plan.mesh); };
+  Json alternatives = Json::array();
+  for (const Explanation::Alternative* alternative : by_cost(explanation)) {
+    alternatives.push_back({{"strategy", words(alternative->strategy)},
+                            {"seconds", to_seconds(alternative->time.step())},
+                            {"communication_seconds", to_seconds(alternative->time.communication)},
+                            {"peak_bytes", alternative->peak},
+                            {"fits", alternative->fits},
+                            {"because", alternative_reason(plan, explanation.op, alternative->strategy)}});
+  }
+  Json needs = Json::array();
+  for (const Instruction* instruction : needed(plan, explanation.op)) {
+    const bool is_halo = instruction->kind == InstructionKind::kHalo;
+    needs.push_back({{"collective", is_halo ? Json("halo") : Json(to_string(instruction->step.kind))},
+                     {"tensor", plan.program.values[instruction->outputs[0]].name},
+                     {"bytes", group_bytes(plan.program, *instruction)},
+                     {"seconds", to_seconds(instruction->time)}});
+  }
+  Json document;
+  document["schema"] = "shardplan.explanation/1";
+  document["operator"] = plan.graph->operators()[explanation.op].name;
+  document["op"] = operation.type->name;
+  document["origin"] = strategy_origin(plan, explanation.op);
+  document["chosen"] = words(plan.strategies[explanation.op]);
+  document["layouts"] = both_sides(plan, explanation.op, false);
+  document["local_shapes"] = both_sides(plan, explanation.op, true);
+  document["seconds"] = to_seconds(plan.time.step());
+  document["peak_bytes"] = plan.memory.peak;
+  document["needs"] = needs;
+  document["alternatives"] = alternatives;
+  return json_document(document);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,573 @@
+#include "report/plan/ir_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "graph/folded_names.h"
+#include "program/instruction_facts.h"
+#include "report/metrics/plan_metrics.h"
+#include "report/text/ir_text.h"
+#include "report/text/strategy_text.h"
+
+namespace shardplan {
+namespace {
+
+/// One printed operator, before it has its number.
+struct Line {
+  std::string name;
+  std::string op;
+  std::vector<std::string> inputs;
+  std::string instance;
+  std::string attributes;
+  std::string strategy;  // "{in_strategy: ((1, 8), (1, 8))}"; empty for inserted operators
+  std::vector<std::string> in_types;
+  std::vector<std::string> out_types;
+  std::vector<std::string> remarks;  // lines behind '#'
+};
+
+std::string quoted_layouts(const std::vector<const TensorLayout*>& layouts, const DeviceMesh& mesh) {
+  std::vector<std::string> texts;
+  for (const TensorLayout* layout : layouts) texts.push_back(to_string(*layout, mesh));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string matrices_text(const std::vector<const TensorLayout*>& layouts, const DeviceMesh& mesh) {
+  std::vector<std::string> texts;
+  for (const TensorLayout* layout : layouts) texts.push_back(device_matrix_text(*layout, mesh));
+  return fmt::format("({})", fmt::join(texts, ", "));
+}
+
+std::vector<const TensorLayout*> pointers(const std::vector<TensorLayout>& layouts) {
+  std::vector<const TensorLayout*> result;
+  for (const TensorLayout& layout : layouts) result.push_back(&layout);
+  return result;
+}
+
+std::string parameter_name(std::size_t number, const GraphTensor& tensor) {
+  return fmt::format("%para{}_{}", number, tensor.name);
+}
+
+/// What both files share: numbering, the parameters' head, the lines of an operator of the model.
+class IrWriter {
+ public:
+  explicit IrWriter(const Plan& plan) : plan_(plan), graph_(*plan.graph), mesh_(plan.mesh) {
+    for (const TensorKind kind : {TensorKind::kInput, TensorKind::kParameter, TensorKind::kState}) {
+      for (const TensorId id : graph_.tensors().ids()) {
+        if (graph_.tensor(id).kind == kind) head_.push_back(id);
+      }
+    }
+  }
+
+ protected:
+  std::string title(std::string_view file) const {
+    return fmt::format("# shardplan {}, {}, {}, level {}, search {}, seed {}\n", SHARDPLAN_VERSION, file, graph_.name(),
+                       number_of(plan_.options.level), plan_.options.search, plan_.options.seed);
+  }
+
+  std::size_t num_parameters() const {
+    return static_cast<std::size_t>(std::count_if(graph_.tensors().begin(), graph_.tensors().end(),
+                                                  [](const auto& t) { return t.kind == TensorKind::kParameter; }));
+  }
+
+  /// Prints the line under the next number and returns that.
+  std::size_t emit(const Line& line) {
+    text_ += fmt::format("%{}({}) = {}({}) {{instance name: {}}} primitive_attrs: {{{}}}", next_, line.name, line.op,
+                         fmt::join(line.inputs, ", "), line.instance, line.attributes);
+    if (!line.strategy.empty()) text_ += fmt::format(" {}", line.strategy);
+    text_ += fmt::format("\n    : ({}) -> ({})\n", fmt::join(line.in_types, ", "), fmt::join(line.out_types, ", "));
+    for (const std::string& remark : line.remarks) text_ += fmt::format("    # {}\n", remark);
+    return next_++;
+  }
+
+  std::vector<TensorLayout> operand_layouts(const Operation& operation, const Strategy& strategy) const {
+    std::vector<TensorLayout> layouts;
+    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+      layouts.push_back(operand_layout(operation, strategy, mesh_, i));
+    }
+    return layouts;
+  }
+  std::vector<TensorLayout> result_layouts(const Operation& operation, const Strategy& strategy) const {
+    std::vector<TensorLayout> layouts;
+    for (std::size_t i = 0; i < operation.results.size(); ++i) {
+      layouts.push_back(result_layout(operation, strategy, mesh_, i));
+    }
+    return layouts;
+  }
+
+  /// What an operator of the model has in both files: its type, attributes, strategies and place in the source.
+  Line operator_line(OperatorId id, const Operation& operation, const Strategy& strategy,
+                     const std::string& name) const {
+    const GraphOperator& op = graph_.operators()[id];
+    Line line;
+    line.name = name;
+    line.op = operation.type->name;
+    line.instance = last_part(name);
+    std::vector<std::string> attributes;
+    std::vector<std::string> inputs = operation.type->signature.operands;
+    if (operation.type->signature.num_optional > 0) inputs.resize(operation.operands.size());
+    attributes.push_back(names_text("input_names", inputs));
+    // MindSpore calls a single result "output", whatever the catalogue's name for it.
+    attributes.push_back(names_text("output_names", operation.results.size() == 1 ? std::vector<std::string>{"output"}
+                                                                                  : operation.type->signature.results));
+    for (const auto& [key, value] : operation.attributes) {
+      attributes.push_back(fmt::format("{}: {}", key, to_string(value)));
+    }
+    const auto tuples = input_tuples(operation, strategy, mesh_);
+    const std::string layouts = matrices_text(pointers(operand_layouts(operation, strategy)), mesh_);
+    const auto has_layout = [](const std::vector<StrategyEntry>& entries) {
+      return std::any_of(entries.begin(), entries.end(),
+                         [](const StrategyEntry& entry) { return entry.kind == StrategyEntry::Kind::kLayout; });
+    };
+    if (has_layout(op.strategy.in)) {
+      attributes.push_back("in_layout: " + layouts);
+    } else if (!op.strategy.in.empty()) {
+      attributes.push_back("in_strategy: " + entries_text(op.strategy.in));
+    } else if (tuples) {
+      attributes.push_back("gen_strategy: " + tuple_text(*tuples));
+    }
+    std::string out;
+    if (has_layout(op.strategy.out)) {
+      out = "out_layout: " + matrices_text(pointers(result_layouts(operation, strategy)), mesh_);
+    } else if (!op.strategy.out.empty()) {
+      out = "out_strategy: " + entries_text(op.strategy.out);
+    }
+    if (!out.empty()) attributes.push_back(out);
+    line.attributes = fmt::format("{}", fmt::join(attributes, ", "));
+    line.strategy = fmt::format("{{{}{}}}", tuples ? "in_strategy: " + tuple_text(*tuples) : "in_layout: " + layouts,
+                                out.empty() ? "" : ", " + out);
+    return line;
+  }
+
+  std::string scope_remark(const GraphOperator& op) const {
+    std::string text = fmt::format("scope: ({}Default{}{})", op.pass == Pass::kBackward ? "Gradients/" : "",
+                                   op.scope.empty() ? "" : "/", op.scope);
+    if (op.place.line > 0) text += fmt::format(", In file {}:{}", op.place.file, op.place.line);
+    return text;
+  }
+
+  static std::string names_text(std::string_view key, const std::vector<std::string>& names) {
+    std::vector<std::string> plain;
+    for (const std::string& name : names)
+      plain.push_back(name.ends_with("...") ? name.substr(0, name.size() - 3) : name);
+    return fmt::format("{}: [{}]", key, fmt::join(plain, ", "));
+  }
+
+  const Plan& plan_;
+  const OperatorGraph& graph_;
+  const DeviceMesh& mesh_;
+  std::vector<TensorId> head_;  // inputs, parameters, states: %para0, %para1, ...
+  std::string text_;
+  std::size_t next_ = 0;
+};
+
+class BeginReport : public IrWriter {
+ public:
+  using IrWriter::IrWriter;
+
+  std::string run() {
+    text_ = title("step_parallel_begin");
+    text_ += fmt::format("# {} devices, mesh {}; full shapes, nothing inserted; {} operators, {} parameters\n",
+                         mesh_.num_devices(), mesh_.to_string(), num_operators(graph_), num_parameters());
+    for (std::size_t i = 0; i < head_.size(); ++i) {
+      const GraphTensor& tensor = graph_.tensor(head_[i]);
+      const std::string name = parameter_name(i, tensor);
+      names_[head_[i]] = name;
+      text_ += fmt::format("{} : {}\n", name,
+                           tensor.kind == TensorKind::kInput
+                               ? tensor_text(tensor.type.dtype, tensor.type.shape)
+                               : reference_text(tensor.type.dtype, tensor.type.shape, tensor.name));
+    }
+    for (const OperatorId id : graph_.operators().ids()) write(id);
+    return std::move(text_);
+  }
+
+ private:
+  std::string input_text(TensorId id) const {
+    const GraphTensor& tensor = graph_.tensor(id);
+    if (tensor.kind == TensorKind::kConstant) return constant_text(tensor, tensor.type.shape);
+    return names_.at(id);
+  }
+
+  void write(OperatorId id) {
+    const GraphOperator& op = graph_.operators()[id];
+    if (is_border(graph_, id)) {
+      names_[op.results[0]] = input_text(op.operands[0]);
+      return;
+    }
+    Line line = operator_line(id, graph_.operation(id), plan_.strategies[id], op.name);
+    for (const TensorId operand : op.operands) {
+      line.inputs.push_back(input_text(operand));
+      line.in_types.push_back(tensor_text(graph_.tensor(operand).type.dtype, graph_.tensor(operand).type.shape));
+    }
+    for (const TensorId result : op.results) {
+      line.out_types.push_back(tensor_text(graph_.tensor(result).type.dtype, graph_.tensor(result).type.shape));
+    }
+    line.remarks.push_back(scope_remark(op));
+    const std::size_t number = emit(line);
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      names_[op.results[i]] = op.results.size() == 1 ? fmt::format("%{}", number) : fmt::format("%{}[{}]", number, i);
+    }
+  }
+
+  std::map<TensorId, std::string> names_;
+};
+
+class EndReport : public IrWriter {
+ public:
+  EndReport(const Plan& plan, std::int64_t rank) : IrWriter(plan), program_(plan.program), rank_(rank) {
+    names_.resize(program_.values.size());
+    shapes_.reserve(program_.values.size());
+    for (const ProgramValue& value : program_.values) shapes_.push_back(value.local_shape);
+  }
+
+  std::string run() {
+    write_title();
+    write_head();
+    for (const Instruction& instruction : program_.instructions) {
+      switch (instruction.kind) {
+        case InstructionKind::kConstant:
+          write_constant(instruction);
+          break;
+        case InstructionKind::kOperator:
+          write_operator(instruction);
+          break;
+        case InstructionKind::kCollective:
+          write_collective(instruction);
+          break;
+        case InstructionKind::kHalo:
+          write_halo(instruction);
+          break;
+      }
+    }
+    return std::move(text_);
+  }
+
+ private:
+  void write_title() {
+    std::size_t collectives = 0, slices = 0;
+    Picoseconds time = 0;
+    for (const Instruction& instruction : program_.instructions) {
+      if (is_communication(instruction)) {
+        ++collectives;
+        time += instruction.time_of_step();
+      } else if (instruction.kind == InstructionKind::kCollective) {
+        ++slices;
+      }
+    }
+    const auto counted = [](std::size_t count, std::string_view what) {
+      return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+    };
+    text_ = title("step_parallel_end");
+    text_ += fmt::format("# rank {} of {}, mesh {}; local shapes; {}, {}, {} ({})\n", rank_, mesh_.num_devices(),
+                         mesh_.to_string(), counted(num_operators(graph_), "operator"), counted(slices, "slice"),
+                         counted(collectives, "collective"), format_time(time));
+    if (program_.micro_batches > 1) {
+      text_ +=
+          fmt::format("# what comes before the first update runs {} times a step, each time on another micro-batch\n",
+                      program_.micro_batches);
+    }
+  }
+
+  void write_head() {
+    std::map<TensorId, ValueId> given;
+    for (const Binding& binding : program_.given) given.emplace(binding.tensor, binding.value);
+    for (std::size_t i = 0; i < head_.size(); ++i) {
+      const auto found = given.find(head_[i]);
+      if (found == given.end()) continue;
+      const GraphTensor& tensor = graph_.tensor(head_[i]);
+      const ProgramValue& value = program_.values[found->second];
+      const std::string name = parameter_name(i, tensor);
+      names_[found->second] = name;
+      text_ += fmt::format("{} : {}  # origin {}, layout {}", name,
+                           tensor.kind == TensorKind::kInput
+                               ? tensor_text(value.type.dtype, value.local_shape)
+                               : reference_text(value.type.dtype, value.local_shape, tensor.name),
+                           tuple_text(value.type.shape), to_string(value.layout, mesh_));
+      const std::string holds = holds_text(value.layout, mesh_, value.type.shape);
+      if (!holds.empty()) text_ += ", " + holds;
+      if (tensor.kind == TensorKind::kInput && value.layout.is_replicated()) text_ += ": full_batch";
+      text_ += '\n';
+    }
+  }
+
+  const std::string& value_name(ValueId id) const { return names_[id]; }
+  std::string value_type(ValueId id) const { return tensor_text(program_.values[id].type.dtype, shapes_[id.value()]); }
+
+  void write_constant(const Instruction& instruction) {
+    const ProgramValue& value = program_.values[instruction.outputs[0]];
+    names_[instruction.outputs[0]] = constant_text(graph_.tensor(*value.tensor), value.local_shape);
+  }
+
+  void name_outputs(const Instruction& instruction, std::size_t number) {
+    const std::size_t count = instruction.outputs.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      names_[instruction.outputs[i]] = count == 1 ? fmt::format("%{}", number) : fmt::format("%{}[{}]", number, i);
+    }
+  }
+
+  /// Fills in inputs, types, the full shapes and the layouts.
+  void describe_values(Line& line, const Instruction& instruction) const {
+    std::vector<Shape> in_shapes, out_shapes;
+    std::vector<const TensorLayout*> in_layouts, out_layouts;
+    for (const ValueId input : instruction.inputs) {
+      line.inputs.push_back(value_name(input));
+      line.in_types.push_back(value_type(input));
+      in_shapes.push_back(program_.values[input].type.shape);
+      in_layouts.push_back(&program_.values[input].layout);
+    }
+    for (const ValueId output : instruction.outputs) {
+      line.out_types.push_back(value_type(output));
+      out_shapes.push_back(program_.values[output].type.shape);
+      out_layouts.push_back(&program_.values[output].layout);
+    }
+    line.remarks.push_back(fmt::format("origin_input_shapes: {}, origin_output_shape: {}", shapes_text(in_shapes),
+                                       out_shapes.size() == 1 ? tuple_text(out_shapes[0]) : shapes_text(out_shapes)));
+    line.remarks.push_back(
+        fmt::format("layout: {} -> {}", quoted_layouts(in_layouts, mesh_), quoted_layouts(out_layouts, mesh_)));
+    line.remarks.push_back(fmt::format("in_layout: {}, out_layout: {}", matrices_text(in_layouts, mesh_),
+                                       matrices_text(out_layouts, mesh_)));
+  }
+
+  void write_operator(const Instruction& instruction) {
+    if (is_border(graph_, *instruction.op)) {
+      names_[instruction.outputs[0]] = value_name(instruction.inputs[0]);
+      return;
+    }
+    Line line = operator_line(*instruction.op, *instruction.operation, instruction.strategy, instruction.name);
+    describe_values(line, instruction);
+    line.remarks.push_back(scope_remark(graph_.operators()[*instruction.op]));
+    name_outputs(instruction, emit(line));
+  }
+
+  // --- inserted operators --------------------------------------------------------------------------------------------
+
+  /// "block1.in0" for the way into a border, "head.in1" for that into an operator, else the tensor's name.
+  std::string inserted_name(const Instruction& instruction) const {
+    const Origin& origin = instruction.origin;
+    if (origin.kind != Origin::Kind::kRedistribution || origin.consumer.empty()) {
+      return program_.values[instruction.outputs[0]].name;
+    }
+    const std::optional<OperatorId> consumer = graph_.find_operator(origin.consumer);
+    if (consumer && is_border(graph_, *consumer)) return origin.consumer;
+    return fmt::format("{}.in{}", origin.consumer, origin.operand);
+  }
+
+  std::string parameter_or_tensor(const Instruction& instruction) const {
+    const std::optional<TensorId> parameter = stored_tensor(graph_, program_, instruction);
+    return parameter ? graph_.tensor(*parameter).name : program_.values[instruction.outputs[0]].name;
+  }
+
+  std::string instance_name(const Instruction& instruction, std::string_view op) const {
+    switch (instruction.origin.kind) {
+      case Origin::Kind::kForwardOp:
+        return "forward_op_" + instruction.origin.producer;
+      case Origin::Kind::kRedistribution:
+        return fmt::format("redistribution_op_{}{}", inserted_name(instruction), op);
+      case Origin::Kind::kMirror:
+        // The gradient of a sharded update is not mirrored: each device needs the sum of its own slice only.
+        if (instruction.step.kind == CollectiveKind::kReduceScatter) break;
+        return "mirror_" + parameter_or_tensor(instruction);
+      case Origin::Kind::kParallelOptimizer:
+        break;
+    }
+    return "parallel_optimizer_" + parameter_or_tensor(instruction);
+  }
+
+  std::string taken_text(const Instruction& instruction) const {
+    const std::optional<OperatorId> consumer = graph_.find_operator(instruction.origin.consumer);
+    const std::size_t operand = instruction.origin.operand;
+    if (!consumer || operand >= graph_.operation(*consumer).operands.size()) return "";
+    const Operation& operation = graph_.operation(*consumer);
+    const auto tuples = input_tuples(operation, plan_.strategies[*consumer], mesh_);
+    if (tuples) return fmt::format("{} takes ({})", instruction.origin.consumer, tuple_text((*tuples)[operand]));
+    return fmt::format("{} takes {}", instruction.origin.consumer,
+                       to_string(operand_layout(operation, plan_.strategies[*consumer], mesh_, operand), mesh_));
+  }
+
+  std::string reason(const Instruction& instruction) const {
+    const Origin& origin = instruction.origin;
+    if (const auto consumer = graph_.find_operator(origin.consumer); consumer && is_border(graph_, *consumer)) {
+      const GraphOperator& border = graph_.operators()[*consumer];
+      const bool is_out = !border.strategy.out.empty() && border.strategy.in.empty();
+      const SourcePlace& place = is_out ? border.strategy.out_place : border.strategy.in_place;
+      std::string text = fmt::format("{} has {} {}", border.border_of, is_out ? "out_strategy" : "in_strategy",
+                                     entries_text(is_out ? border.strategy.out : border.strategy.in));
+      if (place.line > 0) text += fmt::format(", {}:{}", place.file, place.line);
+      return text;
+    }
+    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step.before.partial.empty();
+    switch (origin.kind) {
+      case Origin::Kind::kMirror:
+        return fmt::format("each device has the gradient of {} over its own part of the batch only",
+                           parameter_or_tensor(instruction));
+      case Origin::Kind::kParallelOptimizer:
+        return fmt::format("{} is stored as {}, its update is computed as {}", parameter_or_tensor(instruction),
+                           to_string(instruction.step.after, mesh_), to_string(instruction.step.before, mesh_));
+      case Origin::Kind::kForwardOp:
+        if (is_sum && origin.consumer != origin.producer) {
+          const std::string taken = taken_text(instruction);
+          return fmt::format("{} sums a dimension cut {} ways{}", origin.producer, num_pieces(instruction.step.axes),
+                             taken.empty() ? "" : ", " + taken);
+        }
+        return origin.because;
+      case Origin::Kind::kRedistribution:
+        break;
+    }
+    const std::string taken = taken_text(instruction);
+    return fmt::format("{} gives {}, {}", origin.producer, to_string(instruction.step.before, mesh_),
+                       taken.empty() ? origin.because : taken);
+  }
+
+  /// `more` stands between the fusion and the ranks: "op: sum, ".
+  std::string group_attributes(const Instruction& instruction, const RankGroup& group, std::string_view op,
+                               std::string_view more) {
+    return fmt::format("group: {}, fusion: {}, {}rank_list: {}, group_ranks: {}, index: {}", group.name(),
+                       instruction.fusion, more, tuple_text(group.ranks), group.group_ranks(),
+                       index_of_kind_[std::string(op)]++);
+  }
+
+  void describe_inserted(Line& line, const Instruction& instruction) const {
+    describe_values(line, instruction);
+    if (is_communication(instruction)) {
+      line.remarks.push_back(fmt::format(
+          "{} B in, {} B out, {}; because {}", program_.values[instruction.inputs[0]].bytes,
+          program_.values[instruction.outputs[0]].bytes, format_time(instruction.time), reason(instruction)));
+    } else {
+      line.remarks.push_back(fmt::format("0 B, 0 us; because {}", reason(instruction)));
+    }
+  }
+
+  /// A step that MindSpore has as one operator.
+  void write_plain(const Instruction& instruction, const std::string& op, const std::string& attributes,
+                   const std::string& call = "", const std::string& formula = "") {
+    Line line;
+    line.name = inserted_name(instruction);
+    line.op = op;
+    line.instance = instance_name(instruction, op);
+    line.attributes = attributes;
+    describe_inserted(line, instruction);
+    if (!call.empty()) line.inputs.push_back(call);
+    if (!formula.empty()) line.remarks[1] += "; " + formula;
+    name_outputs(instruction, emit(line));
+  }
+
+  /// Prints one operator of an expanded step; only the last has the remarks.
+  std::string write_part(const Instruction& instruction, const std::string& op, const std::string& input,
+                         const std::vector<Shape>& in, const std::vector<Shape>& out, const std::string& attributes,
+                         bool is_last) {
+    const DataType dtype = program_.values[instruction.outputs[0]].type.dtype;
+    Line line;
+    line.name = inserted_name(instruction);
+    line.op = op;
+    line.instance = instance_name(instruction, op);
+    line.attributes = attributes;
+    if (is_last) describe_inserted(line, instruction);
+    line.inputs = {input};
+    line.in_types.clear();
+    line.out_types.clear();
+    for (const Shape& shape : in) line.in_types.push_back(tensor_text(dtype, shape));
+    for (const Shape& shape : out) line.out_types.push_back(tensor_text(dtype, shape));
+    return fmt::format("%{}", emit(line));
+  }
+
+  void write_collective(const Instruction& instruction) {
+    const CollectiveStep& step = instruction.step;
+    const ProgramValue& input = program_.values[instruction.inputs[0]];
+    const RankGroup group = group_of(mesh_, step.axes, rank_);
+    const auto grouped = [&](std::string_view op, std::string_view more) {
+      return group_attributes(instruction, group, op, more);
+    };
+    const std::string reduction = fmt::format("op: {}, ", to_string(step.reduction));
+    const std::size_t pieces = group.ranks.size();
+    switch (step.kind) {
+      case CollectiveKind::kSlice: {
+        const SliceText slice = slice_text(step, mesh_, input.type.shape, rank_);
+        write_plain(instruction, "StridedSlice",
+                    "begin_mask: 0, end_mask: 0, ellipsis_mask: 0, new_axis_mask: 0, shrink_axis_mask: 0", slice.call,
+                    slice.formula);
+        return;
+      }
+      case CollectiveKind::kToPartial:
+        write_plain(instruction, "ToPartial", fmt::format("{}axes: {}", reduction, mesh_.to_string(step.axes)));
+        return;
+      case CollectiveKind::kCollectivePermute:
+        write_plain(instruction, "CollectivePermute", grouped("CollectivePermute", ""));
+        return;
+      case CollectiveKind::kAllToAll:
+        write_plain(instruction, "AlltoAll",
+                    grouped("AlltoAll", fmt::format("split_count: {}, split_dim: {}, concat_dim: {}, ", pieces,
+                                                    *step.to_dim, *step.from_dim)));
+        return;
+      case CollectiveKind::kAllReduce: {
+        std::string attributes = grouped("AllReduce", reduction);
+        if (instruction.origin.kind == Origin::Kind::kMirror) {
+          attributes += fmt::format(", dev_num: {}, mean_flag: false", pieces);
+        }
+        write_plain(instruction, "AllReduce", attributes);
+        return;
+      }
+      case CollectiveKind::kAllGather: {
+        if (*step.from_dim == 0) {
+          write_plain(instruction, "AllGather", grouped("AllGather", ""));
+          return;
+        }
+        // Gathered along dimension 0, cut there again, and put together where they belong.
+        Shape stacked = input.local_shape;
+        stacked[0] *= static_cast<std::int64_t>(pieces);
+        const std::vector<Shape> parts(pieces, input.local_shape);
+        std::string at = write_part(instruction, "AllGather", value_name(instruction.inputs[0]), {input.local_shape},
+                                    {stacked}, grouped("AllGather", ""), false);
+        at = write_part(instruction, "Split", at, {stacked}, parts, fmt::format("axis: 0, output_num: {}", pieces),
+                        false);
+        at = write_part(instruction, "Concat", at, parts, {program_.values[instruction.outputs[0]].local_shape},
+                        fmt::format("axis: {}, N: {}", *step.from_dim, pieces), true);
+        names_[instruction.outputs[0]] = at;
+        return;
+      }
+      case CollectiveKind::kReduceScatter: {
+        if (*step.to_dim == 0) {
+          write_plain(instruction, "ReduceScatter", grouped("ReduceScatter", reduction));
+          return;
+        }
+        const Shape& piece = program_.values[instruction.outputs[0]].local_shape;
+        Shape stacked = piece;
+        stacked[0] *= static_cast<std::int64_t>(pieces);
+        const std::vector<Shape> parts(pieces, piece);
+        std::string at = write_part(instruction, "Split", value_name(instruction.inputs[0]), {input.local_shape}, parts,
+                                    fmt::format("axis: {}, output_num: {}", *step.to_dim, pieces), false);
+        at = write_part(instruction, "Concat", at, parts, {stacked}, fmt::format("axis: 0, N: {}", pieces), false);
+        at =
+            write_part(instruction, "ReduceScatter", at, {stacked}, {piece}, grouped("ReduceScatter", reduction), true);
+        names_[instruction.outputs[0]] = at;
+        return;
+      }
+    }
+  }
+
+  void write_halo(const Instruction& instruction) {
+    const ValueId input = instruction.inputs[0];
+    std::vector<AxisRef> axes;
+    for (const Halo& halo : instruction.halo) axes.insert(axes.end(), halo.axes.begin(), halo.axes.end());
+    const HaloExchange exchange = halo_exchange(instruction, mesh_, program_.values[input].local_shape, rank_);
+    shapes_[instruction.outputs[0].value()] = exchange.shape;
+    write_plain(instruction, "NeighborExchangeV2",
+                exchange.attributes + ", " +
+                    group_attributes(instruction, group_of(mesh_, axes, rank_), "NeighborExchangeV2", ""));
+  }
+
+  const ParallelProgram& program_;
+  const std::int64_t rank_;
+  IdVector<ValueId, std::string> names_;
+  std::vector<Shape> shapes_;  // this rank's, with the halo it holds
+  std::map<std::string, std::size_t> index_of_kind_;
+};
+
+}  // namespace
+
+std::string begin_report(const Plan& plan) { return BeginReport(plan).run(); }
+
+std::string end_report(const Plan& plan, std::int64_t rank) { return EndReport(plan, rank).run(); }
+
+}  // namespace shardplan

@@ -1,0 +1,510 @@
+#include "report/plan/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "graph/folded_names.h"
+#include "program/instruction_facts.h"
+#include "program/timeline.h"
+#include "report/metrics/parallelism_patterns.h"
+#include "report/metrics/plan_metrics.h"
+#include "report/text/text_table.h"
+
+namespace shardplan {
+namespace {
+
+using Align = TextTable::Align;
+
+constexpr std::size_t kWidth = 100;
+constexpr std::size_t kMostBlocks = 12;
+constexpr std::size_t kMostLines = 16;  // where their layouts take several
+constexpr std::size_t kMostCollectives = 5;
+constexpr std::size_t kMostHolders = 6;
+
+// --- the first lines -------------------------------------------------------------------------------------------------
+
+std::string fits_line(const Plan& plan, bool colour) {
+  const ColumnUnit usable = bytes_unit(plan.usable);
+  const bool same_unit = static_cast<double>(plan.memory.peak) >= 0.1 * usable.size;
+  const std::string peak = same_unit ? fmt::format("{:.1f}", static_cast<double>(plan.memory.peak) / usable.size)
+                                     : format_bytes(plan.memory.peak);
+  return fmt::format("  fits        {} of {} per device\n", styled(peak, TextStyle::kBold, colour),
+                     format_bytes(plan.usable));
+}
+
+std::string step_line(const Plan& plan) {
+  std::string text = fmt::format("  step        {:<11}", format_time(plan.time.step()));
+  for (const Baseline& baseline : plan.baselines) {
+    if (baseline.name != "data_parallel") continue;
+    text += fmt::format("data parallel would take {} and {}{}", format_time(baseline.time.step()),
+                        format_bytes(baseline.peak), baseline.fits ? "" : ", which does not fit");
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text + '\n';
+}
+
+/// What of the communication is hidden behind the computation.
+std::string overlap_line(const Plan& plan) {
+  if (!plan.is_overlapped || plan.time.communication == 0) return {};
+  return fmt::format("  overlap     {:<9}  of {} communication exposed; one after the other {}\n",
+                     format_time(plan.time.exposed), format_time(plan.time.communication),
+                     format_time(plan.time.additive()));
+}
+
+/// The line of the objective: its figure, and how near it is to what no plan can beat.
+std::string objective_line(const Plan& plan) {
+  std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
+  switch (plan.options.level) {
+    case Level::kRatio: {
+      figure = ratio_text(plan.time);
+      StepTime bound = plan.time;
+      bound.repeated = 0;
+      bound.communication = plan.bound.amount;
+      best = ratio_text(bound);
+      limit = "no plan has more";
+      break;
+    }
+    case Level::kMemory:
+      limit = "no plan needs less";
+      break;
+    case Level::kSpeed:
+      limit = plan.is_overlapped ? "one after the other no plan takes less" : "no plan takes less";
+      break;
+  }
+  std::string verdict;
+  const std::optional<double> share = gap(plan.cost, plan.bound);
+  if (plan.status == PlanStatus::kOptimal) {
+    verdict = "optimal: " + limit;
+  } else if (share) {
+    verdict = fmt::format("optimal within {} %: {} than {}", gap_text(share), limit, best);
+  } else {
+    verdict = "not known how far from the best";
+  }
+  if (plan.mindspore) verdict += ", given the forward strategies";
+  if (!plan.candidates_complete) verdict += " (candidates: restricted)";
+  return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
+}
+
+/// What MindSpore's cost model says of the forward strategies that it chose.
+std::string mindspore_line(const Plan& plan) {
+  if (!plan.mindspore) return {};
+  const MindSporeValue& cost = plan.mindspore->cost;
+  const MindSporeValue& bound = plan.mindspore->bound;
+  const auto [size, unit] = weighted_unit(cost);
+  const std::string verdict = cost == bound ? "optimal: no forward strategies have less"
+                                            : fmt::format("no forward strategies have less than {}",
+                                                          three_digits(bound.weighted_bytes() / size));
+  return fmt::format("  mindspore   {:<9}  weighted bytes of its cost model; {}\n",
+                     fmt::format("{} {}", three_digits(cost.weighted_bytes() / size), unit), verdict);
+}
+
+// --- laid out --------------------------------------------------------------------------------------------------------
+
+/// The first layout of a tensor in which it is whole, else the first in which it is partial.
+std::string produced_layout(const Plan& plan, TensorId tensor) {
+  const ProgramValue* found = nullptr;
+  for (const ProgramValue& value : plan.program.values) {
+    if (value.tensor != tensor) continue;
+    if (found == nullptr || !found->layout.partial.empty()) found = &value;
+    if (value.layout.partial.empty()) break;
+  }
+  return found == nullptr ? "" : to_string(found->layout, plan.mesh);
+}
+
+/// Two different texts at most, the first ones, and "..." for more.
+std::string few_of(const std::vector<std::string>& texts) {
+  std::vector<std::string> different;
+  for (const std::string& text : texts) {
+    if (std::find(different.begin(), different.end(), text) == different.end()) different.push_back(text);
+  }
+  const bool more = different.size() > 2;
+  if (more) different.resize(2);
+  return fmt::format("{}{}", fmt::join(different, ", "), more ? ", ..." : "");
+}
+
+struct BlockRow {
+  std::string name;
+  std::string result;
+  std::string stored;
+  std::string update;
+};
+
+/// One row for each outermost block (each copy of a repeat) that reads parameters, in program order.
+std::vector<BlockRow> block_rows(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  std::map<std::string, std::size_t> position;
+  struct Block {
+    std::string name;
+    TensorId result;
+    std::vector<TensorId> parameters;
+  };
+  std::vector<Block> blocks;
+  for (const GraphOperator& op : graph.operators()) {
+    if (op.pass != Pass::kForward || op.results.empty()) continue;
+    const std::string name = top_block(op.name);
+    const auto [found, is_new] = position.try_emplace(name, blocks.size());
+    if (is_new) blocks.push_back({name, op.results[0], {}});
+    Block& block = blocks[found->second];
+    block.result = op.results[0];
+    for (const TensorId operand : op.operands) {
+      if (graph.tensor(operand).kind != TensorKind::kParameter) continue;
+      if (std::find(block.parameters.begin(), block.parameters.end(), operand) == block.parameters.end()) {
+        block.parameters.push_back(operand);
+      }
+    }
+  }
+  std::map<TensorId, ValueId> stored;
+  for (const Binding& binding : plan.program.given) stored.emplace(binding.tensor, binding.value);
+  std::map<TensorId, std::string> updated;  // the layout in which a parameter's new value is computed
+  for (const TensorId id : graph.tensors().ids()) {
+    const GraphTensor& tensor = graph.tensor(id);
+    if (!tensor.updates || !tensor.producer) continue;
+    const OperatorId op = *tensor.producer;
+    updated[*tensor.updates] =
+        to_string(result_layout(graph.operation(op), plan.strategies[op], plan.mesh, tensor.result), plan.mesh);
+  }
+  std::vector<BlockRow> rows;
+  for (Block& block : blocks) {
+    if (block.parameters.empty()) continue;
+    BlockRow row{block.name, produced_layout(plan, block.result), "", ""};
+    std::vector<TensorId> own;
+    std::string owner;
+    for (const TensorId parameter : block.parameters) {
+      const std::string other = top_block(graph.tensor(parameter).name);
+      if (other != block.name && position.contains(other)) {
+        owner = other;
+      } else {
+        own.push_back(parameter);
+      }
+    }
+    if (own.empty()) {
+      row.stored = "that of " + owner;
+    } else {
+      // Matrices speak for the block; biases and norms only where there is nothing else.
+      const bool has_matrix = std::any_of(
+          own.begin(), own.end(), [&](TensorId parameter) { return graph.tensor(parameter).type.shape.size() >= 2; });
+      std::vector<std::string> layouts, updates;
+      for (const TensorId parameter : own) {
+        if (has_matrix && graph.tensor(parameter).type.shape.size() < 2) continue;
+        const auto value = stored.find(parameter);
+        if (value != stored.end()) layouts.push_back(to_string(plan.program.values[value->second].layout, plan.mesh));
+        if (const auto update = updated.find(parameter); update != updated.end()) updates.push_back(update->second);
+      }
+      row.stored = few_of(layouts);
+      row.update = few_of(updates);
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    widest = std::max(widest, end - begin);
+    begin = end + 1;
+  }
+  return widest;
+}
+
+std::string shortened(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+}
+
+std::string laid_out(const Plan& plan) {
+  const std::vector<BlockRow> rows = block_rows(plan);
+  if (rows.empty()) return "";
+  std::vector<std::string> names, keys;
+  for (const BlockRow& row : rows) {
+    names.push_back(row.name);
+    keys.push_back(row.result + "|" + row.stored + "|" + row.update);
+  }
+  TextTable table({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
+  const bool updates = plan.graph->is_training();
+  table.add({"laid out  ", "result", "weights stored", updates ? "update" : ""});
+  const std::vector<NameRun> runs = fold_runs(names, keys);
+  for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks); ++i) {
+    const BlockRow& row = rows[runs[i].first];
+    table.add({runs[i].name, row.result, row.stored, row.update,
+               runs[i].count > 1 ? fmt::format("{} x", runs[i].count) : ""});
+  }
+  std::string text = table.to_string(2);
+  std::size_t num_shown = std::min(runs.size(), kMostBlocks);
+  if (widest_line(text) > kWidth) {
+    // Layouts of many sub-axes go on in the next line.
+    TextTable narrow({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
+    narrow.add({"laid out  ", "result", "weights stored", updates ? "update" : ""});
+    std::size_t num_lines = 0;
+    num_shown = 0;
+    for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks) && num_lines < kMostLines; ++i, ++num_shown) {
+      const BlockRow& row = rows[runs[i].first];
+      const std::vector<std::string> results = wrapped(row.result, 26, 1), stored = wrapped(row.stored, 21, 1),
+                                     updated = wrapped(row.update, 21, 1);
+      const std::size_t lines = std::max({results.size(), stored.size(), updated.size(), std::size_t{1}});
+      num_lines += lines;
+      const auto line_of = [](const std::vector<std::string>& cell, std::size_t line) {
+        return line < cell.size() ? cell[line] : std::string();
+      };
+      for (std::size_t line = 0; line < lines; ++line) {
+        const bool is_first = line == 0;
+        narrow.add({is_first ? shortened(runs[i].name, 18) : std::string(), line_of(results, line),
+                    line_of(stored, line), line_of(updated, line),
+                    is_first && runs[i].count > 1 ? fmt::format("{} x", runs[i].count) : ""});
+      }
+    }
+    text = narrow.to_string(2);
+  }
+  if (runs.size() > num_shown) text += fmt::format("  {} more blocks\n", runs.size() - num_shown);
+  return text;
+}
+
+// --- time ------------------------------------------------------------------------------------------------------------
+
+std::string time_table(const Plan& plan) {
+  const ColumnUnit unit = time_unit(std::max(plan.time.computation, plan.time.communication));
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight});
+  table.add({fmt::format("time, {:<4}", unit.name), "compute", "communication"});
+  const auto add = [&](std::string_view name, const PassTimes& times) {
+    table.add({std::string(name), unit.format(times.computation), unit.format(times.communication)});
+  };
+  if (plan.graph->is_training()) {
+    for (const Pass pass : {Pass::kForward, Pass::kBackward, Pass::kUpdate}) {
+      add(to_string(pass), pass_times(plan.program, pass));
+    }
+  }
+  add("step", {plan.time.computation, plan.time.communication});
+  return table.to_string(2);
+}
+
+// --- costliest collectives ---------------------------------------------------------------------------------------------
+
+/// "layers.*" of "layers.3.attn.qkv.matmul".
+std::string folded_block(std::string_view name) { return folded_name(top_block(name)); }
+
+/// A name inside its outermost block: "attn.qkv.matmul" of "layers.3.attn.qkv.matmul".
+std::string inner_name(std::string_view name) {
+  const std::string block = top_block(name);
+  return folded_name(name.size() > block.size() ? name.substr(block.size() + 1) : name);
+}
+
+/// The model's name for an operator of the training graph: that of the forward operator which a backward one belongs
+/// to, "head.weight.ApplyAdam" for what updates head.weight.
+std::string model_name(const OperatorGraph& graph, const std::string& name) {
+  const std::optional<OperatorId> id = graph.find_operator(name);
+  if (!id) return name;
+  const GraphOperator& op = graph.operators()[*id];
+  if (op.forward) return graph.operators()[*op.forward].name;
+  if (op.parameter) return fmt::format("{}.{}", graph.tensor(*op.parameter).name, graph.operation(*id).type->name);
+  return name;
+}
+
+std::string origin_words(const Plan& plan, const Instruction& instruction) {
+  const OperatorGraph& graph = *plan.graph;
+  const Origin& origin = instruction.origin;
+  if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
+    const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
+    const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
+    const std::string of = parameter ? graph.tensor(*parameter).name : model_name(graph, origin.producer);
+    return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
+  }
+  const std::string producer = model_name(graph, origin.producer);
+  const std::string consumer = model_name(graph, origin.consumer);
+  const std::string_view backward = instruction.pass == Pass::kBackward ? "backward of " : "";
+  if (origin.kind == Origin::Kind::kForwardOp || consumer.empty() || producer.empty()) {
+    const std::string& of = producer.empty() ? consumer : producer;
+    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step.before.partial.empty();
+    if (is_sum && producer != consumer) return fmt::format("{}sum of {}", backward, folded_name(of));
+    const std::string because = origin.because.empty() ? "" : ", " + origin.because;
+    return fmt::format("{}{}{}", backward, folded_name(of), because);
+  }
+  const std::string from = folded_block(producer);
+  const std::string to = folded_block(consumer);
+  if (from == to) return fmt::format("{}{}: {} -> {}", backward, from, inner_name(producer), inner_name(consumer));
+  return fmt::format("{}{} -> {}", backward, from, to);
+}
+
+std::string collectives_table(const Plan& plan) {
+  const std::vector<CollectiveGroup> groups = costliest_collectives(plan);
+  if (groups.empty()) return "";
+  const std::size_t shown =
+      groups.size() == kMostCollectives + 1 ? groups.size() : std::min(groups.size(), kMostCollectives);
+  Picoseconds largest = 0;
+  Bytes most_bytes = 0;
+  for (std::size_t i = 0; i < shown; ++i) {
+    largest = std::max(largest, groups[i].time);
+    most_bytes = std::max(most_bytes, groups[i].bytes / static_cast<Bytes>(groups[i].count));
+  }
+  const ColumnUnit time = time_unit(largest);
+  const ColumnUnit bytes = bytes_unit(most_bytes);
+  // What is left of the width is for where they come from.
+  const std::string each = fmt::format("{} each", bytes.name);
+  std::size_t what_width = std::string_view("costliest collectives").size(), axes_width = 0;
+  for (std::size_t i = 0; i < shown; ++i) {
+    what_width = std::max(what_width, groups[i].what.size());
+    axes_width = std::max(axes_width, groups[i].axes.size());
+  }
+  const std::size_t used = 2 + what_width + 2 + axes_width + 2 + 5 + 2 + each.size() + 2 + 6 + 2;
+  const std::size_t from_width = used + 20 < kWidth ? kWidth - used : 20;
+  TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  table.add({"costliest collectives", "", "count", each, std::string(time.name), "from"});
+  Picoseconds rest = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const CollectiveGroup& group = groups[i];
+    if (i >= shown) {
+      rest += group.time;
+      continue;
+    }
+    table.add({group.what, group.axes, fmt::format("{}", group.count),
+               bytes.format(group.bytes / static_cast<Bytes>(group.count)), time.format(group.time),
+               shortened(group.from, from_width)});
+  }
+  if (rest > 0) table.add({fmt::format("{} more", groups.size() - shown), "", "", "", time.format(rest)});
+  return table.to_string(2);
+}
+
+// --- peak ------------------------------------------------------------------------------------------------------------
+
+std::string peak_line(const Plan& plan) {
+  const MemoryProfile& memory = plan.memory;
+  if (plan.program.instructions.empty()) return "";
+  const Instruction& at = plan.program.instructions[memory.peak_instruction];
+  const std::string name = model_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin.producer);
+  const ColumnUnit unit = bytes_unit(memory.peak);
+  std::string words = fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
+                                  format_time(plan.spans()[memory.peak_instruction].begin), to_string(at.pass), name);
+  const auto holders = peak_holders(plan);
+  Bytes rest = 0;
+  std::string list;
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    // What rounds to nothing beside the peak is not worth a word.
+    if (i >= kMostHolders || holders[i].second * 100 < memory.peak) {
+      rest += holders[i].second;
+    } else {
+      list += fmt::format("{}{} {}", list.empty() ? " " : ", ", holders[i].first, unit.format(holders[i].second));
+    }
+  }
+  if (rest * 100 >= memory.peak) list += fmt::format(", others {}", unit.format(rest));
+  return wrapped_line("peak", words + list);
+}
+
+std::string verbose_lines(const Plan& plan) {
+  std::string text = fmt::format("\n  options     search {}, seed {}", plan.options.search, plan.options.seed);
+  for (const auto& [name, value] : plan.options.dims) text += fmt::format(", {}={}", name, value);
+  for (const auto& [name, entry] : plan.options.strategies) text += fmt::format(", {}={}", name, entry);
+  text += '\n';
+  for (const auto& [key, source] : plan.cluster.sources) text += wrapped_line("cluster", key + ": " + source);
+  for (const StageStatistics& stage : plan.statistics) {
+    std::string figures;
+    for (const auto& [name, value] : stage.figures)
+      figures += fmt::format("{}{} {}", figures.empty() ? "" : ", ", name, value);
+    text += wrapped_line("search", stage.stage + ": " + figures);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<CollectiveGroup> costliest_collectives(const Plan& plan) {
+  std::map<std::string, std::size_t> position;
+  std::vector<CollectiveGroup> groups;
+  for (std::size_t i = 0; i < plan.program.instructions.size(); ++i) {
+    const Instruction& instruction = plan.program.instructions[i];
+    if (!is_communication(instruction)) continue;
+    CollectiveGroup group;
+    if (instruction.kind == InstructionKind::kHalo) {
+      std::vector<AxisRef> axes;
+      for (const Halo& halo : instruction.halo) axes.insert(axes.end(), halo.axes.begin(), halo.axes.end());
+      group.what = "halo exchange";
+      group.axes = plan.mesh.to_string(axes);
+    } else {
+      group.what = to_string(instruction.step.kind);
+      group.axes = plan.mesh.to_string(instruction.step.axes);
+    }
+    group.from = origin_words(plan, instruction);
+    group.first = i;
+    const auto [found, is_new] = position.try_emplace(group.what + group.axes + group.from, groups.size());
+    if (is_new) groups.push_back(group);
+    CollectiveGroup& sum = groups[found->second];
+    sum.count += static_cast<std::size_t>(instruction.runs);
+    sum.bytes += instruction.runs * group_bytes(plan.program, instruction);
+    sum.time += instruction.time_of_step();
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.time > b.time; });
+  return groups;
+}
+
+std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  std::map<std::string, std::size_t> position;
+  std::vector<std::pair<std::string, Bytes>> holders;
+  for (const MemoryProfile::Alive& alive : plan.memory.alive_at_peak) {
+    const ProgramValue& value = plan.program.values[alive.value];
+    std::string name = "buffers";
+    if (value.tensor) {
+      const GraphTensor& tensor = graph.tensor(*value.tensor);
+      switch (tensor.kind) {
+        case TensorKind::kInput:
+          name = "inputs";
+          break;
+        case TensorKind::kParameter:
+          name = "weights";
+          break;
+        case TensorKind::kState:
+          name = "optimizer states";
+          break;
+        case TensorKind::kConstant:
+          name = "constants";
+          break;
+        case TensorKind::kResult: {
+          const Pass pass = tensor.producer ? graph.operators()[*tensor.producer].pass : Pass::kForward;
+          name = pass == Pass::kForward    ? "activations of " + folded_block(tensor.name)
+                 : pass == Pass::kBackward ? "gradients"
+                                           : "new weights and states";
+        }
+      }
+    }
+    const auto [found, is_new] = position.try_emplace(name, holders.size());
+    if (is_new) holders.emplace_back(name, 0);
+    holders[found->second].second += alive.bytes;
+  }
+  std::stable_sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return holders;
+}
+
+std::string summary_report(const Plan& plan, const SummaryOptions& options) {
+  std::string text = fmt::format("{}, {}on {}: {} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(),
+                                 training_words(*plan.graph), plan.cluster.name, plan.mesh.num_devices(),
+                                 plan.mesh.num_devices() == 1 ? "" : "s",
+                                 plan.mesh.axes().empty() ? "of one device" : plan.mesh.to_string(),
+                                 number_of(plan.options.level), to_string(plan.options.level));
+  text += fits_line(plan, options.colour);
+  text += step_line(plan);
+  text += overlap_line(plan);
+  text += objective_line(plan);
+  text += mindspore_line(plan);
+  if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {
+    text +=
+        fmt::format("  searched    for at most {:g} s: another run may find another plan\n", plan.options.time_limit);
+  }
+  text += fmt::format("  proven      {}\n", options.proof.empty() ? "no         add --validate" : options.proof);
+  const auto paragraph = [&](const std::string& lines) {
+    if (!lines.empty()) text += '\n' + lines;
+  };
+  paragraph(laid_out(plan));
+  if (const std::string patterns = parallelism_patterns(plan); !patterns.empty())
+    text += wrapped_line("in short", patterns);
+  paragraph(time_table(plan));
+  paragraph(collectives_table(plan));
+  paragraph(peak_line(plan));
+  if (!options.out_folder.empty()) {
+    text += '\n' + wrapped_line("written", fmt::format("{}: {}", options.out_folder, fmt::join(options.written, ", ")));
+  }
+  if (!options.next.empty()) text += wrapped_line("next", options.next);
+  if (options.verbose) text += verbose_lines(plan);
+  return text;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,65 @@
+#include "report/plan/trace.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/json_text.h"
+#include "program/instruction_facts.h"
+#include "report/metrics/plan_metrics.h"
+
+namespace shardplan {
+namespace {
+
+constexpr int kKernels = 0;
+
+double microseconds(Picoseconds time) { return static_cast<double>(time) / 1e6; }
+
+Json row_name(int row, const std::string& name) {
+  return {{"ph", "M"}, {"pid", 0}, {"tid", row}, {"name", "thread_name"}, {"args", {{"name", name}}}};
+}
+
+/// The row of the outermost level of links.
+int row_of(const Instruction& instruction) {
+  return is_communication(instruction) ? 1 + std::countr_zero(std::max(instruction.links, 1u)) : kKernels;
+}
+
+}  // namespace
+
+std::string chrome_trace(const Plan& plan) {
+  const std::vector<OverlappedTimeline::Span> spans = plan.spans();
+  Json events = Json::array();
+  events.push_back(row_name(kKernels, "kernels"));
+  for (std::size_t level = 0; level < plan.cluster.levels.size(); ++level) {
+    events.push_back(row_name(1 + static_cast<int>(level), plan.cluster.levels[level].name));
+  }
+  for (std::size_t i = 0; i < spans.size();) {
+    const Instruction& instruction = plan.program.instructions[i];
+    std::size_t end = i + 1;
+    while (instruction.fusion > 0 && end < spans.size() &&
+           plan.program.instructions[end].fusion == instruction.fusion) {
+      ++end;
+    }
+    Json args = {{"pass", to_string(instruction.pass)}, {"runs", instruction.runs}};
+    if (is_communication(instruction)) {
+      Bytes bytes = 0;
+      for (std::size_t member = i; member < end; ++member) {
+        bytes += group_bytes(plan.program, plan.program.instructions[member]);
+      }
+      args["group_bytes"] = bytes;
+      args["joined"] = end - i;
+    }
+    if (spans[i].end > spans[i].begin) {
+      events.push_back({{"ph", "X"},
+                        {"pid", 0},
+                        {"tid", row_of(instruction)},
+                        {"name", instruction.name},
+                        {"ts", microseconds(spans[i].begin)},
+                        {"dur", microseconds(spans[i].end - spans[i].begin)},
+                        {"args", args}});
+    }
+    i = end;
+  }
+  return json_document({{"displayTimeUnit", "ms"}, {"traceEvents", events}});
+}
+
+}  // namespace shardplan

@@ -1,0 +1,89 @@
+#include "report/text/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+
+struct Unit {
+  std::string_view name;
+  double size;
+};
+
+/// The largest unit of which there is at least one; the last one otherwise. Below ten of it two decimals are shown.
+ColumnUnit pick_unit(std::int64_t largest, const std::array<Unit, 4>& units) {
+  const double value = static_cast<double>(largest);
+  const auto unit =
+      std::find_if(units.begin(), units.end() - 1, [&](const Unit& u) { return value >= 0.9995 * u.size; });
+  return {unit->name, unit->size, value >= 9.995 * unit->size || unit->size == 1 ? 1 : 2};
+}
+
+}  // namespace
+
+std::string styled(std::string_view text, TextStyle style, bool colour) {
+  if (!colour || style == TextStyle::kPlain || text.empty()) return std::string(text);
+  const int code = style == TextStyle::kBold ? 1 : style == TextStyle::kRed ? 31 : 33;
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+std::string TextTable::to_string(std::size_t indent, bool colour) const {
+  std::vector<std::size_t> widths(columns_.size());
+  for (const std::vector<Cell>& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].text.size());
+  }
+  std::string text;
+  for (const std::vector<Cell>& row : rows_) {
+    std::size_t used = row.size();
+    while (used > 0 && row[used - 1].text.empty()) --used;
+    if (used > 0) text.append(indent, ' ');
+    for (std::size_t i = 0; i < used; ++i) {
+      const std::size_t padding = widths[i] - row[i].text.size();
+      if (i > 0) text += "  ";
+      if (columns_[i] == Align::kRight) text.append(padding, ' ');
+      text += styled(row[i].text, row[i].style, colour);
+      if (columns_[i] == Align::kLeft && i + 1 < used) text.append(padding, ' ');
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string ColumnUnit::format(std::int64_t value) const {
+  return fmt::format("{:.{}f}", static_cast<double>(value) / size, size == 1 ? 0 : decimals);
+}
+
+ColumnUnit time_unit(Picoseconds largest) {
+  return pick_unit(largest, {{{"s", 1e12}, {"ms", 1e9}, {"us", 1e6}, {"us", 1e6}}});
+}
+
+ColumnUnit bytes_unit(Bytes largest) {
+  return pick_unit(largest, {{{"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"B", 1}}});
+}
+
+std::vector<std::string> wrapped(std::string_view words, std::size_t width, std::size_t hang) {
+  std::vector<std::string> lines;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (lines.empty() || lines.back().size() + 1 + end > width) {
+      lines.emplace_back(lines.empty() ? 0 : hang, ' ');
+    } else {
+      lines.back() += ' ';
+    }
+    lines.back() += words.substr(0, end);
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return lines;
+}
+
+std::string wrapped_line(std::string_view key, std::string_view words) {
+  constexpr std::size_t kIndent = 14;
+  return fmt::format("  {:<12}{}\n", key,
+                     fmt::join(wrapped(words, kWidth - kIndent), "\n" + std::string(kIndent, ' ')));
+}
+
+}  // namespace shardplan
