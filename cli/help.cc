@@ -10,8 +10,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kWidth = 100;
-
 /// "  name      text", the text continued below itself; on a line of its own if the name is too long for its column.
 std::string entry(const std::string& name, const std::string& text, std::size_t column) {
   std::string result = "  " + name;
@@ -21,7 +19,7 @@ std::string entry(const std::string& name, const std::string& text, std::size_t 
     result.resize(column, ' ');
   }
   bool is_first = true;
-  for (const std::string& line : wrapped(text, kWidth - column)) {
+  for (const std::string& line : wrapped(text, kTerminalWidth - column)) {
     if (!is_first) result += std::string(column, ' ');
     result += line + '\n';
     is_first = false;
@@ -31,7 +29,7 @@ std::string entry(const std::string& name, const std::string& text, std::size_t 
 
 std::string paragraph(const std::string& text) {
   std::string result;
-  for (const std::string& line : wrapped(text, kWidth)) result += line + '\n';
+  for (const std::string& line : wrapped(text, kTerminalWidth)) result += line + '\n';
   return result;
 }
 
@@ -46,8 +44,9 @@ std::string examples_text(const std::string& prefix, const std::vector<Example>&
   }
   const std::size_t column = call + 4;
   for (const Example& example : examples) {
-    text += column + meaning <= kWidth ? entry(prefix + example.arguments, example.meaning, column)
-                                       : fmt::format("  {}{}\n      {}\n", prefix, example.arguments, example.meaning);
+    text += column + meaning <= kTerminalWidth
+                ? entry(prefix + example.arguments, example.meaning, column)
+                : fmt::format("  {}{}\n      {}\n", prefix, example.arguments, example.meaning);
   }
   return text;
 }

@@ -121,9 +121,9 @@ bool merges_dimensions(const Shape& from, const Shape& to, bool only_last) {
   return false;
 }
 
-class Fusion {
+class FusedChains {
  public:
-  explicit Fusion(const OperatorGraph& graph) : graph_(graph) {
+  explicit FusedChains(const OperatorGraph& graph) : graph_(graph) {
     const std::size_t num_operators = graph.operators().size(), num_tensors = graph.tensors().size();
     for (const OperatorId op : graph.operators().ids()) kinds_.push_back(kind_of(graph.operation(op)));
     kernel_of_.resize(num_operators, kNone);
@@ -355,7 +355,7 @@ class Fusion {
 }  // namespace
 
 KernelFusion kernel_fusion(const OperatorGraph& graph, bool fuses_elementwise) {
-  if (fuses_elementwise) return Fusion(graph).run();
+  if (fuses_elementwise) return FusedChains(graph).run();
   KernelFusion none;
   none.traffic.resize(graph.operators().size());
   none.in_registers.resize(graph.tensors().size(), 0);

@@ -10,12 +10,12 @@
 #include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/cluster/quantity.h"
 #include "costmodel/roofline_costs.h"
+#include "report/text/text_table.h"
 
 namespace shardplan {
 namespace {
 
 constexpr Bytes kExampleBytes = 1'000'000'000;
-constexpr std::size_t kWidth = 100;
 
 /// By level: an all_reduce of 1 GB along it; nothing for levels that join one part.
 std::vector<std::optional<Picoseconds>> all_reduce_times(const Cluster& cluster) {
@@ -114,7 +114,7 @@ std::string cluster_summary(const Cluster& cluster, bool with_sources) {
     const std::string item = fmt::format(" {} {}", key, to_string(provenance));
     const bool is_first = line.back() == ':';
     if (!is_first) line += ',';
-    if (line.size() + item.size() > kWidth) {
+    if (line.size() + item.size() > kTerminalWidth) {
       text += line + "\n";
       line = "               ";
     }

@@ -54,9 +54,9 @@ std::optional<std::array<std::int64_t, 4>> address_numbers(const std::string& te
   return result;
 }
 
-class Reader {
+class RankTableReader {
  public:
-  Reader(const std::string& text, const std::string& file) : file_(file), root_(parse_json(text, file)) {}
+  RankTableReader(const std::string& text, const std::string& file) : file_(file), root_(parse_json(text, file)) {}
 
   RankTable read() {
     if (root_.kind != JsonNode::Kind::kObject) {
@@ -304,7 +304,9 @@ std::int64_t cards_of_node(const Cluster& cluster) {
 
 }  // namespace
 
-RankTable read_rank_table_text(const std::string& text, const std::string& file) { return Reader(text, file).read(); }
+RankTable read_rank_table_text(const std::string& text, const std::string& file) {
+  return RankTableReader(text, file).read();
+}
 RankTable read_rank_table(const std::string& path) { return read_rank_table_text(read_text_file(path), path); }
 
 Cluster with_rank_table(const Cluster& preset, const RankTable& table) {

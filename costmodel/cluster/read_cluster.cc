@@ -19,9 +19,9 @@ constexpr std::pair<std::string_view, CollectiveKind> kTableKinds[] = {
     {"permute", CollectiveKind::kCollectivePermute}};
 
 /// Reads one file; every fault is noted and reading goes on with a value that makes no further faults.
-class Reader {
+class ClusterReader {
  public:
-  Reader(const std::string& text, const std::string& file) : document_(parse_yaml(text, file, faults_)) {
+  ClusterReader(const std::string& text, const std::string& file) : document_(parse_yaml(text, file, faults_)) {
     cluster_.text = text;
   }
 
@@ -334,7 +334,7 @@ std::string_view table_name(CollectiveKind kind) {
 
 }  // namespace
 
-Cluster read_cluster_text(const std::string& text, const std::string& file) { return Reader(text, file).read(); }
+Cluster read_cluster_text(const std::string& text, const std::string& file) { return ClusterReader(text, file).read(); }
 
 std::string write_cluster(const Cluster& cluster) {
   const ClusterDevice& device = cluster.device;

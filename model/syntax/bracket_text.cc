@@ -6,7 +6,7 @@
 namespace shardplan {
 namespace {
 
-constexpr int kMaxDepth = 16;
+constexpr int kDeepestBrackets = 16;
 
 class BracketParser {
  public:
@@ -43,7 +43,7 @@ class BracketParser {
 
   YamlNode value(int depth, std::string_view closers) {
     skip_blanks();
-    if (depth > kMaxDepth) throw InputError(SourcePlace{}, "nested too deeply");
+    if (depth > kDeepestBrackets) throw InputError(SourcePlace{}, "nested too deeply");
     const char c = at_ < text_.size() ? text_[at_] : '\0';
     if (c == '(') return list(depth, ')');
     if (c == '[') return list(depth, ']');

@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kDeepestExpression = 64;
 constexpr std::size_t kMaxLength = 1000;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -63,7 +63,7 @@ class ExpressionParser {
   void push(Kind kind) { expression_.steps_.push_back({kind, 0, 0, {}}); }
 
   void sum(int depth) {
-    if (depth > kMaxDepth) fail("nested too deeply");
+    if (depth > kDeepestExpression) fail("nested too deeply");
     product(depth);
     while (true) {
       if (accept('+')) {
@@ -94,7 +94,7 @@ class ExpressionParser {
   }
 
   void factor(int depth) {
-    if (depth > kMaxDepth) fail("nested too deeply");
+    if (depth > kDeepestExpression) fail("nested too deeply");
     skip_blanks();
     if (at_ >= text_.size()) fail(text_.empty() ? "it is empty" : "it ends too early");
     const char c = text_[at_];

@@ -106,4 +106,17 @@ void operand_error(const Operation& operation, const std::string& text) {
   throw InputError(SourcePlace{}, "{}: {}", operation.type->name, text);
 }
 
+void check_shape(const Operation& operation, std::size_t operand, const Shape& wanted) {
+  const Shape& found = operation.operands[operand].shape;
+  if (found == wanted) return;
+  operand_error(operation,
+                fmt::format("the shape of {} is {}; expected {}", operation.type->signature.operands[operand],
+                            to_string(found), to_string(wanted)));
+}
+
+std::int64_t checked_size(const Operation& operation, std::optional<std::int64_t> size) {
+  if (!size) operand_error(operation, "the result has more elements than 64 bits can count");
+  return *size;
+}
+
 }  // namespace shardplan

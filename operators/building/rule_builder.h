@@ -59,4 +59,10 @@ Shape broadcast_shapes(const Operation& operation, const Shape& a, const Shape& 
 /// Throws InputError "OPERATOR: text".
 [[noreturn]] void operand_error(const Operation& operation, const std::string& text);
 
+/// InputError unless the operand has the shape that the others ask for.
+void check_shape(const Operation& operation, std::size_t operand, const Shape& wanted);
+
+/// The size of a dimension that several together make; InputError if it was too large to count.
+std::int64_t checked_size(const Operation& operation, std::optional<std::int64_t> size);
+
 }  // namespace shardplan

@@ -147,7 +147,7 @@ Gradients attention_gradient(GradientBuilder& builder, const GradientRequest& re
   return needed_gradients(request, builder.add("FlashAttentionGrad", request.operation.attributes, operands));
 }
 
-std::optional<std::size_t> head_dimension(const Operation& operation) { return is_bsnd(operation) ? 2 : 1; }
+std::optional<std::size_t> attention_head_dimension(const Operation& operation) { return is_bsnd(operation) ? 2 : 1; }
 }  // namespace
 
 std::vector<OperatorType> attention_operators() {
@@ -165,7 +165,7 @@ std::vector<OperatorType> attention_operators() {
        .flops = forward_flops,
        .flops_text = "2 b g r s t (d + e), of the pairs that see each other",
        .role = OperatorRole::kAttention,
-       .head_dimension = head_dimension,
+       .head_dimension = attention_head_dimension,
        .notes = "strategy  ((b, n, s, 1), (b, n, t, 1), (b, n, t, 1)); n cuts the heads of k, then those of a group;\n"
                 "          s cuts queries and leaves keys whole; t > 1 adds all_reduces of maxima, sums and values\n"
                 "memory    lse and no scores are kept for the gradient"},

@@ -55,7 +55,7 @@ double global_count(const Operation& operation) {
 
 /// Calls body(offset in x, channel) for each local element.
 template <class Body>
-void for_each_element(const KernelCall& call, Body body) {
+void for_each_in_channels(const KernelCall& call, Body body) {
   const AroundAxis around(call.operands[0].shape, 1);
   std::int64_t at = 0;
   for (std::int64_t o = 0; o < around.outer; ++o) {
@@ -124,15 +124,15 @@ ShardingRule channel_apply_rule(const Operation& operation) {
 
 void channel_mean_kernel(const KernelCall& call) {
   const double count = global_count(call.operation);
-  for_each_element(call,
-                   [&](std::int64_t at, std::int64_t c) { call.results[0].data[c] += call.operands[0].data[at]; });
+  for_each_in_channels(call,
+                       [&](std::int64_t at, std::int64_t c) { call.results[0].data[c] += call.operands[0].data[at]; });
   for (std::int64_t c = 0; c < call.results[0].shape[0]; ++c) call.results[0].data[c] /= count;
 }
 
 /// (x, mean) -> the share of the biased variance.
 void channel_variance_kernel(const KernelCall& call) {
   const double count = global_count(call.operation);
-  for_each_element(call, [&](std::int64_t at, std::int64_t c) {
+  for_each_in_channels(call, [&](std::int64_t at, std::int64_t c) {
     const double distance = call.operands[0].data[at] - call.operands[1].data[c];
     call.results[0].data[c] += distance * distance;
   });
@@ -142,7 +142,7 @@ void channel_variance_kernel(const KernelCall& call) {
 /// (x, gamma, beta, mean, variance).
 void batch_norm_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  for_each_element(call, [&](std::int64_t at, std::int64_t c) {
+  for_each_in_channels(call, [&](std::int64_t at, std::int64_t c) {
     const double scale = call.operands[1].data[c] / std::sqrt(call.operands[4].data[c] + epsilon);
     call.results[0].data[at] =
         (call.operands[0].data[at] - call.operands[3].data[c]) * scale + call.operands[2].data[c];
@@ -160,7 +160,7 @@ void moving_average_kernel(const KernelCall& call) {
 /// (dy, x, mean, variance) -> the sums of dy * xhat and of dy: dgamma and dbeta.
 void batch_norm_grad_sums_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  for_each_element(call, [&](std::int64_t at, std::int64_t c) {
+  for_each_in_channels(call, [&](std::int64_t at, std::int64_t c) {
     const double dy = call.operands[0].data[at];
     const double sigma = std::sqrt(call.operands[3].data[c] + epsilon);
     call.results[0].data[c] += dy * (call.operands[1].data[at] - call.operands[2].data[c]) / sigma;
@@ -172,7 +172,7 @@ void batch_norm_grad_sums_kernel(const KernelCall& call) {
 void batch_norm_grad_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
   const double count = global_count(call.operation);
-  for_each_element(call, [&](std::int64_t at, std::int64_t c) {
+  for_each_in_channels(call, [&](std::int64_t at, std::int64_t c) {
     const double sigma = std::sqrt(call.operands[4].data[c] + epsilon);
     const double normalised = (call.operands[1].data[at] - call.operands[3].data[c]) / sigma;
     call.results[0].data[at] =

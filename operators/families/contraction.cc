@@ -355,7 +355,7 @@ Gradients einsum_gradient(GradientBuilder& builder, const GradientRequest& reque
 }
 
 /// [batch, heads, m, n] of two operands that both have heads.
-std::optional<std::size_t> head_dimension(const Operation& operation) {
+std::optional<std::size_t> product_head_dimension(const Operation& operation) {
   if (operation.results[0].shape.size() < 4 || operation.operands[1].shape.size() < 4) return std::nullopt;
   return 1;
 }
@@ -374,7 +374,7 @@ OperatorType matmul(const std::string& name, std::string rule_text) {
       .work = WorkKind::kContraction,
       .flops_per_point = 2,
       .flops_text = "2 m k n",
-      .head_dimension = name == "BatchMatMul" ? head_dimension : nullptr,
+      .head_dimension = name == "BatchMatMul" ? product_head_dimension : nullptr,
       .notes =
           "strategy  ((.., a, b), (b, c)), with transpose_b ((.., a, b), (c, b)); b > 1 adds all_reduce,\n"
           "          or reduce_scatter with out_strategy ((.., a*b, c))\n"

@@ -24,13 +24,6 @@ void check_integers(const Operation& operation, std::size_t operand) {
                             operation.type->signature.operands[operand], to_string(type.dtype), to_string(type.shape)));
 }
 
-void check_shape(const Operation& operation, std::size_t operand, const Shape& wanted) {
-  const Shape& found = operation.operands[operand].shape;
-  if (found == wanted) return;
-  operand_error(operation, fmt::format("{} are {}; expected {}", operation.type->signature.operands[operand],
-                                       to_string(found), to_string(wanted)));
-}
-
 // ---- TopKRouter
 
 std::vector<TensorType> infer_router(const Operation& operation) {
@@ -193,10 +186,10 @@ Sizes combine_sizes(const Operation& operation, std::size_t first) {
   return {chosen[0], chosen[1], chosen[2], y[0], y[2], y[3]};
 }
 
-struct Walks {
+struct ExpertWalks {
   DimensionWalk g, t, e, c, h;
 
-  Walks(RuleBuilder& builder, const Sizes& sizes)
+  ExpertWalks(RuleBuilder& builder, const Sizes& sizes)
       : g(builder.add("g", sizes.g)),
         t(builder.add("t", sizes.t)),
         e(builder.add("e", sizes.e)),
@@ -236,7 +229,7 @@ std::vector<TensorType> infer_dispatch(const Operation& operation) {
 /// A slot holds one token at most, so that pieces of the tokens leave summands.
 ShardingRule dispatch_rule(const Operation& operation) {
   RuleBuilder builder;
-  const Walks walks(builder, dispatch_sizes(operation));
+  const ExpertWalks walks(builder, dispatch_sizes(operation));
   builder.set_kind(walks.t, FactorKind::kReduction);
   builder.operand(walks.tokens());
   for (std::size_t i = 1; i < operation.operands.size(); ++i) builder.operand(walks.choices());
@@ -262,7 +255,7 @@ std::vector<TensorType> infer_combine(const Operation& operation) {
 
 ShardingRule combine_rule(const Operation& operation) {
   RuleBuilder builder;
-  const Walks walks(builder, combine_sizes(operation, 1));
+  const ExpertWalks walks(builder, combine_sizes(operation, 1));
   builder.set_kind(walks.e, FactorKind::kReduction);
   builder.set_kind(walks.c, FactorKind::kReduction);
   builder.operand(walks.slots());
@@ -291,7 +284,7 @@ std::vector<TensorType> infer_gate_grad(const Operation& operation) {
 
 ShardingRule gate_grad_rule(const Operation& operation) {
   RuleBuilder builder;
-  const Walks walks(builder, combine_sizes(operation, 2));
+  const ExpertWalks walks(builder, combine_sizes(operation, 2));
   for (const DimensionWalk& summed : {walks.e, walks.c, walks.h}) builder.set_kind(summed, FactorKind::kReduction);
   builder.operand(walks.slots());
   builder.operand(walks.tokens());

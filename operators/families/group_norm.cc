@@ -22,11 +22,11 @@ std::int64_t groups_of(const Operation& operation, const Shape& x) {
 }
 
 /// Factors n, g, c, then positions; how tensors of the family walk them.
-struct Walks {
+struct GroupWalks {
   DimensionWalk n, g, c;
   TensorWalk x;  // n (g c) ...
 
-  Walks(RuleBuilder& builder, const Shape& shape, std::int64_t groups, FactorKind channels, FactorKind positions)
+  GroupWalks(RuleBuilder& builder, const Shape& shape, std::int64_t groups, FactorKind channels, FactorKind positions)
       : n(builder.add("n", shape[0])),
         g(builder.add("g", groups)),
         c(shape[1] == groups ? whole() : builder.add("c", shape[1] / groups, channels)),
@@ -44,7 +44,7 @@ struct Walks {
 
 /// Calls body(offset in x, offset in [n, c], channel, offset in [n, num_groups]) for each local element.
 template <class Body>
-void for_each_element(const KernelCall& call, const Shape& x, Body body) {
+void for_each_grouped(const KernelCall& call, const Shape& x, Body body) {
   const std::int64_t channels = x[1];
   const std::int64_t groups = call.box("g").size();
   const std::int64_t positions = num_elements(x) / (x[0] * channels);
@@ -80,7 +80,7 @@ std::vector<TensorType> infer_group_norm(const Operation& operation) {
 ShardingRule group_norm_rule(const Operation& operation) {
   const Shape& x = operation.operands[0].shape;
   RuleBuilder builder;
-  const Walks walks(builder, x, groups_of(operation, x), FactorKind::kNormalised, FactorKind::kNormalised);
+  const GroupWalks walks(builder, x, groups_of(operation, x), FactorKind::kNormalised, FactorKind::kNormalised);
   builder.operand(walks.x);
   builder.operand(walks.parameter());
   builder.operand(walks.parameter());
@@ -130,7 +130,7 @@ struct PhaseShape {
 };
 
 template <PhaseShape shape>
-void add_operands(RuleBuilder& builder, const Walks& walks) {
+void add_operands(RuleBuilder& builder, const GroupWalks& walks) {
   for (std::size_t i = 0; i < shape.of_x; ++i) builder.operand(walks.x);
   for (std::size_t i = 0; i < shape.parameters; ++i) builder.operand(walks.parameter());
   for (std::size_t i = 0; i < shape.of_channels; ++i) builder.operand(walks.of_channels());
@@ -149,8 +149,8 @@ std::vector<TensorType> infer_group_statistic(const Operation& operation) {
 template <PhaseShape shape>
 ShardingRule group_statistic_rule(const Operation& operation) {
   RuleBuilder builder;
-  const Walks walks(builder, operation.operands[0].shape, operation.integer("num_groups"), FactorKind::kReduction,
-                    FactorKind::kReduction);
+  const GroupWalks walks(builder, operation.operands[0].shape, operation.integer("num_groups"), FactorKind::kReduction,
+                         FactorKind::kReduction);
   add_operands<shape>(builder, walks);
   builder.result(walks.of_groups());
   return builder.build();
@@ -162,8 +162,8 @@ std::vector<TensorType> infer_like_x(const Operation& operation) { return {opera
 template <PhaseShape shape>
 ShardingRule apply_rule(const Operation& operation) {
   RuleBuilder builder;
-  const Walks walks(builder, operation.operands[0].shape, operation.integer("num_groups"), FactorKind::kPassThrough,
-                    FactorKind::kPassThrough);
+  const GroupWalks walks(builder, operation.operands[0].shape, operation.integer("num_groups"),
+                         FactorKind::kPassThrough, FactorKind::kPassThrough);
   add_operands<shape>(builder, walks);
   builder.result(walks.x);
   return builder.build();
@@ -171,14 +171,14 @@ ShardingRule apply_rule(const Operation& operation) {
 
 void group_mean_kernel(const KernelCall& call) {
   const double count = group_count(call.operation.operands[0].shape, call.operation.integer("num_groups"));
-  for_each_element(call, call.operands[0].shape, [&](std::int64_t at, std::int64_t, std::int64_t, std::int64_t group) {
+  for_each_grouped(call, call.operands[0].shape, [&](std::int64_t at, std::int64_t, std::int64_t, std::int64_t group) {
     call.results[0].data[group] += call.operands[0].data[at] / count;
   });
 }
 
 void group_variance_kernel(const KernelCall& call) {
   const double count = group_count(call.operation.operands[0].shape, call.operation.integer("num_groups"));
-  for_each_element(call, call.operands[0].shape, [&](std::int64_t at, std::int64_t, std::int64_t, std::int64_t group) {
+  for_each_grouped(call, call.operands[0].shape, [&](std::int64_t at, std::int64_t, std::int64_t, std::int64_t group) {
     const double distance = call.operands[0].data[at] - call.operands[1].data[group];
     call.results[0].data[group] += distance * distance / count;
   });
@@ -187,7 +187,7 @@ void group_variance_kernel(const KernelCall& call) {
 /// (x, gamma, beta, mean, variance).
 void group_norm_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  for_each_element(
+  for_each_grouped(
       call, call.operands[0].shape, [&](std::int64_t at, std::int64_t, std::int64_t channel, std::int64_t group) {
         const double sigma = std::sqrt(call.operands[4].data[group] + epsilon);
         call.results[0].data[at] =
@@ -206,8 +206,8 @@ std::vector<TensorType> infer_group_norm_grad(const Operation& operation) {
 
 ShardingRule group_norm_grad_rule(const Operation& operation) {
   RuleBuilder builder;
-  const Walks walks(builder, operation.operands[0].shape, operation.integer("num_groups"), FactorKind::kNormalised,
-                    FactorKind::kNormalised);
+  const GroupWalks walks(builder, operation.operands[0].shape, operation.integer("num_groups"), FactorKind::kNormalised,
+                         FactorKind::kNormalised);
   builder.operand(walks.x);
   builder.operand(walks.x);
   builder.operand(walks.parameter());
@@ -236,8 +236,8 @@ std::vector<TensorType> infer_grad_sums(const Operation& operation) {
 
 ShardingRule grad_sums_rule(const Operation& operation) {
   RuleBuilder builder;
-  const Walks walks(builder, operation.operands[0].shape, operation.integer("num_groups"), FactorKind::kPassThrough,
-                    FactorKind::kReduction);
+  const GroupWalks walks(builder, operation.operands[0].shape, operation.integer("num_groups"),
+                         FactorKind::kPassThrough, FactorKind::kReduction);
   add_operands<PhaseShape{.of_x = 2, .of_groups = 2}>(builder, walks);
   builder.result(walks.of_channels());
   builder.result(walks.of_channels());
@@ -247,7 +247,7 @@ ShardingRule grad_sums_rule(const Operation& operation) {
 /// (dy, x, mean, variance) -> by sample and channel the sums of dy * xhat and of dy; xhat is the normalised x.
 void grad_sums_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  for_each_element(
+  for_each_grouped(
       call, call.operands[0].shape, [&](std::int64_t at, std::int64_t row, std::int64_t, std::int64_t group) {
         const double sigma = std::sqrt(call.operands[3].data[group] + epsilon);
         const double dy = call.operands[0].data[at];
@@ -262,8 +262,8 @@ std::vector<TensorType> infer_grad_means(const Operation& operation) {
 
 ShardingRule grad_means_rule(const Operation& operation) {
   RuleBuilder builder;
-  const Walks walks(builder, operation.operands[1].shape, operation.integer("num_groups"), FactorKind::kReduction,
-                    FactorKind::kReduction);
+  const GroupWalks walks(builder, operation.operands[1].shape, operation.integer("num_groups"), FactorKind::kReduction,
+                         FactorKind::kReduction);
   add_operands<PhaseShape{.parameters = 1, .of_channels = 2}>(builder, walks);
   builder.result(walks.of_groups());
   builder.result(walks.of_groups());
@@ -273,7 +273,7 @@ ShardingRule grad_means_rule(const Operation& operation) {
 /// (gamma, dgamma, dbeta) -> the group's means of dy * gamma and of dy * gamma * xhat.
 void grad_means_kernel(const KernelCall& call) {
   const double count = call.operation.number("count");
-  for_each_element(call, call.operands[1].shape,
+  for_each_grouped(call, call.operands[1].shape,
                    [&](std::int64_t at, std::int64_t, std::int64_t channel, std::int64_t group) {
                      const double gamma = call.operands[0].data[channel] / count;
                      call.results[0].data[group] += gamma * call.operands[2].data[at];
@@ -284,7 +284,7 @@ void grad_means_kernel(const KernelCall& call) {
 /// (dy, x, gamma, mean, variance, m1, m2) -> (dy * gamma - m1 - xhat * m2) / sigma.
 void grad_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
-  for_each_element(call, call.operands[0].shape,
+  for_each_grouped(call, call.operands[0].shape,
                    [&](std::int64_t at, std::int64_t, std::int64_t channel, std::int64_t group) {
                      const double sigma = std::sqrt(call.operands[4].data[group] + epsilon);
                      const double xhat = (call.operands[1].data[at] - call.operands[3].data[group]) / sigma;

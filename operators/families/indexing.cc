@@ -261,7 +261,7 @@ ShardingRule gather_elements_grad_rule(const Operation& operation) { return elem
 
 /// Calls body(offset in the table, offset in what was picked) for each element that lies in the box of the table.
 template <class Body>
-void for_each_element(const KernelCall& call, Body body) {
+void for_each_picked(const KernelCall& call, Body body) {
   const AroundAxis around(call.operands[1].shape, element_axis(call.operation));
   const Box v = call.box("v");
   for (std::int64_t o = 0; o < around.outer; ++o) {
@@ -277,12 +277,12 @@ void for_each_element(const KernelCall& call, Body body) {
 }
 
 void gather_elements_kernel(const KernelCall& call) {
-  for_each_element(
+  for_each_picked(
       call, [&](std::int64_t table, std::int64_t at) { call.results[0].data[at] = call.operands[0].data[table]; });
 }
 
 void gather_elements_grad_kernel(const KernelCall& call) {
-  for_each_element(
+  for_each_picked(
       call, [&](std::int64_t table, std::int64_t at) { call.results[0].data[table] += call.operands[0].data[at]; });
 }
 

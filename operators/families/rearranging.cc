@@ -14,11 +14,6 @@
 namespace shardplan {
 namespace {
 
-std::int64_t checked_size(const Operation& operation, std::optional<std::int64_t> size) {
-  if (!size) operand_error(operation, "the result has more elements than 64 bits can count");
-  return *size;
-}
-
 std::vector<TensorType> infer_transpose(const Operation& operation) {
   const TensorType& x = operation.operands[0];
   const std::vector<std::int64_t>& perm = operation.list("perm");

@@ -13,13 +13,6 @@
 namespace shardplan {
 namespace {
 
-void check_shape(const Operation& operation, std::size_t operand, const Shape& wanted) {
-  const Shape& found = operation.operands[operand].shape;
-  if (found == wanted) return;
-  operand_error(operation, fmt::format("{} is {}; expected {}", operation.type->signature.operands[operand],
-                                       to_string(found), to_string(wanted)));
-}
-
 // ---- SelectiveScan: u, delta, a, b, c; in the gradient behind dy
 
 struct ScanSizes {

@@ -21,11 +21,6 @@ std::size_t axis_of(const Operation& operation) {
   return normal_axis(operation, operation.integer("axis"), rank);
 }
 
-std::int64_t checked_size(const Operation& operation, std::optional<std::int64_t> size) {
-  if (!size) operand_error(operation, "the result has more elements than 64 bits can count");
-  return *size;
-}
-
 bool are_equal_pieces(const std::vector<TensorType>& pieces, std::size_t axis) {
   return std::ranges::all_of(pieces,
                              [&](const TensorType& piece) { return piece.shape[axis] == pieces[0].shape[axis]; });

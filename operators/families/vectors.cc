@@ -45,7 +45,7 @@ Phases normalise_grad_phases(const Operation& operation, std::span<const std::in
                       {"dx = L2NormalizeGradApply(dy, x, sum, dot)", {{"epsilon", operation.number("epsilon")}}}});
 }
 
-void square_sum_kernel(const KernelCall& call) {
+void squared_length_kernel(const KernelCall& call) {
   add_terms<1>(call, 0, [](const auto& value) { return value(0) * value(0); });
 }
 
@@ -181,7 +181,7 @@ std::vector<OperatorType> vector_operators() {
        .phases = normalise_grad_phases,
        .flops_per_point = 8,
        .is_internal = true},
-      statistic("L2SquareSum", "x -> sum", "... k -> ... 1; k: sum", square_sum_kernel),
+      statistic("L2SquareSum", "x -> sum", "... k -> ... 1; k: sum", squared_length_kernel),
       statistic("L2GradDot", "dy, x -> dot", "... k, ... k -> ... 1; k: sum", dot_kernel),
       elementwise_phase("L2NormalizeApply", "x, sum -> y", {epsilon(1e-4)}, "... k, ... 1 -> ... k", normalise_kernel),
       elementwise_phase("L2NormalizeGradApply", "dy, x, sum, dot -> dx", {epsilon(1e-4)},

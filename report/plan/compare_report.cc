@@ -19,12 +19,11 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr std::size_t kWidth = 100;
 constexpr std::size_t kMostNameLength = 34;
 
 /// Differences by folded name in order of first appearance; copies of a repeat that differ in the same words are one,
 /// and so are different names with the same words.
-class DifferenceList {
+class LevelDifferences {
  public:
   void add(const std::string& name, const std::string& words) {
     const std::string folded = folded_name(name);
@@ -172,7 +171,7 @@ std::string in_short(const std::vector<ComparedPlan>& plans) {
     }
     if (words.empty()) words = "no pattern that has a name";
     bool is_first = true;
-    for (const std::string& line : wrapped(words, kWidth - width - 4)) {
+    for (const std::string& line : wrapped(words, kTerminalWidth - width - 4)) {
       text += fmt::format("  {:<{}}  {}\n", is_first ? row.name : "", width, line);
       is_first = false;
     }
@@ -216,7 +215,7 @@ ComparedPlan compared(const Baseline& baseline) {
 std::vector<Difference> differences(const Plan& from, const Plan& plan, std::size_t* num_operators) {
   const OperatorGraph& graph = *plan.graph;
   std::vector<Difference> result;
-  DifferenceList tensors, operators;
+  LevelDifferences tensors, operators;
   const auto before = stored_values(from);
   for (const auto& [tensor, value] : stored_values(plan)) {
     const auto found = before.find(tensor);

@@ -16,7 +16,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kMostAlternatives = 3;
+constexpr std::size_t kMostAlternativesEach = 3;
 
 std::string share_text(const Plan& plan, const Decision& decision) {
   const double step = static_cast<double>(std::max<Picoseconds>(plan.time.step(), 1));
@@ -74,7 +74,7 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
     text += fmt::format("  {}, {}\n", strategy_words(operation, plan.strategies[decision.op], plan.mesh),
                         decided_by(plan, decision.op));
     const std::size_t count = explained.explanation.alternatives.size();
-    const std::size_t shown = options.all ? count : std::min(count, kMostAlternatives);
+    const std::size_t shown = options.all ? count : std::min(count, kMostAlternativesEach);
     text += count == 0 ? "  nothing else is possible\n"
                        : alternatives_table(explained.explanation, shown, 4, options.colour);
     if (shown < count) text += fmt::format("    {} more cost more than these (--all)\n", count - shown);

@@ -76,12 +76,12 @@ std::string peak_name(const Plan& plan) {
 }
 
 /// A change or a decision in the words of the model file or the command line, and what comes of it.
-struct Line {
+struct TableLine {
   std::string change;
   std::string effect;
 };
 
-Line line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, const ColumnUnit& unit) {
+TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, const ColumnUnit& unit) {
   using Kind = Infeasibility::Remedy::Kind;
   const std::string peak = fmt::format("{} {}", unit.format(remedy.peak), unit.name);
   const std::string peak_and_step = fmt::format("{}, step about {:+.0f} %", peak, 100 * remedy.step_change);
@@ -101,7 +101,7 @@ Line line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, const Co
                         : fmt::format("({} and {} reserved)", format_bytes(remedy.peak), format_bytes(reserved))};
 }
 
-Line line_of(const Infeasibility::Obstacle& obstacle, const Plan& smallest, const ColumnUnit& unit) {
+TableLine line_of(const Infeasibility::Obstacle& obstacle, const Plan& smallest, const ColumnUnit& unit) {
   std::string change;
   if (obstacle.name.empty()) {
     change = fmt::format("all {} strategies together", obstacle.num_joined);
@@ -116,14 +116,14 @@ Line line_of(const Infeasibility::Obstacle& obstacle, const Plan& smallest, cons
 }
 
 template <class Item>
-std::vector<Line> lines_of(const std::vector<Item>& items, const Plan& smallest) {
+std::vector<TableLine> lines_of(const std::vector<Item>& items, const Plan& smallest) {
   const ColumnUnit unit = bytes_unit(std::max(smallest.memory.peak, smallest.usable));
-  std::vector<Line> lines;
+  std::vector<TableLine> lines;
   for (const Item& item : items) lines.push_back(line_of(item, smallest, unit));
   return lines;
 }
 
-std::string line_table(std::string_view title, const std::vector<Line>& lines) {
+std::string line_table(std::string_view title, const std::vector<TableLine>& lines) {
   TextTable table({Align::kLeft, Align::kLeft, Align::kLeft});
   for (std::size_t i = 0; i < lines.size(); ++i) {
     table.add({i == 0 ? fmt::format("{:<12}", title) : "", lines[i].change, lines[i].effect});
@@ -131,9 +131,9 @@ std::string line_table(std::string_view title, const std::vector<Line>& lines) {
   return table.to_string(2);
 }
 
-Json lines_json(const std::vector<Line>& lines) {
+Json lines_json(const std::vector<TableLine>& lines) {
   Json json = Json::array();
-  for (const Line& line : lines) json.push_back({{"change", line.change}, {"effect", line.effect}});
+  for (const TableLine& line : lines) json.push_back({{"change", line.change}, {"effect", line.effect}});
   return json;
 }
 

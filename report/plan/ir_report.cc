@@ -15,7 +15,7 @@ namespace shardplan {
 namespace {
 
 /// One printed operator, before it has its number.
-struct Line {
+struct IrLine {
   std::string name;
   std::string op;
   std::vector<std::string> inputs;
@@ -72,7 +72,7 @@ class IrWriter {
   }
 
   /// Prints the line under the next number and returns that.
-  std::size_t emit(const Line& line) {
+  std::size_t emit(const IrLine& line) {
     text_ += fmt::format("%{}({}) = {}({}) {{instance name: {}}} primitive_attrs: {{{}}}", next_, line.name, line.op,
                          fmt::join(line.inputs, ", "), line.instance, line.attributes);
     if (!line.strategy.empty()) text_ += fmt::format(" {}", line.strategy);
@@ -97,10 +97,10 @@ class IrWriter {
   }
 
   /// What an operator of the model has in both files: its type, attributes, strategies and place in the source.
-  Line operator_line(OperatorId id, const Operation& operation, const Strategy& strategy,
-                     const std::string& name) const {
+  IrLine operator_line(OperatorId id, const Operation& operation, const Strategy& strategy,
+                       const std::string& name) const {
     const GraphOperator& op = graph_.operators()[id];
-    Line line;
+    IrLine line;
     line.name = name;
     line.op = operation.type->name;
     line.instance = last_part(name);
@@ -196,7 +196,7 @@ class BeginReport : public IrWriter {
       names_[op.results[0]] = input_text(op.operands[0]);
       return;
     }
-    Line line = operator_line(id, graph_.operation(id), plan_.strategies[id], op.name);
+    IrLine line = operator_line(id, graph_.operation(id), plan_.strategies[id], op.name);
     for (const TensorId operand : op.operands) {
       line.inputs.push_back(input_text(operand));
       line.in_types.push_back(tensor_text(graph_.tensor(operand).type.dtype, graph_.tensor(operand).type.shape));
@@ -308,7 +308,7 @@ class EndReport : public IrWriter {
   }
 
   /// Fills in inputs, types, the full shapes and the layouts.
-  void describe_values(Line& line, const Instruction& instruction) const {
+  void describe_values(IrLine& line, const Instruction& instruction) const {
     std::vector<Shape> in_shapes, out_shapes;
     std::vector<const TensorLayout*> in_layouts, out_layouts;
     for (const ValueId input : instruction.inputs) {
@@ -335,7 +335,7 @@ class EndReport : public IrWriter {
       names_[instruction.outputs[0]] = value_name(instruction.inputs[0]);
       return;
     }
-    Line line = operator_line(*instruction.op, *instruction.operation, instruction.strategy, instruction.name);
+    IrLine line = operator_line(*instruction.op, *instruction.operation, instruction.strategy, instruction.name);
     describe_values(line, instruction);
     line.remarks.push_back(scope_remark(graph_.operators()[*instruction.op]));
     name_outputs(instruction, emit(line));
@@ -428,7 +428,7 @@ class EndReport : public IrWriter {
                        index_of_kind_[std::string(op)]++);
   }
 
-  void describe_inserted(Line& line, const Instruction& instruction) const {
+  void describe_inserted(IrLine& line, const Instruction& instruction) const {
     describe_values(line, instruction);
     if (is_communication(instruction)) {
       line.remarks.push_back(fmt::format(
@@ -442,7 +442,7 @@ class EndReport : public IrWriter {
   /// A step that MindSpore has as one operator.
   void write_plain(const Instruction& instruction, const std::string& op, const std::string& attributes,
                    const std::string& call = "", const std::string& formula = "") {
-    Line line;
+    IrLine line;
     line.name = inserted_name(instruction);
     line.op = op;
     line.instance = instance_name(instruction, op);
@@ -458,7 +458,7 @@ class EndReport : public IrWriter {
                          const std::vector<Shape>& in, const std::vector<Shape>& out, const std::string& attributes,
                          bool is_last) {
     const DataType dtype = program_.values[instruction.outputs[0]].type.dtype;
-    Line line;
+    IrLine line;
     line.name = inserted_name(instruction);
     line.op = op;
     line.instance = instance_name(instruction, op);

@@ -22,7 +22,7 @@ using Align = TextTable::Align;
 using Change = PlanDiff::Change;
 using Difference = PlanDiff::Difference;
 
-constexpr std::size_t kMostLines = 10;
+constexpr std::size_t kMostDifferences = 10;
 constexpr std::size_t kMostName = 40;
 
 /// Sums by name of both plans, in order of first appearance.
@@ -50,7 +50,7 @@ class ChangeList {
   std::map<std::string, std::size_t> position_;
 };
 
-class DifferenceList {
+class PlanDifferences {
  public:
   void add(const std::string& name, const std::string& before, const std::string& after, Bytes bytes) {
     const auto [found, is_new] = position_.try_emplace({before, after}, list_.size());
@@ -85,7 +85,7 @@ std::vector<Difference> stored_differences(const Plan& before, const Plan& after
   for (const Binding& binding : before.program.given) {
     old.emplace(before.graph->tensor(binding.tensor).name, &before.program.values[binding.value]);
   }
-  DifferenceList list;
+  PlanDifferences list;
   std::set<std::string> seen;
   for (const Binding& binding : after.program.given) {
     const ProgramValue& value = after.program.values[binding.value];
@@ -111,7 +111,7 @@ std::string words_of(const Plan& plan, OperatorId op) {
 }
 
 std::vector<Difference> operator_differences(const Plan& before, const Plan& after, std::size_t& count) {
-  DifferenceList list;
+  PlanDifferences list;
   for (const OperatorId op : after.graph->operators().ids()) {
     if (is_border(*after.graph, op)) continue;
     const std::string& name = after.graph->operators()[op].name;
@@ -145,7 +145,7 @@ std::string signed_amount(std::int64_t amount, const ColumnUnit& unit) {
 std::string more_text(std::size_t count) { return count == 0 ? "" : fmt::format("  {} more (--all)\n", count); }
 
 std::size_t shown_of(std::size_t size, const DiffOptions& options) {
-  return options.all || size <= kMostLines + 1 ? size : kMostLines;
+  return options.all || size <= kMostDifferences + 1 ? size : kMostDifferences;
 }
 
 std::string change_table(const std::string& title, const std::vector<Change>& changes, const ColumnUnit& unit,

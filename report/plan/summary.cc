@@ -17,9 +17,8 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr std::size_t kWidth = 100;
 constexpr std::size_t kMostBlocks = 12;
-constexpr std::size_t kMostLines = 16;  // where their layouts take several
+constexpr std::size_t kMostLayoutLines = 16;  // where their layouts take several
 constexpr std::size_t kMostCollectives = 5;
 constexpr std::size_t kMostHolders = 6;
 
@@ -233,13 +232,13 @@ std::string laid_out(const Plan& plan) {
   }
   std::string text = table.to_string(2);
   std::size_t num_shown = std::min(runs.size(), kMostBlocks);
-  if (widest_line(text) > kWidth) {
+  if (widest_line(text) > kTerminalWidth) {
     // Layouts of many sub-axes go on in the next line.
     TextTable narrow({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
     narrow.add({"laid out  ", "result", "weights stored", updates ? "update" : ""});
     std::size_t num_lines = 0;
     num_shown = 0;
-    for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks) && num_lines < kMostLines; ++i, ++num_shown) {
+    for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks) && num_lines < kMostLayoutLines; ++i, ++num_shown) {
       const BlockRow& row = rows[runs[i].first];
       const std::vector<std::string> results = wrapped(row.result, 26, 1), stored = wrapped(row.stored, 21, 1),
                                      updated = wrapped(row.update, 21, 1);
@@ -347,7 +346,7 @@ std::string collectives_table(const Plan& plan) {
     axes_width = std::max(axes_width, groups[i].axes.size());
   }
   const std::size_t used = 2 + what_width + 2 + axes_width + 2 + 5 + 2 + each.size() + 2 + 6 + 2;
-  const std::size_t from_width = used + 20 < kWidth ? kWidth - used : 20;
+  const std::size_t from_width = used + 20 < kTerminalWidth ? kTerminalWidth - used : 20;
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
   table.add({"costliest collectives", "", "count", each, std::string(time.name), "from"});
   Picoseconds rest = 0;

@@ -8,8 +8,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kWidth = 100;
-
 struct Unit {
   std::string_view name;
   double size;
@@ -83,7 +81,7 @@ std::vector<std::string> wrapped(std::string_view words, std::size_t width, std:
 std::string wrapped_line(std::string_view key, std::string_view words) {
   constexpr std::size_t kIndent = 14;
   return fmt::format("  {:<12}{}\n", key,
-                     fmt::join(wrapped(words, kWidth - kIndent), "\n" + std::string(kIndent, ' ')));
+                     fmt::join(wrapped(words, kTerminalWidth - kIndent), "\n" + std::string(kIndent, ' ')));
 }
 
 }  // namespace shardplan

@@ -9,6 +9,9 @@
 
 namespace shardplan {
 
+/// Columns of a terminal that every page fits.
+inline constexpr std::size_t kTerminalWidth = 100;
+
 enum class TextStyle { kPlain, kBold, kRed, kYellow };
 
 /// The text in a terminal's colour, or as it is if `colour` is false.

@@ -20,7 +20,6 @@ namespace {
 
 constexpr int kPasses = 120;              // per subproblem
 constexpr std::size_t kStored = 8 << 20;  // doubles of saved messages; beyond, subproblems start from the root's
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 

@@ -33,9 +33,8 @@
 namespace shardplan {
 namespace {
 
-constexpr double kRemoved = 1e30;  // above every sum of costs, far below the end of doubles
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kPatience = 20;  // passes without a better bound before steps shorten
+constexpr double kRemoved = 1e30;   // above every sum of costs, far below the end of doubles
+constexpr int kPatientPasses = 20;  // passes without a better bound before steps shorten
 
 }  // namespace
 
@@ -378,7 +377,7 @@ void DualBound::move_prices(double target, const Steps& steps) {
 double DualBound::iterate(double target, const Steps& steps) {
   const double bound = pass();
   if (bound == kInfinity) return bound;
-  if (++stalled_ >= kPatience) {
+  if (++stalled_ >= kPatientPasses) {
     stalled_ = 0;
     step_ *= 0.7;
     softness_ = std::max(softness_ * 0.8, 1e-9);

@@ -35,7 +35,6 @@ namespace {
 constexpr double kLargestTable = std::size_t{1} << 22;    // entries of one table
 constexpr double kLargestStep = std::size_t{1} << 28;     // entries times classes of the node that goes
 constexpr std::size_t kAllTables = std::size_t{1} << 24;  // entries of all different tables together
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
 namespace shardplan {
+
+/// The bound of what has no solution, and the price of what may not be chosen.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A matrix of edge costs as the core's stages read it. Rows that are equal form a class, so do columns: layouts repeat
 /// among strategies, and a message then costs the product of the classes, not of the values. A forbidden pair has a

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "solver/limits.h"
 
 namespace shardplan {
+
+/// Of a search that only time, the gap or its end limits.
+inline constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
 
 /// What one thread may do in one go, in units of work: entries of tables touched, about a nanosecond each. Work decides
 /// what is found, so results do not depend on the machine's speed; the deadline is looked at every millisecond or so.

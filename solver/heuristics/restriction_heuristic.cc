@@ -9,7 +9,7 @@ namespace shardplan {
 namespace {
 
 constexpr std::uint64_t kWork = 50'000'000;  // of elimination
-constexpr std::size_t kMostEntries = std::size_t{1} << 22;
+constexpr std::size_t kMostRestrictedEntries = std::size_t{1} << 22;
 constexpr double kValuesPerNode[] = {16, 8, 5, 3, 2, 1.5, 1.2};  // on average, tried in this order
 
 }  // namespace
@@ -30,7 +30,7 @@ std::optional<CoreChoice> restriction_heuristic(const CoreProblem& core, const D
     std::nth_element(sorted.begin(), place, sorted.end());
     std::vector<std::uint8_t> alive(excess.size());
     for (std::size_t at = 0; at < excess.size(); ++at) alive[at] = dual.alive()[at] && excess[at] <= *place;
-    const auto likely = restrict_core(core, alive, kMostEntries);
+    const auto likely = restrict_core(core, alive, kMostRestrictedEntries);
     if (!likely) continue;
     const Elimination elimination(likely->core);
     if (!elimination.is_possible() || elimination.work() > static_cast<double>(kWork)) continue;

@@ -13,6 +13,11 @@
 
 namespace shardplan {
 
+/// When a search replaces its core by the smaller one that fixing leaves: the most entries that its matrices may have, and the
+/// share of the gap that the bound must gain from one look to the next, or other means take their turn.
+inline constexpr std::size_t kMostCoreEntries = std::size_t{1} << 23;
+inline constexpr double kStandsStill = 0.02;
+
 /// What a core is searched with and for how long. Costs are the core's: without what presolve took out.
 struct CoreSearchOptions {
   int threads = 1;

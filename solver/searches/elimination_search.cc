@@ -14,8 +14,7 @@ namespace {
 
 constexpr int kPriceRounds = 200;
 constexpr std::uint64_t kRepairWork = 50'000'000;
-constexpr int kPatience = 10;  // rounds without a better bound before steps shorten
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kPatientRounds = 10;  // rounds without a better bound before steps shorten
 
 /// Prices of bytes and the costs of values with them.
 class Pricing {
@@ -129,7 +128,7 @@ class EliminationSearch : public Search {
         if (bound > 0) {
           incumbent.raise_bound(presolve.constant_cost() + static_cast<std::int64_t>(std::ceil(bound)));
         }
-      } else if (++stalled >= kPatience) {
+      } else if (++stalled >= kPatientRounds) {
         stalled = 0;
         step *= 0.6;
         pricing.go_back();

@@ -24,18 +24,14 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kEpochWork = 40'000'000;            // per thread
-constexpr std::uint64_t kExactPassWork = 1'000'000;         // branch and bound takes part up to this work per pass
-constexpr std::uint64_t kFirstPasses = 60;                  // of the bound, between exchanges
-constexpr std::uint64_t kFreshPasses = 250;                 // of a bound from nothing, in one round
-constexpr std::uint64_t kMovesPerExchange = 4;              // epochs of moves
-constexpr double kWorthShrinking = 0.7;                     // of the gap at the last attempt to drop values
-constexpr double kShrinks = 0.6;                            // a smaller core is made if at most this share is left
-constexpr std::size_t kMostEntries = std::size_t{1} << 23;  // of its matrices
-constexpr double kStandsStill = 0.02;  // of the gap, that the bound must gain between two exchanges
-constexpr int kPatience = 3;           // exchanges without
-constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t kEpochWork = 40'000'000;     // per thread
+constexpr std::uint64_t kExactPassWork = 1'000'000;  // branch and bound takes part up to this work per pass
+constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
+constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one round
+constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves
+constexpr double kWorthShrinking = 0.7;              // of the gap at the last attempt to drop values
+constexpr double kShrinks = 0.6;                     // a smaller core is made if at most this share is left
+constexpr int kPatientExchanges = 3;                 // exchanges without
 
 /// Runs `task(thread)` on all threads and waits. Tasks share nothing that changes.
 template <class Task>
@@ -148,7 +144,7 @@ class PortfolioSearch {
     }
     const auto left = static_cast<double>(std::count(alive.begin(), alive.end(), 1));
     if (left > kShrinks * static_cast<double>(alive.size())) return;
-    smaller_ = restrict_core(core_, alive, kMostEntries);
+    smaller_ = restrict_core(core_, alive, kMostCoreEntries);
     if (smaller_) smaller_state_ = dual.restricted_state(*smaller_);
   }
 
@@ -188,7 +184,7 @@ class PortfolioSearch {
   void bound_first() {
     double before = -kInfinity;
     int still = 0;
-    while (!is_done() && !smaller_ && still < kPatience) {
+    while (!is_done() && !smaller_ && still < kPatientExchanges) {
       const std::uint64_t work = bound_work(kFirstPasses);
       const double old_cost = known_.best.cost;
       in_parallel(options_.threads,

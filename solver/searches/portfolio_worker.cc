@@ -25,8 +25,6 @@
 namespace shardplan {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// No one setting suits all problems: threads differ, and each changes over when its steps have become short.
 constexpr DualBound::Steps kSteps[] = {{DualBound::Subgradient::kDecoded, 0.8},
                                        {DualBound::Subgradient::kDecoded, 0.5},

@@ -35,15 +35,11 @@ namespace {
 
 constexpr std::uint64_t kShortWork = 300'000'000;   // of elimination while the bound still moves
 constexpr std::uint64_t kLongWork = 2'000'000'000;  // once it does not
-constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kPassesPerLook = 8;  // between attempts to remove values
-constexpr double kShrinks = 0.8;             // a smaller core is made if at most this share of the values is left
-constexpr std::size_t kMostEntries = std::size_t{1} << 23;  // of a smaller core's matrices
-constexpr std::uint64_t kFirstSlice = 100'000'000;          // of other means; the next ones are longer
-constexpr double kWorthATry = 0.7;                          // of the gap when a restriction was last tried
-constexpr double kStandsStill = 0.02;                       // of the gap, that the bound must gain between two looks
-constexpr int kPatience = 3;                                // looks without
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t kPassesPerLook = 8;         // between attempts to remove values
+constexpr double kShrinksEnough = 0.8;  // a smaller core is made if at most this share of the values is left
+constexpr std::uint64_t kFirstSlice = 100'000'000;  // of other means; the next ones are longer
+constexpr double kWorthATry = 0.7;                  // of the gap when a restriction was last tried
+constexpr int kPatientLooks = 3;                    // looks without
 
 class UnlimitedSearch {
  public:
@@ -125,7 +121,7 @@ class UnlimitedSearch {
     const std::uint64_t most = options_.work > 0
                                    ? meter_.used() + (options_.work - std::min(options_.work, meter_.used())) / 16 * 15
                                    : kInfiniteWork;
-    while (!meter_.is_spent() && meter_.used() < most && still < kPatience) {
+    while (!meter_.is_spent() && meter_.used() < most && still < kPatientLooks) {
       for (std::uint64_t pass = 0; pass < kPassesPerLook && !meter_.is_spent(); ++pass) {
         ++num_passes_;
         meter_.spend(dual_->work_per_pass());
@@ -172,8 +168,8 @@ class UnlimitedSearch {
     }
     dual_->set_alive(alive);
     const auto left = static_cast<double>(std::count(alive.begin(), alive.end(), 1));
-    if (left > kShrinks * static_cast<double>(alive.size())) return false;
-    auto smaller = restrict_core(*core_, alive, kMostEntries);
+    if (left > kShrinksEnough * static_cast<double>(alive.size())) return false;
+    auto smaller = restrict_core(*core_, alive, kMostCoreEntries);
     if (!smaller) return false;
     const DualBound::State state = dual_->restricted_state(*smaller);
     restrictions_.push_back(std::make_unique<RestrictedCore>(*std::move(smaller)));

@@ -7,15 +7,10 @@
 
 #include "operators/catalogue.h"
 #include "operators/operation.h"
+#include "tests/support/operations.h"
 
 namespace shardplan {
 namespace {
-
-Operation operation(const char* type, const std::vector<Shape>& shapes, const Attributes& attributes = {}) {
-  std::vector<TensorType> operands;
-  for (const Shape& shape : shapes) operands.push_back({shape, DataType::kF32});
-  return make_operation(*find_operator_type(type), attributes, operands);
-}
 
 std::vector<AxisRef> axes(const std::string& text, const DeviceMesh& mesh) {
   return parse_layout("[{" + text + "}]", mesh).dimensions[0].parts[0].axes;
@@ -52,7 +47,7 @@ TEST(MindSporeOperatorTest, ConsecutiveRanksOfOneFactorAreOneDigit) {
 
 TEST(MindSporeOperatorTest, LayoutsCountTheMatrixFromTheRight) {
   const DeviceMesh mesh = DeviceMesh::parse("pcie=2, hccs=4");
-  const Operation matmul = operation("MatMul", {{64, 32}, {32, 16}});
+  const Operation matmul = operation_of("MatMul", {}, {{64, 32}, {32, 16}});
   Strategy strategy;
   strategy.factors.resize(matmul.rule.factors.size());
   strategy.factors[*matmul.rule.find("m")] = axes("pcie, hccs:(1)2", mesh);
@@ -71,7 +66,7 @@ TEST(MindSporeOperatorTest, LayoutsCountTheMatrixFromTheRight) {
 
 TEST(MindSporeOperatorTest, AnOperatorsSlicesAreThoseOfItsStrategy) {
   const DeviceMesh mesh = DeviceMesh::parse("pcie=2, hccs=4");
-  const Operation matmul = operation("MatMul", {{64, 32}, {32, 16}});
+  const Operation matmul = operation_of("MatMul", {}, {{64, 32}, {32, 16}});
   Strategy strategy;
   strategy.factors.resize(matmul.rule.factors.size());
   strategy.factors[*matmul.rule.find("k")] = axes("hccs", mesh);
@@ -88,7 +83,7 @@ TEST(MindSporeOperatorTest, AnOperatorsSlicesAreThoseOfItsStrategy) {
 
 TEST(MindSporeOperatorTest, CandidatesUseAllDevicesOrOne) {
   const DeviceMesh mesh = DeviceMesh::parse("pcie=2, hccs=4");
-  const Operation matmul = operation("MatMul", {{64, 32}, {32, 16}});
+  const Operation matmul = operation_of("MatMul", {}, {{64, 32}, {32, 16}});
   const std::vector<Strategy> candidates = mindspore_candidates(matmul, mesh);
   EXPECT_EQ(candidates.size(), 10u + 1u);  // 8 as an ordered product of three powers of two; nothing cut
   for (const Strategy& strategy : candidates) {
@@ -99,16 +94,16 @@ TEST(MindSporeOperatorTest, CandidatesUseAllDevicesOrOne) {
   }
   EXPECT_EQ(num_pieces(candidates[0].factors[0]), 8);  // the first factor's largest cut comes first
   // What a softmax runs over stays whole, and odd sizes are cut by no power of two.
-  EXPECT_EQ(mindspore_candidates(operation("Softmax", {{16, 64}}), mesh).size(), 2u);
-  EXPECT_EQ(mindspore_candidates(operation("ReLU", {{3, 5}}), mesh).size(), 1u);
+  EXPECT_EQ(mindspore_candidates(operation_of("Softmax", {}, {{16, 64}}), mesh).size(), 2u);
+  EXPECT_EQ(mindspore_candidates(operation_of("ReLU", {}, {{3, 5}}), mesh).size(), 1u);
   // Six devices: divisors.
   const DeviceMesh six = DeviceMesh::parse("x=6");
-  EXPECT_EQ(mindspore_candidates(operation("ReLU", {{6, 6}}), six).size(), 4u + 1u);  // 6x1, 3x2, 2x3, 1x6
+  EXPECT_EQ(mindspore_candidates(operation_of("ReLU", {}, {{6, 6}}), six).size(), 4u + 1u);  // 6x1, 3x2, 2x3, 1x6
 }
 
 TEST(MindSporeOperatorTest, SaysWhatMindSporeCannotCut) {
   const DeviceMesh mesh = DeviceMesh::parse("x=8");
-  const Operation softmax = operation("Softmax", {{16, 64}});
+  const Operation softmax = operation_of("Softmax", {}, {{16, 64}});
   Strategy strategy;
   for (const Factor& factor : softmax.rule.factors) {
     strategy.factors.push_back(factor.kind == FactorKind::kNormalised ? axes("x", mesh) : std::vector<AxisRef>());

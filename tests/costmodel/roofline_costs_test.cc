@@ -72,7 +72,7 @@ TEST(RooflineCostsTest, PublishedCollectivesAreNear) {
   }
 }
 
-Operation operation_of(const char* type, std::vector<TensorType> operands, const Attributes& attributes = {}) {
+Operation typed_operation(const char* type, std::vector<TensorType> operands, const Attributes& attributes = {}) {
   return make_operation(*find_operator_type(type), attributes, std::move(operands));
 }
 
@@ -86,17 +86,18 @@ TEST(RooflineCostsTest, ComputationIsTheLargerOfOperationsAndBytes) {
   const RooflineCosts ascend =
       model_of("ascend-910");  // f16 256 TFLOP/s x 0.5, f32 16 x 0.5, 1.2 TB/s x 0.8, start 5 us
   const auto f16 = DataType::kF16;
-  const Operation matmul = operation_of("MatMul", {{{1024, 1024}, f16}, {{1024, 1000}, f16}});
+  const Operation matmul = typed_operation("MatMul", {{{1024, 1024}, f16}, {{1024, 1000}, f16}});
   EXPECT_EQ(computation(ascend, matmul, 0), 5'000'000 + 16'384'000);  // 2 x 1024 x 1024 x 1000 / 128 TFLOP/s
   EXPECT_EQ(computation(ascend, matmul, 96'000'000), 5'000'000 + 100'000'000);
   const std::vector<std::int64_t> half = {512, 1024, 1000};
   ASSERT_EQ(matmul.rule.factors.size(), 3u);
   EXPECT_EQ(ascend.computation(matmul, half, 0), 5'000'000 + 8'192'000);
 
-  const Operation relu = operation_of("ReLU", {{{1'000'000}, f16}});
+  const Operation relu = typed_operation("ReLU", {{{1'000'000}, f16}});
   EXPECT_EQ(computation(ascend, relu, 4'000'000), 5'000'000 + 4'166'667);  // by bytes, rounded up
   EXPECT_EQ(
-      computation(ascend, operation_of("Reshape", {{{8, 2}, f16}}, {{"shape", std::vector<std::int64_t>{16}}}), 64), 0);
+      computation(ascend, typed_operation("Reshape", {{{8, 2}, f16}}, {{"shape", std::vector<std::int64_t>{16}}}), 64),
+      0);
 }
 
 TEST(RooflineCostsTest, FusedAttentionHasAnEfficiencyOfItsOwn) {
@@ -124,13 +125,13 @@ TEST(RooflineCostsTest, ADtypeThatTheDeviceLacksIsAnError) {
     return "no error";
   };
   const auto bf16 = DataType::kBF16;
-  EXPECT_EQ(error(operation_of("MatMul", {{{2, 2}, bf16}, {{2, 2}, bf16}})),
+  EXPECT_EQ(error(typed_operation("MatMul", {{{2, 2}, bf16}, {{2, 2}, bf16}})),
             "error: MatMul in bf16: Ascend 910 (cluster ascend-910) does not compute bf16; it has f32, f16, i8");
-  EXPECT_EQ(error(operation_of("ReLU", {{{2}, bf16}})),
+  EXPECT_EQ(error(typed_operation("ReLU", {{{2}, bf16}})),
             "error: ReLU in bf16: Ascend 910 (cluster ascend-910) does not compute bf16; it has f32, f16, i8");
-  EXPECT_EQ(error(operation_of("ReLU", {{{2}, DataType::kF16}})), "no error");
+  EXPECT_EQ(error(typed_operation("ReLU", {{{2}, DataType::kF16}})), "no error");
   // Whole numbers and truth values are moved, whatever the device computes.
-  EXPECT_EQ(computation(ascend, operation_of("Equal", {{{2}, DataType::kI32}, {{2}, DataType::kI32}}), 960'000),
+  EXPECT_EQ(computation(ascend, typed_operation("Equal", {{{2}, DataType::kI32}, {{2}, DataType::kI32}}), 960'000),
             6'000'000);
 }
 

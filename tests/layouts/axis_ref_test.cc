@@ -12,9 +12,11 @@
 namespace shardplan {
 namespace {
 
-const DeviceMesh kMesh = DeviceMesh::parse("x=2,y=8,a=6");
+const DeviceMesh kAxesMesh = DeviceMesh::parse("x=2,y=8,a=6");
 
-AxisRef axis(const std::string& text) { return parse_layout("[{" + text + "}]", kMesh).dimensions[0].parts[0].axes[0]; }
+AxisRef axis(const std::string& text) {
+  return parse_layout("[{" + text + "}]", kAxesMesh).dimensions[0].parts[0].axes[0];
+}
 
 struct PairCase {
   const char* a;
@@ -46,7 +48,7 @@ TEST(AxisRefTest, RelatesTwoParts) {
     EXPECT_EQ(overlaps(axis(c.b), axis(c.a)), c.overlaps);
     EXPECT_EQ(contains(axis(c.a), axis(c.b)), c.contains);
     EXPECT_EQ(is_followed_by(axis(c.a), axis(c.b)), c.is_followed_by);
-    EXPECT_EQ(kMesh.to_string(joined({axis(c.a), axis(c.b)})), c.joined);
+    EXPECT_EQ(kAxesMesh.to_string(joined({axis(c.a), axis(c.b)})), c.joined);
   }
 }
 

@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kSeed = 20240612;
+constexpr std::uint64_t kGradientSeed = 20240612;
 
 /// Runs every operator as soon as it is added.
 class EagerBuilder : public GradientBuilder {
@@ -62,7 +62,7 @@ bool carries_gradient(const Operation& operation, std::size_t result) {
 TEST(GradientTest, EqualsFiniteDifferences) {
   std::set<std::string> seen;
   for (const CaseMaker& maker : case_makers()) {
-    Random random = random_of(maker, kSeed);
+    Random random = random_of(maker, kGradientSeed);
     for (int instance = 0; instance < 4; ++instance) {
       const OperatorCase example = maker.make(random);
       const Operation operation = operation_of(example);
@@ -130,7 +130,7 @@ TEST(GradientTest, EqualsFiniteDifferences) {
 /// Operands that need no gradient get none, and no operator is added for them.
 TEST(GradientTest, MakesOnlyWhatIsNeeded) {
   for (const CaseMaker& maker : case_makers()) {
-    Random random = random_of(maker, kSeed);
+    Random random = random_of(maker, kGradientSeed);
     const OperatorCase example = maker.make(random);
     const Operation operation = operation_of(example);
     if (operation.type->gradient == nullptr) continue;

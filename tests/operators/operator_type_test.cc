@@ -7,21 +7,16 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "operators/catalogue.h"
+#include "tests/support/operations.h"
 
 namespace shardplan {
 namespace {
 
 using List = std::vector<std::int64_t>;
 
-Operation make(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
-  std::vector<TensorType> operands;
-  for (const Shape& shape : shapes) operands.push_back({shape, DataType::kF32});
-  return make_operation(*find_operator_type(type), attributes, operands);
-}
-
 std::string fault(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
   try {
-    make(type, attributes, shapes);
+    operation_of(type, attributes, shapes);
   } catch (const InputError& error) {
     return error.diagnostics().front().message;
   }
@@ -29,7 +24,7 @@ std::string fault(const std::string& type, const Attributes& attributes, const s
 }
 
 TEST(OperatorTypeTest, InfersResultAndRuleOfMatMul) {
-  const Operation op = make("MatMul", {{"transpose_b", true}}, {{8, 4, 16}, {32, 16}});
+  const Operation op = operation_of("MatMul", {{"transpose_b", true}}, {{8, 4, 16}, {32, 16}});
   EXPECT_EQ(op.results, (std::vector<TensorType>{{{8, 4, 32}, DataType::kF32}}));
   EXPECT_EQ(to_string(op.rule), "b m k, n k -> b m n; k: sum");
   EXPECT_FALSE(op.flag("transpose_a"));
@@ -60,13 +55,13 @@ TEST(OperatorTypeTest, ReadsSignatures) {
 }
 
 TEST(OperatorTypeTest, AddsTheGroupsThatPassPartialOperandsOn) {
-  const Operation add = make("Add", {}, {{4, 8}, {4, 8}});
+  const Operation add = operation_of("Add", {}, {{4, 8}, {4, 8}});
   EXPECT_EQ(add.rule.linear, (std::vector<std::vector<std::uint32_t>>{{0, 1}}));
   EXPECT_EQ(add.rule.monotone, (std::vector<std::vector<std::uint32_t>>{{0}, {1}}));
-  const Operation concat = make("Concat", {}, {{4, 8}, {4, 8}, {4, 8}});
+  const Operation concat = operation_of("Concat", {}, {{4, 8}, {4, 8}, {4, 8}});
   EXPECT_EQ(concat.rule.linear, (std::vector<std::vector<std::uint32_t>>{{0, 1, 2}}));
   EXPECT_EQ(concat.rule.monotone, (std::vector<std::vector<std::uint32_t>>{{0}, {1}, {2}, {0, 1, 2}}));
-  EXPECT_EQ(make("Einsum", {{"equation", std::string("ab,bc->ac")}}, {{4, 8}, {8, 2}}).rule.linear,
+  EXPECT_EQ(operation_of("Einsum", {{"equation", std::string("ab,bc->ac")}}, {{4, 8}, {8, 2}}).rule.linear,
             (std::vector<std::vector<std::uint32_t>>{{0}, {1}}));
 }
 
@@ -76,17 +71,17 @@ TEST(OperatorTypeTest, FlopsCountContractions) {
     for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
     return flops(operation, extents);
   };
-  EXPECT_EQ(all(make("MatMul", {}, {{8, 4, 16}, {16, 32}})), 2.0 * 8 * 4 * 16 * 32);
-  const double conv = all(make("Conv2D", {{"stride", List{2}}}, {{2, 4, 9, 9}, {8, 4, 3, 3}}));
+  EXPECT_EQ(all(operation_of("MatMul", {}, {{8, 4, 16}, {16, 32}})), 2.0 * 8 * 4 * 16 * 32);
+  const double conv = all(operation_of("Conv2D", {{"stride", List{2}}}, {{2, 4, 9, 9}, {8, 4, 3, 3}}));
   EXPECT_EQ(conv, 2.0 * 2 * 8 * 4 * 4 * 4 * 9);
-  EXPECT_EQ(
-      all(make("Conv2DBackpropInput", {{"stride", List{2}}, {"input_size", List{9, 9}}}, {{2, 8, 4, 4}, {8, 4, 3, 3}})),
-      conv);
-  EXPECT_EQ(
-      all(make("Conv2DBackpropFilter", {{"stride", List{2}}, {"kernel_size", List{3}}}, {{2, 8, 4, 4}, {2, 4, 9, 9}})),
-      conv);
-  EXPECT_EQ(all(make("Transpose", {{"perm", List{1, 0}}}, {{512, 8}})), 0);
-  EXPECT_EQ(all(make("Reshape", {{"shape", List{32}}}, {{4, 8}})), 0);
+  EXPECT_EQ(all(operation_of("Conv2DBackpropInput", {{"stride", List{2}}, {"input_size", List{9, 9}}},
+                             {{2, 8, 4, 4}, {8, 4, 3, 3}})),
+            conv);
+  EXPECT_EQ(all(operation_of("Conv2DBackpropFilter", {{"stride", List{2}}, {"kernel_size", List{3}}},
+                             {{2, 8, 4, 4}, {2, 4, 9, 9}})),
+            conv);
+  EXPECT_EQ(all(operation_of("Transpose", {{"perm", List{1, 0}}}, {{512, 8}})), 0);
+  EXPECT_EQ(all(operation_of("Reshape", {{"shape", List{32}}}, {{4, 8}})), 0);
 }
 
 /// Whatever a model file says, an operator is made or refused: no crash, no overflow, no rule that does not fit.

@@ -11,7 +11,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kSeed = 20240611;
+constexpr std::uint64_t kPhasesSeed = 20240611;
 
 /// What a rule says of a tensor: the factors of each dimension by name.
 std::vector<std::vector<std::string>> names_of(const ShardingRule& rule, const TensorWalk& walk) {
@@ -27,7 +27,7 @@ std::vector<std::vector<std::string>> names_of(const ShardingRule& rule, const T
 /// partial over a normalised factor nowhere. An operator with phases lets no partial operand through, since statistics
 /// are not linear.
 TEST(PhasesTest, AgreeWithTheirOperator) {
-  Random random(kSeed);
+  Random random(kPhasesSeed);
   for (const CaseMaker& maker : case_makers()) {
     const Operation operation = operation_of(maker.make(random));
     if (operation.type->phases == nullptr) continue;

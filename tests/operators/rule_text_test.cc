@@ -15,7 +15,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kSeed = 20240613;
+constexpr std::uint64_t kRuleTextSeed = 20240613;
 
 /// Operators whose text describes the rule in words.
 const std::set<std::string> kInWords = {"BroadcastTo", "Einsum",  "ExpandDims",   "Flatten",  "Pad",
@@ -178,7 +178,7 @@ TEST(RuleTextTest, IsTheRuleOfAnInstance) {
     rule = type.rule == nullptr || Comparison(type.rule_text, operation).is_equal() ? "" : to_string(operation.rule);
   };
   for (const CaseMaker& maker : case_makers()) {
-    Random random = random_of(maker, kSeed);
+    Random random = random_of(maker, kRuleTextSeed);
     for (int instance = 0; instance < 100; ++instance) {
       const Operation operation = operation_of(maker.make(random));
       compare(operation);

@@ -9,7 +9,7 @@ namespace {
 
 using List = std::vector<std::int64_t>;
 
-Operation make(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
+Operation operation_on(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
   std::vector<TensorType> operands;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const bool is_index = (type == "Gather" && i == 1) || type == "OneHot";
@@ -19,7 +19,7 @@ Operation make(const std::string& type, const Attributes& attributes, const std:
 }
 
 std::string rule(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
-  return to_string(make(type, attributes, shapes).rule);
+  return to_string(operation_on(type, attributes, shapes).rule);
 }
 
 // Rows O1 to O23 of the unit vectors of MindSpore's operator layouts: which dimensions are cut together.
@@ -79,10 +79,11 @@ std::vector<Width> halo(const Operation& operation, std::size_t dimension, std::
 
 // A valid 5x5 on 32 rows cut 4 ways: right 3, 1|2, 2|1, left 3.
 TEST(ShardingRuleTest, HaloDependsOnTheDevice) {
-  const Operation conv = make("Conv2D", {}, {{1, 1, 32, 32}, {1, 1, 5, 5}});
+  const Operation conv = operation_on("Conv2D", {}, {{1, 1, 32, 32}, {1, 1, 5, 5}});
   EXPECT_EQ(halo(conv, 2, 4), (std::vector<Width>{{0, 3}, {1, 2}, {2, 1}, {3, 0}}));
   // Its gradient needs as much of dy, of 28 rows, the other way round.
-  const Operation grad = make("Conv2DBackpropInput", {{"input_size", List{32, 32}}}, {{1, 1, 28, 28}, {1, 1, 5, 5}});
+  const Operation grad =
+      operation_on("Conv2DBackpropInput", {{"input_size", List{32, 32}}}, {{1, 1, 28, 28}, {1, 1, 5, 5}});
   EXPECT_EQ(halo(grad, 2, 4), (std::vector<Width>{{0, 1}, {3, 2}, {2, 3}, {1, 0}}));
 }
 
@@ -91,8 +92,8 @@ TEST(ShardingRuleTest, HaloDependsOnTheDevice) {
 TEST(ShardingRuleTest, FollowsMindSporesConvolutionVectors) {
   const auto conv = [](std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t size,
                        const std::string& mode, std::int64_t group) {
-    return make("Conv2D", {{"pad_mode", mode}, {"stride", List{stride}}, {"group", group}},
-                {{32, 16, size, size}, {out, 16 / group, kernel, kernel}});
+    return operation_on("Conv2D", {{"pad_mode", mode}, {"stride", List{stride}}, {"group", group}},
+                        {{32, 16, size, size}, {out, 16 / group, kernel, kernel}});
   };
   const auto factor = [](const Operation& operation, std::string_view name) {
     return operation.rule.factors[*operation.rule.find(name)];

@@ -14,14 +14,14 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kSeed = 20240611;
+constexpr std::uint64_t kShardingSeed = 20240611;
 const std::vector<std::vector<std::int64_t>> kMeshes = {{2}, {4}, {8}, {2, 2}, {2, 4}, {4, 2}, {2, 2, 2}};
 
 TEST(ShardingTest, EqualsOneDeviceUnderEveryAssignment) {
-  std::cout << "seed " << kSeed << "\n";
+  std::cout << "seed " << kShardingSeed << "\n";
   std::size_t runs = 0;
   for (const CaseMaker& maker : case_makers()) {
-    Random random = random_of(maker, kSeed);
+    Random random = random_of(maker, kShardingSeed);
     for (int instance = 0; instance < 3; ++instance) {
       const OperatorCase example = maker.make(random);
       const Operation operation = operation_of(example);
@@ -45,7 +45,7 @@ TEST(ShardingTest, EqualsOneDeviceUnderEveryAssignment) {
 
 TEST(ShardingTest, CoversTheWholeCatalogue) {
   std::set<std::string> seen;
-  Random random(kSeed);
+  Random random(kShardingSeed);
   for (const CaseMaker& maker : case_makers()) {
     const Operation operation = operation_of(maker.make(random));
     seen.insert(operation.type->name);
@@ -65,7 +65,7 @@ Operation make(const std::string& type, const Attributes& attributes, const std:
 
 /// The difference when axis 0 of four devices does `use`, with the rule changed by `change`.
 double difference(Operation operation, const AxisUse& use, const std::function<void(ShardingRule&)>& change) {
-  Random random(kSeed);
+  Random random(kShardingSeed);
   change(operation.rule);
   std::vector<Values> operands;
   for (const TensorType& type : operation.operands)

@@ -28,7 +28,7 @@ Fused fused(const std::string& text) {
   return result;
 }
 
-constexpr const char* kAttention = R"(
+constexpr const char* kFusedAttention = R"(
 inputs: {x: [2, 64, 96]}
 parameters: {w: [96, 288], b: [288], o: [96, 96]}
 operators:
@@ -52,7 +52,7 @@ operators:
 )";
 
 TEST(KernelFusionTest, ScaleSoftmaxAndDropoutAreOneKernel) {
-  const Fused tested = fused(kAttention);
+  const Fused tested = fused(kFusedAttention);
   EXPECT_TRUE(tested.of("scaled").is_started);
   EXPECT_TRUE(tested.of("scaled").reads(0));   // the scores
   EXPECT_FALSE(tested.of("scaled").reads(1));  // a constant
@@ -67,24 +67,24 @@ TEST(KernelFusionTest, ScaleSoftmaxAndDropoutAreOneKernel) {
 }
 
 TEST(KernelFusionTest, ABiasIsAddedWhileTheProductIsWritten) {
-  const Fused tested = fused(kAttention);
+  const Fused tested = fused(kFusedAttention);
   EXPECT_TRUE(tested.of("bias").is_free);
   EXPECT_TRUE(tested.in_registers("qkv"));
   EXPECT_EQ(tested.of("qkv"), KernelTraffic{});
 }
 
 TEST(KernelFusionTest, MovesAreViewsWhereStridesAreRead) {
-  const Fused tested = fused(kAttention);
+  const Fused tested = fused(kFusedAttention);
   for (const char* name : {"split", "q", "k", "v"}) EXPECT_TRUE(tested.of(name).is_free) << name;
   EXPECT_FALSE(tested.of("back").is_free);  // the reshape puts heads together that lie apart
 }
 
 TEST(KernelFusionTest, WhatAnotherKernelReadsIsWritten) {
-  const Fused tested = fused(kAttention);
+  const Fused tested = fused(kFusedAttention);
   EXPECT_TRUE(tested.of("sum").is_started);
   EXPECT_TRUE(tested.of("sum").reads(0) && tested.of("sum").reads(1));
   EXPECT_FALSE(tested.of("sum").writes(0));  // only the norm reads it
-  const Fused read_twice = fused(std::string(kAttention) + "  again: {op: MatMul, in: [sum, o]}\n");
+  const Fused read_twice = fused(std::string(kFusedAttention) + "  again: {op: MatMul, in: [sum, o]}\n");
   EXPECT_TRUE(read_twice.of("sum").writes(0));
   EXPECT_FALSE(read_twice.of("norm.layer_norm").reads(0));
 }
@@ -107,7 +107,7 @@ operators:
 }
 
 TEST(KernelFusionTest, WithoutFusionEveryOperatorIsAKernel) {
-  const Model model = read_model_text(std::string("shardplan: 1\n") + kAttention, "plain.yaml");
+  const Model model = read_model_text(std::string("shardplan: 1\n") + kFusedAttention, "plain.yaml");
   const KernelFusion none = kernel_fusion(model.graph, false);
   for (const KernelTraffic& traffic : none.traffic) EXPECT_EQ(traffic, KernelTraffic{});
   for (const char in_registers : none.in_registers) EXPECT_FALSE(in_registers);

@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-constexpr char kPerceptron[] = R"(
+constexpr char kModePerceptron[] = R"(
 shardplan: 1
 dims: {B: 32}
 inputs: {x: [B, 64]}
@@ -61,7 +61,7 @@ using Counts = std::map<std::string, int>;
 
 // Five parameters: each gradient is summed by one collective, and nothing else moves but the loss.
 TEST(ModeStrategiesTest, DataParallelSumsEachGradientOnceAtEveryLevel) {
-  const std::string text = std::string(kPerceptron) +
+  const std::string text = std::string(kModePerceptron) +
                            "training: {optimizer: momentum}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
   for (const Level level : kLevels) {
     const Plan plan = planned(text, level);
@@ -76,7 +76,7 @@ TEST(ModeStrategiesTest, DataParallelSumsEachGradientOnceAtEveryLevel) {
 }
 
 TEST(ModeStrategiesTest, ClippingAndMicroBatchesSumOnceToo) {
-  const std::string text = std::string(kPerceptron) +
+  const std::string text = std::string(kModePerceptron) +
                            "training: {optimizer: adamw, clip_norm: 1, micro_batches: 2, mixed_precision: bf16}\n"
                            "cluster: dgx-a100\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
   const Plan plan = planned(text, Level::kMemory);
@@ -91,7 +91,7 @@ TEST(ModeStrategiesTest, ClippingAndMicroBatchesSumOnceToo) {
 }
 
 TEST(ModeStrategiesTest, TheParallelOptimizerCutsWhatItCovers) {
-  const std::string text = std::string(kPerceptron) +
+  const std::string text = std::string(kModePerceptron) +
                            "training: {optimizer: momentum}\n"
                            "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}, enable_parallel_optimizer: true}\n";
   const Counts found = collectives(planned(text));
@@ -121,7 +121,7 @@ parallel: {parallel_mode: data_parallel, mesh: {dp: 8}, enable_parallel_optimize
 
 TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
   const auto bytes = [](const char* sync) {
-    const Plan plan = planned(std::string(kPerceptron) +
+    const Plan plan = planned(std::string(kModePerceptron) +
                               "training: {optimizer: sgd, mixed_precision: f16}\n"
                               "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}" +
                               sync + "}\n");
@@ -140,7 +140,7 @@ TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
 TEST(ModeStrategiesTest, TheSumOfMeansIsSoManyTimesTheMean) {
   const auto factors = [](const char* mean) {
     const Plan plan =
-        planned(std::string(kPerceptron) +
+        planned(std::string(kModePerceptron) +
                 "training: {optimizer: sgd}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}" + mean + "}\n");
     int found = 0;
     for (const GraphTensor& tensor : plan.graph->tensors()) {
@@ -155,7 +155,7 @@ TEST(ModeStrategiesTest, TheSumOfMeansIsSoManyTimesTheMean) {
 }
 
 TEST(ModeStrategiesTest, ABatchThatTheDevicesDoNotDivideIsRefused) {
-  const std::string text = std::string(kPerceptron) + "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
+  const std::string text = std::string(kModePerceptron) + "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
   ModelOverrides thirty;
   thirty.dims["B"] = 30;
   EXPECT_EQ(
@@ -211,7 +211,7 @@ parallel: {parallel_mode: semi_auto_parallel, mesh: {mp: 2}, device_num: 2}
 }
 
 TEST(ModeStrategiesTest, StandAloneIsOneDeviceAndKnowsNoStrategies) {
-  const std::string text = std::string(kPerceptron) +
+  const std::string text = std::string(kModePerceptron) +
                            "training: {optimizer: sgd}\nparallel: {parallel_mode: stand_alone}\n"
                            "strategies: {act1: {in_strategy: ((8, 1),)}}\n";
   const Plan plan = planned(text);
@@ -221,7 +221,7 @@ TEST(ModeStrategiesTest, StandAloneIsOneDeviceAndKnowsNoStrategies) {
 }
 
 TEST(ModeStrategiesTest, InPynativeWhatIsNotShardedIsDataParallel) {
-  const std::string text = std::string(kPerceptron) +
+  const std::string text = std::string(kModePerceptron) +
                            "mode: pynative\nparallel: {mesh: {dp: 8}}\n"
                            "strategies: {fc2: {in_strategy: ((1, 8),)}}\n";
   const Plan plan = planned(text, Level::kMemory);

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-Plan fastest(const std::string& path, const std::map<std::string, std::int64_t>& dims = {}) {
+Plan fastest_of_sequences(const std::string& path, const std::map<std::string, std::int64_t>& dims = {}) {
   return ModelPlanner(std::make_shared<const Model>(read_model(path, {dims, {}})), read_cluster("dgx-a100"), {})
       .plan(Level::kSpeed, "auto");
 }
@@ -42,7 +42,7 @@ void expect_proven(const Plan& plan) {
 
 /// DeepSpeed-Ulysses: positions are cut everywhere but in attention, which cuts heads; an all_to_all on each side.
 TEST(EmergenceOfSequences, HeadsAreCutWhereThereAreEnough) {
-  const Plan plan = fastest("configs/long-context.yaml");
+  const Plan plan = fastest_of_sequences("configs/long-context.yaml");
   EXPECT_EQ(pieces(plan, "FlashAttention", "g"), 8);
   EXPECT_EQ(pieces(plan, "FlashAttention", "s"), 1);
   EXPECT_EQ(pieces(plan, "RmsNorm", "b"), 8) << "positions";
@@ -52,7 +52,7 @@ TEST(EmergenceOfSequences, HeadsAreCutWhereThereAreEnough) {
 
 /// Llama 3's context parallelism: with fewer heads than devices queries stay cut and keys and values are gathered.
 TEST(EmergenceOfSequences, KeysAreGatheredWhereHeadsAreFew) {
-  const Plan plan = fastest("configs/long-context.yaml", {{"heads", 4}, {"H", 512}});
+  const Plan plan = fastest_of_sequences("configs/long-context.yaml", {{"heads", 4}, {"H", 512}});
   EXPECT_EQ(pieces(plan, "FlashAttention", "g"), 1);
   EXPECT_EQ(pieces(plan, "FlashAttention", "s"), 8);
   EXPECT_EQ(count(plan, CollectiveKind::kAllToAll), 0u);
@@ -61,7 +61,7 @@ TEST(EmergenceOfSequences, KeysAreGatheredWhereHeadsAreFew) {
 
 /// Expert parallelism: sequences are cut before and behind the experts, experts between; the tokens travel by all_to_all.
 TEST(EmergenceOfSequences, ExpertsAreCutBetweenGroups) {
-  const Plan plan = fastest("configs/mixture.yaml");
+  const Plan plan = fastest_of_sequences("configs/mixture.yaml");
   EXPECT_EQ(pieces(plan, "RmsNorm", "a"), 8) << "sequences";
   EXPECT_EQ(pieces(plan, "Dispatch", "g"), 8);
   EXPECT_EQ(pieces(plan, "Einsum", "e"), 8);

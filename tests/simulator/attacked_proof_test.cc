@@ -43,7 +43,7 @@ TEST_P(AttackedProof, SaysWhatIsTrue) {
   EXPECT_EQ(on_one_line(prove(plan_of(GetParam()), {.validation = {.steps = 2}})), GetParam().expected);
 }
 
-const AttackedCase kCases[] = {
+const AttackedCase kAttackedCases[] = {
     // On smaller meshes whose axes are not alike, permutes lose or double summands and pieces.
     {"a_permute_of_summands", "ascend-910x8", Level::kRatio, "proven", R"(
 dims: {A: 2, E: 4}
@@ -154,7 +154,7 @@ operators:
 )"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Models, AttackedProof, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Models, AttackedProof, testing::ValuesIn(kAttackedCases),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(AttackedProofTest, AnyShiftOfASoftmaxIsRight) {

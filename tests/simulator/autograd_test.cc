@@ -146,8 +146,8 @@ TEST_P(Autograd, LossAndGradientsAreThoseOfPyTorch) {
   EXPECT_EQ(compared, expected.gradients.size());
 }
 
-const AutogradCase kCases[] = {{"cnn_tiny", kCnn, 12}, {"gpt2_tiny", kGpt2, 25}};
-INSTANTIATE_TEST_SUITE_P(Models, Autograd, testing::ValuesIn(kCases),
+const AutogradCase kAutogradCases[] = {{"cnn_tiny", kCnn, 12}, {"gpt2_tiny", kGpt2, 25}};
+INSTANTIATE_TEST_SUITE_P(Models, Autograd, testing::ValuesIn(kAutogradCases),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace

@@ -8,17 +8,11 @@
 #include "simulator/execute/reference.h"
 #include "simulator/execute/simulate.h"
 #include "tests/support/marked_model.h"
+#include "tests/support/proofs.h"
 #include "tests/support/random_plan.h"
 
 namespace shardplan {
 namespace {
-
-std::string text_of(const Proof& proof) {
-  if (!proof.shrinking.refusal.empty()) return proof.shrinking.refusal;
-  if (!proof.validation.first_wrong) return "proven";
-  const FirstWrong& wrong = *proof.validation.first_wrong;
-  return wrong.tensor + " made by " + wrong.instruction + ": " + wrong.looks_like;
-}
 
 struct RandomPlanCase {
   const char* name;
@@ -41,7 +35,7 @@ TEST_P(RandomPlans, ComputeWhatOneDeviceDoes) {
   for (int i = 0; i < c.plans; ++i) {
     const Plan plan = random_plan(planned, static_cast<std::uint64_t>(i));
     const Proof proof = prove(plan, {.validation = {.steps = 2}, .shrink = false});
-    EXPECT_EQ(text_of(proof), "proven") << "plan " << i;
+    EXPECT_EQ(outcome(proof), "proven") << "plan " << i;
   }
 }
 
@@ -55,7 +49,7 @@ TEST_P(RandomPlans, AreProvenOnSmallerMeshes) {
     const Plan plan = random_plan(planned, static_cast<std::uint64_t>(100 + i));
     const Proof proof = prove(plan, {.validation = {.steps = 1}, .most_devices = 4});
     const bool is_refused = !proof.shrinking.refusal.empty();
-    EXPECT_TRUE(is_refused || text_of(proof) == "proven") << "plan " << i << ": " << text_of(proof);
+    EXPECT_TRUE(is_refused || outcome(proof) == "proven") << "plan " << i << ": " << outcome(proof);
     EXPECT_FALSE(is_refused) << "plan " << i << ": " << proof.shrinking.refusal;
   }
 }
@@ -68,7 +62,7 @@ TEST(Recompute, RandomPlansComputeWhatOneDeviceDoes) {
   const PlannedModel planned = layered(", recompute: [layers.*]");
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     const Plan plan = random_plan(planned, seed);
-    EXPECT_EQ(text_of(prove(plan, {.validation = {.steps = 2}, .shrink = false})), "proven") << "plan " << seed;
+    EXPECT_EQ(outcome(prove(plan, {.validation = {.steps = 2}, .shrink = false})), "proven") << "plan " << seed;
   }
 }
 

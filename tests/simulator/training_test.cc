@@ -7,28 +7,22 @@
 #include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "simulator/proof/prove.h"
+#include "tests/support/proofs.h"
 #include "tests/support/random_plan.h"
 
 namespace shardplan {
 namespace {
-
-std::string text_of(const Proof& proof) {
-  if (!proof.shrinking.refusal.empty()) return proof.shrinking.refusal;
-  if (!proof.validation.first_wrong) return "proven";
-  const FirstWrong& wrong = *proof.validation.first_wrong;
-  return wrong.tensor + " made by " + wrong.instruction + ": " + wrong.looks_like;
-}
 
 /// Plans by chance and the plans of all levels compute what one device does, over two steps.
 void prove_plans(const std::string& text, int random_plans) {
   const PlannedModel planned(read_model_text(text, "model.yaml"), "ascend-910", {{"x", 2}, {"y", 4}});
   const ProofOptions options{.validation = {.steps = 2}, .shrink = false};
   for (int i = 0; i < random_plans; ++i) {
-    EXPECT_EQ(text_of(prove(random_plan(planned, static_cast<std::uint64_t>(i)), options)), "proven") << "plan " << i;
+    EXPECT_EQ(outcome(prove(random_plan(planned, static_cast<std::uint64_t>(i)), options)), "proven") << "plan " << i;
   }
   const ModelPlanner planning(std::make_shared<const Model>(planned.model), read_cluster("ascend-910"), {});
   for (const Level level : kLevels) {
-    EXPECT_EQ(text_of(prove(planning.plan(level, "auto"), options)), "proven") << to_string(level);
+    EXPECT_EQ(outcome(prove(planning.plan(level, "auto"), options)), "proven") << to_string(level);
   }
 }
 

@@ -83,7 +83,7 @@ struct UnevenCase {
   const char* mesh;
   Shape shape;
 };
-const UnevenCase kCases[] = {
+const UnevenCase kUnevenCases[] = {
     {"x=2,y=4", {10, 7}},   {"x=2,y=4", {15, 13}},     {"x=3,y=2", {11, 5, 4}}, {"x=8", {29, 17}},
     {"x=2,y=2,z=2", {197}}, {"x=2,y=3,z=2", {25, 14}}, {"x=4,y=4", {50, 31}},
 };
@@ -131,7 +131,7 @@ TEST_P(UnevenCollectives, RandomPairsEndWhereTheyShould) {
   EXPECT_GT(uneven, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, UnevenCollectives, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Shapes, UnevenCollectives, testing::ValuesIn(kUnevenCases));
 
 TEST(UnevenCollectivesTest, TenRowsInFourAreGatheredWhole) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=2");

@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-const DeviceMesh kMesh = DeviceMesh::parse("x=2, y=4");
+const DeviceMesh kParallelMesh = DeviceMesh::parse("x=2, y=4");
 
 OperatorGraph trained(const std::string& batch) {
   return planned_graph(read_model_text("shardplan: 1\ninputs: {x: [" + batch +
@@ -42,8 +42,8 @@ TEST(DataParallelTest, TheBatchIsCutOverAsManyAxesAsDivideIt) {
   const auto layout = [](const std::string& batch) {
     const OperatorGraph graph = trained(batch);
     const OperatorId fc = *graph.find_operator("fc.matmul");
-    const Strategy strategy = data_parallel_strategy(graph.operation(fc), batch_factors(graph)[fc], kMesh);
-    return to_string(operand_layout(graph.operation(fc), strategy, kMesh, 0), kMesh);
+    const Strategy strategy = data_parallel_strategy(graph.operation(fc), batch_factors(graph)[fc], kParallelMesh);
+    return to_string(operand_layout(graph.operation(fc), strategy, kParallelMesh, 0), kParallelMesh);
   };
   EXPECT_EQ(layout("16"), "[{x, y}, {}]");
   EXPECT_EQ(layout("6"), "[{x}, {}]");

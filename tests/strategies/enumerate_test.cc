@@ -5,11 +5,12 @@
 #include <set>
 
 #include "operators/catalogue.h"
+#include "tests/support/operations.h"
 
 namespace shardplan {
 namespace {
 
-const DeviceMesh kMesh = DeviceMesh::parse("x=2, y=2, z=2");
+const DeviceMesh kCubeMesh = DeviceMesh::parse("x=2, y=2, z=2");
 
 std::vector<AxisRef> pieces(const DeviceMesh& mesh) {
   std::vector<AxisRef> result;
@@ -17,51 +18,45 @@ std::vector<AxisRef> pieces(const DeviceMesh& mesh) {
   return result;
 }
 
-Operation operation(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
-  std::vector<TensorType> operands;
-  for (const Shape& shape : shapes) operands.push_back({shape, DataType::kF32});
-  return make_operation(*find_operator_type(type), attributes, operands);
-}
-
 TEST(EnumerateTest, ABatchedMatmulHasSixToThePowerOfThePieces) {
-  const Operation matmul = operation("BatchMatMul", {}, {{8, 8, 8, 8}, {8, 8, 8, 8}});
-  const Candidates candidates = enumerate_strategies(matmul, kMesh, pieces(kMesh), {});
+  const Operation matmul = operation_of("BatchMatMul", {}, {{8, 8, 8, 8}, {8, 8, 8, 8}});
+  const Candidates candidates = enumerate_strategies(matmul, kCubeMesh, pieces(kCubeMesh), {});
   EXPECT_EQ(candidates.strategies.size(), 216u);
   EXPECT_TRUE(candidates.complete);
 }
 
 TEST(EnumerateTest, AllCandidatesAreLegalAndDifferentAndTheFirstCutsTheFirstFactor) {
-  const Operation add = operation("Add", {}, {{16, 8}, {16, 8}});
+  const Operation add = operation_of("Add", {}, {{16, 8}, {16, 8}});
   PartialGroups groups;
   groups.linear.assign(add.rule.linear.size(), 1);
-  const Candidates candidates = enumerate_strategies(add, kMesh, pieces(kMesh), groups);
+  const Candidates candidates = enumerate_strategies(add, kCubeMesh, pieces(kCubeMesh), groups);
   // Each of three pieces: rows, columns, a partial sum carried through, or repeated.
   EXPECT_EQ(candidates.strategies.size(), 64u);
   std::set<std::string> texts;
   for (const Strategy& strategy : candidates.strategies) {
-    EXPECT_EQ(check_strategy(add, strategy, kMesh), "");
-    std::string text = to_string(result_layout(add, strategy, kMesh, 0), kMesh);
+    EXPECT_EQ(check_strategy(add, strategy, kCubeMesh), "");
+    std::string text = to_string(result_layout(add, strategy, kCubeMesh, 0), kCubeMesh);
     EXPECT_TRUE(texts.insert(text).second) << text;
   }
-  EXPECT_EQ(to_string(result_layout(add, candidates.strategies.front(), kMesh, 0), kMesh), "[{x, y, z}, {}]");
-  EXPECT_EQ(to_string(result_layout(add, candidates.strategies.back(), kMesh, 0), kMesh), "[{}, {}]");
+  EXPECT_EQ(to_string(result_layout(add, candidates.strategies.front(), kCubeMesh, 0), kCubeMesh), "[{x, y, z}, {}]");
+  EXPECT_EQ(to_string(result_layout(add, candidates.strategies.back(), kCubeMesh, 0), kCubeMesh), "[{}, {}]");
 }
 
 TEST(EnumerateTest, WhatDoesNotDivideIsNoCandidate) {
-  const Operation relu = operation("ReLU", {}, {{6}});                                    // 6 can be cut in 2, not in 4
-  EXPECT_EQ(enumerate_strategies(relu, kMesh, pieces(kMesh), {}).strategies.size(), 4u);  // x, y, z or none
+  const Operation relu = operation_of("ReLU", {}, {{6}});  // 6 can be cut in 2, not in 4
+  EXPECT_EQ(enumerate_strategies(relu, kCubeMesh, pieces(kCubeMesh), {}).strategies.size(), 4u);  // x, y, z or none
 }
 
 TEST(EnumerateTest, ACutSummedFactorLeavesThePartialSum) {
-  const Operation matmul = operation("MatMul", {}, {{32, 64}, {64, 16}});
+  const Operation matmul = operation_of("MatMul", {}, {{32, 64}, {64, 16}});
   Strategy strategy;
-  strategy.factors = {{kMesh.whole(0)}, {kMesh.whole(1), kMesh.whole(2)}, {}};
+  strategy.factors = {{kCubeMesh.whole(0)}, {kCubeMesh.whole(1), kCubeMesh.whole(2)}, {}};
   EXPECT_EQ(matmul.rule.factors[1].name, "k");
-  EXPECT_EQ(to_string(operand_layout(matmul, strategy, kMesh, 0), kMesh), "[{x}, {y, z}]");
-  EXPECT_EQ(to_string(operand_layout(matmul, strategy, kMesh, 1), kMesh), "[{y, z}, {}]");
-  EXPECT_EQ(to_string(result_layout(matmul, strategy, kMesh, 0), kMesh), "[{x}, {}] unreduced={y, z}");
+  EXPECT_EQ(to_string(operand_layout(matmul, strategy, kCubeMesh, 0), kCubeMesh), "[{x}, {y, z}]");
+  EXPECT_EQ(to_string(operand_layout(matmul, strategy, kCubeMesh, 1), kCubeMesh), "[{y, z}, {}]");
+  EXPECT_EQ(to_string(result_layout(matmul, strategy, kCubeMesh, 0), kCubeMesh), "[{x}, {}] unreduced={y, z}");
   EXPECT_EQ(local_extents(matmul, strategy), (std::vector<std::int64_t>{16, 16, 16}));
-  EXPECT_EQ(boxes(matmul, strategy, kMesh, 5), (std::vector<Box>{{16, 32, 32}, {16, 32, 64}, {0, 16, 16}}));
+  EXPECT_EQ(boxes(matmul, strategy, kCubeMesh, 5), (std::vector<Box>{{16, 32, 32}, {16, 32, 64}, {0, 16, 16}}));
 }
 
 }  // namespace

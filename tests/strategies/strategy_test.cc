@@ -3,17 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "operators/catalogue.h"
+#include "tests/support/operations.h"
 
 namespace shardplan {
 namespace {
 
 const DeviceMesh kMesh = DeviceMesh::parse("x=2, y=4");
-
-Operation operation(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
-  std::vector<TensorType> operands;
-  for (const Shape& shape : shapes) operands.push_back({shape, DataType::kF32});
-  return make_operation(*find_operator_type(type), attributes, operands);
-}
 
 std::vector<AxisRef> axes(const std::string& text) {
   return parse_layout("[{" + text + "}]", kMesh).dimensions[0].parts[0].axes;
@@ -28,7 +23,7 @@ Strategy strategy(const Operation& op, const std::vector<std::pair<std::string, 
 }
 
 TEST(StrategyTest, LayoutsFollowFromTheFactors) {
-  const Operation matmul = operation("MatMul", {}, {{16, 8}, {8, 4}});
+  const Operation matmul = operation_of("MatMul", {}, {{16, 8}, {8, 4}});
   const Strategy cut = strategy(matmul, {{"m", "x"}, {"k", "y"}});
   EXPECT_EQ(to_string(operand_layout(matmul, cut, kMesh, 0), kMesh), "[{x}, {y}]");
   EXPECT_EQ(to_string(operand_layout(matmul, cut, kMesh, 1), kMesh), "[{y}, {}]");
@@ -41,11 +36,11 @@ TEST(StrategyTest, LayoutsFollowFromTheFactors) {
 }
 
 TEST(StrategyTest, WhatIsNotLegalIsNamed) {
-  const Operation matmul = operation("MatMul", {}, {{16, 6}, {6, 4}});
+  const Operation matmul = operation_of("MatMul", {}, {{16, 6}, {6, 4}});
   EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"m", "x"}, {"n", "y"}}), kMesh), "");
   EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"k", "y"}}), kMesh), "k of size 6 cannot be cut in 4 by {y}");
   EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"m", "x"}, {"n", "x"}}), kMesh), "axis x is used twice");
-  const Operation add = operation("Add", {}, {{16}, {16}});
+  const Operation add = operation_of("Add", {}, {{16}, {16}});
   Strategy partial = strategy(add, {});
   partial.partial = axes("x");
   partial.group = 7;
@@ -53,14 +48,14 @@ TEST(StrategyTest, WhatIsNotLegalIsNamed) {
 }
 
 TEST(StrategyTest, AWholeAxisIsItsPiecesOneAfterTheOther) {
-  const Operation relu = operation("ReLU", {}, {{16}});
+  const Operation relu = operation_of("ReLU", {}, {{16}});
   const std::string factor = relu.rule.factors[0].name;
   EXPECT_TRUE(sharded_alike(strategy(relu, {{factor, "y"}}), strategy(relu, {{factor, "y:(1)2, y:(2)2"}})));
   EXPECT_FALSE(sharded_alike(strategy(relu, {{factor, "y"}}), strategy(relu, {{factor, "y:(2)2, y:(1)2"}})));
 }
 
 TEST(StrategyTest, WindowsNeedHalos) {
-  const Operation conv = operation("Conv2D", {{"pad_mode", std::string("same")}}, {{2, 3, 16, 16}, {4, 3, 5, 5}});
+  const Operation conv = operation_of("Conv2D", {{"pad_mode", std::string("same")}}, {{2, 3, 16, 16}, {4, 3, 5, 5}});
   const TensorWalk& image = conv.rule.operands[0];
   Strategy cut;
   cut.factors.resize(conv.rule.factors.size());
@@ -74,7 +69,7 @@ TEST(StrategyTest, WindowsNeedHalos) {
 }
 
 TEST(StrategyTest, ACutNormalisedFactorRunsInPhases) {
-  const Operation softmax = operation("Softmax", {}, {{16, 16}});
+  const Operation softmax = operation_of("Softmax", {}, {{16, 16}});
   std::size_t normalised = 0;
   while (softmax.rule.factors[normalised].kind != FactorKind::kNormalised) ++normalised;
   Strategy cut;

@@ -7,9 +7,9 @@
 namespace shardplan {
 namespace {
 
-const DeviceMesh kMesh = DeviceMesh::parse("pcie=2, hccs=4");
+const DeviceMesh kPcieMesh = DeviceMesh::parse("pcie=2, hccs=4");
 
-std::vector<AxisRef> whole_axes() { return {kMesh.whole(0), kMesh.whole(1)}; }
+std::vector<AxisRef> whole_axes() { return {kPcieMesh.whole(0), kPcieMesh.whole(1)}; }
 
 /// fc: [64, 512] x [512, 128] -> [64, 128] -> ReLU.
 OperatorGraph matmul_with(const std::string& strategies) {
@@ -23,15 +23,15 @@ OperatorGraph matmul_with(const std::string& strategies) {
 }
 
 std::string layout_of_operand(const OperatorGraph& graph, std::size_t operand) {
-  const UserStrategies user = resolve_user_strategies(graph, kMesh, whole_axes());
+  const UserStrategies user = resolve_user_strategies(graph, kPcieMesh, whole_axes());
   const OperatorId fc = *graph.find_operator("fc");
   if (user.operators[fc].size() != 1) return "several";
-  return to_string(operand_layout(graph.operation(fc), user.operators[fc][0], kMesh, operand), kMesh);
+  return to_string(operand_layout(graph.operation(fc), user.operators[fc][0], kPcieMesh, operand), kPcieMesh);
 }
 
 std::string faults(const std::string& strategies) {
   try {
-    resolve_user_strategies(matmul_with(strategies), kMesh, whole_axes());
+    resolve_user_strategies(matmul_with(strategies), kPcieMesh, whole_axes());
   } catch (const InputError& error) {
     std::string text;
     for (const Diagnostic& diagnostic : error.diagnostics()) text += diagnostic.message + "|";
@@ -55,15 +55,15 @@ TEST(UserStrategyTest, LayoutsAndNullMeanWhatTheySay) {
 
 TEST(UserStrategyTest, WhatIsNotSaidIsEnumeratedOverTheAxesLeft) {
   const OperatorGraph graph = matmul_with(", in_strategy: [[{pcie}, {}], []]");
-  const UserStrategies user = resolve_user_strategies(graph, kMesh, whole_axes());
+  const UserStrategies user = resolve_user_strategies(graph, kPcieMesh, whole_axes());
   // n over hccs, or hccs repeats.
   EXPECT_EQ(user.operators[*graph.find_operator("fc")].size(), 2u);
 }
 
 TEST(UserStrategyTest, AnOutStrategyOfMoreRowsIsTheReduceScatterOfTheSum) {
   const OperatorGraph graph = matmul_with(", in_strategy: [[2, 4], [4, 1]], out_strategy: [[8, 1]]");
-  const UserStrategies user = resolve_user_strategies(graph, kMesh, whole_axes());
-  EXPECT_EQ(to_string(*user.requested[*graph.find_tensor("fc")], kMesh), "[{pcie, hccs}, {}]");
+  const UserStrategies user = resolve_user_strategies(graph, kPcieMesh, whole_axes());
+  EXPECT_EQ(to_string(*user.requested[*graph.find_tensor("fc")], kPcieMesh), "[{pcie, hccs}, {}]");
 }
 
 TEST(UserStrategyTest, FaultsAreThoseThatUsersKnow) {

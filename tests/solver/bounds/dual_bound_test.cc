@@ -9,8 +9,6 @@
 namespace shardplan {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// What the bound is moved towards: the optimum, or a little more than nothing.
 double target_of(const CoreSketch& sketch, const std::optional<CoreChoice>& best) {
   return best ? sketch.cost(*best) : 1000;

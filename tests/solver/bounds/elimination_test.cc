@@ -11,8 +11,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kEndless = UINT64_MAX;
-
 TEST(EliminationTest, FindsWhatTryingAllChoicesFinds) {
   int num_compared = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
@@ -23,7 +21,7 @@ TEST(EliminationTest, FindsWhatTryingAllChoicesFinds) {
     const Elimination elimination(core);
     ASSERT_TRUE(elimination.is_possible());
     const Deadline deadline(0, {});
-    WorkMeter meter(deadline, kEndless);
+    WorkMeter meter(deadline, kInfiniteWork);
     const auto found = elimination.run(core.costs, meter);
     ASSERT_TRUE(found);
     const std::optional<CoreChoice> best = brute_force(sketch);
@@ -46,7 +44,7 @@ TEST(EliminationTest, TakesOtherCostsThanTheCores) {
   }
   const Elimination elimination(core);
   const Deadline deadline(0, {});
-  WorkMeter meter(deadline, kEndless);
+  WorkMeter meter(deadline, kInfiniteWork);
   EXPECT_EQ(elimination.run(costs, meter)->cost, sketch.cost(*brute_force(sketch)));
 }
 
@@ -62,7 +60,7 @@ LayersRun run_layers(std::size_t layers) {
   const Elimination elimination(presolve.core());
   EXPECT_TRUE(elimination.is_possible());
   const Deadline deadline(0, {});
-  WorkMeter meter(deadline, kEndless);
+  WorkMeter meter(deadline, kInfiniteWork);
   const auto found = elimination.run(presolve.core().costs, meter);
   EXPECT_TRUE(found);
   return {found->entries, presolve.core().num_nodes() - found->repeated_steps};

@@ -7,8 +7,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kEndless = UINT64_MAX;
-
 void expect_consistent(const CoreSketch& sketch, const MoveState& state) {
   ASSERT_EQ(state.cost(), sketch.cost(state.choice())) << describe(sketch);
   ASSERT_EQ(state.is_feasible(), sketch.is_feasible(state.choice())) << describe(sketch);
@@ -60,7 +58,7 @@ TEST(MoveStateTest, DescendsToALocalMinimumWithoutBreakingLimits) {
     if (sketch.excess(state.choice()) > 0) continue;
     const double before = state.cost();
     const Deadline deadline(0, {});
-    WorkMeter meter(deadline, kEndless);
+    WorkMeter meter(deadline, kInfiniteWork);
     state.descend(meter);
     EXPECT_LE(state.cost(), before);
     EXPECT_EQ(sketch.excess(state.choice()), 0);
@@ -87,7 +85,7 @@ TEST(MoveStateTest, RepairsUntilLimitsHoldOrSaysThatItCannot) {
     MoveState state(core, random_choice(sketch, random));
     const bool fits_before = sketch.excess(state.choice()) == 0;
     const Deadline deadline(0, {});
-    WorkMeter meter(deadline, kEndless);
+    WorkMeter meter(deadline, kInfiniteWork);
     const bool is_repaired = state.repair(meter);
     EXPECT_EQ(sketch.excess(state.choice()) == 0, is_repaired) << describe(sketch);
     EXPECT_TRUE(is_repaired || !fits_before);
