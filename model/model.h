@@ -47,6 +47,7 @@ struct ParallelOptions {
   std::optional<Placed<std::string>> device;  // "Ascend", "GPU" or "CPU", here or on a block
   bool enable_parallel_optimizer = false;
   bool fuses_attention = false;  // attention that is written out is planned as one operator (graph/fuse_attention.h)
+  bool uniform_layers = false;   // copies of a repeated block take one strategy (planner/problem/uniform_layers.h)
   SourcePlace place;
 };
 

@@ -23,6 +23,7 @@
 #include "model/planned_model.h"
 #include "planner/problem/decided_strategies.h"
 #include "planner/problem/mode_strategies.h"
+#include "planner/problem/uniform_layers.h"
 #include "planner/search/guided_search.h"
 #include "planner/search/level_search.h"
 #include "planner/search/limit_repair.h"
@@ -44,6 +45,10 @@ constexpr std::uint64_t kBoundWork = 200'000'000;
 constexpr double kGoodEnough = 1e-6;
 /// Where plans are only compared with each other.
 constexpr double kGoodEnoughToCompare = 1e-3;
+
+/// The bound of plans whose layers may differ is sought beside a plan of uniform layers for graphs of at most so many
+/// operators: in a fraction of a second.
+constexpr std::size_t kMostFreeOperators = 5000;
 
 /// How often a plan whose true memory is above a limit is repaired by lowering that limit.
 constexpr int kMaxRepairs = 4;
@@ -119,6 +124,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh);
   decided_ = std::move(decided.strategies);
   notices_ = std::move(decided.notices);
+  if (options_.uniform_layers) uniform_ = std::make_shared<const RepeatClasses>(repeat_classes(*graph_));
   std::set<std::string> scopes;
   for (const GraphOperator& op : graph_->operators()) {
     const int level = number_of(options_.level);
@@ -176,7 +182,7 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   const std::string search_name = plan.options.search;
   const SearchEntry* known_search = find_search(search_name);
   if (known_search == nullptr) throw InputError(SourcePlace{}, "no search '{}'", search_name);
-  const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
   plan.candidates_complete = problem.candidates_complete;
 
   // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
@@ -209,6 +215,9 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   draft = or_smallest(std::move(draft), problem, stop);
   draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
+  if (uniform_) draft.plan.free_bound = free_bound(draft.plan, restrictions, stop);
+  // What holds for all plans holds for those of uniform layers.
+  if (draft.plan.free_bound) draft.plan.bound.amount = std::max(draft.plan.bound.amount, draft.plan.free_bound->amount);
   draft.plan.status = status_of(draft.plan);
   return overlapped(std::move(draft.plan));
 }
@@ -217,7 +226,7 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   Plan plan = unsolved(Level::kMemory, kDefaultSearch);
   Restrictions limits = restrictions(Level::kMemory);
   limits.capacity = kUnlimitedBytes;
-  const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, limits);
+  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
   LevelOptions options = search_options(Level::kMemory, std::move(stop), {});
   options.memory_slack_ppm = 0;
   options.threads = 1;
@@ -287,7 +296,8 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
   for (int round = 0; round < kMaxRepairs; ++round) {
     const Bytes seen = evaluate(lowered, draft.choice).peak_bytes;
     if (draft.plan.memory.peak <= seen) break;
-    lowered.memory_limits = lowered_limits(lowered, draft.choice, draft.plan.program, draft.plan.memory, seen);
+    lowered.memory_limits =
+        lowered_limits(lowered, problem.times, draft.choice, draft.plan.program, draft.plan.memory, seen);
     LevelResult found = search.find(lowered, draft.choice);
     if (!found.choice) break;
     Plan trial = in_sequence(decisions_of(problem, *found.choice), draft.plan);
@@ -303,8 +313,8 @@ ModelPlanner::Draft ModelPlanner::with_repaired_limits(Draft draft, const ModelP
   StrategyProblem repaired = problem.problem;
   for (int round = 0; round < 2 * kMaxRepairs && !draft.plan.fits(); ++round) {
     if (round < kMaxRepairs) {
-      repaired.memory_limits =
-          lowered_limits(repaired, draft.choice, draft.plan.program, draft.plan.memory, draft.plan.usable);
+      repaired.memory_limits = lowered_limits(repaired, problem.times, draft.choice, draft.plan.program,
+                                              draft.plan.memory, draft.plan.usable);
     } else {
       const Bytes excess = draft.plan.memory.peak - draft.plan.usable;
       for (Bytes& limit : repaired.memory_limits) limit = std::max<Bytes>(0, limit - excess);
@@ -348,6 +358,17 @@ ModelPlanner::Draft ModelPlanner::or_known(Draft draft, const ModelProblem& prob
   return draft;
 }
 
+std::optional<LevelValue> ModelPlanner::free_bound(const Plan& plan, Restrictions restrictions,
+                                                   std::stop_token stop) const {
+  if (graph_->operators().size() > kMostFreeOperators) return std::nullopt;
+  restrictions.uniform = nullptr;
+  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  LevelOptions options = search_options(plan.options.level, std::move(stop), {});
+  options.start = find_choice(versions_, problem, plan.strategies, plan.versions);
+  options.limits.work = std::min(kBoundWork, options.limits.work == 0 ? kBoundWork : options.limits.work);
+  return level_bound(problem.problem, options);
+}
+
 LevelOptions ModelPlanner::search_options(Level level, std::stop_token stop, const Progress& progress) const {
   LevelOptions options;
   options.level = level;
@@ -372,6 +393,7 @@ Restrictions ModelPlanner::restrictions(Level level) const {
     if (version.kind == TensorVersion::Kind::kStored) result.versions[id] = decided_.stored[version.tensor];
     if (version.kind == TensorVersion::Kind::kRequested) result.versions[id] = decided_.requested[version.tensor];
   }
+  result.uniform = uniform_;
   result.least_contraction_work = level == Level::kRatio;
   result.pieces = pieces_;
   result.capacity = usable();
@@ -393,7 +415,7 @@ Decisions ModelPlanner::decisions_of(const ModelProblem& problem, const Choice& 
 }
 
 std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions) const {
-  const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
   SearchOptions options;
   options.seed = options_.seed;
   options.limits.gap = kGoodEnough;
@@ -431,6 +453,7 @@ const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
       limits.versions[id] = TensorLayout::replicated(tensor.type.shape.size());
     }
   }
+  limits.uniform = uniform_;
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
   data_parallel_ = best_within(limits);
@@ -475,10 +498,14 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(Level level, OperatorI
                                                           const std::vector<Strategy>& strategies,
                                                           std::stop_token stop) const {
   Restrictions limits = restrictions(level);
-  // A copy has its original's strategy.
+  // A copy has its original's strategy, and with uniform layers all copies of a layer's operator have one.
   const GraphOperator& asked = graph_->operators()[op];
-  limits.operators[asked.is_copy ? *asked.forward : op] = strategies;
-  ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, limits);
+  const OperatorId forced = asked.is_copy ? *asked.forward : op;
+  for (const OperatorId other : graph_->operators().ids()) {
+    const bool is_tied = uniform_ && uniform_->operators[other] == uniform_->operators[forced];
+    if (other == forced || (is_tied && decided_.operators[other].empty())) limits.operators[other] = strategies;
+  }
+  ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
   ProblemNode& node = problem.problem.nodes[problem.operator_nodes[op]];
   const StrategyTable all = problem.problem.strategy_tables[node.strategies];
   node.strategies = problem.problem.strategy_tables.push_back(all);

@@ -33,6 +33,7 @@ struct PlanOptions {
   Level level = Level::kRatio;
   StrategyCosts costs = StrategyCosts::kCluster;
   std::string search = "auto";
+  bool uniform_layers = false;  // copies of a repeated block take one strategy
   std::uint64_t seed = 0;
   double time_limit = 0;         // seconds; 0: none
   std::uint64_t work_limit = 0;  // 0: none
@@ -78,7 +79,9 @@ struct Plan {
   PlanStatus status = PlanStatus::kNoPlanFound;
   bool candidates_complete = true;  // false: "candidates: restricted"
   LevelValue cost;                  // what the plan's level makes least
-  LevelValue bound;                 // no plan has less; with `mindspore`: none with the same forward strategies
+  LevelValue bound;                 // no plan has less; with `mindspore`: none with the same forward strategies; with
+                                    // `options.uniform_layers`: none of such plans
+  std::optional<LevelValue> free_bound;  // with `options.uniform_layers`, where it was sought: no plan at all has less
   /// With StrategyCosts::kMindSpore: what the forward strategies cost in MindSpore's model, and that none cost less.
   struct MindSporeResult {
     MindSporeValue cost;

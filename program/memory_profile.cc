@@ -1,6 +1,7 @@
 #include "program/memory_profile.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -49,16 +50,18 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
   const std::size_t end = count == 0 ? 0 : count - 1;
   // Kernels begin in program order: the last that begins before a collective ends, of the same run of the loop.
   const std::size_t loop = program.num_in_micro_batch();
+  std::vector<std::size_t> kernels;
+  for (std::size_t i = 0; !spans.empty() && i < count; ++i) {
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.kind == InstructionKind::kOperator && instruction.time > 0) kernels.push_back(i);
+  }
   const auto last_beside = [&](std::size_t i) {
     if (!is_communication(program.instructions[i])) return i;
-    std::size_t last_kernel = i;
-    for (std::size_t next = i + 1; next < (i < loop ? loop : count); ++next) {
-      const Instruction& instruction = program.instructions[next];
-      if (instruction.kind != InstructionKind::kOperator || instruction.time == 0) continue;
-      if (spans[next].begin >= spans[i].end) break;
-      last_kernel = next;
-    }
-    return last_kernel;
+    const auto first_behind = std::upper_bound(kernels.begin(), kernels.end(), i);
+    const auto end_of_run = std::lower_bound(first_behind, kernels.end(), i < loop ? loop : count);
+    const auto not_beside = std::lower_bound(first_behind, end_of_run, spans[i].end,
+                                             [&](std::size_t kernel, auto time) { return spans[kernel].begin < time; });
+    return not_beside == first_behind ? i : *std::prev(not_beside);
   };
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t until = spans.empty() ? i : last_beside(i);

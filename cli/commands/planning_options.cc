@@ -68,6 +68,7 @@ std::vector<std::string> given_options(const PlanningArguments& arguments) {
   add("--costs", arguments.costs);
   add("--level", arguments.level);
   add("--search", arguments.search);
+  add("--layers", arguments.layers);
   add("--memory-slack", arguments.memory_slack);
   add("--memory", arguments.memory);
   add("--overlap", arguments.overlap);
@@ -91,6 +92,7 @@ void apply(const PlanningArguments& arguments, PlanOptions& options) {
   options.threads = arguments.threads.value_or(options.threads);
   options.memory_slack = arguments.memory_slack.value_or(options.memory_slack);
   if (arguments.capacity) options.capacity = parse_bytes(*arguments.capacity);
+  if (arguments.layers) options.uniform_layers = *arguments.layers == "uniform";
   if (arguments.overlap) options.overlap = *arguments.overlap == "on";
   if (arguments.memory) options.bounded_redistribution = *arguments.memory == "bounded";
 }
@@ -110,6 +112,7 @@ std::unique_ptr<ModelPlanner> make_planner(const PlanningArguments& arguments, c
   if (file == nullptr) {
     options.level = level_of(model->parallel.level);
     options.search = model->parallel.search;
+    options.uniform_layers = model->parallel.uniform_layers;
   }
   apply(arguments, options);
   options.dims = changed.dims;
@@ -134,6 +137,7 @@ Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlann
   plan.candidates_complete = file.candidates_complete;
   plan.cost = file.cost;
   plan.bound = file.bound;
+  plan.free_bound = file.free_bound;
   plan.mindspore = file.mindspore;
   plan.baselines = file.baselines;
   return planner.decided(decisions, std::move(plan));
@@ -164,6 +168,11 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
                "MindSpore's cost model; cluster if not given",
                one_of({"cluster", "mindspore"})),
         option("--search", "NAME", &arguments.search, "the search", one_of(search_names())),
+        option("--layers", "MODE", &arguments.layers,
+               "whether all copies of a repeated block have the same strategies, as a scan over layers needs it, or "
+               "each its "
+               "own; the model's if not given",
+               one_of({"uniform", "free"})),
         option("--memory-slack", "SHARE", &arguments.memory_slack,
                "at level 1, the share of the least memory that may be given for a faster step; 0.01 if not given",
                from_to(0, 1)),

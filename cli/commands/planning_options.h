@@ -26,6 +26,7 @@ struct PlanningArguments {
   std::optional<double> memory_slack;
   std::vector<std::string> dims;
   std::vector<std::string> strategies;
+  std::optional<std::string> layers;
   std::optional<std::string> memory;
   std::optional<std::string> overlap;
   bool proves = false;  // seed and threads are for a proof too: alone they are no reason to plan a plan.json again

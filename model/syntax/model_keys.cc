@@ -193,6 +193,11 @@ const KeySpecs& parallel_keys() {
        ValueForm::kText,
        "as written (the default); fused: products, scale, causal mask, softmax and dropout are one FlashAttention",
        {"as written", "fused"}},
+      {"layers",
+       ValueForm::kText,
+       "free (the default): every copy of a repeated block has strategies of its own; uniform: all copies have the "
+       "same",
+       {"free", "uniform"}},
       {"compat", ValueForm::kText, "the limits of shard that this version documents hold", {"mindspore-1.7"}},
       {"keep_out_strategy",
        ValueForm::kFlag,

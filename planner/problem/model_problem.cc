@@ -522,15 +522,23 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
 std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
                                   const IdVector<OperatorId, Strategy>& strategies,
                                   const IdVector<VersionId, TensorLayout>& layouts) {
-  Choice choice;
-  choice.strategy.resize(problem.problem.nodes.size(), StrategyId(0));
+  IdVector<NodeId, std::optional<StrategyId>> decided(problem.problem.nodes.size());
+  const auto decide = [&](NodeId node, std::size_t position) {
+    if (decided[node] && decided[node]->value() != position) return false;  // another copy has another strategy
+    decided[node] = StrategyId(position);
+    return true;
+  };
+  // Equal operators stand in a row of equal lists: what was found for one is tried first for the next.
+  std::unordered_map<const std::vector<Strategy>*, std::size_t> last_found;
   for (const OperatorId op : strategies.ids()) {
     const std::vector<Strategy>& candidates = *problem.strategies[op];
-    const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Strategy& candidate) {
-      return sharded_alike(candidate, strategies[op]);
-    });
-    if (found == candidates.end()) return std::nullopt;
-    choice.strategy[problem.operator_nodes[op]] = StrategyId(static_cast<std::size_t>(found - candidates.begin()));
+    std::size_t& found = last_found.try_emplace(&candidates, 0).first->second;
+    if (!sharded_alike(candidates[found], strategies[op])) {
+      found = 0;
+      while (found < candidates.size() && !sharded_alike(candidates[found], strategies[op])) ++found;
+      if (found == candidates.size()) return std::nullopt;
+    }
+    if (!decide(problem.operator_nodes[op], found)) return std::nullopt;
   }
   for (const VersionId id : layouts.ids()) {
     if (!problem.version_nodes[id]) continue;
@@ -542,9 +550,10 @@ std::optional<Choice> find_choice(const TensorVersions& versions, const ModelPro
       if (!(candidates[i].layout == layouts[id]) || (candidates[i].shares_stored && !may_share)) continue;
       if (!found || candidates[i].shares_stored) found = i;
     }
-    if (!found) return std::nullopt;
-    choice.strategy[*problem.version_nodes[id]] = StrategyId(*found);
+    if (!found || !decide(*problem.version_nodes[id], *found)) return std::nullopt;
   }
+  Choice choice;
+  for (const std::optional<StrategyId>& strategy : decided) choice.strategy.push_back(strategy.value_or(StrategyId(0)));
   return choice;
 }
 

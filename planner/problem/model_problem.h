@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "costmodel/cost_model.h"
 #include "costmodel/operator_steps.h"
 #include "graph/operator_graph.h"
+#include "graph/repeat_classes.h"
 #include "graph/tensor_versions.h"
 #include "layouts/redistribution/redistribution_planner.h"
 #include "solver/strategy_problem.h"
@@ -22,9 +24,13 @@ struct Restrictions {
   bool least_contraction_work = false;  // level 0: contractions keep only the strategies that repeat the least work
   std::vector<AxisRef> pieces;          // of the mesh, for enumeration
   Bytes capacity = 0;                   // at every time
+  std::shared_ptr<const RepeatClasses> uniform;  // set: copies of a repeated block take one strategy
 };
 /// Nothing narrowed but sizes set.
 Restrictions no_restrictions(const OperatorGraph& graph, const TensorVersions& versions);
+
+/// By time of the schedule: two of a problem's times, of which the fuller holds no less. Empty: both have the same times.
+using ProblemTimes = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 /// A graph's sharding problem and what its nodes stand for.
 struct ModelProblem {
@@ -39,6 +45,7 @@ struct ModelProblem {
   IdVector<OperatorId, std::shared_ptr<const std::vector<Strategy>>> strategies;
   IdVector<VersionId, std::shared_ptr<const std::vector<VersionChoice>>> choices;  // of versions with a node
   bool candidates_complete = true;
+  ProblemTimes times;
 
   const Strategy& strategy(OperatorId op, const Choice& choice) const;
   const VersionChoice& version_choice(VersionId version, const Choice& choice) const;
@@ -49,14 +56,15 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
                                                   const ModelProblem& problem, const Choice& choice,
                                                   const DeviceMesh& mesh);
 
-/// The choice that is these strategies and layouts; nothing if the problem's candidates do not have one of them.
+/// The choice that is these strategies and layouts; nothing if the problem's candidates do not have one of them, or if they
+/// differ where the problem has one node.
 std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
                                   const IdVector<OperatorId, Strategy>& strategies,
                                   const IdVector<VersionId, TensorLayout>& layouts);
 
-/// Builds the problem: a node for every operator and for every version whose layout is a choice; an edge for every
-/// redistribution. Equal operators share their table, equal edges their matrix. Throws InputError if an operator is
-/// left without a strategy.
+/// Builds the problem: a node for every operator and for every version whose layout is a choice, of every copy of a layer
+/// (`searched_problem` ties them); an edge for every redistribution. Equal operators share their table, equal edges their
+/// matrix. Throws InputError if an operator is left without a strategy.
 ModelProblem build_problem(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
                            RedistributionPlanner& redistributions, const Restrictions& restrictions);
 

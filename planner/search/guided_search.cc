@@ -150,8 +150,10 @@ void GuidedSearch::keep_least_work(StrategyProblem& problem) const {
 void GuidedSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) const {
   const std::vector<AxisRef> cut(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(num_pieces));
   std::map<std::pair<StrategyTableId, std::uint32_t>, StrategyTableId> narrowed;
+  IdVector<NodeId, char> is_done(problem.nodes.size(), 0);  // a node may stand for the operators of several copies
   for (const OperatorId op : graph_.operators().ids()) {
     if (!batch_[op] || graph_.operators()[op].is_copy) continue;
+    if (std::exchange(is_done[model_.operator_nodes[op]], 1)) continue;
     ProblemNode& node = problem.nodes[model_.operator_nodes[op]];
     const auto [known, is_new] = narrowed.try_emplace({node.strategies, *batch_[op]}, node.strategies);
     if (is_new) {

@@ -1,6 +1,7 @@
 #include "planner/search/limit_repair.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardplan {
 namespace {
@@ -33,13 +34,18 @@ std::vector<Bytes> bytes_seen(const StrategyProblem& problem, const Choice& choi
 
 }  // namespace
 
-std::vector<Bytes> lowered_limits(const StrategyProblem& problem, const Choice& choice, const ParallelProgram& program,
-                                  const MemoryProfile& memory, Bytes most) {
-  const std::vector<std::size_t> times = times_of(program, problem.memory_limits.size() - 1);
+std::vector<Bytes> lowered_limits(const StrategyProblem& problem, const ProblemTimes& times, const Choice& choice,
+                                  const ParallelProgram& program, const MemoryProfile& memory, Bytes most) {
+  const std::size_t num_times = times.empty() ? problem.memory_limits.size() : times.size();
+  const std::vector<std::size_t> time_of = times_of(program, num_times - 1);
   std::vector<Bytes> limits = problem.memory_limits;
   std::vector<Bytes> excess(limits.size(), 0);
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    excess[times[i]] = std::max(excess[times[i]], memory.bytes[i] - most);
+  for (std::size_t i = 0; i < time_of.size(); ++i) {
+    const std::size_t time = time_of[i];
+    const auto [before, after] =
+        times.empty() ? std::pair(time, time) : std::pair<std::size_t, std::size_t>(times[time]);
+    excess[before] = std::max(excess[before], memory.bytes[i] - most);
+    excess[after] = std::max(excess[after], memory.bytes[i] - most);
   }
   const std::vector<Bytes> seen = bytes_seen(problem, choice);
   for (std::size_t time = 0; time < limits.size(); ++time) {

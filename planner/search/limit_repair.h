@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "planner/problem/model_problem.h"
 #include "program/memory_profile.h"
 #include "program/parallel_program.h"
-#include "solver/strategy_problem.h"
 
 namespace shardplan {
 
@@ -14,8 +14,9 @@ namespace shardplan {
 /// the program. At each time at which the program holds more than `most`, the limit falls by that excess below what the
 /// choice seems to hold there (or below the limit, if that is less). Other times keep their limits; none is raised.
 /// Requires: `memory` is the profile of `program`, and `program` is what `choice` of `problem` was lowered to, whose
-/// last time is the end of the step.
-std::vector<Bytes> lowered_limits(const StrategyProblem& problem, const Choice& choice, const ParallelProgram& program,
-                                  const MemoryProfile& memory, Bytes most);
+/// last time is the end of the step. `times` are those of the model's problem (`ModelProblem::times`): for a time that the
+/// problem leaves out both of those around it are lowered.
+std::vector<Bytes> lowered_limits(const StrategyProblem& problem, const ProblemTimes& times, const Choice& choice,
+                                  const ParallelProgram& program, const MemoryProfile& memory, Bytes most);
 
 }  // namespace shardplan

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/problem/uniform_layers.h"
 #include "solver/searches/search_list.h"
 
 namespace shardplan {
@@ -24,7 +25,7 @@ class ScopeSearch {
     for (const VersionId id : versions_.all.ids()) {
       if (!is_touched(versions_.all[id].tensor)) limits.versions[id] = plan.versions[id];
     }
-    const ModelProblem model = build_problem(graph_, versions_, search_.costs, search_.redistributions, limits);
+    const ModelProblem model = searched_problem(graph_, versions_, search_.costs, search_.redistributions, limits);
     LevelOptions options = search_.options(level);
     options.start = find_choice(versions_, model, plan.strategies, plan.versions);
     const LevelResult found = search_level(own_memory(model), *make_search(kDefaultSearch), options);

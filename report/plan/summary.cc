@@ -55,6 +55,7 @@ std::string overlap_line(const Plan& plan) {
 /// The line of the objective: its figure, and how near it is to what no plan can beat.
 std::string objective_line(const Plan& plan) {
   std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
+  const std::string none = plan.options.uniform_layers ? "no plan of uniform layers" : "no plan";
   switch (plan.options.level) {
     case Level::kRatio: {
       figure = ratio_text(plan.time);
@@ -62,14 +63,14 @@ std::string objective_line(const Plan& plan) {
       bound.repeated = 0;
       bound.communication = plan.bound.amount;
       best = ratio_text(bound);
-      limit = "no plan has more";
+      limit = none + " has more";
       break;
     }
     case Level::kMemory:
-      limit = "no plan needs less";
+      limit = none + " needs less";
       break;
     case Level::kSpeed:
-      limit = plan.is_overlapped ? "one after the other no plan takes less" : "no plan takes less";
+      limit = (plan.is_overlapped ? "one after the other " : "") + none + " takes less";
       break;
   }
   std::string verdict;
@@ -84,6 +85,21 @@ std::string objective_line(const Plan& plan) {
   if (plan.mindspore) verdict += ", given the forward strategies";
   if (!plan.candidates_complete) verdict += " (candidates: restricted)";
   return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
+}
+
+/// What plans could gain whose layers differ, where that is known.
+std::string layers_line(const Plan& plan) {
+  if (!plan.options.uniform_layers) return {};
+  std::string verdict = "what layers that differ could save was not sought: --layers free";
+  if (plan.free_bound && plan.cost.amount <= plan.free_bound->amount) {
+    verdict = "layers that differ would save nothing";
+  } else if (plan.free_bound && plan.cost.amount > 0) {
+    const char* const of[] = {"of the communication", "of the peak", "of the step, one after the other"};
+    const double share = 1 - static_cast<double>(plan.free_bound->amount) / static_cast<double>(plan.cost.amount);
+    verdict = fmt::format("layers that differ could save at most {} % {}", gap_text(share),
+                          of[number_of(plan.options.level)]);
+  }
+  return fmt::format("  layers      {:<9}  {}\n", "uniform", verdict);
 }
 
 /// What MindSpore's cost model says of the forward strategies that it chose.
@@ -483,6 +499,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   text += step_line(plan);
   text += overlap_line(plan);
   text += objective_line(plan);
+  text += layers_line(plan);
   text += mindspore_line(plan);
   if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {
     text +=

@@ -21,6 +21,7 @@ struct PlanFile {
   bool candidates_complete = true;
   LevelValue cost;
   LevelValue bound;
+  std::optional<LevelValue> free_bound;
   std::optional<Plan::MindSporeResult> mindspore;
   StepTime time;
   Bytes peak = 0;

@@ -136,6 +136,7 @@ class PlanWriter {
                  {"seed", options.seed},
                  {"memory_slack", options.memory_slack},
                  {"capacity_bytes", options.capacity ? Json(*options.capacity) : Json(nullptr)},
+                 {"layers", options.uniform_layers ? "uniform" : "free"},
                  {"overlap", options.overlap},
                  {"memory", options.bounded_redistribution ? "bounded" : "unbounded"},
                  {"dims", Json(options.dims)},
@@ -174,6 +175,7 @@ class PlanWriter {
                  {"seconds", seconds_json(plan_.time)},
                  {"peak_bytes", plan_.memory.peak},
                  {"usable_bytes", plan_.usable}};
+    if (plan_.free_bound) json["free_bound"] = quantity(*plan_.free_bound);
     if (plan_.mindspore) {
       json["mindspore"] = {{"weighted_bytes", plan_.mindspore->cost.weighted_bytes()},
                            {"bound", plan_.mindspore->bound.weighted_bytes()}};

@@ -21,6 +21,7 @@ std::string plan_schema() {
       "assumed": {"type": "array", "items": {"type": "string"}, "description": "the cluster's figures that are not from a datasheet or a measurement"}}},
     "options": {"type": "object", "required": ["level", "search", "seed", "dims", "set"], "properties": {
       "level": {"enum": [0, 1, 2]}, "costs": {"enum": ["cluster", "mindspore"], "description": "by which the forward strategies were chosen"}, "search": {"type": "string"}, "seed": {"type": "integer", "minimum": 0},
+      "layers": {"enum": ["uniform", "free"], "description": "whether all copies of a repeated block have the same strategies"},
       "memory_slack": {"type": "number", "minimum": 0}, "capacity_bytes": {"type": ["integer", "null"], "minimum": 0},
       "memory": {"enum": ["bounded", "unbounded"]}, "overlap": {"type": "boolean", "description": "whether collectives run beside kernels"},
       "time_limit_seconds": {"type": "number", "minimum": 0, "description": "of the search; another run may find another plan"},
@@ -38,6 +39,7 @@ std::string plan_schema() {
       "cost": {"type": "number", "minimum": 0, "description": "ratio: seconds of communication; memory: bytes; speed: seconds"},
       "bound": {"type": "number", "minimum": 0, "description": "what no plan can beat, in the unit of cost"},
       "gap": {"type": ["number", "null"], "minimum": 0, "description": "(cost - bound) / bound"},
+      "free_bound": {"type": "number", "minimum": 0, "description": "with uniform layers, where it was sought: what no plan can beat whose layers differ, in the unit of cost; bound is that of uniform plans"},
       "ratio": {"type": ["number", "null"], "description": "compute by communication; null if work is repeated or nothing is communicated"},
       "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "usable_bytes": {"$ref": "#/$defs/bytes"},
       "mindspore": {"type": "object", "description": "with costs mindspore: what the forward strategies cost in MindSpore's model, and what none cost less than", "required": ["weighted_bytes", "bound"],

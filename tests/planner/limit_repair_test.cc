@@ -36,10 +36,10 @@ TEST(LimitRepairTest, LimitsFallWhereTheProgramHoldsTooMuch) {
   const StrategyProblem problem = two_operators();
   const Choice choice{{StrategyId(0), StrategyId(0)}};
   // At time 1 the search sees 140; the redistribution holds 180, 30 more than 150: 140 - 30.
-  EXPECT_EQ(lowered_limits(problem, choice, program(), profile(180), 150), (std::vector<Bytes>{200, 110, 200}));
+  EXPECT_EQ(lowered_limits(problem, {}, choice, program(), profile(180), 150), (std::vector<Bytes>{200, 110, 200}));
   // A choice that holds 140 is out then, one that holds less may stay.
   StrategyProblem lowered = problem;
-  lowered.memory_limits = lowered_limits(problem, choice, program(), profile(180), 150);
+  lowered.memory_limits = lowered_limits(problem, {}, choice, program(), profile(180), 150);
   EXPECT_FALSE(evaluate(lowered, choice).feasible);
   EXPECT_TRUE(evaluate(lowered, {{StrategyId(1), StrategyId(1)}}).feasible);
 }
@@ -47,15 +47,23 @@ TEST(LimitRepairTest, LimitsFallWhereTheProgramHoldsTooMuch) {
 TEST(LimitRepairTest, NothingChangesWhereAllFits) {
   const StrategyProblem problem = two_operators();
   const Choice choice{{StrategyId(0), StrategyId(0)}};
-  EXPECT_EQ(lowered_limits(problem, choice, program(), profile(150), 150), problem.memory_limits);
+  EXPECT_EQ(lowered_limits(problem, {}, choice, program(), profile(150), 150), problem.memory_limits);
 }
 
 TEST(LimitRepairTest, NoLimitIsRaisedAndNoneFallsBelowNothing) {
   StrategyProblem problem = two_operators();
   const Choice choice{{StrategyId(0), StrategyId(0)}};
   problem.memory_limits[1] = 20;
-  EXPECT_EQ(lowered_limits(problem, choice, program(), profile(160), 150), (std::vector<Bytes>{200, 10, 200}));
-  EXPECT_EQ(lowered_limits(problem, choice, program(), profile(500), 150), (std::vector<Bytes>{200, 0, 200}));
+  EXPECT_EQ(lowered_limits(problem, {}, choice, program(), profile(160), 150), (std::vector<Bytes>{200, 10, 200}));
+  EXPECT_EQ(lowered_limits(problem, {}, choice, program(), profile(500), 150), (std::vector<Bytes>{200, 0, 200}));
+}
+
+TEST(LimitRepairTest, WhatIsHeldBetweenTwoTimesLowersBoth) {
+  const StrategyProblem problem = two_operators();
+  const Choice choice{{StrategyId(0), StrategyId(0)}};
+  // The step's second operator lies between the problem's first two times, which hold 100 and 140.
+  const ProblemTimes times = {{0, 0}, {0, 1}, {2, 2}};
+  EXPECT_EQ(lowered_limits(problem, times, choice, program(), profile(180), 150), (std::vector<Bytes>{70, 110, 200}));
 }
 
 }  // namespace

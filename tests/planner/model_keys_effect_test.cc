@@ -64,6 +64,7 @@ std::string seen(const std::string& text) {
     PlanOptions options;
     options.level = level_of(model->parallel.level);
     options.search = model->parallel.search;
+    options.uniform_layers = model->parallel.uniform_layers;
     options.work_limit = 20'000'000;
     const Plan plan = ModelPlanner(model, job.cluster, options).plan(options.level, options.search);
     std::string out = fmt::format("{} on {} of {}, search {}, level {}\n", model->name, job.cluster.num_devices(),
@@ -245,6 +246,9 @@ const std::vector<Section>& sections() {
          "  context: {op: BatchMatMul, in: [weights, heads]}\n"
          "  merged: {op: Reshape, in: context, shape: [B, C]}\n"
          "  l: {op: Add, in: [i, merged]}\n"},
+        // The bound of uniform plans' layers is another one, and so is what is said of it.
+        {"layers", kParallel, "parallel: {layers: free, mesh: {dp: 2, mp: 4}}",
+         "parallel: {layers: uniform, mesh: {dp: 2, mp: 4}}"},
         {"level", kParallel, "parallel: {level: 0}", "parallel: {level: 1}"},
         {"compat", "parallel: {mesh", "strategies: {d: {out_strategy: ((1, 8),)}}\nparallel: {mesh",
          "strategies: {d: {out_strategy: ((1, 8),)}}\nparallel: {compat: mindspore-1.7, mesh"},

@@ -4,6 +4,7 @@
 
 #include "solver/searches/auto_search.h"
 #include "solver/searches/search_list.h"
+#include "solver/tied_problem.h"
 #include "tests/support/problems.h"
 
 namespace shardplan {
@@ -116,6 +117,31 @@ TEST_P(SearchContractTest, HoldsOnDenseProblems) {
       FAIL() << describe(problem) << "optimum " << optimum.value_or(-1) << ", " << to_string(result.status) << " cost "
              << result.cost << " bound " << result.lower_bound;
     }
+  }
+}
+
+// Layers that take one strategy: few nodes, with many uses of memory and with costs of edges to themselves.
+TEST_P(SearchContractTest, HoldsOnTiedLayers) {
+  const std::unique_ptr<Search> search = make_search(GetParam());
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed + 333);
+    const int limits[] = {0, 10, 30, 60, 100};
+    const RepeatedProblem repeated =
+        random_repeated_problem(random, 2 + random.below(8), 1 + random.below(4), 4, limits[random.below(5)]);
+    const StrategyProblem problem = tied_problem(repeated.problem, repeated.ties).problem;
+    SearchOptions options;
+    options.seed = seed;
+    options.threads = seed % 16 == 0 ? 2 : 1;
+    options.limits.work = 20'000'000;
+    const std::optional<std::int64_t> optimum = brute_force(problem);
+    const PlanResult result = search->search(problem, options);
+    expect_contract(problem, options, result, optimum);
+    if (optimum && find_search(GetParam())->is_exact) {
+      EXPECT_EQ(result.status, PlanStatus::kOptimal);
+    }
+    if (HasFailure())
+      FAIL() << describe(problem) << "optimum " << optimum.value_or(-1) << ", " << to_string(result.status);
   }
 }
 

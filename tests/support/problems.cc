@@ -195,6 +195,107 @@ StrategyProblem layered_problem(const LayeredProblemOptions& options) {
   return problem;
 }
 
+RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std::size_t width,
+                                        std::size_t max_strategies, int limit_percent) {
+  RepeatedProblem result;
+  StrategyProblem& problem = result.problem;
+  problem.name = "repeated";
+  // Node 0, the layers' nodes, the last node; it runs at time 1 + k*width + i forward, and backward in reverse.
+  const std::size_t before = 1, behind = 1;
+  const std::size_t forward_end = before + copies * width;
+  const std::size_t num_times = 2 * forward_end + behind + 1;
+  std::vector<std::size_t> strategies;  // of the node before, those of a layer, that behind
+  for (std::size_t i = 0; i < width + 2; ++i) strategies.push_back(1 + random.below(max_strategies));
+  const auto table = [&](std::size_t size) {
+    StrategyTable made;
+    for (std::size_t i = 0; i < size; ++i) {
+      made.costs.push_back({static_cast<std::int64_t>(random.below(20)), static_cast<std::int64_t>(random.below(20))});
+    }
+    if (size > 1 && random.below(10) == 0) made.costs.back().communication = kForbidden;
+    return problem.strategy_tables.push_back(made);
+  };
+  const auto usage = [&](std::size_t size) {
+    UsageTable made;
+    for (std::size_t i = 0; i < size; ++i) made.bytes.push_back(static_cast<Bytes>(random.below(10)));
+    return problem.usage_tables.push_back(made);
+  };
+  const auto matrix = [&](std::size_t rows, std::size_t columns) {
+    CostMatrix made{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns), {}};
+    for (std::size_t i = 0; i < rows * columns; ++i) {
+      made.costs.push_back(random.below(12) == 0 ? kForbidden : static_cast<std::int64_t>(random.below(30)));
+    }
+    return problem.matrices.push_back(made);
+  };
+  struct Part {
+    StrategyTableId table;
+    std::vector<std::pair<UsageTableId, std::uint64_t>>
+        uses;  // and for how long: 0 to 3, as the function's comment says
+  };
+  std::vector<Part> parts;
+  for (const std::size_t size : strategies) {
+    Part part{table(size), {}};
+    for (std::uint64_t uses = random.below(4); uses > 0; --uses) part.uses.emplace_back(usage(size), random.below(4));
+    parts.push_back(part);
+  }
+  const auto add = [&](const Part& part, std::size_t time, NodeId tie) {
+    ProblemNode node{part.table, {}};
+    for (const auto& [bytes, kind] : part.uses) {
+      const auto now = static_cast<std::uint32_t>(time), back = static_cast<std::uint32_t>(num_times - 1 - time);
+      const auto end = static_cast<std::uint32_t>(num_times);
+      node.memory.push_back(kind == 0   ? MemoryUse{bytes, now, now + 1}
+                            : kind == 1 ? MemoryUse{bytes, now, back}
+                            : kind == 2 ? MemoryUse{bytes, back, end}
+                                        : MemoryUse{bytes, 0, end});
+    }
+    result.ties.push_back(tie);
+    return problem.nodes.push_back(node);
+  };
+  // Edges inside a layer, from a layer to the next, and from both ends.
+  struct Edge {
+    std::size_t from, to;
+    MatrixId matrix;
+  };
+  std::vector<Edge> inside, onward, into, out_of;
+  for (std::size_t i = 0; i < width; ++i) {
+    if (i + 1 < width) inside.push_back({i, i + 1, matrix(strategies[i + 1], strategies[i + 2])});
+    const std::size_t j = random.below(width);
+    onward.push_back({i, j, matrix(strategies[i + 1], strategies[j + 1])});
+    if (random.below(2) == 0) into.push_back({0, i, matrix(strategies[0], strategies[i + 1])});
+    if (random.below(2) == 0) out_of.push_back({i, 0, matrix(strategies[i + 1], strategies[width + 1])});
+  }
+  const NodeId first = add(parts[0], 0, NodeId(0));
+  std::vector<NodeId> previous;
+  for (std::size_t copy = 0; copy < copies; ++copy) {
+    std::vector<NodeId> layer;
+    for (std::size_t i = 0; i < width; ++i)
+      layer.push_back(add(parts[i + 1], before + copy * width + i, NodeId(1 + i)));
+    for (const Edge& edge : inside) problem.edges.push_back({layer[edge.from], layer[edge.to], edge.matrix});
+    for (const Edge& edge : onward) {
+      if (copy > 0) problem.edges.push_back({previous[edge.from], layer[edge.to], edge.matrix});
+    }
+    for (const Edge& edge : into) {
+      if (copy == 0) problem.edges.push_back({first, layer[edge.to], edge.matrix});
+    }
+    previous = layer;
+  }
+  const NodeId last = add(parts[width + 1], forward_end, NodeId(1 + width));
+  for (const Edge& edge : out_of) problem.edges.push_back({previous[edge.from], last, edge.matrix});
+  std::vector<std::int64_t> least(num_times, 0), most(num_times, 0);
+  for (const ProblemNode& node : problem.nodes) {
+    for (const MemoryUse& use : node.memory) {
+      const std::vector<Bytes>& bytes = problem.usage_tables[use.usage].bytes;
+      for (std::uint32_t time = use.begin; time < use.end; ++time) {
+        least[time] += *std::min_element(bytes.begin(), bytes.end());
+        most[time] += *std::max_element(bytes.begin(), bytes.end());
+      }
+    }
+  }
+  const std::int64_t lowest = *std::max_element(least.begin(), least.end());
+  const std::int64_t highest = *std::max_element(most.begin(), most.end());
+  problem.memory_limits.assign(num_times, lowest + (highest - lowest) * limit_percent / 100);
+  return result;
+}
+
 std::string describe(const StrategyProblem& problem) {
   std::string text;
   for (const NodeId id : problem.nodes.ids()) {

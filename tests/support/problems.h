@@ -41,6 +41,16 @@ struct LayeredProblemOptions {
 };
 StrategyProblem layered_problem(const LayeredProblemOptions& options);
 
+/// A problem of `copies` equal layers, forward and backward, between a node before and one behind them, and which nodes are
+/// copies of each other: node k of a layer is that of every layer. Nodes hold bytes while they run, from the forward to the
+/// backward pass, from there to the end, and all the time. `limit_percent` is that of RandomProblemOptions.
+struct RepeatedProblem {
+  StrategyProblem problem;
+  IdVector<NodeId, NodeId> ties;
+};
+RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std::size_t width,
+                                        std::size_t max_strategies, int limit_percent);
+
 /// A text that names all numbers of a problem, for failures.
 std::string describe(const StrategyProblem& problem);
 

@@ -1,0 +1,98 @@
+#include "planner/problem/uniform_layers.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "solver/tied_problem.h"
+
+namespace shardplan {
+namespace {
+
+/// Numbers lists of strategies; equal lists have one number.
+class StrategyLists {
+ public:
+  std::size_t number(OperationId operation, const std::shared_ptr<const std::vector<Strategy>>& list) {
+    const auto [found, is_new] = known_.try_emplace(list.get(), lists_.size());
+    if (!is_new) return found->second;
+    std::vector<std::size_t>& alike = by_operation_[operation];
+    for (const std::size_t other : alike) {
+      if (*lists_[other] == *list) return found->second = other;
+    }
+    alike.push_back(lists_.size());
+    lists_.push_back(list.get());
+    return found->second;
+  }
+
+ private:
+  std::unordered_map<const std::vector<Strategy>*, std::size_t> known_;  // looked up, never walked
+  std::map<OperationId, std::vector<std::size_t>> by_operation_;
+  std::vector<const std::vector<Strategy>*> lists_;
+};
+
+class Sets {
+ public:
+  explicit Sets(std::size_t num_nodes) : of_(num_nodes) {}
+
+  template <class Key>
+  void add(NodeId node, const Key& key, std::map<Key, NodeId>& known) {
+    of_[node] = known.try_emplace(key, NodeId(count_)).first->second;
+    if (of_[node]->value() == count_) ++count_;
+  }
+  IdVector<NodeId, NodeId> all() const {
+    IdVector<NodeId, NodeId> result;
+    for (const std::optional<NodeId>& set : of_) result.push_back(*set);
+    return result;
+  }
+
+ private:
+  IdVector<NodeId, std::optional<NodeId>> of_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+ModelProblem with_uniform_layers(ModelProblem free, const OperatorGraph& graph, const TensorVersions& versions,
+                                 const RepeatClasses& classes) {
+  Sets sets(free.problem.nodes.size());
+  StrategyLists lists;
+  std::map<std::pair<RepeatClassId, std::size_t>, NodeId> of_operators;
+  for (const OperatorId op : graph.operators().ids()) {
+    if (graph.operators()[op].is_copy) continue;  // its original's node
+    const std::size_t list = lists.number(graph.operators()[op].operation, free.strategies[op]);
+    sets.add(free.operator_nodes[op], {classes.operators[op], list}, of_operators);
+  }
+  // A tensor's versions in their order: the second of one copy is the second of another, if it is for the same and may have the
+  // same layouts.
+  using VersionKey = std::tuple<RepeatClassId, std::size_t, TensorVersion::Kind, std::size_t>;
+  std::map<VersionKey, NodeId> of_versions;
+  std::unordered_map<const std::vector<ModelProblem::VersionChoice>*, std::size_t> choices;  // looked up, never walked
+  IdVector<TensorId, std::uint32_t> next(graph.tensors().size(), 0);
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
+    const std::size_t rank = next[version.tensor]++;
+    if (!free.version_nodes[id]) continue;
+    const std::size_t list = choices.try_emplace(free.choices[id].get(), choices.size()).first->second;
+    sets.add(*free.version_nodes[id], {classes.tensors[version.tensor], rank, version.kind, list}, of_versions);
+  }
+  TiedProblem tied = tied_problem(free.problem, sets.all());
+  free.problem = std::move(tied.problem);
+  free.times = std::move(tied.between);
+  for (NodeId& node : free.operator_nodes) node = tied.node[node];
+  for (std::optional<NodeId>& node : free.version_nodes) {
+    if (node) node = tied.node[*node];
+  }
+  return free;
+}
+
+ModelProblem searched_problem(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
+                              RedistributionPlanner& redistributions, const Restrictions& restrictions) {
+  ModelProblem free = build_problem(graph, versions, costs, redistributions, restrictions);
+  if (!restrictions.uniform) return free;
+  return with_uniform_layers(std::move(free), graph, versions, *restrictions.uniform);
+}
+
+}  // namespace shardplan
