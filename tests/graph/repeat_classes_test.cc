@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-OperatorGraph graph_of(const std::string& text) { return planned_graph(read_model_text(text, "m.yaml")); }
+OperatorGraph repeating_graph(const std::string& text) { return planned_graph(read_model_text(text, "m.yaml")); }
 
 /// The names of the operators of one class, of every class of several.
 std::vector<std::vector<std::string>> shared_classes(const OperatorGraph& graph) {
@@ -35,7 +35,7 @@ TEST(RepeatClassesTest, CopiesOfABlockAndWhatIsDerivedFromThemAreOneClass) {
   for (const char* training :
        {"", ", mixed_precision: f16", ", clip_norm: 1", ", micro_batches: 2", ", recompute: [layers.*]"}) {
     SCOPED_TRACE(training);
-    const OperatorGraph graph = graph_of(layered_model(training));
+    const OperatorGraph graph = repeating_graph(layered_model(training));
     const auto classes = shared_classes(graph);
     std::size_t members = 0;
     for (const std::vector<std::string>& names : classes) {
@@ -62,7 +62,7 @@ TEST(RepeatClassesTest, CopiesOfABlockAndWhatIsDerivedFromThemAreOneClass) {
 }
 
 TEST(RepeatClassesTest, CopiesOfOtherSizesAreOtherClasses) {
-  const OperatorGraph graph = graph_of(R"(
+  const OperatorGraph graph = repeating_graph(R"(
 shardplan: 1
 dims: {B: 8, H: 16}
 inputs: {x: [B, H]}
@@ -79,7 +79,7 @@ operators:
 }
 
 TEST(RepeatClassesTest, ParametersAndStatesFollowTheirReaders) {
-  const OperatorGraph graph = graph_of(layered_model(", mixed_precision: f16"));
+  const OperatorGraph graph = repeating_graph(layered_model(", mixed_precision: f16"));
   const RepeatClasses classes = repeat_classes(graph);
   const auto class_of = [&](const char* name) { return classes.tensors[*graph.find_tensor(name)]; };
   EXPECT_EQ(class_of("layers.0.up.weight"), class_of("layers.2.up.weight"));
