@@ -15,7 +15,7 @@ struct JsonMember;
 struct JsonNode {
   enum class Kind { kNull, kTruth, kNumber, kString, kArray, kObject };
   Kind kind = Kind::kNull;
-  std::string text;  // of a string, decoded; of a number, true or false as written
+  std::string text;  // a string decoded; a number, true or false as written
   std::vector<JsonNode> items;
   std::vector<JsonMember> members;  // in the file's order
   SourcePlace place;

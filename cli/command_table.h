@@ -29,7 +29,7 @@ using Target = std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*,
 
 /// What a value must be, beyond what its target's type asks.
 struct Check {
-  std::optional<double> least;  // of numbers, ends included
+  std::optional<double> least;  // for numbers, ends included
   std::optional<double> most;
   bool is_positive = false;        // above 0
   std::vector<std::string> words;  // if any: it is one of them

@@ -20,7 +20,7 @@ struct OperatorStep {
   };
   Kind kind = Kind::kRun;
   std::shared_ptr<const Operation> operation;  // kRun: what runs; kHalo: the operator itself
-  Strategy strategy;                           // of `operation`
+  Strategy strategy;                           // how `operation` is sharded
   bool is_phase = false;
   std::vector<std::size_t> inputs;       // values: the operator's operands first, then the outputs of all steps before
   std::vector<TensorType> output_types;  // global
@@ -33,8 +33,8 @@ struct OperatorStep {
 struct OperatorSteps {
   std::vector<OperatorStep> steps;
   std::vector<std::size_t> results;  // values that are the operator's results
-  Picoseconds computation = 0;       // of kRun
-  Picoseconds communication = 0;     // of the others
+  Picoseconds computation = 0;       // only a kRun has it
+  Picoseconds communication = 0;     // only the other kinds have it
 };
 
 /// What one operator does under one strategy: halos, then one kernel, or the phases with their small collectives. The

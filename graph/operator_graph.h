@@ -21,9 +21,9 @@ using OperationId = Index<struct OperationTag>;
 enum class TensorKind {
   kInput,      // other values each step, or each of its micro-batches
   kParameter,  // stored between steps; trained unless requires_grad is false
-  kState,      // of the optimizer: stored between steps
+  kState,      // the optimizer's, stored between steps
   kConstant,   // made on each device, in the layout that its reader takes; never communicated
-  kResult,     // of an operator
+  kResult,     // what an operator computes
 };
 
 enum class Pass { kForward, kBackward, kUpdate };
@@ -71,21 +71,21 @@ struct GraphTensor {
   std::string name;  // "layers.3.attn.qkv.weight"
   TensorType type;
   TensorKind kind = TensorKind::kResult;
-  std::optional<OperatorId> producer;  // of kResult
+  std::optional<OperatorId> producer;  // only a kResult has one
   std::size_t result = 0;              // which of the producer's
   std::vector<Reader> readers;         // in program order
-  Fill fill;                           // of kConstant
-  bool requires_grad = true;           // of kParameter
-  bool parallel_optimizer = true;      // of kParameter: its states may be cut by the parallel optimizer
-  std::optional<TensorId> state_of;    // of kState: the parameter whose update keeps it
-  bool is_master_copy = false;         // of kState: holds in f32 what the parameter holds in two bytes
+  Fill fill;                           // what a kConstant holds
+  bool requires_grad = true;           // false for a frozen parameter
+  bool parallel_optimizer = true;      // the parallel optimizer may cut a parameter's states
+  std::optional<TensorId> state_of;    // the parameter whose update keeps this kState
+  bool is_master_copy = false;         // a kState that holds in f32 what the parameter holds in two bytes
   std::optional<TensorId>
       gradient_of;  // the parameter whose whole gradient this is: summed, and perhaps cast or scaled
   std::optional<TensorId> gradient_for;  // the tensor of which this is the gradient, or one of its summands
   /// The parameter or state whose new value this is: stored in its layout at the end of the step.
   std::optional<TensorId> updates;
-  bool is_output = false;  // of the graph; never partial
-  /// Of an integer input: values are drawn below it (the size of the dimension that it indexes); 0: none known.
+  bool is_output = false;  // the graph returns it; never partial
+  /// The values of an integer input are drawn below it (the size of the dimension that it indexes); 0: none known.
   std::int64_t index_extent = 0;
   std::optional<StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter
   SourcePlace place;
@@ -97,8 +97,8 @@ struct GraphOperator {
   std::vector<TensorId> operands;
   std::vector<TensorId> results;
   Pass pass = Pass::kForward;
-  std::optional<OperatorId> forward;  // of a backward operator: whose gradient it is, or whose copy
-  std::optional<TensorId> parameter;  // of what finishes a parameter's gradient or updates it: that parameter
+  std::optional<OperatorId> forward;  // the operator whose gradient or copy a backward one is
+  std::optional<TensorId> parameter;  // the parameter whose gradient it finishes or which it updates
   bool is_copy = false;               // computes `forward` again in the backward pass, under its strategy
   std::string scope;         // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
   std::string repeat_class;  // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
@@ -107,8 +107,8 @@ struct GraphOperator {
   std::optional<int> level;       // its own or that of the innermost block that has one
   std::string level_scope;        // full name of that operator or block: a search of its own
   std::string recompute_scope;    // full name of the operator or outermost block computed again; empty: kept
-  int worker = 0;                 // of `place`
-  /// Of an Identity that gives a strategy on the border of a block or on a result its place: the full name of that
+  int worker = 0;                 // where `place` puts it
+  /// Set for an Identity that holds a strategy on the border of a block or on a result: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
   std::string border_of;
   SourcePlace place;

@@ -22,7 +22,7 @@ struct TensorVersion {
     kRequested,  // as the producer's out_strategy asks, right after it is produced
     kDelivered,  // for `readers`, several
     kKept,       // from the last forward reader to the backward ones
-    kOutput,     // of the graph, after all readers; never partial
+    kOutput,     // what the graph returns, after all readers; never partial
     kUpdated,    // a parameter's new value, in the layout in which it is stored
   };
   Kind kind = Kind::kProduced;

@@ -66,7 +66,7 @@ Bytes sent_bytes(CollectiveKind kind, std::int64_t group_size, Bytes group_bytes
 /// One step from one layout to another.
 struct CollectiveStep {
   CollectiveKind kind = CollectiveKind::kSlice;
-  std::vector<AxisRef> axes;              // of the groups, major to minor as the shards are ordered
+  std::vector<AxisRef> axes;              // the axes that form the groups, major to minor as the shards are ordered
   std::optional<std::size_t> from_dim;    // all_gather, all_to_all: the dimension put together
   std::optional<std::size_t> to_dim;      // slice, all_to_all, reduce_scatter: the dimension sharded
   Reduction reduction = Reduction::kSum;  // reduce_scatter, all_reduce, to_partial

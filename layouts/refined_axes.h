@@ -27,7 +27,7 @@ class RefinedAxes {
 
  private:
   std::vector<Axis> axes_;
-  std::vector<AxisRef> parts_;  // of the mesh, by position in `axes_`
+  std::vector<AxisRef> parts_;  // the mesh axes' parts, by position in `axes_`
 };
 
 /// All axes that a layout names.

@@ -26,7 +26,7 @@ class YamlModelSource : public ModelSource, public std::enable_shared_from_this<
   std::string text_;
   std::string file_;
   ModelSyntax syntax_;
-  std::vector<Diagnostic> faults_;  // of the syntax
+  std::vector<Diagnostic> faults_;  // what the syntax check found
 };
 
 }  // namespace shardplan

@@ -27,7 +27,7 @@ struct KernelCall {
   std::span<const Box> boxes;  // by factor of operation.rule
   std::span<const OperandView> operands;
   std::span<const ResultView> results;
-  std::uint64_t seed = 0;  // of random operators; with the global index it decides every draw
+  std::uint64_t seed = 0;  // with the global index it decides every draw of random operators
 
   const Box& box(std::string_view factor) const;
   /// The box of the factor that a dimension walks; the whole dimension if it walks none. Not for windows and products.

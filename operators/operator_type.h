@@ -17,7 +17,7 @@ namespace shardplan {
 /// ("moving_mean" of BatchNorm).
 struct Signature {
   std::vector<std::string> operands;
-  std::size_t num_optional = 0;  // of the last operands
+  std::size_t num_optional = 0;  // how many of the last operands may be left out
   std::vector<std::string> results;
 
   Signature() = default;
@@ -37,7 +37,7 @@ struct AttributeSpec {
 /// One phase of an operator whose normalised factor is cut: an ordinary operator, whose factors have the names of the
 /// whole operator's. Results that end partial are completed (all_reduce) before the next phase reads them.
 struct Phase {
-  std::string type;  // of the catalogue
+  std::string type;  // its name in the catalogue
   Attributes attributes;
   std::vector<std::size_t> inputs;  // values: the operands first, then the results of the phases before, in order
 };
@@ -90,7 +90,7 @@ struct OperatorType {
   Gradient gradient = nullptr;  // null: not differentiable
 
   WorkKind work = WorkKind::kElementwise;
-  double flops_per_point = 1;  // of the product of all factors; 2 for a contraction
+  double flops_per_point = 1;  // for each point of the product of all factors; 2 for a contraction
   /// Where that product does not say it: of the part with these extents per factor, on the busiest device.
   double (*flops)(const Operation&, std::span<const std::int64_t> extents) = nullptr;
   std::string flops_text = {};  // "2 m k n"; empty: so many per point
@@ -105,7 +105,7 @@ struct OperatorType {
 
   std::string notes = {};         // strategy and errors as users know them: lines "name      text"
   bool is_internal = false;       // phases and gradients: not for model files
-  bool draws_as_forward = false;  // of a gradient that draws again what the operator drew: by that one's seed
+  bool draws_as_forward = false;  // a gradient that draws again, with the operator's seed, what the operator drew
   bool accumulates = false;       // where it runs several times a step, each run adds to the result of the one before
 };
 

@@ -23,7 +23,7 @@ struct Factor {
   std::string name;
   std::int64_t size = 1;
   FactorKind kind = FactorKind::kPassThrough;
-  Reduction reduction = Reduction::kSum;  // of kReduction
+  Reduction reduction = Reduction::kSum;  // how a kReduction combines
 
   bool operator==(const Factor&) const = default;
 };

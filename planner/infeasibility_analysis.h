@@ -28,7 +28,7 @@ struct Infeasibility {
     std::string block = {};    // "layers.*.attn"
     std::string cluster = {};  // "ascend-910x2"
     Bytes device_memory = 0;
-    Bytes peak = 0;          // of the smallest plan then
+    Bytes peak = 0;          // the smallest plan's then
     double step_change = 0;  // its step, as a share of today's step more (or less)
   };
   std::vector<Remedy> remedies;

@@ -158,7 +158,7 @@ Plan ModelPlanner::mindspore_plan(Level level, std::string_view search, std::sto
   if (!found.choice) {
     throw InputError(SourcePlace{},
                      "MindSpore's cost model has no plan: the operators that share a parameter have no "
-                     "strategies that cut it alike");
+                     "strategies that shard it in the same way");
   }
   Restrictions limits = restrictions(level);
   const auto strategies = model.strategies(*found.choice);

@@ -97,7 +97,7 @@ struct Plan {
   bool is_overlapped = false;  // its collectives run beside its kernels
   MemoryProfile memory;
   std::vector<Baseline> baselines;
-  std::vector<StageStatistics> statistics;  // of the search
+  std::vector<StageStatistics> statistics;  // what the search did
   std::vector<std::string> notices;
 
   /// When each instruction runs first.

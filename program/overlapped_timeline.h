@@ -23,9 +23,9 @@ struct OverlappedTimeline {
     bool operator==(const Span&) const = default;
   };
   std::vector<Span> spans;                 // by instruction; of its first run, where it runs with every micro-batch
-  Picoseconds end = 0;                     // of the step: all kernels and collectives are done
-  Picoseconds computation = 0;             // of all kernels together
-  Picoseconds communication = 0;           // of all collectives together, joined ones counted as what they take
+  Picoseconds end = 0;                     // when all kernels and collectives are done
+  Picoseconds computation = 0;             // all kernels together
+  Picoseconds communication = 0;           // all collectives together, joined ones counted as what they take
   std::vector<Picoseconds> link_busy;      // by level of links
   std::vector<std::size_t> critical = {};  // instructions of a longest path to the end of the first runs, in order
   Picoseconds exposed() const { return end - computation; }

@@ -20,13 +20,13 @@ using ValueId = Index<struct ValueTag>;
 
 /// A tensor in one layout, on all devices. Written by one instruction (or given from outside), then not changed.
 struct ProgramValue {
-  std::string name;                // of the tensor, or of the phase or redistribution that makes it
+  std::string name;                // the tensor's, or that of the phase or redistribution that makes it
   std::optional<TensorId> tensor;  // the graph's tensor that it holds; nothing for values inside an operator's phases
   TensorType type;                 // global
   TensorLayout layout;             // canonical
   Shape local_shape;               // one device's, without halo
   Bytes bytes = 0;                 // one device's
-  bool in_registers = false;       // of a kernel of several operators: takes no memory
+  bool in_registers = false;       // passed on inside a fused kernel: takes no memory
 };
 
 /// Why a collective is there; names the inserted operator in reports.
@@ -60,7 +60,7 @@ struct Instruction {
   Picoseconds time = 0;   // per run of the instruction
   std::int64_t runs = 1;  // in a step: once, or with every micro-batch
   Pass pass = Pass::kForward;
-  std::optional<OperatorId> op;                // of the graph, for kOperator and for what belongs to one
+  std::optional<OperatorId> op;                // the graph's operator, for kOperator and for what belongs to one
   std::shared_ptr<const Operation> operation;  // kOperator (a phase has one of its own), kHalo: whose operand it is
   Strategy strategy;                           // kOperator, kHalo
   bool is_phase = false;
@@ -78,7 +78,7 @@ struct Instruction {
 struct Binding {
   TensorId tensor;
   ValueId value;
-  bool is_input = false;  // of `given`: given anew each step, and dropped after its last reader
+  bool is_input = false;  // a new value each step, dropped after its last reader
 };
 
 /// What every device runs: one sequence for the whole job, collectives explicit. Groups are (mesh, axes) and are

@@ -10,7 +10,7 @@ namespace shardplan {
 /// so that a step takes what its instructions take together and all communication is exposed.
 struct Timeline {
   std::vector<Picoseconds> starts;  // by instruction; of its first run, where it runs with every micro-batch
-  Picoseconds end = 0;              // of the step
+  Picoseconds end = 0;              // when the step ends
   Picoseconds computation = 0;      // together, in a step
   Picoseconds communication = 0;
   Picoseconds exposed = 0;  // communication during which nothing is computed: end - computation

@@ -15,7 +15,7 @@ struct ValidationSubject {
   std::string model;
   bool is_training = false;
   Level level = Level::kRatio;
-  DeviceMesh mesh;       // of the plan
+  DeviceMesh mesh;       // the plan's
   std::string argument;  // the file as given on the command line
   std::uint64_t seed = 0;
 };

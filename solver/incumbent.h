@@ -35,7 +35,7 @@ class Incumbent {
 
   bool has_choice() const { return result_.choice.has_value(); }
   const std::optional<Choice>& choice() const { return result_.choice; }
-  /// Of the best choice, if there is one.
+  /// The best choice's, if there is one.
   std::optional<std::int64_t> cost() const { return has_choice() ? std::optional(result_.cost) : std::nullopt; }
   std::int64_t bound() const { return result_.lower_bound; }
   bool is_proven() const { return is_infeasible_ || (has_choice() && result_.lower_bound >= result_.cost); }

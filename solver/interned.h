@@ -33,7 +33,7 @@ std::uint64_t content_hash(std::span<const Item> items) {
   }
   return mix(hashes[0] ^ mix(hashes[1] ^ mix(hashes[2] ^ mix(hashes[3]))));
 }
-/// Of a list; another kind of content declares an overload of its own beside its type.
+/// The hash of a list; another kind of content declares an overload of its own beside its type.
 template <class Item>
 std::uint64_t content_hash(const std::vector<Item>& items) {
   return content_hash(std::span<const Item>(items));

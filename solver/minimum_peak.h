@@ -12,11 +12,11 @@ namespace shardplan {
 struct MinimumPeak {
   /// kOptimal: the bracket is closed; kInfeasible: the given limits cannot be held; kNoPlanFound: nothing was found.
   PlanStatus status = PlanStatus::kNoPlanFound;
-  std::optional<Choice> choice;     // of peak `feasible`; nothing if not even the given limits can be held
+  std::optional<Choice> choice;     // its peak is `feasible`; nothing if not even the given limits can be held
   Bytes feasible = 0;               // proven by `choice`
   Bytes infeasible = -1;            // no choice has a peak of this much or less; optimal if feasible == infeasible + 1
   std::optional<Limit> stopped_by;  // kGap: the bracket is within the tolerance
-  std::vector<StageStatistics> statistics;  // of all searches
+  std::vector<StageStatistics> statistics;  // all searches'
 };
 
 /// Lowers the limits of `problem` (those above the tried one; none is raised): first to what every choice holds, then

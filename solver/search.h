@@ -25,7 +25,7 @@ std::string_view to_string(PlanStatus status);
 /// Reported whenever the best cost or the bound improves, and when a stage has ended that runs but once. Costs and
 /// bounds are values of the objective: weighted picoseconds.
 struct SearchProgress {
-  std::optional<std::int64_t> cost;  // of the best choice so far, if there is one
+  std::optional<std::int64_t> cost;  // the best choice's so far, if there is one
   std::int64_t lower_bound = 0;
   const StageStatistics* stage = nullptr;  // the one that ended, if any
 };
@@ -52,7 +52,7 @@ struct SearchOptions {
 struct PlanResult {
   PlanStatus status = PlanStatus::kNoPlanFound;
   std::optional<Choice> choice;     // set exactly when status is kOptimal or kFeasible
-  std::int64_t cost = 0;            // of `choice`, as `evaluate` gives it
+  std::int64_t cost = 0;            // what `evaluate` gives for `choice`
   std::int64_t lower_bound = 0;     // no feasible choice has a smaller value; certified
   std::optional<Limit> stopped_by;  // nothing if the answer is proven, or the search came to its own end without proof
   std::string found_by;             // the stage that found `choice`

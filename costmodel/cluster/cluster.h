@@ -42,7 +42,7 @@ struct ClusterDevice {
   std::int64_t memory_bandwidth = 0;       // bytes per second
   std::map<DataType, std::int64_t> flops;  // per second; a dtype that is absent cannot be computed
   std::int64_t matmul_efficiency_ppm = 1'000'000;
-  std::optional<std::int64_t> attention_efficiency_ppm;  // of fused attention; nothing: matmul's
+  std::optional<std::int64_t> attention_efficiency_ppm;  // fused attention's; nothing: as matmul's
   std::int64_t memory_efficiency_ppm = 1'000'000;
   Picoseconds start = 0;  // fixed cost of one operator
 
@@ -73,7 +73,7 @@ struct Cluster {
   std::vector<ClusterLevel> levels;
   std::vector<CollectiveTable> tables;
   std::vector<std::pair<std::string, std::string>> sources;
-  std::string text;  // of the file, for plan.json
+  std::string text;  // the file's, for plan.json
   std::vector<std::string> notices;
   std::vector<std::int64_t> position_of_rank;  // from a rank table: where rank r stands; empty: r
 

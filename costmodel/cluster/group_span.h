@@ -12,7 +12,7 @@ namespace shardplan {
 /// devices on each node: at the level of the nodes members = 2, below = 2; all 8 devices of a node cross (4 groups), so
 /// an uplink that the node shares is cut in 8, or in 4 when each group runs as one ring.
 struct LevelSpan {
-  std::size_t level = 0;              // of the cluster
+  std::size_t level = 0;              // which of the cluster's levels, outermost 0
   std::int64_t members = 1;           // parts of a group that this level joins; at least 2 in a GroupSpan
   std::int64_t below = 1;             // devices of the group in each part (in the smallest)
   std::int64_t crossing_devices = 1;  // devices of one part, of all groups, that talk across this level

@@ -14,9 +14,9 @@ namespace shardplan {
 
 /// The weights of MindSpore's cost model context.
 struct MindSporeWeights {
-  double alpha = 1;         // of computation
-  double beta = 400;        // of communication (Ascend; 50 on GPU)
-  double gamma = 0.001;     // of the part that gradients of parameters cause, which may be hidden
+  double alpha = 1;         // weight of computation
+  double beta = 400;        // weight of communication (Ascend; 50 on GPU)
+  double gamma = 0.001;     // weight of what gradients of parameters send, which may be hidden
   double threshold = 2048;  // communication of at most so many bytes ...
   double constant = 3072;   // ... counts as this,
   double bias = 1024;       // and what is above it as so many bytes more
@@ -68,8 +68,8 @@ struct MindSporeOperator {
   std::vector<MindSporeTensor> operands;
   MindSporeTensor result;
   bool reduces_cut_dimension =
-      false;  // of reductions: a reduced dimension is cut, and not dimension 0 by all devices with cross_batch
-  bool cuts_gather_axis = false;  // of gather
+      false;  // a reduction's: a reduced dimension is cut, and not dimension 0 by all devices with cross_batch
+  bool cuts_gather_axis = false;  // Gather's: its axis is cut
 };
 
 /// The four raw figures of an operator in bytes.

@@ -15,7 +15,7 @@ struct NameSource {
   enum class Kind { kUnknown, kNumber, kInput, kConstant, kParameter, kOperator };
   Kind kind = Kind::kUnknown;
   std::size_t index = 0;              // in the body's list of that kind
-  std::optional<std::size_t> result;  // of an operator: the one named in `out:`
+  std::optional<std::size_t> result;  // an operator's result that `out:` names
   std::string rest;                   // of an operator: what follows its name: "" or "embedding_table" or "3.weight"
 };
 

@@ -21,7 +21,7 @@ struct BlockTemplate {
     Fill fill;
     const TensorSyntax* syntax = nullptr;  // null: a number
   };
-  struct Parameter {  // of a block that this one uses, read by this one
+  struct Parameter {  // a parameter of a block that this one uses and whose weight it reads
     std::size_t copy = 0;
     std::string path;
     Value value = 0;

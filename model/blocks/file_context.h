@@ -16,7 +16,7 @@
 namespace shardplan {
 
 struct TemplateOptions {
-  DataType dtype = DataType::kF32;  // of floating tensors without a dtype of their own
+  DataType dtype = DataType::kF32;  // for floating tensors that name no type
   std::int64_t max_operators = 500'000;
 };
 
@@ -47,7 +47,7 @@ struct FileContext {
   /// The template of a used block, typed if it is new; null after faults. `caller` is the block that uses it.
   std::function<const BlockTemplate*(BlockUse use, BlockFaults& caller)> template_of;
   std::int64_t num_typed = 0;       // operators in all templates
-  std::set<std::string> used_dims;  // of the file
+  std::set<std::string> used_dims;  // the file's dims that something reads
 };
 
 }  // namespace shardplan

@@ -19,7 +19,7 @@ const KeySpecs& file_keys() {
       {"model", ValueForm::kText, "the model's name", {}},
       {"dims", ValueForm::kDims, "named sizes: numbers or expressions of other names", {}},
       {"dtype", ValueForm::kDataType, "of tensors that do not say one; f32", {}},
-      {"inputs", ValueForm::kTensors, "tensors given anew each step", {}},
+      {"inputs", ValueForm::kTensors, "tensors that get new values in each step", {}},
       {"constants", ValueForm::kConstants, "made on each device, never communicated", {}},
       {"parameters", ValueForm::kTensors, "stored between steps", {}},
       {"blocks", ValueForm::kBlocks, "parts of the model that are used by name", {}},

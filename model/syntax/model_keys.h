@@ -14,10 +14,10 @@ enum class ValueForm {
   kWhole,   // a whole number
   kNumber,
   kFlag,        // true or false
-  kExpression,  // of dims
+  kExpression,  // arithmetic on dims
   kShape,
   kDataType,
-  kEntry,  // of a strategy
+  kEntry,  // one dimension of a strategy
   kEntries,
   kPlace,
   kDims,
@@ -49,10 +49,10 @@ const KeySpecs& block_keys();
 const KeySpecs& input_keys();
 const KeySpecs& parameter_keys();
 const KeySpecs& constant_keys();
-/// Of an operator beside its attributes, and of a block's use beside its dims.
+/// Keys that an operator has beside its attributes, and a block's use beside its dims.
 const KeySpecs& operator_keys();
 const KeySpecs& call_keys();
-/// Of operators, blocks and the lines of `strategies:` alike.
+/// Keys that operators, blocks and the lines of `strategies:` share.
 const KeySpecs& settings_keys();
 const KeySpecs& place_keys();
 const KeySpecs& training_keys();

@@ -37,8 +37,8 @@ struct TensorSyntax {
   Word name;
   std::optional<ShapeSyntax> shape;  // none: a constant that is a number
   std::optional<DataType> dtype;
-  Fill::Kind fill = Fill::Kind::kValue;   // of constants
-  std::optional<PlacedExpression> value;  // of Fill::kValue
+  Fill::Kind fill = Fill::Kind::kValue;   // only constants have one
+  std::optional<PlacedExpression> value;  // what Fill::kValue fills with
   bool requires_grad = true;
   bool parallel_optimizer = true;
   std::optional<StrategyEntry> strategy;
@@ -47,7 +47,7 @@ struct TensorSyntax {
 /// A line of `operators:`: an operator, or the use of a block.
 struct OperatorSyntax {
   Word name;
-  Word type;  // of the operator or block
+  Word type;  // the operator's or block's name
   bool is_block = false;
   std::vector<Word> in;
   SourcePlace in_place;
@@ -55,7 +55,7 @@ struct OperatorSyntax {
   std::vector<std::pair<Word, const YamlNode*>>
       attributes;  // all other keys; of a block: its given dims; `shape` is here
   std::optional<PlacedExpression> repeat;
-  std::optional<Word> share;  // of a block's use: the use whose parameters it has
+  std::optional<Word> share;  // another use of the block, whose parameters this one shares
   Settings settings;
 };
 

@@ -22,10 +22,10 @@ struct Placed {
 struct Settings {
   std::optional<Placed<std::vector<StrategyEntry>>> in_strategy;
   std::optional<Placed<std::vector<StrategyEntry>>> out_strategy;
-  std::optional<Placed<StrategyEntry>> strategy;  // of a tensor
+  std::optional<Placed<StrategyEntry>> strategy;  // a tensor's
   std::optional<Placed<int>> level;
   std::optional<Placed<ParallelMode>> parallel_mode;
-  std::optional<Placed<int>> worker;  // of `place`
+  std::optional<Placed<int>> worker;  // where `place` puts it
   std::optional<Placed<int>> comm_fusion;
   std::optional<Placed<bool>> recompute;
   std::optional<Placed<std::string>> device;

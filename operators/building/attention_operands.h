@@ -36,7 +36,7 @@ struct AttentionSizes {
   std::int64_t queries = 1;
   std::int64_t keys = 1;
   std::int64_t depth = 1;
-  std::int64_t width = 1;  // of v
+  std::int64_t width = 1;  // v's last dimension
 
   std::int64_t heads() const { return groups * ratio; }
 };

@@ -51,7 +51,7 @@ struct ElementwiseFunction {
   Kernel slope = nullptr;   // dx of dy and x, or of dy and y; null: not differentiable
   bool slope_reads_result = false;
   bool is_monotone = false;
-  std::vector<AttributeSpec> attributes = {};  // of both
+  std::vector<AttributeSpec> attributes = {};  // the operator's and its gradient's
   double flops = 1;
   double slope_flops = 1;
 };

@@ -45,16 +45,16 @@ std::array<std::int64_t, 2> pair_attribute(const Operation& operation, const std
 struct ForwardWalk {
   DimensionWalk input;
   DimensionWalk output;
-  DimensionWalk offset;  // of the kernel dimension
+  DimensionWalk offset;  // along the kernel dimension
 };
 ForwardWalk forward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name);
 
 /// How the dimensions walk where the input's gradient is the result: its dimension is (h, phase) with `stride` phases,
 /// and the outputs that touch h are a window of stride 1 round it. Whole if the stride does not divide the input.
 struct BackwardWalk {
-  DimensionWalk input;         // of dx
-  DimensionWalk output;        // of dy
-  DimensionWalk input_window;  // of x, where all that those outputs read is needed too
+  DimensionWalk input;         // dx's
+  DimensionWalk output;        // dy's
+  DimensionWalk input_window;  // x's, where all that those outputs read is needed too
 };
 BackwardWalk backward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name,
                            bool needs_input);

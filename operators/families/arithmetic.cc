@@ -185,7 +185,7 @@ OperatorType binary_operator(std::string name, Kernel kernel, Gradient gradient,
           .monotone = std::move(monotone),
           .kernel = kernel,
           .gradient = gradient,
-          .notes = "strategy  equal dimensions are cut alike, broadcast ones are not cut"};
+          .notes = "strategy  equal dimensions are sharded in the same way, broadcast ones are not sharded"};
 }
 
 // ---- several operands
@@ -195,7 +195,7 @@ std::vector<TensorType> infer_add_n(const Operation& operation) {
     if (operand != operation.operands[0]) {
       operand_error(
           operation,
-          fmt::format("inputs are {} {} and {} {}; expected all alike", to_string(operation.operands[0].dtype),
+          fmt::format("inputs are {} {} and {} {}; expected the same for all", to_string(operation.operands[0].dtype),
                       to_string(operation.operands[0].shape), to_string(operand.dtype), to_string(operand.shape)));
     }
   }

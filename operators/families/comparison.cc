@@ -77,7 +77,7 @@ OperatorType truth_operator(std::string name, Kernel kernel,
           .rule_text = "..., ... -> ...",
           .rule = elementwise_rule,
           .kernel = kernel,
-          .notes = "strategy  equal dimensions are cut alike, broadcast ones are not cut"};
+          .notes = "strategy  equal dimensions are sharded in the same way, broadcast ones are not sharded"};
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ std::size_t vector_axis(const Operation& operation) {
 std::vector<TensorType> infer_cross(const Operation& operation) {
   const TensorType& x = operation.operands[0];
   if (operation.operands[1] != x || x.shape[vector_axis(operation)] != 3) {
-    operand_error(operation, fmt::format("x1 {} and x2 {}: expected two alike with 3 positions in dimension dim",
+    operand_error(operation, fmt::format("x1 {} and x2 {}: expected two equal shapes with 3 positions in dimension dim",
                                          to_string(x.shape), to_string(operation.operands[1].shape)));
   }
   return {x};

@@ -22,7 +22,7 @@ struct Restrictions {
   IdVector<OperatorId, std::vector<Strategy>> operators;      // empty: all that can be enumerated
   IdVector<VersionId, std::optional<TensorLayout>> versions;  // the layout that a version must have
   bool least_contraction_work = false;  // level 0: contractions keep only the strategies that repeat the least work
-  std::vector<AxisRef> pieces;          // of the mesh, for enumeration
+  std::vector<AxisRef> pieces;          // the mesh's, for enumeration
   Bytes capacity = 0;                   // at every time
   std::shared_ptr<const RepeatClasses> uniform;  // set: copies of a repeated block take one strategy
 };
@@ -43,7 +43,7 @@ struct ModelProblem {
   IdVector<OperatorId, NodeId> operator_nodes;
   IdVector<VersionId, std::optional<NodeId>> version_nodes;  // nothing where another node decides: kProduced, kUpdated
   IdVector<OperatorId, std::shared_ptr<const std::vector<Strategy>>> strategies;
-  IdVector<VersionId, std::shared_ptr<const std::vector<VersionChoice>>> choices;  // of versions with a node
+  IdVector<VersionId, std::shared_ptr<const std::vector<VersionChoice>>> choices;  // each version's that has a node
   bool candidates_complete = true;
   ProblemTimes times;
 

@@ -173,7 +173,7 @@ std::string text_report(const RedistributionReport& report) {
                   sends ? fmt::format("on {}, {}: ", to_mesh.to_string(), devices_text(to_mesh)) : "",
                   to_string(to, to_mesh), to_string(local_shape(to, shape)));
   if (plan.steps.empty() && !sends) {
-    text += "\n  nothing to do: both place alike\n";
+    text += "\n  nothing to do: both layouts put the same elements on the same devices\n";
   } else {
     const ColumnUnit time = time_unit(report.time());
     const ColumnUnit sent = bytes_unit(report.sent());

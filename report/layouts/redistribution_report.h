@@ -14,9 +14,9 @@ namespace shardplan {
 /// sends to them.
 struct RedistributionReport {
   struct Sends {
-    DeviceMesh mesh;  // of the receivers
+    DeviceMesh mesh;  // the receivers'
     TensorLayout to;
-    std::vector<BoxSend> boxes;  // of cells
+    std::vector<BoxSend> boxes;  // boxes of cells
     Bytes cell_bytes = 0;
     Bytes sent = 0;  // by the busiest device
     Picoseconds time = 0;
@@ -30,7 +30,7 @@ struct RedistributionReport {
   Redistribution plan;
   std::optional<Sends> sends;
   std::optional<Redistribution> greedy;  // shown if it takes longer
-  std::optional<double> error;           // of the check, if one was made
+  std::optional<double> error;           // what the check found, if one was made
 
   Picoseconds time() const { return plan.time + (sends ? sends->time : 0); }
   Bytes sent() const { return plan.sent + (sends ? sends->sent : 0); }

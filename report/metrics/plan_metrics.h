@@ -20,7 +20,7 @@ std::string ratio_text(const StepTime& time);
 /// The gap in percent, "0.3"; "-" if there is none to speak of.
 std::string gap_text(const std::optional<double>& gap);
 
-/// Of weighted bytes of MindSpore's cost model: the power of 1000 in which `largest` has at most three digits before
+/// How MindSpore's weighted bytes are printed: the power of 1000 in which `largest` has at most three digits before
 /// the point, and its name: {1e6, "MB"}.
 std::pair<double, std::string_view> weighted_unit(const MindSporeValue& largest);
 

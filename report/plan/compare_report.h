@@ -15,7 +15,7 @@ struct ComparedPlan {
   StepTime time;
   Bytes peak = 0;
   bool fits = true;
-  std::optional<double> gap;                // of the row's own objective
+  std::optional<double> gap;                // in the row's own objective
   std::optional<MindSporeValue> mindspore;  // what MindSpore's cost model says of it; nothing if it has no such plan
   const Plan* plan = nullptr;               // for what differs; may be null
 };

@@ -15,8 +15,8 @@ struct Decision {
   OperatorId op;                  // the first copy
   std::string name;               // folded: "layers.*.up.matmul"
   std::size_t copies = 1;         // operators that take the strategy
-  Picoseconds computation = 0;    // of all copies in a step
-  Picoseconds communication = 0;  // of the collectives that bring their operands and complete or move their results
+  Picoseconds computation = 0;    // all copies in one step
+  Picoseconds communication = 0;  // the collectives that bring their operands and complete or move their results
 
   Picoseconds time() const { return computation + communication; }
 };

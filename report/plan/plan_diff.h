@@ -25,7 +25,7 @@ struct PlanDiff {
     std::vector<std::string> names;  // folded: "layers.*.up.weight"
     std::string before;              // "[{}, {hccs}]", "m over dp, k over mp", "" where the plan has none of that name
     std::string after;
-    std::int64_t bytes = 0;  // of stored tensors: what it costs in memory of one device, all copies together
+    std::int64_t bytes = 0;  // memory on one device that stored tensors take, all copies together
   };
 
   std::vector<Change> blocks;       // picoseconds of a step spent for each block of the model; those that change

@@ -27,8 +27,8 @@ struct CollectiveGroup {
   std::string axes;
   std::string from;  // "gradients of layers.*", "norm_f -> head"
   std::size_t count = 0;
-  Bytes bytes = 0;        // of all
-  Picoseconds time = 0;   // of all
+  Bytes bytes = 0;        // all together
+  Picoseconds time = 0;   // all together
   std::size_t first = 0;  // the first instruction of it
 };
 /// All collectives that take time, costliest first.

@@ -48,7 +48,7 @@ SliceText slice_text(const CollectiveStep& step, const DeviceMesh& mesh, const S
 /// What one device exchanges with its neighbours in up to two dimensions, as NeighborExchangeV2 lists it.
 struct HaloExchange {
   std::string attributes;  // "send_rank_ids: (...), send_lens: (...), ..."
-  Shape shape;             // of the device's piece with its halo
+  Shape shape;             // the device's piece with its halo
 };
 HaloExchange halo_exchange(const Instruction& instruction, const DeviceMesh& mesh, const Shape& local,
                            std::int64_t point);

@@ -22,7 +22,7 @@ std::string_view to_string(FaultKind kind);
 
 struct Fault {
   FaultKind kind = FaultKind::kRemoved;
-  std::optional<std::size_t> instruction = {};  // of the program
+  std::optional<std::size_t> instruction = {};  // its place in the program
   std::optional<std::size_t> given = {};        // or a position in `ParallelProgram::given`
 };
 

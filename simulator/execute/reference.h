@@ -57,7 +57,7 @@ struct MeasuredReference {
 
   ReferenceStep exact;
   IdVector<TensorId, double> moved64;  // by tensor: max |exact - disturbed|; earlier steps were disturbed as well
-  /// Of this step alone; empty if not requested. Coarse, so that a ReLU which only float decides otherwise is not
+  /// This step's alone; empty if not requested. Coarse, so that a ReLU which only float decides otherwise is not
   /// mistaken for a fault: float64 is the proof.
   IdVector<TensorId, double> moved32;
 };

@@ -35,7 +35,7 @@ class ShardIndex {
  private:
   struct Dimension {
     std::int64_t num_pieces = 1;
-    std::int64_t shard_stride = 1;                // of shard numbers
+    std::int64_t shard_stride = 1;                // between two shard numbers
     std::vector<std::vector<std::int64_t>> held;  // by piece
     std::vector<Place> places;                    // by position
   };
@@ -56,7 +56,7 @@ void for_each_element(const ShardIndex& index, std::int64_t shard, const ShardIn
     if (held[d]->empty()) return;
   }
   std::vector<std::size_t> at(rank, 0);
-  std::vector<ShardIndex::Place> sums(rank + 1);  // of the dimensions before each
+  std::vector<ShardIndex::Place> sums(rank + 1);  // the sum over the dimensions before each
   std::vector<std::int64_t> offsets(rank + 1, 0);
   std::size_t changed = 0;
   while (true) {

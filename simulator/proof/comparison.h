@@ -10,7 +10,7 @@ namespace shardplan {
 
 /// How far a value may be from what it should be.
 struct Tolerance {
-  double relative = 0;  // of the largest value of the reference tensor
+  double relative = 0;  // relative to the largest value of the reference tensor
   double absolute = 0;  // added to it: how far the reference itself moves when it is rounded
 
   /// For one element; `scale` is that of its tensor.
@@ -24,7 +24,7 @@ double distance(double found, double should_be);
 /// One value on the mesh beside the reference tensor that it holds. All copies on all devices are compared; what is
 /// partial is reduced first.
 struct Comparison {
-  double scale = 0;                // of the reference
+  double scale = 0;                // the largest value of the reference
   double largest = 0;              // |found - should be|; infinite if one of the two is not a number
   double worst = 0;                // the largest difference as a part of what is allowed
   std::int64_t num_compared = 0;   // on all devices

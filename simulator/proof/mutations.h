@@ -13,7 +13,7 @@ namespace shardplan {
 struct Mutation {
   Fault fault;
   std::string description;     // "all_reduce {mp} after layers.*.attn.proj.matmul removed"
-  std::size_t num_places = 1;  // of its class: as many collectives of one kind, axes and origin, repeats folded
+  std::size_t num_places = 1;  // collectives of the same kind, axes and origin, repeats folded
 };
 
 /// What there is to be caught. Faults that change nothing by their definition are left out: a maximum taken twice, an
@@ -35,7 +35,7 @@ struct MutationResult {
   Mutation mutation;
   MutationOutcome outcome = MutationOutcome::kUncaught;
   std::string caught_in = {};  // the tensor
-  /// Of kWithoutEffect: the value itself is unproven (all zero, constant), so that nothing could have been seen.
+  /// Set with kWithoutEffect: the value itself is unproven (all zero, constant), so that nothing could have been seen.
   bool is_blind = false;
 };
 

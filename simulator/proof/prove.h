@@ -12,7 +12,7 @@
 namespace shardplan {
 
 struct ShrunkSize {
-  std::string name;  // of a dim or a mesh axis
+  std::string name;  // a dim's or a mesh axis's
   std::int64_t from = 0;
   std::int64_t to = 0;
 
@@ -22,7 +22,7 @@ struct ShrunkSize {
 /// What was made smaller to execute a plan.
 struct Shrinking {
   std::vector<ShrunkSize> dims;    // in the order of the file
-  std::vector<ShrunkSize> axes;    // of the mesh
+  std::vector<ShrunkSize> axes;    // the mesh's
   std::vector<std::string> notes;  // what stayed at full size and why, what was checked by arithmetic only
   std::string refusal;             // why the plan cannot be executed; empty if it can
   DeviceMesh mesh;                 // that it runs on

@@ -290,7 +290,7 @@ class Transferring {
                     to_string(step.before, new_.mesh), to_string(step.after, new_.mesh), to_string(shape));
     if (!checked_steps_.insert(std::move(key)).second) return;
     const std::string fault = check_reach(step, new_.mesh, shape);
-    if (!fault.empty()) throw Mismatch{fmt::format("{}: {} on a mesh whose axes are not alike", name, fault)};
+    if (!fault.empty()) throw Mismatch{fmt::format("{}: {} on a mesh whose axes differ", name, fault)};
   }
 
   const ParallelProgram& old_;

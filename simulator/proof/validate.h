@@ -15,7 +15,7 @@ namespace shardplan {
 
 struct ValidationOptions {
   std::uint64_t seed = 0;
-  int steps = 3;  // of a graph that updates something; any other needs one
+  int steps = 3;  // a graph that updates nothing needs only one
   bool float32 = true;
   int threads = 1;
   /// Allowed difference relative to the largest value of the reference tensor.

@@ -39,7 +39,7 @@ class Elimination {
   struct Outcome {
     double cost = 0;  // exact if all sums are whole numbers below 2^53
     CoreChoice choice;
-    std::size_t entries = 0;  // of the tables that were made
+    std::size_t entries = 0;  // in all tables that were made
     std::size_t repeated_steps = 0;
   };
   /// The cheapest choice if values cost `costs` (as `CoreProblem::costs`, at least 0) instead of the core's own;
@@ -73,7 +73,7 @@ class Elimination {
   };
   struct Step {
     Dimension gone;
-    Scope scope;                  // of the table that comes
+    Scope scope;                  // the next table's
     std::vector<Factor> factors;  // that go
   };
   class Tables;

@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// Of a search that only time, the gap or its end limits.
+/// The work of a search that only time, the gap or its own end limits.
 inline constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
 
 /// What one thread may do in one go, in units of work: entries of tables touched, about a nanosecond each. Work decides

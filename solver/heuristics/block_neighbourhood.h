@@ -12,7 +12,7 @@ namespace shardplan {
 /// at which the free nodes' bytes change. It shares the matrices.
 struct CoreBlock {
   CoreProblem core;
-  std::vector<std::uint32_t> nodes;  // of the whole core
+  std::vector<std::uint32_t> nodes;  // numbered as in the whole core
   std::vector<double> prices;        // by the block's times: what the prices of the whole add up to there
 };
 CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& nodes, const std::vector<double>& prices);

@@ -25,12 +25,12 @@ class TreeNeighbourhood {
   double local_price(std::size_t begin, std::size_t end) const;
 
   const CoreProblem* core_;
-  std::vector<double> cumulative_;                   // of prices
+  std::vector<double> cumulative_;                   // sums of prices
   std::vector<std::uint32_t> tree_, parent_, slot_;  // slot of the parent's entry in the node's neighbours
   std::vector<std::uint32_t> position_;              // in tree_, by node
   std::vector<std::uint32_t> links_;                 // edges to the tree, by node
   std::vector<std::uint32_t> frontier_, touched_;
-  std::vector<double> costs_;  // of all tree nodes, one block each
+  std::vector<double> costs_;  // one block for each tree node
   std::vector<std::uint32_t> first_cost_, first_answer_, answers_, chosen_, old_;
   std::vector<double> by_class_;
   std::vector<std::uint32_t> best_of_class_;

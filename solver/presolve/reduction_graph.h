@@ -145,15 +145,16 @@ class ReductionGraph {
   std::vector<Record> records_;
   std::size_t gathered_ = 0;  // records before this have had their memory moved
   std::deque<std::uint32_t> edge_queue_, functional_edges_;
-  std::int64_t num_entries_ = 0;            // of all alive edges, equal tables counted each time
-  std::vector<UsageSegment> fixed_memory_;  // of removed nodes, one value each; not yet subtracted from the limits
+  std::int64_t num_entries_ = 0;  // in all alive edges, equal tables counted each time
+  std::vector<UsageSegment>
+      fixed_memory_;  // what removed nodes hold, one value each; not yet subtracted from the limits
   std::vector<std::uint32_t> shrink_queue_;
   std::int64_t constant_cost_ = 0;
   std::size_t num_alive_ = 0;
   bool infeasible_ = false;
   bool is_infeasibility_certain_ = true;
   SharedTables shared_;
-  Memo<EdgeNormalForm> normal_forms_;  // of a table
+  Memo<EdgeNormalForm> normal_forms_;  // each table's
   Memo<TableRef> selected_;            // table, rows or null, columns or null
   Memo<TableRef> sums_;                // two tables
   Memo<TableRef> transposed_;          // one table

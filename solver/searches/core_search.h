@@ -22,7 +22,7 @@ inline constexpr double kStandsStill = 0.02;
 struct CoreSearchOptions {
   int threads = 1;
   std::uint64_t seed = 0;
-  std::uint64_t work = 0;                       // of all threads together; 0: no limit
+  std::uint64_t work = 0;                       // all threads together; 0: no limit
   std::vector<CoreChoice> starts;               // need not be feasible
   std::optional<DualBound::State> first_bound;  // to continue from
   double gap_tolerance = 0;  // absolute: a cost that is at most this far above the bound ends the search

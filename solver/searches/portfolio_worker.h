@@ -82,9 +82,9 @@ class PortfolioWorker {
   TreeNeighbourhood trees_;
   BlockNeighbourhood blocks_;
   DualBound::Steps steps_;
-  std::size_t setting_ = 0;             // of the steps
+  std::size_t setting_ = 0;             // the step rule in use
   std::uint64_t next_decode_ = 0;       // pass
-  std::optional<DualBound> part_dual_;  // of subproblems
+  std::optional<DualBound> part_dual_;  // for subproblems
   std::optional<DualBound> fresh_;      // see run_fresh_bound
   std::size_t fresh_setting_ = 0;
   std::uint64_t next_fresh_decode_ = 0;

@@ -13,7 +13,7 @@ namespace shardplan {
 /// One way to search, with all that the rest of the program needs to know of it. Help texts, the model language's
 /// `search_mode`, the planner and the tests read this list: a new search is its file and one row here.
 struct SearchEntry {
-  std::string_view name;         // of --search
+  std::string_view name;         // what --search is given
   std::string_view search_mode;  // the model language's name, where MindSpore has one of its own
   /// Whether its bound says how good its choice is. If not, the planner seeks a bound beside it.
   bool gives_bound = false;

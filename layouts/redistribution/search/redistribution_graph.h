@@ -17,7 +17,7 @@ namespace shardplan {
 struct EdgeClass {
   CollectiveKind kind = CollectiveKind::kSlice;
   std::uint8_t space = 0;
-  std::uint16_t pieces = 0;  // of the group: one bit a piece of the space
+  std::uint16_t pieces = 0;  // the group's, one bit for each piece of the space
   /// The whole tensor divided by this is one device's share before (all_gather: after) the step.
   std::int64_t divisor = 1;
 };
@@ -49,7 +49,7 @@ class RedistributionGraph {
   struct Ends {
     Placement source;
     Placement target;
-    std::int64_t least_shards = 1;  // of any state
+    std::int64_t least_shards = 1;  // the fewest that any state has
 
     auto operator<=>(const Ends&) const = default;
   };
@@ -116,7 +116,7 @@ class RedistributionGraph {
   std::int64_t least_shards_ = 1;
   std::uint16_t fixed_ = 0;  // pieces that stay
   std::vector<Node> nodes_;
-  std::vector<Placement> placements_;                                   // of each node, by space
+  std::vector<Placement> placements_;                                   // each node's, by space
   std::vector<RedistributionEdge> edges_;                               // those of a node lie together
   std::vector<FlatIdMap<Placement, PlacementHash>> node_of_placement_;  // by space
   std::vector<EdgeClass> edge_classes_;

@@ -38,7 +38,7 @@ struct SearchRoute {
   SearchGraph* graph = nullptr;
   std::uint32_t source = 0;
   std::uint32_t target = 0;
-  std::optional<Refinement> refinement;  // of the graph; none: it has the caller's pieces
+  std::optional<Refinement> refinement;  // the graph's finer pieces; none: it has the caller's
   bool is_large = false;                 // made for this one target, and searched only in part
 };
 

@@ -53,7 +53,7 @@ class ShortestPaths {
     bool is_equal(const Label& other) const { return time == other.time && sent == other.sent && steps == other.steps; }
   };
   struct QueueEntry {
-    Picoseconds time;  // of a path through it, at least
+    Picoseconds time;  // a lower bound on any path through it
     Bytes sent;
     std::uint32_t steps;
     std::uint32_t state;
