@@ -8,23 +8,34 @@
 
 namespace shardplan {
 
-/// A plan in another tool's words.
+/// A plan in another tool's words: text that the tool takes as it is. Its first lines say how to use it.
 struct ExportedText {
   std::string text;
   /// What the tool cannot say; each also stands as a comment at its place in `text`.
   std::vector<std::string> cannot_say;
 };
 
-/// Python: Layout objects and a `shard` call for every forward operator.
+/// Python: `configure()` sets the context, `shard(net)` calls `shard` on every forward operator of a net.
 ExportedText export_mindspore(const Plan& plan);
-/// Python: a mesh and PartitionSpecs of inputs, parameters, optimizer states, and results to constrain.
+/// Python: NamedShardings of inputs, parameters and optimizer states by name, `tree` for trees of them, and `constrain`
+/// for the results inside a step.
 ExportedText export_jax(const Plan& plan);
-/// Python: a device mesh and placements of the same.
+/// Python: PLAN for `parallelize_module`, placements of inputs and optimizer states.
 ExportedText export_dtensor(const Plan& plan);
-/// MLIR: the mesh and a function's signature with shardings.
+/// MLIR: the mesh, a function's signature with shardings, and a function for every result to constrain.
 ExportedText export_shardy(const Plan& plan);
 
-/// The names that --to takes: "mindspore", "jax", "dtensor", "shardy".
+// Frameworks that know only global degrees (data and tensor parallel, ZeRO): the nearest plan of that kind
+// (report/export/uniform_plan.h) as their options, and in what this plan differs from it.
+
+/// A bash array of Megatron-LM's options.
+ExportedText export_megatron(const Plan& plan);
+/// A bash array of torchtitan's options.
+ExportedText export_torchtitan(const Plan& plan);
+/// Python: the dictionary that `deepspeed.initialize` takes as `config`.
+ExportedText export_deepspeed(const Plan& plan);
+
+/// The names that --to takes.
 std::vector<std::string> export_targets();
 /// By such a name; throws InputError for others.
 ExportedText export_plan(const Plan& plan, std::string_view target);

@@ -1,63 +1,224 @@
-#include <fmt/format.h>
+// DTensor has one placement for each axis of the mesh. A plan of `parallelize_module` is a dictionary from a module's name
+// to a ParallelStyle; the styles of PyTorch know one axis and two kinds of modules, so the exported file brings a style
+// of its own, which takes placements over the whole mesh.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "graph/folded_names.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
+#include "report/export/python_text.h"
 
 namespace shardplan {
 namespace {
 
-/// One placement for each axis of the mesh: (Replicate(), Shard(0)).
-ExportedEntry placements(const ExportedTensor& tensor, const RefinedAxes& axes, const Plan& plan) {
-  const auto problem = [&](std::string_view why) {
-    return ExportedEntry{tensor.name, "",
-                         fmt::format("{} {}; {}", tensor.name, to_string(tensor.layout, plan.mesh), why)};
-  };
-  std::string why;
-  const auto dimensions = dimension_axes(tensor.layout, axes, &why);
-  if (!dimensions) return problem(why);
+constexpr std::string_view kHowTo =
+    "# How to use it, as plan.py, with torchrun and one process per device:\n"
+    "#   model = parallelize_module(model, plan.mesh[plan.mesh.mesh_dim_names[0]], plan.PLAN)\n"
+    "#   x = distribute_tensor(x, plan.mesh, plan.INPUTS[\"NAME\"])\n"
+    "# parallelize_module asks for one axis; the styles below place over the whole mesh. '*' in a module's name is "
+    "its\n"
+    "# wildcard: every copy of a repeat. gamma, beta and embedding_table are called weight, bias and weight, as in "
+    "torch.nn.\n"
+    "# How a module's inner operators follow, and the order and overlap of collectives, are DTensor's and cannot be "
+    "said\n"
+    "# here.\n";
+
+constexpr std::string_view kStyle = R"(
+
+class Placed(ParallelStyle):
+    """A module with its own parameters placed over the whole mesh, and its result if the plan says how that lies."""
+
+    def __init__(self, parameters, result=None):
+        super().__init__()
+        self.parameters = parameters
+        self.result = result
+
+    def _apply(self, module, device_mesh):
+        for name, placements in self.parameters.items():
+            whole = getattr(module, name)
+            placed = distribute_tensor(whole, mesh, placements)
+            module.register_parameter(name, torch.nn.Parameter(placed, requires_grad=whole.requires_grad))
+        if self.result is not None:
+            module.register_forward_hook(lambda _, inputs, result: result.redistribute(mesh, self.result))
+        return module
+
+
+)";
+
+/// One placement for each axis of the mesh, "(Replicate(), Shard(0))"; nothing, with the reason in `why`, if there are none.
+std::optional<std::string> placements(const ExportedTensor& tensor, const RefinedAxes& axes, std::string* why) {
+  const auto dimensions = dimension_axes(tensor.layout, axes, why);
+  if (!dimensions) return std::nullopt;
   std::vector<std::string> items(axes.axes().size(), "Replicate()");
   for (std::size_t d = 0; d < dimensions->size(); ++d) {
     std::size_t last = 0;
     for (const std::string& name : (*dimensions)[d]) {
       std::size_t at = 0;
       while (axes.axes()[at].name != name) ++at;
-      if (at < last) return problem("DTensor nests left to right");
+      if (at < last) {
+        *why = "DTensor nests left to right";
+        return std::nullopt;
+      }
       last = at;
       items[at] = fmt::format("Shard({})", d);
     }
+    if ((*dimensions)[d].size() > 1 && tensor.type.shape[d] % tensor.layout.dimensions[d].num_pieces() != 0) {
+      *why = "DTensor cuts unequal pieces of unequal pieces";
+      return std::nullopt;
+    }
   }
-  return {tensor.name, python_tuple(items), ""};
+  return python_tuple(items);
 }
+
+std::string problem(const ExportedTensor& tensor, const std::string& why, const Plan& plan) {
+  return fmt::format("{} {}; {}", tensor.name, to_string(tensor.layout, plan.mesh), why);
+}
+
+/// The block that a tensor or operator lies in: "layers.0.up" of "layers.0.up.weight"; empty for one of the model itself.
+std::string_view block_of(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
+}
+
+std::string torch_name(std::string_view parameter) {
+  const std::string_view last = last_part(parameter);
+  if (last == "gamma" || last == "embedding_table") return "weight";
+  if (last == "beta") return "bias";
+  return std::string(last);
+}
+
+/// What is written of one module.
+struct Module {
+  std::vector<std::string> parameters;  // "\"weight\": (Shard(0),)"
+  std::string result;                   // placements; empty: left open
+};
+
+class DTensorWriter {
+ public:
+  explicit DTensorWriter(const Plan& plan)
+      : plan_(plan), exported_(exported_plan(plan)), axes_(exported_axes(plan, exported_)) {}
+
+  ExportedText run() {
+    const PythonMesh mesh = python_mesh(axes_);
+    result_.text = python_comment(export_title(plan_));
+    result_.text += kHowTo;
+    result_.text += fmt::format(
+        "import torch\n"
+        "from torch.distributed.device_mesh import init_device_mesh\n"
+        "from torch.distributed.tensor import Replicate, Shard, distribute_tensor\n"
+        "from torch.distributed.tensor.parallel import ParallelStyle\n\n"
+        "mesh = init_device_mesh(\"cuda\", {}, mesh_dim_names={})\n",
+        mesh.sizes, mesh.names);
+    if (!plan_.mesh.devices().empty()) {
+      refuse(fmt::format("the order of the devices {}; init_device_mesh counts them",
+                         fmt::join(plan_.mesh.devices(), ", ")));
+    }
+    result_.text += kStyle;
+    table("INPUTS", exported_.inputs);
+    write_modules();
+    result_.text +=
+        "# of the optimizer, by parameter. Torch lays a state out as its parameter: where these differ, redistribute "
+        "the\n"
+        "# state to them after its first step.\n";
+    table("STATES", exported_.states);
+    return result_;
+  }
+
+ private:
+  void refuse(const std::string& what) {
+    result_.text += python_comment("cannot be said: " + what);
+    result_.cannot_say.push_back(what);
+  }
+
+  void table(std::string_view variable, const std::vector<ExportedTensor>& tensors) {
+    std::vector<ExportedEntry> entries;
+    for (const ExportedTensor& tensor : tensors) {
+      std::string why;
+      const auto placed = placements(tensor, axes_, &why);
+      entries.push_back(placed ? ExportedEntry{tensor.name, *placed, ""}
+                               : ExportedEntry{tensor.name, "", problem(tensor, why, plan_)});
+    }
+    result_.text += python_dictionary(variable, entries, result_.cannot_say);
+  }
+
+  Module& module(const std::string& name) {
+    const auto [found, is_new] = modules_.try_emplace(name);
+    if (is_new) order_.push_back(name);
+    return found->second;
+  }
+
+  /// The module whose result an operator's is: the block if it has parameters of its own, as nn.Linear has, else the
+  /// operator.
+  std::string module_of_result(const std::string& op) const {
+    const std::string block(block_of(op));
+    return blocks_.contains(block) ? block : op;
+  }
+
+  void write_modules() {
+    std::vector<ExportedTensor> of_model;  // parameters outside of any module
+    std::vector<ExportedEntry> problems;
+    for (const ExportedTensor& tensor : exported_.parameters) {
+      const std::string block(block_of(tensor.name));
+      if (block.empty()) {
+        of_model.push_back(tensor);
+        continue;
+      }
+      blocks_.insert(block);
+      std::string why;
+      const auto placed = placements(tensor, axes_, &why);
+      if (placed) {
+        module(block).parameters.push_back(fmt::format("{}: {}", python_text(torch_name(tensor.name)), *placed));
+      } else {
+        problems.push_back({tensor.name, "", problem(tensor, why, plan_)});
+      }
+    }
+    // Of several constrained results of one module the last is the module's.
+    for (const ExportedTensor& tensor : exported_.constraints) {
+      std::string why;
+      const auto placed = placements(tensor, axes_, &why);
+      if (placed) {
+        module(module_of_result(tensor.name)).result = *placed;
+      } else {
+        problems.push_back({tensor.name, "", problem(tensor, why, plan_)});
+      }
+    }
+    std::vector<ExportedEntry> entries;
+    for (const std::string& name : order_) {
+      const Module& of_name = modules_.at(name);
+      std::string value = fmt::format("Placed({{{}}}", fmt::join(of_name.parameters, ", "));
+      value += of_name.result.empty() ? ")" : fmt::format(", {})", of_name.result);
+      entries.push_back({name, value, ""});
+    }
+    result_.text += "PLAN = {\n";
+    for (const ExportedEntry& entry : fold_entries(entries)) {
+      result_.text += fmt::format("    {}: {},\n", python_text(entry.name), entry.value);
+    }
+    for (const ExportedEntry& entry : fold_entries(problems)) {
+      result_.text += "    ";
+      refuse(entry.problem);
+    }
+    result_.text += "}\n";
+    if (of_model.empty()) return;
+    result_.text += "# parameters of the model itself, for distribute_tensor\n";
+    table("PARAMETERS", of_model);
+  }
+
+  const Plan& plan_;
+  const ExportedPlan exported_;
+  const RefinedAxes axes_;
+  ExportedText result_;
+  std::map<std::string, Module> modules_;
+  std::vector<std::string> order_;  // of `modules_`
+  std::set<std::string> blocks_;    // that have parameters of their own
+};
 
 }  // namespace
 
-ExportedText export_dtensor(const Plan& plan) {
-  const ExportedPlan exported = exported_plan(plan);
-  const RefinedAxes axes = exported_axes(plan, exported);
-  const PythonMesh mesh = python_mesh(axes);
-  ExportedText result;
-  result.text = fmt::format(
-      "# {}\n"
-      "from torch.distributed.device_mesh import init_device_mesh\n"
-      "from torch.distributed.tensor import Replicate, Shard\n"
-      "mesh = init_device_mesh(\"cuda\", {}, mesh_dim_names={})\n",
-      export_title(plan), mesh.sizes, mesh.names);
-  if (!plan.mesh.devices().empty()) {
-    const std::string order = fmt::format("the order of the devices {}", fmt::join(plan.mesh.devices(), ", "));
-    result.text += fmt::format("# cannot be said: {}; init_device_mesh counts them\n", order);
-    result.cannot_say.push_back(order);
-  }
-  const auto table = [&](std::string_view variable, const std::vector<ExportedTensor>& tensors) {
-    std::vector<ExportedEntry> entries;
-    for (const ExportedTensor& tensor : tensors) entries.push_back(placements(tensor, axes, plan));
-    result.text += python_dictionary(variable, entries, result.cannot_say);
-  };
-  table("INPUTS", exported.inputs);
-  table("PARAMETERS", exported.parameters);
-  table("STATES", exported.states);
-  if (!exported.constraints.empty()) result.text += "# to redistribute to, by the operator's result\n";
-  table("CONSTRAINTS", exported.constraints);
-  return result;
-}
+ExportedText export_dtensor(const Plan& plan) { return DTensorWriter(plan).run(); }
 
 }  // namespace shardplan

@@ -1,19 +1,45 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "program/instruction_facts.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
-#include "report/metrics/plan_metrics.h"
+#include "report/export/python_text.h"
 
 namespace shardplan {
 namespace {
 
-/// P("pcie", None, ("hccs", "x")).
-ExportedEntry partition_spec(const ExportedTensor& tensor, const RefinedAxes& axes, const Plan& plan) {
-  std::string why;
-  const auto dimensions = dimension_axes(tensor.layout, axes, &why);
+constexpr std::string_view kHowTo =
+    "# How to use it, as plan.py beside your program:\n"
+    "#   parameters = jax.device_put(parameters, plan.tree(parameters, plan.PARAMETERS))\n"
+    "#   step = jax.jit(step)             and inside it, behind the operator of that name:\n"
+    "#       x = plan.constrain(\"NAME\", x)\n"
+    "# A tree of arrays bears the model's names: {\"layers\": [{\"up\": {\"weight\": ...}}]} holds "
+    "layers.0.up.weight.\n";
+
+constexpr std::string_view kFunctions = R"(
+
+def constrain(name, value):
+    """Lays out the result of the operator of that name as the plan does; others are left to XLA."""
+    return jax.lax.with_sharding_constraint(value, CONSTRAINTS[name]) if name in CONSTRAINTS else value
+
+
+def tree(values, shardings):
+    """The shardings of a tree of arrays, as a tree: each under its path, joined by dots."""
+
+    def sharding(path, _):
+        parts = (getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))) for key in path)
+        return shardings[".".join(str(part) for part in parts)]
+
+    return jax.tree_util.tree_map_with_path(sharding, values)
+)";
+
+/// S("pcie", None, ("hccs", "x")).
+ExportedEntry sharding(const ExportedTensor& tensor, const RefinedAxes& axes, const Plan& plan, bool is_stored) {
+  std::string why = is_stored ? unequal_pieces(tensor) : "";
+  const auto dimensions = why.empty() ? dimension_axes(tensor.layout, axes, &why) : std::nullopt;
   if (!dimensions) {
     return {tensor.name, "", fmt::format("{} {}; {}", tensor.name, to_string(tensor.layout, plan.mesh), why)};
   }
@@ -23,7 +49,7 @@ ExportedEntry partition_spec(const ExportedTensor& tensor, const RefinedAxes& ax
     for (const std::string& name : names) quoted.push_back(python_text(name));
     entries.push_back(quoted.empty() ? "None" : quoted.size() == 1 ? quoted[0] : python_tuple(quoted));
   }
-  return {tensor.name, fmt::format("P({})", fmt::join(entries, ", ")), ""};
+  return {tensor.name, fmt::format("S({})", fmt::join(entries, ", ")), ""};
 }
 
 }  // namespace
@@ -35,32 +61,31 @@ ExportedText export_jax(const Plan& plan) {
   const auto collectives = std::count_if(plan.program.instructions.begin(), plan.program.instructions.end(),
                                          [](const Instruction& instruction) { return is_communication(instruction); });
   ExportedText result;
-  result.text = fmt::format(
-      "# {}. The {} collectives follow from the shardings; their\n"
-      "# order and overlap are XLA's and cannot be said here.\n"
+  result.text = python_comment(export_title(plan));
+  result.text += kHowTo;
+  result.text += fmt::format(
+      "# The {} collectives follow from the shardings; their order and overlap are XLA's and cannot be said here.\n"
       "import jax\n"
-      "from jax.sharding import NamedSharding, PartitionSpec as P\n",
-      export_title(plan), collectives);
-  if (plan.mesh.devices().empty()) {
-    result.text += fmt::format("mesh = jax.make_mesh({}, {})\n", mesh.sizes, mesh.names);
-  } else {
-    result.text += fmt::format(
-        "import numpy\n"
-        "devices = numpy.array(jax.devices())[[{}]]\n"
-        "mesh = jax.sharding.Mesh(devices.reshape({}), {})\n",
-        fmt::join(plan.mesh.devices(), ", "), mesh.sizes, mesh.names);
-  }
-  const auto table = [&](std::string_view variable, const std::vector<ExportedTensor>& tensors) {
+      "import numpy\n"
+      "from jax.sharding import Mesh, NamedSharding, PartitionSpec\n\n"
+      "devices = numpy.array(jax.devices()){}\n"
+      "mesh = Mesh(devices.reshape({}), {})\n\n\n"
+      "def S(*axes):\n"
+      "    return NamedSharding(mesh, PartitionSpec(*axes))\n\n\n",
+      collectives, plan.mesh.devices().empty() ? "" : fmt::format("[[{}]]", fmt::join(plan.mesh.devices(), ", ")),
+      mesh.sizes, mesh.names);
+  const auto table = [&](std::string_view variable, const std::vector<ExportedTensor>& tensors, bool are_stored) {
     std::vector<ExportedEntry> entries;
-    for (const ExportedTensor& tensor : tensors) entries.push_back(partition_spec(tensor, axes, plan));
+    for (const ExportedTensor& tensor : tensors) entries.push_back(sharding(tensor, axes, plan, are_stored));
     result.text += python_dictionary(variable, entries, result.cannot_say);
   };
-  table("INPUTS", exported.inputs);
-  table("PARAMETERS", exported.parameters);
-  table("STATES", exported.states);
-  if (!exported.constraints.empty())
-    result.text += "# for jax.lax.with_sharding_constraint, by the operator's result\n";
-  table("CONSTRAINTS", exported.constraints);
+  table("INPUTS", exported.inputs, true);
+  table("PARAMETERS", exported.parameters, true);
+  result.text += "# of the optimizer, by parameter; its scalars are whole everywhere\n";
+  table("STATES", exported.states, true);
+  result.text += "# of results, by operator\n";
+  table("CONSTRAINTS", exported.constraints, false);
+  result.text += kFunctions;
   return result;
 }
 

@@ -1,16 +1,24 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <utility>
 
-#include "graph/folded_names.h"
+#include "layouts/mindspore_layout.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
+#include "report/export/python_text.h"
 #include "report/metrics/plan_metrics.h"
 
 namespace shardplan {
 namespace {
+
+constexpr std::string_view kHowTo =
+    "# How to use it, as plan.py, in graph mode; cells and operators of the net bear the model's names:\n"
+    "#   plan.configure()\n"
+    "#   net = plan.shard(net)\n"
+    "# The order and fusion of collectives are MindSpore's and cannot be said here.\n";
 
 bool is_number(std::string_view part) {
   return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -29,14 +37,13 @@ bool is_identifier(std::string_view part) {
   });
 }
 
-/// "net.layers[i].attn.qkv.matmul" of "layers.*.attn.qkv.matmul"; `variables` receives one name per '*'.
-std::string cell_text(std::string_view name, std::size_t* variables) {
-  std::string text = "net";
+/// "net.layers[i].attn.qkv.matmul" of "layers.*.attn.qkv.matmul" in `net`; the n-th '*' from `star` on is the n-th index.
+std::string cell_text(std::string text, std::string_view name, std::size_t star = 0) {
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('.'));
     name.remove_prefix(std::min(part.size() + 1, name.size()));
     if (part == "*") {
-      text += fmt::format("[{}]", static_cast<char>('i' + (*variables)++));
+      text += fmt::format("[{}]", python_index(star++));
     } else if (is_number(part)) {
       text += fmt::format("[{}]", part);
     } else if (is_identifier(part)) {
@@ -52,7 +59,10 @@ std::string cell_text(std::string_view name, std::size_t* variables) {
 std::optional<std::string> layout_call(const TensorLayout& layout, const RefinedAxes& axes, std::string* why) {
   const auto dimensions = dimension_axes(layout, axes, why);
   if (!dimensions) return std::nullopt;
-  if (dimensions->empty()) return "()";
+  if (dimensions->empty()) {
+    *why = "a Layout needs a dimension";
+    return std::nullopt;
+  }
   std::vector<std::string> entries;
   for (const std::vector<std::string>& names : *dimensions) {
     std::vector<std::string> quoted;
@@ -62,144 +72,208 @@ std::optional<std::string> layout_call(const TensorLayout& layout, const Refined
   return fmt::format("layout({})", fmt::join(entries, ", "));
 }
 
-ExportedEntry shard_call(const Plan& plan, OperatorId id, const RefinedAxes& axes,
-                         const std::map<std::string, const ExportedTensor*>& wanted) {
-  const GraphOperator& op = plan.graph->operators()[id];
-  const Operation& operation = plan.graph->operation(id);
-  const Strategy& strategy = plan.strategies[id];
-  std::vector<std::string> in, out;
-  std::string why;
-  const auto problem = [&](const TensorLayout& layout) {
-    return ExportedEntry{op.name, "", fmt::format("{} {}; {}", op.name, to_string(layout, plan.mesh), why)};
-  };
-  for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-    TensorLayout layout = operand_layout(operation, strategy, plan.mesh, i);
-    if (!layout.partial.empty()) {
-      why = "MindSpore completes sums before the next operator";
-      return problem(layout);
-    }
-    const auto call = layout_call(layout, axes, &why);
-    if (!call) return problem(layout);
-    in.push_back(*call);
-  }
-  std::string text = fmt::format("shard(in_strategy={}", python_tuple(in));
-  for (const TensorId result : op.results) {
-    const auto found = wanted.find(plan.graph->tensor(result).name);
-    if (found == wanted.end()) continue;
-    const auto call = layout_call(found->second->layout, axes, &why);
-    if (!call) return problem(found->second->layout);
-    out.push_back(*call);
-  }
-  if (!out.empty() && out.size() == op.results.size()) text += fmt::format(", out_strategy={}", python_tuple(out));
-  text += ")";
-  if (const auto tuples = input_tuples(operation, strategy, plan.mesh)) {
-    std::vector<std::string> items;
-    for (const std::vector<std::int64_t>& tuple : *tuples) {
-      std::vector<std::string> numbers;
-      for (const std::int64_t value : tuple) numbers.push_back(fmt::format("{}", value));
-      items.push_back(python_tuple(numbers));
-    }
-    text += fmt::format("  # or {}", python_tuple(items));
-  }
-  return {op.name, text, ""};
-}
+/// What `shard` is called with for one operator. MindSpore takes tuples for all operators and Layouts for few, and never
+/// both in one call: tuples where they say the same.
+class ShardCall {
+ public:
+  ShardCall(const Plan& plan, const RefinedAxes& axes, OperatorId id)
+      : plan_(plan),
+        axes_(axes),
+        op_(plan.graph->operators()[id]),
+        operation_(plan.graph->operation(id)),
+        strategy_(plan.strategies[id]) {}
 
-/// The numbers that stand at the place of each '*' of a folded name, over all its copies.
-std::vector<std::set<std::int64_t>> indices_of(const std::string& folded, const std::vector<std::string>& names) {
-  std::vector<std::set<std::int64_t>> indices;
-  for (const std::string& name : names) {
-    if (folded_name(name) != folded) continue;
-    std::size_t star = 0;
-    for (std::size_t begin = 0; begin <= name.size();) {
-      const std::size_t end = std::min(name.find('.', begin), name.size());
-      const std::string part = name.substr(begin, end - begin);
-      if (is_number(part)) {
-        if (star == indices.size()) indices.emplace_back();
-        indices[star++].insert(std::stoll(part));
+  /// `wanted` holds the whole results that the plan redistributes to, by name.
+  ExportedEntry entry(const std::map<std::string, const ExportedTensor*>& wanted) const {
+    std::vector<TensorLayout> in;
+    for (std::size_t i = 0; i < operation_.operands.size(); ++i) {
+      in.push_back(operand_layout(operation_, strategy_, plan_.mesh, i));
+      if (!in.back().partial.empty()) return problem(in.back(), "MindSpore completes sums before the next operator");
+    }
+    const std::vector<TensorLayout> out = other_results(wanted);
+    if (out.empty()) {
+      if (const auto tuples = input_tuples(operation_, strategy_, plan_.mesh)) {
+        std::vector<std::string> items;
+        for (const std::vector<std::int64_t>& tuple : *tuples) items.push_back(python_tuple(tuple));
+        return {op_.name, fmt::format("shard(in_strategy={})", python_tuple(items)), ""};
       }
-      begin = end + 1;
+    }
+    std::vector<std::string> calls;
+    for (const auto* layouts : {&std::as_const(in), &out}) {
+      for (const TensorLayout& layout : *layouts) {
+        std::string why;
+        const auto call = layout_call(layout, axes_, &why);
+        if (!call) return problem(layout, why);
+        calls.push_back(*call);
+      }
+    }
+    const auto first_out = calls.begin() + static_cast<std::ptrdiff_t>(in.size());
+    const std::vector<std::string> in_calls(calls.begin(), first_out), out_calls(first_out, calls.end());
+    std::string text = fmt::format("shard(in_strategy={}", python_tuple(in_calls));
+    if (!out.empty()) text += fmt::format(", out_strategy={}", python_tuple(out_calls));
+    return {op_.name, text + ")", ""};
+  }
+
+ private:
+  /// The results as the plan wants them, if they lie otherwise than the operator leaves them and its sums are completed.
+  std::vector<TensorLayout> other_results(const std::map<std::string, const ExportedTensor*>& wanted) const {
+    std::vector<TensorLayout> layouts;
+    bool is_other = false;
+    for (std::size_t i = 0; i < op_.results.size(); ++i) {
+      TensorLayout layout = result_layout(operation_, strategy_, plan_.mesh, i);
+      layout.partial.clear();
+      const auto found = wanted.find(plan_.graph->tensor(op_.results[i]).name);
+      if (found != wanted.end() && found->second->layout != layout) {
+        layout = found->second->layout;
+        is_other = true;
+      }
+      layouts.push_back(layout);
+    }
+    return is_other ? layouts : std::vector<TensorLayout>();
+  }
+
+  ExportedEntry problem(const TensorLayout& layout, std::string_view why) const {
+    return {op_.name, "", fmt::format("{} {}; {}", op_.name, to_string(layout, plan_.mesh), why)};
+  }
+
+  const Plan& plan_;
+  const RefinedAxes& axes_;
+  const GraphOperator& op_;
+  const Operation& operation_;
+  const Strategy& strategy_;
+};
+
+class MindSporeWriter {
+ public:
+  explicit MindSporeWriter(const Plan& plan)
+      : plan_(plan), exported_(exported_plan(plan)), axes_(exported_axes(plan, exported_)) {}
+
+  ExportedText run() {
+    const PythonMesh mesh = python_mesh(axes_);
+    result_.text = python_comment(export_title(plan_));
+    result_.text += kHowTo;
+    result_.text += fmt::format(
+        "import mindspore\n"
+        "from mindspore import Layout\n\n"
+        "layout = Layout({}, {})\n\n\n",
+        mesh.sizes, mesh.names);
+    write_context();
+    result_.text += "\n\ndef shard(net):\n";
+    write_calls();
+    write_stored();
+    result_.text += "    return net\n";
+    return result_;
+  }
+
+ private:
+  void refuse(const std::string& what) {
+    result_.text += "    " + python_comment("cannot be said: " + what);
+    result_.cannot_say.push_back(what);
+  }
+
+  void write_context() {
+    result_.text += "def configure():\n";
+    if (!plan_.mesh.devices().empty()) {
+      refuse(fmt::format("the order of the devices {}; the rank table counts them",
+                         fmt::join(plan_.mesh.devices(), ", ")));
+    }
+    std::vector<std::string> inputs;
+    for (const ExportedTensor& tensor : exported_.inputs) {
+      if (const auto tuple = tuple_of_layout(tensor.layout, plan_.mesh, tensor.type.shape)) {
+        inputs.push_back(python_tuple(*tuple));
+      } else {
+        refuse(fmt::format("input {} {}; dataset_strategy takes tuples", tensor.name,
+                           to_string(tensor.layout, plan_.mesh)));
+      }
+    }
+    const bool has_all = !inputs.empty() && inputs.size() == exported_.inputs.size();
+    std::map<std::string, const TensorLayout*> parameters;
+    for (const ExportedTensor& tensor : exported_.parameters) parameters.emplace(tensor.name, &tensor.layout);
+    const bool cuts_states =
+        std::any_of(exported_.states.begin(), exported_.states.end(), [&](const ExportedTensor& state) {
+          const auto found = parameters.find(state.name);
+          return found != parameters.end() && num_shards(state.layout) > num_shards(*found->second);
+        });
+    result_.text += fmt::format(
+        "    mindspore.set_auto_parallel_context(\n"
+        "        parallel_mode=\"semi_auto_parallel\",\n"
+        "        device_num={},\n"
+        "        dataset_strategy={},\n"
+        "        enable_parallel_optimizer={},\n"
+        "    )\n",
+        plan_.mesh.num_devices(), has_all ? python_tuple(inputs) : python_text("full_batch"),
+        cuts_states ? "True" : "False");
+  }
+
+  void write_calls() {
+    std::map<std::string, const ExportedTensor*> wanted;
+    for (const ExportedTensor& tensor : exported_.constraints) wanted.emplace(tensor.name, &tensor);
+    std::vector<ExportedEntry> entries;
+    for (const OperatorId op : plan_.graph->operators().ids()) {
+      if (plan_.graph->operators()[op].pass != Pass::kForward || is_border(*plan_.graph, op)) continue;
+      entries.push_back(ShardCall(plan_, axes_, op).entry(wanted));
+    }
+    std::string loop;  // that the last line stands in: the part of the name up to the last '*', and its indices
+    for (const ExportedEntry& entry : fold_entries(entries)) {
+      if (!entry.problem.empty()) {
+        refuse(entry.problem);
+        loop.clear();
+        continue;
+      }
+      if (entry.indices.empty()) {
+        result_.text += fmt::format("    {}.{}\n", cell_text("net", entry.name), entry.value);
+        loop.clear();
+        continue;
+      }
+      const std::size_t depth = entry.indices.size();
+      const std::string copy = entry.name.substr(0, entry.name.rfind('*') + 1);
+      std::string head;
+      for (std::size_t i = 0; i < depth; ++i) {
+        head += fmt::format("{:{}}for {} in {}:\n", "", 4 * (i + 1), python_index(i), python_indices(entry.indices[i]));
+      }
+      head += fmt::format("{:{}}copy = {}\n", "", 4 * (depth + 1), cell_text("net", copy));
+      if (loop != head) result_.text += head;
+      loop = head;
+      const std::string inside = entry.name.size() > copy.size() ? entry.name.substr(copy.size() + 1) : "";
+      result_.text += fmt::format("{:{}}{}.{}\n", "", 4 * (depth + 1), cell_text("copy", inside), entry.value);
     }
   }
-  return indices;
-}
+
+  /// A parameter is stored as its first reader takes it, its states likewise or further cut along dimension 0.
+  void write_stored() {
+    std::map<std::string, const TensorLayout*> stored;
+    std::vector<ExportedEntry> kept;
+    for (const ExportedTensor& parameter : exported_.parameters) {
+      stored.emplace(parameter.name, &parameter.layout);
+      const GraphTensor& tensor = plan_.graph->tensor(*plan_.graph->find_tensor(parameter.name));
+      if (tensor.readers.empty()) continue;
+      const Reader& reader = tensor.readers.front();
+      const TensorLayout taken =
+          operand_layout(plan_.graph->operation(reader.op), plan_.strategies[reader.op], plan_.mesh, reader.operand);
+      if (taken != parameter.layout) {
+        kept.push_back({parameter.name, "",
+                        fmt::format("{} stored {}; a parameter is stored as its first reader takes it", parameter.name,
+                                    to_string(parameter.layout, plan_.mesh))});
+      }
+    }
+    for (const ExportedTensor& state : exported_.states) {
+      const auto found = stored.find(state.name);
+      if (found != stored.end() && *found->second == state.layout) continue;
+      kept.push_back({state.name, "",
+                      fmt::format("{} optimizer states {}; enable_parallel_optimizer=True decides on its own",
+                                  state.name, to_string(state.layout, plan_.mesh))});
+    }
+    for (const ExportedEntry& entry : fold_entries(kept)) refuse(entry.problem);
+  }
+
+  const Plan& plan_;
+  const ExportedPlan exported_;
+  const RefinedAxes axes_;
+  ExportedText result_;
+};
 
 }  // namespace
 
-ExportedText export_mindspore(const Plan& plan) {
-  const ExportedPlan exported = exported_plan(plan);
-  const RefinedAxes axes = exported_axes(plan, exported);
-  const PythonMesh mesh = python_mesh(axes);
-  ExportedText result;
-  result.text = fmt::format(
-      "# {}\n"
-      "from mindspore import Layout\n"
-      "layout = Layout({}, {})\n",
-      export_title(plan), mesh.sizes, mesh.names);
-  const auto refuse = [&](const std::string& problem) {
-    result.text += fmt::format("# cannot be said: {}\n", problem);
-    result.cannot_say.push_back(problem);
-  };
-  if (!plan.mesh.devices().empty()) {
-    refuse(fmt::format("the order of the devices {}", fmt::join(plan.mesh.devices(), ", ")));
-  }
-  std::map<std::string, const ExportedTensor*> wanted;
-  for (const ExportedTensor& tensor : exported.constraints) wanted.emplace(tensor.name, &tensor);
-  std::vector<ExportedEntry> entries;
-  std::vector<std::string> all_names;
-  for (const OperatorId op : plan.graph->operators().ids()) {
-    if (plan.graph->operators()[op].pass != Pass::kForward || is_border(*plan.graph, op)) continue;
-    entries.push_back(shard_call(plan, op, axes, wanted));
-    all_names.push_back(entries.back().name);
-  }
-  for (const ExportedEntry& entry : fold_entries(entries)) {
-    if (!entry.problem.empty()) {
-      refuse(entry.problem);
-      continue;
-    }
-    std::size_t variables = 0;
-    const std::string cell = cell_text(entry.name, &variables);
-    std::string indent;
-    if (variables > 0) {
-      const auto indices = indices_of(entry.name, all_names);
-      for (std::size_t i = 0; i < indices.size(); ++i) {
-        result.text +=
-            fmt::format("{}for {} in range({}):\n", indent, static_cast<char>('i' + i), *indices[i].rbegin() + 1);
-        indent += "    ";
-      }
-    }
-    std::string call = fmt::format("{}{}.{}", indent, cell, entry.value);
-    const std::string_view second = ", out_strategy=";
-    if (const std::size_t at = call.find(second); at != std::string::npos) {
-      call.replace(at, 2,
-                   fmt::format(",\n{:{}}", "", indent.size() + cell.size() + std::string_view(".shard(").size()));
-    }
-    result.text += call + '\n';
-  }
-  // A parameter is stored as its first reader takes it, its states likewise or further cut along dimension 0.
-  std::map<std::string, const TensorLayout*> stored;
-  std::vector<ExportedEntry> kept;
-  for (const ExportedTensor& parameter : exported.parameters) {
-    stored.emplace(parameter.name, &parameter.layout);
-    const GraphTensor& tensor = plan.graph->tensor(*plan.graph->find_tensor(parameter.name));
-    if (tensor.readers.empty()) continue;
-    const Reader& reader = tensor.readers.front();
-    const TensorLayout taken =
-        operand_layout(plan.graph->operation(reader.op), plan.strategies[reader.op], plan.mesh, reader.operand);
-    if (taken != parameter.layout) {
-      kept.push_back({parameter.name, "",
-                      fmt::format("{} stored {}; a parameter is stored as its first reader takes it", parameter.name,
-                                  to_string(parameter.layout, plan.mesh))});
-    }
-  }
-  for (const ExportedTensor& state : exported.states) {
-    const auto found = stored.find(state.name);
-    if (found != stored.end() && *found->second == state.layout) continue;
-    kept.push_back({state.name, "",
-                    fmt::format("{} optimizer states {}; enable_parallel_optimizer=True decides on its own", state.name,
-                                to_string(state.layout, plan.mesh))});
-  }
-  for (const ExportedEntry& entry : fold_entries(kept)) refuse(entry.problem);
-  return result;
-}
+ExportedText export_mindspore(const Plan& plan) { return MindSporeWriter(plan).run(); }
 
 }  // namespace shardplan

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
@@ -6,18 +7,45 @@
 namespace shardplan {
 namespace {
 
+constexpr std::string_view kHowTo =
+    "// How to use it: sdy_opt reads this file. @step has the shardings of a step's arguments (inputs, parameters,\n"
+    "// optimizer states; its scalars are whole everywhere) and results: give them to your own function. The function\n"
+    "// with an operator's name constrains its result: inline it behind that operator, '*' being every copy of a "
+    "repeat.\n"
+    "// Collectives follow from the shardings; their order and overlap cannot be said here.\n";
+
+std::string comment(std::string_view text) {
+  std::string line = "// ";
+  for (const char c : text) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  return line + '\n';
+}
+
+/// A string of MLIR, which escapes by two hexadecimal digits.
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\' || byte < 0x20 || byte >= 0x7f) {
+      result += fmt::format("\\{:02X}", byte);
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
 /// `{"x", "y":(1)2}`.
 std::string sharding_axes(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
   std::vector<std::string> items;
   for (const AxisRef& ref : axes) {
-    std::string item = python_text(mesh.axes()[ref.axis].name);
+    std::string item = quoted(mesh.axes()[ref.axis].name);
     if (!mesh.is_whole(ref)) item += fmt::format(":({}){}", ref.before, ref.size);
     items.push_back(std::move(item));
   }
   return fmt::format("{{{}}}", fmt::join(items, ", "));
 }
 
-/// `#sdy.sharding<@mesh, [{"pcie"}, {}]>`, or nothing where a dimension is sharded in parts.
+/// `<@mesh, [{"pcie"}, {}]>`, or nothing where a dimension is sharded in parts.
 std::optional<std::string> sharding(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::vector<std::string> dimensions;
   for (const DimensionLayout& dimension : layout.dimensions) {
@@ -25,7 +53,7 @@ std::optional<std::string> sharding(const TensorLayout& layout, const DeviceMesh
     dimensions.push_back(
         sharding_axes(dimension.is_sharded() ? dimension.parts[0].axes : std::vector<AxisRef>(), mesh));
   }
-  return fmt::format("#sdy.sharding<@mesh, [{}]>", fmt::join(dimensions, ", "));
+  return fmt::format("<@mesh, [{}]>", fmt::join(dimensions, ", "));
 }
 
 std::string tensor_type(const TensorType& type) {
@@ -44,14 +72,16 @@ class ShardyWriter {
   ExportedText run() {
     std::vector<std::string> axes;
     for (const MeshAxis& axis : plan_.mesh.axes()) {
-      axes.push_back(fmt::format("{}={}", python_text(axis.name), axis.size));
+      axes.push_back(fmt::format("{}={}", quoted(axis.name), axis.size));
     }
     std::string order;
     if (!plan_.mesh.devices().empty()) {
       order = fmt::format(", device_ids=[{}]", fmt::join(plan_.mesh.devices(), ", "));
     }
-    text_ = fmt::format("// {}\nmodule @plan {{\n  sdy.mesh @mesh = <[{}]{}>\n  func.func private @step(\n",
-                        export_title(plan_), fmt::join(axes, ", "), order);
+    text_ = comment(export_title(plan_));
+    text_ += kHowTo;
+    text_ += fmt::format("module @plan {{\n  sdy.mesh @mesh = <[{}]{}>\n  func.func private @step(\n",
+                         fmt::join(axes, ", "), order);
     std::vector<Item> arguments;
     for (const auto* list : {&exported_.inputs, &exported_.parameters, &exported_.states}) {
       for (const ExportedTensor& tensor : *list) arguments.push_back(argument(tensor));
@@ -66,20 +96,7 @@ class ShardyWriter {
       text_ += "  )";
     }
     text_ += "\n";
-    if (!exported_.constraints.empty()) text_ += "  // sdy.sharding_constraint, by the operator's result:\n";
-    std::vector<ExportedEntry> entries;
-    for (const ExportedTensor& tensor : exported_.constraints) {
-      const auto value = sharding(tensor.layout, plan_.mesh);
-      entries.push_back(value ? ExportedEntry{tensor.name, *value, ""} : problem(tensor));
-    }
-    for (const ExportedEntry& entry : fold_entries(entries)) {
-      if (entry.problem.empty()) {
-        text_ += fmt::format("  //   {}: {}\n", entry.name, entry.value);
-      } else {
-        text_ += fmt::format("  //   cannot be said: {}\n", entry.problem);
-        cannot_say_.push_back(entry.problem);
-      }
-    }
+    write_constraints();
     return {text_ + "}\n", cannot_say_};
   }
 
@@ -89,15 +106,40 @@ class ShardyWriter {
             fmt::format("{} {}; a dimension is sharded in parts", tensor.name, to_string(tensor.layout, plan_.mesh))};
   }
 
+  /// One function for every result to constrain, copies of a repeat under one name.
+  void write_constraints() {
+    std::vector<ExportedEntry> entries;
+    for (const ExportedTensor& tensor : exported_.constraints) {
+      const auto value = sharding(tensor.layout, plan_.mesh);
+      const std::string type = tensor_type(tensor.type);
+      entries.push_back(value ? ExportedEntry{tensor.name,
+                                              fmt::format("(%x: {0}) -> {0} {{\n"
+                                                          "    %y = sdy.sharding_constraint %x {1} : {0}\n"
+                                                          "    return %y : {0}\n"
+                                                          "  }}\n",
+                                                          type, *value),
+                                              ""}
+                              : problem(tensor));
+    }
+    for (const ExportedEntry& entry : fold_entries(entries)) {
+      if (entry.problem.empty()) {
+        text_ += fmt::format("  func.func private @{}{}", quoted(entry.name), entry.value);
+      } else {
+        text_ += "  " + comment("cannot be said: " + entry.problem);
+        cannot_say_.push_back(entry.problem);
+      }
+    }
+  }
+
   struct Item {
     std::string text;
-    std::string comment;
+    std::string name;
   };
 
   Item argument(const ExportedTensor& tensor) {
     const std::string type = tensor_type(tensor.type);
     if (const auto value = sharding(tensor.layout, plan_.mesh)) {
-      return {fmt::format("{} {{sdy.sharding = {}}}", type, *value), tensor.name};
+      return {fmt::format("{} {{sdy.sharding = #sdy.sharding{}}}", type, *value), tensor.name};
     }
     cannot_say_.push_back(problem(tensor).problem);
     return {type, "cannot be said: " + cannot_say_.back()};
@@ -106,7 +148,7 @@ class ShardyWriter {
   /// One item a line, its name as a comment behind the comma.
   void append_list(const std::vector<Item>& items) {
     for (std::size_t i = 0; i < items.size(); ++i) {
-      text_ += fmt::format("      {}{}  // {}\n", items[i].text, i + 1 < items.size() ? "," : "", items[i].comment);
+      text_ += fmt::format("      {}{}  {}", items[i].text, i + 1 < items.size() ? "," : "", comment(items[i].name));
     }
   }
 

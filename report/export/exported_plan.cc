@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 
-#include "base/error.h"
 #include "graph/folded_names.h"
-#include "report/export/export.h"
 
 namespace shardplan {
 namespace {
@@ -36,30 +36,29 @@ ExportedPlan exported_plan(const Plan& plan) {
     if (tensor.kind == TensorKind::kInput) exported.inputs.push_back(entry);
     if (tensor.kind == TensorKind::kParameter) exported.parameters.push_back(entry);
   }
-  std::map<TensorId, char> named;  // states that stand under their parameter's name
-  for (const TensorId id : graph.tensors().ids()) {
-    const GraphTensor& tensor = graph.tensor(id);
-    if (!tensor.updates || !tensor.producer || graph.tensor(*tensor.updates).kind != TensorKind::kParameter) continue;
-    std::vector<TensorId> states;
-    for (const TensorId operand : graph.operators()[*tensor.producer].operands) {
-      // A step count is no state of this parameter alone.
-      if (graph.tensor(operand).kind == TensorKind::kState &&
-          graph.tensor(operand).type.shape == graph.tensor(*tensor.updates).type.shape && stored.contains(operand)) {
-        states.push_back(operand);
-      }
-    }
-    const bool alike = !states.empty() && std::all_of(states.begin(), states.end(), [&](TensorId state) {
-      return stored.at(state)->layout == stored.at(states[0])->layout;
-    });
-    if (!alike) continue;
-    exported.states.push_back(
-        {graph.tensor(*tensor.updates).name, graph.tensor(states[0]).type, stored.at(states[0])->layout});
-    for (const TensorId state : states) named[state] = 1;
-  }
+  // States under their parameter's name where all of them lie alike, each under its own where not. A scalar, such as the
+  // count of steps, is whole everywhere.
+  std::map<TensorId, std::vector<TensorId>> states;
+  std::vector<TensorId> parameters;
   for (const Binding& binding : plan.program.given) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
-    if (tensor.kind == TensorKind::kState && !named.contains(binding.tensor)) {
-      exported.states.push_back({tensor.name, tensor.type, plan.program.values[binding.value].layout});
+    if (tensor.kind != TensorKind::kState || tensor.type.shape.empty()) continue;
+    const TensorId owner = tensor.state_of.value_or(binding.tensor);
+    if (!states.contains(owner)) parameters.push_back(owner);
+    states[owner].push_back(binding.tensor);
+  }
+  for (const TensorId owner : parameters) {
+    const std::vector<TensorId>& of_owner = states.at(owner);
+    const TensorLayout& first = stored.at(of_owner[0])->layout;
+    const bool alike = std::all_of(of_owner.begin(), of_owner.end(), [&](TensorId state) {
+      return graph.tensor(state).type.shape == graph.tensor(owner).type.shape && stored.at(state)->layout == first;
+    });
+    if (alike) {
+      exported.states.push_back({graph.tensor(owner).name, graph.tensor(of_owner[0]).type, first});
+      continue;
+    }
+    for (const TensorId state : of_owner) {
+      exported.states.push_back({graph.tensor(state).name, graph.tensor(state).type, stored.at(state)->layout});
     }
   }
   const std::vector<const ProgramValue*> whole = whole_values(plan);
@@ -127,84 +126,82 @@ std::optional<std::vector<std::vector<std::string>>> dimension_axes(const Tensor
   return result;
 }
 
+std::string unequal_pieces(const ExportedTensor& tensor) {
+  for (std::size_t d = 0; d < tensor.layout.dimensions.size(); ++d) {
+    const std::int64_t pieces = tensor.layout.dimensions[d].num_pieces();
+    if (tensor.type.shape[d] % pieces != 0) {
+      return fmt::format("dimension {} of size {} is not in {} equal pieces", d, tensor.type.shape[d], pieces);
+    }
+  }
+  return "";
+}
+
+namespace {
+
+/// The numbers in a name, at which it may be one of several copies: {3} of "layers.3.up.weight".
+std::vector<std::int64_t> indices_of(std::string_view name) {
+  std::vector<std::int64_t> indices;
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('.'));
+    name.remove_prefix(std::min(part.size() + 1, name.size()));
+    std::int64_t value = 0;
+    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error == std::errc() && stop == part.data() + part.size()) indices.push_back(value);
+  }
+  return indices;
+}
+
+/// By position in the names, the numbers that stand there; nothing if the copies are not all their combinations.
+std::optional<std::vector<std::vector<std::int64_t>>> grid_of(const std::vector<std::vector<std::int64_t>>& copies) {
+  std::vector<std::set<std::int64_t>> values(copies[0].size());
+  for (const std::vector<std::int64_t>& copy : copies) {
+    if (copy.size() != values.size()) return std::nullopt;
+    for (std::size_t i = 0; i < copy.size(); ++i) values[i].insert(copy[i]);
+  }
+  std::size_t combinations = 1;
+  std::vector<std::vector<std::int64_t>> grid;
+  for (const std::set<std::int64_t>& set : values) {
+    combinations *= set.size();
+    grid.emplace_back(set.begin(), set.end());
+  }
+  if (combinations != copies.size()) return std::nullopt;
+  return grid;
+}
+
+}  // namespace
+
 std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entries) {
   std::map<std::string, std::vector<std::size_t>> copies;
   for (std::size_t i = 0; i < entries.size(); ++i) copies[folded_name(entries[i].name)].push_back(i);
+  std::map<std::string, std::optional<std::vector<std::vector<std::int64_t>>>> grids;
+  for (const auto& [folded, same] : copies) {
+    const ExportedEntry& first = entries[same[0]];
+    const bool alike =
+        same.size() > 1 && std::all_of(same.begin(), same.end(), [&](std::size_t other) {
+          return entries[other].value == first.value && entries[other].problem.empty() == first.problem.empty();
+        });
+    std::vector<std::vector<std::int64_t>> indices;
+    for (const std::size_t i : same) indices.push_back(indices_of(entries[i].name));
+    grids[folded] = alike ? grid_of(indices) : std::nullopt;
+  }
   std::vector<ExportedEntry> result;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string folded = folded_name(entries[i].name);
-    const std::vector<std::size_t>& same = copies[folded];
-    const bool alike = same.size() > 1 && std::all_of(same.begin(), same.end(), [&](std::size_t other) {
-                         return entries[other].value == entries[same[0]].value &&
-                                entries[other].problem.empty() == entries[same[0]].problem.empty();
-                       });
-    if (!alike) {
+    const auto& grid = grids.at(folded);
+    if (!grid) {
       result.push_back(entries[i]);
-    } else if (i == same[0]) {
+    } else if (i == copies.at(folded)[0]) {
       // A problem begins with the name of its tensor.
       std::string problem = entries[i].problem;
       if (problem.starts_with(entries[i].name)) problem = folded + problem.substr(entries[i].name.size());
-      result.push_back({folded, entries[i].value, problem});
+      result.push_back({folded, entries[i].value, problem, *grid});
     }
   }
   return result;
 }
 
-std::string python_text(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
-}
-
-std::string python_tuple(const std::vector<std::string>& items) {
-  return fmt::format("({}{})", fmt::join(items, ", "), items.size() == 1 ? "," : "");
-}
-
-PythonMesh python_mesh(const RefinedAxes& axes) {
-  std::vector<std::string> sizes, names;
-  for (const RefinedAxes::Axis& axis : axes.axes()) {
-    sizes.push_back(fmt::format("{}", axis.size));
-    names.push_back(python_text(axis.name));
-  }
-  return {python_tuple(sizes), python_tuple(names)};
-}
-
-std::string python_dictionary(std::string_view variable, const std::vector<ExportedEntry>& entries,
-                              std::vector<std::string>& cannot_say) {
-  if (entries.empty()) return "";
-  std::string text = fmt::format("{} = {{\n", variable);
-  for (const ExportedEntry& entry : fold_entries(entries)) {
-    if (entry.problem.empty()) {
-      text += fmt::format("    {}: {},\n", python_text(entry.name), entry.value);
-    } else {
-      text += fmt::format("    # cannot be said: {}\n", entry.problem);
-      cannot_say.push_back(entry.problem);
-    }
-  }
-  return text + "}\n";
-}
-
 std::string export_title(const Plan& plan) {
   return fmt::format("{}, level {}, mesh {}", plan.graph->name(), number_of(plan.options.level), plan.mesh.to_string());
-}
-
-std::vector<std::string> export_targets() { return {"mindspore", "jax", "dtensor", "shardy"}; }
-
-ExportedText export_plan(const Plan& plan, std::string_view target) {
-  if (target == "mindspore") return export_mindspore(plan);
-  if (target == "jax") return export_jax(plan);
-  if (target == "dtensor") return export_dtensor(plan);
-  if (target == "shardy") return export_shardy(plan);
-  throw InputError({}, "--to takes mindspore, jax, dtensor or shardy; found '{}'", target);
 }
 
 }  // namespace shardplan

@@ -23,7 +23,7 @@ struct ExportedTensor {
 struct ExportedPlan {
   std::vector<ExportedTensor> inputs;
   std::vector<ExportedTensor> parameters;   // as stored
-  std::vector<ExportedTensor> states;       // under the parameter's name; under their own where they differ
+  std::vector<ExportedTensor> states;       // under the parameter's name; under their own where they differ; no scalars
   std::vector<ExportedTensor> constraints;  // results of forward contractions and lookups, once they are whole
   std::vector<ExportedTensor> outputs;
 };
@@ -37,32 +37,21 @@ RefinedAxes exported_axes(const Plan& plan, const ExportedPlan& exported);
 std::optional<std::vector<std::vector<std::string>>> dimension_axes(const TensorLayout& layout, const RefinedAxes& axes,
                                                                     std::string* why);
 
+/// Nothing, or why a tool that cuts what it stores into equal pieces cannot hold this tensor.
+std::string unequal_pieces(const ExportedTensor& tensor);
+
 /// One entry of a table: its value in the target's words, or why there is none.
 struct ExportedEntry {
-  std::string name;
+  std::string name;  // with '*' for the index of each repeat, of which `indices` says the values
   std::string value;
   std::string problem;  // "wte.embedding_table [{hccs, pcie}, {}]; DTensor nests left to right"
+  std::vector<std::vector<std::int64_t>> indices = {};  // by '*' of the name, ascending
 
   bool operator==(const ExportedEntry&) const = default;
 };
-/// Joins copies of a repeat whose values are equal under the name with '*'; others stay apart.
+/// Joins the copies of a repeat under the name with '*' if their values are equal and their indices are all
+/// combinations of those of each '*'; others stay apart.
 std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entries);
-
-/// A Python string.
-std::string python_text(std::string_view text);
-/// "(2, 4)", "(8,)".
-std::string python_tuple(const std::vector<std::string>& items);
-
-/// The mesh of the refined axes in Python: "(2, 4)" and "('pcie', 'hccs')".
-struct PythonMesh {
-  std::string sizes;
-  std::string names;
-};
-PythonMesh python_mesh(const RefinedAxes& axes);
-
-/// A dictionary with one entry a line; what cannot be said is a comment in it and is added to `cannot_say`.
-std::string python_dictionary(std::string_view variable, const std::vector<ExportedEntry>& entries,
-                              std::vector<std::string>& cannot_say);
 
 /// "gpt2-small, level 0, mesh pcie=2, hccs=4"
 std::string export_title(const Plan& plan);

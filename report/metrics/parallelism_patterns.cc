@@ -54,14 +54,6 @@ std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRe
   return axes;
 }
 
-/// The axes that cut a model's batch, heads, ... as `parallelism_patterns` words them.
-struct Patterns {
-  std::vector<AxisRef> batch, sequence, heads, weights, vocabulary;
-  std::vector<AxisRef> gathered;   // that cut most of the weights where they are stored, but not where they are used
-  std::vector<AxisRef> states;     // that cut most of the optimizer's states, further than their weights
-  bool states_as_weights = false;  // the states are cut as the gathered weights are
-};
-
 bool is_weight(const GraphTensor& tensor) {
   return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
 }
@@ -93,7 +85,7 @@ IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
 
 /// ZeRO: weights that are gathered where they are used, states that are cut further than their weights. Half of the
 /// bytes make a pattern.
-void find_stored_patterns(const Plan& plan, Patterns& patterns) {
+void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
   const OperatorGraph& graph = *plan.graph;
   const IdVector<TensorId, std::int64_t> used = used_pieces(plan);
   std::map<TensorId, std::vector<AxisRef>> stored;  // by weight
@@ -128,7 +120,14 @@ void find_stored_patterns(const Plan& plan, Patterns& patterns) {
   patterns.states_as_weights = state_bytes > 0 && 2 * cut_bytes < state_bytes;
 }
 
-Patterns find_patterns(const Plan& plan) {
+}  // namespace
+
+const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand) {
+  const GraphTensor& tensor = behind_casts(graph, operand);
+  return is_weight(tensor) ? &tensor : nullptr;
+}
+
+ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
   std::int64_t batch_size = 0;
   std::int64_t vocabulary_size = 0;
@@ -171,7 +170,7 @@ Patterns find_patterns(const Plan& plan) {
       if (is_weight(tensor) && tensor.type.shape[0] != vocabulary_size) weights.add(sharding_axes(operand(i)), work);
     }
   }
-  Patterns patterns;
+  ParallelismPatterns patterns;
   patterns.batch = batch.winner();
   patterns.sequence = sequence.winner();
   patterns.heads = heads.winner();
@@ -181,10 +180,8 @@ Patterns find_patterns(const Plan& plan) {
   return patterns;
 }
 
-}  // namespace
-
 std::string parallelism_patterns(const Plan& plan) {
-  const Patterns patterns = find_patterns(plan);
+  const ParallelismPatterns patterns = find_parallelism_patterns(plan);
   std::string text;
   const auto say = [&](std::string_view what, const std::vector<AxisRef>& axes, std::string_view remark = {}) {
     if (axes.empty()) return;

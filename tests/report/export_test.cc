@@ -1,28 +1,203 @@
+// What is exported is run: by Python on stand-ins for the frameworks (tests/report/stubs), which say what each device
+// would hold; by bash; and, for Shardy, by a checker of the grammar. What a device holds comes from the program's values
+// and `held_indices`, which exports do not use.
+
 #include "report/export/export.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "model/read_model.h"
+#include "planner/job_cluster.h"
+#include "planner/model_planner.h"
+#include "report/export/python_text.h"
+#include "report/export/uniform_plan.h"
+#include "report/metrics/plan_metrics.h"
+#include "tests/report/sdy_checker.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/python.h"
+#include "tests/support/text.h"
 
 namespace shardplan {
 namespace {
 
+/// By point of the mesh, the begin and end of what it holds of every dimension; "None" if some piece is not consecutive.
+std::string held_text(const TensorLayout& layout, const Plan& plan, const Shape& shape) {
+  std::vector<std::string> points;
+  for (std::int64_t point = 0; point < plan.mesh.num_devices(); ++point) {
+    std::vector<std::string> ranges;
+    for (const std::vector<std::int64_t>& held : held_indices(layout, plan.mesh, shape, point)) {
+      if (held.empty() || held.back() - held.front() + 1 != static_cast<std::int64_t>(held.size())) return "None";
+      ranges.push_back(fmt::format("({}, {})", held.front(), held.back() + 1));
+    }
+    points.push_back(python_tuple(ranges));
+  }
+  return fmt::format("[{}]", fmt::join(points, ", "));
+}
+
+/// The plan as expected.py, which check_export.py compares with what is exported.
+std::string expected_python(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  std::string inputs, parameters, states, owners, results, operands;
+  for (const Binding& binding : plan.program.given) {
+    const GraphTensor& tensor = graph.tensor(binding.tensor);
+    const std::string entry =
+        fmt::format("  {}: ({}, {}),\n", python_text(tensor.name), python_tuple(tensor.type.shape),
+                    held_text(plan.program.values[binding.value].layout, plan, tensor.type.shape));
+    if (tensor.kind == TensorKind::kInput) inputs += entry;
+    if (tensor.kind == TensorKind::kParameter) parameters += entry;
+    if (tensor.kind == TensorKind::kState && !tensor.type.shape.empty()) {
+      states += entry;
+      const std::string owner = tensor.state_of ? graph.tensor(*tensor.state_of).name : tensor.name;
+      owners += fmt::format("  {}: {},\n", python_text(tensor.name), python_text(owner));
+    }
+  }
+  for (const OperatorId op : graph.operators().ids()) {
+    if (graph.operators()[op].pass != Pass::kForward || is_border(graph, op)) continue;
+    const TensorId result = graph.operators()[op].results[0];
+    std::vector<std::string> held;
+    for (const ProgramValue& value : plan.program.values) {
+      if (value.tensor != result || !value.layout.partial.empty()) continue;
+      held.push_back(held_text(value.layout, plan, value.type.shape));
+    }
+    results += fmt::format("  {}: ({}, [{}]),\n", python_text(graph.operators()[op].name),
+                           python_tuple(graph.tensor(result).type.shape), fmt::join(held, ", "));
+    std::vector<std::string> pieces;
+    for (std::size_t i = 0; i < graph.operation(op).operands.size(); ++i) {
+      std::vector<std::int64_t> of_operand;
+      for (const DimensionLayout& d :
+           operand_layout(graph.operation(op), plan.strategies[op], plan.mesh, i).dimensions) {
+        of_operand.push_back(d.num_pieces());
+      }
+      pieces.push_back(python_tuple(of_operand));
+    }
+    operands += fmt::format("  {}: [{}],\n", python_text(graph.operators()[op].name), fmt::join(pieces, ", "));
+  }
+  return fmt::format(
+      "NUM_DEVICES = {}\nINPUTS = {{\n{}}}\nPARAMETERS = {{\n{}}}\nSTATES = {{\n{}}}\nOWNERS = {{\n{}}}\n"
+      "RESULTS = {{\n{}}}\nOPERANDS = {{\n{}}}\n",
+      plan.mesh.num_devices(), inputs, parameters, states, owners, results, operands);
+}
+
+/// Whether `text` runs and is found to be the plan, as far as it is not refused.
+bool runs_in_python(const Plan& plan, const std::string& target, const std::string& text,
+                    const std::string& redirection = "") {
+  const std::string check = std::filesystem::absolute("tests/report/stubs/check_export.py").string();
+  return python_runs(check + " " + target + redirection,
+                     {{"plan.py", text},
+                      {"expected.py", expected_python(plan)},
+                      {"cannot_say.txt", fmt::format("{}\n", fmt::join(export_plan(plan, target).cannot_say, "\n"))}},
+                     "tests/report/stubs", fmt::format("SHARDPLAN_TEST_DEVICES={}", plan.mesh.num_devices()));
+}
+
+/// The plan that a short search finds.
+Plan found_plan(const std::string& file, Level level, std::map<std::string, std::int64_t> dims = {},
+                const std::string& cluster = "ascend-910") {
+  ModelOverrides overrides;
+  overrides.dims = std::move(dims);
+  auto model = std::make_shared<const Model>(read_model(file, overrides));
+  PlanOptions options;
+  options.level = level;
+  options.work_limit = 1;
+  const JobCluster job = job_cluster(*model, cluster);
+  const ModelPlanner planner(model, job.cluster, options);
+  return planner.plan(level, "auto");
+}
+
 TEST(ExportTest, SaysInEveryToolsWordsWhatItCan) {
   const Plan plan = tiny_plan();
-  std::vector<ExportedText> exported;
   for (const std::string& target : export_targets()) {
-    exported.push_back(export_plan(plan, target));
-    expect_golden("report/export_" + target + ".txt", exported.back().text);
+    expect_golden("report/export_" + target + ".txt", export_plan(plan, target).text);
   }
   EXPECT_EQ(export_plan(plan, "jax").cannot_say, std::vector<std::string>());
   EXPECT_EQ(export_plan(plan, "dtensor").cannot_say.size(), 1U);
-  EXPECT_TRUE(
-      python_accepts("import py_compile\nfor n in ('a', 'b', 'c'): py_compile.compile(n + '.py', doraise=True)\n",
-                     {{"a.py", exported[0].text}, {"b.py", exported[1].text}, {"c.py", exported[2].text}}));
   EXPECT_THROW(export_plan(plan, "tensorflow"), InputError);
+}
+
+TEST(ExportTest, PythonRunsAndPlacesEveryTensorAsThePlanDoes) {
+  if (!has_python()) GTEST_SKIP() << "there is no python3: what is exported is not run";
+  const std::map<std::string, std::int64_t> small{{"L", 2}, {"V", 512}};
+  const std::pair<const char*, Plan> plans[] = {
+      {"tiny", tiny_plan()},
+      {"block", block_plan()},
+      {"mlp level 1", found_plan("configs/mlp.yaml", Level::kMemory)},
+      {"mlp level 2 on 64 devices", found_plan("configs/mlp.yaml", Level::kSpeed, {}, "dgx-a100x8")},
+      {"gpt2 level 0", found_plan("configs/gpt2-small.yaml", Level::kRatio, small)},
+      {"lenet level 0", found_plan("configs/lenet.yaml", Level::kRatio)},
+  };
+  for (const auto& [name, plan] : plans) {
+    for (const char* target : {"jax", "dtensor", "mindspore", "deepspeed"}) {
+      EXPECT_TRUE(runs_in_python(plan, target, export_plan(plan, target).text)) << name << " for " << target;
+    }
+    EXPECT_EQ(sdy_fault(export_plan(plan, "shardy").text), "") << name;
+  }
+}
+
+/// The check itself finds what is wrong: each of these texts is refused.
+TEST(ExportTest, TheCheckersFindFaults) {
+  const std::string right = export_plan(tiny_plan(), "shardy").text;
+  ASSERT_EQ(sdy_fault(right), "");
+  const std::pair<const char*, const char*> changes[] = {
+      {"[{\"pcie\"}, {}, {}]>", "[{\"pcie\"}, {}]>"},
+      {"[{\"pcie\"}, {}]>", "[{\"pcie\"}, {\"pcie\"}]>"},
+      {"[{\"hccs\"}, {}]>", "[{\"hcc\"}, {}]>"},
+      {"[{\"hccs\"}, {}]>", "[{\"hccs\":(1)3}, {}]>"},
+      {"return %y", "return %z"},
+      {"@mesh, [", "@other, ["},
+      {"[{\"hccs\"}, {}]>", "[{\"hccs\":(1)2, \"hccs\":(2)2}, {}]>"}};
+  for (const auto& [from, to] : changes) {
+    std::string wrong = right;
+    const std::size_t at = wrong.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    wrong.replace(at, std::string(from).size(), to);
+    EXPECT_NE(sdy_fault(wrong), "") << from << " as " << to;
+  }
+  if (!has_python()) return;
+  struct Change {
+    const char* target;
+    const char* from;
+    const char* to;
+  };
+  const Plan plan = tiny_plan();
+  for (const Change& change :
+       {Change{"jax", "S(\"hccs\", None)", "S(\"pcie\", None)"}, Change{"jax", "layers.{i}.up", "layers.{i}.down"},
+        Change{"dtensor", "(Shard(0), Replicate())", "(Replicate(), Shard(0))"},
+        Change{"dtensor", "(Replicate(), Shard(0))", "(Replicate(), Shard(2))"},
+        Change{"mindspore", "((2, 1, 1), (1, 1))", "((1, 1, 1), (1, 1))"},
+        Change{"mindspore", "device_num", "device_count"}}) {
+    std::string wrong_text = export_plan(plan, change.target).text;
+    const std::size_t at = wrong_text.find(change.from);
+    ASSERT_NE(at, std::string::npos) << change.from;
+    wrong_text.replace(at, std::string(change.from).size(), change.to);
+    EXPECT_FALSE(runs_in_python(plan, change.target, wrong_text, " >faults.txt 2>&1"))
+        << change.target << ": " << change.from << " as " << change.to;
+  }
+}
+
+TEST(ExportTest, DegreesAreThoseOfTheNearestUniformPlan) {
+  const UniformPlan mlp = nearest_uniform_plan(found_plan("configs/mlp.yaml", Level::kMemory));
+  EXPECT_EQ(mlp.data * mlp.tensor * mlp.context, 8);
+  const Plan gpt2 = found_plan("configs/gpt2-small.yaml", Level::kSpeed, {{"L", 2}, {"V", 512}});
+  const UniformPlan uniform = nearest_uniform_plan(gpt2);
+  EXPECT_EQ(uniform.data, 8);
+  EXPECT_EQ(uniform.tensor, 1);
+  EXPECT_EQ(uniform.micro_batch * uniform.data, uniform.global_batch);
+  for (const char* target : {"megatron", "torchtitan"}) {
+    const ExportedText exported = export_plan(gpt2, target);
+    const std::string variable = target == std::string("megatron") ? "MEGATRON" : "TORCHTITAN";
+    std::string folder = (std::filesystem::temp_directory_path() / "bash.XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    write_file(folder + "/flags.sh", exported.text);
+    const std::string command = fmt::format(
+        "bash -euc '. {}/flags.sh; for word in \"${{{}[@]}}\"; do "
+        "[[ \"$word\" == --* || \"$word\" =~ ^[a-z0-9_]+$ ]]; done'",
+        folder, variable);
+    EXPECT_EQ(std::system(command.c_str()), 0) << exported.text;
+    std::filesystem::remove_all(folder);
+  }
 }
 
 }  // namespace

@@ -9,12 +9,16 @@ namespace shardplan {
 namespace {
 
 TEST(PlanJsonTest, FollowsItsSchema) {
-  EXPECT_TRUE(
-      python_accepts("import json\n"
-                     "plan, schema = json.load(open('plan.json')), json.load(open('schema.json'))\n"
-                     "try:\n  import jsonschema\nexcept ImportError:\n  raise SystemExit(0)\n"
-                     "jsonschema.validate(plan, schema)\n",
-                     {{"plan.json", plan_json(tiny_plan())}, {"schema.json", plan_schema()}}));
+  if (std::system("python3 -c 'import json, jsonschema' >/dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "there is no python3 with jsonschema: plan.json is not compared with its schema";
+  }
+  EXPECT_TRUE(python_runs("check.py",
+                          {{"check.py",
+                            "import json, jsonschema\n"
+                            "jsonschema.validate(json.load(open('plan.json')), json.load(open('schema.json')))\n"},
+                           {"plan.json", plan_json(tiny_plan())},
+                           {"schema.json", plan_schema()}},
+                          "."));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,14 +12,19 @@
 
 namespace shardplan {
 
-/// Runs a Python script on files; true if there is no python3.
-inline bool python_accepts(const std::string& script, const std::vector<NamedText>& files) {
-  if (std::system("python3 -c pass >/dev/null 2>&1") != 0) return true;
+/// True if there is a python3; `run test` installs one.
+inline bool has_python() { return std::system("python3 -c pass >/dev/null 2>&1") == 0; }
+
+/// Runs `python3 SCRIPT ARGUMENTS` in a folder of its own that holds `files`; the folder at `path` is searched for
+/// modules, and `environment` is set. True if it ends well; what it prints goes to the test's output.
+inline bool python_runs(const std::string& script, const std::vector<NamedText>& files, const std::string& path,
+                        const std::string& environment = "") {
   std::string folder = (std::filesystem::temp_directory_path() / "python.XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return false;
   write_files(folder, files);
-  write_file(folder + "/check.py", script);
-  const int result = std::system(("cd " + folder + " && python3 check.py").c_str());
+  const std::string command = fmt::format("cd {} && {} PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={}:. python3 {}", folder,
+                                          environment, std::filesystem::absolute(path).string(), script);
+  const int result = std::system(command.c_str());
   std::filesystem::remove_all(folder);
   return result == 0;
 }

@@ -1,0 +1,152 @@
+// Frameworks that take a few degrees for the whole model. Options:
+//   Megatron-LM   megatron/training/arguments.py and the README of Megatron-FSDP
+//   torchtitan    the sections parallelism and training of its job configuration
+//   DeepSpeed     its configuration as JSON, or as the same dictionary
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "report/export/export.h"
+#include "report/export/exported_plan.h"
+#include "report/export/python_text.h"
+#include "report/export/uniform_plan.h"
+
+namespace shardplan {
+namespace {
+
+/// "data 2 x tensor 4, sequence parallel, ZeRO-1".
+std::string degrees_text(const UniformPlan& uniform) {
+  std::string text = fmt::format("data {} x tensor {}", uniform.data, uniform.tensor);
+  if (uniform.context > 1) text += fmt::format(" x context {}", uniform.context);
+  if (uniform.sequence) text += ", sequence parallel";
+  if (uniform.zero > 0) text += fmt::format(", ZeRO-{}", uniform.zero);
+  return text;
+}
+
+/// The first lines: whether the plan is of this kind, and what differs. `own` are differences of the framework's own.
+ExportedText opening(const Plan& plan, const UniformPlan& uniform, const std::vector<std::string>& how_to,
+                     const std::vector<std::string>& own) {
+  ExportedText result;
+  result.cannot_say = uniform.differences;
+  result.cannot_say.insert(result.cannot_say.end(), own.begin(), own.end());
+  result.text = python_comment(export_title(plan));
+  for (const std::string& line : how_to) result.text += python_comment(line);
+  if (result.cannot_say.empty()) {
+    result.text += python_comment("The plan is of this kind: " + degrees_text(uniform) + ".");
+  } else {
+    result.text +=
+        python_comment("The nearest plan of this kind is " + degrees_text(uniform) + ". In the plan, otherwise:");
+    for (const std::string& difference : result.cannot_say) result.text += python_comment("  " + difference);
+  }
+  return result;
+}
+
+std::string bash_array(std::string_view name, const std::vector<std::string>& options) {
+  return fmt::format("{}=(\n  {}\n)\n", name, fmt::join(options, "\n  "));
+}
+
+const TrainingOptions* training_of(const Plan& plan) {
+  return plan.model && plan.model->training ? &*plan.model->training : nullptr;
+}
+
+}  // namespace
+
+ExportedText export_megatron(const Plan& plan) {
+  const UniformPlan uniform = nearest_uniform_plan(plan);
+  ExportedText result = opening(plan, uniform,
+                                {"How to use it: source this file, then",
+                                 "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
+                                {});
+  std::vector<std::string> options{fmt::format("--tensor-model-parallel-size {}", uniform.tensor),
+                                   "--pipeline-model-parallel-size 1",
+                                   fmt::format("--context-parallel-size {}", uniform.context),
+                                   fmt::format("--micro-batch-size {}", uniform.micro_batch),
+                                   fmt::format("--global-batch-size {}", uniform.global_batch)};
+  if (uniform.sequence) options.emplace_back("--sequence-parallel");
+  if (uniform.zero > 0) options.emplace_back("--use-distributed-optimizer");
+  if (uniform.zero == 3) {
+    options.emplace_back("--use-megatron-fsdp");
+    options.emplace_back("--data-parallel-sharding-strategy optim_grads_params");
+    options.emplace_back("--no-gradient-accumulation-fusion");
+    options.emplace_back("--ckpt-format fsdp_dtensor");
+  }
+  if (plan.is_overlapped && uniform.data > 1) options.emplace_back("--overlap-grad-reduce");
+  if (plan.is_overlapped && uniform.zero > 0) options.emplace_back("--overlap-param-gather");
+  if (const TrainingOptions* const training = training_of(plan)) {
+    if (training->mixed_precision == DataType::kBF16) options.emplace_back("--bf16");
+    if (training->mixed_precision == DataType::kF16) options.emplace_back("--fp16");
+    if (!training->recompute.empty()) {
+      options.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
+    }
+  }
+  result.text += bash_array("MEGATRON", options);
+  return result;
+}
+
+ExportedText export_torchtitan(const Plan& plan) {
+  const UniformPlan uniform = nearest_uniform_plan(plan);
+  std::vector<std::string> own;
+  if (uniform.tensor > 1 && !uniform.sequence)
+    own.emplace_back("norms: torchtitan cuts their sequence with the tensors");
+  ExportedText result = opening(plan, uniform,
+                                {"How to use it: source this file, then",
+                                 "  ./run_train.sh \"${TORCHTITAN[@]}\" and the options of model and data"},
+                                own);
+  const bool is_sharded = uniform.zero > 0;
+  std::vector<std::string> options{
+      fmt::format("--parallelism.data_parallel_replicate_degree {}", is_sharded ? 1 : uniform.data),
+      fmt::format("--parallelism.data_parallel_shard_degree {}", is_sharded ? uniform.data : 1),
+      fmt::format("--parallelism.tensor_parallel_degree {}", uniform.tensor),
+      fmt::format("--parallelism.context_parallel_degree {}", uniform.context),
+      "--parallelism.pipeline_parallel_degree 1",
+      fmt::format("--training.local_batch_size {}", uniform.micro_batch),
+      fmt::format("--training.global_batch_size {}", uniform.global_batch)};
+  if (is_sharded) {
+    // Weights that are gathered once a step stay so between forward and backward pass.
+    options.push_back(
+        fmt::format("--parallelism.fsdp_reshard_after_forward {}", uniform.zero == 3 ? "always" : "never"));
+  }
+  if (const TrainingOptions* const training = training_of(plan)) {
+    if (!training->recompute.empty()) options.emplace_back("--activation_checkpoint.mode full");
+  }
+  result.text += bash_array("TORCHTITAN", options);
+  return result;
+}
+
+ExportedText export_deepspeed(const Plan& plan) {
+  const UniformPlan uniform = nearest_uniform_plan(plan);
+  std::vector<std::string> own;
+  if (uniform.context > 1) own.push_back(fmt::format("the sequence is cut in {}", uniform.context));
+  if (uniform.sequence) own.emplace_back("norms: they cut the sequence; DeepSpeed repeats them");
+  ExportedText result = opening(plan, uniform,
+                                {"How to use it, as plan.py beside your program:",
+                                 "  deepspeed.initialize(model=model, model_parameters=model.parameters(), "
+                                 "config=plan.CONFIG)"},
+                                own);
+  // Every device that does not share a model's cut is one of data parallelism.
+  const std::int64_t ranks = uniform.data * uniform.context;
+  const std::int64_t rows = uniform.global_batch / plan.graph->micro_batches();
+  const std::int64_t micro_batch = std::max<std::int64_t>(1, rows / ranks);
+  const std::int64_t accumulated = std::max<std::int64_t>(1, uniform.global_batch / (micro_batch * ranks));
+  result.text += fmt::format(
+      "CONFIG = {{\n"
+      "    \"train_batch_size\": {},\n"
+      "    \"train_micro_batch_size_per_gpu\": {},\n"
+      "    \"gradient_accumulation_steps\": {},\n"
+      "    \"zero_optimization\": {{\"stage\": {}, \"overlap_comm\": {}}},\n",
+      micro_batch * ranks * accumulated, micro_batch, accumulated, uniform.zero, plan.is_overlapped ? "True" : "False");
+  if (uniform.tensor > 1) {
+    result.text += fmt::format("    \"tensor_parallel\": {{\"autotp_size\": {}}},\n", uniform.tensor);
+  }
+  if (const TrainingOptions* const training = training_of(plan)) {
+    if (training->mixed_precision == DataType::kBF16) result.text += "    \"bf16\": {\"enabled\": True},\n";
+    if (training->mixed_precision == DataType::kF16) result.text += "    \"fp16\": {\"enabled\": True},\n";
+    if (training->clip_norm > 0) result.text += fmt::format("    \"gradient_clipping\": {},\n", training->clip_norm);
+  }
+  result.text += "}\n";
+  return result;
+}
+
+}  // namespace shardplan

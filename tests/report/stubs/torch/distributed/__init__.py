@@ -1,0 +1,1 @@
+from . import device_mesh, tensor
