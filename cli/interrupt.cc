@@ -1,53 +1,142 @@
-// Ctrl-C. A signal handler may do next to nothing, so a thread of its own waits for the signal: all others have it
-// blocked. The first one asks whoever holds the token to stop with the best so far, the second ends the process.
+// Ctrl-C, time limits and progress. A signal handler may do next to nothing, so a thread of its own waits for the signal:
+// all others have it blocked. The first one asks whoever holds the token to stop with the best so far, the second ends
+// the process. Reading a model of a hundred thousand operators, differentiating it and building its problem take seconds
+// and have no best so far: the same thread ends the process there, and at the time limit too.
 
 #include "cli/interrupt.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <ctime>
+#include <mutex>
 #include <thread>
 
 #include "cli/exit_code.h"
+#include "cli/terminal.h"
 
 namespace shardplan {
 namespace {
 
-std::stop_source& source() {
-  static std::stop_source instance;
-  return instance;
-}
+using Clock = std::chrono::steady_clock;
+const Clock::time_point kStart = Clock::now();
 
-void wait_for_signals() {
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+constexpr double kGrace = 1;             // seconds, and half the limit again: in which a phase may end by itself
+constexpr double kFirstProgress = 1;     // seconds into a phase
+constexpr double kBetweenProgress = 10;  // seconds
+
+/// What the thread and the command share. Never destroyed: the thread outlives `main`.
+class Watch {
+ public:
+  static Watch& instance() {
+    static Watch* const watch = new Watch;
+    return *watch;
+  }
+
+  std::stop_source& source() { return source_; }
+
+  void begin(const std::string& phase, PhaseEnd end) {
+    const std::lock_guard lock(mutex_);
+    phase_ = phase;
+    end_ = end;
+    begin_ = Clock::now();
+    next_progress_ = kFirstProgress;
+  }
+  void set_answer() {
+    const std::lock_guard lock(mutex_);
+    end_ = PhaseEnd::kBySelf;
+  }
+  void set_limit(double seconds) {
+    const std::lock_guard lock(mutex_);
+    limit_ = seconds;
+  }
+
+  void on_signal() {
+    const std::lock_guard lock(mutex_);
+    if (source_.stop_requested()) _exit(kInterrupted);
+    if (end_ == PhaseEnd::kAtOnce) {
+      notice(fmt::format("stopped while {}: there is no plan yet", phase_));
+      _exit(kInterrupted);
+    }
+    source_.request_stop();
+  }
+
+  void on_tick() {
+    const std::lock_guard lock(mutex_);
+    if (limit_ > 0 && end_ == PhaseEnd::kAtOnce && seconds_since(kStart) > 1.5 * limit_ + kGrace) {
+      notice(
+          fmt::format("the time limit of {:g} s ended while {}: there is no plan yet; --time-limit takes more seconds",
+                      limit_, phase_));
+      _exit(kNoFeasiblePlan);
+    }
+    const double seconds = seconds_since(begin_);
+    if (phase_.empty() || seconds < next_progress_ || !shows_progress()) return;
+    notice(next_progress_ == kFirstProgress ? fmt::format("{} ...", phase_)
+                                            : fmt::format("{} ... {:.0f} s", phase_, seconds));
+    next_progress_ = seconds + kBetweenProgress;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::stop_source source_;
+  std::string phase_;
+  PhaseEnd end_ = PhaseEnd::kBySelf;
+  Clock::time_point begin_ = kStart;
+  double next_progress_ = kFirstProgress;
+  double limit_ = 0;
+};
+
+void watch_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  int received = 0;
-  sigwait(&signals, &received);
-  source().request_stop();
-  sigwait(&signals, &received);
-  _exit(kInterrupted);
+  const timespec tick{0, 100'000'000};
+  for (;;) {
+    if (sigtimedwait(&signals, nullptr, &tick) > 0) {
+      Watch::instance().on_signal();
+    } else {
+      Watch::instance().on_tick();
+    }
+  }
 }
 
-}  // namespace
-
-std::stop_token interrupt_token() {
+void start_watching() {
   static const bool is_started = [] {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    source();
-    std::thread(wait_for_signals).detach();
+    std::thread(watch_signals).detach();
     return true;
   }();
   (void)is_started;
-  return source().get_token();
 }
 
-int exit_code(int code) { return source().stop_requested() ? static_cast<int>(kInterrupted) : code; }
+}  // namespace
+
+std::stop_token interrupt_token() {
+  start_watching();
+  return Watch::instance().source().get_token();
+}
+
+int exit_code(int code) { return Watch::instance().source().stop_requested() ? static_cast<int>(kInterrupted) : code; }
+
+void begin_phase(const std::string& phase, PhaseEnd end) {
+  start_watching();
+  Watch::instance().begin(phase, end);
+}
+
+void answer_found() { Watch::instance().set_answer(); }
+
+void limit_time(double seconds) { Watch::instance().set_limit(seconds); }
+
+double elapsed_seconds() { return seconds_since(kStart); }
 
 }  // namespace shardplan

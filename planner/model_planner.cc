@@ -23,6 +23,7 @@
 #include "model/planned_model.h"
 #include "planner/problem/decided_strategies.h"
 #include "planner/problem/mode_strategies.h"
+#include "planner/search/forced_choices.h"
 #include "planner/problem/uniform_layers.h"
 #include "planner/search/guided_search.h"
 #include "planner/search/level_search.h"
@@ -49,6 +50,9 @@ constexpr double kGoodEnoughToCompare = 1e-3;
 /// The bound of plans whose layers may differ is sought beside a plan of uniform layers for graphs of at most so many
 /// operators: in a fraction of a second.
 constexpr std::size_t kMostFreeOperators = 5000;
+
+/// What a search is given at the end of a time limit.
+constexpr double kLeastSeconds = 1e-3;
 
 /// How often a plan whose true memory is above a limit is repaired by lowering that limit.
 constexpr int kMaxRepairs = 4;
@@ -107,6 +111,7 @@ PlanStatus status_of(const Plan& plan) {
 
 ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
     : model_(std::make_shared<const Model>(one_micro_batch(*model))), cluster_(cluster), options_(std::move(options)) {
+  const Deadline since_begin(0, {});
   if (model_->parallel.parallel_mode == ParallelMode::kHybridParallel) {
     throw InputError(model_->parallel.parallel_mode_place,
                      "parallel_mode hybrid_parallel is not supported yet: a model is the view of all devices");
@@ -132,6 +137,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
     notices_.push_back(fmt::format("{} is searched on its own at level {}, what is around it at level {}",
                                    op.level_scope, *op.level, level));
   }
+  options_.time_spent += since_begin.elapsed();
 }
 
 Bytes ModelPlanner::usable() const { return options_.capacity.value_or(cluster_.usable_bytes()); }
@@ -182,12 +188,13 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   const std::string search_name = plan.options.search;
   const SearchEntry* known_search = find_search(search_name);
   if (known_search == nullptr) throw InputError(SourcePlace{}, "no search '{}'", search_name);
+  const Deadline since_begin(0, {});
   const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
   plan.candidates_complete = problem.candidates_complete;
 
   // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
   const std::optional<Choice> start = this->start(problem, level, known);
-  const LevelOptions options = search_options(level, stop, progress);
+  const LevelOptions options = search_options(level, stop, progress, since_begin.elapsed());
   const bool has_own_limit = options_.work_limit > 0 || options_.time_limit > 0;
   const GuidedSearch search(*graph_, problem, pieces_, search_name, options, !has_own_limit);
   std::optional<LevelOptions> bound_options;
@@ -223,11 +230,12 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
 }
 
 Plan ModelPlanner::smallest(std::stop_token stop) const {
+  const Deadline since_begin(0, {});
   Plan plan = unsolved(Level::kMemory, kDefaultSearch);
   Restrictions limits = restrictions(Level::kMemory);
   limits.capacity = kUnlimitedBytes;
   const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
-  LevelOptions options = search_options(Level::kMemory, std::move(stop), {});
+  LevelOptions options = search_options(Level::kMemory, std::move(stop), {}, since_begin.elapsed());
   options.memory_slack_ppm = 0;
   options.threads = 1;
   const GuidedSearch search(*graph_, problem, pieces_, kDefaultSearch, options);
@@ -369,13 +377,17 @@ std::optional<LevelValue> ModelPlanner::free_bound(const Plan& plan, Restriction
   return level_bound(problem.problem, options);
 }
 
-LevelOptions ModelPlanner::search_options(Level level, std::stop_token stop, const Progress& progress) const {
+LevelOptions ModelPlanner::search_options(Level level, std::stop_token stop, const Progress& progress,
+                                          double spent) const {
   LevelOptions options;
   options.level = level;
   options.memory_slack_ppm = static_cast<std::int64_t>(options_.memory_slack * 1e6 + 0.5);
   options.seed = options_.seed;
   options.threads = options_.threads;
-  options.limits.seconds = options_.time_limit;
+  // What is left of the limit; where nothing is, a search ends at what it begins with.
+  if (options_.time_limit > 0) {
+    options.limits.seconds = std::max(options_.time_limit - options_.time_spent - spent, kLeastSeconds);
+  }
   options.limits.work = options_.work_limit;
   if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;
   options.limits.gap = kGoodEnough;
@@ -505,33 +517,26 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(Level level, OperatorI
     const bool is_tied = uniform_ && uniform_->operators[other] == uniform_->operators[forced];
     if (other == forced || (is_tied && decided_.operators[other].empty())) limits.operators[other] = strategies;
   }
-  ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
-  ProblemNode& node = problem.problem.nodes[problem.operator_nodes[op]];
-  const StrategyTable all = problem.problem.strategy_tables[node.strategies];
-  node.strategies = problem.problem.strategy_tables.push_back(all);
+  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
   LevelOptions options;
   options.level = level;
   options.seed = options_.seed;
   options.limits.gap = kGoodEnoughToCompare;
   options.limits.work = kDefaultWork / 4;
   options.limits.stop = stop;
+  options.wants_bound = false;
+  const std::vector<std::optional<Choice>> found =
+      forced_choices(problem.problem, problem.operator_nodes[op], strategies.size(), options);
   std::vector<std::optional<Baseline>> results;
-  for (std::size_t i = 0; i < strategies.size() && !stop.stop_requested(); ++i) {
-    StrategyTable& table = problem.problem.strategy_tables[node.strategies];
-    table = all;
-    for (std::size_t other = 0; other < table.costs.size(); ++other) {
-      if (other != i) table.costs[other].communication = kForbidden;
-    }
-    const LevelResult found = search_level(problem.problem, *make_search(kDefaultSearch), options);
+  for (const std::optional<Choice>& choice : found) {
     results.emplace_back();
-    if (!found.choice) continue;
+    if (!choice) continue;
     Plan like;
     like.options = options_;
     like.usable = usable();
-    const Plan plan = decided(decisions_of(problem, *found.choice), std::move(like));
+    const Plan plan = decided(decisions_of(problem, *choice), std::move(like));
     results.back() = Baseline{{}, plan.time, plan.memory.peak, plan.memory.peak <= usable()};
   }
-  results.resize(strategies.size());
   return results;
 }
 

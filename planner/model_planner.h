@@ -92,7 +92,8 @@ class ModelPlanner {
   Plan overlapped(Plan plan) const;
   Plan plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop, const Progress& progress,
                    std::span<const Plan> known = {}) const;
-  LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress) const;
+  /// `spent`: seconds of the time limit that have gone since this planner was asked.
+  LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress, double spent = 0) const;
   Restrictions restrictions(Level level) const;
   /// What a search begins at: the best of data parallelism and the known plans that is feasible in the problem.
   std::optional<Choice> start(const ModelProblem& problem, Level level, std::span<const Plan> known) const;

@@ -36,6 +36,7 @@ struct PlanOptions {
   bool uniform_layers = false;  // copies of a repeated block take one strategy
   std::uint64_t seed = 0;
   double time_limit = 0;         // seconds; 0: none
+  double time_spent = 0;         // of that limit, before the planner was made: reading the model
   std::uint64_t work_limit = 0;  // 0: none
   int threads = 1;
   double memory_slack = 0.01;     // Level::kMemory: share of the least peak that may be given for time

@@ -41,6 +41,7 @@ int run(const ExplainArguments& arguments) {
     notice("no plan fits; see 'shardplan plan'");
     return kNoFeasiblePlan;
   }
+  begin_phase("searching what else is possible", PhaseEnd::kBySelf);
   const ExplainOptions options{wants_colour(), arguments.all};
   if (!arguments.name.empty()) {
     const OperatorId op = find_operator(*planned.plan.graph, arguments.name);

@@ -38,6 +38,7 @@ struct PlanArguments {
 std::string folder_text(const std::string& folder) { return folder.ends_with('/') ? folder : folder + "/"; }
 
 int does_not_fit(const PreparedPlan& planned, bool json) {
+  begin_phase("looking for the smallest plan", PhaseEnd::kAtOnce);
   Plan smallest = planned.planning->smallest(interrupt_token());
   if (smallest.strategies.empty()) {
     notice("no plan was found before a limit ended the search, not even the smallest; --time-limit takes more seconds");
@@ -47,6 +48,7 @@ int does_not_fit(const PreparedPlan& planned, bool json) {
     notice("no plan with the forward strategies of MindSpore's cost model fits; --costs cluster finds one that does");
     return kNoFeasiblePlan;
   }
+  begin_phase("analysing what does not fit", PhaseEnd::kBySelf);
   smallest.options.level = planned.plan.options.level;
   const Infeasibility answer = analyse_infeasibility(smallest, interrupt_token());
   print(json ? infeasibility_json(answer) : infeasibility_report(answer, wants_colour()));
@@ -74,6 +76,7 @@ int run(PlanArguments arguments) {
     options.validation.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     options.validation.stop = interrupt_token();
     if (shows_progress()) options.validation.progress = notice;
+    begin_phase("proving the plan", PhaseEnd::kBySelf);
     proof = prove(plan, options);
   }
   std::optional<ProofRecord> record;

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/shortened.h"
 #include "base/yaml.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
@@ -117,6 +118,7 @@ std::unique_ptr<ModelPlanner> make_planner(const PlanningArguments& arguments, c
   apply(arguments, options);
   options.dims = changed.dims;
   options.strategies = changed.strategies;
+  options.time_spent = elapsed_seconds();
   for (const std::string& text : model->notices) notice(text);
   for (const std::string& text : job.cluster.notices) notice(text);
   for (const std::string& text : job.notices) notice(text);
@@ -141,6 +143,12 @@ Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlann
   plan.mindspore = file.mindspore;
   plan.baselines = file.baselines;
   return planner.decided(decisions, std::move(plan));
+}
+
+std::unique_ptr<ModelPlanner> read_planner(const PlanningArguments& arguments) {
+  if (!is_plan_file(arguments.model)) return make_planner(arguments, nullptr);
+  const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
+  return make_planner(arguments, &file);
 }
 
 }  // namespace
@@ -200,18 +208,21 @@ Option html_option(std::string& file) {
 }
 
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) {
-  if (!is_plan_file(arguments.model)) return make_planner(arguments, nullptr);
-  const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
-  return make_planner(arguments, &file);
+  limit_time(arguments.time_limit.value_or(0));
+  begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
+  std::unique_ptr<ModelPlanner> planner = read_planner(arguments);
+  begin_phase("planning", PhaseEnd::kBySelf);
+  return planner;
 }
-
 PreparedPlan plan_or_load(const PlanningArguments& arguments) {
   PreparedPlan result;
   const std::vector<std::string> given = given_options(arguments);
   if (is_plan_file(arguments.model) && given.empty()) {
+    begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
     const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
     result.planning = make_planner(PlanningArguments(), &file);
     result.plan = stored_plan(file, arguments.model, *result.planning);
+    begin_phase("writing the answer", PhaseEnd::kBySelf);
     return result;
   }
   if (is_plan_file(arguments.model)) {
@@ -219,7 +230,12 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
   }
   result.planning = make_planning(arguments);
   const PlanOptions& options = result.planning->options();
-  result.plan = result.planning->plan(options.level, options.search, interrupt_token());
+  begin_phase("planning", PhaseEnd::kAtOnce);
+  const auto progress = [](const SearchProgress& found) {
+    if (found.cost) answer_found();
+  };
+  result.plan = result.planning->plan(options.level, options.search, interrupt_token(), progress);
+  begin_phase("writing the answer", PhaseEnd::kBySelf);
   return result;
 }
 

@@ -49,6 +49,7 @@ int run_validate(const ValidateArguments& arguments) {
   options.mutations = arguments.faults;
   options.validation.stop = interrupt_token();
   if (shows_progress()) options.validation.progress = notice;
+  begin_phase("proving the plan", PhaseEnd::kBySelf);
   const Proof proof = prove(plan, options);
   const ValidationSubject subject = subject_of(plan, arguments.planning);
   print(arguments.json ? validation_json(subject, proof) : validation_text(subject, proof));

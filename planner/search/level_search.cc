@@ -73,7 +73,7 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   LevelResult result = of(weighted, Level::kRatio);
   Picoseconds& bound = result.bound.amount;
   bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
-  if (!result.choice) return result;
+  if (!result.choice || !options.wants_bound) return result;
   Picoseconds found = communication(*result.choice);
   const auto relative_gap = [](std::int64_t cost, std::int64_t least) {
     return cost > least ? static_cast<double>(cost - least) / static_cast<double>(cost) : 0.0;

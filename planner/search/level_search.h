@@ -17,6 +17,7 @@ struct LevelOptions {
   std::uint64_t seed = 0;
   int threads = 1;
   std::optional<Choice> start;
+  bool wants_bound = true;  // false: a choice is enough, its bound may be 0
   SearchLimits limits;
 };
 

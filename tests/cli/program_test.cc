@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
+
+#include "base/write_files.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
@@ -69,6 +73,42 @@ TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
 
 TEST(ProgramTest, StopsWhenInterrupted) {
   const ProgramRun run = run_program("simulate configs/mlp.yaml --steps 100000", ".", 2);
+  EXPECT_EQ(run.exit_code, kInterrupted) << run.err;
+}
+
+/// A perceptron of so many layers that reading and building it takes many seconds.
+std::string deep_model(const TemporaryFolder& folder) {
+  write_file(folder.path() + "/deep.yaml",
+             "shardplan: 1\ndims: {B: 64, H: 256, L: 65536}\ninputs: {x: [B, H]}\n"
+             "blocks:\n  layer:\n    inputs: {x: [B, H]}\n    operators:\n"
+             "      fc: {block: nn.Dense, in: x, out_channels: H}\n      act: {op: ReLU, in: fc}\n"
+             "operators:\n  layers: {block: layer, in: x, repeat: L}\n  loss: {op: ReduceMean, in: layers}\n"
+             "loss: loss\ntraining: {optimizer: sgd}\n");
+  return "plan deep.yaml --cluster dgx-a100";
+}
+
+double seconds_of(const std::function<void()>& run) {
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Before there is a plan a limit ends the command in whatever phase it is; else it ends with the plan that there is.
+TEST(ProgramTest, TimeLimitsHoldWhileAModelIsReadAndItsProblemIsBuilt) {
+  const TemporaryFolder folder;
+  const std::string command = deep_model(folder);
+  ProgramRun run;
+  EXPECT_LT(seconds_of([&] { run = run_program(command + " --time-limit 1", folder.path()); }), 60) << run.err;
+  EXPECT_TRUE(run.exit_code == kNoFeasiblePlan || run.exit_code == kDone) << run.exit_code << run.err;
+  const bool says_why = run.err.find("there is no plan yet") != std::string::npos;
+  EXPECT_TRUE(run.exit_code == kDone || says_why) << run.err;
+}
+
+TEST(ProgramTest, AnInterruptEndsWhatHasNoAnswerYet) {
+  const TemporaryFolder folder;
+  const std::string command = deep_model(folder);
+  ProgramRun run;
+  EXPECT_LT(seconds_of([&] { run = run_program(command, folder.path(), 1); }), 60) << run.err;
   EXPECT_EQ(run.exit_code, kInterrupted) << run.err;
 }
 

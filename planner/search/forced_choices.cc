@@ -1,0 +1,68 @@
+#include "planner/search/forced_choices.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "solver/searches/search_list.h"
+
+namespace shardplan {
+namespace {
+
+/// A copy of the problem in which one node's strategies can be forbidden without touching other nodes.
+class ForcedProblem {
+ public:
+  ForcedProblem(const StrategyProblem& problem, NodeId node) : problem_(problem), limits_(problem.memory_limits) {
+    StrategyTableId& table = problem_.nodes[node].strategies;
+    all_ = problem_.strategy_tables[table];
+    table = problem_.strategy_tables.push_back(all_);
+    table_ = table;
+  }
+
+  std::optional<Choice> best(std::size_t strategy, const Search& search, const LevelOptions& options) {
+    StrategyTable& table = problem_.strategy_tables[table_];
+    table = all_;
+    for (std::size_t other = 0; other < table.costs.size(); ++other) {
+      if (other != strategy) table.costs[other].communication = kForbidden;
+    }
+    // What is best without regard to memory mostly fits, and is found in a fraction of the time. Least memory is another
+    // matter.
+    if (options.level != Level::kMemory) {
+      problem_.memory_limits.assign(limits_.size(), kUnlimitedBytes);
+      LevelResult found = search_level(problem_, search, options);
+      problem_.memory_limits = limits_;
+      if (found.choice && evaluate(problem_, *found.choice).worst_excess <= 0) return std::move(found.choice);
+    }
+    return search_level(problem_, search, options).choice;
+  }
+
+ private:
+  StrategyProblem problem_;
+  const std::vector<Bytes> limits_;
+  StrategyTable all_;
+  StrategyTableId table_;
+};
+
+}  // namespace
+
+std::vector<std::optional<Choice>> forced_choices(const StrategyProblem& problem, NodeId node, std::size_t count,
+                                                  const LevelOptions& options) {
+  std::vector<std::optional<Choice>> results(count);
+  const std::unique_ptr<Search> search = make_search(kDefaultSearch);
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    ForcedProblem forced(problem, node);
+    for (std::size_t i = next++; i < count && !options.limits.stop.stop_requested(); i = next++) {
+      results[i] = forced.best(i, *search, options);
+    }
+  };
+  const std::size_t threads = std::min<std::size_t>(count, std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::jthread> pool;
+  for (std::size_t t = 1; t < threads; ++t) pool.emplace_back(work);
+  work();
+  pool.clear();
+  return results;
+}
+
+}  // namespace shardplan
