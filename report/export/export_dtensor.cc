@@ -16,7 +16,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::string_view kHowTo =
+constexpr std::string_view kDTensorHowTo =
     "# How to use it, as plan.py, with torchrun and one process per device:\n"
     "#   model = parallelize_module(model, plan.mesh[plan.mesh.mesh_dim_names[0]], plan.PLAN)\n"
     "#   x = distribute_tensor(x, plan.mesh, plan.INPUTS[\"NAME\"])\n"
@@ -28,7 +28,7 @@ constexpr std::string_view kHowTo =
     "said\n"
     "# here.\n";
 
-constexpr std::string_view kStyle = R"(
+constexpr std::string_view kPlacedStyle = R"(
 
 class Placed(ParallelStyle):
     """A module with its own parameters placed over the whole mesh, and its result if the plan says how that lies."""
@@ -75,12 +75,12 @@ std::optional<std::string> placements(const ExportedTensor& tensor, const Refine
   return python_tuple(items);
 }
 
-std::string problem(const ExportedTensor& tensor, const std::string& why, const Plan& plan) {
+std::string dtensor_problem(const ExportedTensor& tensor, const std::string& why, const Plan& plan) {
   return fmt::format("{} {}; {}", tensor.name, to_string(tensor.layout, plan.mesh), why);
 }
 
 /// The block that a tensor or operator lies in: "layers.0.up" of "layers.0.up.weight"; empty for one of the model itself.
-std::string_view block_of(std::string_view name) {
+std::string_view module_block(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
@@ -93,7 +93,7 @@ std::string torch_name(std::string_view parameter) {
 }
 
 /// What is written of one module.
-struct Module {
+struct TorchModule {
   std::vector<std::string> parameters;  // "\"weight\": (Shard(0),)"
   std::string result;                   // placements; empty: left open
 };
@@ -106,7 +106,7 @@ class DTensorWriter {
   ExportedText run() {
     const PythonMesh mesh = python_mesh(axes_);
     result_.text = python_comment(export_title(plan_));
-    result_.text += kHowTo;
+    result_.text += kDTensorHowTo;
     result_.text += fmt::format(
         "import torch\n"
         "from torch.distributed.device_mesh import init_device_mesh\n"
@@ -118,7 +118,7 @@ class DTensorWriter {
       refuse(fmt::format("the order of the devices {}; init_device_mesh counts them",
                          fmt::join(plan_.mesh.devices(), ", ")));
     }
-    result_.text += kStyle;
+    result_.text += kPlacedStyle;
     table("INPUTS", exported_.inputs);
     write_modules();
     result_.text +=
@@ -141,12 +141,12 @@ class DTensorWriter {
       std::string why;
       const auto placed = placements(tensor, axes_, &why);
       entries.push_back(placed ? ExportedEntry{tensor.name, *placed, ""}
-                               : ExportedEntry{tensor.name, "", problem(tensor, why, plan_)});
+                               : ExportedEntry{tensor.name, "", dtensor_problem(tensor, why, plan_)});
     }
     result_.text += python_dictionary(variable, entries, result_.cannot_say);
   }
 
-  Module& module(const std::string& name) {
+  TorchModule& module(const std::string& name) {
     const auto [found, is_new] = modules_.try_emplace(name);
     if (is_new) order_.push_back(name);
     return found->second;
@@ -155,7 +155,7 @@ class DTensorWriter {
   /// The module whose result an operator's is: the block if it has parameters of its own, as nn.Linear has, else the
   /// operator.
   std::string module_of_result(const std::string& op) const {
-    const std::string block(block_of(op));
+    const std::string block(module_block(op));
     return blocks_.contains(block) ? block : op;
   }
 
@@ -163,7 +163,7 @@ class DTensorWriter {
     std::vector<ExportedTensor> of_model;  // parameters outside of any module
     std::vector<ExportedEntry> problems;
     for (const ExportedTensor& tensor : exported_.parameters) {
-      const std::string block(block_of(tensor.name));
+      const std::string block(module_block(tensor.name));
       if (block.empty()) {
         of_model.push_back(tensor);
         continue;
@@ -174,7 +174,7 @@ class DTensorWriter {
       if (placed) {
         module(block).parameters.push_back(fmt::format("{}: {}", python_text(torch_name(tensor.name)), *placed));
       } else {
-        problems.push_back({tensor.name, "", problem(tensor, why, plan_)});
+        problems.push_back({tensor.name, "", dtensor_problem(tensor, why, plan_)});
       }
     }
     // Of several constrained results of one module the last is the module's.
@@ -184,12 +184,12 @@ class DTensorWriter {
       if (placed) {
         module(module_of_result(tensor.name)).result = *placed;
       } else {
-        problems.push_back({tensor.name, "", problem(tensor, why, plan_)});
+        problems.push_back({tensor.name, "", dtensor_problem(tensor, why, plan_)});
       }
     }
     std::vector<ExportedEntry> entries;
     for (const std::string& name : order_) {
-      const Module& of_name = modules_.at(name);
+      const TorchModule& of_name = modules_.at(name);
       std::string value = fmt::format("Placed({{{}}}", fmt::join(of_name.parameters, ", "));
       value += of_name.result.empty() ? ")" : fmt::format(", {})", of_name.result);
       entries.push_back({name, value, ""});
@@ -212,7 +212,7 @@ class DTensorWriter {
   const ExportedPlan exported_;
   const RefinedAxes axes_;
   ExportedText result_;
-  std::map<std::string, Module> modules_;
+  std::map<std::string, TorchModule> modules_;
   std::vector<std::string> order_;  // of `modules_`
   std::set<std::string> blocks_;    // that have parameters of their own
 };

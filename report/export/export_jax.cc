@@ -11,7 +11,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::string_view kHowTo =
+constexpr std::string_view kJaxHowTo =
     "# How to use it, as plan.py beside your program:\n"
     "#   parameters = jax.device_put(parameters, plan.tree(parameters, plan.PARAMETERS))\n"
     "#   step = jax.jit(step)             and inside it, behind the operator of that name:\n"
@@ -19,7 +19,7 @@ constexpr std::string_view kHowTo =
     "# A tree of arrays bears the model's names: {\"layers\": [{\"up\": {\"weight\": ...}}]} holds "
     "layers.0.up.weight.\n";
 
-constexpr std::string_view kFunctions = R"(
+constexpr std::string_view kJaxFunctions = R"(
 
 def constrain(name, value):
     """Lays out the result of the operator of that name as the plan does; others are left to XLA."""
@@ -37,7 +37,7 @@ def tree(values, shardings):
 )";
 
 /// S("pcie", None, ("hccs", "x")).
-ExportedEntry sharding(const ExportedTensor& tensor, const RefinedAxes& axes, const Plan& plan, bool is_stored) {
+ExportedEntry named_sharding(const ExportedTensor& tensor, const RefinedAxes& axes, const Plan& plan, bool is_stored) {
   std::string why = is_stored ? unequal_pieces(tensor) : "";
   const auto dimensions = why.empty() ? dimension_axes(tensor.layout, axes, &why) : std::nullopt;
   if (!dimensions) {
@@ -62,7 +62,7 @@ ExportedText export_jax(const Plan& plan) {
                                          [](const Instruction& instruction) { return is_communication(instruction); });
   ExportedText result;
   result.text = python_comment(export_title(plan));
-  result.text += kHowTo;
+  result.text += kJaxHowTo;
   result.text += fmt::format(
       "# The {} collectives follow from the shardings; their order and overlap are XLA's and cannot be said here.\n"
       "import jax\n"
@@ -76,7 +76,7 @@ ExportedText export_jax(const Plan& plan) {
       mesh.sizes, mesh.names);
   const auto table = [&](std::string_view variable, const std::vector<ExportedTensor>& tensors, bool are_stored) {
     std::vector<ExportedEntry> entries;
-    for (const ExportedTensor& tensor : tensors) entries.push_back(sharding(tensor, axes, plan, are_stored));
+    for (const ExportedTensor& tensor : tensors) entries.push_back(named_sharding(tensor, axes, plan, are_stored));
     result.text += python_dictionary(variable, entries, result.cannot_say);
   };
   table("INPUTS", exported.inputs, true);
@@ -85,7 +85,7 @@ ExportedText export_jax(const Plan& plan) {
   table("STATES", exported.states, true);
   result.text += "# of results, by operator\n";
   table("CONSTRAINTS", exported.constraints, false);
-  result.text += kFunctions;
+  result.text += kJaxFunctions;
   return result;
 }
 

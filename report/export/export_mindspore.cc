@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::string_view kHowTo =
+constexpr std::string_view kMindSporeHowTo =
     "# How to use it, as plan.py, in graph mode; cells and operators of the net bear the model's names:\n"
     "#   plan.configure()\n"
     "#   net = plan.shard(net)\n"
@@ -151,7 +151,7 @@ class MindSporeWriter {
   ExportedText run() {
     const PythonMesh mesh = python_mesh(axes_);
     result_.text = python_comment(export_title(plan_));
-    result_.text += kHowTo;
+    result_.text += kMindSporeHowTo;
     result_.text += fmt::format(
         "import mindspore\n"
         "from mindspore import Layout\n\n"

@@ -7,21 +7,21 @@
 namespace shardplan {
 namespace {
 
-constexpr std::string_view kHowTo =
+constexpr std::string_view kShardyHowTo =
     "// How to use it: sdy_opt reads this file. @step has the shardings of a step's arguments (inputs, parameters,\n"
     "// optimizer states; its scalars are whole everywhere) and results: give them to your own function. The function\n"
     "// with an operator's name constrains its result: inline it behind that operator, '*' being every copy of a "
     "repeat.\n"
     "// Collectives follow from the shardings; their order and overlap cannot be said here.\n";
 
-std::string comment(std::string_view text) {
+std::string mlir_comment(std::string_view text) {
   std::string line = "// ";
   for (const char c : text) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   return line + '\n';
 }
 
 /// A string of MLIR, which escapes by two hexadecimal digits.
-std::string quoted(std::string_view text) {
+std::string mlir_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -35,10 +35,10 @@ std::string quoted(std::string_view text) {
 }
 
 /// `{"x", "y":(1)2}`.
-std::string sharding_axes(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
+std::string mlir_axes(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
   std::vector<std::string> items;
   for (const AxisRef& ref : axes) {
-    std::string item = quoted(mesh.axes()[ref.axis].name);
+    std::string item = mlir_string(mesh.axes()[ref.axis].name);
     if (!mesh.is_whole(ref)) item += fmt::format(":({}){}", ref.before, ref.size);
     items.push_back(std::move(item));
   }
@@ -46,17 +46,16 @@ std::string sharding_axes(const std::vector<AxisRef>& axes, const DeviceMesh& me
 }
 
 /// `<@mesh, [{"pcie"}, {}]>`, or nothing where a dimension is sharded in parts.
-std::optional<std::string> sharding(const TensorLayout& layout, const DeviceMesh& mesh) {
+std::optional<std::string> mlir_sharding(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::vector<std::string> dimensions;
   for (const DimensionLayout& dimension : layout.dimensions) {
     if (dimension.is_sharded() && dimension.parts.size() != 1) return std::nullopt;
-    dimensions.push_back(
-        sharding_axes(dimension.is_sharded() ? dimension.parts[0].axes : std::vector<AxisRef>(), mesh));
+    dimensions.push_back(mlir_axes(dimension.is_sharded() ? dimension.parts[0].axes : std::vector<AxisRef>(), mesh));
   }
   return fmt::format("<@mesh, [{}]>", fmt::join(dimensions, ", "));
 }
 
-std::string tensor_type(const TensorType& type) {
+std::string mlir_type(const TensorType& type) {
   std::string text = "tensor<";
   for (const std::int64_t extent : type.shape) text += fmt::format("{}x", extent);
   std::string_view element = to_string(type.dtype);
@@ -72,14 +71,14 @@ class ShardyWriter {
   ExportedText run() {
     std::vector<std::string> axes;
     for (const MeshAxis& axis : plan_.mesh.axes()) {
-      axes.push_back(fmt::format("{}={}", quoted(axis.name), axis.size));
+      axes.push_back(fmt::format("{}={}", mlir_string(axis.name), axis.size));
     }
     std::string order;
     if (!plan_.mesh.devices().empty()) {
       order = fmt::format(", device_ids=[{}]", fmt::join(plan_.mesh.devices(), ", "));
     }
-    text_ = comment(export_title(plan_));
-    text_ += kHowTo;
+    text_ = mlir_comment(export_title(plan_));
+    text_ += kShardyHowTo;
     text_ += fmt::format("module @plan {{\n  sdy.mesh @mesh = <[{}]{}>\n  func.func private @step(\n",
                          fmt::join(axes, ", "), order);
     std::vector<Item> arguments;
@@ -110,8 +109,8 @@ class ShardyWriter {
   void write_constraints() {
     std::vector<ExportedEntry> entries;
     for (const ExportedTensor& tensor : exported_.constraints) {
-      const auto value = sharding(tensor.layout, plan_.mesh);
-      const std::string type = tensor_type(tensor.type);
+      const auto value = mlir_sharding(tensor.layout, plan_.mesh);
+      const std::string type = mlir_type(tensor.type);
       entries.push_back(value ? ExportedEntry{tensor.name,
                                               fmt::format("(%x: {0}) -> {0} {{\n"
                                                           "    %y = sdy.sharding_constraint %x {1} : {0}\n"
@@ -123,9 +122,9 @@ class ShardyWriter {
     }
     for (const ExportedEntry& entry : fold_entries(entries)) {
       if (entry.problem.empty()) {
-        text_ += fmt::format("  func.func private @{}{}", quoted(entry.name), entry.value);
+        text_ += fmt::format("  func.func private @{}{}", mlir_string(entry.name), entry.value);
       } else {
-        text_ += "  " + comment("cannot be said: " + entry.problem);
+        text_ += "  " + mlir_comment("cannot be said: " + entry.problem);
         cannot_say_.push_back(entry.problem);
       }
     }
@@ -137,8 +136,8 @@ class ShardyWriter {
   };
 
   Item argument(const ExportedTensor& tensor) {
-    const std::string type = tensor_type(tensor.type);
-    if (const auto value = sharding(tensor.layout, plan_.mesh)) {
+    const std::string type = mlir_type(tensor.type);
+    if (const auto value = mlir_sharding(tensor.layout, plan_.mesh)) {
       return {fmt::format("{} {{sdy.sharding = #sdy.sharding{}}}", type, *value), tensor.name};
     }
     cannot_say_.push_back(problem(tensor).problem);
@@ -148,7 +147,8 @@ class ShardyWriter {
   /// One item a line, its name as a comment behind the comma.
   void append_list(const std::vector<Item>& items) {
     for (std::size_t i = 0; i < items.size(); ++i) {
-      text_ += fmt::format("      {}{}  {}", items[i].text, i + 1 < items.size() ? "," : "", comment(items[i].name));
+      text_ +=
+          fmt::format("      {}{}  {}", items[i].text, i + 1 < items.size() ? "," : "", mlir_comment(items[i].name));
     }
   }
 

@@ -7,7 +7,7 @@ namespace shardplan {
 namespace {
 
 /// What stands between the quotes of a Python string.
-std::string escaped(std::string_view text) {
+std::string python_escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -26,7 +26,7 @@ std::string escaped(std::string_view text) {
 std::string name_with_indices(std::string_view name) {
   std::string text;
   std::size_t star = 0;
-  for (const char c : escaped(name)) {
+  for (const char c : python_escaped(name)) {
     if (c == '*') {
       text += fmt::format("{{{}}}", python_index(star++));
     } else if (c == '{' || c == '}') {
@@ -41,7 +41,7 @@ std::string name_with_indices(std::string_view name) {
 
 }  // namespace
 
-std::string python_text(std::string_view text) { return '"' + escaped(text) + '"'; }
+std::string python_text(std::string_view text) { return '"' + python_escaped(text) + '"'; }
 
 std::string python_tuple(const std::vector<std::string>& items) {
   return fmt::format("({}{})", fmt::join(items, ", "), items.size() == 1 ? "," : "");

@@ -11,13 +11,13 @@
 namespace shardplan {
 namespace {
 
-bool overlap(const std::vector<AxisRef>& a, const std::vector<AxisRef>& b) {
+bool any_overlap(const std::vector<AxisRef>& a, const std::vector<AxisRef>& b) {
   return std::any_of(a.begin(), a.end(), [&](const AxisRef& axis) {
     return std::any_of(b.begin(), b.end(), [&](const AxisRef& other) { return overlaps(axis, other); });
   });
 }
 
-std::int64_t batch_of(const OperatorGraph& graph) {
+std::int64_t rows_of_batch(const OperatorGraph& graph) {
   for (const GraphTensor& tensor : graph.tensors()) {
     if (tensor.kind == TensorKind::kInput && !tensor.type.shape.empty()) return tensor.type.shape[0];
   }
@@ -113,9 +113,9 @@ UniformPlan nearest_uniform_plan(const Plan& plan) {
   const std::int64_t devices = plan.mesh.num_devices();
   UniformPlan uniform;
   uniform.tensor = num_pieces(patterns.weights);
-  uniform.sequence = uniform.tensor > 1 && overlap(patterns.sequence, patterns.weights);
-  if (!patterns.sequence.empty() && !overlap(patterns.sequence, patterns.weights) &&
-      !overlap(patterns.sequence, patterns.batch)) {
+  uniform.sequence = uniform.tensor > 1 && any_overlap(patterns.sequence, patterns.weights);
+  if (!patterns.sequence.empty() && !any_overlap(patterns.sequence, patterns.weights) &&
+      !any_overlap(patterns.sequence, patterns.batch)) {
     uniform.context = num_pieces(patterns.sequence);
   }
   if (devices % (uniform.tensor * uniform.context) != 0) uniform.context = 1;
@@ -128,7 +128,7 @@ UniformPlan nearest_uniform_plan(const Plan& plan) {
       uniform.zero = gradients_are_cut(plan) ? 2 : 1;
     }
   }
-  const std::int64_t batch = batch_of(*plan.graph);
+  const std::int64_t batch = rows_of_batch(*plan.graph);
   uniform.micro_batch = std::max<std::int64_t>(1, batch / uniform.data);
   uniform.global_batch = batch * plan.graph->micro_batches();
 

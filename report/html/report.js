@@ -18,6 +18,7 @@ function make(tag, attributes, ...children) {
 }
 function digits(value) { return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2); }
 function scaled(value, units) {
+  if (value === 0) return "0";
   const size = Math.abs(value);
   for (const [unit, name] of units) if (size >= unit * 0.9995 || unit === units[units.length - 1][0]) return digits(size / unit) + " " + name;
 }
@@ -229,6 +230,16 @@ function commDetails(comm) {
 // --- timeline and memory, on one axis of time -----------------------------------------------------------------------------
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 function span() { const p = plan(), end = Math.max(1, ...p.timeline.slice(-50).map((item) => item[1] + item[2]), p.memory.length ? p.memory[p.memory.length - 1][0] : 0); return [state.from * end, state.to * end, end]; }
+/// With micro-batches only the first run of the loop is listed: from where to where the others run.
+function loopGap() {
+  if (plan().micro_batches < 2) return null;
+  let end = 0, gap = [0, 0];
+  for (const [, start, length] of [...plan().timeline].sort((a, b) => a[1] - b[1])) {
+    if (start - end > gap[1] - gap[0]) gap = [end, start];
+    end = Math.max(end, start + length);
+  }
+  return gap;
+}
 function prepare(canvas, height) {
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
   canvas.width = width * ratio; canvas.height = height * ratio; canvas.style.height = height + "px";
@@ -252,6 +263,12 @@ function drawTimeline() {
     pen.fillRect(a, row * lane + 5, b - a, row - 10);
   }
   pen.globalAlpha = 1; pen.fillStyle = colour("--quiet");
+  const gap = loopGap();
+  if (gap) {
+    const a = Math.max(x(gap[0]), margin), b = Math.min(x(gap[1]), width), text = plan().micro_batches - 1 + (plan().micro_batches > 2 ? " more runs" : " more run") + " of the loop";
+    pen.strokeStyle = colour("--line"); pen.strokeRect(a, 5.5, b - a, row * lanes.length - 11);
+    if (b - a > pen.measureText(text).width + 12) pen.fillText(text, (a + b - pen.measureText(text).width) / 2, row * lanes.length / 2 + 4);
+  }
   pen.fillText(time(from * 1000), margin, row * lanes.length + 13);
   const right = time(to * 1000); pen.fillText(right, width - pen.measureText(right).width - 4, row * lanes.length + 13);
 }
@@ -322,7 +339,7 @@ function theme() {
   root.dataset.theme = dark ? "light" : "dark"; remember(); drawTimeline(); drawMemory();
 }
 function section(number, title, ...children) { return make("section", { id: "s" + number, "aria-label": title }, make("h2", { tabindex: "-1" }, title), ...children); }
-function bar(share, name) { const inner = make("div", { class: "bar " + (name || "") }); inner.style.width = Math.max(0, Math.min(1, share)) * 100 + "%"; return inner; }
+function bar(share, name, text) { const inner = make("div", { class: "bar " + (name || "") }, text); inner.style.width = Math.max(0, Math.min(1, share)) * 100 + "%"; return inner; }
 
 function levelTable() {
   const most = Math.max(...data.rows.map((row) => row[2])), mostBytes = Math.max(...data.rows.map((row) => row[6]));
@@ -354,10 +371,10 @@ function draw() {
   tables = [opTable];
   const fits = p.peak <= p.usable, figure = (name, text, cls) => make("span", {}, make("span", { class: "quiet" }, name + " "), make("b", { class: cls }, text));
   const sections = [
-    section(1, "Summary", make("div", { class: "figures" }, figure(fits ? "fits" : "does not fit", bytes(p.peak) + " of " + bytes(p.usable), fits ? "" : "error"), figure("step", time(p.step)), figure("compute", time(p.compute)), figure("communication", time(p.communication)), figure("ratio", p.ratio), p.gap ? figure("gap", p.gap + " %") : null),
-      p.short ? make("p", {}, p.short) : null, p.micro_batches > 1 ? make("p", { class: "quiet" }, p.micro_batches + " micro-batches a step: the timeline shows the first run of the loop") : null,
+    section(1, "Summary", make("div", { class: "figures" }, figure(fits ? "fits" : "does not fit", bytes(p.peak) + " of " + bytes(p.usable), fits ? "" : "error"), figure("step", time(p.step)), figure("compute", time(p.compute)), figure("communication", time(p.communication)), figure("exposed", time(p.step - p.compute)), figure("ratio", p.ratio), p.gap ? figure("gap", p.gap + " %") : null, ...data.rows.filter((row) => row[0] === "data_parallel").map((row) => figure("data parallel", time(row[2]) + (row[9] ? "" : ", does not fit")))),
+      make("div", { class: "split", role: "img", "aria-label": "of the step, compute and exposed communication" }, bar(p.compute / p.step, "", "compute"), bar(1 - p.compute / p.step, "x", "exposed")), p.short ? make("p", {}, p.short) : null, p.micro_batches > 1 ? make("p", { class: "quiet" }, p.micro_batches + " micro-batches a step: the timeline shows the first run of the loop") : null,
       make("details", {}, make("summary", {}, "as the terminal shows it"), document.getElementById("text").content.cloneNode(true))),
-    section(2, "Graph", make("p", {}, search, " ", make("button", { "aria-pressed": String(state.backward), on: { click: () => { state.backward = !state.backward; draw(); } } }, "backward and update"), " ", ...p.axes.map((axis, i) => make("span", { class: "chip" }, make("i", { class: "a" + i % 4 }, letters()[i]), make("i", {}, axis[0] + "=" + axis[1])))),
+    section(2, "Graph", make("p", {}, search, " ", make("button", { "aria-pressed": String(state.backward), on: { click: () => { state.backward = !state.backward; draw(); } } }, "backward and update"), " ", ...p.axes.map((axis, i) => make("span", { class: "chip key" }, make("i", { class: "a" + i % 4 }, letters()[i]), make("i", {}, axis[0] + "=" + axis[1])))),
       make("div", { class: "columns" }, make("div", { class: "scroll", id: "graph" }), make("div", { class: "panel scroll", id: "details", "aria-live": "polite" }))),
     section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, "compute: forward dark, backward lighter, update lightest; wheel or + - zooms, drag pans")),
     section(4, "Memory", make("canvas", { id: "memory", role: "img", "aria-label": "bytes in use over the step, at most " + bytes(p.peak) }), make("h3", {}, "alive at the peak, " + time(p.peak_at * 1000)), aliveTable),

@@ -13,14 +13,14 @@
 namespace shardplan {
 namespace {
 
-struct Ref {
+struct SdyAxis {
   std::string axis;
   std::int64_t before = 1, size = 0;
 };
 
-class Reader {
+class SdyReader {
  public:
-  explicit Reader(const std::string& text) : text_(text) {}
+  explicit SdyReader(const std::string& text) : text_(text) {}
 
   void module() {
     expect("module");
@@ -149,7 +149,7 @@ class Reader {
     if (word() != mesh_) fail("another mesh");
     expect(",");
     expect("[");
-    std::vector<Ref> used;
+    std::vector<SdyAxis> used;
     std::size_t dimensions = 0;
     if (!accepts("]")) {
       do {
@@ -157,11 +157,11 @@ class Reader {
         if (!accepts("}")) {
           bool is_first = true;
           do {
-            const Ref ref = axis();
+            const SdyAxis ref = axis();
             if (!is_first && used.back().axis == ref.axis && used.back().before * used.back().size == ref.before) {
               fail(fmt::format("two sub-axes of \"{}\" that are one", ref.axis));
             }
-            for (const Ref& other : used) {
+            for (const SdyAxis& other : used) {
               if (other.axis == ref.axis && ref.before < other.before * other.size &&
                   other.before < ref.before * ref.size) {
                 fail(fmt::format("axis \"{}\" is used twice", ref.axis));
@@ -180,8 +180,8 @@ class Reader {
     expect(">");
   }
 
-  Ref axis() {
-    Ref ref;
+  SdyAxis axis() {
+    SdyAxis ref;
     ref.axis = quoted();
     const auto found = axes_.find(ref.axis);
     if (found == axes_.end()) fail(fmt::format("no axis \"{}\" in the mesh", ref.axis));
@@ -285,7 +285,7 @@ class Reader {
 
 std::string sdy_fault(const std::string& text) {
   try {
-    Reader(text).module();
+    SdyReader(text).module();
   } catch (const std::runtime_error& error) {
     return error.what();
   }
