@@ -196,7 +196,7 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   const std::optional<Choice> start = this->start(problem, level, known);
   const LevelOptions options = search_options(level, stop, progress, since_begin.elapsed());
   const bool has_own_limit = options_.work_limit > 0 || options_.time_limit > 0;
-  const GuidedSearch search(*graph_, problem, pieces_, search_name, options, !has_own_limit);
+  const GuidedSearch search(*graph_, versions_, problem, pieces_, search_name, options, !has_own_limit);
   std::optional<LevelOptions> bound_options;
   if (!known_search->gives_bound) {
     bound_options = options;
@@ -238,7 +238,7 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   LevelOptions options = search_options(Level::kMemory, std::move(stop), {}, since_begin.elapsed());
   options.memory_slack_ppm = 0;
   options.threads = 1;
-  const GuidedSearch search(*graph_, problem, pieces_, kDefaultSearch, options);
+  const GuidedSearch search(*graph_, versions_, problem, pieces_, kDefaultSearch, options);
   LevelResult found = search.find(problem.problem, std::nullopt);
   plan.bound = found.bound;
   plan.status = found.status;

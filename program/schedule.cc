@@ -150,16 +150,6 @@ class Scheduler {
     return result;
   }
 
-  ParallelProgram apply(const Order& order) const {
-    ParallelProgram result = program_;
-    result.instructions.clear();
-    for (const std::size_t i : order.sequence) {
-      result.instructions.push_back(at(i));
-      result.instructions.back().fusion = order.fusion[i];
-    }
-    return result;
-  }
-
  private:
   using Key = std::tuple<CollectiveKind, std::vector<AxisRef>, DataType, Reduction>;
 
@@ -302,31 +292,60 @@ class Scheduler {
   IdVector<ValueId, char> is_deferred_;
 };
 
+/// The program in one order after the other. Its instructions are moved, never copied: there may be a million of them.
+class Arrangement {
+ public:
+  explicit Arrangement(const ParallelProgram& program) : program_(program), place_(program.instructions.size()) {
+    std::iota(place_.begin(), place_.end(), std::size_t{0});
+  }
+
+  const ParallelProgram& in(const Order& order) {
+    std::vector<Instruction> instructions;
+    instructions.reserve(place_.size());
+    for (const std::size_t i : order.sequence) {
+      instructions.push_back(std::move(program_.instructions[place_[i]]));
+      instructions.back().fusion = order.fusion[i];
+    }
+    for (std::size_t place = 0; place < place_.size(); ++place) place_[order.sequence[place]] = place;
+    program_.instructions = std::move(instructions);
+    return program_;
+  }
+  ParallelProgram release() { return std::move(program_); }
+
+ private:
+  ParallelProgram program_;
+  std::vector<std::size_t> place_;  // by instruction as numbered in the program given
+};
+
 }  // namespace
 
 std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const OperatorGraph& graph,
                                          const ScheduleOptions& options) {
   Scheduler scheduler(program, graph, options);
-  std::optional<ParallelProgram> best;
+  Arrangement arrangement(program);
+  std::optional<Order> best;
   Picoseconds least = std::numeric_limits<Picoseconds>::max();
   const auto try_order = [&](const Order& order) {
-    ParallelProgram trial = scheduler.apply(order);
+    const ParallelProgram& trial = arrangement.in(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
     if (times.end >= least || memory_profile(trial, times.spans).peak > options.most_memory) return;
     least = times.end;
-    best = std::move(trial);
+    best = order;
   };
   try_order(scheduler.as_given());
-  if (!options.reorders) return best;
-  const Order hoisted = scheduler.hoisted(scheduler.as_given());
-  try_order(hoisted);
-  const Order bucketed = scheduler.bucketed(hoisted);
-  try_order(bucketed);
-  for (const bool joins : {false, true}) {
-    try_order(scheduler.prefetched(bucketed, joins));
-    try_order(scheduler.prefetched(hoisted, joins));
+  if (options.reorders) {
+    const Order hoisted = scheduler.hoisted(scheduler.as_given());
+    try_order(hoisted);
+    const Order bucketed = scheduler.bucketed(hoisted);
+    try_order(bucketed);
+    for (const bool joins : {false, true}) {
+      try_order(scheduler.prefetched(bucketed, joins));
+      try_order(scheduler.prefetched(hoisted, joins));
+    }
   }
-  return best;
+  if (!best) return std::nullopt;
+  arrangement.in(*best);
+  return arrangement.release();
 }
 
 }  // namespace shardplan

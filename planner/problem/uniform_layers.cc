@@ -55,8 +55,8 @@ class Sets {
 
 }  // namespace
 
-ModelProblem with_uniform_layers(ModelProblem free, const OperatorGraph& graph, const TensorVersions& versions,
-                                 const RepeatClasses& classes) {
+IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGraph& graph,
+                                      const TensorVersions& versions, const RepeatClasses& classes) {
   Sets sets(free.problem.nodes.size());
   StrategyLists lists;
   std::map<std::pair<RepeatClassId, std::size_t>, NodeId> of_operators;
@@ -78,7 +78,12 @@ ModelProblem with_uniform_layers(ModelProblem free, const OperatorGraph& graph, 
     const std::size_t list = choices.try_emplace(free.choices[id].get(), choices.size()).first->second;
     sets.add(*free.version_nodes[id], {classes.tensors[version.tensor], rank, version.kind, list}, of_versions);
   }
-  TiedProblem tied = tied_problem(free.problem, sets.all());
+  return sets.all();
+}
+
+ModelProblem with_uniform_layers(ModelProblem free, const OperatorGraph& graph, const TensorVersions& versions,
+                                 const RepeatClasses& classes) {
+  TiedProblem tied = tied_problem(free.problem, uniform_ties(free, graph, versions, classes));
   free.problem = std::move(tied.problem);
   free.times = std::move(tied.between);
   for (NodeId& node : free.operator_nodes) node = tied.node[node];

@@ -11,6 +11,10 @@ namespace shardplan {
 /// stays a node of its own.
 ///
 /// The choice of every such problem is one of the free problem's, at the same cost and peak (solver/tied_problem.h).
+///
+/// `uniform_ties` numbers the sets of nodes that are then one, by node of the free problem.
+IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGraph& graph,
+                                      const TensorVersions& versions, const RepeatClasses& classes);
 ModelProblem with_uniform_layers(ModelProblem free, const OperatorGraph& graph, const TensorVersions& versions,
                                  const RepeatClasses& classes);
 

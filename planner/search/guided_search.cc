@@ -5,7 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/problem/uniform_layers.h"
 #include "solver/searches/search_list.h"
+#include "solver/tied_problem.h"
 #include "strategies/data_parallel.h"
 
 namespace shardplan {
@@ -20,6 +22,8 @@ constexpr double kGoodEnoughForPart = 1e-3;
 /// waiting for: tens of seconds where there are a million values.
 constexpr std::uint64_t kWorthwhilePasses = 100;
 constexpr double kTightGap = kLooseGap / 2;
+/// So many nodes are searched from the best choice of uniform layers on.
+constexpr std::size_t kManyNodes = 8'000;
 
 bool is_loose(std::int64_t value, std::int64_t bound) {
   return static_cast<double>(value - bound) > kLooseGap * static_cast<double>(bound);
@@ -27,9 +31,11 @@ bool is_loose(std::int64_t value, std::int64_t bound) {
 
 }  // namespace
 
-GuidedSearch::GuidedSearch(const OperatorGraph& graph, const ModelProblem& model, const std::vector<AxisRef>& pieces,
-                           std::string_view search, LevelOptions options, bool takes_longer)
+GuidedSearch::GuidedSearch(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& model,
+                           const std::vector<AxisRef>& pieces, std::string_view search, LevelOptions options,
+                           bool takes_longer)
     : graph_(graph),
+      versions_(versions),
       model_(model),
       pieces_(pieces),
       batch_(batch_factors(graph)),
@@ -46,6 +52,13 @@ LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_vie
 LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::optional<Choice>& start) const {
   LevelOptions options = options_;
   options.start = start;
+  if (problem.nodes.size() > kManyNodes && find_search(name_)->takes_guidance) {
+    std::optional<Choice> uniform = best_uniform(problem, options_.level);
+    const auto value = [&](const Choice& choice) { return value_at(options_.level, evaluate(problem, choice)); };
+    const bool start_is_better =
+        uniform && start && evaluate(problem, *start).feasible && value(*start) <= value(*uniform);
+    if (uniform && !start_is_better) options.start = std::move(uniform);
+  }
   LevelResult found = search(problem, name_, options);
   if (options_.level == Level::kMemory || found.status == PlanStatus::kInfeasible) return found;
   if (!found.choice) found = from_least_memory(problem, std::move(found));
@@ -72,8 +85,8 @@ LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, Leve
   return again;
 }
 
-// Plans that people make cut the batch alike in all operators and divide the rest of the devices between the other
-// dimensions. With the batch decided few strategies are left, so that what a part of the problem holds is soon known.
+// Plans that people make treat all layers alike, cut the batch alike in all operators and divide the rest of the devices
+// between the other dimensions. Where layers are alike, a model is as large as one of them. With the batch decided few strategies are left, so that what a part of the problem holds is soon known.
 // Where no contraction repeats work, few are left too, and the plan of least communication among them is seldom far from
 // the fastest. And propagation needs no search at all.
 LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult found) const {
@@ -93,9 +106,30 @@ LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult
   return again;
 }
 
+std::optional<Choice> GuidedSearch::best_uniform(const StrategyProblem& problem, Level level) const {
+  if (!model_.times.empty()) return std::nullopt;  // they are uniform already
+  if (!ties_) ties_ = uniform_ties(model_, graph_, versions_, repeat_classes(graph_));
+  const TiedProblem tied = tied_problem(problem, *ties_);
+  if (tied.problem.nodes.size() == problem.nodes.size()) return std::nullopt;
+  LevelOptions options = options_;
+  options.level = level;
+  options.start.reset();
+  options.limits.gap = kGoodEnoughForPart;
+  options.limits.progress = {};
+  const LevelResult found = search(tied.problem, name_, options);
+  return found.choice ? std::optional(tied.expanded(*found.choice)) : std::nullopt;
+}
+
 std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem, const Choice& known) const {
   std::optional<Choice> best;
   auto least = value_at(options_.level, evaluate(problem, known));
+  const auto keep_better = [&](std::optional<Choice> choice) {
+    if (!choice) return;
+    const auto cost = value_at(options_.level, evaluate(problem, *choice));
+    if (cost >= least) return;
+    least = cost;
+    best = std::move(choice);
+  };
   const auto consider = [&](const StrategyProblem& part, std::string_view name, Level level) {
     if (deadline_.is_over()) return;
     LevelOptions options = options_;
@@ -103,13 +137,9 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     options.limits.work = kPartWork;
     options.limits.gap = kGoodEnoughForPart;
     options.limits.progress = {};
-    LevelResult found = search(part, name, options);
-    if (!found.choice) return;
-    const auto cost = value_at(options_.level, evaluate(problem, *found.choice));
-    if (cost >= least) return;
-    least = cost;
-    best = std::move(found.choice);
+    keep_better(search(part, name, options).choice);
   };
+  if (problem.nodes.size() <= kManyNodes) keep_better(best_uniform(problem, options_.level));
   StrategyProblem part = problem;
   for (std::size_t pieces = 0; pieces <= pieces_.size(); ++pieces) {
     part.strategy_tables = problem.strategy_tables;

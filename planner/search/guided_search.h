@@ -19,8 +19,9 @@ class GuidedSearch {
   /// `model` says what the nodes of the problems stand for; `pieces` are those of the mesh that its strategies were
   /// enumerated from. The limits in `options` are for each search (the work) and for all together (the seconds); a
   /// search that `takes_longer` goes beyond the work, by some passes over the problem, where its answer is loose.
-  GuidedSearch(const OperatorGraph& graph, const ModelProblem& model, const std::vector<AxisRef>& pieces,
-               std::string_view search, LevelOptions options, bool takes_longer = false);
+  GuidedSearch(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& model,
+               const std::vector<AxisRef>& pieces, std::string_view search, LevelOptions options,
+               bool takes_longer = false);
 
   /// The best choice found, no worse than `start` if that is feasible. Requires that `problem` is the model's, perhaps
   /// under other memory limits.
@@ -30,6 +31,9 @@ class GuidedSearch {
   LevelResult search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const;
   LevelResult from_least_memory(const StrategyProblem& problem, LevelResult found) const;
   LevelResult from_parts(const StrategyProblem& problem, LevelResult found) const;
+  /// The best choice in which the copies of a repeated block have one strategy, if there is one: soon found, however many
+  /// copies there are.
+  std::optional<Choice> best_uniform(const StrategyProblem& problem, Level level) const;
   /// The best choice of the parts, if one is better than what is known.
   std::optional<Choice> best_of_parts(const StrategyProblem& problem, const Choice& known) const;
   /// The batch cut over the first so many pieces by every operator that can.
@@ -38,9 +42,11 @@ class GuidedSearch {
   void keep_least_work(StrategyProblem& problem) const;
 
   const OperatorGraph& graph_;
+  const TensorVersions& versions_;
   const ModelProblem& model_;
   std::vector<AxisRef> pieces_;
   IdVector<OperatorId, std::optional<std::uint32_t>> batch_;
+  mutable std::optional<IdVector<NodeId, NodeId>> ties_;  // once asked for
   std::string_view name_;
   LevelOptions options_;
   bool takes_longer_;

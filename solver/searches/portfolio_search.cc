@@ -25,7 +25,7 @@ namespace shardplan {
 namespace {
 
 constexpr std::uint64_t kEpochWork = 40'000'000;     // per thread
-constexpr std::uint64_t kExactPassWork = 1'000'000;  // branch and bound takes part up to this work per pass
+constexpr std::uint64_t kExactPassWork = 2'000'000;  // branch and bound takes part up to this work per pass
 constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
 constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one round
 constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves

@@ -126,6 +126,22 @@ TEST(UniformLayersTest, TheProblemDoesNotGrowWithTheNumberOfLayers) {
   EXPECT_EQ(few.memory_limits.size(), many.memory_limits.size());
 }
 
+// Many free layers are searched from the best uniform choice on: hardly any work is enough to be as good.
+TEST(UniformLayersTest, ManyFreeLayersAreNoWorseThanUniformOnes) {
+  std::string text = layered_model("") + "parallel: {mesh: {dp: 2, mp: 4}}\ncluster: ascend-910\n";
+  text.replace(text.find("L: 3"), 4, "L: 400");
+  const auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
+  const auto planned = [&](bool uniform) {
+    PlanOptions options = uniform_options(300'000);
+    options.uniform_layers = uniform;
+    return ModelPlanner(model, job_cluster(*model, {}).cluster, options).plan(Level::kSpeed, kDefaultSearch);
+  };
+  const Plan uniform = planned(true), free = planned(false);
+  EXPECT_FALSE(uniform.free_bound.has_value());  // of so many operators it is not sought
+  EXPECT_LE(free.time.additive(), uniform.time.additive());
+  EXPECT_LE(free.bound.amount, uniform.cost.amount);
+}
+
 TEST(UniformLayersTest, AUserStrategyForOneCopyLeavesItAlone) {
   std::string text = layered_model("");
   text +=

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace shardplan {
 
@@ -280,16 +281,20 @@ RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std:
   }
   const NodeId last = add(parts[width + 1], forward_end, NodeId(1 + width));
   for (const Edge& edge : out_of) problem.edges.push_back({previous[edge.from], last, edge.matrix});
-  std::vector<std::int64_t> least(num_times, 0), most(num_times, 0);
+  std::vector<std::int64_t> least(num_times + 1, 0), most(num_times + 1, 0);  // changes, then sums
   for (const ProblemNode& node : problem.nodes) {
     for (const MemoryUse& use : node.memory) {
-      const std::vector<Bytes>& bytes = problem.usage_tables[use.usage].bytes;
-      for (std::uint32_t time = use.begin; time < use.end; ++time) {
-        least[time] += *std::min_element(bytes.begin(), bytes.end());
-        most[time] += *std::max_element(bytes.begin(), bytes.end());
-      }
+      if (use.begin >= use.end) continue;
+      const auto [low, high] = std::minmax_element(problem.usage_tables[use.usage].bytes.begin(),
+                                                   problem.usage_tables[use.usage].bytes.end());
+      least[use.begin] += *low;
+      least[use.end] -= *low;
+      most[use.begin] += *high;
+      most[use.end] -= *high;
     }
   }
+  std::partial_sum(least.begin(), least.end(), least.begin());
+  std::partial_sum(most.begin(), most.end(), most.begin());
   const std::int64_t lowest = *std::max_element(least.begin(), least.end());
   const std::int64_t highest = *std::max_element(most.begin(), most.end());
   problem.memory_limits.assign(num_times, lowest + (highest - lowest) * limit_percent / 100);
