@@ -332,7 +332,12 @@ class ModeDecisions {
     if (tensor.gradient_for && graph_.tensor(*tensor.gradient_for).type.shape == tensor.type.shape) {
       if (Layout layout = find(*tensor.gradient_for)) return layout;
     }
-    return find(id);
+    if (Layout layout = find(id)) return layout;
+    // A gradient that an addition handed on as it is belongs to what the addition made, but is this operator's as well.
+    for (std::size_t i = 0; tensor.gradient_for && i < op.results.size(); ++i) {
+      if (graph_.tensor(op.results[i]).type.shape == tensor.type.shape) return find(op.results[i]);
+    }
+    return std::nullopt;
   }
 
   void decide_backward(OperatorId id) {
@@ -345,6 +350,8 @@ class ModeDecisions {
       return;
     }
     StrategyFromLayouts found(operation, mesh_);
+    const Layout summed_in = layout_of_sum(id);
+    if (summed_in) found.take(operation.rule.results[0], *summed_in);
     std::vector<Layout> operands;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const TensorId operand = op.operands[i];
@@ -360,8 +367,22 @@ class ModeDecisions {
     const bool leads_to_parameters = std::all_of(op.results.begin(), op.results.end(),
                                                  [&](TensorId result) { return leads_to_parameters_[result]; });
     const bool is_sum = leads_to_parameters || operation.type->accumulates;  // of the loss: once a step
-    if (is_sum && (!widens(op) || syncs_wide())) found.pass_partial(operands);
+    if (!summed_in && is_sum && (!widens(op) || syncs_wide())) found.pass_partial(operands);
     decide(id, found.strategy());
+  }
+
+  /// Where a gradient is summed over the devices before its update: one that becomes f32 after that, in the pieces of its
+  /// update; and that of a parameter that is stored in pieces (ZeRO-3) with every micro-batch, since no device has room for
+  /// the whole sum.
+  Layout layout_of_sum(OperatorId id) const {
+    const GraphOperator& op = graph_.operators()[id];
+    if (!op.parameter || op.forward) return std::nullopt;
+    const Layout& gradient = natural_[op.operands[0]];
+    if (!gradient || gradient->partial.empty()) return std::nullopt;
+    const Layout& stored = decided_.stored[*op.parameter];
+    const bool is_stored_in_pieces = stored && *stored != without_partial(*gradient);
+    if (is_stored_in_pieces && graph_.operation(id).type->accumulates) return stored;
+    return widens(op) && !syncs_wide() ? update_layout(*op.parameter) : std::nullopt;
   }
 
   bool syncs_wide() const { return !parallel_.gradient_fp32_sync || parallel_.gradient_fp32_sync->value; }
@@ -456,6 +477,10 @@ IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrat
     }
     if (is_searched && want.is_one && want.layout) layouts[id] = want.layout;
     const GraphTensor& tensor = graph.tensor(version.tensor);
+    // A parameter that is stored in pieces is gathered again in the backward pass.
+    if (layouts[id] && version.kind == TensorVersion::Kind::kKept && tensor.kind == TensorKind::kParameter) {
+      layouts[id] = decided.stored[version.tensor];
+    }
     if (version.kind == TensorVersion::Kind::kOutput && tensor.producer && is_decided[*tensor.producer]) {
       layouts[id] = without_partial(result_layout(graph.operation(*tensor.producer),
                                                   decided.operators[*tensor.producer][0], mesh, tensor.result));

@@ -16,6 +16,8 @@ namespace shardplan {
 ///   operators laid out as itself: the gradient of each tensor lies as the tensor does, and that of a parameter is a
 ///   partial sum until its update reads it, so that it is summed by one collective. With gradient_fp32_sync: false that is
 ///   done before a gradient of two bytes becomes f32.
+/// - A parameter that the user stores in further pieces (ZeRO-3) is gathered for the forward and again for the backward pass;
+///   over micro-batches its gradient is summed in those pieces.
 /// - A parameter whose readers are all decided is stored as the first of them reads it, under pure data parallelism
 ///   whole, and its states likewise. What updates it has that layout too, or that of the states where the
 ///   parallel optimizer cuts them further.

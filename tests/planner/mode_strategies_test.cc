@@ -137,6 +137,65 @@ TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
   EXPECT_EQ(bytes(", gradient_fp32_sync: false"), (Counts{{"f16", 5}}));
 }
 
+constexpr const char* kStoredInPieces = R"(
+shardplan: 1
+cluster: dgx-a100
+inputs: {x: [64, 256]}
+parameters: {v: {shape: [256, 256], strategy: "[{dp}, {}]"}, w: {shape: [256, 256], strategy: "[{dp}, {}]"}}
+operators:
+  a:    {op: MatMul, in: [x, v]}
+  r:    {op: ReLU, in: a}
+  b:    {op: MatMul, in: [r, w]}
+  loss: {op: ReduceMean, in: b}
+loss: loss
+parallel: {parallel_mode: semi_auto_parallel, mesh: {dp: 8}}
+)";
+
+// The gradient of v needs no v; w is read again for the gradient of r.
+TEST(ModeStrategiesTest, WhatIsStoredInPiecesIsGatheredAgainAndItsGradientSummedInPieces) {
+  for (const Level level : kLevels) {
+    const Counts found =
+        collectives(planned(std::string(kStoredInPieces) + "training: {optimizer: momentum}\n", level));
+    EXPECT_EQ(found.at("forward all_gather"), 2);
+    EXPECT_EQ(found.at("backward all_gather"), 1);
+    EXPECT_EQ(found.at("update reduce_scatter"), 2);
+    EXPECT_FALSE(found.contains("update all_gather"));
+  }
+  const Plan plan =
+      planned(std::string(kStoredInPieces) + "training: {optimizer: adamw, micro_batches: 4, mixed_precision: bf16}\n");
+  int scattered = 0;
+  for (const Instruction& instruction : plan.program.instructions) {
+    if (instruction.kind != InstructionKind::kCollective || instruction.step.kind != CollectiveKind::kReduceScatter)
+      continue;
+    ++scattered;
+    EXPECT_EQ(instruction.runs, 4) << instruction.name;
+  }
+  EXPECT_EQ(scattered, 2);
+}
+
+// The gradient of the sum is that of both its operands as it is; the row-cut product reads it whole, the norm in pieces.
+TEST(ModeStrategiesTest, AGradientThatIsHandedOnLiesAsEachForwardOperatorDoes) {
+  const Plan plan = planned(R"(
+shardplan: 1
+cluster: dgx-a100
+inputs: {x: [8, 64, 256]}
+parameters: {w: [256, 256]}
+operators:
+  product: {op: MatMul, in: [x, w], in_strategy: ["[{}, {}, {tp}]", "[{tp}, {}]"], out_strategy: ["[{}, {tp}, {}]"]}
+  sum:     {op: Add, in: [product, x], in_strategy: ["[{}, {tp}, {}]", "[{}, {tp}, {}]"]}
+  square:  {op: Mul, in: [sum, sum], in_strategy: ["[{}, {tp}, {}]", "[{}, {tp}, {}]"]}
+  loss:    {op: ReduceMean, in: square, in_strategy: ["[{}, {tp}, {}]"]}
+loss: loss
+training: {optimizer: sgd}
+parallel: {parallel_mode: semi_auto_parallel, mesh: {tp: 8}}
+)");
+  // Each device has the rows of w that it multiplies, and makes their gradient alone: nothing of w is communicated.
+  for (const Instruction& instruction : plan.program.instructions) {
+    if (instruction.kind != InstructionKind::kCollective) continue;
+    EXPECT_EQ(plan.program.values[instruction.inputs[0]].type.shape != Shape({256, 256}), true) << instruction.name;
+  }
+}
+
 TEST(ModeStrategiesTest, TheSumOfMeansIsSoManyTimesTheMean) {
   const auto factors = [](const char* mean) {
     const Plan plan =
