@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "costmodel/fusion.h"
 #include "layouts/collective.h"
 #include "layouts/device_mesh.h"
 #include "operators/operation.h"
@@ -24,8 +25,8 @@ class CostModel {
 
   virtual const DeviceMesh& mesh() const = 0;
 
-  /// Whether chains of elementwise operators run as one kernel (costmodel/kernel_fusion.h).
-  virtual bool fuses_elementwise() const = 0;
+  /// Which operators run as one kernel (costmodel/kernel_fusion.h).
+  virtual Fusion fusion() const = 0;
 
   /// One run of an operator's kernel. `factor_extents` are the local extents of its factors (`local_extents`),
   /// `local_bytes` what the kernel reads and writes on one device; `is_started` is false for what goes on in a kernel

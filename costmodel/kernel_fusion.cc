@@ -11,6 +11,8 @@
 //   - Transposes, slices and splits are views for kernels that read strides, which is all kernels but what a reshape
 //     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
 //     A transpose of what a fused kernel makes is its way of writing.
+// Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these only the optimizer, the bias and the strides
+// that are read hold.
 // All operators of a kernel are of one pass, and the kernel reads nothing that is made of its own results: no path may
 // leave it and come back.
 //
@@ -123,7 +125,7 @@ bool merges_dimensions(const Shape& from, const Shape& to, bool only_last) {
 
 class FusedChains {
  public:
-  explicit FusedChains(const OperatorGraph& graph) : graph_(graph) {
+  FusedChains(const OperatorGraph& graph, bool makes_chains) : graph_(graph), makes_chains_(makes_chains) {
     const std::size_t num_operators = graph.operators().size(), num_tensors = graph.tensors().size();
     for (const OperatorId op : graph.operators().ids()) kinds_.push_back(kind_of(graph.operation(op)));
     kernel_of_.resize(num_operators, kNone);
@@ -252,7 +254,8 @@ class FusedChains {
     const bool reduces = kinds_[id] != KernelKind::kPointwise;
     std::size_t best = kNone;
     Bytes most = 0;
-    const bool may_join = kinds_[id] != KernelKind::kRow || takes_prologue(graph_.operation(id), op_(id).pass);
+    const bool may_join =
+        makes_chains_ && (kinds_[id] != KernelKind::kRow || takes_prologue(graph_.operation(id), op_(id).pass));
     for (std::size_t i = 0; may_join && i < op_(id).operands.size(); ++i) {
       if (!continues(id, i)) continue;
       const TensorId tensor = op_(id).operands[i];
@@ -284,7 +287,7 @@ class FusedChains {
       const TensorId source = source_[op.operands[i]];
       const GraphTensor& tensor = graph_.tensor(source);
       const bool is_inside = tensor.producer && kernel_of_[*tensor.producer] == kernel_of_[id];
-      const bool is_made_on_the_way = tensor.kind == TensorKind::kConstant;
+      const bool is_made_on_the_way = makes_chains_ && tensor.kind == TensorKind::kConstant;
       traffic.from_registers[i] = is_inside || is_made_on_the_way || !kernel.read.insert(source).second;
     }
     for (const TensorId result : op.results) {
@@ -328,20 +331,21 @@ class FusedChains {
     const GraphOperator& op = op_(id);
     KernelTraffic& traffic = result_.traffic[id];
     if (joins(id)) {
-      traffic.is_free = true;
+      traffic.is_free = makes_chains_;
       for (std::size_t i = 0; i < op.operands.size(); ++i) traffic.is_free = traffic.is_free && takes_over(id, i);
       return;
     }
     const bool permutes = graph_.operation(id).type->name == "Transpose";
     traffic.is_free = std::all_of(op.results.begin(), op.results.end(),
                                   [&](TensorId result) { return is_read_in_strides(result, !permutes); });
-    if (traffic.is_free || !permutes || !takes_over(id, 0)) return;
+    if (traffic.is_free || !makes_chains_ || !permutes || !takes_over(id, 0)) return;
     const TensorId source = source_[op.operands[0]];
     if (kernel_of_[*graph_.tensor(source).producer] == kNone) return;
     traffic.is_free = true;  // the kernel writes the permuted one instead
   }
 
   const OperatorGraph& graph_;
+  const bool makes_chains_;
   IdVector<OperatorId, KernelKind> kinds_;
   IdVector<OperatorId, std::size_t> kernel_of_;
   std::vector<Kernel> kernels_;
@@ -354,8 +358,8 @@ class FusedChains {
 
 }  // namespace
 
-KernelFusion kernel_fusion(const OperatorGraph& graph, bool fuses_elementwise) {
-  if (fuses_elementwise) return FusedChains(graph).run();
+KernelFusion kernel_fusion(const OperatorGraph& graph, Fusion fusion) {
+  if (fusion != Fusion::kNone) return FusedChains(graph, fusion == Fusion::kElementwise).run();
   KernelFusion none;
   none.traffic.resize(graph.operators().size());
   none.in_registers.resize(graph.tensors().size(), 0);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "costmodel/fusion.h"
 #include "graph/operator_graph.h"
 
 namespace shardplan {
@@ -26,7 +27,6 @@ struct KernelFusion {
   IdVector<OperatorId, KernelTraffic> traffic;
   IdVector<TensorId, char> in_registers;  // never in memory: every reader belongs to the kernel that makes it
 };
-/// Without `fuses_elementwise` every operator is a kernel of its own.
-KernelFusion kernel_fusion(const OperatorGraph& graph, bool fuses_elementwise);
+KernelFusion kernel_fusion(const OperatorGraph& graph, Fusion fusion);
 
 }  // namespace shardplan

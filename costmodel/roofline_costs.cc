@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "costmodel/matrix_units.h"
 #include "operators/operator_type.h"
 
 namespace shardplan {
@@ -59,6 +60,36 @@ std::int64_t plain_rate(const Cluster& cluster, const Operation& operation) {
   return rate;
 }
 
+/// Keys that a query sees on average: "t", or in a phase pieces of "u" each.
+std::int64_t seen_keys(const Operation& operation, std::span<const std::int64_t> factor_extents) {
+  const std::optional<std::uint32_t> factor = operation.rule.find("t");
+  if (!factor) return 0;
+  std::int64_t keys = factor_extents[*factor];
+  if (const std::optional<std::uint32_t> in_piece = operation.rule.find("u")) keys *= factor_extents[*in_piece];
+  return operation.attributes.contains("causal") && operation.flag("causal") ? std::max<std::int64_t>(1, keys / 2)
+                                                                             : keys;
+}
+
+/// The time of a contraction at the rate of the device's matrix units.
+Picoseconds contraction_time(const Cluster& cluster, const Operation& operation,
+                             std::span<const std::int64_t> factor_extents) {
+  const ClusterDevice& device = cluster.device;
+  const std::int64_t rate = rate_of(cluster, operation, contracted_type(operation));
+  const std::int64_t operations = rounded_up(flops(operation, factor_extents));
+  if (operation.type->role == OperatorRole::kAttention) {
+    const std::int64_t share = device.attention_efficiency_ppm.value_or(device.matmul_efficiency_ppm);
+    const Picoseconds time = duration(operations, rate, share);
+    const std::int64_t keys = seen_keys(operation, factor_extents);
+    return keys == 0 ? time : multiply_divide(time, keys + device.attention_fill, keys);
+  }
+  const bool is_convolution = operation.type->name.starts_with("Conv");
+  const std::int64_t share = is_convolution ? device.convolution_efficiency_ppm.value_or(device.matmul_efficiency_ppm)
+                                            : device.matmul_efficiency_ppm;
+  const Picoseconds time = duration(operations, rate, share);
+  const std::optional<ProductShape> shape = product_shape(operation, factor_extents);
+  return shape ? multiply_divide(time, units_overhead_ppm(*shape, device.matrix_units), 1'000'000) : time;
+}
+
 }  // namespace
 
 RooflineCosts::RooflineCosts(Cluster cluster, DeviceMesh mesh)
@@ -73,12 +104,7 @@ Picoseconds RooflineCosts::computation(const Operation& operation, std::span<con
   const ClusterDevice& device = cluster_.device;
   Picoseconds time = duration(local_bytes, device.memory_bandwidth, device.memory_efficiency_ppm);
   if (work == WorkKind::kContraction) {
-    const std::int64_t rate = rate_of(cluster_, operation, contracted_type(operation));
-    const std::int64_t operations = rounded_up(flops(operation, factor_extents));
-    const bool is_attention = operation.type->role == OperatorRole::kAttention;
-    const std::int64_t share = is_attention ? device.attention_efficiency_ppm.value_or(device.matmul_efficiency_ppm)
-                                            : device.matmul_efficiency_ppm;
-    time = std::max(time, duration(operations, rate, share));
+    time = std::max(time, contraction_time(cluster_, operation, factor_extents));
   } else if (const std::int64_t rate = plain_rate(cluster_, operation); rate > 0) {
     time = std::max(time, duration(rounded_up(flops(operation, factor_extents)), rate, 1'000'000));
   }

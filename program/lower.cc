@@ -21,7 +21,7 @@ class Lowering {
     version_values_.resize(versions.all.size());
     made_at_.resize(versions.num_times + 1);
     shared_operations_.resize(graph.operations().size());
-    fusion_ = kernel_fusion(graph, costs.fuses_elementwise());
+    fusion_ = kernel_fusion(graph, costs.fusion());
   }
 
   ParallelProgram run() {

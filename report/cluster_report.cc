@@ -149,6 +149,13 @@ std::string cluster_json(const Cluster& cluster) {
   if (device.attention_efficiency_ppm) {
     document["device"]["efficiency"]["attention"] = share(*device.attention_efficiency_ppm);
   }
+  if (device.convolution_efficiency_ppm) {
+    document["device"]["efficiency"]["convolution"] = share(*device.convolution_efficiency_ppm);
+  }
+  if (device.attention_fill > 0) document["device"]["attention_fill"] = device.attention_fill;
+  if (const MatrixUnits& units = device.matrix_units; units.count > 0) {
+    document["device"]["matrix_units"] = {{"count", units.count}, {"tile", units.tile}, {"fill", units.fill}};
+  }
   document["levels"] = Json::array();
   const auto times = all_reduce_times(cluster);
   for (std::size_t i = 0; i < cluster.levels.size(); ++i) {

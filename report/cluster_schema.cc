@@ -50,7 +50,7 @@ Json value_of(ClusterValue value) {
     case ClusterValue::kLinkPer:
       return {{"enum", {"device", "group"}}};
     case ClusterValue::kFusion:
-      return {{"enum", {"none", "elementwise"}}};
+      return {{"enum", {"none", "library", "elementwise"}}};
     case ClusterValue::kCollective:
       return {{"enum", {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"}}};
     case ClusterValue::kDevice:
@@ -64,6 +64,8 @@ Json value_of(ClusterValue value) {
     }
     case ClusterValue::kEfficiency:
       return closed(cluster_efficiency_keys());
+    case ClusterValue::kMatrixUnits:
+      return closed(cluster_matrix_units_keys());
     case ClusterValue::kLevels:
       return list_of(closed(cluster_level_keys()));
     case ClusterValue::kTables:

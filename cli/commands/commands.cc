@@ -21,8 +21,8 @@ Program shardplan_program() {
   };
   program.commands = {plan_command(),         compare_command(),  explain_command(), diff_command(),
                       validate_command(),     simulate_command(), export_command(),  layout_command(),
-                      redistribute_command(), solve_command(),    cluster_command(), operators_command(),
-                      schema_command()};
+                      redistribute_command(), solve_command(),    cluster_command(), calibrate_command(),
+                      operators_command(),    schema_command()};
   program.exit_codes = {{kDone, "done"},
                         {kOurFault, "our fault"},
                         {kUsage, "the command line cannot be understood"},

@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "base/units.h"
+#include "costmodel/fusion.h"
+#include "costmodel/matrix_units.h"
 #include "layouts/collective.h"
 #include "operators/data_type.h"
 
 namespace shardplan {
-
-/// What the software on the devices makes one kernel of: every operator on its own, or chains of elementwise operators
-/// (costmodel/kernel_fusion.h).
-enum class Fusion { kNone, kElementwise };
 
 /// How a level's links are given out: every device has its own link into the level, or the group below shares one.
 enum class LinkPer { kDevice, kGroup };
@@ -42,9 +40,12 @@ struct ClusterDevice {
   std::int64_t memory_bandwidth = 0;       // bytes per second
   std::map<DataType, std::int64_t> flops;  // per second; a dtype that is absent cannot be computed
   std::int64_t matmul_efficiency_ppm = 1'000'000;
-  std::optional<std::int64_t> attention_efficiency_ppm;  // fused attention's; nothing: as matmul's
+  std::optional<std::int64_t> attention_efficiency_ppm;    // fused attention's; nothing: as matmul's
+  std::optional<std::int64_t> convolution_efficiency_ppm;  // nothing: as matmul's
   std::int64_t memory_efficiency_ppm = 1'000'000;
-  Picoseconds start = 0;  // fixed cost of one operator
+  MatrixUnits matrix_units;
+  std::int64_t attention_fill = 0;  // beginning and ending a row of fused attention takes as long as so many more keys
+  Picoseconds start = 0;            // fixed cost of one operator
 
   bool operator==(const ClusterDevice&) const = default;
 };

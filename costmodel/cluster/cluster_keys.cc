@@ -8,7 +8,9 @@ const ClusterKeys& cluster_file_keys() {
       {"cluster", ClusterValue::kText, true, "the cluster's name"},
       {"device", ClusterValue::kDevice, true, "the one kind of device"},
       {"fusion", ClusterValue::kFusion, false,
-       "what the software makes one kernel of: none, or elementwise (chains of elementwise operators); none"},
+       "what the software makes one kernel of: none, library (a matmul and its bias, all updates), or elementwise "
+       "(chains "
+       "of elementwise operators too); none"},
       {"levels", ClusterValue::kLevels, true, "the levels of links, outermost first: mesh axes and digits of ranks"},
       {"tables", ClusterValue::kTables, false, "measured times that replace the formula of a collective"},
       {"sources", ClusterValue::kSources, false,
@@ -24,6 +26,9 @@ const ClusterKeys& cluster_device_keys() {
       {"memory", ClusterValue::kMemory, true, "of each device"},
       {"flops", ClusterValue::kFlops, true, "peak rate by dtype, dense; a dtype that is absent cannot be computed"},
       {"efficiency", ClusterValue::kEfficiency, false, "sustained shares of the peaks"},
+      {"matrix_units", ClusterValue::kMatrixUnits, false, "what multiplies matrices; without it all shapes are alike"},
+      {"attention_fill", ClusterValue::kCount, false,
+       "keys that beginning and ending a row of fused attention takes as long as; 0"},
       {"start", ClusterValue::kTime, false, "fixed time of one operator; 0"},
   };
   return keys;
@@ -53,7 +58,17 @@ const ClusterKeys& cluster_efficiency_keys() {
   static const ClusterKeys keys = {
       {"matmul", ClusterValue::kShare, false, "of the rate, in contractions; 1"},
       {"attention", ClusterValue::kShare, false, "of the rate, in fused attention; matmul's"},
+      {"convolution", ClusterValue::kShare, false, "of the rate, in convolutions; matmul's"},
       {"memory", ClusterValue::kShare, false, "of the memory's bandwidth; 1"},
+  };
+  return keys;
+}
+
+const ClusterKeys& cluster_matrix_units_keys() {
+  static const ClusterKeys keys = {
+      {"count", ClusterValue::kCount, true, "how many compute a tile of a result each, at the same time"},
+      {"tile", ClusterValue::kCount, false, "rows and columns of a tile; 128"},
+      {"fill", ClusterValue::kCount, false, "steps of k that beginning and ending a tile takes as long as; 0"},
   };
   return keys;
 }

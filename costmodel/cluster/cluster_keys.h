@@ -25,6 +25,7 @@ enum class ClusterValue {
   kMemory,
   kFlops,
   kEfficiency,
+  kMatrixUnits,
   kLevels,
   kTables,
   kSources,
@@ -44,6 +45,7 @@ const ClusterKeys& cluster_device_keys();
 const ClusterKeys& cluster_memory_keys();
 const ClusterKeys& cluster_flops_keys();
 const ClusterKeys& cluster_efficiency_keys();
+const ClusterKeys& cluster_matrix_units_keys();
 const ClusterKeys& cluster_level_keys();
 const ClusterKeys& cluster_table_keys();
 

@@ -18,6 +18,9 @@ constexpr std::pair<std::string_view, CollectiveKind> kTableKinds[] = {
     {"all_to_all", CollectiveKind::kAllToAll},
     {"permute", CollectiveKind::kCollectivePermute}};
 
+constexpr std::pair<std::string_view, Fusion> kFusions[] = {
+    {"none", Fusion::kNone}, {"library", Fusion::kLibrary}, {"elementwise", Fusion::kElementwise}};
+
 /// Reads one file; every fault is noted and reading goes on with a value that makes no further faults.
 class ClusterReader {
  public:
@@ -40,8 +43,13 @@ class ClusterReader {
     if (const YamlNode* device = need(root, "device", "")) read_device(*device);
     if (const YamlNode* fusion = root.find("fusion")) {
       const std::string text = scalar(*fusion, "fusion");
-      if (text != "none" && text != "elementwise") fault(*fusion, "fusion: '{}'; expected none or elementwise", text);
-      cluster_.fusion = text == "elementwise" ? Fusion::kElementwise : Fusion::kNone;
+      const auto known =
+          std::find_if(std::begin(kFusions), std::end(kFusions), [&](const auto& f) { return f.first == text; });
+      if (known != std::end(kFusions)) {
+        cluster_.fusion = known->second;
+      } else if (!text.empty()) {
+        fault(*fusion, "fusion: '{}'; expected none, library or elementwise", text);
+      }
     }
     if (const YamlNode* levels = need(root, "levels", "")) read_levels(*levels);
     if (const YamlNode* tables = root.find("tables")) read_tables(*tables);
@@ -158,8 +166,19 @@ class ClusterReader {
       if (share->find("attention") != nullptr) {
         device.attention_efficiency_ppm = value(*share, "attention", "device.efficiency", false, parse_share, 1);
       }
+      if (share->find("convolution") != nullptr) {
+        device.convolution_efficiency_ppm = value(*share, "convolution", "device.efficiency", false, parse_share, 1);
+      }
       device.memory_efficiency_ppm = value(*share, "memory", "device.efficiency", false, parse_share, 1'000'000);
     }
+    if (const YamlNode* units = node.find("matrix_units"); units != nullptr && is_map(*units, "device.matrix_units")) {
+      const std::string where = "device.matrix_units";
+      keys(*units, cluster_matrix_units_keys(), where);
+      device.matrix_units.count = value(*units, "count", where, true, parse_count, 1);
+      device.matrix_units.tile = value(*units, "tile", where, false, parse_count, 128);
+      device.matrix_units.fill = value(*units, "fill", where, false, parse_count, 0);
+    }
+    device.attention_fill = value(node, "attention_fill", "device", false, parse_count, 0);
     device.start = value(node, "start", "device", false, parse_time, 0);
   }
 
@@ -327,9 +346,35 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
+std::string_view fusion_name(Fusion fusion) {
+  return std::find_if(std::begin(kFusions), std::end(kFusions), [&](const auto& f) { return f.second == fusion; })
+      ->first;
+}
+
 std::string_view table_name(CollectiveKind kind) {
   return std::find_if(std::begin(kTableKinds), std::end(kTableKinds), [&](const auto& k) { return k.second == kind; })
       ->first;
+}
+
+std::string other_efficiencies(const ClusterDevice& device) {
+  std::string text;
+  const auto add = [&](const char* name, const std::optional<std::int64_t>& share) {
+    if (share) text += fmt::format("{}: {}, ", name, write_share(*share));
+  };
+  add("attention", device.attention_efficiency_ppm);
+  add("convolution", device.convolution_efficiency_ppm);
+  return text;
+}
+
+std::string shape_constants(const ClusterDevice& device) {
+  std::string text;
+  const MatrixUnits& units = device.matrix_units;
+  if (units.count > 0) {
+    text += fmt::format("  matrix_units: {{count: {}, tile: {}", units.count, units.tile);
+    text += units.fill > 0 ? fmt::format(", fill: {}}}\n", units.fill) : "}\n";
+  }
+  if (device.attention_fill > 0) text += fmt::format("  attention_fill: {}\n", device.attention_fill);
+  return text;
 }
 
 }  // namespace
@@ -345,13 +390,12 @@ std::string write_cluster(const Cluster& cluster) {
   std::string text = fmt::format(
       "shardplan: 1\ncluster: {}\ndevice:\n  name: {}\n"
       "  memory: {{capacity: {}, reserved: {}, bandwidth: {}}}\n  flops: {{{}}}\n"
-      "  efficiency: {{matmul: {}, {}memory: {}}}\n  start: {}\n{}levels:\n",
+      "  efficiency: {{matmul: {}, {}memory: {}}}\n{}  start: {}\n{}levels:\n",
       quoted(cluster.name), quoted(device.name), write_bytes(device.capacity), write_bytes(device.reserved),
       write_byte_rate(device.memory_bandwidth), flops, write_share(device.matmul_efficiency_ppm),
-      device.attention_efficiency_ppm ? fmt::format("attention: {}, ", write_share(*device.attention_efficiency_ppm))
-                                      : "",
-      write_share(device.memory_efficiency_ppm), write_time(device.start),
-      cluster.fusion == Fusion::kElementwise ? "fusion: elementwise\n" : "");
+      other_efficiencies(device), write_share(device.memory_efficiency_ppm), shape_constants(device),
+      write_time(device.start),
+      cluster.fusion == Fusion::kNone ? "" : fmt::format("fusion: {}\n", fusion_name(cluster.fusion)));
   for (const ClusterLevel& level : cluster.levels) {
     text += fmt::format("  - {{name: {}, count: {}, latency: {}, bandwidth: {}, efficiency: {}, link_per: {}",
                         quoted(level.name), level.count, write_time(level.latency), write_byte_rate(level.bandwidth),

@@ -185,7 +185,7 @@ class Build {
     StrategyProblem& problem = result_.problem;
     problem.name = graph_.name();
     problem.memory_limits.assign(versions_.num_times, restrictions_.capacity);
-    fusion_ = kernel_fusion(graph_, costs_.fuses_elementwise());
+    fusion_ = kernel_fusion(graph_, costs_.fusion());
     shared_operations_.resize(graph_.operations().size());
     tables_by_operation_.resize(graph_.operations().size());
     may_be_partial_.resize(graph_.tensors().size(), 0);

@@ -109,9 +109,45 @@ TEST(RooflineCostsTest, FusedAttentionHasAnEfficiencyOfItsOwn) {
   const auto time = [&] {
     return RooflineCosts(cluster, make_mesh(cluster)).computation(attention, extents, 3 * x.bytes());
   };
+  cluster.device.attention_efficiency_ppm.reset();
   const Picoseconds as_matmul = time() - cluster.device.start;
   cluster.device.attention_efficiency_ppm = cluster.device.matmul_efficiency_ppm / 2;
   EXPECT_NEAR(static_cast<double>(time() - cluster.device.start), 2.0 * static_cast<double>(as_matmul), 4);
+  // Beginning a row takes as long as so many more keys: of 4096 an eighth more.
+  cluster.device.attention_fill = 0;
+  const Picoseconds without = time() - cluster.device.start;
+  cluster.device.attention_fill = 512;
+  EXPECT_NEAR(static_cast<double>(time() - cluster.device.start), 1.125 * static_cast<double>(without), 4);
+  // In a phase over the 512 keys of one device as much again as they take.
+  const Operation part = make_operation(*find_operator_type("AttentionPart"), {{"pieces", std::int64_t{8}}}, {x, x, x});
+  std::vector<std::int64_t> of_one;
+  for (const Factor& factor : part.rule.factors) of_one.push_back(factor.name == "t" ? 1 : factor.size);
+  const auto part_time = [&] { return RooflineCosts(cluster, make_mesh(cluster)).computation(part, of_one, 0); };
+  cluster.device.start = 0;
+  const Picoseconds filled = part_time();
+  cluster.device.attention_fill = 0;
+  EXPECT_NEAR(static_cast<double>(filled), 2.0 * static_cast<double>(part_time()), 4);
+}
+
+TEST(RooflineCostsTest, ConvolutionsAndShapesHaveEfficienciesOfTheirOwn) {
+  Cluster cluster = read_cluster("dgx-a100");
+  cluster.device.start = 0;
+  cluster.device.matrix_units = {};
+  const auto time = [&](const Operation& operation) {
+    return computation(RooflineCosts(cluster, make_mesh(cluster)), operation, 0);
+  };
+  const Operation convolution =
+      operation_of("Conv2D", {{{32, 256, 28, 28}, DataType::kF16}, {{256, 256, 3, 3}, DataType::kF16}},
+                   {{"pad_mode", std::string("same")}});
+  const Operation product = operation_of("MatMul", {{{16384, 4096}, DataType::kF16}, {{4096, 512}, DataType::kF16}});
+  cluster.device.convolution_efficiency_ppm = cluster.device.matmul_efficiency_ppm;
+  const Picoseconds whole = time(convolution), plain = time(product);
+  cluster.device.convolution_efficiency_ppm = cluster.device.matmul_efficiency_ppm / 2;
+  EXPECT_NEAR(static_cast<double>(time(convolution)), 2.0 * static_cast<double>(whole), 4);
+  EXPECT_EQ(time(product), plain);
+  cluster.device.matrix_units = {108, 128, 0};  // 512 tiles take five waves
+  EXPECT_NEAR(static_cast<double>(time(product)), 540.0 / 512 * static_cast<double>(plain),
+              1e-6 * static_cast<double>(plain));
 }
 
 TEST(RooflineCostsTest, ADtypeThatTheDeviceLacksIsAnError) {

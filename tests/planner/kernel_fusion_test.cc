@@ -21,10 +21,10 @@ struct Fused {
   bool in_registers(const std::string& name) const { return fusion.in_registers[*graph.find_tensor(name)] != 0; }
 };
 
-Fused fused(const std::string& text) {
+Fused fused(const std::string& text, Fusion fusion = Fusion::kElementwise) {
   const Model model = read_model_text("shardplan: 1\n" + text, "fused.yaml");
   Fused result{planned_graph(model), {}};
-  result.fusion = kernel_fusion(result.graph, true);
+  result.fusion = kernel_fusion(result.graph, fusion);
   return result;
 }
 
@@ -50,6 +50,18 @@ operators:
   sum:    {op: Add, in: [out, x]}
   norm:   {block: nn.LayerNorm, in: sum}
 )";
+
+TEST(KernelFusionTest, LibrariesAddTheBiasAndReadStridesAndMakeNoChains) {
+  const Fused tested = fused(kFusedAttention, Fusion::kLibrary);
+  EXPECT_TRUE(tested.of("bias").is_free);
+  EXPECT_TRUE(tested.in_registers("qkv"));
+  EXPECT_TRUE(tested.of("k").is_free);
+  for (const char* name : {"scaled", "probs", "drop", "sum"}) {
+    EXPECT_TRUE(tested.of(name).is_started) << name;
+    EXPECT_TRUE(tested.of(name).reads(0) && tested.of(name).writes(0)) << name;
+  }
+  EXPECT_FALSE(tested.in_registers("scaled"));
+}
 
 TEST(KernelFusionTest, ScaleSoftmaxAndDropoutAreOneKernel) {
   const Fused tested = fused(kFusedAttention);
@@ -108,7 +120,7 @@ operators:
 
 TEST(KernelFusionTest, WithoutFusionEveryOperatorIsAKernel) {
   const Model model = read_model_text(std::string("shardplan: 1\n") + kFusedAttention, "plain.yaml");
-  const KernelFusion none = kernel_fusion(model.graph, false);
+  const KernelFusion none = kernel_fusion(model.graph, Fusion::kNone);
   for (const KernelTraffic& traffic : none.traffic) EXPECT_EQ(traffic, KernelTraffic{});
   for (const char in_registers : none.in_registers) EXPECT_FALSE(in_registers);
 }

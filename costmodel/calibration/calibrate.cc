@@ -1,0 +1,243 @@
+#include "costmodel/calibration/calibrate.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "costmodel/cluster/cluster_mesh.h"
+#include "costmodel/cluster/quantity.h"
+#include "costmodel/roofline_costs.h"
+#include "operators/operator_type.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kWholeShare = 1'000'000;
+
+/// One constant of a cluster that may be moved.
+struct Constant {
+  std::string name;
+  std::int64_t* value;
+  bool is_share;  // in parts per million, at most all; else a time in picoseconds
+};
+
+std::vector<Constant> constants_of(Cluster& cluster) {
+  ClusterDevice& device = cluster.device;
+  // What was matmul's becomes a figure of its own, so that it can move.
+  if (!device.attention_efficiency_ppm) device.attention_efficiency_ppm = device.matmul_efficiency_ppm;
+  if (!device.convolution_efficiency_ppm) device.convolution_efficiency_ppm = device.matmul_efficiency_ppm;
+  std::vector<Constant> constants = {{"start", &device.start, false},
+                                     {"efficiency.memory", &device.memory_efficiency_ppm, true},
+                                     {"efficiency.matmul", &device.matmul_efficiency_ppm, true},
+                                     {"efficiency.convolution", &*device.convolution_efficiency_ppm, true},
+                                     {"efficiency.attention", &*device.attention_efficiency_ppm, true}};
+  for (ClusterLevel& level : cluster.levels) {
+    constants.push_back({level.name + ".latency", &level.latency, false});
+    constants.push_back({level.name + ".efficiency", &level.efficiency_ppm, true});
+  }
+  return constants;
+}
+
+Picoseconds modelled(const RooflineCosts& costs, const OperatorMeasurement& measured) {
+  const Operation& operation = measured.operation;
+  std::vector<std::int64_t> extents;
+  for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
+  Bytes bytes = 0;
+  for (const TensorType& tensor : operation.operands) bytes += tensor.bytes();
+  for (const TensorType& tensor : operation.results) bytes += tensor.bytes();
+  return costs.computation(operation, extents, bytes);
+}
+
+Picoseconds modelled(const RooflineCosts& costs, const CollectiveMeasurement& measured) {
+  const std::optional<AxisRef> level = costs.mesh().find(measured.level);
+  SHARDPLAN_CHECK(level.has_value());
+  AxisRef part = *level;
+  part.before = level->size / measured.devices;
+  part.size = measured.devices;
+  return costs.collectives()->time(measured.kind, {part}, measured.bytes);
+}
+
+}  // namespace
+
+std::vector<Picoseconds> modelled_times(const Cluster& cluster, const Measurements& measurements) {
+  const RooflineCosts costs(cluster, make_mesh(cluster));
+  std::vector<Picoseconds> times;
+  for (const OperatorMeasurement& measured : measurements.operators) times.push_back(modelled(costs, measured));
+  for (const CollectiveMeasurement& measured : measurements.collectives) times.push_back(modelled(costs, measured));
+  return times;
+}
+
+namespace {
+
+class Fit {
+ public:
+  Fit(const Cluster& cluster, const Measurements& measurements)
+      : cluster_(cluster), measurements_(measurements), constants_(constants_of(cluster_)) {
+    for (const OperatorMeasurement& measured : measurements.operators) measured_.push_back(measured.time);
+    for (const CollectiveMeasurement& measured : measurements.collectives) measured_.push_back(measured.time);
+  }
+
+  void run() {
+    error_ = error();
+    for (std::int64_t share = kWholeShare / 2; share >= 20; share /= 2) {
+      // A valley between two constants (a start and a rate) is followed as long as it goes down.
+      for (int round = 0; round < kMostRounds && move_all(share); ++round) {
+      }
+    }
+  }
+
+  /// True if some measured time changes with the constant.
+  bool is_decided(std::size_t index) {
+    const Constant& constant = constants_[index];
+    const std::int64_t value = *constant.value;
+    const std::vector<Picoseconds> now = modelled_times(cluster_, measurements_);
+    *constant.value = std::max<std::int64_t>(1, value / 2);
+    const bool changes = modelled_times(cluster_, measurements_) != now;
+    *constant.value = value;
+    return changes;
+  }
+
+  const std::vector<Constant>& constants() const { return constants_; }
+  Cluster& cluster() { return cluster_; }
+  const std::vector<Picoseconds>& measured() const { return measured_; }
+
+ private:
+  static constexpr int kMostRounds = 60;
+
+  double error() const {
+    const std::vector<Picoseconds> times = modelled_times(cluster_, measurements_);
+    double sum = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const double measured = static_cast<double>(measured_[i]);
+      const double difference = (static_cast<double>(times[i]) - measured) / measured;
+      sum += difference * difference;
+    }
+    return sum;
+  }
+
+  bool move_all(std::int64_t share) {
+    std::vector<std::int64_t> before;
+    for (const Constant& constant : constants_) before.push_back(*constant.value);
+    bool any = false;
+    for (const Constant& constant : constants_) any = move(constant, share) || any;
+    if (any) move_on(before);
+    return any;
+  }
+
+  bool move(const Constant& constant, std::int64_t share) {
+    // A time of nothing could never grow by a share of itself.
+    const std::int64_t base = constant.is_share ? *constant.value : std::max<std::int64_t>(*constant.value, 100'000);
+    const std::int64_t step = std::max<std::int64_t>(1, multiply_step(base, share));
+    return try_value(constant, *constant.value + step) || try_value(constant, *constant.value - step);
+  }
+
+  static std::int64_t multiply_step(std::int64_t value, std::int64_t share) {
+    return value / kWholeShare * share + value % kWholeShare * share / kWholeShare;
+  }
+
+  bool try_value(const Constant& constant, std::int64_t value) {
+    const std::int64_t old = *constant.value;
+    value = std::max<std::int64_t>(constant.is_share ? 1 : 0, value);
+    if (constant.is_share) value = std::min(value, kWholeShare);
+    if (value == old) return false;
+    *constant.value = value;
+    const double with = error();
+    if (with < error_) {
+      error_ = with;
+      return true;
+    }
+    *constant.value = old;
+    return false;
+  }
+
+  /// Once more the way that all of them went together.
+  void move_on(const std::vector<std::int64_t>& before) {
+    std::vector<std::int64_t> now;
+    for (std::size_t i = 0; i < constants_.size(); ++i) {
+      const Constant& constant = constants_[i];
+      now.push_back(*constant.value);
+      const std::int64_t further = std::max<std::int64_t>(constant.is_share ? 1 : 0, 2 * now[i] - before[i]);
+      *constant.value = constant.is_share ? std::min(further, kWholeShare) : further;
+    }
+    const double with = error();
+    if (with < error_) {
+      error_ = with;
+      return;
+    }
+    for (std::size_t i = 0; i < constants_.size(); ++i) *constants_[i].value = now[i];
+  }
+
+  Cluster cluster_;
+  const Measurements& measurements_;
+  std::vector<Constant> constants_;  // into `cluster_`
+  std::vector<Picoseconds> measured_;
+  double error_ = 0;
+};
+
+std::string written_value(const Constant& constant) {
+  return constant.is_share ? write_share(*constant.value) : write_time(*constant.value);
+}
+
+std::string measured_title(const OperatorMeasurement& measured) {
+  std::string text = measured.operation.type->name;
+  for (const TensorType& operand : measured.operation.operands)
+    text += fmt::format(" [{}]", fmt::join(operand.shape, ", "));
+  return fmt::format("{} {}", text,
+                     to_string(measured.operation.operands.empty() ? measured.operation.results.front().dtype
+                                                                   : measured.operation.operands.front().dtype));
+}
+
+std::string measured_title(const CollectiveMeasurement& measured) {
+  return fmt::format("{} over {} of {}, {}", to_string(measured.kind), measured.devices, measured.level,
+                     write_bytes(measured.bytes));
+}
+
+/// Replaces the source of a constant, and what stood for all of a level.
+void set_source(Cluster& cluster, const std::string& name, const std::string& source) {
+  for (auto& [key, text] : cluster.sources) {
+    if (key != name) continue;
+    text = source;
+    return;
+  }
+  cluster.sources.emplace_back(name, source);
+}
+
+}  // namespace
+
+Calibration calibrate(const Cluster& cluster, const Measurements& measurements) {
+  Cluster before = cluster;
+  const std::vector<Constant> old = constants_of(before);
+  Fit fit(cluster, measurements);
+  fit.run();
+  Calibration result;
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    const Constant& constant = fit.constants()[i];
+    if (!fit.is_decided(i)) continue;
+    result.constants.push_back({constant.name, written_value(old[i]), written_value(constant),
+                                constant.is_share && *constant.value == kWholeShare});
+    const std::size_t count =
+        i < 5 ? measurements.operators.size() : measurements.collectives.size();  // the first five are a device's
+    set_source(fit.cluster(), constant.name,
+               fmt::format("measured, calibrated on {} {}", count, i < 5 ? "operators" : "collectives"));
+  }
+  const std::vector<Picoseconds> times = modelled_times(fit.cluster(), measurements);
+  for (const OperatorMeasurement& measured : measurements.operators) {
+    result.residuals.push_back({measured_title(measured), measured.time, times[result.residuals.size()]});
+  }
+  for (const CollectiveMeasurement& measured : measurements.collectives) {
+    result.residuals.push_back({measured_title(measured), measured.time, times[result.residuals.size()]});
+  }
+  result.cluster = fit.cluster();
+  ClusterDevice& device = result.cluster.device;
+  const auto was_fitted = [&](const char* name) {
+    return std::any_of(result.constants.begin(), result.constants.end(),
+                       [&](const FittedConstant& constant) { return constant.name == name; });
+  };
+  if (!was_fitted("efficiency.attention")) device.attention_efficiency_ppm = cluster.device.attention_efficiency_ppm;
+  if (!was_fitted("efficiency.convolution")) {
+    device.convolution_efficiency_ppm = cluster.device.convolution_efficiency_ppm;
+  }
+  result.cluster.text = write_cluster(result.cluster);
+  return result;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace shardplan {
+
+/// What the software on the devices makes one kernel of (costmodel/kernel_fusion.h).
+enum class Fusion {
+  kNone,         // every operator is a kernel of its own
+  kLibrary,      // what libraries offer: a contraction with its bias, strided operands, one update of all parameters
+  kElementwise,  // chains of elementwise operators as well: a compiler's kernels, or hand-written ones
+};
+
+}  // namespace shardplan

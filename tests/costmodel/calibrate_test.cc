@@ -1,0 +1,162 @@
+// Known constants make measurements, and calibrate has to find the constants again.
+#include "costmodel/calibration/calibrate.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "costmodel/cluster/quantity.h"
+#include "tests/support/text.h"
+
+namespace shardplan {
+namespace {
+
+constexpr const char* kTrueCluster = R"(
+shardplan: 1
+cluster: truth
+device:
+  name: D
+  memory: {capacity: 80 GiB, bandwidth: 2 TB/s}
+  flops: {bf16: 300 TFLOP/s, f32: 20 TFLOP/s}
+  efficiency: {matmul: 0.71, attention: 0.43, convolution: 0.37, memory: 0.82}
+  matrix_units: {count: 108, tile: 128, fill: 100}
+  start: 7 us
+levels:
+  - {name: net, count: 4, latency: 23 us, bandwidth: 200 Gb/s, efficiency: 0.64}
+  - {name: fast, count: 8, latency: 3 us, bandwidth: 300 GB/s, efficiency: 0.77}
+)";
+
+/// The same machine as one would assume it.
+Cluster assumed_cluster() {
+  Cluster cluster = read_cluster_text(kTrueCluster, "truth.yaml");
+  cluster.device.start = 1'000'000;
+  cluster.device.matmul_efficiency_ppm = 500'000;
+  cluster.device.memory_efficiency_ppm = 600'000;
+  cluster.device.attention_efficiency_ppm.reset();
+  cluster.device.convolution_efficiency_ppm.reset();
+  for (ClusterLevel& level : cluster.levels) {
+    level.latency = 10'000'000;
+    level.efficiency_ppm = 900'000;
+  }
+  return cluster;
+}
+
+/// What is measured, with times that are only there to be replaced.
+Measurements measured_workload(const Cluster& cluster) {
+  std::string text = "shardplan: 1\noperators:\n";
+  for (const int size : {512, 1024, 2048, 4096, 8192}) {
+    text += fmt::format("  - {{op: MatMul, dtype: bf16, operands: [[{0}, 4096], [4096, {0}]], time: 1 us}}\n", size);
+    text += fmt::format("  - {{op: GeLU, dtype: bf16, operands: [[{}, 8192]], time: 1 us}}\n", size);
+    text += fmt::format(
+        "  - {{op: FlashAttention, dtype: bf16, operands: [[4, 16, {0}, 128], [4, 16, {0}, 128], [4, 16, {0}, 128]], "
+        "causal: true, time: 1 us}}\n",
+        size);
+    text += fmt::format(
+        "  - {{op: Conv2D, dtype: bf16, operands: [[{}, 256, 28, 28], [256, 256, 3, 3]], pad_mode: same, time: 1 "
+        "us}}\n",
+        size / 16);
+  }
+  text += "collectives:\n";
+  for (const char* level : {"net", "fast"}) {
+    for (const char* bytes : {"64 KiB", "1 MiB", "16 MiB", "256 MiB"}) {
+      for (const char* kind : {"all_reduce", "all_gather"}) {
+        text +=
+            fmt::format("  - {{collective: {}, level: {}, devices: 4, bytes: {}, time: 1 us}}\n", kind, level, bytes);
+      }
+    }
+  }
+  return read_measurements_text(text, "m.yaml", cluster);
+}
+
+/// The workload as the truth takes it, each time off by up to `noise`.
+Measurements measurements_of_truth(std::uint64_t seed, double noise) {
+  const Cluster truth = read_cluster_text(kTrueCluster, "truth.yaml");
+  Measurements result = measured_workload(truth);
+  const std::vector<Picoseconds> times = modelled_times(truth, result);
+  Random random(seed);
+  std::size_t at = 0;
+  const auto next = [&] {
+    const double factor = 1 + noise * (2 * random.unit() - 1);
+    return static_cast<Picoseconds>(static_cast<double>(times[at++]) * factor);
+  };
+  for (OperatorMeasurement& m : result.operators) m.time = next();
+  for (CollectiveMeasurement& m : result.collectives) m.time = next();
+  return result;
+}
+
+void expect_found(const Cluster& found, double tolerance, std::uint64_t seed) {
+  const Cluster truth = read_cluster_text(kTrueCluster, "truth.yaml");
+  const auto expect_near = [&](const char* name, std::int64_t value, std::int64_t true_value) {
+    const auto wanted = static_cast<double>(true_value);
+    EXPECT_NEAR(static_cast<double>(value), wanted, tolerance * wanted) << name << ", seed " << seed;
+  };
+  expect_near("start", found.device.start, truth.device.start);
+  expect_near("memory", found.device.memory_efficiency_ppm, truth.device.memory_efficiency_ppm);
+  expect_near("matmul", found.device.matmul_efficiency_ppm, truth.device.matmul_efficiency_ppm);
+  expect_near("attention", found.device.attention_efficiency_ppm.value_or(0), 430'000);
+  expect_near("convolution", found.device.convolution_efficiency_ppm.value_or(0), 370'000);
+  for (std::size_t level = 0; level < truth.levels.size(); ++level) {
+    expect_near("latency", found.levels[level].latency, truth.levels[level].latency);
+    expect_near("efficiency", found.levels[level].efficiency_ppm, truth.levels[level].efficiency_ppm);
+  }
+}
+
+TEST(CalibrateTest, ExactTimesGiveTheConstantsBack) {
+  const Calibration calibration = calibrate(assumed_cluster(), measurements_of_truth(0, 0));
+  expect_found(calibration.cluster, 0.01, 0);
+  EXPECT_EQ(calibration.constants.size(), 9u);
+  for (const Residual& residual : calibration.residuals) {
+    EXPECT_NEAR(static_cast<double>(residual.modelled) / static_cast<double>(residual.measured), 1, 0.01)
+        << residual.what;
+  }
+}
+
+TEST(CalibrateTest, NoiseOfFivePercentMovesNoConstantByMoreThanThat) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    expect_found(calibrate(assumed_cluster(), measurements_of_truth(seed, 0.05)).cluster, 0.08, seed);
+  }
+}
+
+TEST(CalibrateTest, WhatNoTimeDependsOnStaysAsItWas) {
+  const Cluster cluster = read_cluster("dgx-a100");
+  // A ring over 8: 14 latencies and 14/8 of the bytes.
+  const Measurements measurements = read_measurements_text(R"(
+shardplan: 1
+collectives:
+  - {collective: all_reduce, level: nvlink, devices: 8, bytes: 240 MB, time: 2.114 ms}
+  - {collective: all_reduce, level: nvlink, devices: 8, bytes: 24 MB, time: 224 us}
+)",
+                                                           "m.yaml", cluster);
+  const Calibration calibration = calibrate(cluster, measurements);
+  // 1.00 us each, and 420 MB in 2.1 ms are 200 GB/s of 300.
+  EXPECT_NEAR(static_cast<double>(calibration.cluster.levels[1].latency), 1e6, 2e4);
+  EXPECT_NEAR(static_cast<double>(calibration.cluster.levels[1].efficiency_ppm), 666'667, 3'000);
+  EXPECT_EQ(calibration.cluster.device, cluster.device);
+  EXPECT_EQ(calibration.cluster.levels[0], cluster.levels[0]);
+  EXPECT_EQ(calibration.constants.size(), 2u);
+}
+
+TEST(CalibrateTest, WhatIsWrittenReadsBackAndIsTheSameEachTime) {
+  const Calibration once = calibrate(assumed_cluster(), measurements_of_truth(7, 0.03));
+  const Calibration again = calibrate(assumed_cluster(), measurements_of_truth(7, 0.03));
+  EXPECT_EQ(once.cluster.text, again.cluster.text);
+  const Cluster read = read_cluster_text(once.cluster.text, "fitted.yaml");
+  EXPECT_EQ(read.device, once.cluster.device);
+  EXPECT_EQ(read.levels, once.cluster.levels);
+}
+
+TEST(MeasurementsTest, FaultsNameTheirPlace) {
+  const auto fault = [](const char* text) {
+    return error_of([&] { read_measurements_text(text, "m.yaml", read_cluster("dgx-a100")); });
+  };
+  EXPECT_EQ(fault("shardplan: 1\n"), "m.yaml:1:1: error: no measurement; expected operators or collectives");
+  EXPECT_EQ(fault("shardplan: 1\noperators:\n  - {op: MatMule, dtype: bf16, operands: [[8, 8]], time: 1 us}\n"),
+            "m.yaml:3:10: error: op: no operator 'MatMule'; `shardplan operators` lists them");
+  EXPECT_EQ(fault("shardplan: 1\noperators:\n  - {op: GeLU, dtype: bf16, operands: [[8, 8]], time: 0 us}\n"),
+            "m.yaml:3:55: error: time: '0 us' is nothing; expected more");
+  EXPECT_EQ(fault("shardplan: 1\ncollectives:\n  - {collective: all_reduce, level: nvlink, devices: 3, bytes: 1 MiB, "
+                  "time: 1 us}\n"),
+            "m.yaml:3:54: error: devices: 3 of level nvlink; expected 2 or more that divide 8");
+}
+
+}  // namespace
+}  // namespace shardplan
