@@ -1,0 +1,128 @@
+// What does the program say of training runs whose times were published? Prints docs/accuracy.md; with a part of a run's
+// name, only the table's rows of those runs. Run in the project's folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/support/published_runs.h"
+
+namespace shardplan {
+namespace {
+
+struct Outcome {
+  std::string name;
+  double ratio = 0;
+  bool fits = false;
+};
+
+Outcome print_row(const PublishedRun& run) {
+  const Plan plan = plan_of(run);
+  Outcome outcome;
+  outcome.name = run.name;
+  const auto seconds = [](Picoseconds time) { return static_cast<double>(time) / 1e12; };
+  outcome.fits = !plan.program.instructions.empty() && plan.fits();
+  if (plan.program.instructions.empty()) {
+    fmt::print("| {} | {} | {} | {:.4g} | does not fit | | | {} |\n", run.name, run.what, run.figure, run.seconds,
+               run.assumed);
+    return outcome;
+  }
+  outcome.ratio = seconds(plan.time.step()) / run.seconds;
+  fmt::print("| {} | {} | {} | {:.4g} | {:.4g} | {:.2f} | {:.0f} | {} |\n", run.name, run.what, run.figure, run.seconds,
+             seconds(plan.time.step()), outcome.ratio, 100 * seconds(plan.time.exposed) / seconds(plan.time.step()),
+             run.assumed);
+  std::fflush(stdout);
+  return outcome;
+}
+
+void print_summary(const std::vector<Outcome>& outcomes) {
+  double sum = 0, signed_sum = 0;
+  std::size_t planned = 0, within_ten = 0, refused = 0;
+  std::vector<std::pair<double, std::string>> errors;
+  for (const Outcome& outcome : outcomes) {
+    refused += outcome.fits ? 0 : 1;
+    if (outcome.ratio == 0) continue;
+    ++planned;
+    const double error = std::abs(outcome.ratio - 1);
+    sum += error;
+    signed_sum += outcome.ratio - 1;
+    within_ten += error <= 0.10 ? 1 : 0;
+    errors.emplace_back(error, outcome.name);
+  }
+  if (planned == 0) return;
+  std::sort(errors.begin(), errors.end());
+  const auto count = static_cast<double>(planned);
+  fmt::print(
+      "| runs | mean error | median | mean with its sign | within 10 % | worst | do not fit, though they ran |\n");
+  fmt::print("|---|---|---|---|---|---|---|\n");
+  fmt::print("| {} | {:.1f} % | {:.1f} % | {:+.1f} % | {} | {:.0f} % ({}) | {} |\n", outcomes.size(), 100 * sum / count,
+             100 * errors[planned / 2].first, 100 * signed_sum / count, within_ten, 100 * errors.back().first,
+             errors.back().second, refused);
+}
+
+constexpr const char* kIntroduction =
+    R"(# Step times against published runs
+
+Training runs whose step times were published, each planned by the program with the parallelism that it used. This page is the
+output of `bench/published_bench`; the runs are `bench/published/*.yaml`, their models and clusters stand beside them.
+
+A run is a model file in which the words of its parallelism are replaced by axes of its mesh: what cuts the batch, features and
+heads, the sequence, and what is stored in pieces. Its mode is `semi_auto_parallel`, so that nothing is left to the search. *Published*
+seconds follow from the figure in the source: tokens or floating-point operations of a step over the rate, operations counted as the source
+counts them. *Exposed* is the share of our step in which a collective is waited for.
+
+Left out: runs with pipeline parallelism (interleaved or not), with FP8, and BERT with sequences binned by length, whose number of tokens is not
+known.
+)";
+
+constexpr const char* kRemarks = R"(
+What the figures of a cluster were fitted on stands in its `sources`. One efficiency of matrix products holds for all A100
+and one for all H100 and H200; tiles, waves and the depth of k (`matrix_units`) make the difference between shapes, and `fusion` that between
+compilers and libraries. Two groups of runs have clusters of their own: llm-foundry's H100 with the software of early 2023, and torchtitan's H100, which
+may draw 500 W.
+
+Where the errors are:
+
+- ZeRO-3 of 2021 on 384 to 1536 devices: its step hardly falls as devices are added, with 25 to 50 s of communication that the
+  links do not explain. Newer implementations (torchtitan, fms-fsdp, llm-foundry) are met.
+- Megatron-Core with several micro-batches reduces gradients beside the last backward pass; our schedule reduces them behind the loop.
+- ResNet-50 on 8 devices normalises by the whole batch here, with an all_reduce at every norm; the published run by each device's.
+- Tensor parallelism of KempnerForge: DTensor's work on the host is not modelled.
+- Kernels and collectives that run beside each other slow each other down by about a tenth, which is not modelled.
+)";
+
+int run(const std::string& filter) {
+  std::vector<Outcome> outcomes;
+  if (filter.empty()) fmt::print("{}", kIntroduction);
+  for (const PublishedSource& source : published_sources()) {
+    if (filter.empty()) {
+      fmt::print("\n## {}\n\nSource: {}.", source.title, source.from);
+      fmt::print("{}\n\n", source.assumed.empty() ? "" : fmt::format(" Assumed: {}.", source.assumed));
+      fmt::print("| run | configuration | published | s | ours, s | ratio | exposed, % | assumed |\n");
+      fmt::print("|---|---|---|---|---|---|---|---|\n");
+    }
+    for (const PublishedRun& run : source.runs) {
+      if (run.name.find(filter) == std::string::npos) continue;
+      outcomes.push_back(print_row(run));
+    }
+  }
+  if (filter.empty()) fmt::print("\n## All together\n\n");
+  print_summary(outcomes);
+  if (filter.empty()) fmt::print("{}", kRemarks);
+  return 0;
+}
+
+}  // namespace
+}  // namespace shardplan
+
+int main(int count, char** arguments) {
+  try {
+    return shardplan::run(count > 1 ? arguments[1] : "");
+  } catch (const shardplan::InputError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 3;
+  }
+}

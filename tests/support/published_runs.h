@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/plan.h"
+
+namespace shardplan {
+
+/// One training run whose step time was published (bench/published/*.yaml), with the parallelism that it used.
+struct PublishedRun {
+  std::string name;
+  std::string what;   // model, devices and parallelism in words, for tables
+  std::string model;  // a file of bench/published/models/, or a shipped one of configs/ by its path
+  std::map<std::string, std::int64_t> dims;
+  std::string cluster;        // a preset, or a file of bench/published/clusters/
+  std::int64_t replicas = 1;  // devices: replicas x data x tensor; ZeRO is within a replica
+  std::int64_t data = 1;
+  std::int64_t tensor = 1;
+  bool sequence_parallel = false;
+  bool whole_logits = false;  // gathered for the loss
+  int zero = 0;               // 0, 1 or 3
+  std::string optimizer = "adamw";
+  std::string precision = "bf16";  // of weights and activations
+  bool wide_gradients = false;     // summed over the devices as f32
+  bool fused_attention = true;
+  bool written_norms = false;  // norms and rotations of several operators, as without a compiler
+  bool fused_loss = false;     // on logits of two bytes
+  std::string recompute;       // names of blocks, with commas between
+  std::int64_t micro_batches = 1;
+  bool overlap = true;  // collectives run beside kernels
+  std::string figure;   // as published
+  double seconds = 0;   // of a step, which follows from it
+  std::string assumed;  // what the source does not say
+};
+
+/// The runs of one source.
+struct PublishedSource {
+  std::string title;
+  std::string from;     // where the figures stand
+  std::string assumed;  // of all its runs
+  std::vector<PublishedRun> runs;
+};
+
+/// Reads a file of bench/published/; throws InputError.
+PublishedSource read_published(const std::string& path);
+/// All of them, in the order of their names.
+std::vector<PublishedSource> published_sources();
+
+/// The model file of a run, with its parallelism as `strategies:`, `training:` and `parallel:`.
+std::string model_text(const PublishedRun& run);
+/// The plan of a run, made as `plan` makes it. Nothing about the layouts is left to choose but what the run leaves open.
+Plan plan_of(const PublishedRun& run);
+
+}  // namespace shardplan
