@@ -137,9 +137,9 @@ TEST(RooflineCostsTest, ConvolutionsAndShapesHaveEfficienciesOfTheirOwn) {
     return computation(RooflineCosts(cluster, make_mesh(cluster)), operation, 0);
   };
   const Operation convolution =
-      operation_of("Conv2D", {{{32, 256, 28, 28}, DataType::kF16}, {{256, 256, 3, 3}, DataType::kF16}},
-                   {{"pad_mode", std::string("same")}});
-  const Operation product = operation_of("MatMul", {{{16384, 4096}, DataType::kF16}, {{4096, 512}, DataType::kF16}});
+      typed_operation("Conv2D", {{{32, 256, 28, 28}, DataType::kF16}, {{256, 256, 3, 3}, DataType::kF16}},
+                      {{"pad_mode", std::string("same")}});
+  const Operation product = typed_operation("MatMul", {{{16384, 4096}, DataType::kF16}, {{4096, 512}, DataType::kF16}});
   cluster.device.convolution_efficiency_ppm = cluster.device.matmul_efficiency_ppm;
   const Picoseconds whole = time(convolution), plain = time(product);
   cluster.device.convolution_efficiency_ppm = cluster.device.matmul_efficiency_ppm / 2;

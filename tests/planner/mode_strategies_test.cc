@@ -140,7 +140,8 @@ TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
 constexpr const char* kStoredInPieces = R"(
 shardplan: 1
 cluster: dgx-a100
-inputs: {x: [64, 256]}
+dims: {B: 64}
+inputs: {x: [B, 256]}
 parameters: {v: {shape: [256, 256], strategy: "[{dp}, {}]"}, w: {shape: [256, 256], strategy: "[{dp}, {}]"}}
 operators:
   a:    {op: MatMul, in: [x, v]}

@@ -103,6 +103,9 @@ std::string seen(const std::string& text) {
 
 /// `from` in the model above becomes `first` in one and `second` in the other, `also_from` in both `also_to`. Where the key is refused, `fault` is in
 /// what is said.
+/// The custom operator's reduced factor in pieces.
+constexpr const char* kCutOverH = "parallel: {mesh: {dp: 2, mp: 4}}\nstrategies: {j: {in_strategy: ((1, 4), (4, 1))}}";
+
 struct KeyCase {
   const char* key;
   const char* from;
@@ -146,7 +149,7 @@ const std::vector<Section>& sections() {
         {"parallel", kParallel, kParallel, "parallel: {mesh: {dp: 8}}"},
         {"mode", "model: base", "mode: graph", "mode: pynative"},
         {"cluster", "cluster: dgx-a100", "cluster: dgx-a100", "cluster: dgx-h100"},
-        {"custom_operators", "h: sum", "h: sum", "h: max"}}},
+        {"custom_operators", "h: sum", "h: sum", "h: max", "", kParallel, kCutOverH}}},
       {"a block",
        block_keys,
        {{"dims", "m: inner", "m: inner", "m: 2*inner"},
@@ -258,7 +261,7 @@ const std::vector<Section>& sections() {
       {"a custom operator",
        custom_operator_keys,
        {{"rule", "\"b h, h f -> b f\"", "\"b h, h f -> b f\"", "\"b h, f h -> b f\""},
-        {"factors", "h: sum", "h: sum", "h: max"},
+        {"factors", "h: sum", "h: sum", "h: max", "", kParallel, kCutOverH},
         {"flops", "factors: {h: sum}", "factors: {h: sum}", "factors: {h: sum}, flops: 7*b*h*f"}}},
   };
   return all;

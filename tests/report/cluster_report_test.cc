@@ -15,7 +15,9 @@ TEST(ClusterReportTest, SummaryIsThatOfTheDocumentation) {
             "  nvlink           8   per device    300 GB/s   77.5 %    4.0 us                       7.58 ms\n\n"
             "  rank 0 is ib 0, nvlink 0; rank 9 is ib 1, nvlink 1\n"
             "  numbers from: device datasheet, nvlink measured, ib measured, latency measured elsewhere,\n"
-            "                efficiency.matmul measured elsewhere, efficiency.memory assumed, start assumed\n");
+            "                efficiency.matmul measured elsewhere, efficiency.attention measured elsewhere,\n"
+            "                attention_fill measured elsewhere, efficiency.convolution assumed,\n"
+            "                efficiency.memory assumed, matrix_units assumed, start assumed\n");
   const std::string ascend = cluster_summary(read_cluster("ascend-910"));
   EXPECT_NE(ascend.find("rank 0 is pcie 0, hccs 0; rank 5 is pcie 1, hccs 1\n"), std::string::npos) << ascend;
   EXPECT_NE(

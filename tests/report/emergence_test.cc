@@ -55,7 +55,7 @@ void expect_is(const Plan& plan, std::initializer_list<const char*> words) {
 constexpr Bytes kMiB = 1 << 20;
 
 TEST(EmergenceTest, ManySamplesAreCutAndWithThemTheUpdate) {
-  expect_is(fastest({{"B", 65536}}), {"batch in 8", "optimizer states in 8 (as ZeRO-1)"});
+  expect_is(fastest({{"B", 131072}}), {"batch in 8", "optimizer states in 8 (as ZeRO-1)"});
 }
 
 TEST(EmergenceTest, FewSamplesOfManyWeightsCutTheWeights) {
