@@ -8,6 +8,7 @@ namespace shardplan {
 Command calibrate_command();
 Command cluster_command();
 Command compare_command();
+Command completion_command();
 Command diff_command();
 Command explain_command();
 Command export_command();

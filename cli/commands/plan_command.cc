@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "report/html/html_report.h"
+#include "report/plan/dot.h"
 #include "report/plan/infeasibility_report.h"
 #include "report/plan/ir_report.h"
 #include "report/plan/summary.h"
@@ -30,6 +31,7 @@ struct PlanArguments {
   int alternatives = 0;  // decisions of which the page shows what else they would cost
   std::int64_t rank = 0;
   std::string trace;
+  std::string dot;
   bool validate = false;
   bool json = false;
   bool verbose = false;
@@ -98,6 +100,7 @@ int run(PlanArguments arguments) {
     for (const NamedText& file : files) options.written.push_back(file.name);
   }
   if (!arguments.trace.empty()) write_file(arguments.trace, chrome_trace(plan));
+  if (!arguments.dot.empty()) write_file(arguments.dot, dot_graph(plan));
   if (!arguments.html.empty()) {
     std::vector<ComparedPlan> rows{compared("plan", plan)};
     for (const Baseline& baseline : plan.baselines) rows.push_back(compared(baseline));
@@ -139,6 +142,8 @@ Command plan_command() {
                "write the step's timeline for Perfetto (Chrome's trace format) into this file")
             .completed_by(Completion::kFile),
         html_option(arguments->html),
+        option("--dot", "FILE", &arguments->dot, "write the forward operators and what moves between them for Graphviz")
+            .completed_by(Completion::kFile),
         option("--alternatives", "N", &arguments->alternatives,
                "search the alternatives of the N costliest decisions for the page; each takes several searches",
                from_to(0, 1000)),

@@ -14,7 +14,9 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <utility>
 
+#include "base/write_files.h"
 #include "cli/commands/commands.h"
 #include "tests/cli/run_program.h"
 
@@ -77,6 +79,18 @@ std::vector<ShownCommand> commands_in(const std::string& text) {
   return commands;
 }
 
+/// What a document asks to be written: a fenced block behind a line that ends in "Write this to `NAME`:", by name.
+std::vector<std::pair<std::string, std::string>> files_in(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> files;
+  const std::string ask = "Write this to `";
+  for (std::size_t at = text.find(ask); at != std::string::npos; at = text.find(ask, at + 1)) {
+    const std::size_t name = at + ask.size(), end = text.find('`', name);
+    const std::size_t begin = text.find('\n', text.find("```", end)) + 1;
+    files.emplace_back(text.substr(name, end - name), text.substr(begin, text.find("```", begin) - begin));
+  }
+  return files;
+}
+
 TEST(DocumentsTest, FindsTheCommandsOfADocument) {
   const std::vector<ShownCommand> commands = commands_in(
       "# Title\n\n    ./run plan a.yaml   # some remark\n    ./run test\n\n```\n$ ./run plan b.yaml  # exit code 4\n"
@@ -97,6 +111,7 @@ TEST_P(DocumentTest, CommandsEndAsShown) {
   ASSERT_FALSE(text.empty());
   const TemporaryFolder folder;
   std::filesystem::copy_file("tests/data/contest_problem.json", folder.path() + "/problem.json");
+  for (const auto& [name, content] : files_in(text)) write_file(folder.path() + "/" + name, content);
   for (const ShownCommand& command : commands_in(text)) {
     const ProgramRun run = run_program(command.arguments, folder.path());
     EXPECT_EQ(run.exit_code, command.exit_code)
