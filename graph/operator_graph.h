@@ -77,6 +77,7 @@ struct GraphTensor {
   Fill fill;                           // what a kConstant holds
   bool requires_grad = true;           // false for a frozen parameter
   bool parallel_optimizer = true;      // the parallel optimizer may cut a parameter's states
+  std::optional<int> comm_fusion;      // the user's fusion id of a parameter's gradient; 0: joined to none
   std::optional<TensorId> state_of;    // the parameter whose update keeps this kState
   bool is_master_copy = false;         // a kState that holds in f32 what the parameter holds in two bytes
   std::optional<TensorId>

@@ -15,10 +15,26 @@
 
 namespace shardplan {
 
-/// How collectives of one kind are joined: MindSpore's comm_fusion.
+/// How collectives of one kind are joined: MindSpore's comm_fusion (model/comm_fusion_options.h).
 struct CommFusion {
-  std::string mode;                  // "auto", "size", "index"
-  std::vector<std::int64_t> config;  // size: one number, in MB; index: where fusion ids change
+  enum class Mode { kNone, kSize, kIndex, kBest };
+  Mode mode = Mode::kBest;
+  Bytes size = Bytes{64} << 20;      // kSize: of the largest bucket
+  std::vector<std::int64_t> config;  // kIndex: the collectives with which buckets begin, counted from 0
+
+  bool operator==(const CommFusion&) const = default;
+};
+
+/// `comm_fusion` of the file; a kind that it does not name is joined wherever that is fastest.
+struct CommFusions {
+  CommFusion all_reduce, all_gather, reduce_scatter;
+  std::optional<SourcePlace> place;  // nothing: the file has none
+
+  /// True if the file names a kind that is to be joined; only `openstate: false` asks for none.
+  bool asks_for_some() const { return place && all_reduce.mode != CommFusion::Mode::kNone; }
+  bool operator==(const CommFusions& other) const {
+    return all_reduce == other.all_reduce && all_gather == other.all_gather && reduce_scatter == other.reduce_scatter;
+  }
 };
 
 /// The `parallel:` section, with MindSpore's names and the defaults of the model language.
@@ -46,6 +62,7 @@ struct ParallelOptions {
   std::optional<Placed<bool>> gradient_fp32_sync;
   std::optional<Placed<std::string>> device;  // "Ascend", "GPU" or "CPU", here or on a block
   bool enable_parallel_optimizer = false;
+  CommFusions comm_fusion;
   bool fuses_attention = false;  // attention that is written out is planned as one operator (graph/fuse_attention.h)
   bool uniform_layers = false;   // copies of a repeated block take one strategy (planner/problem/uniform_layers.h)
   SourcePlace place;

@@ -22,6 +22,7 @@ struct Inherited {
   std::string level_scope;
   bool recompute = false;
   std::string recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
+  std::optional<int> comm_fusion;
 };
 
 /// Where in the model a copy stands.
@@ -103,9 +104,10 @@ class Instantiation {
   }
 
   std::optional<StrategyEntry> layout_of(const std::string& name, const std::optional<StrategyEntry>& beside,
-                                         const char* what) {
+                                         const char* what, std::optional<Placed<int>>* takes_fusion = nullptr) {
     Settings said;
     if (beside) said.strategy = {*beside, beside->place};
+    if (takes_fusion) said.comm_fusion = *takes_fusion;
     said = settings_.find(name, said, faults_);
     const auto refuse = [&](const auto& field, const char* key) {
       if (field) fault(field->place, fmt::format("{} is {}; it takes strategy, not {}", name, what, key));
@@ -115,8 +117,9 @@ class Instantiation {
     refuse(said.level, "level");
     refuse(said.parallel_mode, "parallel_mode");
     refuse(said.worker, "place");
-    refuse(said.comm_fusion, "comm_fusion");
+    if (!takes_fusion) refuse(said.comm_fusion, "comm_fusion");
     refuse(said.recompute, "recompute");
+    if (takes_fusion && said.comm_fusion) *takes_fusion = said.comm_fusion;
     return said.strategy ? std::optional(said.strategy->value) : std::nullopt;
   }
 
@@ -147,7 +150,7 @@ class Instantiation {
   }
 
   void add_stored(const BlockTemplate& block, const BlockTemplate::Stored& stored, TensorKind kind,
-                  const Position& position, std::vector<TensorId>& ids) {
+                  const Position& position, const Inherited& inherited, std::vector<TensorId>& ids) {
     const bool is_parameter = kind == TensorKind::kParameter;
     const std::string own_name = position.prefix + stored.name;
     GraphTensor tensor;
@@ -163,7 +166,12 @@ class Instantiation {
       tensor.place = position.place ? *position.place : stored.syntax->name.place;
       tensor.requires_grad = stored.syntax->requires_grad;
       tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
-      if (is_parameter) tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter");
+      if (is_parameter) {
+        std::optional<Placed<int>> fusion = stored.syntax->comm_fusion;
+        tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter", &fusion);
+        if (fusion) check_fusion(tensor.name, *fusion, tensor.requires_grad);
+        tensor.comm_fusion = fusion ? fusion->value : inherited.comm_fusion;
+      }
       if (tensor.layout && ignores_strategies()) {
         ignores_strategies_ = true;
         tensor.layout.reset();
@@ -174,6 +182,15 @@ class Instantiation {
     if (is_parameter) {
       parameters_.emplace(name, Parameter{ids[stored.value], position.share});
       if (name != own_name) add_other_name(own_name, ids[stored.value], position);
+    }
+  }
+
+  /// A fusion id is that of gradients.
+  void check_fusion(const std::string& name, const Placed<int>& fusion, bool has_gradient) {
+    if (!training_) {
+      fault(fusion.place, fmt::format("{}: comm_fusion is the fusion id of gradients; there is no training", name));
+    } else if (!has_gradient) {
+      fault(fusion.place, fmt::format("{}: comm_fusion is the fusion id of its gradient, but it is not trained", name));
     }
   }
 
@@ -205,8 +222,12 @@ class Instantiation {
                                   std::optional<TensorId>* loss = nullptr) {
     std::vector<TensorId> ids(block.types.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) ids[i] = inputs[i];
-    for (const auto& stored : block.parameters) add_stored(block, stored, TensorKind::kParameter, position, ids);
-    for (const auto& stored : block.constants) add_stored(block, stored, TensorKind::kConstant, position, ids);
+    for (const auto& stored : block.parameters) {
+      add_stored(block, stored, TensorKind::kParameter, position, inherited, ids);
+    }
+    for (const auto& stored : block.constants) {
+      add_stored(block, stored, TensorKind::kConstant, position, inherited, ids);
+    }
     for (const BlockTemplate::Item& item : block.items) {
       if (item.copies.empty()) {
         add_operator(item, position, inherited, ids);
@@ -229,6 +250,7 @@ class Instantiation {
       result.level_scope = name;
     }
     if (settings.recompute) result.recompute = settings.recompute->value;
+    if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
     if (training_) {
       recompute_used_.resize(training_->recompute.size());
       for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
@@ -287,6 +309,11 @@ class Instantiation {
     const Site site = site_of(item, position);
     const Settings settings = settings_of(site.name, item.syntax->settings);
     const Inherited inherited = inside(site.name, settings, around);
+    if (settings.comm_fusion) {
+      fault(settings.comm_fusion->place,
+            fmt::format("{} is an operator and has no parameters of its own; comm_fusion is for a block or a parameter",
+                        site.name));
+    }
     GraphOperator op = make_operator(site, "", inherited);
     op.operation = item.operation;
     for (const Value operand : item.operands) op.operands.push_back(ids[operand]);
@@ -349,6 +376,7 @@ class Instantiation {
   std::vector<TensorId> add_bordered(const Site& site, const Settings& settings, std::vector<TensorId> inputs,
                                      std::size_t num_results, const Inherited& around, const AddInside& add) {
     Inherited inherited = inside(site.name, settings, around);
+    if (settings.comm_fusion) check_fusion(site.name, *settings.comm_fusion, true);
     block_names_.push_back(site.name);
     note_device(settings);
     auto out_strategy = settings.out_strategy;

@@ -88,11 +88,6 @@ void refuse_unsupported(const OptionReader& reader) {
                    "a plan is kept by --out DIR and read as DIR/plan.json");
     }
   }
-  if (!read_comm_fusion(reader).empty()) {
-    reader.fault(*reader.find("comm_fusion"),
-                 "parallel: comm_fusion is not supported yet: buckets are of 64 MiB wherever that hides more",
-                 "leave it out, or write {openstate: false}");
-  }
 }
 
 }  // namespace
@@ -175,6 +170,7 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
     }
   }
   read_mesh(reader, options);
+  options.comm_fusion = read_comm_fusion(reader);
   refuse_unsupported(reader);
   return options;
 }

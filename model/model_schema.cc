@@ -24,6 +24,25 @@ Json map_of(Json value) {
       {"type", "object"}, {"propertyNames", {{"pattern", kNamePattern}}}, {"additionalProperties", std::move(value)}};
 }
 
+/// {openstate: true, allreduce: {mode: index, config: [20, 35]}, allgather: {mode: size, config: 32}}.
+Json comm_fusion_schema() {
+  const auto mode = [](const char* name, const Json& config) {
+    Json one = {{"type", "object"},
+                {"properties", {{"mode", {{"const", name}}}, {"config", config}}},
+                {"required", Json::array({"mode"})},
+                {"additionalProperties", false}};
+    if (config.contains("minimum") || config.contains("items")) one["required"].push_back("config");
+    return one;
+  };
+  const Json none = {{"type", "null"}};
+  Json kind = {{"anyOf", Json::array({mode("auto", none), mode("best", none),
+                                      mode("size", {{"type", "integer"}, {"minimum", 1}})})}};
+  Json properties = {{"openstate", {{"type", "boolean"}}}, {"allgather", kind}, {"reducescatter", kind}};
+  kind["anyOf"].push_back(mode("index", {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}));
+  properties["allreduce"] = kind;
+  return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+}
+
 Json value_of(ValueForm form) {
   switch (form) {
     case ValueForm::kText:
@@ -75,7 +94,7 @@ Json value_of(ValueForm form) {
     case ValueForm::kMesh:
       return {{"anyOf", Json::array({{{"const", "auto"}}, map_of({{"type", "integer"}, {"minimum", 1}})})}};
     case ValueForm::kCommFusion:
-      return {{"type", "object"}};
+      return comm_fusion_schema();
     case ValueForm::kFactors:
       return map_of({{"enum", {"sum", "max", "min", "whole"}}});
   }

@@ -142,6 +142,13 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
       faults.push_back({model.training->place, "training: the model has no loss",
                         "loss: NAME names the scalar that training makes small"});
   }
+  const CommFusions& fusion = model.parallel.comm_fusion;
+  if (fusion.asks_for_some() && !model.training) {
+    faults.push_back({*fusion.place,
+                      "parallel: comm_fusion joins collectives of gradients and of updated weights; there is no "
+                      "training",
+                      "training: {optimizer: sgd} trains the model"});
+  }
   SettingsTable settings(syntax.strategies, read_set_options(overrides.strategies, faults));
 
   TemplateOptions options;

@@ -272,16 +272,32 @@ Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
 }
 
 Plan ModelPlanner::overlapped(Plan plan) const {
-  if (!plan.options.overlap || plan.program.instructions.empty()) return plan;
+  const bool asks = model_->parallel.comm_fusion.asks_for_some() ||
+                    std::any_of(graph_->tensors().begin(), graph_->tensors().end(),
+                                [](const GraphTensor& tensor) { return tensor.comm_fusion.value_or(0) > 0; });
+  const auto say_unjoined = [&](const char* why) {
+    const std::string text = fmt::format("comm_fusion: every collective runs on its own: {}", why);
+    const bool is_said = std::find(plan.notices.begin(), plan.notices.end(), text) != plan.notices.end();
+    if (asks && !is_said) plan.notices.push_back(text);
+  };
+  if (plan.program.instructions.empty()) return plan;
+  if (!plan.options.overlap) {
+    say_unjoined("--overlap off");
+    return plan;
+  }
   ScheduleOptions options;
   options.reorders = plan.options.level != Level::kMemory;  // its bound is about the order of the graph
-  options.most_memory = options.reorders ? std::max(plan.usable, plan.memory.peak) : plan.memory.peak;
-  std::optional<ParallelProgram> program = scheduled(plan.program, *graph_, options);
-  if (!program) return plan;
+  options.most_memory = options.reorders || asks ? std::max(plan.usable, plan.memory.peak) : plan.memory.peak;
+  options.fusions = model_->parallel.comm_fusion;
+  std::optional<ParallelProgram> program = scheduled(plan.program, *graph_, *costs_->collectives(), options);
+  if (!program) {
+    say_unjoined("no order with its buckets fits in memory");
+    return plan;
+  }
   plan.program = *std::move(program);
   plan.is_overlapped = true;
   const OverlappedTimeline times = overlapped_timeline(plan.program);
-  if (options.reorders) plan.memory = memory_profile(plan.program, times.spans);
+  if (options.reorders || !plan.program.buckets.empty()) plan.memory = memory_profile(plan.program, times.spans);
   plan.time.exposed = times.exposed();
   return plan;
 }

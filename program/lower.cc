@@ -68,7 +68,6 @@ class Lowering {
       return;
     }
     instruction.links = costs_.links(instruction.step.axes);
-    instruction.latency = costs_.collectives()->time(instruction.step.kind, instruction.step.axes, 0);
   }
 
   void make_versions(std::size_t time) {

@@ -32,6 +32,8 @@ IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
       } else if (instruction.kind == InstructionKind::kOperator &&
                  instruction.operation->type->work == WorkKind::kView) {
         owner[output] = owner[instruction.inputs[0]];
+      } else if (instruction.fusion > 0 && instruction.step.kind == CollectiveKind::kAllReduce) {
+        owner[output] = program.buckets[instruction.fusion - 1].buffer;
       }
     }
   }
@@ -67,6 +69,11 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
     const std::size_t until = spans.empty() ? i : last_beside(i);
     for (const ValueId input : program.instructions[i].inputs) {
       last[owner[input]] = std::max(last[owner[input]], until);
+    }
+    if (const std::uint32_t fusion = program.instructions[i].fusion; fusion > 0) {
+      const ValueId buffer = program.buckets[fusion - 1].buffer;
+      first[buffer] = std::min(first[buffer], i);
+      last[buffer] = std::max(last[buffer], until);
     }
     for (const ValueId output : program.instructions[i].outputs) {
       if (owner[output] == output) first[output] = is_accumulating(program.instructions[i]) ? 0 : i;

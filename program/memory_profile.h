@@ -13,8 +13,9 @@ namespace shardplan {
 ///
 /// An instruction holds its inputs, its outputs and all that is read later. A view stands in the memory of what it is a
 /// view of, which is freed after the last reader of both; the new value of a parameter or state is written over the old
-/// one where that is no longer read. What a kernel of several operators keeps in registers takes none. Parameters and states stay, inputs go after their last reader, the sum of an
-/// accumulating operator lives from the first instruction of the loop.
+/// one where that is no longer read. What a kernel of several operators keeps in registers takes none. A bucket holds its
+/// buffer while it runs; what all_reduce leaves there are views of it. Parameters and states stay, inputs go after their
+/// last reader, the sum of an accumulating operator lives from the first instruction of the loop.
 struct MemoryProfile {
   struct Alive {
     ValueId value;

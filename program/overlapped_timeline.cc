@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "program/instruction_facts.h"
 
 namespace shardplan {
@@ -98,14 +99,14 @@ class Streams {
 
   void communicate(std::size_t begin, std::size_t end) {
     Event start = kernels_;
-    Picoseconds time = 0;
     std::uint32_t links = 0;
     for (std::size_t i = begin; i < end; ++i) {
-      const Instruction& instruction = program_.instructions[i];
-      start = later(start, inputs_of(instruction));
-      time += instruction.time - (i == begin ? 0 : std::min(instruction.time, instruction.latency));
-      links |= instruction.links;
+      start = later(start, inputs_of(program_.instructions[i]));
+      links |= program_.instructions[i].links;
     }
+    const std::uint32_t fusion = program_.instructions[begin].fusion;
+    SHARDPLAN_CHECK(fusion <= program_.buckets.size());
+    const Picoseconds time = fusion > 0 ? program_.buckets[fusion - 1].time : program_.instructions[begin].time;
     for (std::size_t level = 0; level < kLevels; ++level) {
       if ((links >> level & 1) != 0) start = later(start, links_[level]);
     }

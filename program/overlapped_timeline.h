@@ -12,8 +12,7 @@ namespace shardplan {
 ///   - A collective is issued when the kernels before it in the sequence are done, begins once its input is there and the
 ///     levels of links that it uses are free, and is waited for by the first reader of its output. Collectives that
 ///     share a level run in program order; on different levels they run at the same time.
-///   - Consecutive collectives of one fusion id are one: it begins when the inputs of all are there and pays the latency
-///     of one.
+///   - A bucket (`ParallelProgram::buckets`) is one collective: it begins when the inputs of all members are there.
 /// Neither side slows the other down. Equal programs give equal times.
 struct OverlappedTimeline {
   struct Span {

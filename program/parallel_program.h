@@ -67,9 +67,8 @@ struct Instruction {
   CollectiveStep step;       // kCollective
   std::vector<Halo> halo;    // kHalo: the dimensions of one operand
   Origin origin;             // kCollective, kHalo
-  std::uint32_t fusion = 0;  // equal ids above 0 run as one: collectives that stand beside each other
+  std::uint32_t fusion = 0;  // above 0: a member of that bucket of `ParallelProgram::buckets`
   std::uint32_t links = 0;   // the cluster's levels of links that it uses: bit l for level l
-  Picoseconds latency = 0;   // part of `time` that a collective joined to another does not take again
 
   Picoseconds time_of_step() const { return time * runs; }
 };
@@ -79,6 +78,22 @@ struct Binding {
   TensorId tensor;
   ValueId value;
   bool is_input = false;  // a new value each step, dropped after its last reader
+};
+
+/// Collectives that run as one over one flat buffer: those with one fusion id, which stand beside each other behind the
+/// last of their producers. Members are of one kind, group, dtype and reduction, and none reads what another makes. Each
+/// keeps its own values, layouts and time (what it would take alone); the bucket is issued once and takes `time`.
+///
+/// A device's buffer is put together and taken apart by the kernel that packs it: all_reduce leaves its results in the
+/// buffer, of which they are then views; what all_gather and reduce_scatter move stands in another order in the buffer
+/// than in the tensors, so that it is held beside them while the collective runs.
+struct Bucket {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::vector<AxisRef> axes;
+  Picoseconds time = 0;   // per run
+  Bytes group_bytes = 0;  // of all members together (program/instruction_facts.h)
+  std::size_t members = 0;
+  ValueId buffer;  // of one dimension; no instruction names it
 };
 
 /// What every device runs: one sequence for the whole job, collectives explicit. Groups are (mesh, axes) and are
@@ -95,6 +110,8 @@ struct ParallelProgram {
   std::vector<Binding> given;    // inputs, parameters and states, in the layouts they are stored in
   std::vector<Binding> outputs;  // graph outputs, in the layouts they are delivered in
   std::vector<Binding> updates;  // (parameter or state, its new value): in the layout that `given` has for it
+
+  std::vector<Bucket> buckets;  // fusion id n is buckets[n - 1]
 
   std::int64_t micro_batches = 1;
   std::size_t num_in_micro_batch() const;  // 0 if there is but one

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -30,6 +31,50 @@ std::string check_collective(const Instruction& instruction, const ProgramValue&
   return {};
 }
 
+/// Equal fusion ids: neighbours, alike, independent of each other, as many as the table of buckets says, and together no
+/// larger than their buffer.
+std::string check_buckets(const ParallelProgram& program) {
+  std::set<ValueId> made;  // by the bucket's members so far
+  std::size_t members = 0;
+  std::int64_t elements = 0;
+  std::uint32_t last = 0;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.fusion == 0) continue;
+    if (instruction.kind != InstructionKind::kCollective) {
+      return fmt::format("{}: only collectives have a fusion id", instruction.name);
+    }
+    if (instruction.fusion > program.buckets.size()) return fmt::format("{}: no such bucket", instruction.name);
+    const Instruction* previous = i == 0 ? nullptr : &program.instructions[i - 1];
+    if (previous == nullptr || previous->fusion != instruction.fusion) {
+      if (instruction.fusion <= last) return fmt::format("{}: its bucket was issued before", instruction.name);
+      made.clear();
+      members = 0;
+      elements = 0;
+    } else if (previous->step.kind != instruction.step.kind || previous->step.axes != instruction.step.axes ||
+               previous->step.reduction != instruction.step.reduction || previous->runs != instruction.runs ||
+               program.values[previous->inputs[0]].type.dtype != program.values[instruction.inputs[0]].type.dtype) {
+      return fmt::format("{}: joined with {}, which is another collective", instruction.name, previous->name);
+    }
+    last = instruction.fusion;
+    if (made.count(instruction.inputs[0]) > 0) {
+      return fmt::format("{}: reads what its own bucket makes", instruction.name);
+    }
+    made.insert(instruction.outputs[0]);
+    elements += std::max(num_elements(program.values[instruction.inputs[0]].local_shape),
+                         num_elements(program.values[instruction.outputs[0]].local_shape));
+    const Bucket& bucket = program.buckets[instruction.fusion - 1];
+    const bool is_last = i + 1 == program.instructions.size() || program.instructions[i + 1].fusion != last;
+    if (++members > bucket.members || (is_last && members < bucket.members)) {
+      return fmt::format("{}: its bucket has {} members, not {}", instruction.name, members, bucket.members);
+    }
+    if (is_last && program.values[bucket.buffer].local_shape != Shape{elements}) {
+      return fmt::format("{}: its bucket has another buffer than its members fill", instruction.name);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph) {
@@ -55,7 +100,6 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
     }
     if (is_accumulating(instruction)) is_sum[instruction.outputs[0]] = 1;
   }
-  std::map<std::uint32_t, std::set<ValueId>> buckets;  // what each makes
   IdVector<ValueId, char> is_made(program.values.size(), 0);
   for (const Binding& given : program.given) is_made[given.value] = 1;
   for (const Instruction& instruction : program.instructions) {
@@ -72,22 +116,6 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
       if (instruction.inputs.size() != 1 || instruction.outputs.size() != 1) {
         return fmt::format("{}: a collective has one input and one output", instruction.name);
       }
-      const Instruction* previous = &instruction == program.instructions.data() ? nullptr : &instruction - 1;
-      if (instruction.fusion > 0 && previous != nullptr && previous->fusion == instruction.fusion) {
-        if (previous->kind != instruction.kind || previous->step.kind != instruction.step.kind ||
-            previous->step.axes != instruction.step.axes || previous->runs != instruction.runs ||
-            program.values[previous->inputs[0]].type.dtype != program.values[instruction.inputs[0]].type.dtype) {
-          return fmt::format("{}: joined with {}, which is another collective", instruction.name, previous->name);
-        }
-      }
-      const auto [bucket, is_first] = buckets.try_emplace(instruction.fusion, std::set<ValueId>());
-      if (instruction.fusion > 0 && !is_first && (previous == nullptr || previous->fusion != instruction.fusion)) {
-        return fmt::format("{}: its bucket was issued before", instruction.name);
-      }
-      if (instruction.fusion > 0 && bucket->second.count(instruction.inputs[0]) > 0) {
-        return fmt::format("{}: reads what its own bucket makes", instruction.name);
-      }
-      bucket->second.insert(instruction.outputs[0]);
       const std::string fault =
           check_collective(instruction, program.values[instruction.inputs[0]], program.values[instruction.outputs[0]]);
       if (!fault.empty()) return fault;
@@ -110,6 +138,7 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
       }
     }
   }
+  if (std::string fault = check_buckets(program); !fault.empty()) return fault;
   for (const Binding& output : program.outputs) {
     if (!is_made[output.value]) return fmt::format("output {} is never made", program.values[output.value].name);
     if (!program.values[output.value].layout.partial.empty()) {

@@ -14,7 +14,8 @@ namespace shardplan {
 ///   - an input used before it is made, a value made twice;
 ///   - a collective whose layouts do not fit its kind, an operator whose operands or results lie otherwise than its
 ///     strategy says;
-///   - a bucket (equal fusion ids) of unlike collectives, in two places, or that reads what it makes itself;
+///   - a bucket (equal fusion ids) of unlike collectives, in two places, that reads what it makes itself, or whose
+///     buffer is not what its members fill;
 ///   - an output that is partial or never made, a stored tensor updated in another layout than it is stored in.
 /// Shares no code with lowering: what lowering writes is checked before it is run or printed.
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph);

@@ -4,13 +4,13 @@
 // order change that, as the runtimes of DDP, FSDP and Megatron-LM do it:
 //   1. A collective whose result is not larger than its operand (reduce_scatter, all_reduce, all_to_all, permute) is
 //      issued where its operand is made: gradients are reduced beside the rest of the backward pass.
-//   2. Buckets: reductions of gradients over one group, and gathers of updated weights, wait for each other until they
-//      are `bucket_bytes` together or someone reads one of them, and then are one collective with one latency. What
-//      finishes such a gradient (a cast, a scale) waits with it.
+//   2. Buckets (program/buckets.h): reductions of gradients over one group, and gathers of updated weights, wait for each
+//      other and are one collective. Which wait for which is the user's to say (`comm_fusion`); where it is not said, none,
+//      sizes from 1 to 192 MiB and the boundaries of `best_buckets` are tried.
 //   3. Prefetch: an all_gather of what is stored is issued so early that it ends when its reader begins, counted from
 //      the end of the step as if the links had nothing else to do; those that then stand beside each other are one.
 // Each move costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
-// that fits is taken. The gradients of a bucket are views of its buffer, so that it takes no memory of its own.
+// that fits is taken.
 #include "program/schedule.h"
 
 #include <algorithm>
@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "program/best_buckets.h"
+#include "program/buckets.h"
 #include "program/instruction_facts.h"
 #include "program/memory_profile.h"
 #include "program/overlapped_timeline.h"
@@ -29,34 +31,75 @@
 namespace shardplan {
 namespace {
 
-/// Instructions in another order, and what is one collective; fusion ids count from 1.
-struct Order {
-  std::vector<std::size_t> sequence;
-  std::vector<std::uint32_t> fusion;  // by instruction as numbered in the program given
-  std::uint32_t last_fusion = 0;
+constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+/// Of buckets of one size; beyond, all gradients of most models are one.
+constexpr Bytes kLargestTried = Bytes{128} << 20;
+/// Of longer programs only 64 MiB is tried, since every order takes the time of a timeline.
+constexpr std::size_t kManyInstructions = 50'000;
+
+/// What one attempt does with each kind; no `kBest` but where boundaries are searched.
+struct Rules {
+  CommFusion all_reduce, all_gather, reduce_scatter;
+
+  const CommFusion& of(CollectiveKind kind) const {
+    if (kind == CollectiveKind::kAllReduce) return all_reduce;
+    return kind == CollectiveKind::kAllGather ? all_gather : reduce_scatter;
+  }
 };
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+/// The program in one order after the other. Its instructions are moved, never copied: there may be a million of them.
+class Arrangement {
+ public:
+  Arrangement(const ParallelProgram& program, const CollectiveCosts& costs)
+      : program_(program), costs_(costs), num_values_(program.values.size()), place_(program.instructions.size()) {
+    std::iota(place_.begin(), place_.end(), std::size_t{0});
+  }
+
+  const ParallelProgram& in(const IssueOrder& order) {
+    std::map<std::uint32_t, std::uint32_t> ids;
+    std::vector<Instruction> instructions;
+    instructions.reserve(place_.size());
+    for (const std::size_t i : order.sequence) {
+      instructions.push_back(std::move(program_.instructions[place_[i]]));
+      const std::uint32_t bucket = order.buckets[i];
+      const auto next = static_cast<std::uint32_t>(ids.size() + 1);
+      instructions.back().fusion = bucket == 0 ? 0 : ids.try_emplace(bucket, next).first->second;
+    }
+    for (std::size_t place = 0; place < place_.size(); ++place) place_[order.sequence[place]] = place;
+    program_.instructions = std::move(instructions);
+    program_.buckets.clear();
+    program_.values.resize(num_values_);  // without the buffers of the order before
+    describe_buckets(program_, &costs_);
+    return program_;
+  }
+  ParallelProgram release() { return std::move(program_); }
+
+ private:
+  ParallelProgram program_;
+  const CollectiveCosts& costs_;
+  const std::size_t num_values_;
+  std::vector<std::size_t> place_;  // by instruction as numbered in the program given
+};
 
 class Scheduler {
  public:
-  Scheduler(const ParallelProgram& program, const OperatorGraph& graph, const ScheduleOptions& options)
-      : program_(program), graph_(graph), options_(options), loop_(program.num_in_micro_batch()) {
-    producer_.resize(program.values.size(), kNone);
+  Scheduler(const ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs)
+      : program_(program), graph_(graph), costs_(costs), loop_(program.num_in_micro_batch()) {
+    producer_.resize(program.values.size(), kNowhere);
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
       for (const ValueId output : program.instructions[i].outputs) producer_[output] = i;
     }
   }
 
-  Order as_given() const {
-    Order order;
+  IssueOrder as_given() const {
+    IssueOrder order;
     order.sequence.resize(program_.instructions.size());
     std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
-    order.fusion.resize(order.sequence.size(), 0);
+    order.buckets.resize(order.sequence.size(), 0);
     return order;
   }
 
-  Order hoisted(Order order) const {
+  IssueOrder hoisted(IssueOrder order) const {
     // By the instruction behind which it goes, its own number if it stays; what is moved keeps its order.
     std::vector<std::size_t> behind(order.sequence.size());
     for (const std::size_t i : order.sequence) {
@@ -64,7 +107,7 @@ class Scheduler {
       const Instruction& instruction = at(i);
       if (instruction.kind != InstructionKind::kCollective || instruction.inputs.size() != 1) continue;
       const std::size_t producer = producer_[instruction.inputs[0]];
-      if (producer == kNone) continue;
+      if (producer == kNowhere) continue;
       const bool goes_on = behind[producer] != producer && instruction.step.kind == CollectiveKind::kSlice;
       if (!goes_on && !never_grows(instruction)) continue;
       behind[i] = std::max(behind[producer], i < loop_ ? 0 : loop_);
@@ -74,33 +117,56 @@ class Scheduler {
     return order;
   }
 
-  Order bucketed(const Order& order) {
-    out_ = order;
-    out_.sequence.clear();
-    pending_.clear();
-    bytes_.clear();
-    is_deferred_ = IdVector<ValueId, char>(program_.values.size(), 0);
-    for (std::size_t place = 0; place < order.sequence.size(); ++place) {
-      if (place == loop_) flush();
-      const std::size_t i = order.sequence[place];
-      const Instruction& instruction = at(i);
-      if (is_joined(instruction)) {
-        defer(i);
-        Bytes& bytes = bytes_[key(instruction)];
-        bytes += program_.values[instruction.inputs[0]].bytes;
-        if (bytes >= options_.bucket_bytes) flush();
-      } else if (!is_ready(i) && waits(instruction)) {
-        defer(i);
+  /// The order with the buckets that the rules and the parameters' fusion ids say.
+  IssueOrder bucketed(IssueOrder order, const Rules& rules) const {
+    std::map<std::tuple<bool, std::int64_t, std::size_t>, std::uint32_t> numbers;
+    std::map<std::size_t, std::pair<std::int64_t, Bytes>> open;  // by key: how many are full, and bytes of the last
+    std::int64_t all_reduces = 0, segment = 0;
+    for (const JoinableCollective& one : joinable_collectives(program_, graph_, order.sequence)) {
+      const std::optional<int> id = fusion_id(one);
+      const CommFusion& rule = rules.of(one.kind);
+      std::int64_t number = 0;
+      if (id) {
+        if (*id == 0) continue;
+        number = *id;
+      } else if (rule.mode == CommFusion::Mode::kSize) {
+        auto& [full, bytes] = open[one.key];
+        if (bytes > 0 && bytes + one.bytes > rule.size) {
+          ++full;
+          bytes = 0;
+        }
+        bytes += one.bytes;
+        number = full;
+      } else if (rule.mode == CommFusion::Mode::kIndex) {
+        const auto& begins = rule.config;
+        segment = std::upper_bound(begins.begin(), begins.end(), all_reduces++) - begins.begin();
+        number = segment;
       } else {
-        if (!is_ready(i)) flush();
-        out_.sequence.push_back(i);
+        continue;
       }
+      order.buckets[one.instruction] =
+          numbers.try_emplace({id.has_value(), number, one.key}, static_cast<std::uint32_t>(numbers.size() + 1))
+              .first->second;
     }
-    flush();
-    return std::move(out_);
+    return with_buckets(program_, order);
   }
 
-  Order prefetched(const Order& order, bool joins) const {
+  /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on the
+  /// timeline that those before it give.
+  IssueOrder best_bucketed(const IssueOrder& given, const Rules& rules, Arrangement& arrangement) const {
+    IssueOrder order = bucketed(given, rules);
+    std::map<std::size_t, std::vector<JoinableCollective>> by_key;
+    for (const JoinableCollective& one : joinable_collectives(program_, graph_, given.sequence)) {
+      if (rules.of(one.kind).mode == CommFusion::Mode::kBest && !fusion_id(one)) by_key[one.key].push_back(one);
+    }
+    for (auto& [key, members] : by_key) {
+      if (members.size() > 1) set_best_buckets(order, std::move(members), arrangement);
+    }
+    return order;
+  }
+
+  /// `joins`: gathers that are issued together are one collective of at most so many bytes.
+  IssueOrder prefetched(const IssueOrder& order, std::optional<Bytes> joins) const {
     const std::vector<std::size_t>& old = order.sequence;
     std::vector<Picoseconds> before(old.size() + 1, 0);  // kernels before a place
     for (std::size_t place = 0; place < old.size(); ++place) {
@@ -133,7 +199,7 @@ class Scheduler {
       chain.to = static_cast<std::size_t>(std::upper_bound(first, last, link_is_free) - before.begin());
       chain.to = chain.to > region ? chain.to - 1 : region;
     }
-    Order result = order;
+    IssueOrder result = order;
     result.sequence.clear();
     std::size_t next = 0;  // chain that is not placed yet; they are sorted by where they go
     std::vector<char> is_moved(old.size(), 0);
@@ -151,7 +217,45 @@ class Scheduler {
   }
 
  private:
-  using Key = std::tuple<CollectiveKind, std::vector<AxisRef>, DataType, Reduction>;
+  using GatherKey = std::tuple<std::vector<AxisRef>, DataType, int>;
+
+  void set_best_buckets(IssueOrder& order, std::vector<JoinableCollective> members, Arrangement& arrangement) const {
+    const OverlappedTimeline times = overlapped_timeline(arrangement.in(order));
+    IdVector<ValueId, Picoseconds> ready(program_.values.size(), 0);
+    IdVector<ValueId, Picoseconds> tails(program_.values.size(), 0);  // what follows once a value is there
+    Picoseconds kernels = 0;
+    for (std::size_t place = order.sequence.size(); place-- > 0;) {
+      const Instruction& instruction = at(order.sequence[place]);
+      const bool is_kernel = instruction.kind == InstructionKind::kOperator;
+      if (is_kernel) kernels += instruction.time;
+      Picoseconds tail = is_kernel ? kernels : instruction.time;
+      for (const ValueId output : instruction.outputs) {
+        ready[output] = times.spans[place].end;
+        tail = std::max(tail, tails[output] + (is_kernel ? 0 : instruction.time));
+      }
+      for (const ValueId input : instruction.inputs) tails[input] = std::max(tails[input], tail);
+    }
+    const auto ready_at = [&](const JoinableCollective& one) { return ready[at(one.instruction).inputs[0]]; };
+    std::stable_sort(members.begin(), members.end(),
+                     [&](const auto& a, const auto& b) { return ready_at(a) < ready_at(b); });
+    std::vector<WaitingCollective> waiting;
+    for (const JoinableCollective& one : members) {
+      waiting.push_back({ready_at(one), one.bytes, tails[at(one.instruction).outputs[0]]});
+    }
+    const CollectiveStep& step = at(members[0].instruction).step;
+    const std::vector<std::size_t> begins =
+        best_buckets(waiting, [&](Bytes bytes) { return costs_.time(step.kind, step.axes, bytes); });
+    std::uint32_t last = *std::max_element(order.buckets.begin(), order.buckets.end());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (next < begins.size() && begins[next] == i) {
+        ++next;
+        ++last;
+      }
+      order.buckets[members[i].instruction] = last;
+    }
+    order = with_buckets(program_, order);
+  }
 
   const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
 
@@ -167,79 +271,10 @@ class Scheduler {
     }
   }
 
-  Key key(const Instruction& instruction) const {
-    return {instruction.step.kind, instruction.step.axes, program_.values[instruction.inputs[0]].type.dtype,
-            instruction.step.reduction};
-  }
-
-  bool finishes_parameter(const Instruction& instruction) const {
-    return instruction.op && graph_.operators()[*instruction.op].parameter.has_value();
-  }
-
-  /// Reductions of gradients and gathers of updated weights.
-  bool is_joined(const Instruction& instruction) const {
-    if (instruction.kind != InstructionKind::kCollective) return false;
-    const bool is_updated = instruction.origin.kind == Origin::Kind::kParallelOptimizer && !instruction.op;
-    switch (instruction.step.kind) {
-      case CollectiveKind::kAllReduce:
-      case CollectiveKind::kReduceScatter:
-        return is_updated || instruction.origin.kind == Origin::Kind::kMirror || finishes_parameter(instruction);
-      case CollectiveKind::kAllGather:
-        return is_updated;
-      default:
-        return false;
-    }
-  }
-  /// What may be done later because only the update reads it.
-  bool waits(const Instruction& instruction) const {
-    return finishes_parameter(instruction) ||
-           (instruction.kind == InstructionKind::kCollective && instruction.pass == Pass::kUpdate);
-  }
-
-  bool is_ready(std::size_t i) const {
-    const std::vector<ValueId>& inputs = at(i).inputs;
-    return std::none_of(inputs.begin(), inputs.end(), [&](ValueId input) { return is_deferred_[input] != 0; });
-  }
-  void defer(std::size_t i) {
-    pending_.push_back(i);
-    for (const ValueId output : at(i).outputs) is_deferred_[output] = 1;
-  }
-  void put(std::size_t i) {
-    out_.sequence.push_back(i);
-    for (const ValueId output : at(i).outputs) is_deferred_[output] = 0;
-  }
-
-  /// Issues all that waits: what can be joined, joined.
-  void flush() {
-    while (!pending_.empty()) {
-      std::vector<std::size_t> left, bucket;
-      std::optional<Key> joined;
-      for (const std::size_t i : pending_) {
-        if (!is_ready(i)) {
-          left.push_back(i);
-        } else if (!is_joined(at(i))) {
-          put(i);
-        } else if (!joined || *joined == key(at(i))) {
-          joined = key(at(i));
-          bucket.push_back(i);
-        } else {
-          left.push_back(i);
-        }
-      }
-      if (bucket.size() > 1) ++out_.last_fusion;
-      for (const std::size_t i : bucket) {
-        put(i);
-        if (bucket.size() > 1) out_.fusion[i] = out_.last_fusion;
-      }
-      pending_ = std::move(left);
-    }
-    bytes_.clear();
-  }
-
   bool begins_gather(std::size_t i) const {
     const Instruction& instruction = at(i);
     return instruction.kind == InstructionKind::kCollective && instruction.step.kind == CollectiveKind::kAllGather &&
-           producer_[instruction.inputs[0]] == kNone;
+           producer_[instruction.inputs[0]] == kNowhere;
   }
   bool continues(std::size_t previous, std::size_t i) const {
     const Instruction& instruction = at(i);
@@ -247,8 +282,8 @@ class Scheduler {
   }
 
   template <class Chains>
-  void emit_chains(Order& result, const std::vector<std::size_t>& old, const Chains& chains, std::size_t begin,
-                   std::size_t end, bool joins) const {
+  void emit_chains(IssueOrder& result, const std::vector<std::size_t>& old, const Chains& chains, std::size_t begin,
+                   std::size_t end, std::optional<Bytes> joins) const {
     if (!joins) {
       for (std::size_t c = begin; c < end; ++c) {
         for (std::size_t place = chains[c].begin; place < chains[c].end; ++place) result.sequence.push_back(old[place]);
@@ -256,96 +291,123 @@ class Scheduler {
       return;
     }
     // Step by step, so that equal steps of several chains stand beside each other.
+    std::uint32_t last_bucket = *std::max_element(result.buckets.begin(), result.buckets.end());
     for (std::size_t step = 0, left = 1; left > 0; ++step) {
       left = 0;
-      std::optional<Key> last;
-      std::size_t previous = kNone;
+      std::optional<GatherKey> last;
+      std::size_t previous = kNowhere;
       Bytes bytes = 0;
       for (std::size_t c = begin; c < end; ++c) {
         if (chains[c].begin + step >= chains[c].end) continue;
         ++left;
         const std::size_t i = old[chains[c].begin + step];
+        const std::optional<GatherKey> key = gather_key(at(i));
         const Bytes gathered = program_.values[at(i).outputs[0]].bytes;
-        if (is_communication(at(i)) && last == key(at(i)) && bytes + gathered <= options_.bucket_bytes) {
-          if (result.fusion[previous] == 0) result.fusion[previous] = ++result.last_fusion;
-          result.fusion[i] = result.fusion[previous];
+        if (key && last == key && bytes + gathered <= *joins) {
+          if (result.buckets[previous] == 0) result.buckets[previous] = ++last_bucket;
+          result.buckets[i] = result.buckets[previous];
           bytes += gathered;
         } else {
           bytes = gathered;
         }
-        last = key(at(i));
+        last = key;
         previous = i;
         result.sequence.push_back(i);
       }
     }
   }
 
+  /// Gathers with one key may be one collective; nothing for others, and for what the user joins to none.
+  std::optional<GatherKey> gather_key(const Instruction& instruction) const {
+    if (instruction.kind != InstructionKind::kCollective || instruction.step.kind != CollectiveKind::kAllGather) {
+      return std::nullopt;
+    }
+    const std::optional<TensorId> parameter = parameter_of(graph_, program_, instruction);
+    const std::optional<int> id = parameter ? graph_.tensor(*parameter).comm_fusion : std::nullopt;
+    if (id == 0) return std::nullopt;
+    return GatherKey{instruction.step.axes, program_.values[instruction.inputs[0]].type.dtype, id.value_or(0)};
+  }
+
+  std::optional<int> fusion_id(const JoinableCollective& one) const { return graph_.tensor(one.parameter).comm_fusion; }
+
   const ParallelProgram& program_;
   const OperatorGraph& graph_;
-  const ScheduleOptions& options_;
+  const CollectiveCosts& costs_;
   const std::size_t loop_;
   IdVector<ValueId, std::size_t> producer_;
-  // Of `bucketed`.
-  Order out_;
-  std::vector<std::size_t> pending_;
-  std::map<Key, Bytes> bytes_;
-  IdVector<ValueId, char> is_deferred_;
 };
 
-/// The program in one order after the other. Its instructions are moved, never copied: there may be a million of them.
-class Arrangement {
- public:
-  explicit Arrangement(const ParallelProgram& program) : program_(program), place_(program.instructions.size()) {
-    std::iota(place_.begin(), place_.end(), std::size_t{0});
-  }
-
-  const ParallelProgram& in(const Order& order) {
-    std::vector<Instruction> instructions;
-    instructions.reserve(place_.size());
-    for (const std::size_t i : order.sequence) {
-      instructions.push_back(std::move(program_.instructions[place_[i]]));
-      instructions.back().fusion = order.fusion[i];
-    }
-    for (std::size_t place = 0; place < place_.size(); ++place) place_[order.sequence[place]] = place;
-    program_.instructions = std::move(instructions);
-    return program_;
-  }
-  ParallelProgram release() { return std::move(program_); }
-
- private:
-  ParallelProgram program_;
-  std::vector<std::size_t> place_;  // by instruction as numbered in the program given
-};
+/// The rules with what is left to the schedule decided.
+Rules decided(const CommFusions& fusions, CommFusion::Mode mode, Bytes size = 0) {
+  const auto of = [&](CommFusion rule) {
+    if (rule.mode != CommFusion::Mode::kBest) return rule;
+    return CommFusion{mode, size, {}};
+  };
+  return {of(fusions.all_reduce), of(fusions.all_gather), of(fusions.reduce_scatter)};
+}
 
 }  // namespace
 
 std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const OperatorGraph& graph,
-                                         const ScheduleOptions& options) {
-  Scheduler scheduler(program, graph, options);
-  Arrangement arrangement(program);
-  std::optional<Order> best;
+                                         const CollectiveCosts& costs, const ScheduleOptions& options) {
+  using Mode = CommFusion::Mode;
+  if (program.instructions.empty()) return program;
+  const Scheduler scheduler(program, graph, costs);
+  Arrangement arrangement(program, costs);
+  std::optional<IssueOrder> best;
   Picoseconds least = std::numeric_limits<Picoseconds>::max();
-  const auto try_order = [&](const Order& order) {
+  /// When the step ends; nothing if the order does not fit.
+  const auto try_order = [&](const IssueOrder& order) -> std::optional<Picoseconds> {
     const ParallelProgram& trial = arrangement.in(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
-    if (times.end >= least || memory_profile(trial, times.spans).peak > options.most_memory) return;
-    least = times.end;
-    best = order;
-  };
-  try_order(scheduler.as_given());
-  if (options.reorders) {
-    const Order hoisted = scheduler.hoisted(scheduler.as_given());
-    try_order(hoisted);
-    const Order bucketed = scheduler.bucketed(hoisted);
-    try_order(bucketed);
-    for (const bool joins : {false, true}) {
-      try_order(scheduler.prefetched(bucketed, joins));
-      try_order(scheduler.prefetched(hoisted, joins));
+    if (memory_profile(trial, times.spans).peak > options.most_memory) return std::nullopt;
+    if (times.end < least) {
+      least = times.end;
+      best = order;
     }
+    return times.end;
+  };
+  const auto chosen = [&]() -> std::optional<ParallelProgram> {
+    if (!best) return std::nullopt;
+    arrangement.in(*best);
+    return arrangement.release();
+  };
+  const CommFusions& fusions = options.fusions;
+  const IssueOrder given = scheduler.as_given();
+  try_order(scheduler.bucketed(given, decided(fusions, Mode::kNone)));
+  if (!options.reorders) return chosen();
+  const IssueOrder hoisted = scheduler.hoisted(given);
+  const auto try_prefetched = [&](const IssueOrder& order) {
+    const CommFusion& gathers = fusions.all_gather;
+    const bool is_free = gathers.mode == Mode::kNone || gathers.mode == Mode::kBest;
+    if (is_free) try_order(scheduler.prefetched(order, std::nullopt));
+    if (gathers.mode != Mode::kNone) try_order(scheduler.prefetched(order, gathers.size));
+  };
+  // By rule: none, sizes by halves and thirds, searched boundaries; what is fastest is then tried with prefetch.
+  std::vector<Rules> rules{decided(fusions, Mode::kNone)};
+  const bool has_choice = fusions.all_reduce.mode == Mode::kBest || fusions.all_gather.mode == Mode::kBest ||
+                          fusions.reduce_scatter.mode == Mode::kBest;
+  const bool is_long = program.instructions.size() > kManyInstructions;
+  if (has_choice && is_long) rules.push_back(decided(fusions, Mode::kSize, Bytes{64} << 20));
+  for (Bytes size = Bytes{1} << 20; has_choice && !is_long && size <= kLargestTried; size *= 2) {
+    rules.push_back(decided(fusions, Mode::kSize, size));
+    rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
   }
-  if (!best) return std::nullopt;
-  arrangement.in(*best);
-  return arrangement.release();
+  if (has_choice) rules.push_back(decided(fusions, Mode::kBest));
+  std::optional<IssueOrder> fastest;
+  Picoseconds least_of_rules = std::numeric_limits<Picoseconds>::max();
+  for (const Rules& rule : rules) {
+    const bool is_searched = has_choice && &rule == &rules.back();
+    const IssueOrder order =
+        is_searched ? scheduler.best_bucketed(hoisted, rule, arrangement) : scheduler.bucketed(hoisted, rule);
+    const std::optional<Picoseconds> end = try_order(order);
+    if (&rule == &rules.front()) try_prefetched(order);
+    if (!end || *end >= least_of_rules) continue;
+    least_of_rules = *end;
+    fastest = order;
+  }
+  if (fastest) try_prefetched(*fastest);
+  return chosen();
 }
 
 }  // namespace shardplan

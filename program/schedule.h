@@ -4,21 +4,28 @@
 
 #include "base/units.h"
 #include "graph/operator_graph.h"
+#include "layouts/collective.h"
+#include "model/model.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
 
 struct ScheduleOptions {
-  Bytes most_memory = 0;  // that an order may hold while collectives run beside kernels
-  bool reorders = true;   // false: the order given, or nothing
-  /// Gradients and updated weights of one group and dtype are communicated together once they are so large.
-  Bytes bucket_bytes = Bytes{64} << 20;
+  Bytes most_memory = 0;     // that an order may hold while collectives run beside kernels
+  bool reorders = true;      // false: the order given, but for what `fusions` and the parameters' fusion ids ask
+  CommFusions fusions = {};  // which gradients and updated weights are communicated together
 };
 
-/// The same instructions in the order in which they hide the most communication (program/overlapped_timeline.h), with
-/// fusion ids for those that are communicated together. Nothing else is changed, so that what is executed stays what is
-/// printed. Never slower than the order given if that fits; nothing if no order that was tried does.
+/// The same instructions in the order in which they hide the most communication (program/overlapped_timeline.h), and
+/// buckets of those that are communicated together (`ParallelProgram::buckets`). Nothing else is changed, so that what
+/// is executed stays what is printed. `costs` are those of the program's times.
+///
+/// A parameter's own fusion id (`GraphTensor::comm_fusion`) decides before `fusions`: 0 joins it to none, others with
+/// the same id of one kind, group and dtype are one bucket. Kinds of mode `best` take the buckets that hide the most:
+/// none, of one of sixteen sizes, or between the boundaries that `best_buckets` finds.
+///
+/// Where nothing is asked for, never slower than the order given if that fits; nothing if no order that was tried fits.
 std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const OperatorGraph& graph,
-                                         const ScheduleOptions& options);
+                                         const CollectiveCosts& costs, const ScheduleOptions& options);
 
 }  // namespace shardplan

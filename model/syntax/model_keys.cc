@@ -69,6 +69,7 @@ const KeySpecs& parameter_keys() {
                                {"requires_grad", ValueForm::kFlag, "false: it is not trained", {}},
                                {"layerwise_parallel", ValueForm::kFlag, "true is not supported yet", {}},
                                {"parallel_optimizer", ValueForm::kFlag, "false: its states are not cut", {}},
+                               {"comm_fusion", ValueForm::kWhole, "fusion id of its gradient; 0: joined to none", {}},
                            });
   return keys;
 }
@@ -96,7 +97,7 @@ const KeySpecs& settings_keys() {
        "of what is inside",
        {"data_parallel", "semi_auto_parallel", "auto_parallel"}},
       {"place", ValueForm::kPlace, "the worker that computes it; not supported yet", {}},
-      {"comm_fusion", ValueForm::kWhole, "fusion id of its gradients; not supported yet", {}},
+      {"comm_fusion", ValueForm::kWhole, "of a block or parameter: fusion id of its gradients; 0: joined to none", {}},
       {"recompute", ValueForm::kFlag, "true: computed again in the backward pass", {}},
       {"device", ValueForm::kText, "what the job runs on", device_names()},
   };
@@ -180,7 +181,7 @@ const KeySpecs& parallel_keys() {
       {"enable_parallel_optimizer", ValueForm::kFlag, "true: optimizer states are in pieces; false", {}},
       {"comm_fusion",
        ValueForm::kCommFusion,
-       "as in MindSpore: {allreduce: {mode: size, config: 32}}; not supported yet but for {openstate: false}",
+       "which collectives of gradients and updated weights run as one, as in MindSpore; wherever that is fastest",
        {}},
       {"strategy_ckpt_save_file", ValueForm::kText, "not supported yet", {}},
       {"strategy_ckpt_load_file", ValueForm::kText, "not supported yet", {}},

@@ -262,6 +262,13 @@ class SyntaxReader {
             "strategy: [{axis}, {}] stores it in pieces");
     }
     tensor.parallel_optimizer = read_flag(node, "parallel_optimizer", true, where);
+    if (const YamlNode* fusion = node.find("comm_fusion")) {
+      YamlNode only;
+      only.kind = YamlNode::Kind::kMap;
+      only.entries.push_back({YamlNode{}, *fusion});
+      only.entries[0].key.text = "comm_fusion";
+      tensor.comm_fusion = read_settings(*document_, only, where, faults_).comm_fusion;
+    }
     if (const YamlNode* strategy = node.find("strategy")) {
       tensor.strategy = read_entry(*document_, *strategy, where + ": strategy", faults_);
     }

@@ -29,7 +29,6 @@ class SettingsReader {
       set(settings.level, value, number(value, 0, 2));
     } else if (key == "comm_fusion") {
       set(settings.comm_fusion, value, number(value, 0, kMostFusionId));
-      if (settings.comm_fusion) unsupported(value, "buckets are of 64 MiB wherever that hides more");
     } else if (key == "recompute") {
       set(settings.recompute, value, flag(value));
     } else if (key == "parallel_mode") {

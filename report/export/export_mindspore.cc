@@ -18,7 +18,7 @@ constexpr std::string_view kMindSporeHowTo =
     "# How to use it, as plan.py, in graph mode; cells and operators of the net bear the model's names:\n"
     "#   plan.configure()\n"
     "#   net = plan.shard(net)\n"
-    "# The order and fusion of collectives are MindSpore's and cannot be said here.\n";
+    "# The order of collectives is MindSpore's and cannot be said here.\n";
 
 bool is_number(std::string_view part) {
   return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -161,6 +161,7 @@ class MindSporeWriter {
     result_.text += "\n\ndef shard(net):\n";
     write_calls();
     write_stored();
+    write_fusion_ids();
     result_.text += "    return net\n";
     return result_;
   }
@@ -200,9 +201,43 @@ class MindSporeWriter {
         "        device_num={},\n"
         "        dataset_strategy={},\n"
         "        enable_parallel_optimizer={},\n"
-        "    )\n",
+        "{}    )\n",
         plan_.mesh.num_devices(), has_all ? python_tuple(inputs) : python_text("full_batch"),
-        cuts_states ? "True" : "False");
+        cuts_states ? "True" : "False", comm_fusion_argument());
+  }
+
+  /// What the model's comm_fusion says of kinds that MindSpore has rules for; empty if it says nothing.
+  std::string comm_fusion_argument() {
+    const CommFusions& fusions = plan_.model->parallel.comm_fusion;
+    if (!fusions.place) return "";
+    std::vector<std::string> entries{fmt::format("\"openstate\": {}", fusions.asks_for_some() ? "True" : "False")};
+    const std::array<std::pair<const char*, const CommFusion*>, 3> kinds{{{"allreduce", &fusions.all_reduce},
+                                                                          {"allgather", &fusions.all_gather},
+                                                                          {"reducescatter", &fusions.reduce_scatter}}};
+    for (const auto& [name, fusion] : kinds) {
+      if (fusion->mode == CommFusion::Mode::kSize) {
+        entries.push_back(fmt::format("\"{}\": {{\"mode\": \"size\", \"config\": {}}}", name, fusion->size >> 20));
+      } else if (fusion->mode == CommFusion::Mode::kIndex) {
+        entries.push_back(
+            fmt::format("\"{}\": {{\"mode\": \"index\", \"config\": [{}]}}", name, fmt::join(fusion->config, ", ")));
+      } else if (fusion->mode == CommFusion::Mode::kBest) {
+        refuse(fmt::format("comm_fusion: {} in the buckets that hide the most; MindSpore takes sizes", name));
+      }
+    }
+    return fmt::format("        comm_fusion={{{}}},\n", fmt::join(entries, ", "));
+  }
+
+  /// The fusion ids that the model gives to parameters.
+  void write_fusion_ids() {
+    bool is_first = true;
+    for (const GraphTensor& tensor : plan_.graph->tensors()) {
+      if (tensor.kind != TensorKind::kParameter || !tensor.comm_fusion) continue;
+      if (is_first)
+        result_.text += "    parameters = {parameter.name: parameter for parameter in net.trainable_params()}\n";
+      is_first = false;
+      result_.text +=
+          fmt::format("    parameters[{}].comm_fusion = {}\n", python_text(tensor.name), *tensor.comm_fusion);
+    }
   }
 
   void write_calls() {

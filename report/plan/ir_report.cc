@@ -8,6 +8,7 @@
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/plan/fusion_report.h"
 #include "report/text/ir_text.h"
 #include "report/text/strategy_text.h"
 
@@ -260,6 +261,7 @@ class EndReport : public IrWriter {
       return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
     };
     text_ = title("step_parallel_end");
+    for (const std::string& line : fusion_ids(plan_)) text_ += fmt::format("# {}\n", line);
     text_ += fmt::format("# rank {} of {}, mesh {}; local shapes; {}, {}, {} ({})\n", rank_, mesh_.num_devices(),
                          mesh_.to_string(), counted(num_operators(graph_), "operator"), counted(slices, "slice"),
                          counted(collectives, "collective"), format_time(time));
@@ -428,7 +430,7 @@ class EndReport : public IrWriter {
                        index_of_kind_[std::string(op)]++);
   }
 
-  void describe_inserted(IrLine& line, const Instruction& instruction) const {
+  void describe_inserted(IrLine& line, const Instruction& instruction) {
     describe_values(line, instruction);
     if (is_communication(instruction)) {
       line.remarks.push_back(fmt::format(
@@ -436,6 +438,12 @@ class EndReport : public IrWriter {
           program_.values[instruction.outputs[0]].bytes, format_time(instruction.time), reason(instruction)));
     } else {
       line.remarks.push_back(fmt::format("0 B, 0 us; because {}", reason(instruction)));
+    }
+    if (const std::uint32_t fusion = instruction.fusion; fusion > 0 && last_bucket_ < fusion) {
+      last_bucket_ = fusion;
+      line.remarks.push_back(fmt::format("{}, {} B in all, {}", bucket_name(program_, fusion),
+                                         program_.buckets[fusion - 1].group_bytes,
+                                         format_time(program_.buckets[fusion - 1].time)));
     }
   }
 
@@ -562,6 +570,7 @@ class EndReport : public IrWriter {
   IdVector<ValueId, std::string> names_;
   std::vector<Shape> shapes_;  // this rank's, with the halo it holds
   std::map<std::string, std::size_t> index_of_kind_;
+  std::uint32_t last_bucket_ = 0;  // that is named
 };
 
 }  // namespace

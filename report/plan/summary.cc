@@ -10,6 +10,7 @@
 #include "program/timeline.h"
 #include "report/metrics/parallelism_patterns.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/plan/fusion_report.h"
 #include "report/text/text_table.h"
 
 namespace shardplan {
@@ -417,6 +418,7 @@ std::string verbose_lines(const Plan& plan) {
       figures += fmt::format("{}{} {}", figures.empty() ? "" : ", ", name, value);
     text += wrapped_line("search", stage.stage + ": " + figures);
   }
+  text += fusion_report(plan);
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include "base/json_text.h"
 #include "program/instruction_facts.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/plan/fusion_report.h"
 
 namespace shardplan {
 namespace {
@@ -49,13 +50,14 @@ std::string chrome_trace(const Plan& plan) {
       args["joined"] = end - i;
     }
     if (spans[i].end > spans[i].begin) {
-      events.push_back({{"ph", "X"},
-                        {"pid", 0},
-                        {"tid", row_of(instruction)},
-                        {"name", instruction.name},
-                        {"ts", microseconds(spans[i].begin)},
-                        {"dur", microseconds(spans[i].end - spans[i].begin)},
-                        {"args", args}});
+      events.push_back(
+          {{"ph", "X"},
+           {"pid", 0},
+           {"tid", row_of(instruction)},
+           {"name", instruction.fusion > 0 ? bucket_name(plan.program, instruction.fusion) : instruction.name},
+           {"ts", microseconds(spans[i].begin)},
+           {"dur", microseconds(spans[i].end - spans[i].begin)},
+           {"args", args}});
     }
     i = end;
   }

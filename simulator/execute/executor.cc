@@ -8,6 +8,8 @@
 // Values are shared and never changed once written. So a copy of an executor is cheap, and the proof that faults are
 // caught makes hundreds: each leaves the right run where its fault is, and continues on its own.
 //
+// The members of a bucket run as one collective when the first of them is next; each then takes its part of the result.
+//
 // A micro-batch is one run over the instructions of the loop; then inputs are drawn for the next one and sums that live
 // through the loop take the place of their own operands.
 
@@ -20,6 +22,7 @@
 
 #include "base/error.h"
 #include "operators/phases.h"
+#include "simulator/execute/joined_collectives.h"
 
 namespace shardplan {
 namespace {
@@ -232,7 +235,23 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
   return results;
 }
 
-PlacedValue Executor::run_collective(const Instruction& instruction, const Fault* fault) const {
+void Executor::run_bucket() {
+  std::vector<JoinedCollective> members;
+  const std::uint32_t bucket = program_->instructions[next_].fusion;
+  for (std::size_t i = next_; i < program_->instructions.size() && program_->instructions[i].fusion == bucket; ++i) {
+    const Instruction& instruction = program_->instructions[i];
+    members.push_back({&instruction.step, program_->values[instruction.outputs.front()].type.shape,
+                       &values_[instruction.inputs.front()]->data});
+  }
+  bucket_ = std::make_shared<const std::vector<DeviceBuffers>>(apply_joined(members, program_->mesh));
+  bucket_begin_ = next_;
+}
+
+PlacedValue Executor::run_collective(const Instruction& instruction, const Fault* fault) {
+  if (instruction.fusion > 0) {
+    if (next_ == 0 || program_->instructions[next_ - 1].fusion != instruction.fusion) run_bucket();
+    if (fault == nullptr) return {(*bucket_)[next_ - bucket_begin_], {}, {}};
+  }
   const PlacedValue& input = *values_[instruction.inputs.front()];
   const Shape& shape = program_->values[instruction.outputs.front()].type.shape;
   PlacedValue result;

@@ -66,7 +66,9 @@ class Executor {
   void start_next_micro_batch();
   PlacedValue make_constant(const Instruction& instruction) const;
   std::vector<PlacedValue> run_operator(const Instruction& instruction, const Fault* fault) const;
-  PlacedValue run_collective(const Instruction& instruction, const Fault* fault) const;
+  PlacedValue run_collective(const Instruction& instruction, const Fault* fault);
+  /// Runs all members of the bucket whose first member is next.
+  void run_bucket();
   PlacedValue exchange_halo(const Instruction& instruction, const Fault* fault) const;
 
   const ParallelProgram* program_;
@@ -75,6 +77,8 @@ class Executor {
   std::shared_ptr<const std::vector<std::vector<ValueId>>> freed_before_;  // by instruction
   std::size_t num_in_micro_batch_ = 0;
   IdVector<ValueId, std::shared_ptr<const PlacedValue>> values_;
+  std::shared_ptr<const std::vector<DeviceBuffers>> bucket_;  // what the members of the present bucket give, in order
+  std::size_t bucket_begin_ = 0;
   std::size_t next_ = 0;
   std::uint64_t step_ = 0;
   std::size_t micro_batch_ = 0;

@@ -26,6 +26,7 @@
 
 #include "base/error.h"
 #include "operators/phases.h"
+#include "program/buckets.h"
 #include "program/program_checker.h"
 #include "simulator/execute/reach.h"
 
@@ -80,6 +81,8 @@ class Transferring {
       place(binding.value, to_.tensor(binding.tensor).type, layout_at(binding.value, nullptr));
     }
     for (const Instruction& instruction : old_.instructions) new_.instructions.push_back(transfer(instruction));
+    new_.buckets = old_.buckets;  // where their buffers stand among the values
+    describe_buckets(new_, nullptr);
     return std::move(new_);
   }
 

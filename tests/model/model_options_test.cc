@@ -64,10 +64,6 @@ TEST(ModelOptionsTest, KeysWithNothingBehindThemAreRefused) {
   EXPECT_EQ(faults_of_parallel("parameter_broadcast: true"),
             "m.yaml:4:33: error: parallel: parameter_broadcast is not supported yet: all devices begin with the same "
             "parameters");
-  EXPECT_EQ(
-      faults_of_parallel("comm_fusion: {allreduce: {mode: size, config: 32}}"),
-      "m.yaml:4:25: error: parallel: comm_fusion is not supported yet: buckets are of 64 MiB wherever that hides more\n"
-      "    leave it out, or write {openstate: false}");
   EXPECT_EQ(faults_of_parallel("mesh: auto").substr(0, 62),
             "m.yaml:4:18: error: parallel: mesh: auto is not supported yet\n");
   EXPECT_EQ(faults_of_parallel("gradients_mean: true").substr(0, 72),
@@ -83,6 +79,12 @@ TEST(ModelOptionsTest, CommunicationFusionIsReadAsMindSporeReadsIt) {
   EXPECT_EQ(
       fault("allreduce: {mode: auto, config: 64}"),
       "m.yaml:4:58: error: parallel: comm_fusion: allreduce: config is '64'; expected null: mode auto takes 64 MB");
+  EXPECT_EQ(fault("allreduce: {mode: best, config: 64}").substr(0, 92),
+            "m.yaml:4:58: error: parallel: comm_fusion: allreduce: config is '64'; expected null: mode be");
+  EXPECT_EQ(fault("allreduce: {mode: fast}").substr(0, 99),
+            "m.yaml:4:44: error: parallel: comm_fusion: allreduce: mode is 'fast'; expected auto, size, index or");
+  EXPECT_EQ(fault("allreduce: {mode: auto}").substr(0, 75),
+            "m.yaml:4:25: error: parallel: comm_fusion joins collectives of gradients an");
   for (const char* config : {"[35, 20]", "20", "[]", "[20, 20]", "[-1]"}) {
     const std::string text = fault(std::string("allreduce: {mode: index, config: ") + config + "}");
     EXPECT_TRUE(text.starts_with("m.yaml:4:59: error: parallel: comm_fusion: allreduce: config is ")) << text;
@@ -93,6 +95,55 @@ TEST(ModelOptionsTest, CommunicationFusionIsReadAsMindSporeReadsIt) {
     EXPECT_NE(text.find("expected a whole number of MB, as in config: 32"), std::string::npos) << text;
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 0) << text;
   }
+}
+
+constexpr char kTrained[] = R"(shardplan: 1
+inputs: {x: [8, 8]}
+parameters: {w: {shape: [8, 8]W}}
+operators: {a: {block: nn.Dense, in: x, out_channels: 8A}, b: {op: MatMul, in: [a, w]B}, loss: {op: ReduceSum, in: b}}
+loss: loss
+training: {optimizer: sgd}
+parallel: {P}
+)";
+
+std::string trained(const std::string& w, const std::string& a, const std::string& b, const std::string& parallel) {
+  std::string text = kTrained;
+  text.replace(text.find("W}"), 1, w);
+  text.replace(text.find("8A}") + 1, 1, a);
+  text.replace(text.find("]B}") + 1, 1, b);
+  text.replace(text.find("{P}") + 1, 1, parallel);
+  return text;
+}
+
+TEST(ModelOptionsTest, ModesOfCommunicationFusion) {
+  const auto read_fusion = [](const std::string& fusion) {
+    return read(trained("", "", "", "comm_fusion: {" + fusion + "}")).parallel.comm_fusion;
+  };
+  using Mode = CommFusion::Mode;
+  const CommFusions sized = read_fusion("openstate: true, allreduce: {mode: size, config: 32}");
+  EXPECT_EQ(sized.all_reduce, (CommFusion{Mode::kSize, Bytes{32} << 20, {}}));
+  EXPECT_EQ(sized.all_gather.mode, Mode::kBest);
+  EXPECT_EQ(read_fusion("allreduce: {mode: auto, config: None}").all_reduce.size, Bytes{64} << 20);
+  EXPECT_EQ(read_fusion("allreduce: {mode: index, config: [20, 35]}").all_reduce,
+            (CommFusion{Mode::kIndex, Bytes{64} << 20, {20, 35}}));
+  EXPECT_EQ(read_fusion("openstate: true").reduce_scatter.mode, Mode::kSize);
+  EXPECT_EQ(read_fusion("openstate: False, allgather: {mode: auto}").all_gather.mode, Mode::kNone);
+  EXPECT_FALSE(read(trained("", "", "", "level: 0")).parallel.comm_fusion.place);
+}
+
+TEST(ModelOptionsTest, FusionIdsOfBlocksAndParameters) {
+  const Model model = read(trained(", comm_fusion: 3", ", comm_fusion: 2", "", "level: 0"));
+  EXPECT_EQ(tensor_of(model.graph, "w").comm_fusion, 3);
+  EXPECT_EQ(tensor_of(model.graph, "a.weight").comm_fusion, 2);
+  EXPECT_EQ(tensor_of(model.graph, "a.bias").comm_fusion, 2);
+  EXPECT_EQ(tensor_of(read(trained("", "", "", "level: 0")).graph, "w").comm_fusion, std::nullopt);
+  EXPECT_EQ(faults_of(trained("", "", ", comm_fusion: 1", "level: 0")),
+            "m.yaml:4:100: error: b is an operator and has no parameters of its own; comm_fusion is for a block or a "
+            "parameter");
+  EXPECT_EQ(faults_of(trained(", comm_fusion: -1", "", "", "level: 0")).substr(0, 61),
+            "m.yaml:3:46: error: w: comm_fusion is '-1'; expected a whole ");
+  EXPECT_EQ(faults_of(trained(", comm_fusion: 1, requires_grad: false", "", "", "level: 0")),
+            "m.yaml:3:46: error: w: comm_fusion is the fusion id of its gradient, but it is not trained");
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ std::string seen(const std::string& text) {
                          static_cast<int>(tensor.fill.kind), tensor.fill.value);
     }
     for (const Instruction& instruction : plan.program.instructions) {
-      out += fmt::format("{} {}", instruction.name, instruction.time_of_step());
+      out += fmt::format("{} {} {}", instruction.name, instruction.time_of_step(), instruction.fusion);
       for (const ValueId value : instruction.outputs) {
         out += " " + to_string(plan.program.values[value].layout, plan.mesh);
       }
@@ -166,6 +166,8 @@ const std::vector<Section>& sections() {
         {"requires_grad", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], requires_grad: false}"},
         {"layerwise_parallel", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], layerwise_parallel: true}",
          "not supported yet"},
+        {"comm_fusion", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], comm_fusion: 0}", "", kParallel,
+         "parallel: {parallel_mode: data_parallel}"},
         {"parallel_optimizer", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], parallel_optimizer: false}", "", kParallel,
          "parallel: {parallel_mode: data_parallel, enable_parallel_optimizer: true}"}}},
       {"a constant",
@@ -194,7 +196,8 @@ const std::vector<Section>& sections() {
         {"level", kUse, kUse, "in: c, inner: C, level: 1}"},
         {"parallel_mode", kUse, kUse, "in: c, inner: C, parallel_mode: data_parallel}"},
         {"place", kUse, kUse, "in: c, inner: C, place: (\"MS_WORKER\", 3)}", "place is not supported yet"},
-        {"comm_fusion", kUse, kUse, "in: c, inner: C, comm_fusion: 2}", "comm_fusion is not supported yet"},
+        {"comm_fusion", kUse, kUse, "in: c, inner: C, comm_fusion: 0}", "", kParallel,
+         "parallel: {parallel_mode: data_parallel}"},
         {"recompute", kUse, kUse, "in: c, inner: C, recompute: true}"},
         {"device", kUse, kUse, "in: c, inner: C, device: Ascend}", "device is Ascend"}}},
       {"place",
@@ -234,8 +237,8 @@ const std::vector<Section>& sections() {
          "parallel: {dataset_strategy: ((1, 8),)}"},
         {"enable_parallel_optimizer", kParallel, "parallel: {parallel_mode: data_parallel}",
          "parallel: {parallel_mode: data_parallel, enable_parallel_optimizer: true}"},
-        {"comm_fusion", kParallel, kParallel, "parallel: {comm_fusion: {allreduce: {mode: auto}}}",
-         "not supported yet"},
+        {"comm_fusion", kParallel, "parallel: {parallel_mode: data_parallel}",
+         "parallel: {parallel_mode: data_parallel, comm_fusion: {openstate: false}}"},
         {"strategy_ckpt_save_file", kParallel, kParallel, "parallel: {strategy_ckpt_save_file: s}",
          "not supported yet"},
         {"strategy_ckpt_load_file", kParallel, kParallel, "parallel: {strategy_ckpt_load_file: s}",

@@ -44,11 +44,15 @@ class Sketch {
     instruction.operation = relu_;
     instruction.step.kind = CollectiveKind::kAllReduce;
     instruction.links = links;
-    instruction.latency = std::min<Picoseconds>(time, 2);
     instruction.fusion = fusion;
     program.instructions.push_back(std::move(instruction));
     return program.instructions.back().outputs[0];
   }
+};
+
+class OneByteAPicosecond final : public CollectiveCosts {
+ public:
+  Picoseconds time(CollectiveKind, const std::vector<AxisRef>&, Bytes bytes) const override { return bytes; }
 };
 
 using Span = OverlappedTimeline::Span;
@@ -76,14 +80,15 @@ TEST(OverlappedTimelineTest, OneLevelOfLinksIsSharedTwoAreNot) {
   }
 }
 
-TEST(OverlappedTimelineTest, ABucketBeginsWhenItsLastMemberIsThereAndPaysOneLatency) {
+TEST(OverlappedTimelineTest, ABucketBeginsWhenItsLastMemberIsThereAndTakesItsOwnTime) {
   Sketch sketch;
   const ValueId a = sketch.kernel(10, {});
   const ValueId b = sketch.kernel(10, {a});
   sketch.collective(7, a, 1, 1);
   sketch.collective(6, b, 1, 1);
+  sketch.program.buckets = {{CollectiveKind::kAllReduce, {}, 11, 0, 2, {}}};
   const OverlappedTimeline times = overlapped_timeline(sketch.program);
-  EXPECT_EQ(times.spans[2], (Span{20, 31}));  // 7 + 6 - 2
+  EXPECT_EQ(times.spans[2], (Span{20, 31}));
   EXPECT_EQ(times.spans[3], times.spans[2]);
   EXPECT_EQ(times.communication, 11);
 }
@@ -173,7 +178,7 @@ TEST(ScheduleTest, NothingFitsWhereTheOrderGivenDoesNot) {
   for (ProgramValue& value : sketch.program.values) value.bytes = 100;
   ScheduleOptions options;
   options.most_memory = 99;
-  EXPECT_FALSE(scheduled(sketch.program, OperatorGraph(), options));
+  EXPECT_FALSE(scheduled(sketch.program, OperatorGraph(), OneByteAPicosecond(), options));
 }
 
 }  // namespace

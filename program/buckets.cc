@@ -1,0 +1,248 @@
+#include "program/buckets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "program/instruction_facts.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+bool is_joinable(const OperatorGraph& graph, const Instruction& instruction) {
+  if (instruction.kind != InstructionKind::kCollective) return false;
+  const bool is_updated = instruction.origin.kind == Origin::Kind::kParallelOptimizer && !instruction.op;
+  const bool finishes = instruction.op && graph.operators()[*instruction.op].parameter.has_value();
+  switch (instruction.step.kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduceScatter:
+      return is_updated || finishes || instruction.origin.kind == Origin::Kind::kMirror;
+    case CollectiveKind::kAllGather:
+      return is_updated;
+    default:
+      return false;
+  }
+}
+
+/// Lists the instructions of one region, the loop of micro-batches or what is behind it, so that every bucket stands in
+/// one piece. Whatever is ready and stands first in the order given goes first; a bucket stands where its last member
+/// does.
+class Regrouping {
+ public:
+  Regrouping(const ParallelProgram& program, const IssueOrder& order) : program_(program), order_(order) {
+    places_.resize(program.instructions.size());
+    for (std::size_t place = 0; place < order.sequence.size(); ++place) places_[order.sequence[place]] = place;
+    result_.buckets.resize(program.instructions.size(), 0);
+    producers_.resize(program.values.size(), kNone);
+    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+      for (const ValueId output : program.instructions[i].outputs) producers_[output] = i;
+    }
+    const std::uint32_t last = *std::max_element(order.buckets.begin(), order.buckets.end());
+    groups_.resize(last + 1);
+  }
+
+  IssueOrder run() {
+    const std::size_t loop = program_.num_in_micro_batch();
+    run(0, loop);
+    run(loop, order_.sequence.size());
+    return std::move(result_);
+  }
+
+ private:
+  struct Group {
+    std::size_t left = 0;            // members that are not issued
+    std::size_t place = 0;           // of the last one
+    std::vector<std::size_t> ready;  // members whose inputs are there
+  };
+  /// The place at which something stands, and the instruction there: of a bucket the last member.
+  using Entry = std::pair<std::size_t, std::size_t>;
+
+  void run(std::size_t begin, std::size_t end) {
+    std::vector<std::vector<std::size_t>> readers(program_.instructions.size());
+    std::vector<std::size_t> missing(program_.instructions.size(), 0);
+    for (std::size_t place = begin; place < end; ++place) {
+      const std::size_t i = order_.sequence[place];
+      if (Group& group = groups_[order_.buckets[i]]; order_.buckets[i] != 0) {
+        ++group.left;
+        group.place = place;
+      }
+      for (const ValueId input : program_.instructions[i].inputs) {
+        const std::size_t producer = producers_[input];
+        if (producer == kNone || places_[producer] < begin || places_[producer] >= end) continue;
+        readers[producer].push_back(i);
+        ++missing[i];
+      }
+    }
+    for (std::size_t place = begin; place < end; ++place) {
+      if (missing[order_.sequence[place]] == 0) is_ready(order_.sequence[place]);
+    }
+    const std::size_t all = result_.sequence.size() + (end - begin);
+    std::size_t first_left = begin;  // a place
+    while (result_.sequence.size() < all) {
+      if (queue_.empty()) {
+        // Every bucket that is not issued waits for another one: the first member that could run does so without those
+        // that cannot.
+        while (is_issued(order_.sequence[first_left])) ++first_left;
+        split(groups_[order_.buckets[order_.sequence[first_left]]]);
+      }
+      const std::size_t i = queue_.top().second;
+      queue_.pop();
+      for (const std::size_t issued : issue(i)) {
+        for (const std::size_t reader : readers[issued]) {
+          if (--missing[reader] == 0) is_ready(reader);
+        }
+      }
+    }
+  }
+
+  bool is_issued(std::size_t i) const { return i < issued_.size() && issued_[i] != 0; }
+
+  void is_ready(std::size_t i) {
+    const std::uint32_t bucket = order_.buckets[i];
+    if (bucket == 0) {
+      queue_.emplace(places_[i], i);
+      return;
+    }
+    Group& group = groups_[bucket];
+    group.ready.push_back(i);
+    if (group.ready.size() == group.left) queue_.emplace(group.place, i);
+  }
+
+  void split(Group& group) {
+    SHARDPLAN_CHECK(!group.ready.empty());
+    queue_.emplace(places_[group.ready.front()], group.ready.front());
+  }
+
+  /// An instruction, or all members of its bucket that are ready.
+  std::vector<std::size_t> issue(std::size_t i) {
+    std::vector<std::size_t> members = {i};
+    if (order_.buckets[i] != 0) {
+      Group& group = groups_[order_.buckets[i]];
+      members = std::exchange(group.ready, {});
+      group.left -= members.size();
+      std::sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) { return places_[a] < places_[b]; });
+      if (members.size() > 1) ++last_bucket_;
+    }
+    issued_.resize(program_.instructions.size(), 0);
+    for (const std::size_t member : members) {
+      issued_[member] = 1;
+      result_.sequence.push_back(member);
+      if (members.size() > 1) result_.buckets[member] = last_bucket_;
+    }
+    return members;
+  }
+
+  const ParallelProgram& program_;
+  const IssueOrder& order_;
+  std::vector<std::size_t> places_;  // by instruction
+  IdVector<ValueId, std::size_t> producers_;
+  std::vector<Group> groups_;  // by bucket
+  std::vector<char> issued_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
+  std::uint32_t last_bucket_ = 0;
+  IssueOrder result_;
+};
+
+}  // namespace
+
+std::optional<TensorId> parameter_of(const OperatorGraph& graph, const ParallelProgram& program,
+                                     const Instruction& instruction) {
+  if (instruction.op && graph.operators()[*instruction.op].parameter) {
+    return graph.operators()[*instruction.op].parameter;
+  }
+  if (const std::optional<TensorId> stored = stored_tensor(graph, program, instruction)) {
+    const GraphTensor& tensor = graph.tensor(*stored);
+    return tensor.state_of ? tensor.state_of : stored;
+  }
+  for (const ValueId output : instruction.outputs) {
+    if (!program.values[output].tensor) continue;
+    for (const Reader& reader : graph.tensor(*program.values[output].tensor).readers) {
+      if (graph.operators()[reader.op].parameter) return graph.operators()[reader.op].parameter;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<JoinableCollective> joinable_collectives(const ParallelProgram& program, const OperatorGraph& graph,
+                                                     std::span<const std::size_t> sequence) {
+  std::map<std::tuple<CollectiveKind, std::vector<AxisRef>, DataType, Reduction, std::int64_t>, std::size_t> keys;
+  std::vector<JoinableCollective> result;
+  for (const std::size_t i : sequence) {
+    const Instruction& instruction = program.instructions[i];
+    if (!is_joinable(graph, instruction)) continue;
+    const std::optional<TensorId> parameter = parameter_of(graph, program, instruction);
+    if (!parameter) continue;
+    const CollectiveStep& step = instruction.step;
+    const auto key = keys.try_emplace(
+        {step.kind, step.axes, program.values[instruction.inputs[0]].type.dtype, step.reduction, instruction.runs},
+        keys.size());
+    result.push_back({i, step.kind, *parameter, group_bytes(program, instruction), key.first->second});
+  }
+  return result;
+}
+
+IssueOrder with_buckets(const ParallelProgram& program, const IssueOrder& order) {
+  if (order.sequence.empty()) return order;
+  return Regrouping(program, order).run();
+}
+
+ParallelProgram in_order(const ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs) {
+  ParallelProgram result = program;
+  result.instructions.clear();
+  std::map<std::uint32_t, std::uint32_t> ids;
+  for (const std::size_t i : order.sequence) {
+    result.instructions.push_back(program.instructions[i]);
+    if (const std::uint32_t bucket = order.buckets[i]; bucket != 0) {
+      result.instructions.back().fusion =
+          ids.try_emplace(bucket, static_cast<std::uint32_t>(ids.size() + 1)).first->second;
+    }
+  }
+  describe_buckets(result, &costs);
+  return result;
+}
+
+void describe_buckets(ParallelProgram& program, const CollectiveCosts* costs) {
+  const std::vector<Bucket> before = std::exchange(program.buckets, {});
+  std::vector<std::int64_t> elements;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.fusion == 0) continue;
+    SHARDPLAN_CHECK(instruction.fusion <= program.buckets.size() + 1);
+    const ProgramValue& input = program.values[instruction.inputs[0]];
+    if (instruction.fusion > program.buckets.size()) {
+      Bucket bucket{instruction.step.kind, instruction.step.axes, 0, 0, 0, {}};
+      const std::size_t number = program.buckets.size();
+      ProgramValue buffer;
+      buffer.name = fmt::format("bucket{}", number + 1);
+      buffer.type.dtype = input.type.dtype;
+      buffer.layout = TensorLayout::replicated(1);
+      bucket.buffer = number < before.size() ? before[number].buffer : program.values.push_back({});
+      program.values[bucket.buffer] = std::move(buffer);
+      program.buckets.push_back(std::move(bucket));
+      elements.push_back(0);
+    }
+    Bucket& bucket = program.buckets[instruction.fusion - 1];
+    ++bucket.members;
+    bucket.group_bytes += group_bytes(program, instruction);
+    const ProgramValue& output = program.values[instruction.outputs[0]];
+    elements[instruction.fusion - 1] +=
+        std::max(num_elements(program.values[instruction.inputs[0]].local_shape), num_elements(output.local_shape));
+  }
+  for (std::size_t i = 0; i < program.buckets.size(); ++i) {
+    Bucket& bucket = program.buckets[i];
+    ProgramValue& buffer = program.values[bucket.buffer];
+    buffer.type.shape = {elements[i]};
+    buffer.local_shape = {elements[i]};
+    buffer.bytes = local_bytes(buffer.type, buffer.layout);
+    if (costs != nullptr) bucket.time = costs->time(bucket.kind, bucket.axes, bucket.group_bytes);
+  }
+}
+
+}  // namespace shardplan

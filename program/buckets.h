@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph/operator_graph.h"
+#include "layouts/collective.h"
+#include "program/parallel_program.h"
+
+namespace shardplan {
+
+/// In which order instructions are issued, and which collectives run as one.
+struct IssueOrder {
+  std::vector<std::size_t> sequence;   // instructions as numbered in the program
+  std::vector<std::uint32_t> buckets;  // by instruction; 0: alone
+};
+
+/// A collective that may run as one with others: it sums a gradient or gathers an updated weight or state.
+struct JoinableCollective {
+  std::size_t instruction = 0;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  TensorId parameter;
+  Bytes bytes = 0;      // of its group
+  std::size_t key = 0;  // those with one key agree in kind, group, dtype, reduction and number of runs
+};
+
+/// In the order of `sequence`.
+std::vector<JoinableCollective> joinable_collectives(const ParallelProgram& program, const OperatorGraph& graph,
+                                                     std::span<const std::size_t> sequence);
+
+/// The same instructions, each bucket behind the last of its members' producers and what reads one of them behind it;
+/// all else keeps its order. A bucket of which one member needs what another one gives, directly or through other
+/// instructions and buckets, is split there; one that is left with a single member is none.
+IssueOrder with_buckets(const ParallelProgram& program, const IssueOrder& order);
+
+/// The program in this order, its fusion ids counted from 1 in the order of issue, with a flat buffer for each bucket.
+ParallelProgram in_order(const ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs);
+
+/// Fills `buckets` from the fusion ids, which count from 1 in the order of issue; buffers that are there keep their
+/// values' places. Without `costs` the buckets take no time.
+void describe_buckets(ParallelProgram& program, const CollectiveCosts* costs);
+
+/// The parameter whose gradient or new value an instruction brings about, also of a state; nothing for others.
+std::optional<TensorId> parameter_of(const OperatorGraph& graph, const ParallelProgram& program,
+                                     const Instruction& instruction);
+
+}  // namespace shardplan

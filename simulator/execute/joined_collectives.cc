@@ -1,0 +1,127 @@
+#include "simulator/execute/joined_collectives.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "simulator/execute/shard_index.h"
+
+namespace shardplan {
+namespace {
+
+using Flat = std::vector<double>;
+
+/// Where an element of a flat buffer comes from and goes to.
+struct Slot {
+  std::size_t member = 0;
+  std::int64_t from_shard = 0;
+  std::size_t from = 0;  // offset in the sender's buffer
+  std::size_t to = 0;    // offset in the receiver's
+};
+
+class Packing {
+ public:
+  Packing(std::span<const JoinedCollective> members, const DeviceMesh& mesh) : members_(members) {
+    for (const JoinedCollective& member : members) {
+      before_.emplace_back(member.step->before, mesh, member.shape);
+      after_.emplace_back(member.step->after, mesh, member.shape);
+    }
+  }
+
+  std::size_t result_size(std::size_t member) const { return static_cast<std::size_t>(after_[member].shard_size()); }
+
+  /// What `receiver` ends with, in the order of the flat buffer that is sent to it.
+  std::vector<Slot> slots(std::int64_t receiver) const {
+    std::vector<Slot> result;
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      for_each_element(
+          after_[m], after_[m].shard(receiver), before_[m], [&](std::int64_t offset, const ShardIndex::Place& place) {
+            result.push_back(
+                {m, place.shard, static_cast<std::size_t>(place.offset), static_cast<std::size_t>(offset)});
+          });
+    }
+    return result;
+  }
+
+  bool holds(std::int64_t sender, const Slot& slot) const {
+    return before_[slot.member].shard(sender) == slot.from_shard;
+  }
+
+  /// The sender's elements for these slots; of a gather only those that it holds.
+  Flat packed(std::int64_t sender, const std::vector<Slot>& slots) const {
+    Flat flat;
+    for (const Slot& slot : slots) {
+      if (!holds(sender, slot)) continue;
+      flat.push_back((*members_[slot.member].input)[static_cast<std::size_t>(sender)][slot.from]);
+    }
+    return flat;
+  }
+
+ private:
+  std::span<const JoinedCollective> members_;
+  std::vector<ShardIndex> before_, after_;
+};
+
+Flat reduced(const std::vector<Flat>& summands, Reduction reduction) {
+  Flat result = summands.front();
+  for (std::size_t k = 1; k < summands.size(); ++k) {
+    SHARDPLAN_CHECK(summands[k].size() == result.size());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const double other = summands[k][i];
+      result[i] = reduction == Reduction::kSum   ? result[i] + other
+                  : reduction == Reduction::kMax ? std::max(result[i], other)
+                                                 : std::min(result[i], other);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<DeviceBuffers> apply_joined(std::span<const JoinedCollective> members, const DeviceMesh& mesh) {
+  const CollectiveStep& first = *members.front().step;
+  const bool reduces = first.kind == CollectiveKind::kAllReduce || first.kind == CollectiveKind::kReduceScatter;
+  SHARDPLAN_CHECK(reduces || first.kind == CollectiveKind::kAllGather);
+  for (const JoinedCollective& member : members) {
+    SHARDPLAN_CHECK(member.step->kind == first.kind && member.step->axes == first.axes);
+    SHARDPLAN_CHECK(!reduces || member.step->reduction == first.reduction);
+  }
+  const Packing packing(members, mesh);
+  std::vector<DeviceBuffers> results(members.size());
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    // Poison behind the shorter shards of uneven dimensions, as `apply` leaves it.
+    results[m].assign(static_cast<std::size_t>(mesh.num_devices()),
+                      Flat(packing.result_size(m), std::numeric_limits<double>::quiet_NaN()));
+  }
+  for (std::vector<std::int64_t>& group : mesh.groups(first.axes)) {
+    std::sort(group.begin(), group.end());
+    for (const std::int64_t receiver : group) {
+      const std::vector<Slot> slots = packing.slots(receiver);
+      std::vector<Flat> received;
+      for (const std::int64_t sender : group) received.push_back(packing.packed(sender, slots));
+      const auto unpack = [&](const Slot& slot, double value) {
+        results[slot.member][static_cast<std::size_t>(receiver)][slot.to] = value;
+      };
+      if (reduces) {
+        const Flat flat = reduced(received, first.reduction);
+        SHARDPLAN_CHECK(flat.size() == slots.size());
+        for (std::size_t i = 0; i < slots.size(); ++i) unpack(slots[i], flat[i]);
+        continue;
+      }
+      std::vector<std::size_t> next(group.size(), 0);  // by sender: elements that are unpacked
+      for (const Slot& slot : slots) {
+        bool is_found = false;
+        for (std::size_t k = 0; k < group.size(); ++k) {
+          if (!packing.holds(group[k], slot)) continue;
+          const double value = received[k][next[k]++];
+          if (!is_found) unpack(slot, value);
+          is_found = true;
+        }
+        SHARDPLAN_CHECK(is_found);
+      }
+    }
+  }
+  return results;
+}
+
+}  // namespace shardplan

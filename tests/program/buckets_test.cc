@@ -1,0 +1,103 @@
+#include "program/buckets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/random.h"
+
+namespace shardplan {
+namespace {
+
+/// Instructions that are only dependencies: each reads outputs of earlier ones and makes one value.
+ParallelProgram program_of(const std::vector<std::vector<std::size_t>>& reads) {
+  ParallelProgram program;
+  for (const std::vector<std::size_t>& inputs : reads) {
+    Instruction instruction;
+    for (const std::size_t input : inputs) instruction.inputs.push_back(ValueId(input));
+    instruction.outputs = {program.values.push_back({})};
+    program.instructions.push_back(std::move(instruction));
+  }
+  return program;
+}
+
+using Sequence = std::vector<std::size_t>;
+using Buckets = std::vector<std::uint32_t>;
+
+IssueOrder in_given_order(Buckets buckets) {
+  IssueOrder order;
+  order.sequence.resize(buckets.size());
+  std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
+  order.buckets = std::move(buckets);
+  return order;
+}
+
+TEST(BucketsTest, ABucketStandsBehindItsLastProducerAndItsReadersBehindIt) {
+  // 0 and 2 make what 1 and 3 reduce; 4 reads the first sum, 5 nothing of either.
+  const ParallelProgram program = program_of({{}, {0}, {}, {2}, {1}, {}});
+  const IssueOrder order = with_buckets(program, in_given_order({0, 7, 0, 7, 0, 0}));
+  EXPECT_EQ(order.sequence, (Sequence{0, 2, 1, 3, 4, 5}));
+  EXPECT_EQ(order.buckets, (Buckets{0, 1, 0, 1, 0, 0}));
+}
+
+TEST(BucketsTest, ABucketIsSplitWhereOneMemberNeedsAnother) {
+  // 1 and 4 reduce 0; 2 needs 1; 3 reduces 2.
+  const ParallelProgram program = program_of({{}, {0}, {1}, {2}, {0}});
+  const IssueOrder order = with_buckets(program, in_given_order({0, 1, 0, 1, 1}));
+  EXPECT_EQ(order.sequence, (Sequence{0, 1, 4, 2, 3}));
+  EXPECT_EQ(order.buckets, (Buckets{0, 1, 0, 0, 1}));
+}
+
+TEST(BucketsTest, TwoBucketsThatNeedEachOtherAreSplit) {
+  // Bucket 1 is {1, 5}, bucket 2 is {3, 4}: 3 needs 1, 5 needs 4.
+  const ParallelProgram program = program_of({{}, {0}, {}, {1}, {2}, {4}});
+  const IssueOrder order = with_buckets(program, in_given_order({0, 1, 0, 2, 2, 1}));
+  EXPECT_EQ(order.sequence, (Sequence{0, 2, 1, 3, 4, 5}));
+  EXPECT_EQ(order.buckets, (Buckets{0, 0, 0, 1, 1, 0}));
+}
+
+// Whatever is asked for: every instruction once, behind what it reads, and each bucket in one piece of members that do
+// not need each other.
+TEST(BucketsTest, AnyRequestGivesAnOrderThatCanRun) {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const std::size_t count = 1 + random.below(24);
+    std::vector<std::vector<std::size_t>> reads(count);
+    Buckets wanted(count, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::uint64_t k = random.below(3); i > 0 && k > 0; --k) reads[i].push_back(random.below(i));
+      wanted[i] = static_cast<std::uint32_t>(random.below(4));
+    }
+    const ParallelProgram program = program_of(reads);
+    const IssueOrder order = with_buckets(program, in_given_order(wanted));
+    ASSERT_EQ(std::set<std::size_t>(order.sequence.begin(), order.sequence.end()).size(), count);
+    std::vector<std::size_t> places(count);
+    for (std::size_t place = 0; place < count; ++place) places[order.sequence[place]] = place;
+    std::map<std::uint32_t, std::vector<std::size_t>> members;  // places, by bucket
+    for (const std::size_t i : order.sequence) {
+      if (order.buckets[i] != 0) members[order.buckets[i]].push_back(places[i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const std::size_t input : reads[i]) EXPECT_LT(places[input], places[i]);
+    }
+    for (const auto& [bucket, at] : members) {
+      ASSERT_GT(at.size(), 1u);
+      EXPECT_EQ(at.back() - at.front() + 1, at.size());
+      std::set<std::size_t> made;
+      for (const std::size_t place : at) {
+        const std::size_t i = order.sequence[place];
+        EXPECT_NE(wanted[i], 0u);
+        EXPECT_EQ(wanted[i], wanted[order.sequence[at.front()]]);
+        for (const std::size_t input : reads[i]) EXPECT_FALSE(made.contains(input));
+        made.insert(i);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
