@@ -14,10 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void cannot_write(const std::string& path, int reason) {
-  throw InputError({path, 0, 0}, "cannot be written: {}", std::strerror(reason));
-}
-
 /// A file under its temporary name, removed again unless it is put into place.
 class PendingFile {
  public:
@@ -72,6 +68,10 @@ class PendingFile {
 };
 
 }  // namespace
+
+void cannot_write(const std::string& path, int reason) {
+  throw InputError({path, 0, 0}, "cannot be written: {}", std::strerror(reason));
+}
 
 void write_file(const std::string& path, std::string_view text) { PendingFile(path, text).put_into_place(); }
 

@@ -11,6 +11,9 @@ struct NamedText {
   std::string text;
 };
 
+/// Throws the InputError of a path that cannot be written; `reason` is an errno.
+[[noreturn]] void cannot_write(const std::string& path, int reason);
+
 /// Writes one file, whole or not at all: under a temporary name beside it, which is then renamed. Folders on the way
 /// are made. Throws InputError that names the file and the system's reason.
 void write_file(const std::string& path, std::string_view text);

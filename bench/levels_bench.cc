@@ -29,7 +29,8 @@ namespace {
 int run(const std::string& path, const std::optional<std::string>& cluster) {
   const auto begin = std::chrono::steady_clock::now();
   const auto model = std::make_shared<const Model>(read_model(path));
-  const ModelPlanner planner(model, job_cluster(*model, cluster).cluster, {});
+  const ModelPlanner planner(model,
+                             job_cluster(*model, {.cluster = cluster, .device_num = {}, .rank_table = {}}).cluster, {});
   const std::vector<Plan> plans = plans_of_levels(planner, kDefaultSearch);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   fmt::print("{}, {} devices, {:.1f} s\n", path, planner.mesh().num_devices(), seconds);

@@ -63,6 +63,8 @@ struct ParallelOptions {
   std::optional<Placed<std::string>> device;  // "Ascend", "GPU" or "CPU", here or on a block
   bool enable_parallel_optimizer = false;
   CommFusions comm_fusion;
+  std::string strategy_save_file;  // paths; empty: none
+  std::string strategy_load_file;
   bool fuses_attention = false;  // attention that is written out is planned as one operator (graph/fuse_attention.h)
   bool uniform_layers = false;   // copies of a repeated block take one strategy (planner/problem/uniform_layers.h)
   SourcePlace place;

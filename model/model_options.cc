@@ -82,12 +82,6 @@ void refuse_unsupported(const OptionReader& reader) {
     reader.fault(*reader.find("parameter_broadcast"),
                  "parallel: parameter_broadcast is not supported yet: all devices begin with the same parameters");
   }
-  for (const char* key : {"strategy_ckpt_save_file", "strategy_ckpt_load_file"}) {
-    if (!reader.text(key).empty()) {
-      reader.fault(*reader.find(key), fmt::format("parallel: {} is not supported yet", key),
-                   "a plan is kept by --out DIR and read as DIR/plan.json");
-    }
-  }
 }
 
 }  // namespace
@@ -168,6 +162,15 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
     if (options.full_batch && options.dataset_strategy && *options.dataset_strategy != "full_batch") {
       reader.fault(*data, "parallel: dataset_strategy cuts the inputs, but full_batch is true", "keep one of them");
     }
+  }
+  options.strategy_save_file = reader.text("strategy_ckpt_save_file");
+  options.strategy_load_file = reader.text("strategy_ckpt_load_file");
+  const bool is_searched =
+      options.parallel_mode == ParallelMode::kAutoParallel || options.parallel_mode == ParallelMode::kSemiAutoParallel;
+  if (!options.strategy_load_file.empty() && !is_searched) {
+    reader.fault(*reader.find("strategy_ckpt_load_file"),
+                 "parallel: strategy_ckpt_load_file is for auto_parallel and semi_auto_parallel; other modes use no "
+                 "strategies");
   }
   read_mesh(reader, options);
   options.comm_fusion = read_comm_fusion(reader);

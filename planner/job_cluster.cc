@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "costmodel/cluster/rank_table.h"
+
 namespace shardplan {
 namespace {
 
@@ -52,16 +54,39 @@ void check_device(JobCluster& job, const ParallelOptions& parallel) {
 
 }  // namespace
 
-JobCluster job_cluster(const Model& model, const std::optional<std::string>& asked) {
+Cluster job_devices(const Cluster& cluster, std::int64_t device_num) {
+  constexpr std::int64_t kOfServer = 8;  // device_num of MindSpore on Ascend
+  const bool is_taken =
+      device_num == 1 || device_num == 2 || device_num == kOfServer / 2 || device_num % kOfServer == 0;
+  const std::int64_t of_node = cluster.num_devices() / cluster.levels.front().count;
+  if (kind_of(cluster.device) == "Ascend" && of_node == kOfServer && device_num > 0 && !is_taken) {
+    throw InputError(std::vector<Diagnostic>{
+        {{},
+         fmt::format("device_num is {}; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each", device_num),
+         fmt::format("possible: {}", device_num < kOfServer
+                                         ? (device_num < kOfServer / 2 ? "2 or 4" : "4 or 8")
+                                         : fmt::format("{} or {}", device_num / kOfServer * kOfServer,
+                                                       (device_num / kOfServer + 1) * kOfServer))}});
+  }
+  return take_devices(cluster, device_num);
+}
+
+JobCluster job_cluster(const Model& model, const AskedDevices& asked) {
   const ParallelOptions& parallel = model.parallel;
   JobCluster job;
-  const SourcePlace place = asked ? SourcePlace{} : model.cluster.place;
-  job.cluster = found_at(place, [&] { return read_cluster(asked.value_or(model.cluster.value)); });
+  const SourcePlace place = asked.cluster ? SourcePlace{} : model.cluster.place;
+  job.cluster = found_at(place, [&] { return read_cluster(asked.cluster.value_or(model.cluster.value)); });
+  if (asked.rank_table) {
+    job.cluster = found_at({*asked.rank_table, 0, 0},
+                           [&] { return with_rank_table(job.cluster, read_rank_table(*asked.rank_table)); });
+  }
   check_device(job, parallel);
   check_compat(job, model);
-  if (parallel.device_num) {
+  if (asked.device_num) {
+    job.cluster = job_devices(job.cluster, *asked.device_num);
+  } else if (parallel.device_num) {
     job.cluster =
-        found_at(parallel.device_num->place, [&] { return take_devices(job.cluster, parallel.device_num->value); });
+        found_at(parallel.device_num->place, [&] { return job_devices(job.cluster, parallel.device_num->value); });
   }
   if (parallel.parallel_mode != ParallelMode::kStandAlone) return job;
   std::int64_t meshed = 1;

@@ -125,7 +125,11 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   redistribution_options.bounded_memory = options_.bounded_redistribution;
   redistribution_options.pieces = pieces_;
   redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options);
-  DecidedStrategies decided = decided_strategies(*model_, *graph_, mesh, pieces_);
+  DecidedStrategies decided = decided_strategies(*model_, *graph_, mesh, pieces_,
+                                                 options_.strategy_file.value_or(model_->parallel.strategy_load_file));
+  for (const OperatorId op : graph_->operators().ids()) {
+    is_user_strategy_.push_back(!graph_->operators()[op].strategy.in.empty() || decided.is_loaded[op]);
+  }
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh);
   decided_ = std::move(decided.strategies);
   notices_ = std::move(decided.notices);
@@ -304,8 +308,7 @@ Plan ModelPlanner::overlapped(Plan plan) const {
 
 Plan ModelPlanner::in_sequence(const Decisions& decisions, Plan like) const {
   like.strategies = decisions.strategies;
-  like.is_user_strategy = {};
-  for (const GraphOperator& op : graph_->operators()) like.is_user_strategy.push_back(!op.strategy.in.empty());
+  like.is_user_strategy = is_user_strategy_;
   like.program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
   like.versions = decisions.versions;
   like.memory = memory_profile(like.program);

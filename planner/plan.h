@@ -43,6 +43,8 @@ struct PlanOptions {
   std::optional<Bytes> capacity;  // instead of the cluster's usable bytes
   bool bounded_redistribution = true;
   bool overlap = true;  // collectives run beside kernels, in the order that hides the most; else one after the other
+  /// Strategies to take (planner/problem/strategy_file.h); empty: none. Nothing: what the model says.
+  std::optional<std::string> strategy_file = {};
   std::map<std::string, std::int64_t> dims;       // as overridden
   std::map<std::string, std::string> strategies;  // as overridden
 };

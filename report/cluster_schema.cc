@@ -68,6 +68,8 @@ Json value_of(ClusterValue value) {
       return closed(cluster_matrix_units_keys());
     case ClusterValue::kLevels:
       return list_of(closed(cluster_level_keys()));
+    case ClusterValue::kRanks:
+      return list_of({{"type", "integer"}, {"minimum", 0}, {"maximum", kMostClusterDevices - 1}});
     case ClusterValue::kTables:
       return {{"type", "array"}, {"items", closed(cluster_table_keys())}};
     case ClusterValue::kSources:

@@ -259,27 +259,41 @@ int validation_exit_code(const Proof& proof) {
 }
 
 std::string simulation_text(const ValidationSubject& subject, const Shrinking& shrinking,
-                            const std::vector<SimulatedStep>& steps) {
+                            const std::vector<SimulatedScalar>& scalars, std::int64_t first_step) {
   std::string text = subject_text(subject, shrinking);
   if (!shrinking.refusal.empty()) return text + fmt::format("\nnot simulated: {}\n", shrinking.refusal);
   const std::int64_t devices = shrinking.mesh.num_devices();
-  text += fmt::format("\n  step   loss on one device {:>20} {:>15}\n",
-                      fmt::format("on {} device{}", devices, devices == 1 ? "" : "s"), "difference");
-  double largest = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const double difference = std::abs(steps[i].one_device - steps[i].mesh);
-    largest = std::max(largest, difference);
-    text += fmt::format("  {:>4} {:>20.9f} {:>20.9f} {:>15}\n", i + 1, steps[i].one_device, steps[i].mesh,
-                        difference == 0 ? "0" : fmt::format("{:.1e}", difference));
+  for (const SimulatedScalar& scalar : scalars) {
+    if (scalar.steps.empty()) continue;
+    text += fmt::format("\n  {:4} {:>20} {:>20} {:>15}\n", subject.is_training ? "step" : "batch",
+                        scalar.name + " on one device", fmt::format("on {} device{}", devices, devices == 1 ? "" : "s"),
+                        "difference");
+    double largest = 0;
+    double sum = 0;
+    for (std::size_t i = 0; i < scalar.steps.size(); ++i) {
+      const SimulatedStep& step = scalar.steps[i];
+      const double difference = std::abs(step.one_device - step.mesh);
+      largest = std::max(largest, difference);
+      sum += step.mesh;
+      text += fmt::format("  {:>4} {:>20.9f} {:>20.9f} {:>15}\n", first_step + static_cast<std::int64_t>(i) + 1,
+                          step.one_device, step.mesh, difference == 0 ? "0" : fmt::format("{:.1e}", difference));
+    }
+    if (subject.is_training) {
+      text +=
+          fmt::format("\n{} {:.6g} -> {:.6g} in {} steps on one batch; the two differ by at most {:.1e}\n", scalar.name,
+                      scalar.steps.front().one_device, scalar.steps.back().one_device, scalar.steps.size(), largest);
+    } else {
+      text +=
+          fmt::format("\n{} {:.6g} in the mean of {}; the two differ by at most {:.1e}\n", scalar.name,
+                      sum / static_cast<double>(scalar.steps.size()),
+                      scalar.steps.size() == 1 ? "1 batch" : fmt::format("{} batches", scalar.steps.size()), largest);
+    }
   }
-  if (steps.empty()) return text;
-  text += fmt::format("\nloss {:.6g} -> {:.6g} in {} steps on one batch; the two differ by at most {:.1e}\n",
-                      steps.front().one_device, steps.back().one_device, steps.size(), largest);
   return text;
 }
 
 std::string simulation_json(const ValidationSubject& subject, const Shrinking& shrinking,
-                            const std::vector<SimulatedStep>& steps) {
+                            const std::vector<SimulatedScalar>& scalars, std::int64_t first_step) {
   Json json;
   json["schema"] = "shardplan.simulation/1";
   json["model"] = subject.model;
@@ -289,9 +303,21 @@ std::string simulation_json(const ValidationSubject& subject, const Shrinking& s
   json["seed"] = subject.seed;
   json["refusal"] = shrinking.refusal.empty() ? Json() : Json(shrinking.refusal);
   json["shrunk"] = json_of(shrinking.dims);
+  json["first_step"] = first_step;
   json["steps"] = Json::array();
-  for (const SimulatedStep& step : steps) {
-    json["steps"].push_back({{"loss", step.one_device}, {"loss_on_mesh", step.mesh}});
+  json["outputs"] = Json::object();
+  for (const SimulatedScalar& scalar : scalars) {
+    if (&scalar == &scalars.front() && subject.is_training) {
+      for (const SimulatedStep& step : scalar.steps) {
+        json["steps"].push_back({{"loss", step.one_device}, {"loss_on_mesh", step.mesh}});
+      }
+      continue;
+    }
+    Json outputs = Json::array();
+    for (const SimulatedStep& step : scalar.steps) {
+      outputs.push_back({{"one_device", step.one_device}, {"mesh", step.mesh}});
+    }
+    json["outputs"][scalar.name] = std::move(outputs);
   }
   return json.dump(1) + "\n";
 }

@@ -35,11 +35,11 @@ std::string proof_summary(const Proof& proof);
 /// proven.
 int validation_exit_code(const Proof& proof);
 
-/// The loss of every step, on one device and on the mesh side by side, as terminal text or as one JSON document
-/// ("shardplan.simulation/1").
+/// The loss and other outputs of one number in every step, on one device and on the mesh side by side, as terminal text
+/// or as one JSON document ("shardplan.simulation/1"). `first_step` were made before.
 std::string simulation_text(const ValidationSubject& subject, const Shrinking& shrinking,
-                            const std::vector<SimulatedStep>& steps);
+                            const std::vector<SimulatedScalar>& scalars, std::int64_t first_step = 0);
 std::string simulation_json(const ValidationSubject& subject, const Shrinking& shrinking,
-                            const std::vector<SimulatedStep>& steps);
+                            const std::vector<SimulatedScalar>& scalars, std::int64_t first_step = 0);
 
 }  // namespace shardplan

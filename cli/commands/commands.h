@@ -6,6 +6,7 @@ namespace shardplan {
 
 // One file a command: cli/<name>_command.cc declares its options and calls the library that does the work.
 Command calibrate_command();
+Command checkpoint_command();
 Command cluster_command();
 Command compare_command();
 Command completion_command();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <thread>
 
@@ -27,9 +28,9 @@ namespace {
 struct PlanArguments {
   PlanningArguments planning;
   std::string out;
-  std::string html;      // a file; empty: none
-  int alternatives = 0;  // decisions of which the page shows what else they would cost
-  std::int64_t rank = 0;
+  std::string html;        // a file; empty: none
+  int alternatives = 0;    // decisions of which the page shows what else they would cost
+  std::string rank = "0";  // or "all"
   std::string trace;
   std::string dot;
   bool validate = false;
@@ -38,6 +39,22 @@ struct PlanArguments {
 };
 
 std::string folder_text(const std::string& folder) { return folder.ends_with('/') ? folder : folder + "/"; }
+
+std::string rank_ir(std::int64_t rank) { return fmt::format("rank_{}/step_parallel_end.ir", rank); }
+
+/// The one that is asked for, or all.
+std::vector<std::int64_t> ranks_of(const std::string& text, std::int64_t num_devices) {
+  std::vector<std::int64_t> ranks;
+  std::int64_t rank = -1;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  const bool is_number = error == std::errc() && stop == text.data() + text.size();
+  if (text != "all" && (!is_number || rank < 0 || rank >= num_devices)) {
+    throw InputError(SourcePlace{}, "--rank {}: there are ranks 0 to {}, or all", text, num_devices - 1);
+  }
+  if (is_number) return {rank};
+  for (rank = 0; rank < num_devices; ++rank) ranks.push_back(rank);
+  return ranks;
+}
 
 int does_not_fit(const PreparedPlan& planned, bool json) {
   begin_phase("looking for the smallest plan", PhaseEnd::kAtOnce);
@@ -67,9 +84,7 @@ int run(PlanArguments arguments) {
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
   Plan& plan = planned.plan;
   if (plan.baselines.empty()) plan.baselines.push_back(planned.planning->data_parallel());
-  if (arguments.rank < 0 || arguments.rank >= plan.mesh.num_devices()) {
-    throw InputError(SourcePlace{}, "--rank {}: there are ranks 0 to {}", arguments.rank, plan.mesh.num_devices() - 1);
-  }
+  const std::vector<std::int64_t> ranks = ranks_of(arguments.rank, plan.mesh.num_devices());
 
   std::optional<Proof> proof;
   if (arguments.validate) {
@@ -93,11 +108,15 @@ int run(PlanArguments arguments) {
   if (!arguments.out.empty()) {
     const std::vector<NamedText> files{{"plan.json", document},
                                        {"step_parallel_begin.ir", begin_report(plan)},
-                                       {"step_parallel_end.ir", end_report(plan, arguments.rank)},
+                                       {"step_parallel_end.ir", end_report(plan, ranks.front())},
                                        {"strategies.txt", strategy_table(plan)}};
     write_files(arguments.out, files);
     options.out_folder = folder_text(arguments.out);
     for (const NamedText& file : files) options.written.push_back(file.name);
+    if (ranks.size() > 1) options.written.push_back("rank_0/step_parallel_end.ir to " + rank_ir(ranks.back()));
+    for (std::size_t i = 0; i < ranks.size() && ranks.size() > 1; ++i) {
+      write_file(options.out_folder + rank_ir(ranks[i]), end_report(plan, ranks[i]));
+    }
   }
   if (!arguments.trace.empty()) write_file(arguments.trace, chrome_trace(plan));
   if (!arguments.dot.empty()) write_file(arguments.dot, dot_graph(plan));
@@ -125,6 +144,7 @@ Command plan_command() {
   command.examples = {
       {"configs/gpt2-small.yaml", "on the cluster that the file names"},
       {"configs/gpt2-small.yaml --validate", "and prove it on simulated devices"},
+      {"configs/mlp.yaml --out out --rank all", "and write every rank's program to out/rank_R/"},
       {"configs/gpt2-small.yaml --out out", "and write plan.json, both IR files and strategies.txt to out/"},
       {"configs/mlp.yaml --html plan.html", "and as a page for a browser"},
       {"configs/llama-7b.yaml --cluster dgx-h100x8 --level 2", "the fastest step on eight nodes of eight H100"},
@@ -147,7 +167,8 @@ Command plan_command() {
         option("--alternatives", "N", &arguments->alternatives,
                "search the alternatives of the N costliest decisions for the page; each takes several searches",
                from_to(0, 1000)),
-        option("--rank", "RANK", &arguments->rank, "the device whose program step_parallel_end.ir shows"),
+        option("--rank", "RANK", &arguments->rank,
+               "the device whose program step_parallel_end.ir shows; all: a folder rank_R for each as well"),
         flag("--validate", arguments->validate, "prove the plan on simulated devices"),
         flag("--json", arguments->json, "print plan.json instead of the summary"),
         flag("--verbose", arguments->verbose,

@@ -4,15 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/shortened.h"
+#include "base/write_files.h"
 #include "base/yaml.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "costmodel/cluster/quantity.h"
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
+#include "planner/problem/strategy_file.h"
 #include "report/plan_file/plan_file.h"
 #include "solver/searches/search_list.h"
 
@@ -63,8 +66,11 @@ std::vector<std::string> given_options(const PlanningArguments& arguments) {
     if (value) given.push_back(fmt::format("{} {}", name, *value));
   };
   add("--cluster", arguments.cluster);
+  add("--device-num", arguments.device_num);
+  add("--rank-table", arguments.rank_table);
   for (const std::string& text : arguments.dims) given.push_back("--dim " + text);
   for (const std::string& text : arguments.strategies) given.push_back("--set " + text);
+  add("--strategy-ckpt-load-file", arguments.strategy_load_file);
   add("--capacity", arguments.capacity);
   add("--costs", arguments.costs);
   add("--level", arguments.level);
@@ -91,11 +97,30 @@ void apply(const PlanningArguments& arguments, PlanOptions& options) {
   options.time_limit = arguments.time_limit.value_or(options.time_limit);
   options.work_limit = arguments.work_limit.value_or(options.work_limit);
   options.threads = arguments.threads.value_or(options.threads);
+  if (arguments.strategy_load_file) options.strategy_file = arguments.strategy_load_file;
   options.memory_slack = arguments.memory_slack.value_or(options.memory_slack);
   if (arguments.capacity) options.capacity = parse_bytes(*arguments.capacity);
   if (arguments.layers) options.uniform_layers = *arguments.layers == "uniform";
   if (arguments.overlap) options.overlap = *arguments.overlap == "on";
   if (arguments.memory) options.bounded_redistribution = *arguments.memory == "bounded";
+}
+
+/// What MindSpore's launchers set; an option comes before it.
+constexpr char kRankTableVariable[] = "RANK_TABLE_FILE";
+
+/// The devices that options ask for, else those of `file`, else those of the model.
+JobCluster job_of(const PlanningArguments& arguments, const PlanFile* file, const Model& model) {
+  if (file != nullptr && !arguments.cluster && !arguments.rank_table) {
+    const Cluster cluster = cluster_of(*file);
+    return {arguments.device_num ? job_devices(cluster, *arguments.device_num) : cluster, {}};
+  }
+  AskedDevices asked{arguments.cluster, arguments.device_num, arguments.rank_table};
+  const char* table = std::getenv(kRankTableVariable);
+  if (file == nullptr && !asked.rank_table && table != nullptr && *table != '\0') {
+    notice(fmt::format("notice: ranks stand as {} says ({})", table, kRankTableVariable));
+    asked.rank_table = table;
+  }
+  return job_cluster(model, asked);
 }
 
 /// The planner that options and `file`, if there is one, ask for.
@@ -108,8 +133,7 @@ std::unique_ptr<ModelPlanner> make_planner(const PlanningArguments& arguments, c
   auto model =
       std::make_shared<const Model>(file != nullptr ? model_source(file->model_text, file->model_file)->at(changed)
                                                     : read_model(arguments.model, changed));
-  const JobCluster job = file != nullptr && !arguments.cluster ? JobCluster{cluster_of(*file), {}}
-                                                               : job_cluster(*model, arguments.cluster);
+  const JobCluster job = job_of(arguments, file, *model);
   if (file == nullptr) {
     options.level = level_of(model->parallel.level);
     options.search = model->parallel.search;
@@ -151,6 +175,13 @@ std::unique_ptr<ModelPlanner> read_planner(const PlanningArguments& arguments) {
   return make_planner(arguments, &file);
 }
 
+/// Where options or the model ask for it.
+void save_strategies(const PlanningArguments& arguments, const PreparedPlan& prepared) {
+  const Plan& plan = prepared.plan;
+  const std::string path = arguments.strategy_save_file.value_or(plan.model->parallel.strategy_save_file);
+  if (!path.empty() && prepared.is_found()) write_file(path, strategy_file_text(plan));
+}
+
 }  // namespace
 
 Option model_argument(PlanningArguments& arguments) {
@@ -164,9 +195,19 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
        {option("--cluster", "CLUSTER", &arguments.cluster,
                "a preset (ascend-910, dgx-a100, dgx-h100; with xN for N nodes, as dgx-a100x8) or a cluster file")
             .completed_by(Completion::kCluster),
+        option("--device-num", "N", &arguments.device_num, "only its first N devices", at_least(1)),
+        option("--rank-table", "FILE", &arguments.rank_table,
+               "servers, devices and ranks from this file; RANK_TABLE_FILE if not given")
+            .completed_by(Completion::kFile),
         option("--dim", "NAME=SIZE", &arguments.dims, "another size for one of the model's dims, as B=16"),
         option("--set", "NAME=LAYOUT", &arguments.strategies,
                "a layout or strategy for a tensor or operator, as 'layer1.weight=[{}, {mp}]'"),
+        option("--strategy-ckpt-load-file", "FILE", &arguments.strategy_load_file,
+               "strategies that an earlier plan saved, for the operators and parameters that it names")
+            .completed_by(Completion::kFile),
+        option("--strategy-ckpt-save-file", "FILE", &arguments.strategy_save_file,
+               "write the plan's strategies into this file")
+            .completed_by(Completion::kFile),
         option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}},
       {"How it is searched",
        {option("--level", "LEVEL", &arguments.level,
@@ -214,15 +255,19 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   begin_phase("planning", PhaseEnd::kBySelf);
   return planner;
 }
+
 PreparedPlan plan_or_load(const PlanningArguments& arguments) {
   PreparedPlan result;
   const std::vector<std::string> given = given_options(arguments);
   if (is_plan_file(arguments.model) && given.empty()) {
     begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
     const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
-    result.planning = make_planner(PlanningArguments(), &file);
+    PlanningArguments stored;  // what the plan took from a strategy file it holds itself
+    stored.strategy_load_file = "";
+    result.planning = make_planner(stored, &file);
     result.plan = stored_plan(file, arguments.model, *result.planning);
     begin_phase("writing the answer", PhaseEnd::kBySelf);
+    save_strategies(arguments, result);
     return result;
   }
   if (is_plan_file(arguments.model)) {
@@ -236,6 +281,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
   };
   result.plan = result.planning->plan(options.level, options.search, interrupt_token(), progress);
   begin_phase("writing the answer", PhaseEnd::kBySelf);
+  save_strategies(arguments, result);
   return result;
 }
 

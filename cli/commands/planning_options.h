@@ -15,6 +15,8 @@ namespace shardplan {
 struct PlanningArguments {
   std::string model;
   std::optional<std::string> cluster;
+  std::optional<std::int64_t> device_num;
+  std::optional<std::string> rank_table;
   std::optional<int> level;
   std::optional<std::string> costs;
   std::optional<std::string> search;
@@ -24,6 +26,8 @@ struct PlanningArguments {
   std::optional<int> threads;
   std::optional<std::string> capacity;
   std::optional<double> memory_slack;
+  std::optional<std::string> strategy_save_file;
+  std::optional<std::string> strategy_load_file;
   std::vector<std::string> dims;
   std::vector<std::string> strategies;
   std::optional<std::string> layers;

@@ -1,12 +1,8 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <memory>
-#include <thread>
 
-#include "base/error.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/planning_options.h"
+#include "cli/commands/proof_subject.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
@@ -23,15 +19,6 @@ struct ValidateArguments {
   bool json = false;
   std::string until;
 };
-
-ValidationSubject subject_of(const Plan& plan, const PlanningArguments& arguments) {
-  return {plan.model->name, plan.graph->is_training(), plan.options.level,
-          plan.mesh,        arguments.model,           arguments.seed.value_or(0)};
-}
-
-int threads_of(const PlanningArguments& arguments) {
-  return arguments.threads.value_or(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-}
 
 int run_validate(const ValidateArguments& arguments) {
   const PreparedPlan planned = plan_or_load(arguments.planning);
@@ -54,35 +41,6 @@ int run_validate(const ValidateArguments& arguments) {
   const ValidationSubject subject = subject_of(plan, arguments.planning);
   print(arguments.json ? validation_json(subject, proof) : validation_text(subject, proof));
   return validation_exit_code(proof);
-}
-
-int run_simulate(const ValidateArguments& arguments) {
-  const PreparedPlan planned = plan_or_load(arguments.planning);
-  if (!planned.is_found()) {
-    notice("no plan fits");
-    return kNoFeasiblePlan;
-  }
-  const Plan& plan = planned.plan;
-  if (!plan.graph->loss()) {
-    throw InputError({arguments.planning.model, 0, 0}, "nothing to simulate: the model has no 'loss'");
-  }
-  const std::vector<std::string> missing = operators_without_kernel(*plan.graph);
-  if (!missing.empty()) {
-    throw InputError({arguments.planning.model, 0, 0}, "no local computation is known for {}", missing.front());
-  }
-  const Executable executable = make_executable(plan, !arguments.full_size, ProofOptions().most_devices);
-  std::vector<SimulatedStep> steps;
-  if (executable.shrinking.refusal.empty()) {
-    steps = simulate(executable.program, *executable.graph,
-                     {.seed = arguments.planning.seed.value_or(0),
-                      .steps = arguments.steps,
-                      .threads = threads_of(arguments.planning),
-                      .stop = interrupt_token()});
-  }
-  const ValidationSubject subject = subject_of(plan, arguments.planning);
-  print(arguments.json ? simulation_json(subject, executable.shrinking, steps)
-                       : simulation_text(subject, executable.shrinking, steps));
-  return executable.shrinking.refusal.empty() ? kDone : kBadInput;
 }
 
 }  // namespace
@@ -112,29 +70,6 @@ Command validate_command() {
         option("--until", "TENSOR", &arguments->until, "compare this tensor instead of the outputs")}});
   command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
   command.action = [arguments] { return run_validate(*arguments); };
-  return command;
-}
-
-Command simulate_command() {
-  const auto arguments = std::make_shared<ValidateArguments>();
-  arguments->steps = 20;
-  Command command;
-  command.name = "simulate";
-  command.topic = "Prove a plan";
-  command.summary = "Train on simulated devices and on one device, and print both losses side by side";
-  command.examples = {
-      {"configs/mlp.yaml --steps 3", "three training steps"},
-      {"configs/lenet.yaml --full-size", "at the model's own sizes"},
-  };
-  arguments->planning.proves = true;
-  command.options = planning_options(arguments->planning);
-  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
-  command.options.push_back(
-      {"The run",
-       {option("--steps", "N", &arguments->steps, "training steps", from_to(1, 100000)),
-        flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large")}});
-  command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
-  command.action = [arguments] { return run_simulate(*arguments); };
   return command;
 }
 

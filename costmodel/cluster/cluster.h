@@ -95,7 +95,7 @@ inline constexpr std::int64_t kMostClusterDevices = 1 << 20;
 /// InputError.
 Cluster read_cluster(const std::string& name_or_path);
 Cluster read_cluster_text(const std::string& text, const std::string& file);
-/// The text of a cluster file that reads back as this cluster (but for `text` and `notices`; ranks as they stand).
+/// The text of a cluster file that reads back as this cluster (but for `text` and `notices`).
 std::string write_cluster(const Cluster& cluster);
 /// Name and text of the presets, sorted by name. They are in the program: no file is looked for.
 const std::vector<std::pair<std::string, std::string>>& cluster_presets();

@@ -12,6 +12,10 @@ const ClusterKeys& cluster_file_keys() {
        "(chains "
        "of elementwise operators too); none"},
       {"levels", ClusterValue::kLevels, true, "the levels of links, outermost first: mesh axes and digits of ranks"},
+      {"ranks", ClusterValue::kRanks, false,
+       "where rank 0, 1, ... stands, counted through the levels; in order if not given"},
+      {"rank_table", ClusterValue::kText, false,
+       "a rank table of HCCL: its servers are the outermost level's groups, and ranks stand as it says"},
       {"tables", ClusterValue::kTables, false, "measured times that replace the formula of a collective"},
       {"sources", ClusterValue::kSources, false,
        "where numbers are from, by device, device.KEY, LEVEL, LEVEL.KEY or a word of your own; the words datasheet, "

@@ -27,6 +27,7 @@ enum class ClusterValue {
   kEfficiency,
   kMatrixUnits,
   kLevels,
+  kRanks,  // a list of all positions
   kTables,
   kSources,
 };

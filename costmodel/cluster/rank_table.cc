@@ -337,6 +337,7 @@ Cluster with_rank_table(const Cluster& preset, const RankTable& table) {
   if (is_in_order) cluster.position_of_rank.clear();
   if (num_servers > 1 && preset.levels.front().count == 1)
     cluster.name = fmt::format("{}x{}", preset.name, num_servers);
+  if (!is_in_order) cluster.name += " in the order of its rank table";  // no preset's name
   cluster.text = write_cluster(cluster);
   return cluster;
 }

@@ -7,6 +7,7 @@
 #include "costmodel/cluster/cluster.h"
 #include "costmodel/cluster/cluster_keys.h"
 #include "costmodel/cluster/quantity.h"
+#include "costmodel/cluster/rank_table.h"
 
 namespace shardplan {
 namespace {
@@ -52,7 +53,10 @@ class ClusterReader {
       }
     }
     if (const YamlNode* levels = need(root, "levels", "")) read_levels(*levels);
+    if (const YamlNode* ranks = root.find("ranks")) read_ranks(*ranks);
     if (const YamlNode* tables = root.find("tables")) read_tables(*tables);
+    if (const YamlNode* table = root.find("rank_table"); table != nullptr && faults_.empty())
+      read_rank_table_of(*table);
     if (const YamlNode* sources = root.find("sources")) read_sources(*sources);
     if (!faults_.empty()) {
       std::stable_sort(faults_.begin(), faults_.end(), [](const Diagnostic& a, const Diagnostic& b) {
@@ -230,6 +234,45 @@ class ClusterReader {
     }
   }
 
+  /// Each position once.
+  void read_ranks(const YamlNode& node) {
+    const auto count = static_cast<std::size_t>(cluster_.num_devices());
+    if (!node.is_sequence() || node.items.size() != count) {
+      fault(node, "ranks: expected a list of {} positions, one for each device; found {}", count,
+            node.is_sequence() ? fmt::format("{}", node.items.size()) : describe(node));
+      return;
+    }
+    std::vector<std::int64_t> positions;
+    std::vector<char> is_taken(count, 0);
+    for (const YamlNode& item : node.items) {
+      const std::int64_t position = item.text == "0" ? 0 : parsed(item, "ranks", parse_count, 0);
+      if (static_cast<std::size_t>(position) >= count) {
+        fault(item, "ranks: position {}; expected 0 to {}", position, count - 1);
+      } else if (is_taken[static_cast<std::size_t>(position)]++ > 0) {
+        fault(item, "ranks: two ranks stand at position {}", position);
+      }
+      positions.push_back(position);
+    }
+    if (!std::is_sorted(positions.begin(), positions.end())) cluster_.position_of_rank = std::move(positions);
+  }
+
+  void read_rank_table_of(const YamlNode& node) {
+    if (document_.root.find("ranks") != nullptr) {
+      fault(node, "rank_table: ranks says where they stand, too; keep one of them");
+      return;
+    }
+    const std::string path = scalar(node, "rank_table");
+    if (path.empty()) return;
+    try {
+      cluster_ = with_rank_table(cluster_, read_rank_table(path));
+    } catch (const InputError& error) {
+      for (Diagnostic diagnostic : error.diagnostics()) {
+        if (diagnostic.place.file.empty()) diagnostic.place = document_.place(node);
+        faults_.push_back(std::move(diagnostic));
+      }
+    }
+  }
+
   void read_tables(const YamlNode& node) {
     if (!node.is_sequence()) {
       fault(node, "tables: expected a list, found {}", describe(node));
@@ -402,6 +445,9 @@ std::string write_cluster(const Cluster& cluster) {
                         write_share(level.efficiency_ppm), level.link_per == LinkPer::kGroup ? "group" : "device");
     if (level.contention_ppm != 1'000'000) text += fmt::format(", contention: {}", write_share(level.contention_ppm));
     text += "}\n";
+  }
+  if (!cluster.position_of_rank.empty()) {
+    text += fmt::format("ranks: [{}]\n", fmt::join(cluster.position_of_rank, ", "));
   }
   if (!cluster.tables.empty()) text += "tables:\n";
   for (const CollectiveTable& table : cluster.tables) {

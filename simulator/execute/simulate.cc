@@ -1,32 +1,58 @@
 #include "simulator/execute/simulate.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
-#include "simulator/execute/executor.h"
 
 namespace shardplan {
+namespace {
 
-std::vector<SimulatedStep> simulate(const ParallelProgram& program, const OperatorGraph& graph,
-                                    const SimulationOptions& options) {
-  SHARDPLAN_CHECK(graph.loss().has_value());
-  const TensorId loss = *graph.loss();
-  const auto output = std::find_if(program.outputs.begin(), program.outputs.end(),
-                                   [&](const Binding& binding) { return binding.tensor == loss; });
-  SHARDPLAN_CHECK(output != program.outputs.end());
+std::vector<TensorId> scalars_of(const OperatorGraph& graph) {
+  std::vector<TensorId> scalars;
+  if (graph.loss()) scalars.push_back(*graph.loss());
+  for (const TensorId id : graph.tensors().ids()) {
+    const GraphTensor& tensor = graph.tensor(id);
+    if (tensor.is_output && id != graph.loss() && num_elements(tensor.type.shape) == 1) scalars.push_back(id);
+  }
+  return scalars;
+}
 
-  std::map<TensorId, TensorValues> stored;  // on the one device
+std::string name_of(const OperatorGraph& graph, TensorId id) {
+  return id == graph.loss() ? "loss" : graph.tensor(id).name;
+}
+
+}  // namespace
+
+std::vector<std::string> scalar_outputs(const OperatorGraph& graph) {
+  std::vector<std::string> names;
+  for (const TensorId id : scalars_of(graph)) names.push_back(name_of(graph, id));
+  return names;
+}
+
+std::vector<SimulatedScalar> simulate(const ParallelProgram& program, const OperatorGraph& graph,
+                                      const SimulationOptions& options) {
+  const std::vector<TensorId> scalars = scalars_of(graph);
+  std::vector<ValueId> on_mesh;
+  std::vector<SimulatedScalar> results;
+  for (const TensorId id : scalars) {
+    const auto output = std::find_if(program.outputs.begin(), program.outputs.end(),
+                                     [&](const Binding& binding) { return binding.tensor == id; });
+    SHARDPLAN_CHECK(output != program.outputs.end());
+    on_mesh.push_back(output->value);
+    results.push_back({name_of(graph, id), {}});
+  }
+
+  std::map<TensorId, TensorValues> stored = options.loaded;  // on the one device
   const auto count = static_cast<std::uint64_t>(graph.micro_batches());
   const StoredValues given = [&](TensorId id, std::uint64_t micro_batch) {
     const auto found = stored.find(id);
     if (found != stored.end()) return found->second;
-    return draw_tensor(graph, id, options.seed, micro_batch % count, States::kFresh);
+    const std::uint64_t batch = graph.is_training() ? micro_batch % count : micro_batch;
+    return draw_tensor(graph, id, options.seed, batch, States::kFresh);
   };
   Executor executor(program, graph, {.seed = options.seed, .threads = options.threads, .stop = options.stop});
-  std::vector<SimulatedStep> steps;
   for (int i = 0; i < options.steps; ++i) {
-    const auto step = static_cast<std::uint64_t>(i);
+    const auto step = static_cast<std::uint64_t>(options.first_step + i);
     if (i == 0) {
       executor.start(step, given);
     } else {
@@ -34,13 +60,17 @@ std::vector<SimulatedStep> simulate(const ParallelProgram& program, const Operat
     }
     while (!executor.is_done()) executor.run_next();
     const ReferenceStep reference = run_reference(graph, given, options.seed, step, Precision::kFloat64, options.stop);
-    steps.push_back({reference.tensors[loss].front(), executor.value(output->value).data.front().front()});
+    for (std::size_t k = 0; k < scalars.size(); ++k) {
+      results[k].steps.push_back(
+          {reference.tensors[scalars[k]].front(), executor.value(on_mesh[k]).data.front().front()});
+    }
     for (const TensorId id : graph.tensors().ids()) {
       const std::optional<TensorId>& updates = graph.tensor(id).updates;
       if (updates) stored[*updates] = reference.tensors[id];
     }
+    if (options.after_step) options.after_step(options.first_step + i + 1, executor);
   }
-  return steps;
+  return results;
 }
 
 }  // namespace shardplan

@@ -207,6 +207,7 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
   if (!shrink) {
     executable.program = plan.program;
     executable.graph = plan.graph;
+    shrinking.refusal = check_memory(executable);
     return executable;
   }
   std::string fault;
@@ -233,6 +234,7 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
   shrinking.mesh = smaller->mesh.mesh();
   executable.program = std::move(smaller->program);
   executable.graph = std::make_shared<const OperatorGraph>(std::move(smaller->graph));
+  if (shrinking.refusal.empty()) shrinking.refusal = check_memory(executable);
   return executable;
 }
 
@@ -243,7 +245,6 @@ Proof prove(const Plan& plan, const ProofOptions& options) {
   if (!proof.validation.without_kernel.empty()) return proof;
   const Executable executable = make_executable(plan, options.shrink, options.most_devices);
   proof.shrinking = executable.shrinking;
-  if (proof.shrinking.refusal.empty()) proof.shrinking.refusal = check_memory(executable);
   if (!proof.shrinking.refusal.empty()) return proof;
   proof.validation = validate(executable.program, *executable.graph, options.validation);
   if (options.mutations && options.validation.progress) options.validation.progress("faults");

@@ -145,6 +145,7 @@ TEST_P(HelpExamplesTest, EndAsShown) {
   std::filesystem::copy_file("tests/data/contest_problem.json", folder.path() + "/problem.json");
   ASSERT_EQ(run_program("plan configs/mlp.yaml --out out", folder.path()).exit_code, 0);
   ASSERT_EQ(run_program("plan configs/mlp.yaml --level 1 --out memory", folder.path()).exit_code, 0);
+  ASSERT_EQ(run_program("simulate configs/mnist-train.yaml --steps 1 --save saved", folder.path()).exit_code, 0);
   for (const Example& example : program.find(GetParam())->examples) {
     const ProgramRun run = run_program(GetParam() + " " + example.arguments, folder.path());
     EXPECT_EQ(run.exit_code, example.exit_code) << GetParam() << " " << example.arguments << "\n" << run.err;

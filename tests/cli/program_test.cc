@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <functional>
 
 #include "base/write_files.h"
@@ -30,6 +31,13 @@ const ExitCase kExits[] = {
     {"plan no_such_file.yaml", kBadInput, "no_such_file.yaml: error: "},
     {"plan configs/mlp.yaml --dim B=7", kBadInput, "5 errors"},
     {"plan configs/mlp.yaml --cluster nowhere", kBadInput, "nowhere"},
+    {"plan configs/mnist-train.yaml --device-num 3", kBadInput, "HCCL takes 1, 2, 4 or 8"},
+    {"plan configs/mnist-train.yaml --rank-table nowhere.json", kBadInput, "nowhere.json"},
+    {"plan configs/mnist-train.yaml --strategy-ckpt-load-file nowhere.json", kBadInput, "nowhere.json"},
+    {"simulate configs/mnist-train.yaml --load nowhere", kBadInput, "nowhere"},
+    {"simulate configs/mnist-eval.yaml --save somewhere", kBadInput, "nothing to save"},
+    {"checkpoint verify nowhere", kBadInput, "nowhere"},
+    {"checkpoint mend nowhere", kUsage, "merge"},
     {"operators Relu", kBadInput, "did you mean 'ReLU'?"},
     {"plan configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, ""},
     {"compare configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
@@ -69,6 +77,30 @@ TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
   EXPECT_NE(proof.out.find("seed 5"), std::string::npos) << proof.out;
   EXPECT_EQ(run_program("compare out/plan.json", folder.path()).out,
             run_program("compare configs/mlp.yaml --seed 3", folder.path()).out);
+}
+
+/// A plan.json keeps where its ranks stand, and every rank's program may be written.
+TEST(ProgramTest, RankTablesAndRanks) {
+  const TemporaryFolder folder;
+  const ProgramRun written = run_program(
+      "plan configs/mnist-train.yaml --rank-table configs/rank_table_8pcs.json --out out --rank all", folder.path());
+  ASSERT_EQ(written.exit_code, kDone) << written.err;
+  const ProgramRun in_order = run_program("plan configs/mnist-train.yaml", folder.path());
+  EXPECT_NE(in_order.out.substr(0, in_order.out.find("step  ") + 40),
+            written.out.substr(0, written.out.find("step  ") + 40));
+  const ProgramRun read = run_program("plan out/plan.json", folder.path());
+  EXPECT_EQ(read.exit_code, kDone) << read.err;
+  EXPECT_EQ(written.out.substr(0, read.out.size()), read.out);
+  for (const char* rank : {"0", "7"}) {
+    const std::string all = std::string("out/rank_") + rank + "/step_parallel_end.ir";
+    ASSERT_EQ(run_program(std::string("plan out/plan.json --out one --rank ") + rank, folder.path()).exit_code, kDone);
+    std::ifstream one_file(folder.path() + "/one/step_parallel_end.ir");
+    std::ifstream all_file(folder.path() + "/" + all);
+    const std::string one{std::istreambuf_iterator<char>(one_file), {}};
+    EXPECT_FALSE(one.empty());
+    EXPECT_EQ((std::string{std::istreambuf_iterator<char>(all_file), {}}), one) << all;
+  }
+  EXPECT_EQ(run_program("plan configs/mnist-train.yaml --rank 8", folder.path()).exit_code, kBadInput);
 }
 
 TEST(ProgramTest, StopsWhenInterrupted) {

@@ -195,5 +195,31 @@ TEST(RankTable, DamagedTablesGiveErrorsWithPlaces) {
   EXPECT_GT(num_read, 10);
 }
 
+/// What a plan file keeps of a cluster says where its ranks stand.
+TEST(RankTable, AClusterFileKeepsTheOrderOfRanks) {
+  const RankTable table = read_rank_table("configs/rank_table_8pcs.json");
+  const Cluster cluster = with_rank_table(read_cluster("ascend-910"), table);
+  EXPECT_EQ(cluster.position_of_rank, (std::vector<std::int64_t>{0, 1, 4, 5, 2, 3, 6, 7}));
+  Cluster again = read_cluster_text(cluster.text, "cluster.yaml");
+  EXPECT_EQ(again.position_of_rank, cluster.position_of_rank);
+  EXPECT_NE(again.name, "ascend-910") << "whose ranks stand in order";
+  const std::string text = read_cluster("ascend-910").text;
+  const Cluster named = read_cluster_text(text + "rank_table: configs/rank_table_8pcs.json\n", "cluster.yaml");
+  EXPECT_EQ(named.position_of_rank, cluster.position_of_rank);
+}
+
+TEST(RankTable, RanksOfAClusterFileAreChecked) {
+  const std::string text = read_cluster("ascend-910").text;
+  const auto fault = [&](const std::string& lines) {
+    return error_of([&] { read_cluster_text(text + lines, "cluster.yaml"); });
+  };
+  expect_has(fault("ranks: [0, 1, 2]\n"), "ranks: expected a list of 8 positions, one for each device; found 3");
+  expect_has(fault("ranks: [0, 1, 2, 3, 4, 5, 6, 6]\n"), "ranks: two ranks stand at position 6");
+  expect_has(fault("ranks: [0, 1, 2, 3, 4, 5, 6, 8]\n"), "ranks: position 8; expected 0 to 7");
+  expect_has(fault("ranks: [0, 1, 2, 3, 4, 5, 6, x]\n"), "ranks: 'x' is not a whole number");
+  expect_has(fault("rank_table: nowhere.json\n"), "nowhere.json");
+  expect_has(fault("ranks: [1, 0, 2, 3, 4, 5, 6, 7]\nrank_table: configs/rank_table_8pcs.json\n"), "keep one of them");
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -10,6 +10,7 @@
 #include "model/syntax/model_keys.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
+#include "planner/problem/strategy_file.h"
 
 namespace shardplan {
 namespace {
@@ -94,6 +95,7 @@ std::string seen(const std::string& text) {
     for (const Binding& given : plan.program.given) {
       out += to_string(plan.program.values[given.value].layout, plan.mesh) + "\n";
     }
+    if (!model->parallel.strategy_save_file.empty()) out += strategy_file_text(plan);
     for (const Binding& output : plan.program.outputs) out += plan.program.values[output.value].name + "\n";
     return out;
   } catch (const InputError& error) {
@@ -239,10 +241,10 @@ const std::vector<Section>& sections() {
          "parallel: {parallel_mode: data_parallel, enable_parallel_optimizer: true}"},
         {"comm_fusion", kParallel, "parallel: {parallel_mode: data_parallel}",
          "parallel: {parallel_mode: data_parallel, comm_fusion: {openstate: false}}"},
-        {"strategy_ckpt_save_file", kParallel, kParallel, "parallel: {strategy_ckpt_save_file: s}",
-         "not supported yet"},
-        {"strategy_ckpt_load_file", kParallel, kParallel, "parallel: {strategy_ckpt_load_file: s}",
-         "not supported yet"},
+        {"strategy_ckpt_save_file", kParallel, kParallel,
+         "parallel: {strategy_ckpt_save_file: s, mesh: {dp: 2, mp: 4}}"},
+        {"strategy_ckpt_load_file", kParallel, kParallel,
+         "parallel: {strategy_ckpt_load_file: s, mesh: {dp: 2, mp: 4}}", "s: error: cannot"},
         {"mesh", kParallel, kParallel, "parallel: {mesh: {dp: 8}}"},
         {"attention", kParallel, kParallel, "parallel: {attention: fused, mesh: {dp: 2, mp: 4}}", "",
          "  l:      {op: Add, in: [i, j]}\n",

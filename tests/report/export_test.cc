@@ -102,7 +102,7 @@ Plan found_plan(const std::string& file, Level level, std::map<std::string, std:
   PlanOptions options;
   options.level = level;
   options.work_limit = 1;
-  const JobCluster job = job_cluster(*model, cluster);
+  const JobCluster job = job_cluster(*model, {.cluster = cluster, .device_num = {}, .rank_table = {}});
   const ModelPlanner planner(model, job.cluster, options);
   return planner.plan(level, "auto");
 }

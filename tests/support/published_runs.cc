@@ -189,7 +189,9 @@ Plan plan_of(const PublishedRun& run) {
   const ModelOverrides overrides{run.dims, {}};
   auto model = std::make_shared<const Model>(read_model_text(model_text(run), run.name + ".yaml", overrides));
   const bool is_file = run.cluster.find('.') != std::string::npos;
-  const JobCluster job = job_cluster(*model, is_file ? kFolder + "clusters/" + run.cluster : run.cluster);
+  const JobCluster job = job_cluster(
+      *model,
+      {.cluster = is_file ? kFolder + "clusters/" + run.cluster : run.cluster, .device_num = {}, .rank_table = {}});
   PlanOptions options;
   options.level = Level::kSpeed;
   options.overlap = run.overlap;

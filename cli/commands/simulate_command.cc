@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/planning_options.h"
+#include "cli/commands/proof_subject.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+#include "report/proof_report.h"
+#include "simulator/checkpoint/checkpoint_folder.h"
+#include "simulator/checkpoint/training_checkpoint.h"
+
+namespace shardplan {
+namespace {
+
+struct SimulateArguments {
+  PlanningArguments planning;
+  int steps = 20;
+  bool full_size = false;
+  bool json = false;
+  std::string save;  // folder; empty: nothing is saved
+  std::string load;
+  std::string prefix = "checkpoint";
+  bool integrated = false;
+  std::int64_t save_every = 0;  // steps; 0: at the end alone
+  std::int64_t keep_most = 5;
+};
+
+void check(const SimulateArguments& arguments, const Plan& plan) {
+  const SourcePlace model{arguments.planning.model, 0, 0};
+  if (scalar_outputs(*plan.graph).empty()) {
+    throw InputError(model, "nothing to simulate: the model has no 'loss' and no output of one number");
+  }
+  const std::vector<std::string> missing = operators_without_kernel(*plan.graph);
+  if (!missing.empty()) throw InputError(model, "no local computation is known for {}", missing.front());
+  if (!arguments.save.empty() && !plan.graph->is_training()) {
+    throw InputError(SourcePlace{}, "--save {}: the model has no 'training', so there is nothing to save",
+                     arguments.save);
+  }
+  check_prefix(arguments.prefix);
+}
+
+int run(const SimulateArguments& arguments) {
+  const PreparedPlan planned = plan_or_load(arguments.planning);
+  if (!planned.is_found()) {
+    notice("no plan fits");
+    return kNoFeasiblePlan;
+  }
+  const Plan& plan = planned.plan;
+  check(arguments, plan);
+  // A checkpoint holds the model's own sizes.
+  const bool full_size = arguments.full_size || !arguments.save.empty() || !arguments.load.empty();
+  const Executable executable = make_executable(plan, !full_size, ProofOptions().most_devices);
+  SimulationOptions options;
+  options.seed = arguments.planning.seed.value_or(0);
+  options.steps = arguments.steps;
+  options.threads = threads_of(arguments.planning);
+  options.stop = interrupt_token();
+  std::vector<SimulatedScalar> scalars;
+  if (executable.shrinking.refusal.empty()) {
+    const ParallelProgram& program = executable.program;
+    if (!arguments.load.empty()) {
+      Checkpoint checkpoint(find_checkpoint(arguments.load, arguments.prefix));
+      LoadedTensors loaded = load_checkpoint(checkpoint, program, *executable.graph);
+      for (const std::string& text : loaded.notices) notice("notice: " + text);
+      options.loaded = std::move(loaded.values);
+      if (!arguments.planning.seed) options.seed = checkpoint.form().seed;
+      if (executable.graph->is_training()) options.first_step = checkpoint.form().step;
+    }
+    const std::int64_t last = options.first_step + options.steps;
+    options.after_step = [&](std::int64_t steps, const Executor& executor) {
+      const bool is_due = steps == last || (arguments.save_every > 0 && steps % arguments.save_every == 0);
+      if (arguments.save.empty() || !is_due) return;
+      const CheckpointForm form = stored_form(program, *executable.graph, steps, options.seed);
+      save_checkpoint(checkpoint_folder(arguments.save, arguments.prefix, steps),
+                      arguments.integrated ? integrated(form) : form, program, *executable.graph, executor);
+      if (arguments.keep_most > 0) keep_last_checkpoints(arguments.save, arguments.prefix, arguments.keep_most);
+    };
+    begin_phase("simulating", PhaseEnd::kBySelf);
+    scalars = simulate(program, *executable.graph, options);
+  }
+  ValidationSubject subject = subject_of(plan, arguments.planning);
+  subject.seed = options.seed;
+  print(arguments.json ? simulation_json(subject, executable.shrinking, scalars, options.first_step)
+                       : simulation_text(subject, executable.shrinking, scalars, options.first_step));
+  return executable.shrinking.refusal.empty() ? kDone : kBadInput;
+}
+
+}  // namespace
+
+Command simulate_command() {
+  const auto arguments = std::make_shared<SimulateArguments>();
+  Command command;
+  command.name = "simulate";
+  command.topic = "Prove a plan";
+  command.summary = "Train on simulated devices and on one device, and print both losses side by side";
+  command.description =
+      "Outputs that are one number are printed beside the loss. A model without 'training' is run on a new batch in "
+      "each "
+      "step; with --load it is run with the trained weights.";
+  command.examples = {
+      {"configs/mlp.yaml --steps 3", "three training steps"},
+      {"configs/lenet.yaml --full-size", "at the model's own sizes"},
+      {"configs/mnist-train.yaml --steps 4 --save saved", "and save what every rank holds"},
+      {"configs/mnist-train.yaml --steps 2 --load saved --device-num 4", "go on from there, on other devices"},
+  };
+  arguments->planning.proves = true;
+  command.options = planning_options(arguments->planning);
+  command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
+  command.options.push_back(
+      {"The run",
+       {option("--steps", "N", &arguments->steps, "training steps, or batches", from_to(1, 100000)),
+        flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large")}});
+  command.options.push_back(
+      {"Checkpoints, at the model's own sizes",
+       {option("--save", "FOLDER", &arguments->save, "write FOLDER/PREFIX-STEP: one safetensors file per rank")
+            .completed_by(Completion::kFolder),
+        option("--load", "FOLDER", &arguments->load,
+               "begin with the last step of PREFIX in it, or with this checkpoint, from whatever devices it came")
+            .completed_by(Completion::kFolder),
+        option("--prefix", "PREFIX", &arguments->prefix, "of the checkpoints' names"),
+        flag("--integrated", arguments->integrated, "save whole tensors in one file instead"),
+        option("--save-every", "N", &arguments->save_every, "save each N steps too, not at the end alone",
+               from_to(0, 100000)),
+        option("--keep-checkpoint-max", "N", &arguments->keep_most, "keep the last N of PREFIX; 0: all",
+               from_to(0, 100000))}});
+  command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
+  command.action = [arguments] { return run(*arguments); };
+  return command;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layouts/tensor_layout.h"
+#include "simulator/checkpoint/piece.h"
+#include "simulator/checkpoint/safetensors.h"
+
+namespace shardplan {
+
+// A checkpoint is a folder named PREFIX-STEP that appears whole (base/pending_folder.h). It holds
+//   rank_0.safetensors, rank_1.safetensors, ...   what each rank stores of every tensor, or
+//   model.safetensors                             every tensor whole ("integrated")
+// A file says in its metadata where its pieces belong, so that a checkpoint is read without the plan that wrote it:
+//   format  "shardplan.checkpoint/1"     model  "mlp"       step  "20"      seed  "0"
+//   mesh    "dp=2, mp=4"                 rank   "3"; neither in model.safetensors
+//   shape:NAME  "[512, 784]"             layout:NAME  "[{mp}, {}]"   of every tensor, the shape being that of the whole
+// A safetensors file of another program is taken as an integrated checkpoint.
+
+/// One tensor of a checkpoint.
+struct CheckpointTensor {
+  std::string name;
+  std::string dtype;    // of safetensors: "F64"
+  Shape shape;          // global
+  TensorLayout layout;  // not partial
+
+  bool operator==(const CheckpointTensor&) const = default;
+};
+
+/// What a checkpoint holds, and on which devices.
+struct CheckpointForm {
+  std::string model;
+  std::int64_t step = 0;   // so many steps were made
+  std::uint64_t seed = 0;  // from which weights and inputs were drawn
+  bool is_integrated = false;
+  DeviceMesh mesh;  // integrated: one device
+  std::vector<CheckpointTensor> tensors;
+
+  bool operator==(const CheckpointForm&) const = default;
+};
+
+/// The same tensors whole, in one file.
+CheckpointForm integrated(CheckpointForm form);
+
+/// A checkpoint that is read piece by piece. Nothing but headers is read before it is asked for.
+class Checkpoint {
+ public:
+  /// `path` is the checkpoint's folder, or a file of its own. Throws InputError: nothing there, files of both kinds, a
+  /// file that says another rank than its name, layouts that do not fit the shapes, ...
+  explicit Checkpoint(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const CheckpointForm& form() const { return form_; }
+  std::optional<std::size_t> find(const std::string& name) const;  // a position in `form().tensors`
+
+  using Bytes = std::vector<std::byte>;
+  /// The elements of `piece`, row-major, put together from the ranks that hold them. Of equal copies `preferred` is
+  /// read if it is one, else the lowest rank that is there. Throws InputError where a part is on no rank that is there.
+  Bytes read(std::size_t tensor, const PieceRuns& piece, std::int64_t preferred = 0);
+
+  /// What `read` has read so far.
+  std::int64_t bytes_read() const { return bytes_read_; }
+  const std::set<std::int64_t>& ranks_read() const { return ranks_read_; }
+  void forget_ranks_read() { ranks_read_.clear(); }
+
+  struct Verification {
+    std::int64_t files = 0;
+    std::int64_t bytes = 0;   // of all data
+    std::int64_t copies = 0;  // pieces that were compared with an equal one of another rank
+  };
+  /// Reads everything: every rank is there, all say the same of mesh, layouts and step, and copies are equal. Throws
+  /// InputError with all faults.
+  Verification verify();
+
+ private:
+  /// Ranks that hold one piece of a tensor.
+  struct Holders {
+    PieceRuns piece;
+    std::vector<std::int64_t> ranks;  // ascending
+  };
+  SafetensorsReader& file(std::int64_t rank);
+  void check_file(std::int64_t rank, const SafetensorsReader& reader) const;
+  const SafetensorsEntry& entry(std::int64_t rank, std::size_t tensor);
+  const std::vector<Holders>& holders(std::size_t tensor);
+
+  std::string path_;
+  CheckpointForm form_;
+  std::map<std::string, std::size_t> by_name_;
+  std::map<std::int64_t, std::string> files_;                              // by rank
+  std::map<std::int64_t, std::unique_ptr<SafetensorsReader>> open_;        // those of them that were read
+  std::map<std::int64_t, std::map<std::string, std::size_t>> positions_;   // of the entries of those, by name
+  std::map<std::pair<std::string, Shape>, std::vector<Holders>> holders_;  // by layout and shape
+  std::int64_t bytes_read_ = 0;
+  std::set<std::int64_t> ranks_read_;
+};
+
+/// Gives the bytes of what `rank` holds of a tensor of the form.
+using PieceSource = std::function<std::vector<std::byte>(std::size_t tensor, std::int64_t rank)>;
+/// Writes a checkpoint folder whole or not at all; pieces are asked for one by one. Throws InputError.
+void write_checkpoint(const std::string& folder, const CheckpointForm& form, const PieceSource& source);
+
+/// What a transformation reads for one rank of its target.
+struct RankReads {
+  std::int64_t rank = 0;
+  std::set<std::int64_t> sources;
+  std::int64_t bytes = 0;
+};
+/// Writes the checkpoint in another form of the same tensors, of which one piece at a time is in memory. With an empty
+/// `folder` nothing is written, only read.
+std::vector<RankReads> transform_checkpoint(Checkpoint& from, const CheckpointForm& to, const std::string& folder);
+
+}  // namespace shardplan

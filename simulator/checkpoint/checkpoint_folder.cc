@@ -1,0 +1,90 @@
+#include "simulator/checkpoint/checkpoint_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+
+namespace shardplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExtension = ".safetensors";
+
+/// A number of digits alone.
+std::optional<std::int64_t> parse_digits(std::string_view text) {
+  std::int64_t value = 0;
+  const bool is_number = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (!is_number || text.empty() || error != std::errc()) return std::nullopt;
+  return value;
+}
+
+/// The step of a checkpoint's name.
+std::optional<std::int64_t> step_of_name(std::string_view name, const std::string& prefix) {
+  if (!name.starts_with(prefix + "-")) return std::nullopt;
+  name.remove_prefix(prefix.size() + 1);
+  return parse_digits(name);
+}
+
+/// Steps and paths of a folder's checkpoints, ascending.
+std::map<std::int64_t, std::string> checkpoints_in(const std::string& folder, const std::string& prefix) {
+  std::map<std::int64_t, std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    const auto step = step_of_name(it->path().filename().string(), prefix);
+    if (step && it->is_directory(ignored)) found[*step] = it->path().string();
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string rank_file(std::int64_t rank) { return fmt::format("rank_{}{}", rank, kExtension); }
+
+/// The rank whose pieces a file of this name holds; nothing for other files.
+std::optional<std::int64_t> rank_of_file(std::string_view name) {
+  if (!name.starts_with("rank_") || !name.ends_with(kExtension)) return std::nullopt;
+  name.remove_prefix(5);
+  name.remove_suffix(kExtension.size());
+  return parse_digits(name);
+}
+
+void check_prefix(const std::string& prefix) {
+  const bool is_plain = !prefix.empty() && prefix.front() != '.' && prefix.find('/') == std::string::npos;
+  if (!is_plain) throw InputError(SourcePlace{}, "--prefix {}: expected a plain name, without '/'", prefix);
+}
+
+std::string checkpoint_folder(const std::string& folder, const std::string& prefix, std::int64_t step) {
+  return (fs::path(folder) / fmt::format("{}-{}", prefix, step)).string();
+}
+
+std::string find_checkpoint(const std::string& path, const std::string& prefix) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error) || fs::exists(fs::path(path) / kIntegratedFile, error)) return path;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    if (rank_of_file(it->path().filename().string())) return path;
+  }
+  if (error) throw InputError({path, 0, 0}, "cannot be read: {}", error.message());
+  const std::map<std::int64_t, std::string> steps = checkpoints_in(path, prefix);
+  if (steps.empty()) {
+    throw InputError({path, 0, 0}, "no checkpoint: expected folders {0}-1, {0}-2, ... in it, or {1}, or {2}, ...",
+                     prefix, kIntegratedFile, rank_file(0));
+  }
+  return steps.rbegin()->second;
+}
+
+void keep_last_checkpoints(const std::string& folder, const std::string& prefix, std::int64_t most) {
+  std::map<std::int64_t, std::string> steps = checkpoints_in(folder, prefix);
+  while (static_cast<std::int64_t>(steps.size()) > most) {
+    std::error_code ignored;
+    fs::remove_all(steps.begin()->second, ignored);
+    steps.erase(steps.begin());
+  }
+}
+
+}  // namespace shardplan

@@ -1,0 +1,234 @@
+#include "simulator/checkpoint/safetensors.h"
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "base/json_tree.h"
+
+namespace shardplan {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are written as they stand in memory");
+
+/// The limit of the format's own implementation.
+constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
+constexpr std::size_t kLengthBytes = 8;
+constexpr char kMetadata[] = "__metadata__";
+
+struct DtypeBytes {
+  std::string_view name;
+  std::int64_t bytes;
+};
+constexpr DtypeBytes kDtypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+                                  {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+                                  {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
+
+std::string system_reason() { return std::strerror(errno); }
+
+const JsonNode& member(const JsonNode& object, std::string_view key, JsonNode::Kind kind, const char* what,
+                       const std::string& tensor) {
+  const JsonNode* node = object.find(key);
+  if (node == nullptr) throw InputError(object.place, "tensor '{}': the key '{}' is missing", tensor, key);
+  if (node->kind != kind) {
+    throw InputError(node->place, "tensor '{}': {} is {}; expected {}", tensor, key, describe(*node), what);
+  }
+  return *node;
+}
+
+std::int64_t whole(const JsonNode& node, const std::string& tensor, const char* key) {
+  std::int64_t value = -1;
+  const char* end = node.text.data() + node.text.size();
+  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
+  if (node.kind != JsonNode::Kind::kNumber || error != std::errc() || stop != end || value < 0) {
+    throw InputError(node.place, "tensor '{}': {} has {}; expected whole numbers of at least 0", tensor, key,
+                     describe(node));
+  }
+  return value;
+}
+
+SafetensorsEntry read_entry(const std::string& name, const JsonNode& node) {
+  if (node.kind != JsonNode::Kind::kObject) {
+    throw InputError(node.place, "tensor '{}' is {}; expected an object", name, describe(node));
+  }
+  SafetensorsEntry entry;
+  entry.name = name;
+  const JsonNode& dtype = member(node, "dtype", JsonNode::Kind::kString, "a string", name);
+  entry.dtype = dtype.text;
+  if (element_bytes(entry.dtype) == 0) {
+    throw InputError(dtype.place, "tensor '{}': no dtype '{}'; expected F64, F32, F16, BF16, I32, ...", name,
+                     entry.dtype);
+  }
+  for (const JsonNode& size : member(node, "shape", JsonNode::Kind::kArray, "a list", name).items) {
+    entry.shape.push_back(whole(size, name, "shape"));
+  }
+  const JsonNode& offsets = member(node, "data_offsets", JsonNode::Kind::kArray, "a list", name);
+  if (offsets.items.size() != 2) throw InputError(offsets.place, "tensor '{}': data_offsets needs two numbers", name);
+  entry.begin = whole(offsets.items[0], name, "data_offsets");
+  entry.end = whole(offsets.items[1], name, "data_offsets");
+  // Limited products, so that a large one cannot wrap round to what is there.
+  const std::int64_t elements = num_elements(entry.shape);
+  const bool fits = entry.end >= entry.begin && elements <= (entry.end - entry.begin) / element_bytes(entry.dtype);
+  if (!fits || elements * element_bytes(entry.dtype) != entry.end - entry.begin) {
+    throw InputError(offsets.place, "tensor '{}': data_offsets {} to {} are not the bytes of {}{}", name, entry.begin,
+                     entry.end, entry.dtype, to_string(entry.shape));
+  }
+  return entry;
+}
+
+/// The tensors' bytes tile the data.
+void check_tiling(const SafetensorsHeader& header, std::int64_t data_bytes, const SourcePlace& place) {
+  std::vector<const SafetensorsEntry*> sorted;
+  for (const SafetensorsEntry& entry : header.entries) sorted.push_back(&entry);
+  std::sort(sorted.begin(), sorted.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
+    return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+  });
+  std::int64_t at = 0;
+  const SafetensorsEntry* before = nullptr;
+  for (const SafetensorsEntry* entry : sorted) {
+    if (entry->begin < at) {
+      throw InputError(place, "tensors '{}' and '{}' overlap: bytes {} to {} and {} to {}", before->name, entry->name,
+                       before->begin, before->end, entry->begin, entry->end);
+    }
+    if (entry->begin > at) {
+      throw InputError(place, "bytes {} to {} before tensor '{}' belong to none", at, entry->begin, entry->name);
+    }
+    at = entry->end;
+    before = entry;
+  }
+  if (at > data_bytes) {
+    throw InputError(place, "tensor '{}' ends at byte {} of the data, which has {}: the file is cut short",
+                     before->name, at, data_bytes);
+  }
+  if (at < data_bytes) throw InputError(place, "{} bytes behind the last tensor belong to none", data_bytes - at);
+}
+
+SafetensorsHeader parse_header(const std::string& text, const std::string& path) {
+  const JsonNode root = parse_json(text, path);
+  if (root.kind != JsonNode::Kind::kObject) {
+    throw InputError(root.place, "the header is {}; expected an object", describe(root));
+  }
+  SafetensorsHeader header;
+  for (const JsonMember& entry : root.members) {
+    if (entry.key.text != kMetadata) {
+      header.entries.push_back(read_entry(entry.key.text, entry.value));
+      continue;
+    }
+    if (entry.value.kind != JsonNode::Kind::kObject) {
+      throw InputError(entry.value.place, "{} is {}; expected an object", kMetadata, describe(entry.value));
+    }
+    for (const JsonMember& text_of : entry.value.members) {
+      if (text_of.value.kind != JsonNode::Kind::kString) {
+        throw InputError(text_of.value.place, "{}: {} is {}; expected a string", kMetadata, text_of.key.text,
+                         describe(text_of.value));
+      }
+      header.metadata.emplace_back(text_of.key.text, text_of.value.text);
+    }
+  }
+  return header;
+}
+
+}  // namespace
+
+const std::string* SafetensorsHeader::find_metadata(std::string_view key) const {
+  const auto found =
+      std::find_if(metadata.begin(), metadata.end(), [&](const auto& pair) { return pair.first == key; });
+  return found == metadata.end() ? nullptr : &found->second;
+}
+
+const SafetensorsEntry* SafetensorsHeader::find(std::string_view name) const {
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const SafetensorsEntry& entry) { return entry.name == name; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+std::int64_t element_bytes(std::string_view dtype) {
+  for (const DtypeBytes& known : kDtypes) {
+    if (known.name == dtype) return known.bytes;
+  }
+  return 0;
+}
+
+SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {
+  const SourcePlace place{path_, 0, 0};
+  file_.reset(std::fopen(path_.c_str(), "rb"));
+  if (!file_) throw InputError(place, "cannot be read: {}", system_reason());
+  if (fseeko(file_.get(), 0, SEEK_END) != 0) throw InputError(place, "cannot be read: {}", system_reason());
+  const std::int64_t size = ftello(file_.get());
+  std::uint64_t length = 0;
+  if (fseeko(file_.get(), 0, SEEK_SET) != 0 || std::fread(&length, 1, kLengthBytes, file_.get()) != kLengthBytes) {
+    throw InputError(place, "is no safetensors file: shorter than the 8 bytes that give the header's length");
+  }
+  const std::uint64_t rest = static_cast<std::uint64_t>(size) - kLengthBytes;
+  if (length > rest || length > kMostHeaderBytes) {
+    throw InputError(place, "is no safetensors file, or cut short: its header would have {} bytes, {} are left", length,
+                     rest);
+  }
+  std::string text(static_cast<std::size_t>(length), '\0');
+  if (std::fread(text.data(), 1, text.size(), file_.get()) != text.size()) {
+    throw InputError(place, "cannot be read: {}", system_reason());
+  }
+  header_ = parse_header(text, path_);
+  data_begin_ = static_cast<std::int64_t>(kLengthBytes + length);
+  check_tiling(header_, size - data_begin_, place);
+}
+
+void SafetensorsReader::read(const SafetensorsEntry& entry, std::int64_t offset, std::span<std::byte> bytes) {
+  SHARDPLAN_CHECK(offset >= 0 && offset + static_cast<std::int64_t>(bytes.size()) <= entry.end - entry.begin);
+  const bool is_read = fseeko(file_.get(), data_begin_ + entry.begin + offset, SEEK_SET) == 0 &&
+                       std::fread(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size();
+  if (!is_read) throw InputError({path_, 0, 0}, "tensor '{}' cannot be read: the file became shorter", entry.name);
+}
+
+SafetensorsWriter::SafetensorsWriter(std::string path, SafetensorsHeader header) : path_(std::move(path)) {
+  Json json = Json::object();
+  // Appended, since looking a key up among those before it would take quadratic time.
+  auto& members = json.get_ref<Json::object_t&>();
+  Json metadata = Json::object();
+  auto& texts = metadata.get_ref<Json::object_t&>();
+  for (const auto& [key, text] : header.metadata) texts.emplace_back(key, text);
+  if (!texts.empty()) members.emplace_back(kMetadata, std::move(metadata));
+  for (const SafetensorsEntry& entry : header.entries) {
+    const std::int64_t bytes = num_elements(entry.shape) * element_bytes(entry.dtype);
+    Json value;
+    value["dtype"] = entry.dtype;
+    value["shape"] = entry.shape;
+    value["data_offsets"] = std::vector<std::int64_t>{left_, left_ + bytes};
+    members.emplace_back(entry.name, std::move(value));
+    left_ += bytes;
+  }
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data begin at a multiple of 8
+  const std::uint64_t length = text.size();
+  file_.reset(std::fopen(path_.c_str(), "wb"));
+  if (!file_) throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
+  if (std::fwrite(&length, 1, kLengthBytes, file_.get()) != kLengthBytes ||
+      std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) {
+    throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
+  }
+}
+
+void SafetensorsWriter::append(std::span<const std::byte> bytes) {
+  left_ -= static_cast<std::int64_t>(bytes.size());
+  SHARDPLAN_CHECK(left_ >= 0);
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) {
+    throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
+  }
+}
+
+void SafetensorsWriter::finish() {
+  SHARDPLAN_CHECK(left_ == 0);
+  if (std::fclose(file_.release()) != 0) throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
+}
+
+}  // namespace shardplan

@@ -1,0 +1,113 @@
+#include "planner/problem/strategy_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/write_files.h"
+#include "model/read_model.h"
+#include "planner/model_planner.h"
+#include "tests/support/text.h"
+
+namespace shardplan {
+namespace {
+
+const std::string kDense = R"(shardplan: 1
+model: net
+inputs: {x: [64, 32]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: 128}
+  act:  {op: GeLU, in: up}
+  down: {block: nn.Dense, in: act, out_channels: 32}
+  loss: {op: ReduceMean, in: down}
+loss: loss
+training: {optimizer: adamw}
+parallel: {mesh: {dp: 2, mp: 4}}
+)";
+
+class StrategyFileTest : public testing::Test {
+ protected:
+  StrategyFileTest() : path_(testing::TempDir() + "strategies_" + std::to_string(::getpid()) + ".json") {}
+  ~StrategyFileTest() override { std::filesystem::remove(path_); }
+
+  Plan plan(const std::string& text, Level level, bool loads) const {
+    PlanOptions options;
+    options.level = level;
+    options.work_limit = 20'000'000;
+    if (loads) options.strategy_file = path_;
+    const auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
+    return ModelPlanner(model, read_cluster("dgx-a100"), options).plan(level, "auto");
+  }
+  std::string fault(const std::string& text) const {
+    return error_of([&] { plan(text, Level::kRatio, true); });
+  }
+
+  const std::string path_;
+};
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// What a plan of one level saved is found again at another, whose own plan differs.
+TEST_F(StrategyFileTest, WhatIsNamedKeepsItsStrategy) {
+  const Plan least_memory = plan(kDense, Level::kMemory, false);
+  write_file(path_, strategy_file_text(least_memory));
+  const Plan own = plan(kDense, Level::kSpeed, false);
+  const Plan loaded = plan(kDense, Level::kSpeed, true);
+  EXPECT_NE(own.strategies, least_memory.strategies) << "else this shows nothing";
+  EXPECT_EQ(loaded.strategies, least_memory.strategies);
+  for (std::size_t i = 0; i < loaded.program.given.size(); ++i) {
+    EXPECT_EQ(loaded.program.values[loaded.program.given[i].value].layout,
+              least_memory.program.values[least_memory.program.given[i].value].layout);
+  }
+  EXPECT_EQ(strategy_file_text(loaded), strategy_file_text(least_memory));
+  EXPECT_TRUE(loaded.is_user_strategy[*loaded.graph->find_operator("act")]);
+}
+
+TEST_F(StrategyFileTest, WhatIsNotNamedIsSearched) {
+  write_file(path_, R"({"schema": "shardplan.strategies/1", "mesh": "dp=2, mp=4",
+ "operators": {"act": {"factors": {}}}})");
+  const Plan found = plan(kDense, Level::kSpeed, true);
+  const OperatorId act = *found.graph->find_operator("act");
+  for (const std::vector<AxisRef>& axes : found.strategies[act].factors) EXPECT_TRUE(axes.empty());
+  EXPECT_FALSE(found.is_user_strategy[*found.graph->find_operator("up.matmul")]);
+}
+
+TEST_F(StrategyFileTest, FaultsHaveTheirPlace) {
+  const std::string right = strategy_file_text(plan(kDense, Level::kRatio, false));
+  const auto fault_of = [&](const std::string& from, const std::string& to) {
+    write_file(path_, replaced(right, from, to));
+    return fault(kDense);
+  };
+  EXPECT_EQ(fault_of("\"act\"", "\"acts\""),
+            path_ + ":16:3: error: the model has no operator 'acts'; did you mean 'act'?");
+  EXPECT_NE(fault_of("shardplan.strategies/1", "other").find(":2:12: error: schema is 'other'"), std::string::npos);
+  EXPECT_NE(fault_of("dp=2, mp=4", "dp=8")
+                .find(":4:10: error: the strategies are of the mesh dp=8, the model is "
+                      "planned on dp=2, mp=4"),
+            std::string::npos);
+  EXPECT_NE(fault_of("\"m\"", "\"q\"").find("MatMul has no factor 'q'; it has m, k, n"), std::string::npos);
+  EXPECT_NE(fault_of("\"m\": \"", "\"m\": \"tp, ").find("tp"), std::string::npos);
+  EXPECT_NE(fault_of("\"up.weight\"", "\"up.weights\"").find("the model has no parameter 'up.weights'"),
+            std::string::npos);
+  EXPECT_NE(fault_of("\"operators\"", "\"operator\"").find("unknown key 'operator'"), std::string::npos);
+  std::filesystem::remove(path_);
+  EXPECT_NE(fault(kDense).find(path_), std::string::npos);
+}
+
+TEST_F(StrategyFileTest, ContradictionsNameBothPlaces) {
+  write_file(path_, R"({"schema": "shardplan.strategies/1", "mesh": "dp=2, mp=4",
+ "operators": {"act": {"factors": {"a": "dp"}}}})");
+  const std::string text = replaced(kDense, "{op: GeLU, in: up}", "{op: GeLU, in: up, in_strategy: ((8, 1),)}");
+  EXPECT_EQ(fault(text),
+            path_ + ":2:23: error: act: the file contradicts its in_strategy in m.yaml:6:41; keep one of them");
+  const std::string same = replaced(kDense, "{op: GeLU, in: up}", "{op: GeLU, in: up, in_strategy: ([{dp}, {}],)}");
+  EXPECT_NO_THROW(plan(same, Level::kRatio, true));
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,341 @@
+#include "simulator/checkpoint/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/random.h"
+#include "model/read_model.h"
+#include "planner/model_planner.h"
+#include "simulator/checkpoint/checkpoint_folder.h"
+#include "simulator/checkpoint/training_checkpoint.h"
+#include "simulator/execute/collectives.h"
+#include "simulator/execute/simulate.h"
+#include "tests/support/random_plan.h"
+#include "tests/support/text.h"
+
+namespace shardplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointTest : public testing::Test {
+ protected:
+  CheckpointTest() : folder_(testing::TempDir() + "checkpoint_" + std::to_string(::getpid())) {
+    fs::create_directories(folder_);
+  }
+  ~CheckpointTest() override { fs::remove_all(folder_); }
+  std::string at(const std::string& name) const { return folder_ + "/" + name; }
+
+  const std::string folder_;
+};
+
+/// Some tensors in layouts drawn by chance.
+CheckpointForm random_form(Random& random) {
+  constexpr const char* kMeshes[] = {"x=2, y=4", "x=8", "x=2, y=2, z=2", "x=3, y=2", "x=4", "x=1"};
+  CheckpointForm form;
+  form.model = "m";
+  form.step = 7;
+  form.mesh = DeviceMesh::parse(kMeshes[random.below(std::size(kMeshes))]);
+  const Shape shapes[] = {{24, 48}, {48}, {}, {24, 2, 24}, {96, 24}};
+  for (std::size_t t = 0; t < std::size(shapes); ++t) {
+    CheckpointTensor tensor{"t" + std::to_string(t), "F64", shapes[t], TensorLayout::replicated(shapes[t].size())};
+    for (std::size_t axis = 0; axis < form.mesh.axes().size() && !shapes[t].empty(); ++axis) {
+      DimensionPart& part = tensor.layout.dimensions[random.below(shapes[t].size())].parts[0];
+      TensorLayout tried = tensor.layout;
+      if (random.below(3) == 0) continue;
+      part.axes.push_back(form.mesh.whole(axis));
+      if (!check_layout(tensor.layout, form.mesh, shapes[t]).empty()) tensor.layout = tried;
+    }
+    // A fused projection: the same heads of three parts.
+    if (t == 4 && form.mesh.axes().front().size <= 4) {
+      tensor.layout = parse_layout("[(3:{}, 4:{x}, 8:{}), {}]", form.mesh);
+      if (!check_layout(tensor.layout, form.mesh, shapes[t]).empty()) tensor.layout = TensorLayout::replicated(2);
+    }
+    tensor.layout = canonical(tensor.layout, form.mesh, tensor.shape);
+    form.tensors.push_back(std::move(tensor));
+  }
+  return form;
+}
+
+/// Element i of tensor t holds 1000 t + i.
+std::vector<double> numbers(const CheckpointForm& form, std::size_t t) {
+  std::vector<double> values(static_cast<std::size_t>(num_elements(form.tensors[t].shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 10000.0 * static_cast<double>(t) + static_cast<double>(i);
+  return values;
+}
+
+std::vector<std::byte> bytes_of(const std::vector<double>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(double));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+/// What `scatter`, which shares no code with checkpoints, puts on a rank.
+std::vector<std::byte> scattered(const CheckpointForm& form, std::size_t t, std::int64_t rank) {
+  const CheckpointTensor& tensor = form.tensors[t];
+  return bytes_of(scatter(numbers(form, t), tensor.shape, tensor.layout, form.mesh)[static_cast<std::size_t>(rank)]);
+}
+
+void write(const std::string& path, const CheckpointForm& form) {
+  write_checkpoint(path, form, [&](std::size_t t, std::int64_t rank) { return scattered(form, t, rank); });
+}
+
+/// Every piece of a checkpoint's files is what scatter makes.
+void expect_right(const std::string& path, const CheckpointForm& form) {
+  for (std::int64_t rank = 0; rank < form.mesh.num_devices(); ++rank) {
+    SafetensorsReader reader(path + "/" + (form.is_integrated ? kIntegratedFile : rank_file(rank)));
+    for (std::size_t t = 0; t < form.tensors.size(); ++t) {
+      const SafetensorsEntry* entry = reader.header().find(form.tensors[t].name);
+      ASSERT_NE(entry, nullptr);
+      std::vector<std::byte> bytes(static_cast<std::size_t>(entry->end - entry->begin));
+      reader.read(*entry, 0, bytes);
+      EXPECT_EQ(bytes, scattered(form, t, rank))
+          << form.tensors[t].name << " " << to_string(form.tensors[t].layout, form.mesh) << " of rank " << rank;
+    }
+  }
+}
+
+TEST_F(CheckpointTest, AnyFormBecomesAnyOther) {
+  Random random(3);
+  for (int i = 0; i < 25; ++i) {
+    SCOPED_TRACE(i);
+    CheckpointForm from = random_form(random);
+    CheckpointForm to = random_form(random);
+    if (random.below(5) == 0) from = integrated(from);
+    if (random.below(5) == 0) to = integrated(to);
+    write(at("from"), from);
+    Checkpoint checkpoint(at("from"));
+    EXPECT_EQ(checkpoint.form(), from);
+    EXPECT_NO_THROW(checkpoint.verify());
+    const std::int64_t before = checkpoint.bytes_read();
+    transform_checkpoint(checkpoint, to, at("to"));
+    expect_right(at("to"), to);
+    std::int64_t needed = 0;
+    for (const auto& file : fs::directory_iterator(at("to"))) {
+      SafetensorsReader reader(file.path().string());
+      for (const SafetensorsEntry& entry : reader.header().entries) needed += entry.end - entry.begin;
+    }
+    EXPECT_EQ(checkpoint.bytes_read() - before, needed) << "nothing is read but what is needed";
+  }
+}
+
+TEST_F(CheckpointTest, UnevenPiecesAreKeptWithoutPadding) {
+  CheckpointForm form;
+  form.mesh = DeviceMesh::parse("x=4");
+  form.tensors = {{"w", "F64", {10, 2}, parse_layout("[{x}, {}]", form.mesh)}};
+  write_checkpoint(at("c"), form, [&](std::size_t, std::int64_t rank) {
+    std::vector<double> rows;  // pieces of 3, 3, 3 and 1
+    for (std::int64_t i = 6 * rank; i < std::min<std::int64_t>(6 * rank + 6, 20); ++i) rows.push_back(double(i));
+    return bytes_of(rows);
+  });
+  Checkpoint checkpoint(at("c"));
+  checkpoint.verify();
+  const std::vector<double> whole = [&] {
+    std::vector<double> values(20);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
+    return values;
+  }();
+  EXPECT_EQ(checkpoint.read(0, whole_piece({10, 2})), bytes_of(whole));
+}
+
+TEST_F(CheckpointTest, ReadsOnlyTheRanksThatHoldWhatIsNeeded) {
+  CheckpointForm form;
+  form.mesh = DeviceMesh::parse("dp=2, mp=4");
+  form.tensors = {{"w", "F64", {8, 4}, parse_layout("[{mp}, {}]", form.mesh)}};
+  write(at("c"), form);
+  CheckpointForm two = form;
+  two.mesh = DeviceMesh::parse("y=2");
+  two.tensors[0].layout = parse_layout("[{y}, {}]", two.mesh);
+  Checkpoint checkpoint(at("c"));
+  std::vector<RankReads> reads = transform_checkpoint(checkpoint, two, "");
+  EXPECT_EQ(reads[0].sources, (std::set<std::int64_t>{0, 1}));
+  EXPECT_EQ(reads[1].sources, (std::set<std::int64_t>{2, 3}));
+  EXPECT_EQ(reads[0].bytes, 4 * 4 * 8);
+  // A rank that is not there is replaced by one that holds the same; without any the piece is missing.
+  fs::remove(at("c/rank_1.safetensors"));
+  Checkpoint without(at("c"));
+  EXPECT_EQ(transform_checkpoint(without, two, "")[0].sources, (std::set<std::int64_t>{0, 5}));
+  EXPECT_EQ(error_of([&] { without.verify(); }), at("c") + ": error: rank_1.safetensors is missing");
+  fs::remove(at("c/rank_5.safetensors"));
+  Checkpoint lacking(at("c"));
+  EXPECT_EQ(error_of([&] { transform_checkpoint(lacking, two, at("d")); }),
+            at("c") + ": error: a piece of 'w' is missing: rank_1.safetensors or rank_5.safetensors is not there");
+  EXPECT_FALSE(fs::exists(at("d"))) << "written whole or not at all";
+}
+
+TEST_F(CheckpointTest, FaultsAreNamed) {
+  CheckpointForm form;
+  form.model = "m";
+  form.mesh = DeviceMesh::parse("x=2");
+  form.tensors = {{"w", "F64", {8}, parse_layout("[{x}]", form.mesh)},
+                  {"v", "F64", {2}, parse_layout("[{}]", form.mesh)}};
+  const auto fault = [&](const char* name, const auto& spoil) {
+    write(at(name), form);
+    spoil(at(name));
+    return error_of([&] {
+      Checkpoint checkpoint(at(name));
+      checkpoint.verify();
+    });
+  };
+  const auto has = [&](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(error_of([&] { Checkpoint checkpoint(at("nowhere")); }), "cannot be read");
+  has(fault("empty", [](const std::string& c) { fs::remove_all(c), fs::create_directory(c); }), "no checkpoint");
+  has(fault("doubled", [](const std::string& c) { fs::copy(c + "/rank_1.safetensors", c + "/rank_01.safetensors"); }),
+      "rank 1 is held twice");
+  has(fault("exchanged",
+            [](const std::string& c) {
+              fs::remove(c + "/rank_1.safetensors");
+              fs::copy(c + "/rank_0.safetensors", c + "/rank_1.safetensors");
+            }),
+      "holds the pieces of rank 0; expected those of rank 1");
+  has(fault("both", [](const std::string& c) { fs::copy(c + "/rank_1.safetensors", c + "/model.safetensors"); }),
+      "one of them is of another checkpoint");
+  has(fault("other step",
+            [&](const std::string& c) {
+              CheckpointForm other = form;
+              other.step = 9;
+              write(at("other"), other);
+              fs::copy(at("other/rank_1.safetensors"), c + "/rank_1.safetensors", fs::copy_options::overwrite_existing);
+            }),
+      "is of step 9 of m, seed 0;");
+  has(fault("fewer",
+            [&](const std::string& c) {
+              CheckpointForm other = form;
+              other.tensors.pop_back();
+              write(at("other"), other);
+              fs::copy(at("other/rank_1.safetensors"), c + "/rank_1.safetensors", fs::copy_options::overwrite_existing);
+            }),
+      "tensor 'v' is missing");
+  has(fault("copy differs",
+            [](const std::string& c) {
+              std::fstream file(c + "/rank_1.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+              file.seekp(-1, std::ios::end);
+              file.put('x');
+            }),
+      "tensor 'v' differs from the copy of rank 0");
+  has(fault("cut",
+            [](const std::string& c) {
+              fs::resize_file(c + "/rank_1.safetensors", fs::file_size(c + "/rank_1.safetensors") - 5);
+            }),
+      "is cut short");
+}
+
+/// A writer that is killed leaves the older checkpoint whole, whenever it is killed.
+TEST_F(CheckpointTest, AWriterMayBeKilledAtAnyTime) {
+  CheckpointForm form;
+  form.mesh = DeviceMesh::parse("x=4");
+  form.tensors = {{"w", "F64", {64, 64}, parse_layout("[{x}, {}]", form.mesh)}};
+  write(at("c"), form);
+  for (int round = 0; round < 12; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (;;) write(at("c"), form);
+    }
+    usleep(static_cast<useconds_t>(2000 + 700 * round));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    Checkpoint checkpoint(at("c"));
+    EXPECT_NO_THROW(checkpoint.verify()) << round;
+    expect_right(at("c"), form);
+  }
+}
+
+TEST_F(CheckpointTest, TheLastStepsAreKept) {
+  CheckpointForm form;
+  form.tensors = {{"w", "F64", {2}, TensorLayout::replicated(1)}};
+  for (const std::int64_t step : {9, 10, 100}) write(checkpoint_folder(folder_, "p", step), form);
+  write(checkpoint_folder(folder_, "q", 1000), form);
+  fs::create_directory(at("p-11.XyZabc"));
+  EXPECT_EQ(find_checkpoint(folder_, "p"), at("p-100"));
+  EXPECT_EQ(find_checkpoint(at("p-9"), "p"), at("p-9"));
+  keep_last_checkpoints(folder_, "p", 2);
+  EXPECT_FALSE(fs::exists(at("p-9")));
+  for (const char* kept : {"p-10", "p-100", "q-1000", "p-11.XyZabc"}) EXPECT_TRUE(fs::exists(at(kept))) << kept;
+  EXPECT_NE(error_of([&] { find_checkpoint(folder_, "r"); }).find("expected folders r-1, r-2"), std::string::npos);
+}
+
+const std::string kTrained = R"(
+shardplan: 1
+model: net
+dims: {B: 24}
+inputs: {x: [B, 12], label: {shape: [B], dtype: i32}}
+operators:
+  fc1:  {block: nn.Dense, in: x, out_channels: 24}
+  act:  {op: ReLU, in: fc1}
+  fc2:  {block: nn.Dense, in: act, out_channels: 12}
+  loss: {block: nn.SoftmaxCrossEntropyWithLogits, in: [fc2, label], sparse: true, reduction: mean}
+loss: loss
+training: {optimizer: adamw, learning_rate: 0.05, micro_batches: 2}
+)";
+
+/// The plan of least memory, which cuts what it can.
+Plan plan_on(std::int64_t devices) {
+  const auto model = std::make_shared<const Model>(read_model_text(kTrained, "m.yaml"));
+  const ModelPlanner planner(model, take_devices(read_cluster("dgx-a100"), devices), {});
+  return planner.plan(Level::kMemory, "auto");
+}
+
+/// Training goes on from what other devices, with another plan, left: bit by bit on the same devices, and elsewhere as
+/// far as the order of sums allows.
+TEST_F(CheckpointTest, TrainingGoesOnOnOtherDevices) {
+  const PlannedModel eight(read_model_text(kTrained, "m.yaml"), "dgx-a100", {{"x", 2}, {"y", 4}});
+  const Plan plan = random_plan(eight, 5);
+  const auto losses = [](const Plan& of, const SimulationOptions& options) {
+    return simulate(of.program, *of.graph, options).front().steps;
+  };
+  SimulationOptions straight{.seed = 4, .steps = 6};
+  const std::vector<SimulatedStep> expected = losses(plan, straight);
+  SimulationOptions first{.seed = 4, .steps = 3};
+  first.after_step = [&](std::int64_t steps, const Executor& executor) {
+    const CheckpointForm form = stored_form(plan.program, *plan.graph, steps, 4);
+    save_checkpoint(at("rank"), form, plan.program, *plan.graph, executor);
+    save_checkpoint(at("whole"), integrated(form), plan.program, *plan.graph, executor);
+  };
+  losses(plan, first);
+  const auto goes_on = [&](const Plan& of, const std::string& from) {
+    Checkpoint checkpoint(at(from));
+    checkpoint.verify();
+    EXPECT_EQ(checkpoint.form().step, 3);
+    LoadedTensors loaded = load_checkpoint(checkpoint, of.program, *of.graph);
+    EXPECT_TRUE(loaded.notices.empty());
+    SimulationOptions second{.seed = 4, .steps = 3, .first_step = 3};
+    second.loaded = std::move(loaded.values);
+    return losses(of, second);
+  };
+  for (const char* from : {"rank", "whole"}) {
+    const std::vector<SimulatedStep> same = goes_on(plan, from);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(same[i].mesh, expected[i + 3].mesh) << from << i;
+  }
+  for (const std::int64_t devices : {4, 2, 1}) {
+    const std::vector<SimulatedStep> there = goes_on(plan_on(devices), "rank");
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(there[i].mesh, expected[i + 3].mesh, 1e-12) << devices << " devices, step " << i;
+      EXPECT_NEAR(there[i].one_device, expected[i + 3].one_device, 1e-12) << devices << " devices, step " << i;
+    }
+  }
+  EXPECT_GT(std::abs(expected[3].mesh - expected[0].mesh), 1e-3) << "what is learned shows";
+}
+
+TEST_F(CheckpointTest, AModelThatDiffersIsRefused) {
+  const Plan plan = plan_on(2);
+  CheckpointForm form = stored_form(plan.program, *plan.graph, 1, 0);
+  form.tensors[0].shape[0] += 2;
+  form.tensors[0].layout = TensorLayout::replicated(form.tensors[0].shape.size());
+  const std::string wrong = form.tensors[0].name;
+  form.tensors[1].name = "another";
+  write(at("c"), form);
+  Checkpoint checkpoint(at("c"));
+  const std::string text = error_of([&] { load_checkpoint(checkpoint, plan.program, *plan.graph); });
+  EXPECT_NE(text.find("tensor '" + wrong + "' has the shape"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace shardplan
