@@ -1,13 +1,19 @@
 #include "layouts/uneven.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/integer.h"
 
 namespace shardplan {
-namespace {
 
 std::int64_t largest_piece(std::int64_t extent, std::int64_t pieces) { return (extent + pieces - 1) / pieces; }
 
-}  // namespace
+std::pair<std::int64_t, std::int64_t> piece_bounds(std::int64_t extent, std::int64_t pieces, std::int64_t position) {
+  const std::int64_t size = largest_piece(extent, pieces);
+  return {std::min(extent, position * size), std::min(extent, (position + 1) * size)};
+}
 
 bool can_be_split(std::int64_t extent, std::int64_t pieces) {
   return extent % pieces == 0 || (pieces <= extent && (pieces - 1) * largest_piece(extent, pieces) < extent);
@@ -22,6 +28,18 @@ bool is_uneven(const TensorLayout& layout, const Shape& shape) {
     if (shape[d] % layout.dimensions[d].num_pieces() != 0) return true;
   }
   return false;
+}
+
+Shape held_shape(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape, std::int64_t point) {
+  Shape held = local_shape(layout, shape);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t pieces = layout.dimensions[d].num_pieces();
+    if (shape[d] % pieces == 0) continue;
+    const auto [begin, end] =
+        piece_bounds(shape[d], pieces, mesh.coordinate(point, layout.dimensions[d].parts.front().axes));
+    held[d] = end - begin;
+  }
+  return held;
 }
 
 std::string check_uneven_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "layouts/tensor_layout.h"
 
@@ -19,6 +20,12 @@ namespace shardplan {
 // These are the pieces of GSPMD and, as no piece is empty, of PyTorch's `chunk`. Only a dimension that is one part may be
 // uneven, over the product of its axes as one split.
 
+/// ceil(extent / pieces): what every device's buffer holds.
+std::int64_t largest_piece(std::int64_t extent, std::int64_t pieces);
+
+/// [first, second) of one piece.
+std::pair<std::int64_t, std::int64_t> piece_bounds(std::int64_t extent, std::int64_t pieces, std::int64_t position);
+
 /// Whether n pieces of a dimension leave none empty.
 bool can_be_split(std::int64_t extent, std::int64_t pieces);
 
@@ -29,6 +36,9 @@ bool nests(std::int64_t extent, std::int64_t pieces, std::int64_t fewer);
 
 /// Whether some dimension's pieces have unequal sizes.
 bool is_uneven(const TensorLayout& layout, const Shape& shape);
+
+/// How many positions along each dimension the device at `point` holds: its buffer's without the padding.
+Shape held_shape(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape, std::int64_t point);
 
 /// As `check_layout`, but pieces of a dimension may be unequal if none is empty: "dimension 0 of size 12 cannot be cut
 /// in 8 by {x}: pieces of 2 would leave 2 of them empty".

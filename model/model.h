@@ -65,6 +65,7 @@ struct ParallelOptions {
   CommFusions comm_fusion;
   std::string strategy_save_file;  // paths; empty: none
   std::string strategy_load_file;
+  bool allows_uneven = true;     // cuts in unequal pieces (layouts/uneven.h); never under `compat`
   bool fuses_attention = false;  // attention that is written out is planned as one operator (graph/fuse_attention.h)
   bool uniform_layers = false;   // copies of a repeated block take one strategy (planner/problem/uniform_layers.h)
   SourcePlace place;

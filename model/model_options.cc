@@ -151,6 +151,13 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
                     options.compat),
         "keep one of them");
   }
+  options.allows_uneven = options.compat.empty();
+  reader.flag("uneven", options.allows_uneven);
+  if (options.allows_uneven && !options.compat.empty()) {
+    reader.fault(*reader.find("uneven"),
+                 fmt::format("parallel: uneven is true, but under compat: {} all pieces are equal", options.compat),
+                 "keep one of them");
+  }
   if (const auto device = reader.choice("device")) options.device = {*device, reader.place(*reader.find("device"))};
   if (const YamlNode* data = reader.find("dataset_strategy")) {
     if (data->is_scalar() && (data->text == "data_parallel" || data->text == "full_batch")) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "layouts/uneven.h"
 #include "model/model_source.h"
 
 // Sizes are solved for, not divided. Nearly all sizes of a model are monomials of its free dims: 4*H, H/heads, B*S. How
@@ -38,9 +39,15 @@ struct Size {
 /// What a size must be.
 struct Demand {
   std::int64_t multiple_of = 1;
+  std::int64_t residue = 0;
   std::int64_t least = 1;
+  std::set<std::int64_t> uneven;  // numbers of pieces that must not divide it, and leave none empty
 
-  bool holds(std::int64_t size) const { return size % multiple_of == 0 && size >= least; }
+  bool holds(std::int64_t size) const {
+    return size % multiple_of == residue && size >= least && std::ranges::all_of(uneven, [&](std::int64_t pieces) {
+             return size % pieces != 0 && can_be_split(size, pieces);
+           });
+  }
 };
 
 /// All sizes of one model, in an order that depends on the graph's structure only: factors of operators, dimensions
@@ -187,7 +194,26 @@ class Shrinker {
   void demand(std::size_t index, std::int64_t pieces, std::int64_t least) {
     Demand& demand = demands_[function_of_[index]];
     demand.multiple_of = std::lcm(demand.multiple_of, std::max<std::int64_t>(pieces, 1));
+    // What is cut unequally elsewhere keeps its residue; all else divides.
+    demand.residue = request_.keeps_residues ? full_sizes_[index] % demand.multiple_of : 0;
     demand.least = std::max(demand.least, std::min(least, full_sizes_[index]));
+  }
+
+  /// Of a cut in unequal pieces.
+  void demand_uneven(std::size_t index, std::int64_t pieces) {
+    Demand& demand = demands_[function_of_[index]];
+    demand.uneven.insert(pieces);
+    demand.least = std::max(demand.least, std::min(pieces * request_.least_local, full_sizes_[index]));
+    if (!request_.keeps_residues) return;
+    demand.multiple_of = std::lcm(demand.multiple_of, pieces);
+    demand.residue = full_sizes_[index] % demand.multiple_of;
+  }
+
+  template <class Id>
+  void demand_uneven(std::size_t index, const IdVector<Id, std::vector<std::vector<std::int64_t>>>& all, Id id,
+                     std::size_t dimension) {
+    if (id.value() >= all.size() || dimension >= all[id].size()) return;
+    for (const std::int64_t pieces : all[id][dimension]) demand_uneven(index, pieces);
   }
 
   /// The least size of each of `count` factors that are normalised together, so that their product suffices.
@@ -212,6 +238,7 @@ class Shrinker {
         const bool is_normalised = factors[f].kind == FactorKind::kNormalised;
         demand(index, pieces(id, f),
                std::max(pieces(id, f) * request_.least_local, is_normalised ? least_normalised : 2));
+        demand_uneven(index, request_.uneven_operator_pieces, id, f);
       }
     }
     for (const TensorId id : graph.tensors().ids()) {
@@ -220,6 +247,7 @@ class Shrinker {
         const bool has_pieces = id.value() < request_.tensor_pieces.size() && d < request_.tensor_pieces[id].size();
         const std::int64_t pieces = has_pieces ? request_.tensor_pieces[id][d] : 1;
         demand(index, pieces, pieces > 1 ? pieces * request_.least_local : 1);
+        demand_uneven(index, request_.uneven_tensor_pieces, id, d);
       }
     }
   }

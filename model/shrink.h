@@ -26,6 +26,12 @@ struct ShrinkRequest {
   /// layouts. Either may be empty: nothing is cut.
   IdVector<OperatorId, std::vector<std::int64_t>> operator_pieces;
   IdVector<TensorId, std::vector<std::int64_t>> tensor_pieces;
+  /// The same of cuts in pieces of unequal sizes (layouts/uneven.h), which stand here and not above; often empty.
+  IdVector<OperatorId, std::vector<std::vector<std::int64_t>>> uneven_operator_pieces;
+  IdVector<TensorId, std::vector<std::vector<std::int64_t>>> uneven_tensor_pieces;
+  /// Whether sizes that are cut unequally keep their residue by the pieces, and with it which pieces are rows of whole smaller
+  /// ones. Not where the pieces are those of a smaller mesh: then the pieces stay unequal, and that is all.
+  bool keeps_residues = true;
   /// Looks at a small model and its planned graph: nothing, or a factor that must grow (a halo wider than the
   /// neighbour's piece, another redistribution than at full size, ...). May be empty.
   std::function<std::optional<TooSmall>(const Model&, const OperatorGraph&)> check;
@@ -48,7 +54,7 @@ struct ShrunkModel {
   std::vector<std::string> notes;  // what stayed at full size, and why
 };
 
-/// The same model with small dims, for proofs: every factor stays divisible by its pieces, factors of one operator that
+/// The same model with small dims, for proofs: every factor stays divisible by its pieces or stays not divisible by them, factors of one operator that
 /// had different sizes keep different sizes (but for height and width of images), and nothing falls below the least
 /// sizes of the request unless it was there before. Dims that count copies (`repeat:`) stay. Never fails: at worst the
 /// model comes back as it is.

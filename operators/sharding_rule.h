@@ -24,6 +24,7 @@ struct Factor {
   std::int64_t size = 1;
   FactorKind kind = FactorKind::kPassThrough;
   Reduction reduction = Reduction::kSum;  // how a kReduction combines
+  bool has_equal_pieces = false;          // cut only where all pieces are equal, since phases count them
 
   bool operator==(const Factor&) const = default;
 };

@@ -427,6 +427,7 @@ Restrictions ModelPlanner::restrictions(Level level) const {
   result.uniform = uniform_;
   result.least_contraction_work = level == Level::kRatio;
   result.pieces = pieces_;
+  result.uneven = uneven_cuts();
   result.capacity = usable();
   return result;
 }
@@ -435,7 +436,11 @@ std::vector<Strategy> ModelPlanner::alternatives(OperatorId op) const {
   if (!decided_.operators[op].empty()) return decided_.operators[op];
   std::vector<AxisRef> axes;
   for (std::size_t axis = 0; axis < mesh().axes().size(); ++axis) axes.push_back(mesh().whole(axis));
-  return enumerate_strategies(graph_->operation(op), mesh(), axes, {}).strategies;
+  return enumerate_strategies(graph_->operation(op), mesh(), axes, {}, uneven_cuts()).strategies;
+}
+
+UnevenCuts ModelPlanner::uneven_cuts() const {
+  return model_->parallel.allows_uneven ? UnevenCuts::kWhereNothingElseFits : UnevenCuts::kNone;
 }
 
 Decisions ModelPlanner::decisions_of(const ModelProblem& problem, const Choice& choice) const {
@@ -475,7 +480,7 @@ const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   Restrictions limits = no_restrictions(*graph_, versions_);
   const auto batch = batch_factors(*graph_);
   for (const OperatorId op : graph_->operators().ids()) {
-    limits.operators[op] = {data_parallel_strategy(graph_->operation(op), batch[op], mesh())};
+    limits.operators[op] = {data_parallel_strategy(graph_->operation(op), batch[op], mesh(), uneven_cuts())};
   }
   for (const VersionId id : versions_.all.ids()) {
     const TensorVersion& version = versions_.all[id];

@@ -80,6 +80,7 @@ class ModelPlanner {
   std::vector<Strategy> alternatives(OperatorId op) const;
 
  private:
+  UnevenCuts uneven_cuts() const;
   /// A choice and the plan that it makes.
   struct Draft {
     Choice choice;

@@ -1,5 +1,7 @@
 #include "program/instruction_facts.h"
 
+#include <algorithm>
+
 namespace shardplan {
 
 bool is_computation(const Instruction& instruction) {
@@ -30,7 +32,7 @@ Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction
   }
   switch (instruction.step.kind) {
     case CollectiveKind::kAllGather:
-      return out;
+      return std::max(out, in * num_pieces(instruction.step.axes));  // unequal pieces are padded
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kCollectivePermute:
       return in * num_pieces(instruction.step.axes);

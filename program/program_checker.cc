@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "layouts/uneven.h"
 #include "program/instruction_facts.h"
 
 namespace shardplan {
@@ -79,7 +80,7 @@ std::string check_buckets(const ParallelProgram& program) {
 
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph) {
   for (const ProgramValue& value : program.values) {
-    const std::string fault = check_layout(value.layout, program.mesh, value.type.shape);
+    const std::string fault = check_uneven_layout(value.layout, program.mesh, value.type.shape);
     if (!fault.empty()) return fmt::format("{}: {}", value.name, fault);
     if (value.local_shape != local_shape(value.layout, value.type.shape)) {
       return fmt::format("{}: local shape does not follow from its layout", value.name);

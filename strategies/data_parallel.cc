@@ -35,12 +35,15 @@ IdVector<OperatorId, std::optional<std::uint32_t>> batch_factors(const OperatorG
 }
 
 Strategy data_parallel_strategy(const Operation& operation, std::optional<std::uint32_t> batch_factor,
-                                const DeviceMesh& mesh) {
+                                const DeviceMesh& mesh, UnevenCuts uneven) {
   Strategy strategy = replicated_strategy(operation);
   if (!batch_factor) return strategy;
   for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
     strategy.factors[*batch_factor].push_back(mesh.whole(axis));
-    if (check_strategy(operation, strategy, mesh).empty()) continue;
+    const std::int64_t size = operation.rule.factors[*batch_factor].size;
+    const std::int64_t pieces = num_pieces(strategy.factors[*batch_factor]);
+    const bool is_wanted = size % pieces == 0 || (uneven != UnevenCuts::kNone && wastes_little(size, pieces));
+    if (is_wanted && check_strategy(operation, strategy, mesh).empty()) continue;
     strategy.factors[*batch_factor].pop_back();
     break;
   }

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "graph/operator_graph.h"
+#include "strategies/enumerate.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {
@@ -11,9 +12,10 @@ namespace shardplan {
 /// walks through the graph. A weight's gradient sums over it; an update has none.
 IdVector<OperatorId, std::optional<std::uint32_t>> batch_factors(const OperatorGraph& graph);
 
-/// The batch cut over all axes, or over the first so many that divide it; everything else repeated.
+/// The batch cut over all axes, or over the first so many that divide it; everything else repeated. If `uneven` allows it,
+/// pieces may be unequal where little of them is padding.
 Strategy data_parallel_strategy(const Operation& operation, std::optional<std::uint32_t> batch_factor,
-                                const DeviceMesh& mesh);
+                                const DeviceMesh& mesh, UnevenCuts uneven = UnevenCuts::kNone);
 /// All work on every device.
 Strategy replicated_strategy(const Operation& operation);
 

@@ -1,5 +1,9 @@
 #include "strategies/enumerate.h"
 
+#include <algorithm>
+#include <set>
+
+#include "layouts/uneven.h"
 #include "operators/operator_type.h"
 
 namespace shardplan {
@@ -31,12 +35,44 @@ std::vector<Use> possible_uses(const Operation& operation, const PartialGroups& 
   return uses;
 }
 
+/// All products of some of the pieces, ascending.
+std::set<std::int64_t> products(const std::vector<AxisRef>& pieces) {
+  std::set<std::int64_t> result = {1};
+  for (const AxisRef& piece : pieces) {
+    std::set<std::int64_t> more = result;
+    for (const std::int64_t product : result) more.insert(product * piece.size);
+    result = std::move(more);
+  }
+  return result;
+}
+
+/// In how many pieces a factor may be cut.
+std::set<std::int64_t> possible_cuts(const Operation& operation, std::size_t factor,
+                                     const std::set<std::int64_t>& products, UnevenCuts uneven) {
+  const std::int64_t size = operation.rule.factors[factor].size;
+  const bool may_be_uneven = uneven != UnevenCuts::kNone && why_only_even(operation, factor).empty();
+  std::set<std::int64_t> cuts;
+  for (const std::int64_t pieces : products) {
+    if (pieces <= size && size % pieces == 0) cuts.insert(pieces);
+  }
+  if (!may_be_uneven) return cuts;
+  const std::int64_t most_even = *cuts.rbegin();
+  for (const std::int64_t pieces : products) {
+    if (pieces > most_even && can_be_split(size, pieces) && wastes_little(size, pieces)) cuts.insert(pieces);
+  }
+  return cuts;
+}
+
 class Enumeration {
  public:
   Enumeration(const Operation& operation, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
-              const PartialGroups& groups)
+              const PartialGroups& groups, UnevenCuts uneven)
       : operation_(operation), mesh_(mesh), pieces_(pieces), uses_(possible_uses(operation, groups)) {
     strategy_.factors.resize(operation.rule.factors.size());
+    const std::set<std::int64_t> all = products(pieces);
+    for (std::size_t factor = 0; factor < strategy_.factors.size(); ++factor) {
+      cuts_.push_back(possible_cuts(operation, factor, all, uneven));
+    }
   }
 
   Candidates run() {
@@ -56,7 +92,7 @@ class Enumeration {
         case Use::Kind::kFactor: {
           std::vector<AxisRef>& axes = strategy_.factors[use.index];
           axes.push_back(pieces_[piece]);
-          if (operation_.rule.factors[use.index].size % num_pieces(axes) == 0) assign(piece + 1);
+          if (leads_to_a_cut(use.index)) assign(piece + 1);
           axes.pop_back();
           break;
         }
@@ -80,7 +116,16 @@ class Enumeration {
     }
   }
 
+  /// Whether a factor may be cut in as many pieces as it is now, or in a multiple.
+  bool leads_to_a_cut(std::size_t factor) const {
+    const std::int64_t now = num_pieces(strategy_.factors[factor]);
+    return std::ranges::any_of(cuts_[factor], [&](std::int64_t pieces) { return pieces % now == 0; });
+  }
+
   void keep() {
+    for (std::size_t factor = 0; factor < cuts_.size(); ++factor) {
+      if (!cuts_[factor].contains(num_pieces(strategy_.factors[factor]))) return;
+    }
     if (!check_strategy(operation_, strategy_, mesh_).empty()) return;
     if (candidates_.strategies.size() == kMaxCandidates) {
       candidates_.complete = false;
@@ -93,15 +138,20 @@ class Enumeration {
   const DeviceMesh& mesh_;
   const std::vector<AxisRef>& pieces_;
   const std::vector<Use> uses_;
+  std::vector<std::set<std::int64_t>> cuts_;  // by factor
   Strategy strategy_;
   Candidates candidates_;
 };
 
 }  // namespace
 
+bool wastes_little(std::int64_t extent, std::int64_t pieces) {
+  return 4 * (pieces * largest_piece(extent, pieces) - extent) <= extent;
+}
+
 Candidates enumerate_strategies(const Operation& operation, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
-                                const PartialGroups& groups) {
-  return Enumeration(operation, mesh, pieces, groups).run();
+                                const PartialGroups& groups, UnevenCuts uneven) {
+  return Enumeration(operation, mesh, pieces, groups, uneven).run();
 }
 
 }  // namespace shardplan

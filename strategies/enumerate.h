@@ -23,6 +23,17 @@ struct PartialGroups {
   bool operator==(const PartialGroups&) const = default;
 };
 
+/// Whether at most a fifth of the buffers of so many pieces is padding.
+bool wastes_little(std::int64_t extent, std::int64_t pieces);
+
+/// Which cuts in unequal pieces (layouts/uneven.h) are candidates.
+enum class UnevenCuts {
+  kNone,
+  /// Of a factor of N in n pieces of c = ceil(N / n): if no piece is empty, at most a fifth of the n c positions is padding,
+  /// and the mesh's pieces cut the factor in no n or more equal pieces. So sizes that divide have no further candidates.
+  kWhereNothingElseFits,
+};
+
 /// No list is longer; 216 = 6^3 is a batched matmul on three pieces.
 inline constexpr std::size_t kMaxCandidates = 2048;
 
@@ -31,6 +42,6 @@ inline constexpr std::size_t kMaxCandidates = 2048;
 /// factor the pieces stay in the order of `pieces` (major to minor). The order is fixed: the first factors first,
 /// repeated work last.
 Candidates enumerate_strategies(const Operation& operation, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
-                                const PartialGroups& groups);
+                                const PartialGroups& groups, UnevenCuts uneven = UnevenCuts::kNone);
 
 }  // namespace shardplan

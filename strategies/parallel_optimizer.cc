@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "layouts/uneven.h"
+
 namespace shardplan {
 namespace {
 
@@ -34,7 +36,8 @@ IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
     if (rows.parts.size() > 1) continue;
     std::vector<AxisRef>& axes = rows.parts[0].axes;
     axes.insert(axes.end(), repeats.begin(), repeats.end());
-    if (check_layout(layout, mesh, state.type.shape).empty()) {
+    const bool are_rows_equal = state.type.shape[0] % rows.num_pieces() == 0;
+    if (are_rows_equal && check_uneven_layout(layout, mesh, state.type.shape).empty()) {
       layouts[id] = canonical(layout, mesh, state.type.shape);
     }
   }

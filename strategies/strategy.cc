@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "layouts/uneven.h"
 
 namespace shardplan {
 namespace {
@@ -39,6 +40,18 @@ bool walks(const TensorWalk& walk, std::uint32_t factor) {
 
 const std::vector<std::vector<std::uint32_t>>& groups_of(const Operation& operation, const Strategy& strategy) {
   return strategy.reduction == Reduction::kSum ? operation.rule.linear : operation.rule.monotone;
+}
+
+/// Nothing, or why a factor cannot be cut in so many pieces: ": ..." for the end of a message, empty where the numbers say
+/// it all.
+std::optional<std::string> why_not_in(const Operation& operation, std::size_t factor, std::int64_t pieces) {
+  const std::int64_t size = operation.rule.factors[factor].size;
+  if (size % pieces == 0) return std::nullopt;
+  if (const std::string reason = why_only_even(operation, factor); !reason.empty()) return ": " + reason;
+  if (can_be_split(size, pieces)) return std::nullopt;
+  if (pieces > size) return std::string();
+  const std::int64_t piece = largest_piece(size, pieces);
+  return fmt::format(": pieces of {} would leave {} of them empty", piece, pieces - largest_piece(size, piece));
 }
 
 std::string axes_text(const DeviceMesh& mesh, const std::vector<AxisRef>& axes) { return mesh.to_string(axes); }
@@ -98,11 +111,40 @@ TensorLayout result_layout(const Operation& operation, const Strategy& strategy,
   return canonical(layout, mesh, operation.results[result].shape);
 }
 
+bool is_uneven(const Operation& operation, const Strategy& strategy) {
+  for (std::size_t factor = 0; factor < strategy.factors.size(); ++factor) {
+    if (operation.rule.factors[factor].size % num_pieces(strategy.factors[factor]) != 0) return true;
+  }
+  return false;
+}
+
+std::string why_only_even(const Operation& operation, std::size_t factor) {
+  const ShardingRule& rule = operation.rule;
+  if (rule.factors[factor].has_equal_pieces) return "its pieces are counted and must be equal";
+  for (const std::vector<TensorWalk>* tensors : {&rule.operands, &rule.results}) {
+    for (const TensorWalk& walk : *tensors) {
+      for (const DimensionWalk& dimension : walk) {
+        if (dimension.window && (dimension.window->output == factor || dimension.window->offset == factor)) {
+          return "it is read through a window, whose pieces must be equal";
+        }
+        bool is_here = false;
+        bool has_others = false;
+        for (const std::uint32_t other : dimension.factors) {
+          is_here = is_here || other == factor;
+          has_others = has_others || (other != factor && rule.factors[other].size > 1);
+        }
+        if (is_here && has_others) return "it shares a dimension with other factors, so its pieces must be equal";
+      }
+    }
+  }
+  return {};
+}
+
 std::vector<std::int64_t> local_extents(const Operation& operation, const Strategy& strategy) {
   std::vector<std::int64_t> extents;
   extents.reserve(operation.rule.factors.size());
   for (std::size_t factor = 0; factor < operation.rule.factors.size(); ++factor) {
-    extents.push_back(operation.rule.factors[factor].size / num_pieces(strategy.factors[factor]));
+    extents.push_back(largest_piece(operation.rule.factors[factor].size, num_pieces(strategy.factors[factor])));
   }
   return extents;
 }
@@ -113,9 +155,9 @@ std::vector<Box> boxes(const Operation& operation, const Strategy& strategy, con
   result.reserve(operation.rule.factors.size());
   for (std::size_t factor = 0; factor < operation.rule.factors.size(); ++factor) {
     const std::int64_t extent = operation.rule.factors[factor].size;
-    const std::int64_t size = extent / num_pieces(strategy.factors[factor]);
-    const std::int64_t begin = size * mesh.coordinate(point, strategy.factors[factor]);
-    result.push_back({begin, begin + size, extent});
+    const auto [begin, end] =
+        piece_bounds(extent, num_pieces(strategy.factors[factor]), mesh.coordinate(point, strategy.factors[factor]));
+    result.push_back({begin, end, extent});
   }
   return result;
 }
@@ -153,9 +195,9 @@ std::string check_strategy(const Operation& operation, const Strategy& strategy,
     if (info.kind == FactorKind::kNeedReplication) {
       return fmt::format("{} cannot be cut, but lies over {}", info.name, axes_text(mesh, axes));
     }
-    if (info.size % pieces != 0) {
-      return fmt::format("{} of size {} cannot be cut in {} by {}", info.name, info.size, pieces,
-                         axes_text(mesh, axes));
+    if (const std::optional<std::string> reason = why_not_in(operation, factor, pieces)) {
+      return fmt::format("{} of size {} cannot be cut in {} by {}{}", info.name, info.size, pieces,
+                         axes_text(mesh, axes), *reason);
     }
     if (info.kind == FactorKind::kReduction) {
       if (reduction && *reduction != info.reduction) return "partial results of two kinds (sum and max)";

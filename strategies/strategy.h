@@ -34,9 +34,16 @@ TensorLayout operand_layout(const Operation& operation, const Strategy& strategy
 TensorLayout result_layout(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
                            std::size_t result);
 
-/// One device's extent of every factor.
+/// Whether some factor is cut in pieces of unequal sizes (layouts/uneven.h).
+bool is_uneven(const Operation& operation, const Strategy& strategy);
+
+/// Nothing, or why a factor can only be cut in equal pieces: it is one of several that a dimension walks (its pieces would be
+/// no intervals), or is read through a window (halos are exchanged between pieces of one size), or phases count its pieces.
+std::string why_only_even(const Operation& operation, std::size_t factor);
+
+/// The largest device's extent of every factor.
 std::vector<std::int64_t> local_extents(const Operation& operation, const Strategy& strategy);
-/// The boxes of the device at `point`.
+/// The boxes of the device at `point`: true intervals, of a shorter piece too.
 std::vector<Box> boxes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
                        std::int64_t point);
 
@@ -45,8 +52,8 @@ bool runs_in_phases(const Operation& operation, const Strategy& strategy);
 /// The phases of an operator that runs in them.
 Phases phases_of(const Operation& operation, const Strategy& strategy);
 
-/// Nothing, or why the strategy is not legal: a factor not divisible, an axis used twice, a factor that must not be
-/// cut, a halo wider than the neighbour's shard, a dtype that cannot be partial.
+/// Nothing, or why the strategy is not legal: pieces of a factor that would be empty, or unequal where they must be equal, an
+/// axis used twice, a factor that must not be cut, a halo wider than the neighbour's shard, a dtype that cannot be partial.
 std::string check_strategy(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh);
 
 /// Bytes that a halo exchange brings to the busiest device for one windowed operand dimension, and how wide it is

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "layouts/mindspore_layout.h"
+#include "layouts/uneven.h"
 #include "strategies/enumerate.h"
 
 // An operator's entries are read one operand after the other, and every dimension that an entry cuts decides the factor
@@ -44,8 +45,8 @@ std::vector<AxisRef> all_axes(const DeviceMesh& mesh) {
 
 class Resolver {
  public:
-  Resolver(const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces)
-      : graph_(graph), mesh_(mesh), pieces_(pieces) {}
+  Resolver(const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces, UnevenCuts uneven)
+      : graph_(graph), mesh_(mesh), pieces_(pieces), uneven_(uneven) {}
 
   UserStrategies run() {
     result_.operators.resize(graph_.operators().size());
@@ -138,11 +139,12 @@ class Resolver {
         return;
       case StrategyEntry::Kind::kDataParallel: {
         if (shape.empty()) return;
-        if (shape[0] % mesh_.num_devices() != 0) {
-          fault(entry.place,
-                fmt::format("{}: data parallel (null) cuts dimension 0 of {} in {}, but its size is {}", op.name,
-                            tensor.name, mesh_.num_devices(), shape[0]),
-                "possible: " + divisors_text(shape[0]));
+        if (!may_be_cut(shape[0], mesh_.num_devices())) {
+          fault(
+              entry.place,
+              fmt::format("{}: data parallel (null) cuts dimension 0 of {} in {}, but its size is {}{}", op.name,
+                          tensor.name, mesh_.num_devices(), shape[0], empty_pieces_text(shape[0], mesh_.num_devices())),
+              "possible: " + divisors_text(shape[0]));
           return;
         }
         record_axes(id, operand, 0, walk[0], all_axes(mesh_), entry.place, decided);
@@ -168,6 +170,15 @@ class Resolver {
     }
   }
 
+  bool may_be_cut(std::int64_t size, std::int64_t pieces) const {
+    return size % pieces == 0 || (uneven_ != UnevenCuts::kNone && can_be_split(size, pieces));
+  }
+  std::string empty_pieces_text(std::int64_t size, std::int64_t pieces) const {
+    if (uneven_ == UnevenCuts::kNone || pieces > size) return {};
+    const std::int64_t piece = largest_piece(size, pieces);
+    return fmt::format("; pieces of {} would leave {} of them empty", piece, pieces - largest_piece(size, piece));
+  }
+
   bool check_tuple(const StrategyEntry& entry, const std::string& owner, std::string_view what,
                    const std::string& tensor, const Shape& shape) {
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -177,10 +188,10 @@ class Resolver {
                                        tuple_text(entry.tuple), cut));
         return false;
       }
-      if (shape[d] % cut != 0) {
+      if (!may_be_cut(shape[d], cut)) {
         fault(entry.place,
-              fmt::format("{}: {} {} cuts dimension {} of {} in {}, but its size is {}", owner, what,
-                          tuple_text(entry.tuple), d, tensor, cut, shape[d]),
+              fmt::format("{}: {} {} cuts dimension {} of {} in {}, but its size is {}{}", owner, what,
+                          tuple_text(entry.tuple), d, tensor, cut, shape[d], empty_pieces_text(shape[d], cut)),
               fmt::format("possible: {}, or a size that {} divides", divisors_text(shape[d]), cut));
         return false;
       }
@@ -192,7 +203,8 @@ class Resolver {
                                           const std::string& tensor, const Shape& shape) {
     try {
       TensorLayout layout = parse_layout(entry.layout, mesh_);
-      const std::string wrong = check_layout(layout, mesh_, shape);
+      const std::string wrong =
+          uneven_ == UnevenCuts::kNone ? check_layout(layout, mesh_, shape) : check_uneven_layout(layout, mesh_, shape);
       if (wrong.empty()) return layout;
       fault(entry.place, fmt::format("{}: layout {} of {}: {}", owner, entry.layout, tensor, wrong));
     } catch (const InputError& error) {
@@ -212,7 +224,8 @@ class Resolver {
     }
     const std::vector<Factor>& factors = graph_.operation(id).rule.factors;
     for (const std::uint32_t factor : walk.factors) {
-      const std::int64_t here = std::gcd(cut, factors[factor].size);
+      // A dimension of one factor may be cut unequally; of several each takes what divides it.
+      const std::int64_t here = walk.factors.size() == 1 ? cut : std::gcd(cut, factors[factor].size);
       record_factor_cut(id, operand, factor, here, place, decided);
       cut /= here;
       if (here != factors[factor].size) break;
@@ -342,7 +355,7 @@ class Resolver {
       if (is_free(piece, used)) rest.push_back(piece);
     }
     std::vector<Strategy> strategies;
-    for (const Strategy& more : enumerate_strategies(operation, mesh_, rest, {}).strategies) {
+    for (const Strategy& more : enumerate_strategies(operation, mesh_, rest, {}, uneven_).strategies) {
       Strategy strategy = base;
       bool fits = true;
       for (std::size_t factor = 0; factor < is_decided.size() && fits; ++factor) {
@@ -398,11 +411,12 @@ class Resolver {
       case StrategyEntry::Kind::kDataParallel: {
         layout = TensorLayout::replicated(shape.size());
         if (shape.empty()) break;
-        if (shape[0] % mesh_.num_devices() != 0) {
-          fault(entry.place,
-                fmt::format("{}: data parallel (null) cuts dimension 0 of {} in {}, but its size is {}", owner,
-                            tensor.name, mesh_.num_devices(), shape[0]),
-                "possible: " + divisors_text(shape[0]));
+        if (!may_be_cut(shape[0], mesh_.num_devices())) {
+          fault(
+              entry.place,
+              fmt::format("{}: data parallel (null) cuts dimension 0 of {} in {}, but its size is {}{}", owner,
+                          tensor.name, mesh_.num_devices(), shape[0], empty_pieces_text(shape[0], mesh_.num_devices())),
+              "possible: " + divisors_text(shape[0]));
           return std::nullopt;
         }
         layout->dimensions[0].parts = {{0, all_axes(mesh_)}};
@@ -469,6 +483,7 @@ class Resolver {
   const OperatorGraph& graph_;
   const DeviceMesh& mesh_;
   const std::vector<AxisRef>& pieces_;
+  UnevenCuts uneven_;
   UserStrategies result_;
   std::vector<Diagnostic> faults_;
 };
@@ -476,8 +491,8 @@ class Resolver {
 }  // namespace
 
 UserStrategies resolve_user_strategies(const OperatorGraph& graph, const DeviceMesh& mesh,
-                                       const std::vector<AxisRef>& pieces) {
-  return Resolver(graph, mesh, pieces).run();
+                                       const std::vector<AxisRef>& pieces, UnevenCuts uneven) {
+  return Resolver(graph, mesh, pieces, uneven).run();
 }
 
 }  // namespace shardplan

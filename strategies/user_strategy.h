@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "graph/operator_graph.h"
+#include "strategies/enumerate.h"
 #include "strategies/strategy.h"
 
 namespace shardplan {
@@ -22,8 +23,9 @@ struct UserStrategies {
 /// repeated calculation last. Factors that no entry decides are enumerated over the `pieces` left.
 ///
 /// Throws InputError with all faults found: wrong count, wrong rank, a size that the cut does not divide, more devices
-/// than there are, tensors that cut one factor in two ways, and the operator's own conditions.
+/// than there are, tensors that cut one factor in two ways, and the operator's own conditions. If `uneven` allows it, a cut
+/// need not divide a size, but leave no piece empty.
 UserStrategies resolve_user_strategies(const OperatorGraph& graph, const DeviceMesh& mesh,
-                                       const std::vector<AxisRef>& pieces);
+                                       const std::vector<AxisRef>& pieces, UnevenCuts uneven = UnevenCuts::kNone);
 
 }  // namespace shardplan

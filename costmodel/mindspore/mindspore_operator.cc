@@ -169,7 +169,8 @@ class Candidates {
     for (const std::int64_t cut : cuts_) {
       strategy.factors.push_back(cut > 1 ? (*pieces)[next++] : std::vector<AxisRef>());
     }
-    if (check_strategy(operation_, strategy, mesh_).empty()) strategies_.push_back(std::move(strategy));
+    const bool is_legal = !is_uneven(operation_, strategy) && check_strategy(operation_, strategy, mesh_).empty();
+    if (is_legal) strategies_.push_back(std::move(strategy));
   }
 
   const Operation& operation_;

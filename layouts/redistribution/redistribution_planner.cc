@@ -42,6 +42,7 @@
 #include "layouts/redistribution/search/best_first_path.h"
 #include "layouts/redistribution/search/search_graphs.h"
 #include "layouts/redistribution/uneven_redistribution.h"
+#include "layouts/redistribution/uneven_times.h"
 #include "layouts/uneven.h"
 
 namespace shardplan {
@@ -150,22 +151,35 @@ struct RedistributionPlanner::State {
   State(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> collective_costs, const RedistributionOptions& options)
       : costs(std::move(collective_costs)),
         bounded_memory(options.bounded_memory),
+        pieces(options.pieces),
         graphs(std::move(mesh), options.pieces, options.bounded_memory) {}
 
   EdgeCosts& costs_of(const SearchRoute& route, Bytes tensor_bytes) { return route.graph->costs(*costs, tensor_bytes); }
   Redistribution make_plan(const PlanKey& key);
+  UnevenTimes& uneven_times_of(const Shape& shape, Bytes element_bytes);
   std::optional<Redistribution> plan_in_finer_graph(const SearchRoute& route, const PlanKey& key,
                                                     const PathBound& bound);
 
   std::shared_ptr<const CollectiveCosts> costs;
   bool bounded_memory;
+  std::vector<AxisRef> pieces;
   SearchGraphs graphs;
+  std::map<std::pair<Shape, Bytes>, std::unique_ptr<UnevenTimes>> uneven_times;
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;  // looked up, never walked
 };
 
+UnevenTimes& RedistributionPlanner::State::uneven_times_of(const Shape& shape, Bytes element_bytes) {
+  std::unique_ptr<UnevenTimes>& times = uneven_times[{shape, element_bytes}];
+  if (times == nullptr) {
+    times = std::make_unique<UnevenTimes>(shape, element_bytes, *costs, bounded_memory, pieces);
+  }
+  return *times;
+}
+
 Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
   if (is_uneven(key.from, key.shape) || is_uneven(key.to, key.shape)) {
-    return uneven_redistribution(key.from, key.to, key.shape, key.element_bytes, graphs.mesh(), *costs, bounded_memory);
+    return uneven_redistribution(key.from, key.to, key.shape, key.element_bytes, graphs.mesh(), *costs, bounded_memory,
+                                 pieces);
   }
   const SearchRoute route = graphs.route(key.from, key.to, key.shape);
   const PathBound bound = graphs.bound(key.from, key.to);
@@ -231,7 +245,10 @@ Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLa
   const TensorLayout source = canonical(from, mesh(), shape);
   const TensorLayout target = canonical(to, mesh(), shape);
   if (source == target) return 0;
-  if (is_uneven(source, shape) || is_uneven(target, shape)) return plan(source, target, shape, element_bytes).time;
+  if (is_uneven(source, shape) || is_uneven(target, shape)) {
+    const std::optional<Picoseconds> time = state_->uneven_times_of(shape, element_bytes).time(source, target);
+    return time ? *time : plan(source, target, shape, element_bytes).time;
+  }
   const SearchRoute route = state_->graphs.route(source, target, shape);
   if (!route.is_large) {
     EdgeCosts& edge_costs = state_->costs_of(route, num_bytes(shape, element_bytes));
@@ -254,6 +271,7 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
     std::map<PartBorders, Class> classes;
     for (std::size_t i = 0; i < layouts.size(); ++i) {
       TensorLayout layout = canonical(*layouts[i], mesh(), shape);
+      if (is_uneven(layout, shape)) continue;  // no state of those graphs
       Class& same = classes[part_borders(layout, shape)];
       same.members.push_back(i);
       same.layouts.push_back(std::move(layout));
@@ -287,6 +305,15 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
       for (SearchGraph* const graph : state_->graphs.graphs_of_pieces(from_borders, to_borders, shape)) {
         fill(*graph, sources, targets);
       }
+    }
+  }
+  const auto has_uneven = [&](std::span<const TensorLayout* const> layouts) {
+    return std::ranges::any_of(layouts, [&](const TensorLayout* layout) { return is_uneven(*layout, shape); });
+  };
+  if (has_uneven(from) || has_uneven(to)) {
+    UnevenTimes& uneven = state_->uneven_times_of(shape, element_bytes);
+    for (const auto& layouts : {from, to}) {
+      for (const TensorLayout* layout : layouts) uneven.add(canonical(*layout, mesh(), shape));
     }
   }
   for (std::size_t i = 0; i < from.size(); ++i) {

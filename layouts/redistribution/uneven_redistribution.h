@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "base/units.h"
 #include "layouts/collective.h"
 #include "layouts/device_mesh.h"
@@ -14,9 +16,10 @@ namespace shardplan {
 /// costs and memory are those of the padded buffers. With `bounded_memory` no shard on the way is larger than the larger
 /// end's wherever such a sequence exists, else the largest is as small as possible.
 ///
-/// A dimension that is several parts in one of the ends is gathered or sliced as a whole.
+/// A dimension that is several parts in one of the ends is gathered or sliced as a whole. `pieces`: those into which the search
+/// cuts the mesh where both ends are made of them.
 Redistribution uneven_redistribution(const TensorLayout& from, const TensorLayout& to, const Shape& shape,
                                      Bytes element_bytes, const DeviceMesh& mesh, const CollectiveCosts& costs,
-                                     bool bounded_memory);
+                                     bool bounded_memory, const std::vector<AxisRef>& pieces = {});
 
 }  // namespace shardplan

@@ -205,6 +205,10 @@ const KeySpecs& parallel_keys() {
        "free (the default): every copy of a repeated block has strategies of its own; uniform: all copies have the "
        "same",
        {"free", "uniform"}},
+      {"uneven",
+       ValueForm::kFlag,
+       "true (the default): a size that no equal cut of the devices fits may be cut in unequal pieces; false",
+       {}},
       {"compat", ValueForm::kText, "the limits of shard that this version documents hold", {"mindspore-1.7"}},
       {"keep_out_strategy",
        ValueForm::kFlag,

@@ -33,6 +33,10 @@ TensorWalk RuleBuilder::add_positions(const Shape& shape, FactorKind kind) {
   return walk;
 }
 
+void RuleBuilder::set_equal_pieces(const DimensionWalk& walk) {
+  for (const std::uint32_t factor : walk.factors) rule_.factors[factor].has_equal_pieces = true;
+}
+
 void RuleBuilder::set_kind(const DimensionWalk& walk, FactorKind kind, Reduction reduction) {
   for (const std::uint32_t factor : walk.factors) {
     rule_.factors[factor].kind = kind;

@@ -24,6 +24,9 @@ class RuleBuilder {
   /// What the dimensions of a walk are cut as; for dimensions that walk plain factors.
   void set_kind(const DimensionWalk& walk, FactorKind kind, Reduction reduction = Reduction::kSum);
 
+  /// Cuts only where all pieces are equal.
+  void set_equal_pieces(const DimensionWalk& walk);
+
   void operand(TensorWalk walk) { rule_.operands.push_back(std::move(walk)); }
   void result(TensorWalk walk) { rule_.results.push_back(std::move(walk)); }
   ShardingRule build() { return std::move(rule_); }

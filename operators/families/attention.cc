@@ -35,6 +35,7 @@ ShardingRule attention_rule(const Operation& operation) {
   RuleBuilder builder;
   const AttentionWalks walks(builder, operation, attention_sizes(operation, 0));
   builder.set_kind(walks.t, FactorKind::kNormalised);
+  builder.set_equal_pieces(walks.t);  // AttentionPart counts them
   builder.operand(walks.q());
   builder.operand(walks.k());
   builder.operand(walks.v());

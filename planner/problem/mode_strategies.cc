@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "layouts/uneven.h"
 #include "strategies/data_parallel.h"
 #include "strategies/parallel_optimizer.h"
 
@@ -159,7 +160,9 @@ class ModeDecisions {
       const GraphOperator& info = graph_.operators()[op];
       if (info.pass != Pass::kForward || !info.is_data_parallel || !decided_.operators[op].empty()) continue;
       if (follows_users_ && batch[op]) check_batch(info);
-      decide(op, data_parallel_strategy(graph_.operation(op), batch[op], mesh_));
+      decide(op,
+             data_parallel_strategy(graph_.operation(op), batch[op], mesh_,
+                                    parallel_.allows_uneven ? UnevenCuts::kWhereNothingElseFits : UnevenCuts::kNone));
     }
   }
 
@@ -171,6 +174,10 @@ class ModeDecisions {
       if (tensor.kind != TensorKind::kInput || tensor.type.shape.empty() || tensor.layout) continue;
       const std::int64_t size = tensor.type.shape[0];
       if (size % mesh_.num_devices() == 0) continue;
+      // The sum of the devices' means is one of equal pieces only.
+      const bool sums_means = parallel_.gradients_mean && !parallel_.gradients_mean->value;
+      const bool may_be_uneven = parallel_.allows_uneven && !sums_means && wastes_little(size, mesh_.num_devices());
+      if (may_be_uneven && can_be_split(size, mesh_.num_devices())) continue;
       Diagnostic fault{tensor.place,
                        fmt::format("{}: data parallelism cuts dimension 0 in {}, but its size is {}", tensor.name,
                                    mesh_.num_devices(), size),
@@ -268,7 +275,7 @@ class ModeDecisions {
       if (parallel_.parallel_mode == ParallelMode::kDataParallel && !is_input) {
         layout = TensorLayout::replicated(tensor.type.shape.size());
       }
-      if (check_layout(*layout, mesh_, tensor.type.shape).empty()) decided_.stored[id] = layout;
+      if (check_uneven_layout(*layout, mesh_, tensor.type.shape).empty()) decided_.stored[id] = layout;
     }
     if (parallel_.enable_parallel_optimizer) {
       const auto states = parallel_optimizer_states(graph_, mesh_, pieces_, decided_.stored);

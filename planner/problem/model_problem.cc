@@ -284,7 +284,8 @@ class Build {
     table->fixed = fixed;
     Candidates found;
     if (fixed.empty()) {
-      found = enumerate_strategies(graph_.operations()[operation], costs_.mesh(), restrictions_.pieces, groups);
+      found = enumerate_strategies(graph_.operations()[operation], costs_.mesh(), restrictions_.pieces, groups,
+                                   restrictions_.uneven);
       if (restrictions_.least_contraction_work) keep_least_work(graph_.operations()[operation], found.strategies);
     } else {
       found.strategies = fixed;

@@ -23,7 +23,8 @@ struct Restrictions {
   IdVector<VersionId, std::optional<TensorLayout>> versions;  // the layout that a version must have
   bool least_contraction_work = false;  // level 0: contractions keep only the strategies that repeat the least work
   std::vector<AxisRef> pieces;          // the mesh's, for enumeration
-  Bytes capacity = 0;                   // at every time
+  UnevenCuts uneven = UnevenCuts::kNone;
+  Bytes capacity = 0;                            // at every time
   std::shared_ptr<const RepeatClasses> uniform;  // set: copies of a repeated block take one strategy
 };
 /// Nothing narrowed but sizes set.

@@ -88,6 +88,7 @@ class ShardCall {
     std::vector<TensorLayout> in;
     for (std::size_t i = 0; i < operation_.operands.size(); ++i) {
       in.push_back(operand_layout(operation_, strategy_, plan_.mesh, i));
+      if (is_uneven(operation_, strategy_)) return problem(in.back(), "MindSpore wants pieces of one size");
       if (!in.back().partial.empty()) return problem(in.back(), "MindSpore completes sums before the next operator");
     }
     const std::vector<TensorLayout> out = other_results(wanted);

@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "program/instruction_facts.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/metrics/uneven_cuts.h"
 #include "report/text/layout_grid.h"
 #include "report/text/strategy_table.h"
 #include "report/text/strategy_text.h"
@@ -242,6 +243,9 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
   text += fmt::format("\n    layouts    {}\n    local      {}\n    time       {}\n",
                       both_sides(plan, explanation.op, false), both_sides(plan, explanation.op, true),
                       time_text(plan, explanation.op));
+  for (const UnevenCut& cut : uneven_cuts(plan, explanation.op)) {
+    text += fmt::format("    uneven     {}\n", to_string(cut));
+  }
   text += needs_text(plan, explanation.op);
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     const Shape& shape = operation.results[i].shape;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "graph/folded_names.h"
+#include "layouts/uneven.h"
 #include "program/instruction_facts.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/plan/fusion_report.h"
@@ -480,12 +481,27 @@ class EndReport : public IrWriter {
     return fmt::format("%{}", emit(line));
   }
 
+  /// What a collective cuts off behind unequal pieces that it puts together, and adds to those that it makes.
+  static std::string padding_text(const CollectiveStep& step, const Shape& shape) {
+    std::string text;
+    const auto add = [&](const std::optional<std::size_t>& d, const TensorLayout& layout, std::string_view what) {
+      if (!d || step.kind == CollectiveKind::kCollectivePermute) return;
+      const std::int64_t pieces = layout.dimensions[*d].num_pieces();
+      if (shape[*d] % pieces == 0) return;
+      text += fmt::format("{} of dimension {}: {}, ", what, *d, pieces * largest_piece(shape[*d], pieces) - shape[*d]);
+    };
+    add(step.from_dim, step.before, "trimmed");
+    add(step.to_dim, step.after, "padding");
+    return text;
+  }
+
   void write_collective(const Instruction& instruction) {
     const CollectiveStep& step = instruction.step;
     const ProgramValue& input = program_.values[instruction.inputs[0]];
     const RankGroup group = group_of(mesh_, step.axes, rank_);
+    const std::string padding = padding_text(step, input.type.shape);
     const auto grouped = [&](std::string_view op, std::string_view more) {
-      return group_attributes(instruction, group, op, more);
+      return group_attributes(instruction, group, op, padding + std::string(more));
     };
     const std::string reduction = fmt::format("op: {}, ", to_string(step.reduction));
     const std::size_t pieces = group.ranks.size();

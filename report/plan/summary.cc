@@ -10,6 +10,7 @@
 #include "program/timeline.h"
 #include "report/metrics/parallelism_patterns.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/metrics/uneven_cuts.h"
 #include "report/plan/fusion_report.h"
 #include "report/text/text_table.h"
 
@@ -86,6 +87,22 @@ std::string objective_line(const Plan& plan) {
   if (plan.mindspore) verdict += ", given the forward strategies";
   if (!plan.candidates_complete) verdict += " (candidates: restricted)";
   return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
+}
+
+/// The operators that are cut in pieces of unequal sizes, and the most that buffers of one are padded.
+std::string uneven_line(const Plan& plan) {
+  std::size_t count = 0;
+  std::optional<UnevenCut> most;
+  for (const OperatorId op : plan.graph->operators().ids()) {
+    const std::vector<UnevenCut> cuts = uneven_cuts(plan, op);
+    count += cuts.empty() ? 0 : 1;
+    for (const UnevenCut& cut : cuts) {
+      if (!most || cut.waste() > most->waste()) most = cut;
+    }
+  }
+  if (!most) return {};
+  return fmt::format("  uneven      {} operator{} in unequal pieces; most padding in {}:\n              {}\n", count,
+                     count == 1 ? "" : "s", plan.graph->operators()[most->op].name, to_string(*most));
 }
 
 /// What plans could gain whose layers differ, where that is known.
@@ -503,6 +520,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   text += objective_line(plan);
   text += layers_line(plan);
   text += mindspore_line(plan);
+  text += uneven_line(plan);
   if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {
     text +=
         fmt::format("  searched    for at most {:g} s: another run may find another plan\n", plan.options.time_limit);

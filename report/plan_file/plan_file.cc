@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json_tree.h"
+#include "layouts/uneven.h"
 #include "report/plan_file/plan_json.h"
 
 namespace shardplan {
@@ -348,7 +349,7 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
       continue;
     }
     const TensorLayout& layout = found->second->versions[number];
-    if (const std::string fault = check_layout(layout, mesh, named.type.shape); !fault.empty()) {
+    if (const std::string fault = check_uneven_layout(layout, mesh, named.type.shape); !fault.empty()) {
       faults.add(fmt::format("tensors: {}: {}", named.name, fault));
       continue;
     }

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "layouts/uneven.h"
 #include "report/text/strategy_text.h"
 
 namespace shardplan {
@@ -158,7 +159,8 @@ std::string holds_text(const TensorLayout& layout, const DeviceMesh& mesh, const
   }
   if (!cut) return "";
   const std::vector<AxisRef>& axes = layout.dimensions[*cut].parts[0].axes;
-  const std::int64_t piece = shape[*cut] / num_pieces(axes);
+  const bool is_even = shape[*cut] % num_pieces(axes) == 0;
+  const std::int64_t piece = largest_piece(shape[*cut], num_pieces(axes));
   const Variable variable = variable_of(mesh, axes);
   const std::string what = shape.size() == 1   ? "elements"
                            : *cut == 0         ? "rows"
@@ -166,7 +168,8 @@ std::string holds_text(const TensorLayout& layout, const DeviceMesh& mesh, const
                                                : fmt::format("of dimension {}", *cut);
   const std::string first = linear_text(piece, variable.name, 0);
   if (piece == 1) return fmt::format("{} holds {} {}", variable.who, what, first);
-  return fmt::format("{} holds {} {} to {}", variable.who, what, first, linear_text(piece, variable.name, piece - 1));
+  return fmt::format("{} holds {} {} to {}{}", variable.who, what, first, linear_text(piece, variable.name, piece - 1),
+                     is_even ? "" : ", the last one fewer");
 }
 
 SliceText slice_text(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape, std::int64_t point) {
@@ -194,7 +197,7 @@ SliceText slice_text(const CollectiveStep& step, const DeviceMesh& mesh, const S
                             step.after.dimensions[*step.to_dim].parts.size() <= 1;
   if (is_regular && has_one_part) {
     const Variable variable = variable_of(mesh, step.axes);
-    const std::int64_t piece = before[*step.to_dim] / num_pieces(step.axes);
+    const std::int64_t piece = local_shape(step.after, shape)[*step.to_dim];
     std::vector<std::string> from, to;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const bool is_sharded = d == *step.to_dim;

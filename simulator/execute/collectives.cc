@@ -7,13 +7,11 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "layouts/redistribution/permutation.h"
+#include "simulator/execute/padding.h"
 #include "simulator/execute/shard_index.h"
 
 namespace shardplan {
 namespace {
-
-/// Poison: what reads it spoils its own result.
-constexpr double kPadding = std::numeric_limits<double>::quiet_NaN();
 
 double neutral_element(Reduction reduction) {
   switch (reduction) {
@@ -28,6 +26,7 @@ double neutral_element(Reduction reduction) {
 }
 
 double reduced(Reduction reduction, double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return kPadding;  // a maximum would hide it
   switch (reduction) {
     case Reduction::kSum:
       return a + b;

@@ -17,12 +17,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <map>
 #include <thread>
 
 #include "base/error.h"
+#include "layouts/uneven.h"
 #include "operators/phases.h"
 #include "simulator/execute/joined_collectives.h"
+#include "simulator/execute/padding.h"
 
 namespace shardplan {
 namespace {
@@ -49,6 +52,17 @@ void add_to(DeviceBuffers& sum, const DeviceBuffers& more) {
   for (std::size_t device = 0; device < sum.size(); ++device) {
     for (std::size_t i = 0; i < sum[device].size(); ++i) sum[device][i] += more[device][i];
   }
+}
+
+/// The shape of a device's piece of a value, whose buffer has the shape `buffer_shape`: less where its piece of an uneven
+/// dimension is a shorter one.
+Shape own_shape(const ProgramValue& value, const DeviceMesh& mesh, std::int64_t point, const Shape& buffer_shape) {
+  Shape shape = buffer_shape;
+  const Shape held = held_shape(value.layout, mesh, value.type.shape, point);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (held[d] < value.local_shape[d]) shape[d] = held[d];
+  }
+  return shape;
 }
 
 /// The global position of an operand's first element by dimension, as kernels want it (`OperandView::begin`).
@@ -197,7 +211,10 @@ PlacedValue Executor::make_constant(const Instruction& instruction) const {
   if (value.layout.reduction != Reduction::kSum) return placed;
   for (std::size_t device = 0; device < placed.data.size(); ++device) {
     const bool is_first = program_->mesh.coordinate(static_cast<std::int64_t>(device), value.layout.partial) == 0;
-    if (!is_first) std::fill(placed.data[device].begin(), placed.data[device].end(), 0.0);
+    if (is_first) continue;
+    for (double& element : placed.data[device]) {
+      if (!std::isnan(element)) element = 0;  // padding stays poison
+    }
   }
   return placed;
 }
@@ -213,24 +230,52 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
   for_each_device(num_devices, work, options_.threads, [&](std::size_t device) {
     const auto point = static_cast<std::int64_t>(device);
     const bool is_shifted = fault != nullptr && fault->kind == FaultKind::kShifted;
+    const bool trims = fault == nullptr || fault->kind != FaultKind::kUntrimmed;
     const std::int64_t believed = is_shifted ? (point + 1) % program_->mesh.num_devices() : point;
-    const std::vector<Box> own_boxes = boxes(operation, instruction.strategy, program_->mesh, believed);
+    std::vector<Box> own_boxes = boxes(operation, instruction.strategy, program_->mesh, believed);
+    if (!trims) {
+      const std::vector<std::int64_t> largest = local_extents(operation, instruction.strategy);
+      for (std::size_t f = 0; f < largest.size(); ++f) own_boxes[f].end = own_boxes[f].begin + largest[f];
+    }
+    // A kernel sees a shorter piece as a tensor of its own, without what pads the buffer.
+    std::vector<TensorValues> trimmed(instruction.inputs.size());
     std::vector<OperandView> operands;
     for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+      const ProgramValue& value = program_->values[instruction.inputs[i]];
       const PlacedValue& placed = *values_[instruction.inputs[i]];
       const bool has_halo = !placed.shapes.empty();
-      operands.push_back({placed.data[device].data(),
-                          has_halo ? placed.shapes[device] : program_->values[instruction.inputs[i]].local_shape,
+      const Shape& buffer_shape = has_halo ? placed.shapes[device] : value.local_shape;
+      const Shape shape = trims ? own_shape(value, program_->mesh, believed, buffer_shape) : buffer_shape;
+      const TensorValues* data = &placed.data[device];
+      if (shape != buffer_shape) {
+        data = &(trimmed[i] = without_padding(*data, buffer_shape, shape));
+      } else if (!trims && !is_floating(value.type.dtype)) {
+        trimmed[i] = *data;
+        for (double& element : trimmed[i]) {
+          if (std::isnan(element)) element = 0;  // an index that is no number would lead anywhere
+        }
+        data = &trimmed[i];
+      }
+      operands.push_back({data->data(), shape,
                           operand_begin(operation, instruction.strategy, program_->mesh, believed, own_boxes, i,
                                         has_halo ? &placed.before[device] : nullptr)});
     }
     std::vector<ResultView> views;
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
-      const Shape& shape = program_->values[instruction.outputs[i]].local_shape;
+      const ProgramValue& value = program_->values[instruction.outputs[i]];
+      const Shape shape = trims ? own_shape(value, program_->mesh, believed, value.local_shape) : value.local_shape;
       results[i].data[device].assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
       views.push_back({results[i].data[device].data(), shape});
     }
     run_operation({operation, own_boxes, operands, views, seed});
+    for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+      const ProgramValue& value = program_->values[instruction.outputs[i]];
+      const Shape shape = own_shape(value, program_->mesh, believed, value.local_shape);
+      if (shape == value.local_shape) continue;
+      TensorValues& made = results[i].data[device];
+      if (!trims) made = without_padding(made, value.local_shape, shape);
+      made = with_padding(made, shape, value.local_shape);
+    }
   });
   return results;
 }

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "base/error.h"
+#include "layouts/uneven.h"
+#include "simulator/execute/padding.h"
 
 namespace shardplan {
 namespace {
 
 /// Strides of a row-major buffer with these extents.
-std::vector<std::size_t> strides_of(const std::vector<std::vector<std::int64_t>>& held) {
-  std::vector<std::size_t> strides(held.size(), 1);
-  for (std::size_t d = held.size(); d-- > 1;) strides[d - 1] = strides[d] * held[d].size();
+std::vector<std::size_t> strides_of(const Shape& extents) {
+  std::vector<std::size_t> strides(extents.size(), 1);
+  for (std::size_t d = extents.size(); d-- > 1;) strides[d - 1] = strides[d] * static_cast<std::size_t>(extents[d]);
   return strides;
 }
 
@@ -21,22 +23,22 @@ std::vector<std::size_t> strides_of(const std::vector<std::vector<std::int64_t>>
 DeviceBuffers without_sending(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
                               const DeviceBuffers& input) {
   DeviceBuffers output(input.size());
+  const std::vector<std::size_t> from = strides_of(local_shape(step.before, shape));
   for (std::size_t device = 0; device < input.size(); ++device) {
     const auto had = held_indices(step.before, mesh, shape, static_cast<std::int64_t>(device));
     const auto gets = held_indices(step.after, mesh, shape, static_cast<std::int64_t>(device));
-    const std::vector<std::size_t> from = strides_of(had);
     // By dimension and new local position: where the element is taken from in the old buffer.
     std::vector<std::vector<std::size_t>> sources(shape.size());
-    std::size_t size = 1;
+    Shape held;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       for (std::size_t i = 0; i < gets[d].size(); ++i) {
         const auto at = std::lower_bound(had[d].begin(), had[d].end(), gets[d][i]);
         const bool is_held = at != had[d].end() && *at == gets[d][i];
         sources[d].push_back(from[d] * (is_held ? static_cast<std::size_t>(at - had[d].begin()) : i % had[d].size()));
       }
-      size *= gets[d].size();
+      held.push_back(static_cast<std::int64_t>(gets[d].size()));
     }
-    output[device].resize(size);
+    output[device].resize(static_cast<std::size_t>(num_elements(held)));
     std::vector<std::size_t> position(shape.size(), 0);
     for (double& value : output[device]) {
       std::size_t source = 0;
@@ -45,6 +47,34 @@ DeviceBuffers without_sending(const CollectiveStep& step, const DeviceMesh& mesh
       for (std::size_t d = shape.size(); d-- > 0;) {
         if (++position[d] < sources[d].size()) break;
         position[d] = 0;
+      }
+    }
+    const Shape buffer_shape = local_shape(step.after, shape);
+    if (held != buffer_shape) output[device] = with_padding(output[device], held, buffer_shape);
+  }
+  return output;
+}
+
+/// As `apply`, but of the dimension that is put together, whose pieces end with padding, the last positions are kept.
+DeviceBuffers without_trim(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
+                           const DeviceBuffers& input) {
+  SHARDPLAN_CHECK(step.from_dim.has_value());
+  const std::size_t d = *step.from_dim;
+  const std::int64_t pieces = step.before.dimensions[d].num_pieces();
+  const std::int64_t padding = pieces * largest_piece(shape[d], pieces) - shape[d];
+  DeviceBuffers output = apply(step, mesh, shape, input);
+  for (std::size_t device = 0; device < output.size(); ++device) {
+    const Shape buffer_shape = local_shape(step.after, shape);
+    const Shape held = held_shape(step.after, mesh, shape, static_cast<std::int64_t>(device));
+    std::int64_t inner = 1;
+    for (std::size_t k = d + 1; k < shape.size(); ++k) inner *= buffer_shape[k];
+    std::vector<double>& values = output[device];
+    const std::int64_t row = buffer_shape[d] * inner;
+    for (std::int64_t begin = 0; begin < static_cast<std::int64_t>(values.size()); begin += row) {
+      for (std::int64_t i = 0; i < held[d] * inner; ++i) {
+        const std::int64_t from = i + padding * inner;
+        values[static_cast<std::size_t>(begin + i)] =
+            from < held[d] * inner ? values[static_cast<std::size_t>(begin + from)] : kPadding;
       }
     }
   }
@@ -72,6 +102,8 @@ std::string_view to_string(FaultKind kind) {
       return "doubled";
     case FaultKind::kShifted:
       return "shifted";
+    case FaultKind::kUntrimmed:
+      return "not trimmed";
   }
   return "";
 }
@@ -102,6 +134,8 @@ DeviceBuffers apply_wrongly(FaultKind kind, const CollectiveStep& step, const De
       }
       return buffers;
     }
+    case FaultKind::kUntrimmed:
+      return without_trim(step, mesh, shape, input);
     case FaultKind::kShifted:
       break;
   }
@@ -111,7 +145,7 @@ DeviceBuffers apply_wrongly(FaultKind kind, const CollectiveStep& step, const De
 
 void swap_unlike_buffers(DeviceBuffers& buffers) {
   for (std::size_t device = 1; device < buffers.size(); ++device) {
-    if (buffers[device] != buffers[0]) {
+    if (!hold_the_same(buffers[device], buffers[0])) {
       std::swap(buffers[device], buffers[0]);
       return;
     }

@@ -17,6 +17,8 @@ enum class FaultKind {
   kRotated,  // collective: every device has the next device's data, as if the group listed other ranks
   kDoubled,  // sum: reduced once more, so that it counts as often as the group has members
   kShifted,  // operator: every device takes itself for the next one
+  kUntrimmed,  // padding is taken for numbers: operator: every device takes its buffers for full; gather: what stands at the
+               // end of the padded row is kept, not at its beginning
 };
 std::string_view to_string(FaultKind kind);
 

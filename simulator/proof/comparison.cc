@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "simulator/execute/padding.h"
+
 namespace shardplan {
 namespace {
 
@@ -22,6 +24,15 @@ std::vector<std::vector<std::int64_t>> positions(const PlacedValue& placed, cons
     for (std::int64_t i = 0; i < placed.shapes[device][d]; ++i) held[d].push_back(begin + i);
   }
   return held;
+}
+
+/// What a device's buffer holds, without the padding behind a shorter piece.
+TensorValues own_values(const TensorValues& buffer, const PlacedValue& placed, const ProgramValue& value,
+                        std::size_t device, const std::vector<std::vector<std::int64_t>>& held) {
+  const Shape& buffer_shape = placed.shapes.empty() ? value.local_shape : placed.shapes[device];
+  Shape shape;
+  for (const std::vector<std::int64_t>& list : held) shape.push_back(static_cast<std::int64_t>(list.size()));
+  return shape == buffer_shape ? buffer : without_padding(buffer, buffer_shape, shape);
 }
 
 /// What the device at `point` should hold, element by element.
@@ -55,9 +66,10 @@ DeviceBuffers reduced(const DeviceBuffers& data, const std::vector<AxisRef>& axe
     for (std::size_t member = 1; member < group.size(); ++member) {
       const TensorValues& other = data[static_cast<std::size_t>(group[member])];
       for (std::size_t i = 0; i < total.size(); ++i) {
-        total[i] = reduction == Reduction::kSum   ? total[i] + other[i]
-                   : reduction == Reduction::kMax ? std::max(total[i], other[i])
-                                                  : std::min(total[i], other[i]);
+        total[i] = std::isnan(total[i]) || std::isnan(other[i]) ? std::numeric_limits<double>::quiet_NaN()
+                   : reduction == Reduction::kSum               ? total[i] + other[i]
+                   : reduction == Reduction::kMax               ? std::max(total[i], other[i])
+                                                                : std::min(total[i], other[i]);
       }
     }
     for (const std::int64_t point : group) result[static_cast<std::size_t>(point)] = total;
@@ -155,17 +167,18 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
   for (std::size_t device = 0; device < found.size(); ++device) {
     const auto held = positions(placed, value, mesh, static_cast<std::int64_t>(device));
     const TensorValues expected = cut_out(reference, value.type.shape, held);
+    const TensorValues own = own_values(found[device], placed, value, device, held);
     const std::int64_t before = result.num_differing;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       ++result.num_compared;
-      const double difference = distance(found[device][i], expected[i]);
+      const double difference = distance(own[i], expected[i]);
       result.largest = std::max(result.largest, difference);
       const double allowed = tolerance.allowed(result.scale, expected[i]);
       if (difference > 0) result.worst = std::max(result.worst, difference / allowed);
       if (difference <= allowed) continue;
       if (result.num_differing++ > 0) continue;
       result.point = static_cast<std::int64_t>(device);
-      result.found = found[device][i];
+      result.found = own[i];
       result.should_be = expected[i];
       std::size_t rest = i;
       result.local_index.assign(held.size(), 0);
@@ -188,19 +201,25 @@ DeviceBuffers completed(const PlacedValue& placed, const ProgramValue& value, co
 std::string looks_like(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,
                        const TensorValues& reference, const Tolerance& tolerance) {
   const double scale = scale_of(reference);
-  const DeviceBuffers found = completed(placed, value, mesh);
+  DeviceBuffers found = completed(placed, value, mesh);
   DeviceBuffers expected;
   for (std::size_t device = 0; device < found.size(); ++device) {
     const auto held = positions(placed, value, mesh, static_cast<std::int64_t>(device));
+    found[device] = own_values(found[device], placed, value, device, held);
     expected.push_back(cut_out(reference, value.type.shape, held));
   }
   const auto all_zero = [](const TensorValues& buffer) {
     return std::all_of(buffer.begin(), buffer.end(), [](double element) { return element == 0; });
   };
   if (std::all_of(found.begin(), found.end(), all_zero)) return "nothing was written: every value is zero";
+  bool is_uneven = false;
+  for (std::size_t d = 0; d < value.local_shape.size(); ++d) {
+    is_uneven = is_uneven || value.type.shape[d] % value.layout.dimensions[d].num_pieces() != 0;
+  }
   for (const auto& buffer : found) {
     for (const double element : buffer) {
-      if (std::isnan(element)) return "a value is not a number";
+      if (!std::isnan(element)) continue;
+      return is_uneven ? "a value is not a number: padding was read" : "a value is not a number";
     }
   }
   for (const std::vector<AxisRef>& axes : uncut_axis_sets(value.layout, mesh)) {

@@ -53,6 +53,12 @@ std::vector<FaultKind> faults_of(const CollectiveStep& step) {
   return {};
 }
 
+/// A gather that puts a dimension together whose pieces end with padding.
+bool trims(const CollectiveStep& step, const Shape& shape) {
+  const bool gathers = step.kind == CollectiveKind::kAllGather || step.kind == CollectiveKind::kAllToAll;
+  return gathers && shape[*step.from_dim] % step.before.dimensions[*step.from_dim].num_pieces() != 0;
+}
+
 bool is_sharded(const Strategy& strategy) {
   return std::any_of(strategy.factors.begin(), strategy.factors.end(),
                      [](const auto& axes) { return num_pieces(axes) > 1; });
@@ -186,7 +192,9 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
     const Instruction& instruction = program.instructions[i];
     if (instruction.kind == InstructionKind::kCollective) {
       const CollectiveStep& step = instruction.step;
-      for (const FaultKind kind : faults_of(step)) {
+      std::vector<FaultKind> faults = faults_of(step);
+      if (trims(step, program.values[instruction.inputs.front()].type.shape)) faults.push_back(FaultKind::kUntrimmed);
+      for (const FaultKind kind : faults) {
         // Rotating the ranks of a sum over all devices only changes the order of the summands.
         if (kind == FaultKind::kRotated && step.kind == CollectiveKind::kAllReduce &&
             num_pieces(step.axes) == program.mesh.num_devices()) {
@@ -203,6 +211,10 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
                !has_sharded_window(instruction)) {
       classes.add({.kind = FaultKind::kShifted, .instruction = i},
                   fmt::format("boxes of {} shifted", folded_name(instruction.name)));
+      if (is_uneven(*instruction.operation, instruction.strategy)) {
+        classes.add({.kind = FaultKind::kUntrimmed, .instruction = i},
+                    fmt::format("boxes of {} not trimmed", folded_name(instruction.name)));
+      }
     }
   }
   return classes.list();

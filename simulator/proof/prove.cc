@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "layouts/uneven.h"
 #include "model/planned_model.h"
 #include "model/shrink.h"
 #include "simulator/proof/transfer.h"
@@ -33,9 +34,11 @@ std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) 
     const std::vector<Box> here = boxes(*instruction.operation, instruction.strategy, mesh, point);
     for (std::size_t f = 0; f < here.size(); ++f) {
       const auto at = static_cast<std::size_t>(mesh.coordinate(point, instruction.strategy.factors[f]));
-      const std::int64_t size = here[f].extent / static_cast<std::int64_t>(begins[f].size());
-      const bool is_in_place = here[f].begin == static_cast<std::int64_t>(at) * size && here[f].size() == size;
-      if (!is_in_place || here[f].extent % size != 0) {
+      const auto pieces = static_cast<std::int64_t>(begins[f].size());
+      const std::int64_t size = largest_piece(here[f].extent, pieces);
+      const std::int64_t begin = static_cast<std::int64_t>(at) * size;
+      const std::int64_t end = std::min(begin + size, here[f].extent);
+      if (here[f].begin != begin || here[f].end != end || begin >= end || pieces * size < here[f].extent) {
         return fmt::format("{}: the boxes of {} do not tile it", instruction.name, rule.factors[f].name);
       }
       begins[f][at] = here[f].begin;
@@ -49,8 +52,25 @@ std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) 
   return {};
 }
 
-std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh, std::int64_t before,
-                         std::int64_t after) {
+/// Whether the pieces of each dimension, of which some are unequal, are after a step what its kind makes of those before:
+/// whole rows of them, or parts of which they are whole rows.
+bool pieces_follow(const CollectiveStep& step, const Shape& shape) {
+  const std::int64_t members = num_pieces(step.axes);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t before = step.before.dimensions[d].num_pieces();
+    const std::int64_t after = step.after.dimensions[d].num_pieces();
+    const bool grows = step.from_dim == d && step.kind != CollectiveKind::kCollectivePermute;
+    const bool shrinks = step.to_dim == d && step.kind != CollectiveKind::kCollectivePermute;
+    if (before != (grows ? after * members : shrinks ? after / members : after)) return false;
+    if (!can_be_split(shape[d], after) || !nests(shape[d], std::max(before, after), std::min(before, after))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh, const Shape& shape,
+                         std::int64_t before, std::int64_t after) {
   const CollectiveStep& step = instruction.step;
   const std::int64_t members = num_pieces(step.axes);
   std::vector<char> is_member(static_cast<std::size_t>(mesh.num_devices()), 0);
@@ -65,6 +85,11 @@ std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh,
   }
   if (std::count(is_member.begin(), is_member.end(), 0) > 0) {
     return fmt::format("{}: a device is in no group", instruction.name);
+  }
+  if (is_uneven(step.before, shape) || is_uneven(step.after, shape)) {
+    return pieces_follow(step, shape)
+               ? std::string()
+               : fmt::format("{}: its pieces do not follow from those before it", instruction.name);
   }
   std::int64_t expected = before;
   if (step.kind == CollectiveKind::kAllGather) expected = before * members;
@@ -84,19 +109,40 @@ ShrinkRequest request_of(const Plan& plan, const SmallerMesh& mesh) {
     return planned_graph(model, num_devices, kMicroBatchesOfProof);
   };
   for (const Strategy& strategy : plan.strategies) {
-    std::vector<std::int64_t> pieces;
-    for (const std::vector<AxisRef>& axes : mesh.at(strategy).factors) pieces.push_back(num_pieces(axes));
+    const OperatorId op = OperatorId(request.operator_pieces.size());
+    const std::vector<Factor>& factors = plan.graph->operation(op).rule.factors;
+    const Strategy smaller = mesh.at(strategy);
+    std::vector<std::int64_t> pieces(factors.size(), 1);
+    std::vector<std::vector<std::int64_t>> uneven(factors.size());
+    for (std::size_t f = 0; f < factors.size(); ++f) {
+      const bool is_even = factors[f].size % num_pieces(strategy.factors[f]) == 0;
+      const std::int64_t here = num_pieces(smaller.factors[f]);
+      if (is_even) {
+        pieces[f] = here;
+      } else {
+        uneven[f].push_back(here);
+      }
+    }
     request.operator_pieces.push_back(std::move(pieces));
+    request.uneven_operator_pieces.push_back(std::move(uneven));
   }
+  request.keeps_residues = !mesh.is_smaller();
+  request.uneven_tensor_pieces.resize(plan.graph->tensors().size());
   request.tensor_pieces.resize(plan.graph->tensors().size());
   for (const ProgramValue& value : plan.program.values) {
     if (!value.tensor) continue;
     std::vector<std::int64_t>& pieces = request.tensor_pieces[*value.tensor];
     pieces.resize(value.layout.dimensions.size(), 1);
+    std::vector<std::vector<std::int64_t>>& uneven = request.uneven_tensor_pieces[*value.tensor];
+    uneven.resize(pieces.size());
     for (std::size_t d = 0; d < pieces.size(); ++d) {
       std::int64_t cuts = 1;
       for (const DimensionPart& part : value.layout.dimensions[d].parts) cuts *= num_pieces(mesh.at(part.axes));
-      pieces[d] = std::lcm(pieces[d], cuts);
+      if (value.type.shape[d] % value.layout.dimensions[d].num_pieces() == 0) {
+        pieces[d] = std::lcm(pieces[d], cuts);
+      } else {
+        uneven[d].push_back(cuts);
+      }
     }
   }
   return request;
@@ -192,8 +238,11 @@ std::string check_groups_and_boxes(const ParallelProgram& program) {
       const std::int64_t before = num_elements(program.values[instruction.inputs.front()].local_shape);
       const std::int64_t after = num_elements(program.values[instruction.outputs.front()].local_shape);
       const std::string axes = program.mesh.to_string(instruction.step.axes);
-      if (!known_groups.emplace(instruction.step.kind, axes, before, after).second) continue;
-      fault = check_groups(instruction, program.mesh, before, after);
+      const Shape& shape = program.values[instruction.inputs.front()].type.shape;
+      const bool has_uneven = is_uneven(instruction.step.before, shape) || is_uneven(instruction.step.after, shape);
+      const bool is_new = known_groups.emplace(instruction.step.kind, axes, before, after).second;
+      if (!is_new && !has_uneven) continue;
+      fault = check_groups(instruction, program.mesh, shape, before, after);
     }
     if (!fault.empty()) return fault;
   }

@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "layouts/uneven.h"
 #include "operators/phases.h"
 #include "program/buckets.h"
 #include "program/program_checker.h"
@@ -122,8 +123,13 @@ class Transferring {
     value.name = old_.values[id].name;
     value.tensor = old_.values[id].tensor;
     value.type = type;
-    const std::string fault = check_layout(layout, new_.mesh, type.shape);
+    const std::string fault = check_uneven_layout(layout, new_.mesh, type.shape);
     if (!fault.empty()) throw Mismatch{fmt::format("{}: {}", value.name, fault)};
+    const ProgramValue& old = old_.values[id];
+    if (is_uneven(layout, type.shape) != is_uneven(old.layout, old.type.shape)) {
+      throw Mismatch{
+          fmt::format("{}: its pieces are {} there", value.name, is_uneven(layout, type.shape) ? "unequal" : "equal")};
+    }
     value.layout = canonical(layout, new_.mesh, type.shape);
     value.local_shape = local_shape(value.layout, type.shape);
     value.bytes = local_bytes(type, value.layout);
@@ -243,6 +249,11 @@ class Transferring {
         const std::string fault = check_strategy(operation, instruction.strategy, new_.mesh);
         const auto culprit = old.is_phase ? std::nullopt : culprit_of(*old.op, operation, instruction.strategy);
         if (!fault.empty()) throw Mismatch{fmt::format("{}: {}", old.name, fault), culprit};
+        if (is_uneven(operation, instruction.strategy) != is_uneven(*old.operation, old.strategy)) {
+          throw Mismatch{fmt::format("{}: its pieces are no longer {}", old.name,
+                                     is_uneven(*old.operation, old.strategy) ? "unequal" : "equal"),
+                         culprit};
+        }
         if (halos(operation, instruction.strategy, new_.mesh).size() !=
             halos(*old.operation, old.strategy, old_.mesh).size()) {
           throw Mismatch{fmt::format("{}: another halo", old.name), culprit};
@@ -277,7 +288,7 @@ class Transferring {
         instruction.step.before = new_.values[input].layout;
         instruction.step.after = new_.values[output].layout;
         instruction.step.local_shape = new_.values[output].local_shape;
-        check_on_smaller_mesh(old.name, instruction.step, new_.values[input].type.shape);
+        check_step(old.name, instruction.step, new_.values[input].type.shape);
         instruction.step.sent = 0;
         instruction.step.time = 0;
         break;
@@ -286,14 +297,17 @@ class Transferring {
     return instruction;
   }
 
-  void check_on_smaller_mesh(const std::string& name, const CollectiveStep& step, const Shape& shape) {
-    if (!smaller_.is_smaller()) return;
+  /// On the plan's own mesh and with equal pieces a step is what it was.
+  void check_step(const std::string& name, const CollectiveStep& step, const Shape& shape) {
+    if (!smaller_.is_smaller() && !is_uneven(step.before, shape) && !is_uneven(step.after, shape)) return;
     std::string key =
         fmt::format("{} {} {} {} {}", to_string(step.kind), new_.mesh.to_string(step.axes),
                     to_string(step.before, new_.mesh), to_string(step.after, new_.mesh), to_string(shape));
     if (!checked_steps_.insert(std::move(key)).second) return;
     const std::string fault = check_reach(step, new_.mesh, shape);
-    if (!fault.empty()) throw Mismatch{fmt::format("{}: {} on a mesh whose axes differ", name, fault)};
+    if (fault.empty()) return;
+    throw Mismatch{fmt::format("{}: {} {}", name, fault,
+                               smaller_.is_smaller() ? "on a mesh whose axes differ" : "at sizes of other pieces")};
   }
 
   const ParallelProgram& old_;

@@ -107,6 +107,28 @@ std::vector<Values> take_apart(const Values& whole, std::size_t count, AxisUse::
   return parts;
 }
 
+/// Whether a box of the factor is an interval of every dimension that walks it, and phases do not count its pieces.
+bool is_interval(const ShardingRule& rule, std::uint32_t factor) {
+  bool result = !rule.factors[factor].has_equal_pieces;
+  for (const auto* tensors : {&rule.operands, &rule.results}) {
+    for (const TensorWalk& walk : *tensors) {
+      for (const DimensionWalk& d : walk) {
+        if (d.window && d.window->output == factor) result = false;
+        if (std::ranges::find(d.factors, factor) == d.factors.end()) continue;
+        std::int64_t others = 1;
+        for (const std::uint32_t other : d.factors) others *= other == factor ? 1 : rule.factors[other].size;
+        result &= others == 1;
+      }
+    }
+  }
+  return result;
+}
+
+/// Whether the last of so many pieces, of which the others have the least size that suffices, has anything.
+bool leaves_none_empty(std::int64_t size, std::int64_t pieces) {
+  return (size + pieces - 1) / pieces * (pieces - 1) < size;
+}
+
 struct DeviceGrid {
   std::vector<std::int64_t> sizes;
 
@@ -190,8 +212,8 @@ ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& ope
         position = position * grid.sizes[a] + at[a];
         pieces *= grid.sizes[a];
       }
-      const std::int64_t size = factor.size / pieces;
-      boxes.push_back({position * size, (position + 1) * size, factor.size});
+      const std::int64_t size = (factor.size + pieces - 1) / pieces;
+      boxes.push_back({position * size, std::min(factor.size, (position + 1) * size), factor.size});
     }
     std::vector<std::vector<double>> buffers;
     std::vector<OperandView> views;
@@ -355,7 +377,7 @@ double relative_difference(const Values& expected, const Values& found) {
 }
 
 std::vector<Assignment> legal_assignments(const Operation& operation, const std::vector<std::int64_t>& sizes,
-                                          std::size_t limit, Random& random) {
+                                          std::size_t limit, Random& random, Cuts cuts) {
   const ShardingRule& rule = operation.rule;
   std::vector<AxisUse> choices = {{}};
   for (const Factor& factor : rule.factors) {
@@ -373,6 +395,7 @@ std::vector<Assignment> legal_assignments(const Operation& operation, const std:
     Assignment assignment{sizes, {}};
     for (const std::size_t digit : digits) assignment.uses.push_back(choices[digit]);
     bool is_legal = true;
+    bool has_uneven = false;
     std::map<std::string, std::int64_t> pieces;
     std::set<Reduction> reductions;
     std::set<std::pair<int, std::size_t>> groups;
@@ -380,8 +403,7 @@ std::vector<Assignment> legal_assignments(const Operation& operation, const std:
       const AxisUse& use = assignment.uses[a];
       if (use.kind == AxisUse::Kind::kFactor) {
         const Factor& factor = rule.factors[*rule.find(use.factor)];
-        const std::int64_t total = pieces.try_emplace(use.factor, 1).first->second *= sizes[a];
-        is_legal &= factor.size % total == 0;
+        pieces.try_emplace(use.factor, 1).first->second *= sizes[a];
         if (factor.kind == FactorKind::kReduction) reductions.insert(factor.reduction);
       } else if (use.kind != AxisUse::Kind::kNothing) {
         groups.insert({static_cast<int>(use.kind), use.group});
@@ -390,6 +412,13 @@ std::vector<Assignment> legal_assignments(const Operation& operation, const std:
                                                                     : Reduction::kMin);
       }
     }
+    for (const auto& [name, total] : pieces) {
+      const std::int64_t size = rule.factors[*rule.find(name)].size;
+      if (size % total == 0) continue;
+      has_uneven = true;
+      is_legal &= cuts == Cuts::kSomeUneven && is_interval(rule, *rule.find(name)) && leaves_none_empty(size, total);
+    }
+    is_legal &= has_uneven || cuts == Cuts::kEven;
     // One group at a time carries summands, and one kind of reduction runs at a time.
     if (is_legal && groups.size() <= 1 && reductions.size() <= 1) legal.push_back(std::move(assignment));
     std::size_t d = 0;

@@ -50,8 +50,13 @@ ShardedRun run_sharded(const Operation& operation, const std::vector<Values>& op
 /// The largest difference over the largest value of `expected`; infinite if shapes differ or a value is not a number.
 double relative_difference(const Values& expected, const Values& found);
 
-/// All assignments of the axes that the rule and divisibility allow; at most `limit` of them, drawn evenly.
+enum class Cuts {
+  kEven,        // into pieces of one size
+  kSomeUneven,  // at least one factor in pieces of which the last is shorter
+};
+
+/// All assignments of the axes that the rule and the sizes allow; at most `limit` of them, drawn evenly.
 std::vector<Assignment> legal_assignments(const Operation& operation, const std::vector<std::int64_t>& sizes,
-                                          std::size_t limit, Random& random);
+                                          std::size_t limit, Random& random, Cuts cuts = Cuts::kEven);
 
 }  // namespace shardplan

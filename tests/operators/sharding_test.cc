@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kShardingSeed = 20240611;
 const std::vector<std::vector<std::int64_t>> kMeshes = {{2}, {4}, {8}, {2, 2}, {2, 4}, {4, 2}, {2, 2, 2}};
 
+const std::vector<std::vector<std::int64_t>> kUnevenMeshes = {{2}, {3}, {4}, {5}, {7}, {2, 2}, {3, 2}, {2, 3}};
+
 TEST(ShardingTest, EqualsOneDeviceUnderEveryAssignment) {
   std::cout << "seed " << kShardingSeed << "\n";
   std::size_t runs = 0;
@@ -41,6 +43,36 @@ TEST(ShardingTest, EqualsOneDeviceUnderEveryAssignment) {
     }
   }
   std::cout << case_makers().size() << " cases, " << runs << " assignments executed\n";
+}
+
+// The same with pieces of ceil(N / n), the last one shorter: kernels see true intervals.
+TEST(ShardingTest, EqualsOneDeviceUnderUnevenAssignments) {
+  std::cout << "seed " << kShardingSeed << "\n";
+  std::set<std::string> uneven;
+  std::size_t runs = 0;
+  for (const CaseMaker& maker : case_makers()) {
+    Random random = random_of(maker, kShardingSeed + 1);
+    for (int instance = 0; instance < 3; ++instance) {
+      const OperatorCase example = maker.make(random);
+      const Operation operation = operation_of(example);
+      const std::vector<Values> operands = draw_operands(example, random);
+      const std::vector<Values> whole = run_whole(operation, operands);
+      for (const std::vector<std::int64_t>& mesh : kUnevenMeshes) {
+        for (const Assignment& assignment : legal_assignments(operation, mesh, 12, random, Cuts::kSomeUneven)) {
+          const ShardedRun run = run_sharded(operation, operands, assignment, random);
+          ++runs;
+          uneven.insert(operation.type->name);
+          ASSERT_EQ(run.fault, "") << maker.name << " " << to_string(operation.rule) << " under " << assignment.text();
+          for (std::size_t r = 0; r < whole.size(); ++r) {
+            ASSERT_LE(relative_difference(whole[r], run.results[r]), 1e-9)
+                << maker.name << " result " << r << " " << to_string(operation.rule) << " under " << assignment.text();
+          }
+        }
+      }
+    }
+  }
+  std::cout << uneven.size() << " operators, " << runs << " assignments executed\n";
+  EXPECT_GT(uneven.size(), 100u);
 }
 
 TEST(ShardingTest, CoversTheWholeCatalogue) {

@@ -216,11 +216,24 @@ TEST(ModeStrategiesTest, TheSumOfMeansIsSoManyTimesTheMean) {
 
 TEST(ModeStrategiesTest, ABatchThatTheDevicesDoNotDivideIsRefused) {
   const std::string text = std::string(kModePerceptron) + "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
-  ModelOverrides thirty;
-  thirty.dims["B"] = 30;
-  EXPECT_EQ(
-      fault_of(text, thirty),
-      "m.yaml:4:10: error: x: data parallelism cuts dimension 0 in 8, but its size is 30\n    possible: 24 or 32");
+  ModelOverrides twelve;
+  twelve.dims["B"] = 12;
+  EXPECT_EQ(fault_of(text, twelve),
+            "m.yaml:4:10: error: x: data parallelism cuts dimension 0 in 8, but its size is 12\n    possible: 8 or 16");
+}
+
+TEST(ModeStrategiesTest, ABatchMayBeCutUnequallyIfNothingForbidsIt) {
+  const auto fault = [](const std::string& more) {
+    ModelOverrides thirty;
+    thirty.dims["B"] = 30;
+    return fault_of(
+        std::string(kModePerceptron) + "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}" + more + "}\n", thirty);
+  };
+  const std::string refusal =
+      "m.yaml:4:10: error: x: data parallelism cuts dimension 0 in 8, but its size is 30\n    possible: 24 or 32";
+  EXPECT_EQ(fault(""), "");
+  EXPECT_EQ(fault(", uneven: false"), refusal);
+  EXPECT_EQ(fault(", gradients_mean: false"), refusal);  // the sum of the devices' means
 }
 
 constexpr char kSharedWeight[] = R"(

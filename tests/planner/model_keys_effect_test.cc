@@ -257,6 +257,8 @@ const std::vector<Section>& sections() {
         // The bound of uniform plans' layers is another one, and so is what is said of it.
         {"layers", kParallel, "parallel: {layers: free, mesh: {dp: 2, mp: 4}}",
          "parallel: {layers: uniform, mesh: {dp: 2, mp: 4}}"},
+        {"uneven", kParallel, "parallel: {uneven: true, parallel_mode: data_parallel}",
+         "parallel: {uneven: false, parallel_mode: data_parallel}", "", "dims: {B: 32, C: 16}", "dims: {B: 30, C: 16}"},
         {"level", kParallel, "parallel: {level: 0}", "parallel: {level: 1}"},
         {"compat", "parallel: {mesh", "strategies: {d: {out_strategy: ((1, 8),)}}\nparallel: {mesh",
          "strategies: {d: {out_strategy: ((1, 8),)}}\nparallel: {compat: mindspore-1.7, mesh"},

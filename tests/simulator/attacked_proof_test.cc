@@ -145,7 +145,7 @@ operators:
   z: {op: ReduceSum, in: b, axis: 0}
 )"},
     {"a_size_that_no_dim_names", "ascend-910", Level::kRatio,
-     "refused: running it takes 320.0 GiB of memory, above the limit of 4 GiB; for the proof dims of the file are made "
+     "refused: running it takes 96.0 GiB of memory, above the limit of 4 GiB; for the proof dims of the file are made "
      "smaller, but no number that is written in a shape",
      R"(
 inputs: {x: [2147483647]}

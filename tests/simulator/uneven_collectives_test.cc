@@ -133,6 +133,39 @@ TEST_P(UnevenCollectives, RandomPairsEndWhereTheyShould) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, UnevenCollectives, testing::ValuesIn(kUnevenCases));
 
+// What the cost matrices of models are made of: all pairs at once, some of them of dimensions that stand in parts.
+TEST(UnevenCollectivesTest, TimesOfAllPairsAreThoseOfThePlans) {
+  for (const char* text : {"x=2,y=4", "x=2,y=2,z=2", "x=3,y=2"}) {
+    const DeviceMesh mesh = DeviceMesh::parse(text);
+    const Shape shape = {13, 7, 24};
+    for (const bool bounded : {true, false}) {
+      for (const CostCase& cost : cost_cases()) {
+        RedistributionPlanner all(mesh, cost.costs, {.bounded_memory = bounded, .pieces = primes(mesh)});
+        RedistributionPlanner single(mesh, cost.costs, {.bounded_memory = bounded, .pieces = primes(mesh)});
+        Random random(11);
+        std::vector<TensorLayout> layouts;
+        for (int i = 0; i < 12; ++i) {
+          TensorLayout layout = random_uneven_layout(mesh, shape, random);
+          if (i % 3 == 0) {
+            layout.dimensions[2].parts = {{2, {}}, {12, layout.dimensions[2].parts[0].axes}};
+            if (!check_uneven_layout(layout, mesh, shape).empty()) continue;
+          }
+          layouts.push_back(canonical(layout, mesh, shape));
+        }
+        std::vector<const TensorLayout*> ends;
+        for (const TensorLayout& layout : layouts) ends.push_back(&layout);
+        const std::vector<Picoseconds> times = all.times(ends, ends, shape, 4);
+        for (std::size_t i = 0; i < ends.size(); ++i) {
+          for (std::size_t j = 0; j < ends.size(); ++j) {
+            EXPECT_EQ(times[i * ends.size() + j], single.plan(*ends[i], *ends[j], shape, 4).time)
+                << text << " " << cost.name << ": " << to_string(*ends[i], mesh) << " -> " << to_string(*ends[j], mesh);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(UnevenCollectivesTest, TenRowsInFourAreGatheredWhole) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=2");
   RedistributionPlanner planner(mesh, even_costs(2));

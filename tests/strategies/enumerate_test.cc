@@ -47,6 +47,35 @@ TEST(EnumerateTest, WhatDoesNotDivideIsNoCandidate) {
   EXPECT_EQ(enumerate_strategies(relu, kCubeMesh, pieces(kCubeMesh), {}).strategies.size(), 4u);  // x, y, z or none
 }
 
+struct UnevenCase {
+  std::int64_t size;
+  std::vector<std::int64_t> cuts;  // in which it is cut by three axes of 2
+};
+const UnevenCase kUnevenCases[] = {
+    {24, {1, 2, 4, 8}}, {50257, {1, 2, 4, 8}},  // none is equal
+    {30, {1, 2, 4, 8}},                         // 8 8 8 6; seven of 4 and 2
+    {12, {1, 2, 4}},                            // in 8 pieces of 2 two would be empty
+    {10, {1, 2, 4}},                            // 3 3 3 1: a sixth of the buffers is padding
+    {6, {1, 2}},                                // in 4 pieces of 2 one would be empty
+    {3, {1}},                                   // 2 1: a quarter is padding
+};
+
+TEST(EnumerateTest, UnequalPiecesAreTriedWhereNoEqualOnesAreAsMany) {
+  for (const UnevenCase& c : kUnevenCases) {
+    const Operation relu = operation_of("ReLU", {}, {{c.size}});
+    std::set<std::int64_t> found, even;
+    for (const Strategy& strategy :
+         enumerate_strategies(relu, kCubeMesh, pieces(kCubeMesh), {}, UnevenCuts::kWhereNothingElseFits).strategies) {
+      EXPECT_EQ(check_strategy(relu, strategy, kCubeMesh), "");
+      found.insert(num_pieces(strategy.factors[0]));
+    }
+    for (const Strategy& strategy : enumerate_strategies(relu, kCubeMesh, pieces(kCubeMesh), {}).strategies) {
+      EXPECT_FALSE(is_uneven(relu, strategy));
+    }
+    EXPECT_EQ(found, std::set<std::int64_t>(c.cuts.begin(), c.cuts.end())) << c.size;
+  }
+}
+
 TEST(EnumerateTest, ACutSummedFactorLeavesThePartialSum) {
   const Operation matmul = operation_of("MatMul", {}, {{32, 64}, {64, 16}});
   Strategy strategy;

@@ -66,6 +66,34 @@ TEST(UserStrategyTest, AnOutStrategyOfMoreRowsIsTheReduceScatterOfTheSum) {
   EXPECT_EQ(to_string(*user.requested[*graph.find_tensor("fc")], kPcieMesh), "[{pcie, hccs}, {}]");
 }
 
+TEST(UserStrategyTest, UnequalPiecesMustBeAllowedAndNotEmpty) {
+  const auto resolve = [](const std::string& size, const std::string& entry, UnevenCuts uneven) -> std::string {
+    const OperatorGraph graph = read_model_text("shardplan: 1\nmodel: m\ninputs: {x: [" + size +
+                                                    ", 8]}\noperators:\n  act: {op: ReLU, in: x, " + "in_strategy: [" +
+                                                    entry + "]}\noutputs: [act]\n",
+                                                "m.yaml")
+                                    .graph;
+    try {
+      const UserStrategies user = resolve_user_strategies(graph, kPcieMesh, whole_axes(), uneven);
+      const OperatorId act = *graph.find_operator("act");
+      return to_string(operand_layout(graph.operation(act), user.operators[act][0], kPcieMesh, 0), kPcieMesh);
+    } catch (const InputError& error) {
+      return error.diagnostics()[0].message;
+    }
+  };
+  constexpr UnevenCuts kAllowed = UnevenCuts::kWhereNothingElseFits;
+  EXPECT_EQ(resolve("30", "[8, 1]", kAllowed), "[{pcie, hccs}, {}]");
+  EXPECT_EQ(resolve("30", "null", kAllowed), "[{pcie, hccs}, {}]");
+  EXPECT_EQ(resolve("30", "[{hccs}, {}]", kAllowed), "[{hccs}, {}]");
+  EXPECT_EQ(resolve("30", "[8, 1]", UnevenCuts::kNone),
+            "act: in_strategy (8, 1) cuts dimension 0 of x in 8, but its size is 30");
+  EXPECT_EQ(resolve("30", "[{hccs}, {}]", UnevenCuts::kNone),
+            "act: layout [{hccs}, {}] of x: dimension 0 of size 30 cannot be cut in 4 by {hccs}");
+  EXPECT_EQ(resolve("12", "[8, 1]", kAllowed),
+            "act: in_strategy (8, 1) cuts dimension 0 of x in 8, but its size is 12; pieces of 2 would leave 2 of them "
+            "empty");
+}
+
 TEST(UserStrategyTest, FaultsAreThoseThatUsersKnow) {
   EXPECT_EQ(faults(", in_strategy: [[1, 1]]"), "fc: in_strategy has 1 entry, fc has 2 tensor inputs|");
   EXPECT_EQ(faults(", in_strategy: [[1, 1], [1]]"), "fc: entry 2 has 1 value, w has 2 dimensions|");

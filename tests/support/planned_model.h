@@ -24,7 +24,8 @@ struct PlannedModel {
   std::unique_ptr<RedistributionPlanner> redistributions;
   ModelProblem problem;
 
-  PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes)
+  PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes,
+               UnevenCuts uneven = UnevenCuts::kNone)
       : model(one_micro_batch(read)) {
     graph = planned_graph(model);
     versions = tensor_versions(graph);
@@ -36,6 +37,7 @@ struct PlannedModel {
     if (axes.empty()) restrictions.pieces = search_pieces(mesh);
     for (std::size_t axis = 0; axis < axes.size(); ++axis) restrictions.pieces.push_back(mesh.whole(axis));
     restrictions.capacity = kUnlimitedBytes;
+    restrictions.uneven = uneven;
     problem = build_problem(graph, versions, *costs, *redistributions, restrictions);
   }
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/plan.h"
+
+namespace shardplan {
+
+/// A factor of an operator that is cut in pieces of unequal sizes (layouts/uneven.h).
+struct UnevenCut {
+  OperatorId op;
+  std::string factor;
+  std::int64_t size = 0;
+  std::int64_t pieces = 1;
+  std::int64_t largest = 0;  // piece; buffers have as much
+
+  /// The share of the buffers that is padding.
+  double waste() const;
+};
+
+std::vector<UnevenCut> uneven_cuts(const Plan& plan, OperatorId op);
+
+/// "k of 50257 in 8 pieces of 6283, 0.0 % of them padding".
+std::string to_string(const UnevenCut& cut);
+
+}  // namespace shardplan
