@@ -1,6 +1,7 @@
 // Every command that the documents and the help pages show is run, so that none of them promises what no longer works.
 // In a document a command is a line of a block that begins with ./run, shardplan or a prompt before either, or a word in
-// backquotes of a table; "# exit code 4" behind it says how it ends. A block or table behind a comment
+// backquotes of a table; "# exit code 4" behind it says how it ends. What stands in a block below a command with a prompt is all that it
+// prints. A block or table behind a comment
 //
 //   <!-- not run by the tests: REASON -->
 //
@@ -27,6 +28,7 @@ struct ShownCommand {
   std::string arguments;
   int exit_code = 0;
   int line = 0;
+  std::string output;  // empty: not shown
 };
 
 /// The arguments if the text is a call of the program; `./run test` and `./run bench` are calls of the build.
@@ -52,12 +54,14 @@ std::vector<ShownCommand> commands_in(const std::string& text) {
   std::istringstream lines(text);
   bool is_fenced = false;
   bool is_left_out = false;
+  bool is_output = false;
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     if (line.starts_with("<!-- not run by the tests:")) is_left_out = true;
     if (line.starts_with("```")) {
       is_fenced = !is_fenced;
+      is_output = false;
       if (!is_fenced) is_left_out = false;
       continue;
     }
@@ -65,8 +69,10 @@ std::vector<ShownCommand> commands_in(const std::string& text) {
     const bool is_indented = line.starts_with("    ");
     std::string shown = is_fenced ? line : is_indented ? line.substr(4) : first_cell(line);
     const std::optional<std::string> arguments = arguments_of(shown);
+    if (is_fenced && !arguments && is_output) commands.back().output += line + "\n";
     if (!arguments || is_left_out) continue;
-    ShownCommand command{*arguments, 0, number};
+    is_output = is_fenced && shown.starts_with("$ ");
+    ShownCommand command{*arguments, 0, number, ""};
     if (const std::size_t comment = command.arguments.find("  # "); comment != std::string::npos) {
       const std::string remark = command.arguments.substr(comment);
       if (const std::size_t at = remark.find("exit code "); at != std::string::npos) {
@@ -100,6 +106,8 @@ TEST(DocumentsTest, FindsTheCommandsOfADocument) {
   EXPECT_EQ(commands[1].arguments, "plan b.yaml");
   EXPECT_EQ(commands[1].exit_code, 4);
   EXPECT_EQ(commands[1].line, 7);
+  EXPECT_EQ(commands[1].output, "fits\n");
+  EXPECT_EQ(commands[0].output, "");
   EXPECT_EQ(commands[2].arguments, "layout");
 }
 
@@ -117,6 +125,9 @@ TEST_P(DocumentTest, CommandsEndAsShown) {
     EXPECT_EQ(run.exit_code, command.exit_code)
         << GetParam() << ":" << command.line << ": shardplan " << command.arguments << "\n"
         << run.err;
+    if (!command.output.empty()) {
+      EXPECT_EQ(run.out, command.output) << GetParam() << ":" << command.line << " shows another output";
+    }
   }
 }
 
