@@ -47,6 +47,7 @@ std::int64_t units_overhead_ppm(const ProductShape& shape, const MatrixUnits& un
   const std::int64_t rows = edge(shape.m, units.tile), columns = edge(shape.n, units.tile);
   const Int128 tiles = static_cast<Int128>(shape.batch) * divided_up(shape.m, rows) * divided_up(shape.n, columns);
   const Int128 useful = static_cast<Int128>(shape.batch) * shape.m * shape.n;
+  if (useful >= Int128{1} << 90) return kPartsPerMillion;  // as no device holds; the steps below stay within 128 bits
   Int128 least = 0;
   for (std::int64_t split = 1; split <= units.count && split <= shape.k; split *= 2) {
     const Int128 waves = (tiles * split + units.count - 1) / units.count;
