@@ -20,10 +20,17 @@
 //     every other, inner levels carry only what stays inside), whichever is cheaper. What crosses the outermost level
 //     is the same.
 //   - permute pays the outermost level.
-// The rings of the levels follow each other. A real library keeps the levels busy at the same time, so over several
-// nodes its best rings are up to 1.7 times faster (32 x 8 H100, all_reduce of 2 GiB); within a node the times are
-// within a few per cent. `contention` always applies: all parts of a level talk at once in a collective of the whole
-// mesh.
+// The rings of the levels follow each other. With `rings and trees` there are also, as in NCCL's tuning model
+// (src/graph/tuning.cc of NCCL 2.28), over devices of which every part has equally many:
+//   - channel ring: one ring over all devices, in as many channels as the group has links into each level, so that all
+//     levels carry their share at the same time. Of p-1 steps (all_reduce: twice as many) as many cross a level as there
+//     are parts to reach: (p-1)/p m / B of the level that is slowest.
+//   - tree all_reduce: up and down a binary tree of the outermost parts and a chain within each,
+//     2 (log2 parts latency + (devices of a part - 1) latency) + 2 m / (0.92 B). Within one innermost part a chain is no
+//     gain.
+// `protocols` replace the latency and take a share of the rate, the same one on all levels. Every collective pays
+// `launch` once, however many stages it has; what was measured has it in it. `contention` always applies: all parts of
+// a level talk at once in a collective of the whole mesh.
 #include "costmodel/hierarchical_costs.h"
 
 #include <algorithm>
@@ -93,6 +100,12 @@ constexpr int kMostProbes = 8;
 
 }  // namespace
 
+/// How the levels carry messages under one protocol; by level.
+struct HierarchicalCosts::Links {
+  std::vector<Picoseconds> latency;
+  std::vector<std::int64_t> rate;  // bytes per second that one link sustains
+};
+
 /// latency + bytes * numerator / denominator; or what a measured table says of bytes * numerator / denominator.
 struct HierarchicalCosts::Stage {
   Picoseconds latency = 0;
@@ -118,16 +131,26 @@ struct HierarchicalCosts::Stage {
 struct HierarchicalCosts::Group {
   std::vector<AxisRef> axes;
   std::array<std::vector<std::vector<Stage>>, kNumKinds> alternatives;
-  Stage exchange;  // per byte that a device sends
+  std::vector<std::vector<Stage>> exchange;  // per byte that a device sends
   std::uint32_t links = 0;
 };
 
 HierarchicalCosts::HierarchicalCosts(Cluster cluster, DeviceMesh mesh)
     : cluster_(std::move(cluster)), mesh_(std::move(mesh)), positions_(point_positions(cluster_, mesh_)) {
-  for (const ClusterLevel& level : cluster_.levels) {
-    const Wide share = static_cast<Wide>(level.efficiency_ppm) * static_cast<Wide>(level.contention_ppm);
-    const Wide rate = static_cast<Wide>(level.bandwidth) * share / 1'000'000'000'000;
-    rates_.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(rate)));
+  std::size_t num_protocols = 1;
+  for (const ClusterLevel& level : cluster_.levels) num_protocols = std::max(num_protocols, 1 + level.protocols.size());
+  for (std::size_t protocol = 0; protocol < num_protocols; ++protocol) {
+    Links links;
+    for (const ClusterLevel& level : cluster_.levels) {
+      LinkProtocol by{level.latency, 1'000'000};
+      if (protocol > 0 && protocol <= level.protocols.size()) by = level.protocols[protocol - 1];
+      const Wide share = static_cast<Wide>(level.efficiency_ppm) * static_cast<Wide>(level.contention_ppm);
+      const Wide rate = static_cast<Wide>(level.bandwidth) * share / 1'000'000'000'000;
+      const Wide used = rate * static_cast<Wide>(by.bandwidth_ppm) / 1'000'000;
+      links.rate.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(used)));
+      links.latency.push_back(by.latency);
+    }
+    links_.push_back(std::move(links));
   }
 }
 
@@ -138,9 +161,10 @@ std::int64_t HierarchicalCosts::sharers(const LevelSpan& span, std::int64_t of_p
 }
 
 HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, const LevelSpan& span,
-                                                        std::int64_t group_size) const {
+                                                        std::int64_t group_size, const Links& links) const {
   const ClusterLevel& level = cluster_.levels[span.level];
-  const Wide rate = static_cast<Wide>(rates_[span.level]);
+  const Picoseconds latency = links.latency[span.level];
+  const Wide rate = static_cast<Wide>(links.rate[span.level]);
   const Wide parts = static_cast<Wide>(span.members);
   const Wide per_byte = static_cast<Wide>(sharers(span, span.crossing_devices)) * kPicosecondsPerSecond;
   const Wide below = static_cast<Wide>(span.below);
@@ -157,13 +181,13 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, con
   switch (kind) {
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
-      return {parts - 1, level.latency, (parts - 1) * per_byte, parts * below * rate};
+      return {parts - 1, latency, (parts - 1) * per_byte, parts * below * rate};
     case CollectiveKind::kAllReduce:
-      return {2 * (parts - 1), level.latency, 2 * (parts - 1) * per_byte, parts * below * rate};
+      return {2 * (parts - 1), latency, 2 * (parts - 1) * per_byte, parts * below * rate};
     case CollectiveKind::kAllToAll:
-      return {parts - 1, level.latency, (parts - 1) * per_byte, parts * size * rate};
+      return {parts - 1, latency, (parts - 1) * per_byte, parts * size * rate};
     case CollectiveKind::kCollectivePermute:
-      return {1, level.latency, per_byte, size * rate};
+      return {1, latency, per_byte, size * rate};
     case CollectiveKind::kSlice:
     case CollectiveKind::kToPartial:
       break;
@@ -171,47 +195,131 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, con
   return {};
 }
 
-std::vector<HierarchicalCosts::Stage> HierarchicalCosts::stages(CollectiveKind kind, const GroupSpan& span) const {
+std::vector<HierarchicalCosts::Stage> HierarchicalCosts::stages(CollectiveKind kind, const GroupSpan& span,
+                                                                const Links& links) const {
   std::vector<Stage> result;
   for (const LevelSpan& level : span.levels) {
     const bool is_outermost = &level == &span.levels.front();
     if (kind == CollectiveKind::kCollectivePermute && !is_outermost) break;
     if (kind == CollectiveKind::kAllReduce && !is_outermost) {
-      result.push_back(stage_along(CollectiveKind::kReduceScatter, level, span.size));
-      result.push_back(stage_along(CollectiveKind::kAllGather, level, span.size));
+      result.push_back(stage_along(CollectiveKind::kReduceScatter, level, span.size, links));
+      result.push_back(stage_along(CollectiveKind::kAllGather, level, span.size, links));
     } else {
-      result.push_back(stage_along(kind, level, span.size));
+      result.push_back(stage_along(kind, level, span.size, links));
     }
   }
   return result;
 }
 
-std::vector<HierarchicalCosts::Stage> HierarchicalCosts::direct_all_to_all(const GroupSpan& span) const {
+std::vector<HierarchicalCosts::Stage> HierarchicalCosts::direct_all_to_all(const GroupSpan& span,
+                                                                           const Links& links) const {
   std::vector<Stage> result;
   const Wide size = static_cast<Wide>(span.size);
   for (const LevelSpan& level : span.levels) {
     const Wide peers = static_cast<Wide>(level.peers);
     const Wide per_byte = static_cast<Wide>(sharers(level, level.crossing_devices)) * kPicosecondsPerSecond;
-    result.emplace_back(peers, cluster_.levels[level.level].latency, peers * per_byte,
-                        size * size * static_cast<Wide>(rates_[level.level]));
+    result.emplace_back(peers, links.latency[level.level], peers * per_byte,
+                        size * size * static_cast<Wide>(links.rate[level.level]));
   }
   return result;
 }
 
-HierarchicalCosts::Stage HierarchicalCosts::flat_all_reduce(const GroupSpan& span) const {
+HierarchicalCosts::Stage HierarchicalCosts::flat_all_reduce(const GroupSpan& span, const Links& links) const {
   const LevelSpan* slowest = nullptr;
   Picoseconds latency = 0;
   const auto share = [&](const LevelSpan& level) { return static_cast<Wide>(sharers(level, level.crossing_groups)); };
   for (const LevelSpan& level : span.levels) {
-    latency = std::max(latency, cluster_.levels[level.level].latency);
-    if (slowest == nullptr || share(level) * static_cast<Wide>(rates_[slowest->level]) >
-                                  share(*slowest) * static_cast<Wide>(rates_[level.level])) {
+    latency = std::max(latency, links.latency[level.level]);
+    if (slowest == nullptr || share(level) * static_cast<Wide>(links.rate[slowest->level]) >
+                                  share(*slowest) * static_cast<Wide>(links.rate[level.level])) {
       slowest = &level;
     }
   }
   const Wide hops = 2 * (static_cast<Wide>(span.size) - 1);
   return {hops, latency, hops * share(*slowest) * kPicosecondsPerSecond,
-          static_cast<Wide>(span.size) * static_cast<Wide>(rates_[slowest->level])};
+          static_cast<Wide>(span.size) * static_cast<Wide>(links.rate[slowest->level])};
+}
+
+HierarchicalCosts::Stage HierarchicalCosts::channel_ring(CollectiveKind kind, const GroupSpan& span,
+                                                         const Links& links) const {
+  const Wide passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  Wide start = 0, reached = 1;  // parts that the steps over the outer levels reach
+  Wide above = 0, below = 1;    // the slowest level's time per byte
+  for (const LevelSpan& level : span.levels) {
+    const Wide parts = reached * static_cast<Wide>(level.members);
+    start += (parts - reached) * static_cast<Wide>(links.latency[level.level]);
+    reached = parts;
+    const Wide uses = static_cast<Wide>(sharers(level, level.crossing_devices));
+    const Wide carries = static_cast<Wide>(level.below) * static_cast<Wide>(links.rate[level.level]);
+    if (uses * below > above * carries) {
+      above = uses;
+      below = carries;
+    }
+  }
+  const Wide size = static_cast<Wide>(span.size);
+  return {1, saturate(passes * start), passes * (size - 1) * above * kPicosecondsPerSecond, size * below};
+}
+
+HierarchicalCosts::Stage HierarchicalCosts::tree_all_reduce(const GroupSpan& span, const Links& links) const {
+  constexpr Wide kTreePercent = 92;  // of a ring's rate, NCCL's
+  Wide start = 0;
+  Wide above = 0, below = 1;
+  for (const LevelSpan& level : span.levels) {
+    const bool is_tree = &level == &span.levels.front() && level.level + 1 < cluster_.levels.size();
+    Wide hops = static_cast<Wide>(level.members) - 1;
+    if (is_tree) {
+      for (hops = 0; (Wide{1} << hops) < static_cast<Wide>(level.members);) ++hops;
+    }
+    start += hops * static_cast<Wide>(links.latency[level.level]);
+    const Wide uses = static_cast<Wide>(sharers(level, level.crossing_devices));
+    const Wide carries = static_cast<Wide>(level.below) * static_cast<Wide>(links.rate[level.level]);
+    if (uses * below > above * carries) {
+      above = uses;
+      below = carries;
+    }
+  }
+  return {1, saturate(2 * start), 2 * 100 * above * kPicosecondsPerSecond, kTreePercent * below};
+}
+
+void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, std::size_t protocol) const {
+  const Links& links = links_[protocol];
+  const auto is_measured = [](const std::vector<Stage>& sequence) {
+    return std::any_of(sequence.begin(), sequence.end(), [](const Stage& stage) { return stage.table != nullptr; });
+  };
+  const auto add = [&](CollectiveKind kind, std::vector<Stage> sequence) {
+    if (!is_measured(sequence) && cluster_.collectives.launch > 0) {
+      sequence.insert(sequence.begin(), Stage(1, cluster_.collectives.launch, 0, 1));
+    }
+    group.alternatives[static_cast<std::size_t>(kind)].push_back(std::move(sequence));
+  };
+  const bool has_channels = cluster_.collectives.has_rings_and_trees && span.is_uniform;
+  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+                                    CollectiveKind::kAllReduce, CollectiveKind::kCollectivePermute}) {
+    std::vector<Stage> sequence = stages(kind, span, links);
+    if (is_measured(sequence)) {
+      if (protocol == 0) add(kind, std::move(sequence));
+      continue;
+    }
+    add(kind, std::move(sequence));
+    const bool is_reduce = kind == CollectiveKind::kAllReduce;
+    if (is_reduce && span.levels.size() > 1) add(kind, {flat_all_reduce(span, links)});
+    if (has_channels && is_reduce) add(kind, {tree_all_reduce(span, links)});
+    if (has_channels && kind != CollectiveKind::kCollectivePermute) add(kind, {channel_ring(kind, span, links)});
+  }
+
+  const CollectiveKind all_to_all = CollectiveKind::kAllToAll;
+  std::vector<Stage> staged =
+      span.is_uniform ? stages(all_to_all, span, links) : stages(CollectiveKind::kAllGather, span, links);
+  const bool is_table = is_measured(staged);
+  if (!is_table || protocol == 0) add(all_to_all, std::move(staged));
+  if (!span.is_uniform || !is_table) add(all_to_all, direct_all_to_all(span, links));
+
+  const LevelSpan& outermost = span.levels.front();
+  group.exchange.push_back(
+      {Stage(1, cluster_.collectives.launch, 0, 1),
+       Stage(1, links.latency[outermost.level],
+             static_cast<Wide>(sharers(outermost, outermost.crossing_devices)) * kPicosecondsPerSecond,
+             static_cast<Wide>(links.rate[outermost.level]))});
 }
 
 std::unique_ptr<const HierarchicalCosts::Group> HierarchicalCosts::describe(const std::vector<AxisRef>& axes) const {
@@ -220,27 +328,19 @@ std::unique_ptr<const HierarchicalCosts::Group> HierarchicalCosts::describe(cons
   const GroupSpan span = group_span(cluster_, mesh_, positions_, axes);
   if (span.levels.empty()) return group;
   for (const LevelSpan& level : span.levels) group->links |= 1u << std::min<std::size_t>(level.level, 31);
-  const auto of = [&](CollectiveKind kind) -> auto& { return group->alternatives[static_cast<std::size_t>(kind)]; };
-  const auto is_measured = [](const std::vector<Stage>& sequence) {
-    return std::any_of(sequence.begin(), sequence.end(), [](const Stage& stage) { return stage.table != nullptr; });
-  };
-  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-                                    CollectiveKind::kAllReduce, CollectiveKind::kCollectivePermute}) {
-    of(kind).push_back(stages(kind, span));
-  }
-  auto& all_reduce = of(CollectiveKind::kAllReduce);
-  if (span.levels.size() > 1 && !is_measured(all_reduce.front())) all_reduce.push_back({flat_all_reduce(span)});
-
-  auto& all_to_all = of(CollectiveKind::kAllToAll);
-  if (span.is_uniform) all_to_all.push_back(stages(CollectiveKind::kAllToAll, span));
-  if (!span.is_uniform) all_to_all.push_back(of(CollectiveKind::kAllGather).front());
-  if (!span.is_uniform || !is_measured(all_to_all.front())) all_to_all.push_back(direct_all_to_all(span));
-
-  const LevelSpan& outermost = span.levels.front();
-  group->exchange = Stage(1, cluster_.levels[outermost.level].latency,
-                          static_cast<Wide>(sharers(outermost, outermost.crossing_devices)) * kPicosecondsPerSecond,
-                          static_cast<Wide>(rates_[outermost.level]));
+  for (std::size_t protocol = 0; protocol < links_.size(); ++protocol) add_alternatives(*group, span, protocol);
   return group;
+}
+
+Picoseconds HierarchicalCosts::cheapest(const std::vector<std::vector<Stage>>& alternatives, Bytes bytes) {
+  if (alternatives.empty()) return 0;
+  Picoseconds best = kLongestTime;
+  for (const std::vector<Stage>& sequence : alternatives) {
+    Picoseconds sum = 0;
+    for (const Stage& stage : sequence) sum = std::min(kLongestTime, sum + stage.time(bytes));
+    best = std::min(best, sum);
+  }
+  return best;
 }
 
 const HierarchicalCosts::Group& HierarchicalCosts::group(const std::vector<AxisRef>& axes) const {
@@ -267,15 +367,7 @@ const HierarchicalCosts::Group& HierarchicalCosts::group(const std::vector<AxisR
 Picoseconds HierarchicalCosts::time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const {
   if (kind == CollectiveKind::kSlice || kind == CollectiveKind::kToPartial || axes.empty()) return 0;
   SHARDPLAN_CHECK(group_bytes >= 0);
-  Picoseconds best = kLongestTime;
-  const auto& alternatives = group(axes).alternatives[static_cast<std::size_t>(kind)];
-  if (alternatives.empty()) return 0;
-  for (const std::vector<Stage>& sequence : alternatives) {
-    Picoseconds sum = 0;
-    for (const Stage& stage : sequence) sum = std::min(kLongestTime, sum + stage.time(group_bytes));
-    best = std::min(best, sum);
-  }
-  return best;
+  return cheapest(group(axes).alternatives[static_cast<std::size_t>(kind)], group_bytes);
 }
 
 std::uint32_t HierarchicalCosts::links(const std::vector<AxisRef>& axes) const {
@@ -284,7 +376,7 @@ std::uint32_t HierarchicalCosts::links(const std::vector<AxisRef>& axes) const {
 
 Picoseconds HierarchicalCosts::neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const {
   SHARDPLAN_CHECK(sent >= 0);
-  return axes.empty() ? 0 : group(axes).exchange.time(sent);
+  return axes.empty() ? 0 : cheapest(group(axes).exchange, sent);
 }
 
 }  // namespace shardplan

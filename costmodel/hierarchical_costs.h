@@ -20,6 +20,10 @@ inline constexpr Picoseconds kLongestTime = Picoseconds{1} << 60;
 /// Times of collectives over the cluster's hierarchy of links (formulas in hierarchical_costs.cc). Exact integers,
 /// rounded up to the picosecond once per stage; they never fall as bytes grow, and a group of one device costs nothing.
 ///
+/// With `collectives: {algorithms: rings and trees}` in the cluster file also what NCCL does: one ring over all devices of a
+/// group with a channel for every link, and trees of all_reduce; with `protocols` of a level the fastest of them; and each
+/// collective pays the `launch`, so that two over sub-axes pay it twice.
+///
 /// What holds between them on a mesh that follows the levels, without measured tables:
 ///   - reduce_scatter == all_gather, all_reduce <= reduce_scatter + all_gather of the same bytes;
 ///   - all_to_all <= all_gather (to gather and slice is never cheaper), permute <= all_gather;
@@ -44,19 +48,24 @@ class HierarchicalCosts final : public CollectiveCosts {
  private:
   struct Stage;
   struct Group;
+  struct Links;
 
+  static Picoseconds cheapest(const std::vector<std::vector<Stage>>& alternatives, Bytes bytes);
   const Group& group(const std::vector<AxisRef>& axes) const;
   std::unique_ptr<const Group> describe(const std::vector<AxisRef>& axes) const;
-  Stage stage_along(CollectiveKind kind, const LevelSpan& span, std::int64_t group_size) const;
-  std::vector<Stage> stages(CollectiveKind kind, const GroupSpan& span) const;
-  std::vector<Stage> direct_all_to_all(const GroupSpan& span) const;
-  Stage flat_all_reduce(const GroupSpan& span) const;
+  Stage stage_along(CollectiveKind kind, const LevelSpan& span, std::int64_t group_size, const Links& links) const;
+  std::vector<Stage> stages(CollectiveKind kind, const GroupSpan& span, const Links& links) const;
+  std::vector<Stage> direct_all_to_all(const GroupSpan& span, const Links& links) const;
+  Stage flat_all_reduce(const GroupSpan& span, const Links& links) const;
+  Stage channel_ring(CollectiveKind kind, const GroupSpan& span, const Links& links) const;
+  Stage tree_all_reduce(const GroupSpan& span, const Links& links) const;
+  void add_alternatives(Group& group, const GroupSpan& span, std::size_t protocol) const;
   std::int64_t sharers(const LevelSpan& span, std::int64_t of_part) const;
 
   Cluster cluster_;
   DeviceMesh mesh_;
   std::vector<std::int64_t> positions_;
-  std::vector<std::int64_t> rates_;  // by level: bytes per second that one link sustains
+  std::vector<Links> links_;  // by protocol
 
   /// A search asks for the same few lists of axes again and again. `groups_` owns what is known of each; `slots_` is an
   /// open hash table of them whose entries are set once and never change, so that the usual look-up takes no lock.

@@ -51,6 +51,8 @@ Json value_of(ClusterValue value) {
       return {{"enum", {"device", "group"}}};
     case ClusterValue::kFusion:
       return {{"enum", {"none", "library", "elementwise"}}};
+    case ClusterValue::kAlgorithms:
+      return {{"enum", {"level by level", "rings and trees"}}};
     case ClusterValue::kCollective:
       return {{"enum", {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"}}};
     case ClusterValue::kDevice:
@@ -66,6 +68,10 @@ Json value_of(ClusterValue value) {
       return closed(cluster_efficiency_keys());
     case ClusterValue::kMatrixUnits:
       return closed(cluster_matrix_units_keys());
+    case ClusterValue::kCollectives:
+      return closed(cluster_collectives_keys());
+    case ClusterValue::kProtocols:
+      return {{"type", "array"}, {"items", closed(cluster_protocol_keys())}};
     case ClusterValue::kLevels:
       return list_of(closed(cluster_level_keys()));
     case ClusterValue::kRanks:

@@ -19,6 +19,25 @@ namespace shardplan {
 /// How a level's links are given out: every device has its own link into the level, or the group below shares one.
 enum class LinkPer { kDevice, kGroup };
 
+/// Another way to send over a level's links: what a library does with small messages, which start sooner and use less of
+/// the links (NCCL's LL and LL128).
+struct LinkProtocol {
+  Picoseconds latency = 0;
+  std::int64_t bandwidth_ppm = 1'000'000;  // share of what the level sustains
+
+  bool operator==(const LinkProtocol&) const = default;
+};
+
+/// What the software does to run a collective.
+struct CollectiveSoftware {
+  Picoseconds launch = 0;  // fixed time of each: a kernel on every device, which find each other
+  /// Also one ring over all devices of a group with a channel for every link, and trees (costmodel/hierarchical_costs.h);
+  /// false: one level after the other.
+  bool has_rings_and_trees = false;
+
+  bool operator==(const CollectiveSoftware&) const = default;
+};
+
 /// One level of links; it joins `count` groups of the level below. Rates are exact integers in bytes (or operations)
 /// per second.
 struct ClusterLevel {
@@ -29,6 +48,7 @@ struct ClusterLevel {
   std::int64_t efficiency_ppm = 1'000'000;  // measured share of the line rate, parts per million
   LinkPer link_per = LinkPer::kDevice;
   std::int64_t contention_ppm = 1'000'000;  // share of the bandwidth left when all groups talk at once
+  std::vector<LinkProtocol> protocols;      // beside `latency` at all of the bandwidth
 
   bool operator==(const ClusterLevel&) const = default;
 };
@@ -71,6 +91,7 @@ struct Cluster {
   std::string name;
   ClusterDevice device;
   Fusion fusion = Fusion::kNone;
+  CollectiveSoftware collectives;
   std::vector<ClusterLevel> levels;
   std::vector<CollectiveTable> tables;
   std::vector<std::pair<std::string, std::string>> sources;

@@ -11,6 +11,7 @@ const ClusterKeys& cluster_file_keys() {
        "what the software makes one kernel of: none, library (a matmul and its bias, all updates), or elementwise "
        "(chains "
        "of elementwise operators too); none"},
+      {"collectives", ClusterValue::kCollectives, false, "what the software does to run a collective"},
       {"levels", ClusterValue::kLevels, true, "the levels of links, outermost first: mesh axes and digits of ranks"},
       {"ranks", ClusterValue::kRanks, false,
        "where rank 0, 1, ... stands, counted through the levels; in order if not given"},
@@ -77,6 +78,25 @@ const ClusterKeys& cluster_matrix_units_keys() {
   return keys;
 }
 
+const ClusterKeys& cluster_collectives_keys() {
+  static const ClusterKeys keys = {
+      {"launch", ClusterValue::kTime, false, "fixed time of each; 0"},
+      {"algorithms", ClusterValue::kAlgorithms, false,
+       "level by level; or rings and trees: also one ring over all devices of a group with a channel for every link, "
+       "and "
+       "trees of all_reduce, whatever takes least; level by level"},
+  };
+  return keys;
+}
+
+const ClusterKeys& cluster_protocol_keys() {
+  static const ClusterKeys keys = {
+      {"latency", ClusterValue::kTime, true, "of one message"},
+      {"bandwidth", ClusterValue::kShare, true, "share of what the level sustains"},
+  };
+  return keys;
+}
+
 const ClusterKeys& cluster_level_keys() {
   static const ClusterKeys keys = {
       {"name", ClusterValue::kName, true, "of the mesh axis"},
@@ -87,6 +107,8 @@ const ClusterKeys& cluster_level_keys() {
       {"link_per", ClusterValue::kLinkPer, false,
        "device: each device has a link into this level; group: the devices of the group below share one; device"},
       {"contention", ClusterValue::kShare, false, "share of the bandwidth left when all groups talk at once; 1"},
+      {"protocols", ClusterValue::kProtocols, false,
+       "other ways to send, for small messages; a collective takes the fastest, the same on all levels"},
   };
   return keys;
 }

@@ -20,14 +20,17 @@ enum class ClusterValue {
   kOperationRate,  // "256 TFLOP/s"
   kLinkPer,        // device or group
   kFusion,         // none or elementwise
+  kAlgorithms,     // level by level, or rings and trees
   kCollective,     // all_gather, reduce_scatter, all_reduce, all_to_all, permute
   kDevice,         // the maps and lists of the sections below
   kMemory,
   kFlops,
   kEfficiency,
   kMatrixUnits,
+  kCollectives,
   kLevels,
   kRanks,  // a list of all positions
+  kProtocols,
   kTables,
   kSources,
 };
@@ -47,7 +50,9 @@ const ClusterKeys& cluster_memory_keys();
 const ClusterKeys& cluster_flops_keys();
 const ClusterKeys& cluster_efficiency_keys();
 const ClusterKeys& cluster_matrix_units_keys();
+const ClusterKeys& cluster_collectives_keys();
 const ClusterKeys& cluster_level_keys();
+const ClusterKeys& cluster_protocol_keys();
 const ClusterKeys& cluster_table_keys();
 
 std::vector<std::string> key_names(const ClusterKeys& keys);

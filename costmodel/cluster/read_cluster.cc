@@ -52,6 +52,7 @@ class ClusterReader {
         fault(*fusion, "fusion: '{}'; expected none, library or elementwise", text);
       }
     }
+    if (const YamlNode* collectives = root.find("collectives")) read_collectives(*collectives);
     if (const YamlNode* levels = need(root, "levels", "")) read_levels(*levels);
     if (const YamlNode* ranks = root.find("ranks")) read_ranks(*ranks);
     if (const YamlNode* tables = root.find("tables")) read_tables(*tables);
@@ -186,6 +187,36 @@ class ClusterReader {
     device.start = value(node, "start", "device", false, parse_time, 0);
   }
 
+  void read_collectives(const YamlNode& node) {
+    if (!is_map(node, "collectives")) return;
+    keys(node, cluster_collectives_keys(), "collectives");
+    cluster_.collectives.launch = value(node, "launch", "collectives", false, parse_time, 0);
+    const YamlNode* algorithms = node.find("algorithms");
+    if (algorithms == nullptr) return;
+    const std::string text = scalar(*algorithms, "collectives.algorithms");
+    if (!text.empty() && text != "level by level" && text != "rings and trees") {
+      fault(*algorithms, "collectives.algorithms: '{}'; expected level by level, or rings and trees", text);
+    }
+    cluster_.collectives.has_rings_and_trees = text == "rings and trees";
+  }
+
+  std::vector<LinkProtocol> read_protocols(const YamlNode& node, const std::string& where) {
+    std::vector<LinkProtocol> protocols;
+    if (!node.is_sequence()) {
+      fault(node, "{}: expected a list, found {}", where, describe(node));
+      return protocols;
+    }
+    for (const YamlNode& item : node.items) {
+      if (!is_map(item, where)) continue;
+      keys(item, cluster_protocol_keys(), where);
+      LinkProtocol protocol;
+      protocol.latency = value(item, "latency", where, true, parse_time, 0);
+      protocol.bandwidth_ppm = value(item, "bandwidth", where, true, parse_share, 1'000'000);
+      protocols.push_back(protocol);
+    }
+    return protocols;
+  }
+
   void read_levels(const YamlNode& node) {
     if (!node.is_sequence() || node.items.empty()) {
       fault(node, "levels: expected a list of levels, outermost first; found {}", describe(node));
@@ -214,6 +245,9 @@ class ClusterReader {
           fault(*per, "{}.link_per: '{}'; expected device or group", where, text);
         }
         level.link_per = text == "group" ? LinkPer::kGroup : LinkPer::kDevice;
+      }
+      if (const YamlNode* protocols = item.find("protocols")) {
+        level.protocols = read_protocols(*protocols, where + ".protocols");
       }
       num_devices = checked_multiply(num_devices, level.count).value_or(kMostClusterDevices + 1);
       if (num_devices > kMostClusterDevices) {
@@ -433,17 +467,28 @@ std::string write_cluster(const Cluster& cluster) {
   std::string text = fmt::format(
       "shardplan: 1\ncluster: {}\ndevice:\n  name: {}\n"
       "  memory: {{capacity: {}, reserved: {}, bandwidth: {}}}\n  flops: {{{}}}\n"
-      "  efficiency: {{matmul: {}, {}memory: {}}}\n{}  start: {}\n{}levels:\n",
+      "  efficiency: {{matmul: {}, {}memory: {}}}\n{}  start: {}\n{}",
       quoted(cluster.name), quoted(device.name), write_bytes(device.capacity), write_bytes(device.reserved),
       write_byte_rate(device.memory_bandwidth), flops, write_share(device.matmul_efficiency_ppm),
       other_efficiencies(device), write_share(device.memory_efficiency_ppm), shape_constants(device),
       write_time(device.start),
       cluster.fusion == Fusion::kNone ? "" : fmt::format("fusion: {}\n", fusion_name(cluster.fusion)));
+  if (cluster.collectives != CollectiveSoftware{}) {
+    text += fmt::format("collectives: {{launch: {}, algorithms: {}}}\n", write_time(cluster.collectives.launch),
+                        cluster.collectives.has_rings_and_trees ? "rings and trees" : "level by level");
+  }
+  text += "levels:\n";
   for (const ClusterLevel& level : cluster.levels) {
     text += fmt::format("  - {{name: {}, count: {}, latency: {}, bandwidth: {}, efficiency: {}, link_per: {}",
                         quoted(level.name), level.count, write_time(level.latency), write_byte_rate(level.bandwidth),
                         write_share(level.efficiency_ppm), level.link_per == LinkPer::kGroup ? "group" : "device");
     if (level.contention_ppm != 1'000'000) text += fmt::format(", contention: {}", write_share(level.contention_ppm));
+    std::string protocols;
+    for (const LinkProtocol& protocol : level.protocols) {
+      protocols += fmt::format("{}{{latency: {}, bandwidth: {}}}", protocols.empty() ? "" : ", ",
+                               write_time(protocol.latency), write_share(protocol.bandwidth_ppm));
+    }
+    if (!protocols.empty()) text += fmt::format(", protocols: [{}]", protocols);
     text += "}\n";
   }
   if (!cluster.position_of_rank.empty()) {

@@ -146,8 +146,14 @@ Cluster random_cluster(Random& random) {
                            static_cast<Picoseconds>(random.below(20)) * kUs,
                            static_cast<std::int64_t>(1 + random.below(300)) * kGB,
                            random.below(2) == 0 ? LinkPer::kDevice : LinkPer::kGroup));
+    if (random.below(2) == 0) {
+      levels.back().protocols = {
+          {static_cast<Picoseconds>(random.below(5)) * kUs, static_cast<std::int64_t>(1 + random.below(1'000'000))}};
+    }
   }
-  return cluster_of(levels);
+  Cluster cluster = cluster_of(levels);
+  cluster.collectives = {static_cast<Picoseconds>(random.below(3)) * kUs, random.below(2) == 0};
+  return cluster;
 }
 
 /// Axes whose product is the number of devices, in random factors.
@@ -268,6 +274,83 @@ TEST(HierarchicalCosts, WholeLevelsAreNotDearerTogetherThanOneByOne) {
       EXPECT_LE(costs.time(kind, all, bytes), sum + 3) << "round " << round << " " << mesh.to_string();
     }
   }
+}
+
+// Channels: one ring for every device of an outermost part, each beginning a part at another device, so that every link
+// into the outer level carries one of them. The formula counts as if all of them crossed every inner link, where one of
+// the part's devices goes out instead.
+TEST(HierarchicalCosts, AChannelRingCarriesWhatItsMessagesLoadTheLinksWith) {
+  for (const Case& test : cases()) {
+    if (!test.axes.empty()) continue;
+    Cluster cluster = cluster_of(test.levels);
+    for (ClusterLevel& level : cluster.levels) level.latency = 0;
+    const DeviceMesh mesh = make_mesh(cluster);
+    const Groups groups = places(cluster, mesh, test.along);
+    const std::int64_t bytes = 3 * kGB;
+    const Simulation simulation(cluster);
+    std::vector<Message> messages;
+    std::size_t channels = 1;
+    for (std::vector<std::int64_t> group : groups) {
+      std::sort(group.begin(), group.end());
+      const std::size_t outermost = simulation.level_between(group.front(), group.back());
+      const std::int64_t part = simulation.part(outermost);
+      std::vector<std::vector<std::int64_t>> parts;
+      for (const std::int64_t place : group) {
+        if (parts.empty() || parts.back().front() / part != place / part) parts.emplace_back();
+        parts.back().push_back(place);
+      }
+      channels = parts.front().size();
+      for (std::size_t channel = 0; channel < channels; ++channel) {
+        std::vector<std::int64_t> ring;
+        for (const auto& members : parts) {
+          for (std::size_t i = 0; i < channels; ++i) ring.push_back(members[(channel + i) % channels]);
+        }
+        for (std::size_t i = 0; i < ring.size(); ++i) messages.push_back({ring[i], ring[(i + 1) % ring.size()]});
+      }
+    }
+    const auto size = static_cast<std::int64_t>(groups.front().size());
+    const Fraction ring =
+        simulation.step(messages, Fraction::of(bytes, size * static_cast<std::int64_t>(channels))) * (size - 1);
+    const Simulated levels = simulate_reduce_scatter(cluster, groups, bytes);
+    cluster.collectives.has_rings_and_trees = true;
+    const Picoseconds ours = HierarchicalCosts(cluster, mesh).time(CollectiveKind::kAllGather, test.along, bytes);
+    const Fraction least = ring < levels.time ? ring : levels.time;
+    EXPECT_LE(least.ceil(), ours) << test.name;
+    const std::int64_t whole = ring.ceil();
+    const std::int64_t at_most =
+        channels == 1 ? whole
+                      : whole / static_cast<std::int64_t>(channels - 1) * static_cast<std::int64_t>(channels) + size;
+    EXPECT_LE(ours, std::min(at_most, levels.time.ceil()) + levels.stages) << test.name;
+  }
+}
+
+// 32 nodes of 8: up and down five levels of nodes and a chain of seven devices, not a ring of 510 hops.
+TEST(HierarchicalCosts, FewBytesGoUpAndDownATree) {
+  Cluster cluster = cluster_of({level("ib", 32, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
+  cluster.collectives = {7 * kUs, true};
+  const DeviceMesh mesh = make_mesh(cluster);
+  const std::vector<AxisRef> all = {mesh.whole(0), mesh.whole(1)};
+  EXPECT_EQ(HierarchicalCosts(cluster, mesh).time(CollectiveKind::kAllReduce, all, 0), (7 + 2 * (5 * 10 + 7)) * kUs);
+  // Within a node a chain is no gain over the ring: 14 hops.
+  EXPECT_EQ(HierarchicalCosts(cluster, mesh).time(CollectiveKind::kAllReduce, {mesh.whole(1)}, 0), (7 + 14) * kUs);
+  // Two collectives over sub-axes launch twice: 2 (7 + 1) + (7 + 3 hops of 4 devices, there and back) is no gain.
+  const auto over = [&](CollectiveKind kind, std::int64_t before, std::int64_t size) {
+    return HierarchicalCosts(cluster, mesh).time(kind, {{1, before, size}}, 0);
+  };
+  EXPECT_LT(over(CollectiveKind::kAllReduce, 1, 8), over(CollectiveKind::kReduceScatter, 1, 2) +
+                                                        over(CollectiveKind::kAllReduce, 2, 4) +
+                                                        over(CollectiveKind::kAllGather, 1, 2));
+}
+
+// A protocol of short latency and half of the rate wins as long as half of the time saved is not spent on bytes.
+TEST(HierarchicalCosts, TheFastestProtocolCounts) {
+  Cluster cluster = cluster_of({level("nvlink", 2, 4 * kUs, 100 * kGB)});
+  cluster.levels[0].protocols = {{1 * kUs, 500'000}};
+  const HierarchicalCosts costs(cluster, make_mesh(cluster));
+  const auto time = [&](Bytes bytes) { return costs.time(CollectiveKind::kAllGather, {{0, 1, 2}}, bytes); };
+  EXPECT_EQ(time(0), 1 * kUs);
+  EXPECT_EQ(time(200'000), 3 * kUs);     // 1 us + 100 kB / 50 GB/s; the other one takes 4 + 1
+  EXPECT_EQ(time(2'000'000), 14 * kUs);  // 4 us + 1 MB / 100 GB/s; the other one takes 1 + 20
 }
 
 TEST(HierarchicalCosts, UplinksOfANodeAreSharedByTheGroupsThatCross) {

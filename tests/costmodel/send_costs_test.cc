@@ -10,8 +10,8 @@ namespace {
 /// Two nodes of four devices: 10 us and 1 GB/s between nodes (shared by a node or not), 1 us and 10 GB/s within.
 Cluster two_nodes(LinkPer link_per) {
   Cluster cluster;
-  cluster.levels = {{"node", 2, 10'000'000, 1'000'000'000, 1'000'000, link_per},
-                    {"link", 4, 1'000'000, 10'000'000'000, 1'000'000, LinkPer::kDevice}};
+  cluster.levels = {{"node", 2, 10'000'000, 1'000'000'000, 1'000'000, link_per, 1'000'000, {}},
+                    {"link", 4, 1'000'000, 10'000'000'000, 1'000'000, LinkPer::kDevice, 1'000'000, {}}};
   return cluster;
 }
 
