@@ -25,8 +25,8 @@ TEST(ClusterSchemaTest, ListsTheKeysThatTheReaderAccepts) {
   EXPECT_FALSE(schema["additionalProperties"].get<bool>());
   std::set<std::string> keys;
   for (const auto& [key, value] : schema["properties"].items()) keys.insert(key);
-  EXPECT_EQ(keys, (std::set<std::string>{"shardplan", "cluster", "device", "fusion", "levels", "rank_table", "ranks",
-                                         "tables", "sources"}));
+  EXPECT_EQ(keys, (std::set<std::string>{"shardplan", "cluster", "collectives", "device", "fusion", "levels",
+                                         "rank_table", "ranks", "tables", "sources"}));
   for (const std::string needed : schema["required"]) {
     const std::string without = "\n" + text;
     const std::size_t at = without.find("\n" + needed + ":");
