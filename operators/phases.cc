@@ -10,7 +10,7 @@ namespace shardplan {
 
 namespace {
 
-void run_phases(const KernelCall& call) {
+void run_phases(const KernelCall& call, const BetweenPhases& between) {
   const std::vector<std::int64_t> pieces(call.operation.rule.factors.size(), 1);
   const Phases phases = call.operation.type->phases(call.operation, pieces);
   const std::vector<Operation> operations = phase_operations(call.operation, phases);
@@ -40,6 +40,11 @@ void run_phases(const KernelCall& call) {
       values.push_back({buffers.back().data(), shape, begin});
     }
     phase.type->kernel({phase, boxes, operands, results, call.seed});
+    for (std::size_t r = 0; between && p + 1 < operations.size() && r < results.size(); ++r) {
+      const std::size_t value = values.size() - results.size() + r;
+      between(value, phase.results[r].dtype,
+              {results[r].data, static_cast<std::size_t>(num_elements(results[r].shape))});
+    }
   }
   for (std::size_t r = 0; r < phases.results.size(); ++r) {
     const OperandView& value = values[phases.results[r]];
@@ -63,13 +68,13 @@ std::vector<Operation> phase_operations(const Operation& operation, const Phases
   return operations;
 }
 
-void run_operation(const KernelCall& call) {
+void run_operation(const KernelCall& call, const BetweenPhases& between) {
   const OperatorType& type = *call.operation.type;
   if (type.kernel != nullptr) {
     type.kernel(call);
   } else {
     SHARDPLAN_CHECK(type.phases != nullptr);
-    run_phases(call);
+    run_phases(call, between);
   }
 }
 

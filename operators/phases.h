@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <span>
+
 #include "operators/operator_type.h"
 
 namespace shardplan {
@@ -17,6 +20,10 @@ std::vector<Operation> phase_operations(const Operation& operation, const Phases
 
 /// Executes an operator on one device: its kernel, or its phases one after the other, so that the phases and the fused
 /// form cannot differ. Requires `is_executable`.
-void run_operation(const KernelCall& call);
+///
+/// `between`, if given, is called with what each phase leaves to the next (numbered as in `Phase::inputs`), which it may
+/// change; not where a kernel runs.
+using BetweenPhases = std::function<void(std::size_t value, DataType dtype, std::span<double> values)>;
+void run_operation(const KernelCall& call, const BetweenPhases& between = {});
 
 }  // namespace shardplan

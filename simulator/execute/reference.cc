@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 
 #include "base/random.h"
 #include "operators/phases.h"
@@ -11,8 +12,12 @@ namespace shardplan {
 
 namespace {
 
-/// Called with every tensor right after it is given or computed.
-using Disturbance = std::function<void(TensorId, TensorValues&)>;
+/// Called with every number right after it is given or computed, as those of one tensor.
+struct Disturbance {
+  std::function<void(TensorId, TensorValues&)> of_tensor;
+  /// What phases of an operator leave to the next; may be empty.
+  std::function<void(OperatorId, std::size_t value, DataType, std::span<double>)> between_phases = {};
+};
 
 /// `adds`: to what the results hold.
 void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed, bool adds, const Disturbance& disturb,
@@ -34,11 +39,17 @@ void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed,
     tensors[result].assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
     results.push_back({tensors[result].data(), shape});
   }
-  run_operation({operation, boxes, operands, results, seed});
+  BetweenPhases between;
+  if (disturb.between_phases) {
+    between = [&](std::size_t value, DataType dtype, std::span<double> values) {
+      disturb.between_phases(id, value, dtype, values);
+    };
+  }
+  run_operation({operation, boxes, operands, results, seed}, between);
   for (std::size_t i = 0; i < op.results.size(); ++i) {
     TensorValues& values = tensors[op.results[i]];
     for (std::size_t k = 0; k < before[i].size(); ++k) values[k] += before[i][k];
-    disturb(op.results[i], values);
+    disturb.of_tensor(op.results[i], values);
   }
 }
 
@@ -51,7 +62,7 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
     const GraphTensor& tensor = graph.tensor(id);
     const bool is_constant = tensor.kind == TensorKind::kConstant;
     run.tensors[id] = is_constant ? draw_tensor(graph, id, seed, step) : stored(id, micro_batch);
-    disturb(id, run.tensors[id]);
+    disturb.of_tensor(id, run.tensors[id]);
   };
   for (const TensorId id : graph.tensors().ids()) {
     if (graph.tensor(id).kind != TensorKind::kResult) give(id, step * count);
@@ -124,18 +135,17 @@ IdVector<TensorId, double> distances(const ReferenceStep& a, const ReferenceStep
 
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, Precision precision, const std::stop_token& stop) {
-  return run_step(graph, stored, seed, step, stop,
-                  [&](TensorId id, TensorValues& values) { round_to(precision, graph.tensor(id).type.dtype, values); });
+  return run_step(graph, stored, seed, step, stop, {[&](TensorId id, TensorValues& values) {
+                    round_to(precision, graph.tensor(id).type.dtype, values);
+                  }});
 }
 
 ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                                       std::uint64_t step, int bits, const std::stop_token& stop) {
   const std::uint64_t of_all = (std::uint64_t{1} << (bits - kBitsOfSums)) - 1;
   const std::uint64_t of_sums = ((std::uint64_t{1} << bits) - 1) & ~of_all;
-  return run_step(graph, stored, seed, step, stop, [&](TensorId id, TensorValues& values) {
-    if (!is_floating(graph.tensor(id).type.dtype)) return;
-    const bool is_sum = is_summed(graph, id);
-    const std::uint64_t seed_of_sum = is_sum ? mix(seed ^ mix(original(graph, id).value() + 1)) : 0;
+  const auto disturb = [&](std::span<double> values, std::uint64_t seed_of_sum) {
+    const bool is_sum = seed_of_sum != 0;
     for (double& value : values) {
       if (value == 0 || !std::isfinite(value)) continue;
       std::uint64_t word = std::bit_cast<std::uint64_t>(value);
@@ -143,7 +153,20 @@ ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredVa
       word &= ~of_all;
       value = std::bit_cast<double>(word | (mix(word ^ seed) & of_all));
     }
-  });
+  };
+  const auto of_tensor = [&](TensorId id, TensorValues& values) {
+    if (!is_floating(graph.tensor(id).type.dtype)) return;
+    disturb(values, is_summed(graph, id) ? mix(seed ^ mix(original(graph, id).value() + 1)) : 0);
+  };
+  // On a mesh the statistics of a norm are rounded and added up in another order too: where what is made of them
+  // cancels, as in the gradient of a norm of two numbers, that is all that is left.
+  const auto between_phases = [&](OperatorId id, std::size_t value, DataType dtype, std::span<double> values) {
+    if (!is_floating(dtype)) return;
+    const GraphOperator& op = graph.operators()[id];
+    const std::uint64_t name = (op.is_copy ? *op.forward : id).value() * 64 + value + 1;
+    disturb(values, mix(~seed ^ mix(name)));
+  };
+  return run_step(graph, stored, seed, step, stop, {of_tensor, between_phases});
 }
 
 ReferenceSteps::Stored::Stored(const OperatorGraph& graph, std::uint64_t seed) : graph_(&graph), seed_(seed) {

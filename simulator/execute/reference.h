@@ -43,7 +43,8 @@ ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stor
 /// first four are replaced by random ones. As with rounding, equal numbers stay equal and what is only moved is left
 /// alone (a maximum is still one of its operands); unlike rounding, nothing round escapes it. In the results of sums those
 /// four bits are replaced as well, in each tensor otherwise: two sums that are equal on one device may be added up in
-/// two orders on a mesh, and their difference is then not 0.
+/// two orders on a mesh, and their difference is then not 0. What the phases of an operator leave to each other is such a
+/// sum.
 ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                                       std::uint64_t step, int bits, const std::stop_token& stop = {});
 

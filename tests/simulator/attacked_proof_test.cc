@@ -8,6 +8,7 @@
 #include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "simulator/proof/prove.h"
+#include "tests/support/random_plan.h"
 
 namespace shardplan {
 namespace {
@@ -172,6 +173,28 @@ strategies:
   EXPECT_EQ(outcomes[MutationOutcome::kUncaught], 0);
   EXPECT_GT(outcomes[MutationOutcome::kCaught], 0);
   EXPECT_GT(outcomes[MutationOutcome::kWithoutEffect], 0);
+}
+
+/// A norm of two numbers is 1 and -1 whatever they are, so that its gradient is what rounding leaves of its statistics:
+/// with these cut, another rounding than on one device.
+TEST(AttackedProofTest, TheGradientOfANormOfTwoNumbersIsRounding) {
+  const PlannedModel planned(read_model_text(R"(
+shardplan: 1
+dims: {B: 2, D: 8}
+parameters: {p: [D, B]}
+operators:
+  s: {op: Softmax, in: p, axis: 1}
+  n: {block: nn.LayerNorm, in: s}
+  a: {op: Abs, in: n}
+  m: {op: ReduceMean, in: a}
+loss: m
+training: {optimizer: adamw, learning_rate: 0.01}
+)",
+                                             "norm.yaml"),
+                             "ascend-910", {});
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    EXPECT_EQ(on_one_line(prove(random_plan(planned, seed), {.validation = {.steps = 2}})), "proven") << seed;
+  }
 }
 
 }  // namespace
