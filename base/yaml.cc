@@ -202,7 +202,7 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
   try {
     std::istringstream stream(mask_tuples(text));
     YAML::Parser parser(stream);
-    if (!parser.HandleNextDocument(builder)) refuse(0, 0, "the file is empty");
+    if (!parser.HandleNextDocument(builder)) refuse(1, 1, "the file is empty");
     YamlDocument document{file, builder.take_root()};
     TreeBuilder rest(text, file, faults);
     if (parser.HandleNextDocument(rest)) {
@@ -217,6 +217,7 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
 }
 
 std::string read_text_file(const std::string& path) {
+  if (path.empty()) throw InputError(SourcePlace{}, "'' is the name of no file");
   std::ifstream stream(path, std::ios::binary);
   std::string text;
   char buffer[1 << 16];

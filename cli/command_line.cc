@@ -171,11 +171,14 @@ Request read_command(const Program& program, const Command& command, const std::
       if (option.is_required) missing.push_back(missing_text(option));
       continue;
     }
+    const std::vector<std::string>& values = parsed[i]->results();
     if (option.is_flag()) {
-      if (parsed[i]->as<bool>()) set(option, "");
+      const auto valued = std::find_if(values.begin(), values.end(), [](const std::string& v) { return v != "true"; });
+      if (valued != values.end())
+        faults.push_back(fmt::format("{} takes no value, found '{}'", option.name, shortened(*valued)));
+      set(option, "");
       continue;
     }
-    const std::vector<std::string>& values = parsed[i]->results();
     if (values.size() > 1 && !option.is_repeatable()) {
       faults.push_back(fmt::format("{} is given {} times, may be once", option.name, values.size()));
       continue;

@@ -107,7 +107,7 @@ class Differentiation : public GradientBuilder {
   }
 
   void check_loss() const {
-    if (!forward_.loss()) throw InputError(SourcePlace{}, "training needs a loss: name a scalar result as 'loss'");
+    if (!forward_.loss()) throw InputError(options_.place, "training needs a loss: name a scalar result as 'loss'");
     const GraphTensor& loss = forward_.tensor(*forward_.loss());
     if (!loss.type.shape.empty()) {
       throw InputError(loss.place, "loss {} has {} dimensions; expected a scalar", loss.name, loss.type.shape.size());
@@ -239,7 +239,7 @@ class Differentiation : public GradientBuilder {
     }
     current_ = std::nullopt;
     if (trained.empty()) {
-      throw InputError(SourcePlace{}, "training: the loss depends on no trained parameter");
+      throw InputError(options_.place, "training: the loss depends on no trained parameter");
     }
     pass_ = Pass::kUpdate;
     if (options_.clip_norm > 0) clip(trained);
@@ -308,7 +308,7 @@ class Differentiation : public GradientBuilder {
       add_state("moment2", shape);
       add_state("step", {});
     } else {
-      throw InputError(SourcePlace{}, "training: no optimizer '{}'; expected sgd, momentum, adam or adamw",
+      throw InputError(options_.place, "training: no optimizer '{}'; expected sgd, momentum, adam or adamw",
                        options_.optimizer);
     }
     operands.push_back(item.gradient);

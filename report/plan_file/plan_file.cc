@@ -37,6 +37,7 @@ class Node {
     if (found == nullptr) fail(fmt::format("has no '{}'", key));
     return Node(*found, path_.empty() ? key : path_ + "." + key);
   }
+  const SourcePlace& place() const { return value_.place; }
   std::vector<Node> items() const {
     if (value_.kind != JsonNode::Kind::kArray) fail("expected a list");
     std::vector<Node> nodes;
@@ -216,6 +217,7 @@ void read_result(const Node& node, PlanFile& plan) {
 PlanFile::Operator read_operator(const Node& node, const DeviceMesh& mesh) {
   PlanFile::Operator op;
   op.name = node["name"].text();
+  op.place = node.place();
   const Node strategy = node["strategy"];
   op.is_user = strategy["origin"].text() == "user";
   for (const auto& [factor, axes] : strategy["factors"].entries()) {
@@ -255,10 +257,13 @@ PlanFile read_plan_file(const std::string& text, const std::string& file) {
     plan.baselines.push_back(
         {node["name"].text(), read_time(node["seconds"]), node["peak_bytes"].bytes(), node["fits"].flag()});
   }
+  plan.operators_place = root["operators"].place();
+  plan.tensors_place = root["tensors"].place();
   for (const Node& node : root["operators"].items()) plan.operators.push_back(read_operator(node, plan.mesh));
   for (const Node& node : root["tensors"].items()) {
     PlanFile::Tensor tensor;
     tensor.name = node["name"].text();
+    tensor.place = node.place();
     for (const Node& version : node["versions"].items()) {
       tensor.versions.push_back(version.located([&] { return parse_layout(version.text(), plan.mesh); }));
     }
@@ -272,16 +277,14 @@ namespace {
 /// Collects faults up to a limit: a file of another model would have thousands.
 class FaultList {
  public:
-  explicit FaultList(const std::string& file) : file_(file) {}
-  void add(std::string message) {
-    if (faults_.size() < kMaxFaults) faults_.push_back({{file_, 0, 0}, std::move(message), ""});
+  void add(const SourcePlace& place, std::string message) {
+    if (faults_.size() < kMaxFaults) faults_.push_back({place, std::move(message), ""});
   }
   void throw_if_any() {
     if (!faults_.empty()) throw InputError(std::move(faults_));
   }
 
  private:
-  const std::string& file_;
   std::vector<Diagnostic> faults_;
 };
 
@@ -289,9 +292,10 @@ class FaultList {
 
 Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorVersions& versions,
                        const DeviceMesh& mesh) {
-  FaultList faults(plan.file);
+  FaultList faults;
   if (mesh != plan.mesh) {
-    faults.add(fmt::format("mesh: the file has {}, its cluster gives {}", plan.mesh.to_string(), mesh.to_string()));
+    faults.add({plan.file, 0, 0},
+               fmt::format("mesh: the file has {}, its cluster gives {}", plan.mesh.to_string(), mesh.to_string()));
     faults.throw_if_any();
   }
   Decisions decisions;
@@ -301,10 +305,10 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
   for (const PlanFile::Operator& op : plan.operators) {
     const std::optional<OperatorId> id = graph.find_operator(op.name);
     if (!id) {
-      faults.add(fmt::format("operators: the model has no '{}'", op.name));
+      faults.add(op.place, fmt::format("operators: the model has no '{}'", op.name));
       continue;
     }
-    if (is_set[*id]) faults.add(fmt::format("operators: '{}' stands here twice", op.name));
+    if (is_set[*id]) faults.add(op.place, fmt::format("operators: '{}' stands here twice", op.name));
     is_set[*id] = 1;
     const Operation& operation = graph.operation(*id);
     Strategy strategy;
@@ -317,22 +321,24 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
       if (factor) {
         strategy.factors[*factor] = axes;
       } else {
-        faults.add(fmt::format("operators: {} has no factor '{}'", op.name, name));
+        faults.add(op.place, fmt::format("operators: {} has no factor '{}'", op.name, name));
       }
     }
     const std::size_t groups =
         strategy.reduction == Reduction::kSum ? operation.rule.linear.size() : operation.rule.monotone.size();
     if (!strategy.partial.empty() && strategy.group >= groups) {
-      faults.add(fmt::format("operators: {}: no operands of group {} pass a partial result on", op.name, op.group));
+      faults.add(op.place,
+                 fmt::format("operators: {}: no operands of group {} pass a partial result on", op.name, op.group));
       continue;
     }
     if (const std::string fault = check_strategy(operation, strategy, mesh); !fault.empty()) {
-      faults.add(fmt::format("operators: {}: {}", op.name, fault));
+      faults.add(op.place, fmt::format("operators: {}: {}", op.name, fault));
     }
     decisions.strategies[*id] = std::move(strategy);
   }
   for (const OperatorId id : graph.operators().ids()) {
-    if (!is_set[id]) faults.add(fmt::format("operators: '{}' is missing", graph.operators()[id].name));
+    if (!is_set[id])
+      faults.add(plan.operators_place, fmt::format("operators: '{}' is missing", graph.operators()[id].name));
   }
   faults.throw_if_any();
 
@@ -345,12 +351,13 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
     const auto found = tensors.find(named.name);
     const std::size_t number = next[tensor]++;
     if (found == tensors.end() || number >= found->second->versions.size()) {
-      faults.add(fmt::format("tensors: '{}' has no version {}", named.name, number));
+      faults.add(found == tensors.end() ? plan.tensors_place : found->second->place,
+                 fmt::format("tensors: '{}' has no version {}", named.name, number));
       continue;
     }
     const TensorLayout& layout = found->second->versions[number];
     if (const std::string fault = check_uneven_layout(layout, mesh, named.type.shape); !fault.empty()) {
-      faults.add(fmt::format("tensors: {}: {}", named.name, fault));
+      faults.add(found->second->place, fmt::format("tensors: {}: {}", named.name, fault));
       continue;
     }
     decisions.versions[id] = canonical(layout, mesh, named.type.shape);
@@ -358,17 +365,18 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
     if (version.kind == TensorVersion::Kind::kProduced &&
         decisions.versions[id] != result_layout(graph.operation(*named.producer), decisions.strategies[*named.producer],
                                                 mesh, named.result)) {
-      faults.add(fmt::format("tensors: {} is not laid out as its operator gives it", named.name));
+      faults.add(found->second->place, fmt::format("tensors: {} is not laid out as its operator gives it", named.name));
     }
     const bool may_be_partial = version.kind == TensorVersion::Kind::kProduced ||
                                 version.kind == TensorVersion::Kind::kDelivered ||
                                 version.kind == TensorVersion::Kind::kKept;
     if (!decisions.versions[id].partial.empty() && !may_be_partial) {
-      faults.add(fmt::format("tensors: {} is partial where it must be whole", named.name));
+      faults.add(found->second->place, fmt::format("tensors: {} is partial where it must be whole", named.name));
     }
     if (version.kind == TensorVersion::Kind::kUpdated && version.stored &&
         decisions.versions[id] != decisions.versions[*version.stored]) {
-      faults.add(fmt::format("tensors: {} is not updated in the layout that it is stored in", named.name));
+      faults.add(found->second->place,
+                 fmt::format("tensors: {} is not updated in the layout that it is stored in", named.name));
     }
   }
   faults.throw_if_any();

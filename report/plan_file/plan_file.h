@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "planner/plan.h"
 #include "program/lower.h"
 
@@ -27,8 +28,11 @@ struct PlanFile {
   Bytes peak = 0;
   std::vector<Baseline> baselines;
 
+  SourcePlace operators_place, tensors_place;  // of the two lists
+
   struct Operator {
     std::string name;
+    SourcePlace place;
     bool is_user = false;
     std::vector<std::pair<std::string, std::vector<AxisRef>>> factors;
     std::vector<AxisRef> partial;
@@ -38,6 +42,7 @@ struct PlanFile {
   std::vector<Operator> operators;
   struct Tensor {
     std::string name;
+    SourcePlace place;
     std::vector<TensorLayout> versions;
   };
   std::vector<Tensor> tensors;
@@ -48,7 +53,8 @@ struct PlanFile {
 /// "plan.json:31:7: error: operators[3].strategy.factors.k[0]: no axis 'dp'".
 PlanFile read_plan_file(const std::string& text, const std::string& file);
 
-/// The decisions that the file holds for a graph read again from its model. Throws InputError with all faults:
+/// The decisions that the file holds for a graph read again from its model. Throws InputError with all faults at their
+/// places:
 /// operators or tensors that the graph does not have or the file lacks, strategies that are not legal, layouts that do
 /// not fit.
 Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorVersions& versions,

@@ -74,6 +74,16 @@ std::string check_piece(const SafetensorsEntry& entry, const TensorLayout& layou
   return is_near ? "" : fmt::format("makes pieces of {}, the file's has {}", to_string(local), to_string(entry.shape));
 }
 
+/// Turns an InputError of `read`, which has no place of its own, into one of this file.
+template <class Read>
+auto read_metadata(const SafetensorsReader& file, const std::string& key, Read read) {
+  try {
+    return read();
+  } catch (const InputError& error) {
+    throw InputError({file.path(), 0, 0}, "metadata: {}: {}", key, error.diagnostics().front().message);
+  }
+}
+
 /// What a file says of the whole checkpoint.
 CheckpointForm form_of(const SafetensorsReader& file) {
   const SourcePlace place{file.path(), 0, 0};
@@ -94,7 +104,9 @@ CheckpointForm form_of(const SafetensorsReader& file) {
   form.step = metadata_number<std::int64_t>(file, "step");
   form.seed = metadata_number<std::uint64_t>(file, "seed");
   form.is_integrated = file.header().find_metadata("rank") == nullptr;
-  if (!form.is_integrated && !metadata(file, "mesh").empty()) form.mesh = DeviceMesh::parse(metadata(file, "mesh"));
+  if (!form.is_integrated && !metadata(file, "mesh").empty()) {
+    form.mesh = read_metadata(file, "mesh", [&] { return DeviceMesh::parse(metadata(file, "mesh")); });
+  }
   if (form.mesh.num_devices() > kMostRanks) {
     throw InputError(place, "metadata: the mesh {} has {} devices; expected at most {}", form.mesh.to_string(),
                      form.mesh.num_devices(), kMostRanks);
@@ -109,7 +121,8 @@ CheckpointForm form_of(const SafetensorsReader& file) {
     }
     const std::optional<Shape> shape = parse_shape(shape_text->second);
     if (!shape) throw InputError(place, "metadata: the shape of {} is '{}'", entry.name, shape_text->second);
-    const TensorLayout layout = parse_layout(layout_text->second, form.mesh);
+    const TensorLayout layout = read_metadata(file, std::string(layout_text->first),
+                                              [&] { return parse_layout(layout_text->second, form.mesh); });
     std::string fault = check_uneven_layout(layout, form.mesh, *shape);
     if (fault.empty()) fault = check_piece(entry, layout, *shape);
     if (fault.empty() && !layout.partial.empty()) fault = "a stored tensor is never partial";

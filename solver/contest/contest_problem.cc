@@ -28,6 +28,7 @@ struct ContestFile {
   std::vector<std::uint32_t> node_costs, node_usages, edge_costs;
   NumberLists node_lists, edge_lists;
   std::int64_t usage_limit = 0;
+  SourcePlace nodes, edges;  // where these parts stand
 };
 
 class ContestReader {
@@ -51,10 +52,6 @@ class ContestReader {
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
     scan_.characters().fail(format, std::forward<Args>(args)...);
   }
-  template <class... Args>
-  [[noreturn]] void fail_file(fmt::format_string<Args...> format, Args&&... args) {
-    throw InputError(SourcePlace{scan_.characters().name()}, "{}", fmt::format(format, std::forward<Args>(args)...));
-  }
   void once(bool& is_set, const std::string& key) {
     if (is_set) fail("a second \"{}\"", key);
     is_set = true;
@@ -67,6 +64,7 @@ class ContestReader {
       if (key == "name") {
         file_.name = scan_.string();
       } else if (key == "nodes") {
+        file_.nodes = scan_.characters().place();
         scan_.object([&](const std::string& part) {
           if (part == "intervals" || part == "costs" || part == "usages") once(seen["nodes." + part], part);
           if (part == "intervals")
@@ -79,6 +77,7 @@ class ContestReader {
             scan_.skip_value();
         });
       } else if (key == "edges") {
+        file_.edges = scan_.characters().place();
         scan_.object([&](const std::string& part) {
           if (part == "nodes" || part == "costs") once(seen["edges." + part], part);
           if (part == "nodes")
@@ -130,8 +129,8 @@ class ContestReader {
   void build_nodes(StrategyProblem& problem) {
     const std::size_t count = file_.intervals.size();
     if (file_.node_costs.size() != count || file_.node_usages.size() != count) {
-      fail_file("{} intervals, {} lists of costs and {} of usages; expected one of each per node", count,
-                file_.node_costs.size(), file_.node_usages.size());
+      throw InputError(file_.nodes, "{} intervals, {} lists of costs and {} of usages; expected one of each per node",
+                       count, file_.node_costs.size(), file_.node_usages.size());
     }
     std::vector<std::int64_t> times;
     for (const auto& [begin, end] : file_.intervals) {
@@ -152,9 +151,10 @@ class ContestReader {
       const std::uint32_t costs = file_.node_costs[node];
       const std::uint32_t usages = file_.node_usages[node];
       const std::vector<std::int64_t>& cost_list = file_.node_lists[costs];
-      if (cost_list.empty()) fail_file("node {} has no strategies", node);
+      if (cost_list.empty()) throw InputError(file_.nodes, "node {} has no strategies", node);
       if (file_.node_lists[usages].size() != cost_list.size()) {
-        fail_file("node {} has {} costs and {} usages", node, cost_list.size(), file_.node_lists[usages].size());
+        throw InputError(file_.nodes, "node {} has {} costs and {} usages", node, cost_list.size(),
+                         file_.node_lists[usages].size());
       }
       if (!cost_table[costs]) {
         StrategyTable table;
@@ -174,8 +174,8 @@ class ContestReader {
 
   void build_edges(StrategyProblem& problem) {
     if (file_.edge_nodes.size() != file_.edge_costs.size()) {
-      fail_file("{} edges and {} lists of edge costs; expected as many", file_.edge_nodes.size(),
-                file_.edge_costs.size());
+      throw InputError(file_.edges, "{} edges and {} lists of edge costs; expected as many", file_.edge_nodes.size(),
+                       file_.edge_costs.size());
     }
     // One list of numbers may be the matrix of several shapes; the first shape takes it, others copy.
     std::vector<std::vector<std::int64_t>> lists = file_.edge_lists.release();
@@ -186,7 +186,7 @@ class ContestReader {
       const auto [from, to] = file_.edge_nodes[edge];
       for (const std::int64_t end : {from, to}) {
         if (end >= static_cast<std::int64_t>(problem.nodes.size())) {
-          fail_file("edge {} names node {}; there are {}", edge, end, problem.nodes.size());
+          throw InputError(file_.edges, "edge {} names node {}; there are {}", edge, end, problem.nodes.size());
         }
       }
       const NodeId from_node(static_cast<std::size_t>(from));
@@ -197,8 +197,8 @@ class ContestReader {
       const std::vector<MatrixId>& known = matrices[list];
       const std::size_t entries = known.empty() ? lists[list].size() : problem.matrices[known[0]].costs.size();
       if (entries != rows * columns) {
-        fail_file("edge {} has {} costs; expected {} x {}, one for each pair of strategies", edge, entries, rows,
-                  columns);
+        throw InputError(file_.edges, "edge {} has {} costs; expected {} x {}, one for each pair of strategies", edge,
+                         entries, rows, columns);
       }
       const auto same = std::find_if(known.begin(), known.end(), [&](MatrixId id) {
         return problem.matrices[id].rows == rows && problem.matrices[id].columns == columns;

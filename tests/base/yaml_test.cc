@@ -75,7 +75,7 @@ TEST(YamlTest, RefusesWhatGuessesOrExpands) {
       {"<<: {a: 1}\n", "m.yaml:1:1: error: merge keys ('<<') are not read\n    write the entries out"},
       {"? [a, b]\n: 1\n", "m.yaml:1:3: error: a key must be a word; found a list"},
       {"a: 1\n---\nb: 1\n", "m.yaml:3:1: error: a second document ('---') begins here; expected one"},
-      {"", "m.yaml: error: the file is empty"},
+      {"", "m.yaml:1:1: error: the file is empty"},
       {"a: [1, 2\n", "m.yaml:2:1: error: not valid YAML: end of sequence flow not found"},
       {"a: 1\n  b: 2\n", "m.yaml:2:4: error: not valid YAML: illegal map value"},
   };

@@ -112,6 +112,8 @@ const FaultCase kFaults[] = {
     {{"plan", "a", "--seed", "-1"}, "prog plan: --seed -1: expected a whole number of at least 0"},
     {{"plan", "a", "--mode", "bounden"},
      "prog plan: --mode bounden: did you mean 'bounded'? expected bounded or unbounded"},
+    {{"plan", "a", "--json={"}, "prog plan: --json takes no value, found '{'"},
+    {{"plan", "a", "--json=false"}, "prog plan: --json takes no value, found 'false'"},
     {{"plan", "a", "--seed", "x", "--mode", ""},
      "prog plan: --seed x: expected a whole number of at least 0\nprog plan: --mode : expected bounded or unbounded"},
 };

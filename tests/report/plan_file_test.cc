@@ -1,6 +1,9 @@
 #include "report/plan_file/plan_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -80,6 +83,27 @@ TEST(PlanFileTest, HostileFilesGiveOneClearError) {
     if (i % 3 == 0) broken.resize(random.below(broken.size()));
     fault_of(broken);  // an error or none, never a crash
   }
+}
+
+/// What the decisions are wrong in is shown where it stands, and what is missing at the list that lacks it.
+TEST(PlanFileTest, DecisionsThatDoNotFitNameTheirPlaces) {
+  const Plan plan = block_plan();
+  const std::string text = plan_json(plan);
+  const auto fault = [&](const std::string& from, const std::string& to) {
+    const PlanFile file = read_plan_file(replaced(text, from, to), "plan.json");
+    return error_of([&] { decisions_of(file, *plan.graph, tensor_versions(*plan.graph), plan.mesh); });
+  };
+  const auto line_of = [&](const std::string& what) {
+    const std::size_t at = text.find(what);
+    EXPECT_NE(at, std::string::npos) << what;
+    return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  };
+  const std::string op = plan.graph->operators().begin()->name;
+  const std::string operator_text = "{\"name\": \"" + op + "\"";
+  EXPECT_EQ(fault(operator_text, "{\"name\": \"other\""),
+            fmt::format("plan.json:{}:3: error: operators: the model has no 'other'\n"
+                        "plan.json:{}:15: error: operators: '{}' is missing",
+                        line_of(operator_text), line_of("\"operators\": ["), op));
 }
 
 }  // namespace

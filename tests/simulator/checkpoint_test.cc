@@ -221,6 +221,20 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
               file.put('x');
             }),
       "tensor 'v' differs from the copy of rank 0");
+  // Found by random changes: metadata that cannot be read was an error that named no file.
+  for (const auto& [from, to, message] :
+       {std::tuple{"x=2", "x=0", "metadata: mesh: mesh 'x=0': axis 'x' has size '0'"},
+        std::tuple{"[{x}]", "[{q}]", "metadata: layout:w: layout '[{q}]', character 3: unknown axis 'q'"}}) {
+    const std::string said = fault(from, [&](const std::string& c) {
+      std::ifstream file(c + "/rank_0.safetensors", std::ios::binary);
+      std::string bytes{std::istreambuf_iterator<char>(file), {}};
+      for (std::size_t k = bytes.find(from); k != std::string::npos; k = bytes.find(from))
+        bytes.replace(k, std::strlen(from), to);
+      std::ofstream(c + "/rank_0.safetensors", std::ios::binary) << bytes;
+    });
+    EXPECT_TRUE(said.starts_with(at(from) + "/rank_0.safetensors: error: ")) << said;
+    has(said, message);
+  }
   has(fault("cut",
             [](const std::string& c) {
               fs::resize_file(c + "/rank_1.safetensors", fs::file_size(c + "/rank_1.safetensors") - 5);

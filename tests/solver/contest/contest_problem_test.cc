@@ -110,6 +110,27 @@ TEST(ContestProblemTest, NamesTheFaultOfAHostileFile) {
   }
 }
 
+/// What disagrees is shown at the part that it is about, though it is seen only at the file's end.
+TEST(ContestProblemTest, NamesThePlaceOfWhatDisagrees) {
+  const std::string text =
+      "{\"problem\": {\"usage_limit\": 9,\n \"nodes\": {\"intervals\": [[0, 1]], \"costs\": [[1]], \"usages\": "
+      "[[1]]},\n"
+      " \"edges\": {\"nodes\": [[0, 3]], \"costs\": [[1]]}}}";
+  const auto fault = [](const std::string& problem) {
+    try {
+      parse_contest_problem(problem, "p.json");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(fault(text), "p.json:3:10: error: edge 0 names node 3; there are 1");
+  std::string fewer = text;
+  fewer.replace(fewer.find("[[1]]"), 5, "[]");
+  EXPECT_EQ(fault(fewer),
+            "p.json:2:10: error: 1 intervals, 0 lists of costs and 1 of usages; expected one of each per node");
+}
+
 TEST(ContestProblemTest, SurvivesEveryCutAndRandomDamage) {
   for (std::size_t length = 0; length < kExample.size() - 1; ++length) {
     EXPECT_THROW(parse_contest_problem(kExample.substr(0, length), "cut"), InputError) << length;
