@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "bench/each_model.h"
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
@@ -39,7 +39,7 @@ Plan planned(Model model, const CommFusion& fusion, const std::optional<std::str
     model.parallel.comm_fusion.all_gather.mode = Mode::kSize;
     model.parallel.comm_fusion.reduce_scatter.mode = Mode::kSize;
   }
-  const Cluster machine = job_cluster(model, cluster).cluster;
+  const Cluster machine = job_cluster(model, {.cluster = cluster, .device_num = {}, .rank_table = {}}).cluster;
   const ModelPlanner planner(std::make_shared<const Model>(std::move(model)), machine, {});
   return planner.plan(Level::kSpeed, "auto");
 }
@@ -85,20 +85,8 @@ int run(const std::string& path, const std::optional<std::string>& cluster, bool
 }  // namespace shardplan
 
 int main(int argc, char** argv) {
-  std::vector<std::string> paths(argv + 1, argv + argc);
-  std::optional<std::string> cluster;
-  if (paths.size() >= 2 && paths[0] == "--cluster") {
-    cluster = paths[1];
-    paths.erase(paths.begin(), paths.begin() + 2);
-  }
-  if (paths.empty()) paths = {"configs/gpt2-small.yaml", "configs/bert-base.yaml"};
-  int contradictions = 0;
-  for (const std::string& path : paths) {
-    try {
-      for (const bool cuts_states : {false, true}) contradictions += shardplan::run(path, cluster, cuts_states);
-    } catch (const shardplan::InputError& error) {
-      fmt::print("{}: {}\n", path, error.what());
-    }
-  }
-  return contradictions > 0 ? 1 : 0;
+  return shardplan::run_on_each_model(
+      argc, argv, {"configs/gpt2-small.yaml", "configs/bert-base.yaml"}, [](const auto& path, const auto& cluster) {
+        return shardplan::run(path, cluster, false) + shardplan::run(path, cluster, true);
+      });
 }

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "bench/each_model.h"
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/level_comparison.h"
@@ -59,25 +59,10 @@ int run(const std::string& path, const std::optional<std::string>& cluster) {
 }  // namespace shardplan
 
 int main(int argc, char** argv) {
-  std::vector<std::string> paths(argv + 1, argv + argc);
-  std::optional<std::string> cluster;
-  if (paths.size() >= 2 && paths[0] == "--cluster") {
-    cluster = paths[1];
-    paths.erase(paths.begin(), paths.begin() + 2);
+  std::vector<std::string> shipped;
+  for (const auto& entry : std::filesystem::directory_iterator("configs")) {
+    if (entry.path().extension() == ".yaml") shipped.push_back(entry.path().string());
   }
-  if (paths.empty()) {
-    for (const auto& entry : std::filesystem::directory_iterator("configs")) {
-      if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
-    }
-    std::sort(paths.begin(), paths.end());
-  }
-  int contradictions = 0;
-  for (const std::string& path : paths) {
-    try {
-      contradictions += shardplan::run(path, cluster);
-    } catch (const shardplan::InputError& error) {
-      fmt::print("{}: {}\n", path, error.what());
-    }
-  }
-  return contradictions > 0 ? 1 : 0;
+  std::sort(shipped.begin(), shipped.end());
+  return shardplan::run_on_each_model(argc, argv, shipped, shardplan::run);
 }

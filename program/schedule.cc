@@ -34,7 +34,7 @@ namespace {
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 /// Of buckets of one size; beyond, all gradients of most models are one.
 constexpr Bytes kLargestTried = Bytes{128} << 20;
-/// Of longer programs only 64 MiB is tried, since every order takes the time of a timeline.
+/// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
 
 /// What one attempt does with each kind; no `kBest` but where boundaries are searched.

@@ -82,8 +82,8 @@ Command compare_command() {
   command.topic = "Plan";
   command.summary = "Compare levels 0, 1 and 2, propagation, data parallelism and one device side by side";
   command.examples = {
-      {"configs/gpt2-small.yaml", "what each objective costs, and in what the plans differ"},
-      {"configs/gpt2-small.yaml --all", "with every layout and operator that differs"},
+      {"configs/bert-base.yaml", "what each objective costs, and in what the plans differ"},
+      {"configs/mlp.yaml --all", "with every layout and operator that differs"},
       {"out/plan.json", "the model, cluster and options of an earlier run"},
       {"configs/mlp.yaml --html compare.html", "and as a page for a browser"},
       {"configs/mlp.yaml --cluster dgx-a100x2", "on another machine"},

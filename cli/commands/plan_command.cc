@@ -143,12 +143,12 @@ Command plan_command() {
   command.summary = "Plan a model: layouts, collectives, time, memory, and how good the plan is";
   command.examples = {
       {"configs/gpt2-small.yaml", "on the cluster that the file names"},
-      {"configs/gpt2-small.yaml --validate", "and prove it on simulated devices"},
+      {"configs/lenet.yaml --validate", "and prove it on simulated devices"},
       {"configs/mlp.yaml --out out --rank all", "and write every rank's program to out/rank_R/"},
-      {"configs/gpt2-small.yaml --out out", "and write plan.json, both IR files and strategies.txt to out/"},
+      {"configs/lenet.yaml --out out", "and write plan.json, both IR files and strategies.txt to out/"},
       {"configs/mlp.yaml --html plan.html", "and as a page for a browser"},
       {"configs/llama-7b.yaml --cluster dgx-h100x8 --level 2", "the fastest step on eight nodes of eight H100"},
-      {"configs/gpt2-small.yaml --capacity 5GiB", "what does not fit, and what would make it fit", kNoFeasiblePlan},
+      {"configs/mlp.yaml --capacity 1MiB", "what does not fit, and what would make it fit", kNoFeasiblePlan},
       {"configs/mlp.yaml --dim B=64 --set 'layer1.weight=[{}, {mp}]'", "another size, and one layout decided by you"},
   };
   command.options = planning_options(arguments->planning);

@@ -55,7 +55,7 @@ Command validate_command() {
       "Sizes are shrunk for the proof so that it takes seconds; every collective of the plan is executed between "
       "devices with memories of their own. Exit code 5 if a difference is found.";
   command.examples = {
-      {"configs/gpt2-small.yaml", "plan the model, then prove the plan"},
+      {"configs/lenet.yaml", "plan the model, then prove the plan"},
       {"configs/mlp.yaml --faults", "and show that a fault in any collective would be noticed"},
       {"out/plan.json --until layer1.matmul", "compare one tensor instead of the outputs"},
   };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "model/read_model.h"
@@ -58,7 +59,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
 }
 
 /// What a user sees of a model: its name and cluster, the graph, the plan, its program and what is said; or the faults.
-std::string seen(const std::string& text) {
+std::string planned_and_printed(const std::string& text) {
   try {
     auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
     const JobCluster job = job_cluster(*model, {});
@@ -101,6 +102,14 @@ std::string seen(const std::string& text) {
   } catch (const InputError& error) {
     return std::string("refused: ") + error.what();
   }
+}
+
+/// The same; a text that several cases share is planned once.
+const std::string& seen(const std::string& text) {
+  static std::map<std::string, std::string> known;
+  const auto [at, is_new] = known.try_emplace(text);
+  if (is_new) at->second = planned_and_printed(text);
+  return at->second;
 }
 
 /// `from` in the model above becomes `first` in one and `second` in the other, `also_from` in both `also_to`. Where the key is refused, `fault` is in
@@ -298,8 +307,8 @@ TEST(ModelKeysEffectTest, NoKeyIsSilent) {
         first = with(first, c.also_from, c.also_to);
         second = with(second, c.also_from, c.also_to);
       }
-      const std::string a = seen(first);
-      const std::string b = seen(second);
+      const std::string& a = seen(first);
+      const std::string& b = seen(second);
       EXPECT_NE(a, b);
       if (c.fault[0] != '\0') {
         EXPECT_NE(b.find(c.fault), std::string::npos) << b.substr(0, 300);

@@ -93,7 +93,7 @@ bool runs_in_python(const Plan& plan, const std::string& target, const std::stri
                      "tests/report/stubs", fmt::format("SHARDPLAN_TEST_DEVICES={}", plan.mesh.num_devices()));
 }
 
-/// The plan that a short search finds.
+/// The plan that a short search finds; the test fails if it finds none.
 Plan found_plan(const std::string& file, Level level, std::map<std::string, std::int64_t> dims = {},
                 const std::string& cluster = "ascend-910") {
   ModelOverrides overrides;
@@ -104,7 +104,9 @@ Plan found_plan(const std::string& file, Level level, std::map<std::string, std:
   options.work_limit = 1;
   const JobCluster job = job_cluster(*model, {.cluster = cluster, .device_num = {}, .rank_table = {}});
   const ModelPlanner planner(model, job.cluster, options);
-  return planner.plan(level, "auto");
+  Plan plan = planner.plan(level, "auto");
+  EXPECT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) << file;
+  return plan;
 }
 
 TEST(ExportTest, SaysInEveryToolsWordsWhatItCan) {

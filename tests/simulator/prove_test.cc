@@ -94,7 +94,7 @@ const RandomPlanCase kRandomPlans[] = {
     {"basic_blocks", "configs/basic-blocks.yaml", "ascend-910", {{"B", 8}}, {{"x", 2}, {"y", 4}}, false, 6},
     {"lenet", "configs/lenet.yaml", "ascend-910", kSmallLenet, {{"x", 2}, {"y", 4}}, false, 3},
     {"gpt2", "configs/gpt2-small.yaml", "ascend-910", kSmallTransformer, {{"x", 2}, {"y", 4}}, true, 2},
-    {"llama", "configs/llama-7b.yaml", "dgx-a100", kSmallTransformer, {{"x", 2}, {"y", 4}}, false, 3},
+    {"llama", "configs/llama-7b.yaml", "dgx-a100", kSmallTransformer, {{"x", 2}, {"y", 4}}, false, 2},
 };
 INSTANTIATE_TEST_SUITE_P(Models, RandomPlans, testing::ValuesIn(kRandomPlans),
                          [](const auto& tested) { return std::string(tested.param.name); });

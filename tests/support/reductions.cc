@@ -76,4 +76,15 @@ ReductionGraph graph_of(const StrategyProblem& problem, bool with_memory) {
   return graph;
 }
 
+void for_random_graphs(std::uint64_t seeds,
+                       const std::function<void(const StrategyProblem& problem, ReductionGraph& graph)>& visit) {
+  for (std::uint64_t seed = 0; seed < seeds && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    ReductionGraph graph = graph_of(problem);
+    if (!graph.is_infeasible()) visit(problem, graph);
+  }
+}
+
 }  // namespace shardplan

@@ -23,6 +23,11 @@ void for_each_values(const ReductionGraph& graph, const std::function<void(const
 /// failures to the running test.
 void expect_exact(const StrategyProblem& problem, ReductionGraph& graph);
 
+/// Calls `visit` with a random problem of each seed below `seeds` and its graph, settled and not infeasible. Ends after the
+/// first seed that fails, and names it.
+void for_random_graphs(std::uint64_t seeds,
+                       const std::function<void(const StrategyProblem& problem, ReductionGraph& graph)>& visit);
+
 /// A graph of the problem, settled, without a time limit.
 ReductionGraph graph_of(const StrategyProblem& problem, bool with_memory = true);
 

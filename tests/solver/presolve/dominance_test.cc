@@ -11,19 +11,13 @@ namespace {
 
 TEST(DominanceTest, IsExact) {
   std::size_t num_removed = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    SCOPED_TRACE(seed);
-    Random random(seed);
-    const StrategyProblem problem = random_problem(random, random_options(random));
-    ReductionGraph graph = graph_of(problem);
-    if (graph.is_infeasible()) continue;
+  for_random_graphs(400, [&](const StrategyProblem& problem, ReductionGraph& graph) {
     simplify_memory(graph);
     graph.settle();
-    if (graph.is_infeasible()) continue;
+    if (graph.is_infeasible()) return;
     num_removed += remove_dominated_values(graph, Deadline(0, {}));
     expect_exact(problem, graph);
-    if (HasFailure()) return;
-  }
+  });
   EXPECT_GT(num_removed, 150u);
 }
 

@@ -10,16 +10,10 @@ namespace {
 
 TEST(LeafFoldingTest, IsExact) {
   std::size_t num_folded = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    SCOPED_TRACE(seed);
-    Random random(seed);
-    const StrategyProblem problem = random_problem(random, random_options(random));
-    ReductionGraph graph = graph_of(problem);
-    if (graph.is_infeasible()) continue;
+  for_random_graphs(400, [&](const StrategyProblem& problem, ReductionGraph& graph) {
     num_folded += fold_leaves(graph, Deadline(0, {}));
     expect_exact(problem, graph);
-    if (HasFailure()) return;
-  }
+  });
   EXPECT_GT(num_folded, 30u);
 }
 
@@ -45,16 +39,11 @@ TEST(LeafFoldingTest, ALeafFoldsIfTheCheapestIsTheSmallest) {
 }
 
 TEST(LeafFoldingTest, ATreeFoldsUpToOneNode) {
-  Random random(5);
-  RandomProblemOptions options;
-  options.max_strategies = 4;
-  for (int round = 0; round < 20; ++round) {
-    StrategyProblem problem = layered_problem({.layers = 1, .width = 4, .strategies = 5});  // a chain
-    for (ProblemNode& node : problem.nodes) node.memory.clear();
-    ReductionGraph graph = graph_of(problem, false);
-    const std::size_t before = graph.num_alive();
-    EXPECT_EQ(fold_leaves(graph, Deadline(0, {})), before - 1);
-  }
+  StrategyProblem problem = layered_problem({.layers = 1, .width = 4, .strategies = 5});  // a chain
+  for (ProblemNode& node : problem.nodes) node.memory.clear();
+  ReductionGraph graph = graph_of(problem, false);
+  const std::size_t before = graph.num_alive();
+  EXPECT_EQ(fold_leaves(graph, Deadline(0, {})), before - 1);
 }
 
 }  // namespace

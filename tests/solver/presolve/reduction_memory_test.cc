@@ -13,17 +13,12 @@ namespace {
 
 TEST(ReductionMemoryTest, KeepsWhatFitsAndWhatDoesNot) {
   int num_tried = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    SCOPED_TRACE(seed);
-    Random random(seed);
-    const StrategyProblem problem = random_problem(random, random_options(random));
-    ReductionGraph graph = graph_of(problem);
-    if (graph.is_infeasible()) continue;
+  for_random_graphs(400, [&](const StrategyProblem& problem, ReductionGraph& graph) {
     graph.remove_singles();
     simplify_memory(graph);
     if (graph.is_infeasible()) {
       expect_exact(problem, graph);
-      continue;
+      return;
     }
     for_each_values(graph, [&](const std::vector<std::uint32_t>& values) {
       bool is_marked = false;
@@ -39,20 +34,14 @@ TEST(ReductionMemoryTest, KeepsWhatFitsAndWhatDoesNot) {
       }
       ++num_tried;
     });
-    if (HasFailure()) return;
-  }
+  });
   EXPECT_GT(num_tried, 1000);
 }
 
 TEST(ReductionMemoryTest, SegmentsAreDisjointAndHaveAZero) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    SCOPED_TRACE(seed);
-    Random random(seed);
-    const StrategyProblem problem = random_problem(random, random_options(random));
-    ReductionGraph graph = graph_of(problem);
-    if (graph.is_infeasible()) continue;
+  for_random_graphs(300, [&](const StrategyProblem&, ReductionGraph& graph) {
     simplify_memory(graph);
-    if (graph.is_infeasible()) continue;
+    if (graph.is_infeasible()) return;
     EXPECT_TRUE(graph.fixed_memory().empty());
     for (std::size_t id = 0; id < graph.num_nodes(); ++id) {
       if (!graph.node(id).is_alive) continue;
@@ -64,7 +53,7 @@ TEST(ReductionMemoryTest, SegmentsAreDisjointAndHaveAZero) {
         EXPECT_EQ(*std::min_element(memory[at].bytes->begin(), memory[at].bytes->end()), 0);
       }
     }
-  }
+  });
 }
 
 TEST(ReductionMemoryTest, LimitsThatBindMustLeaveRoomForSums) {
