@@ -216,8 +216,11 @@ class Differentiation : public GradientBuilder {
     } else if (!is_wide) {
       gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
     }
-    if (options_.summed_means) {
-      const double means = static_cast<double>(*options_.summed_means);
+    // A device's own parameter has the gradient of that device's loss, of which the whole loss is the mean.
+    const std::optional<std::int64_t> times =
+        tensor.layerwise_parallel ? std::optional(tensor.type.shape[0]) : options_.summed_means;
+    if (times) {
+      const auto means = static_cast<double>(*times);
       gradient = add("Mul", {}, {gradient, constant(means, type(gradient).dtype, update_name_ + ".devices")})[0];
     }
     builder_.tensor(gradient).gradient_of = id;

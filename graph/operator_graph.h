@@ -77,9 +77,11 @@ struct GraphTensor {
   Fill fill;                           // what a kConstant holds
   bool requires_grad = true;           // false for a frozen parameter
   bool parallel_optimizer = true;      // the parallel optimizer may cut a parameter's states
-  std::optional<int> comm_fusion;      // the user's fusion id of a parameter's gradient; 0: joined to none
-  std::optional<TensorId> state_of;    // the parameter whose update keeps this kState
-  bool is_master_copy = false;         // a kState that holds in f32 what the parameter holds in two bytes
+  bool layerwise_parallel = false;   // every device has its own; of a planned graph: one for each position of dimension
+                                     // 0 (graph/per_device.h)
+  std::optional<int> comm_fusion;    // the user's fusion id of a parameter's gradient; 0: joined to none
+  std::optional<TensorId> state_of;  // the parameter whose update keeps this kState
+  bool is_master_copy = false;       // a kState that holds in f32 what the parameter holds in two bytes
   std::optional<TensorId>
       gradient_of;  // the parameter whose whole gradient this is: summed, and perhaps cast or scaled
   std::optional<TensorId> gradient_for;  // the tensor of which this is the gradient, or one of its summands

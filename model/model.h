@@ -60,6 +60,8 @@ struct ParallelOptions {
   /// data_parallel, semi_auto_parallel: gradients of two-byte parameters are summed as f32, or as they are. Nothing:
   /// the search decides.
   std::optional<Placed<bool>> gradient_fp32_sync;
+  bool parameter_broadcast = false;  // before the first step, of what devices begin with (program/startup_broadcasts.h)
+  bool local_batch_norm = false;     // data_parallel: each device normalises by its own part of the batch
   std::optional<Placed<std::string>> device;  // "Ascend", "GPU" or "CPU", here or on a block
   bool enable_parallel_optimizer = false;
   CommFusions comm_fusion;

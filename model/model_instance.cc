@@ -166,6 +166,7 @@ class Instantiation {
       tensor.place = position.place ? *position.place : stored.syntax->name.place;
       tensor.requires_grad = stored.syntax->requires_grad;
       tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
+      tensor.layerwise_parallel = stored.syntax->layerwise_parallel;
       if (is_parameter) {
         std::optional<Placed<int>> fusion = stored.syntax->comm_fusion;
         tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter", &fusion);

@@ -74,13 +74,18 @@ void check_gradient_options(const OptionReader& reader, const ParallelOptions& o
   }
 }
 
-/// Keys of MindSpore that are read, so that what is wrong with their values is reported, but have nothing behind them.
-void refuse_unsupported(const OptionReader& reader) {
-  bool broadcast = false;
-  reader.flag("parameter_broadcast", broadcast);
-  if (broadcast) {
+/// What devices begin with, and what each keeps to itself.
+void read_own_of_devices(const OptionReader& reader, ParallelOptions& options) {
+  reader.flag("parameter_broadcast", options.parameter_broadcast);
+  if (options.parameter_broadcast && options.parallel_mode == ParallelMode::kStandAlone) {
     reader.fault(*reader.find("parameter_broadcast"),
-                 "parallel: parameter_broadcast is not supported yet: all devices begin with the same parameters");
+                 "parallel: parameter_broadcast is for several devices, not for parallel_mode stand_alone");
+  }
+  options.local_batch_norm = reader.choice("batch_norm").value_or("") == "local";
+  if (options.local_batch_norm && options.parallel_mode != ParallelMode::kDataParallel) {
+    reader.fault(*reader.find("batch_norm"),
+                 "parallel: batch_norm local is for parallel_mode data_parallel; elsewhere a batch is normalised as a "
+                 "whole");
   }
 }
 
@@ -181,7 +186,7 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
   }
   read_mesh(reader, options);
   options.comm_fusion = read_comm_fusion(reader);
-  refuse_unsupported(reader);
+  read_own_of_devices(reader, options);
   return options;
 }
 

@@ -3,10 +3,30 @@
 #include <algorithm>
 
 #include "graph/differentiate.h"
+#include "graph/per_device.h"
 #include "graph/recompute.h"
 #include "model/model_source.h"
 
 namespace shardplan {
+namespace {
+
+/// The model's graph, with what each device has for itself.
+OperatorGraph forward_graph(const Model& model, std::int64_t num_devices) {
+  bool has_own = model.parallel.local_batch_norm;
+  for (const GraphTensor& tensor : model.graph.tensors()) {
+    if (!tensor.layerwise_parallel) continue;
+    has_own = true;
+    if (model.parallel.parallel_mode == ParallelMode::kDataParallel) continue;
+    throw InputError(
+        tensor.place,
+        "{}: layerwise_parallel is for parallel_mode data_parallel; elsewhere a parameter is one tensor of "
+        "all devices",
+        tensor.name);
+  }
+  return has_own ? with_per_device_parts(model.graph, num_devices, model.parallel.local_batch_norm) : model.graph;
+}
+
+}  // namespace
 
 Model one_micro_batch(const Model& model) {
   if (!model.training || model.training->micro_batches == model.divided_by) return model;
@@ -37,12 +57,13 @@ Model one_micro_batch(const Model& model) {
 }
 
 OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::int64_t most_micro_batches) {
-  if (!model.training) return model.graph;
+  const OperatorGraph forward = forward_graph(model, num_devices);
+  if (!model.training) return forward;
   TrainingOptions training = *model.training;
   training.micro_batches = std::min(training.micro_batches, most_micro_batches);
   const ParallelOptions& parallel = model.parallel;
   if (parallel.gradients_mean && !parallel.gradients_mean->value) training.summed_means = num_devices;
-  return recompute_marked(differentiate(model.graph, training));
+  return recompute_marked(differentiate(forward, training));
 }
 
 }  // namespace shardplan

@@ -91,8 +91,12 @@ class Shrinker {
         raise_the_one_to_blame();
         continue;
       }
-      const OperatorGraph small_graph = planned(*small);
-      if (repair_real_sizes(*small, small_graph)) continue;
+      const std::optional<OperatorGraph> small_graph = planned_if_possible(*small);
+      if (!small_graph) {
+        raise_the_one_to_blame();
+        continue;
+      }
+      if (repair_real_sizes(*small, *small_graph)) continue;
       return finish(std::move(*small), graph);
     }
     return finish(model_, graph);
@@ -101,6 +105,15 @@ class Shrinker {
  private:
   OperatorGraph planned(const Model& model) const {
     return request_.planned_graph ? request_.planned_graph(model) : model.graph;
+  }
+
+  /// Nothing where the devices do not divide what each has its own part of.
+  std::optional<OperatorGraph> planned_if_possible(const Model& model) const {
+    try {
+      return planned(model);
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
   }
 
   /// The model at these dims; nothing if there is none.

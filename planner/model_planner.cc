@@ -21,6 +21,7 @@
 #include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
 #include "model/planned_model.h"
+#include "planner/plan_notices.h"
 #include "planner/problem/decided_strategies.h"
 #include "planner/problem/mode_strategies.h"
 #include "planner/problem/uniform_layers.h"
@@ -30,6 +31,7 @@
 #include "planner/search/limit_repair.h"
 #include "planner/search/own_levels.h"
 #include "program/schedule.h"
+#include "program/startup_broadcasts.h"
 #include "program/timeline.h"
 #include "solver/searches/search_list.h"
 #include "strategies/data_parallel.h"
@@ -133,6 +135,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh);
   decided_ = std::move(decided.strategies);
   notices_ = std::move(decided.notices);
+  for (std::string& text : per_device_notices(*graph_, model_->parallel)) notices_.push_back(std::move(text));
   if (options_.uniform_layers) uniform_ = std::make_shared<const RepeatClasses>(repeat_classes(*graph_));
   std::set<std::string> scopes;
   for (const GraphOperator& op : graph_->operators()) {
@@ -281,8 +284,7 @@ Plan ModelPlanner::overlapped(Plan plan) const {
                                 [](const GraphTensor& tensor) { return tensor.comm_fusion.value_or(0) > 0; });
   const auto say_unjoined = [&](const char* why) {
     const std::string text = fmt::format("comm_fusion: every collective runs on its own: {}", why);
-    const bool is_said = std::find(plan.notices.begin(), plan.notices.end(), text) != plan.notices.end();
-    if (asks && !is_said) plan.notices.push_back(text);
+    if (asks) add_notice(plan.notices, text);
   };
   if (plan.program.instructions.empty()) return plan;
   if (!plan.options.overlap) {
@@ -298,6 +300,9 @@ Plan ModelPlanner::overlapped(Plan plan) const {
     say_unjoined("no order with its buckets fits in memory");
     return plan;
   }
+  if (auto unused = unused_fusion_index(plan.program, *graph_, options.fusions)) {
+    add_notice(plan.notices, *std::move(unused));
+  }
   plan.program = *std::move(program);
   plan.is_overlapped = true;
   const OverlappedTimeline times = overlapped_timeline(plan.program);
@@ -310,6 +315,9 @@ Plan ModelPlanner::in_sequence(const Decisions& decisions, Plan like) const {
   like.strategies = decisions.strategies;
   like.is_user_strategy = is_user_strategy_;
   like.program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
+  if (model_->parallel.parameter_broadcast) {
+    like.program.broadcasts = startup_broadcasts(like.program, *graph_, *costs_->collectives());
+  }
   like.versions = decisions.versions;
   like.memory = memory_profile(like.program);
   const Timeline times = timeline(like.program);
@@ -485,9 +493,11 @@ const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   for (const VersionId id : versions_.all.ids()) {
     const TensorVersion& version = versions_.all[id];
     const GraphTensor& tensor = graph_->tensor(version.tensor);
-    if (version.kind == TensorVersion::Kind::kStored && tensor.kind != TensorKind::kInput) {
-      limits.versions[id] = TensorLayout::replicated(tensor.type.shape.size());
-    }
+    if (version.kind != TensorVersion::Kind::kStored || tensor.kind == TensorKind::kInput) continue;
+    // What every device has its own of is laid out so here, too.
+    const bool is_own =
+        tensor.layerwise_parallel || (tensor.state_of && graph_->tensor(*tensor.state_of).layerwise_parallel);
+    limits.versions[id] = is_own ? decided_.stored[version.tensor] : TensorLayout::replicated(tensor.type.shape.size());
   }
   limits.uniform = uniform_;
   limits.pieces = pieces_;

@@ -96,6 +96,14 @@ struct Bucket {
   ValueId buffer;  // of one dimension; no instruction names it
 };
 
+/// Sent once, before the first step: what is given, from the first member of each group along `axes` to the others, which
+/// then hold the same as it does. Devices begin with numbers of their own where a program has these.
+struct StartupBroadcast {
+  std::size_t given = 0;      // a position in `ParallelProgram::given`
+  std::vector<AxisRef> axes;  // those over which its layout repeats it
+  Picoseconds time = 0;
+};
+
 /// What every device runs: one sequence for the whole job, collectives explicit. Groups are (mesh, axes) and are
 /// expanded only when printed. What is printed is what is costed is what is executed.
 ///
@@ -112,6 +120,7 @@ struct ParallelProgram {
   std::vector<Binding> updates;  // (parameter or state, its new value): in the layout that `given` has for it
 
   std::vector<Bucket> buckets;  // fusion id n is buckets[n - 1]
+  std::vector<StartupBroadcast> broadcasts;
 
   std::int64_t micro_batches = 1;
   std::size_t num_in_micro_batch() const;  // 0 if there is but one

@@ -8,6 +8,7 @@
 
 #include "layouts/uneven.h"
 #include "program/instruction_facts.h"
+#include "program/startup_broadcasts.h"
 
 namespace shardplan {
 namespace {
@@ -79,6 +80,15 @@ std::string check_buckets(const ParallelProgram& program) {
 }  // namespace
 
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph) {
+  for (const StartupBroadcast& broadcast : program.broadcasts) {
+    if (broadcast.given >= program.given.size() || program.given[broadcast.given].is_input) {
+      return "a broadcast before the first step of what is not stored";
+    }
+    const ProgramValue& value = program.values[program.given[broadcast.given].value];
+    if (broadcast.axes.empty() || broadcast.axes != repeated_axes(value.layout, program.mesh)) {
+      return fmt::format("{}: is broadcast over axes that do not repeat it", value.name);
+    }
+  }
   for (const ProgramValue& value : program.values) {
     const std::string fault = check_uneven_layout(value.layout, program.mesh, value.type.shape);
     if (!fault.empty()) return fmt::format("{}: {}", value.name, fault);

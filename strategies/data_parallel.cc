@@ -26,6 +26,11 @@ IdVector<OperatorId, std::optional<std::uint32_t>> batch_factors(const OperatorG
     for (std::size_t operand = 0; operand < op.operands.size() && !result[id]; ++operand) {
       if (has_batch[op.operands[operand]]) result[id] = leading_factor(rule.operands[operand]);
     }
+    // A view of what every device has its own of is one of each device's; it makes no batch of it.
+    if (!result[id] && op.operands.size() == 1 && graph.tensor(op.operands[0]).layerwise_parallel) {
+      result[id] = leading_factor(rule.operands[0]);
+      continue;
+    }
     if (!result[id]) continue;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       has_batch[op.results[i]] = leading_factor(rule.results[i]) == result[id];

@@ -67,7 +67,10 @@ const KeySpecs& parameter_keys() {
   static const KeySpecs keys =
       joined(input_keys(), {
                                {"requires_grad", ValueForm::kFlag, "false: it is not trained", {}},
-                               {"layerwise_parallel", ValueForm::kFlag, "true is not supported yet", {}},
+                               {"layerwise_parallel",
+                                ValueForm::kFlag,
+                                "of data_parallel: true: every device has its own, trained by its part of the batch",
+                                {}},
                                {"parallel_optimizer", ValueForm::kFlag, "false: its states are not cut", {}},
                                {"comm_fusion", ValueForm::kWhole, "fusion id of its gradient; 0: joined to none", {}},
                            });
@@ -175,7 +178,16 @@ const KeySpecs& parallel_keys() {
        ValueForm::kFlag,
        "of data_parallel and semi_auto_parallel: true (the default): gradients of two bytes are summed as f32",
        {}},
-      {"parameter_broadcast", ValueForm::kFlag, "false; true is not supported yet", {}},
+      {"parameter_broadcast",
+       ValueForm::kFlag,
+       "true: the first device of those that store the same sends it to the others before the first step; false: all "
+       "begin with the same",
+       {}},
+      {"batch_norm",
+       ValueForm::kText,
+       "of data_parallel: global (the default): batch normalisation by the whole batch; local: on each device by its "
+       "part, as in MindSpore",
+       {"global", "local"}},
       {"full_batch", ValueForm::kFlag, "true: every device has the whole inputs; false", {}},
       {"dataset_strategy", ValueForm::kEntries, "data_parallel, full_batch, or one entry per input", {}},
       {"enable_parallel_optimizer", ValueForm::kFlag, "true: optimizer states are in pieces; false", {}},

@@ -256,11 +256,7 @@ class SyntaxReader {
     }
     tensor.dtype = read_dtype(node.find("dtype"), where + ": dtype");
     tensor.requires_grad = read_flag(node, "requires_grad", true, where);
-    if (read_flag(node, "layerwise_parallel", false, where)) {
-      fault(*node.find("layerwise_parallel"),
-            fmt::format("{}: layerwise_parallel is not supported yet: a parameter is one tensor of all devices", where),
-            "strategy: [{axis}, {}] stores it in pieces");
-    }
+    tensor.layerwise_parallel = read_flag(node, "layerwise_parallel", false, where);
     tensor.parallel_optimizer = read_flag(node, "parallel_optimizer", true, where);
     if (const YamlNode* fusion = node.find("comm_fusion")) {
       YamlNode only;

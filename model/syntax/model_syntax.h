@@ -41,6 +41,7 @@ struct TensorSyntax {
   std::optional<PlacedExpression> value;  // what Fill::kValue fills with
   bool requires_grad = true;
   bool parallel_optimizer = true;
+  bool layerwise_parallel = false;
   std::optional<Placed<int>> comm_fusion;
   std::optional<StrategyEntry> strategy;
 };

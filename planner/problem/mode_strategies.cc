@@ -105,6 +105,7 @@ class ModeDecisions {
         mesh_(mesh),
         pieces_(pieces),
         notices_(notices),
+        batch_(batch_factors(graph)),
         is_by_mode_(graph.operators().size(), 0),
         natural_(graph.tensors().size()) {}
 
@@ -155,13 +156,12 @@ class ModeDecisions {
   // ---- forward ------------------------------------------------------------------------------------------------------
 
   void decide_forward() {
-    const auto batch = batch_factors(graph_);
     for (const OperatorId op : graph_.operators().ids()) {
       const GraphOperator& info = graph_.operators()[op];
       if (info.pass != Pass::kForward || !info.is_data_parallel || !decided_.operators[op].empty()) continue;
-      if (follows_users_ && batch[op]) check_batch(info);
+      if (follows_users_ && batch_[op]) check_batch(info);
       decide(op,
-             data_parallel_strategy(graph_.operation(op), batch[op], mesh_,
+             data_parallel_strategy(graph_.operation(op), batch_[op], mesh_,
                                     parallel_.allows_uneven ? UnevenCuts::kWhereNothingElseFits : UnevenCuts::kNone));
     }
   }
@@ -272,10 +272,11 @@ class ModeDecisions {
         }
       }
       if (!all_decided || !layout) continue;
-      if (parallel_.parallel_mode == ParallelMode::kDataParallel && !is_input) {
+      if (parallel_.parallel_mode == ParallelMode::kDataParallel && !is_input && !tensor.layerwise_parallel) {
         layout = TensorLayout::replicated(tensor.type.shape.size());
       }
       if (check_uneven_layout(*layout, mesh_, tensor.type.shape).empty()) decided_.stored[id] = layout;
+      if (tensor.layerwise_parallel) check_own(tensor, *layout);
     }
     if (parallel_.enable_parallel_optimizer) {
       const auto states = parallel_optimizer_states(graph_, mesh_, pieces_, decided_.stored);
@@ -295,6 +296,23 @@ class ModeDecisions {
       }
       if (has_its_shape) updated_as_[*state.state_of] = decided_.stored[id];
     }
+  }
+
+  /// A device has its own parameter where the operator that reads it, perhaps in another shape, computes one part of the
+  /// batch.
+  void check_own(const GraphTensor& parameter, const TensorLayout& layout) const {
+    Reader reader = parameter.readers.front();
+    const GraphOperator& first = graph_.operators()[reader.op];
+    if (first.operands.size() == 1) reader = graph_.tensor(first.results[0]).readers.front();
+    const DimensionWalk& walk = graph_.operation(reader.op).rule.operands[reader.operand][0];
+    const std::optional<std::uint32_t>& batch = batch_[reader.op];
+    const bool is_in_batch = batch && walk.factors == std::vector<std::uint32_t>{*batch};
+    if (is_in_batch && layout.dimensions[0].num_pieces() == mesh_.num_devices()) return;
+    throw InputError(
+        parameter.place,
+        "{}: every device has its own (layerwise_parallel), but dimension 0 of what {} reads beside it is not "
+        "the batch",
+        parameter.name, graph_.operators()[reader.op].name);
   }
 
   // ---- backward -----------------------------------------------------------------------------------------------------
@@ -431,7 +449,8 @@ class ModeDecisions {
   const std::vector<AxisRef>& pieces_;
   std::vector<std::string>& notices_;
   std::vector<Diagnostic> faults_;
-  bool follows_users_ = false;             // what the user decided has consequences too
+  bool follows_users_ = false;  // what the user decided has consequences too
+  IdVector<OperatorId, std::optional<std::uint32_t>> batch_;
   IdVector<OperatorId, char> is_by_mode_;  // decided here
   IdVector<TensorId, Layout> natural_;     // as the operator decided here leaves it
   IdVector<TensorId, Layout> updated_as_;  // by parameter: as its states lie

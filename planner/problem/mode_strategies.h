@@ -19,7 +19,7 @@ namespace shardplan {
 /// - A parameter that the user stores in further pieces (ZeRO-3) is gathered for the forward and again for the backward pass;
 ///   over micro-batches its gradient is summed in those pieces.
 /// - A parameter whose readers are all decided is stored as the first of them reads it, under pure data parallelism
-///   whole, and its states likewise. What updates it has that layout too, or that of the states where the
+///   whole (but each device's own part of one with layerwise_parallel), and its states likewise. What updates it has that layout too, or that of the states where the
 ///   parallel optimizer cuts them further.
 /// - enable_parallel_optimizer, in any mode: optimizer states in pieces (strategies/parallel_optimizer.h).
 /// - stand_alone: all work on every device (there is one).

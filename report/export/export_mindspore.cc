@@ -202,9 +202,10 @@ class MindSporeWriter {
         "        device_num={},\n"
         "        dataset_strategy={},\n"
         "        enable_parallel_optimizer={},\n"
-        "{}    )\n",
+        "{}{}    )\n",
         plan_.mesh.num_devices(), has_all ? python_tuple(inputs) : python_text("full_batch"),
-        cuts_states ? "True" : "False", comm_fusion_argument());
+        cuts_states ? "True" : "False", plan_.program.broadcasts.empty() ? "" : "        parameter_broadcast=True,\n",
+        comm_fusion_argument());
   }
 
   /// What the model's comm_fusion says of kinds that MindSpore has rules for; empty if it says nothing.

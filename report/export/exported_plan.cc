@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "base/error.h"
 #include "graph/folded_names.h"
 
 namespace shardplan {
@@ -26,6 +27,13 @@ std::vector<const ProgramValue*> whole_values(const Plan& plan) {
 
 ExportedPlan exported_plan(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
+  for (const GraphTensor& tensor : graph.tensors()) {
+    if (!tensor.layerwise_parallel) continue;
+    throw InputError(tensor.place,
+                     "export: {}: every device has its own (layerwise_parallel, batch_norm: local); an "
+                     "export says how one tensor is laid out",
+                     tensor.name);
+  }
   ExportedPlan exported;
   std::map<TensorId, const ProgramValue*> stored;
   for (const Binding& binding : plan.program.given) {

@@ -27,6 +27,7 @@ struct ExportedPlan {
   std::vector<ExportedTensor> constraints;  // results of forward contractions and lookups, once they are whole
   std::vector<ExportedTensor> outputs;
 };
+/// Throws InputError for a plan in which devices have tensors of their own (graph/per_device.h).
 ExportedPlan exported_plan(const Plan& plan);
 
 /// The axes with all sub-axes that an export uses, as whole axes of a finer mesh.

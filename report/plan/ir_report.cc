@@ -8,6 +8,7 @@
 #include "graph/folded_names.h"
 #include "layouts/uneven.h"
 #include "program/instruction_facts.h"
+#include "program/startup_broadcasts.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/plan/fusion_report.h"
 #include "report/text/ir_text.h"
@@ -28,18 +29,6 @@ struct IrLine {
   std::vector<std::string> out_types;
   std::vector<std::string> remarks;  // lines behind '#'
 };
-
-std::string quoted_layouts(const std::vector<const TensorLayout*>& layouts, const DeviceMesh& mesh) {
-  std::vector<std::string> texts;
-  for (const TensorLayout* layout : layouts) texts.push_back(to_string(*layout, mesh));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-std::string matrices_text(const std::vector<const TensorLayout*>& layouts, const DeviceMesh& mesh) {
-  std::vector<std::string> texts;
-  for (const TensorLayout* layout : layouts) texts.push_back(device_matrix_text(*layout, mesh));
-  return fmt::format("({})", fmt::join(texts, ", "));
-}
 
 std::vector<const TensorLayout*> pointers(const std::vector<TensorLayout>& layouts) {
   std::vector<const TensorLayout*> result;
@@ -227,6 +216,7 @@ class EndReport : public IrWriter {
   std::string run() {
     write_title();
     write_head();
+    write_broadcasts();
     for (const Instruction& instruction : program_.instructions) {
       switch (instruction.kind) {
         case InstructionKind::kConstant:
@@ -293,6 +283,32 @@ class EndReport : public IrWriter {
       if (tensor.kind == TensorKind::kInput && value.layout.is_replicated()) text_ += ": full_batch";
       text_ += '\n';
     }
+  }
+
+  /// parameter_broadcast: what is sent before the first step.
+  void write_broadcasts() {
+    if (program_.broadcasts.empty()) return;
+    text_ += fmt::format("# once, before the first step, {} in all:\n", format_time(startup_time(program_)));
+    for (std::size_t i = 0; i < program_.broadcasts.size(); ++i) {
+      const StartupBroadcast& broadcast = program_.broadcasts[i];
+      const ValueId id = program_.given[broadcast.given].value;
+      const ProgramValue& value = program_.values[id];
+      const RankGroup group = group_of(mesh_, broadcast.axes, rank_);
+      IrLine line;
+      line.name = value.name;
+      line.op = "Broadcast";
+      line.instance = "parameter_broadcast_" + value.name;
+      line.attributes = fmt::format("root_rank: {}, group: {}, rank_list: {}, group_ranks: {}, index: {}",
+                                    group.ranks.front(), group.name(), tuple_text(group.ranks), group.group_ranks(), i);
+      line.inputs = {value_name(id)};
+      line.in_types = {value_type(id)};
+      line.out_types = line.in_types;
+      line.remarks.push_back(
+          fmt::format("{} B, {}; because parameter_broadcast: devices begin with numbers of their own", value.bytes,
+                      format_time(broadcast.time)));
+      names_[id] = fmt::format("%{}", emit(line));
+    }
+    text_ += "# every step:\n";
   }
 
   const std::string& value_name(ValueId id) const { return names_[id]; }
@@ -479,20 +495,6 @@ class EndReport : public IrWriter {
     for (const Shape& shape : in) line.in_types.push_back(tensor_text(dtype, shape));
     for (const Shape& shape : out) line.out_types.push_back(tensor_text(dtype, shape));
     return fmt::format("%{}", emit(line));
-  }
-
-  /// What a collective cuts off behind unequal pieces that it puts together, and adds to those that it makes.
-  static std::string padding_text(const CollectiveStep& step, const Shape& shape) {
-    std::string text;
-    const auto add = [&](const std::optional<std::size_t>& d, const TensorLayout& layout, std::string_view what) {
-      if (!d || step.kind == CollectiveKind::kCollectivePermute) return;
-      const std::int64_t pieces = layout.dimensions[*d].num_pieces();
-      if (shape[*d] % pieces == 0) return;
-      text += fmt::format("{} of dimension {}: {}, ", what, *d, pieces * largest_piece(shape[*d], pieces) - shape[*d]);
-    };
-    add(step.from_dim, step.before, "trimmed");
-    add(step.to_dim, step.after, "padding");
-    return text;
   }
 
   void write_collective(const Instruction& instruction) {

@@ -1,12 +1,14 @@
 #include "report/plan/summary.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
+#include "program/startup_broadcasts.h"
 #include "program/timeline.h"
 #include "report/metrics/parallelism_patterns.h"
 #include "report/metrics/plan_metrics.h"
@@ -52,6 +54,30 @@ std::string overlap_line(const Plan& plan) {
   return fmt::format("  overlap     {:<9}  of {} communication exposed; one after the other {}\n",
                      format_time(plan.time.exposed), format_time(plan.time.communication),
                      format_time(plan.time.additive()));
+}
+
+/// What is sent before the first step (parameter_broadcast).
+std::string startup_line(const Plan& plan) {
+  const std::size_t count = plan.program.broadcasts.size();
+  if (count == 0) return {};
+  return fmt::format("  start-up    {:<9}  {} broadcast{} of parameters and states, {} to a device, once\n",
+                     format_time(startup_time(plan.program)), count, count == 1 ? "" : "s",
+                     format_bytes(startup_bytes(plan.program)));
+}
+
+/// Parameters that every device has its own of, and statistics of its part of the batch; the proof's one device has them
+/// too.
+std::string per_device_line(const Plan& plan) {
+  std::size_t parameters = 0, statistics = 0;
+  for (const GraphTensor& tensor : plan.graph->tensors()) {
+    if (tensor.layerwise_parallel) ++(tensor.requires_grad ? parameters : statistics);
+  }
+  std::vector<std::string> what;
+  if (parameters > 0) what.push_back(fmt::format("{} parameter{}", parameters, parameters == 1 ? "" : "s"));
+  if (statistics > 0) what.push_back("batch statistics");
+  if (what.empty()) return {};
+  return fmt::format("  per device  {} of its own, not averaged; so has the device of the proof\n",
+                     fmt::join(what, " and "));
 }
 
 /// The line of the objective: its figure, and how near it is to what no plan can beat.
@@ -215,12 +241,16 @@ std::vector<BlockRow> block_rows(const Plan& plan) {
     if (own.empty()) {
       row.stored = "that of " + owner;
     } else {
-      // Matrices speak for the block; biases and norms only where there is nothing else.
-      const bool has_matrix = std::any_of(
-          own.begin(), own.end(), [&](TensorId parameter) { return graph.tensor(parameter).type.shape.size() >= 2; });
+      // Matrices speak for the block; biases and norms only where there is nothing else. The devices of a tensor that each
+      // has its own of are no dimension of it.
+      const auto is_matrix = [&](TensorId id) {
+        const GraphTensor& tensor = graph.tensor(id);
+        return tensor.type.shape.size() >= (tensor.layerwise_parallel ? 3 : 2);
+      };
+      const bool has_matrix = std::any_of(own.begin(), own.end(), is_matrix);
       std::vector<std::string> layouts, updates;
       for (const TensorId parameter : own) {
-        if (has_matrix && graph.tensor(parameter).type.shape.size() < 2) continue;
+        if (has_matrix && !is_matrix(parameter)) continue;
         const auto value = stored.find(parameter);
         if (value != stored.end()) layouts.push_back(to_string(plan.program.values[value->second].layout, plan.mesh));
         if (const auto update = updated.find(parameter); update != updated.end()) updates.push_back(update->second);
@@ -517,6 +547,8 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   text += fits_line(plan, options.colour);
   text += step_line(plan);
   text += overlap_line(plan);
+  text += startup_line(plan);
+  text += per_device_line(plan);
   text += objective_line(plan);
   text += layers_line(plan);
   text += mindspore_line(plan);

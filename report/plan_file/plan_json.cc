@@ -8,6 +8,7 @@
 #include "graph/tensor_versions.h"
 #include "model/model_source.h"
 #include "program/instruction_facts.h"
+#include "program/startup_broadcasts.h"
 #include "program/timeline.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/plan_file/sha256.h"
@@ -105,6 +106,7 @@ class PlanWriter {
     document["baselines"] = baselines();
     document["operators"] = operators();
     document["tensors"] = tensors();
+    if (!program_.broadcasts.empty()) document["startup"] = startup();
     document["program"] = program();
     document["memory"] = memory();
     document["proof"] = proof == nullptr ? Json(nullptr) : proof_json(*proof);
@@ -380,6 +382,20 @@ class PlanWriter {
     if (instruction.runs > 1) json["runs"] = instruction.runs;
     json["worker"] = instruction.op ? graph_.operators()[*instruction.op].worker : 0;
     return json;
+  }
+
+  /// parameter_broadcast: what is sent before the first step.
+  Json startup() const {
+    Json list = Json::array();
+    for (const StartupBroadcast& broadcast : program_.broadcasts) {
+      const ProgramValue& value = program_.values[program_.given[broadcast.given].value];
+      list.push_back({{"collective", "broadcast"},
+                      {"tensor", value.name},
+                      {"axes", axes_json(plan_.mesh, broadcast.axes)},
+                      {"bytes", value.bytes},
+                      {"seconds", to_seconds(broadcast.time)}});
+    }
+    return {{"seconds", to_seconds(startup_time(program_))}, {"broadcasts", list}};
   }
 
   Json memory() const {

@@ -44,6 +44,11 @@ std::string plan_schema() {
       "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "usable_bytes": {"$ref": "#/$defs/bytes"},
       "mindspore": {"type": "object", "description": "with costs mindspore: what the forward strategies cost in MindSpore's model, and what none cost less than", "required": ["weighted_bytes", "bound"],
         "properties": {"weighted_bytes": {"type": "number", "minimum": 0}, "bound": {"type": "number", "minimum": 0}}}}},
+    "startup": {"type": "object", "description": "parameter_broadcast: once, before the first step", "required": ["seconds", "broadcasts"], "properties": {
+      "seconds": {"type": "number"},
+      "broadcasts": {"type": "array", "items": {"type": "object", "required": ["collective", "tensor", "axes", "bytes", "seconds"], "properties": {
+        "collective": {"const": "broadcast"}, "tensor": {"type": "string"}, "axes": {"type": "array", "items": {"type": "string"}},
+        "bytes": {"type": "integer"}, "seconds": {"type": "number"}}}}}},
     "baselines": {"type": "array", "items": {"type": "object", "required": ["name", "seconds", "peak_bytes", "fits"], "properties": {
       "name": {"type": "string"}, "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "fits": {"type": "boolean"}}}},
     "operators": {"type": "array", "description": "of the model, in program order", "items": {"type": "object",

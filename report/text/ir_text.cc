@@ -258,4 +258,29 @@ HaloExchange halo_exchange(const Instruction& instruction, const DeviceMesh& mes
   return exchange;
 }
 
+std::string quoted_layouts(const std::vector<const TensorLayout*>& layouts, const DeviceMesh& mesh) {
+  std::vector<std::string> texts;
+  for (const TensorLayout* layout : layouts) texts.push_back(to_string(*layout, mesh));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string matrices_text(const std::vector<const TensorLayout*>& layouts, const DeviceMesh& mesh) {
+  std::vector<std::string> texts;
+  for (const TensorLayout* layout : layouts) texts.push_back(device_matrix_text(*layout, mesh));
+  return fmt::format("({})", fmt::join(texts, ", "));
+}
+
+std::string padding_text(const CollectiveStep& step, const Shape& shape) {
+  std::string text;
+  const auto add = [&](const std::optional<std::size_t>& d, const TensorLayout& layout, std::string_view what) {
+    if (!d || step.kind == CollectiveKind::kCollectivePermute) return;
+    const std::int64_t pieces = layout.dimensions[*d].num_pieces();
+    if (shape[*d] % pieces == 0) return;
+    text += fmt::format("{} of dimension {}: {}, ", what, *d, pieces * largest_piece(shape[*d], pieces) - shape[*d]);
+  };
+  add(step.from_dim, step.before, "trimmed");
+  add(step.to_dim, step.after, "padding");
+  return text;
+}
+
 }  // namespace shardplan

@@ -53,4 +53,13 @@ struct HaloExchange {
 HaloExchange halo_exchange(const Instruction& instruction, const DeviceMesh& mesh, const Shape& local,
                            std::int64_t point);
 
+/// "[{x}, {}], [{}, {}]".
+std::string quoted_layouts(const std::vector<const TensorLayout*>& layouts, const DeviceMesh& mesh);
+/// The same as device matrices and tensor maps: "({device_matrix: (2, 4), tensor_map: (1, -1)})".
+std::string matrices_text(const std::vector<const TensorLayout*>& layouts, const DeviceMesh& mesh);
+
+/// What a collective cuts off behind unequal pieces that it puts together, and adds to those that it makes: "trimmed of
+/// dimension 0: 2, "; empty if nothing.
+std::string padding_text(const CollectiveStep& step, const Shape& shape);
+
 }  // namespace shardplan

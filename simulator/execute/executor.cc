@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "layouts/uneven.h"
 #include "operators/phases.h"
 #include "simulator/execute/joined_collectives.h"
@@ -51,6 +52,23 @@ void for_each_device(std::size_t count, std::size_t work_per_device, int threads
 void add_to(DeviceBuffers& sum, const DeviceBuffers& more) {
   for (std::size_t device = 0; device < sum.size(); ++device) {
     for (std::size_t i = 0; i < sum[device].size(); ++i) sum[device][i] += more[device][i];
+  }
+}
+
+/// Other numbers between the same two: what a device begins with that drew for itself.
+void draw_again(TensorValues& values, DataType dtype, std::uint64_t seed) {
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  for (const double value : values) {
+    if (std::isnan(value)) continue;  // padding stays poison
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  if (low == high) high = low + 1;
+  Random random(mix(seed));
+  for (double& value : values) {
+    if (std::isnan(value)) continue;
+    value = low + (high - low) * random.unit();
+    if (!is_floating(dtype)) value = std::floor(value);
   }
 }
 
@@ -127,6 +145,27 @@ void Executor::start(std::uint64_t step, const StoredValues& stored, const Fault
       values_[binding.value] = std::make_shared<const PlacedValue>(std::move(wrong));
     }
   }
+  for (std::size_t i = 0; i < program_->broadcasts.size(); ++i) {
+    broadcast(i, fault != nullptr && fault->broadcast == i ? fault : nullptr);
+  }
+}
+
+void Executor::broadcast(std::size_t number, const Fault* fault) {
+  const StartupBroadcast& broadcast = program_->broadcasts[number];
+  const ValueId id = program_->given[broadcast.given].value;
+  const ProgramValue& value = program_->values[id];
+  PlacedValue placed = *values_[id];
+  for (const std::vector<std::int64_t>& group : program_->mesh.groups(broadcast.axes)) {
+    for (std::size_t member = 1; member < group.size(); ++member) {
+      const std::uint64_t seed = mix(options_.seed ^ mix(number)) ^ static_cast<std::uint64_t>(group[member]);
+      draw_again(placed.data[static_cast<std::size_t>(group[member])], value.type.dtype, seed);
+    }
+    if (fault != nullptr && fault->kind == FaultKind::kRemoved) continue;
+    const std::size_t root = fault != nullptr ? 1 : 0;
+    const TensorValues sent = placed.data[static_cast<std::size_t>(group[root])];
+    for (const std::int64_t member : group) placed.data[static_cast<std::size_t>(member)] = sent;
+  }
+  values_[id] = std::make_shared<const PlacedValue>(std::move(placed));
 }
 
 void Executor::start_next(std::uint64_t step, const StoredValues& inputs) {

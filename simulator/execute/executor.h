@@ -43,7 +43,8 @@ class Executor {
  public:
   Executor(const ParallelProgram& program, const OperatorGraph& graph, const ExecutionOptions& options);
 
-  /// Begins `step` with all that is given: inputs, parameters and states, from `stored`, which is called again for the
+  /// Begins `step` with all that is given: inputs, parameters and states, from `stored`, which of what the program
+  /// broadcasts before its first step only the first device of each group has; `stored` is called again for the
   /// inputs of each further micro-batch and must live until the step is done.
   void start(std::uint64_t step, const StoredValues& stored, const Fault* fault = nullptr);
   /// Begins the next step: what was updated takes the place of what was stored, only inputs are given again.
@@ -61,6 +62,8 @@ class Executor {
 
  private:
   std::shared_ptr<const PlacedValue> place(ValueId id, TensorValues tensor) const;
+  /// All but the first device of each group draw numbers of their own, and are then sent those of the first.
+  void broadcast(std::size_t number, const Fault* fault);
   /// The micro-batch's number, counted on through all steps.
   std::uint64_t draw() const { return step_ * static_cast<std::uint64_t>(program_->micro_batches) + micro_batch_; }
   void start_next_micro_batch();

@@ -26,6 +26,7 @@ struct Fault {
   FaultKind kind = FaultKind::kRemoved;
   std::optional<std::size_t> instruction = {};  // its place in the program
   std::optional<std::size_t> given = {};        // or a position in `ParallelProgram::given`
+  std::optional<std::size_t> broadcast = {};  // or in `ParallelProgram::broadcasts`: removed, or from the wrong device
 };
 
 /// `apply`, with a fault. `shape` is the global one.

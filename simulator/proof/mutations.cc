@@ -91,7 +91,7 @@ class Classes {
     std::vector<Mutation> mutations;
     for (const auto& [description, mutation] : by_description_) mutations.push_back(mutation);
     std::stable_sort(mutations.begin(), mutations.end(), [](const Mutation& a, const Mutation& b) {
-      return a.fault.instruction < b.fault.instruction;  // given tensors first
+      return a.fault.instruction < b.fault.instruction;  // given tensors and broadcasts first
     });
     return mutations;
   }
@@ -188,6 +188,14 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
     const std::string name = folded_name(graph.tensor(program.given[i].tensor).name);
     classes.add({.kind = FaultKind::kSwapped, .given = i}, fmt::format("two pieces of {} swapped", name));
   }
+  for (std::size_t i = 0; i < program.broadcasts.size(); ++i) {
+    const StartupBroadcast& broadcast = program.broadcasts[i];
+    const std::string name = folded_name(graph.tensor(program.given[broadcast.given].tensor).name);
+    const std::string axes = program.mesh.to_string(broadcast.axes);
+    classes.add({.kind = FaultKind::kRemoved, .broadcast = i}, fmt::format("broadcast {} of {} removed", axes, name));
+    classes.add({.kind = FaultKind::kSwapped, .broadcast = i},
+                fmt::format("broadcast {} of {} from the second device", axes, name));
+  }
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     if (instruction.kind == InstructionKind::kCollective) {
@@ -233,9 +241,10 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
   Executor right = right_executor();
   right.start(0, trial.stored());
   std::size_t next = 0;
-  for (; next < results.size() && results[next].mutation.fault.given; ++next) {
+  for (; next < results.size() && !results[next].mutation.fault.instruction; ++next) {
     MutationResult& result = results[next];
-    const ValueId id = program.given[*result.mutation.fault.given].value;
+    const Fault& fault = result.mutation.fault;
+    const ValueId id = program.given[fault.given ? *fault.given : program.broadcasts[*fault.broadcast].given].value;
     Executor wrong = right_executor();
     wrong.start(0, trial.stored(), &result.mutation.fault);
     if (trial.hold_the_same(right, wrong, id)) {

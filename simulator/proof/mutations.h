@@ -22,6 +22,7 @@ struct Mutation {
 ///   every halo         removed
 ///   every operator     that is cut, but for windows: boxes shifted
 ///   every given tensor that is cut: two devices' pieces swapped
+///   every broadcast before the first step: removed; sent by the group's second device
 /// Where layers repeat, one of a class is taken, the last: origins are equal but for the numbers in their names.
 std::vector<Mutation> list_mutations(const ParallelProgram& program, const OperatorGraph& graph);
 

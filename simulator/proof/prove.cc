@@ -105,7 +105,7 @@ constexpr std::int64_t kMicroBatchesOfProof = 3;  // show all that more of them 
 /// In how many pieces the plan cuts what, on the mesh of the proof.
 ShrinkRequest request_of(const Plan& plan, const SmallerMesh& mesh) {
   ShrinkRequest request;
-  request.planned_graph = [num_devices = plan.mesh.num_devices()](const Model& model) {
+  request.planned_graph = [num_devices = mesh.mesh().num_devices()](const Model& model) {
     return planned_graph(model, num_devices, kMicroBatchesOfProof);
   };
   for (const Strategy& strategy : plan.strategies) {
@@ -166,8 +166,16 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, s
     if (transfer.fault.empty() || !transfer.culprit) return std::nullopt;
     return TooSmall{transfer.culprit->first, transfer.culprit->second};
   };
-  ShrunkModel model = shrink(*plan.model, request);
-  OperatorGraph graph = planned_graph(model.model, plan.mesh.num_devices(), kMicroBatchesOfProof);
+  ShrunkModel model;
+  OperatorGraph graph;
+  try {
+    model = shrink(*plan.model, request);
+    graph = planned_graph(model.model, mesh.mesh().num_devices(), kMicroBatchesOfProof);
+  } catch (const InputError& error) {
+    // So many devices do not divide the rows of which each has its own weights.
+    fault = error.diagnostics().empty() ? "the model cannot be made smaller" : error.diagnostics()[0].message;
+    return std::nullopt;
+  }
   fault = compare_structure(*plan.graph, graph);
   if (!fault.empty()) return std::nullopt;
   Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);

@@ -29,6 +29,7 @@
 #include "operators/phases.h"
 #include "program/buckets.h"
 #include "program/program_checker.h"
+#include "program/startup_broadcasts.h"
 #include "simulator/execute/reach.h"
 
 namespace shardplan {
@@ -80,6 +81,10 @@ class Transferring {
   ParallelProgram run() {
     for (const Binding& binding : old_.given) {
       place(binding.value, to_.tensor(binding.tensor).type, layout_at(binding.value, nullptr));
+    }
+    for (const StartupBroadcast& broadcast : old_.broadcasts) {
+      const TensorLayout& layout = new_.values[new_.given[broadcast.given].value].layout;
+      new_.broadcasts.push_back({broadcast.given, repeated_axes(layout, new_.mesh), 0});
     }
     for (const Instruction& instruction : old_.instructions) new_.instructions.push_back(transfer(instruction));
     new_.buckets = old_.buckets;  // where their buffers stand among the values

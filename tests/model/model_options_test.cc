@@ -59,13 +59,13 @@ parallel: {parallel_mode: DATA_PARALLEL, gradients_mean: True, full_batch: False
   EXPECT_TRUE(model.parallel.is_pynative);
 }
 
-TEST(ModelOptionsTest, KeysWithNothingBehindThemAreRefused) {
-  EXPECT_EQ(faults_of_parallel("parameter_broadcast: false, comm_fusion: {openstate: false}"), "");
-  EXPECT_EQ(faults_of_parallel("parameter_broadcast: true"),
-            "m.yaml:4:33: error: parallel: parameter_broadcast is not supported yet: all devices begin with the same "
-            "parameters");
-  EXPECT_EQ(faults_of_parallel("mesh: auto").substr(0, 62),
-            "m.yaml:4:18: error: parallel: mesh: auto is not supported yet\n");
+TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
+  EXPECT_EQ(faults_of_parallel("parameter_broadcast: false, batch_norm: global, comm_fusion: {openstate: false}"), "");
+  EXPECT_EQ(faults_of_parallel("parameter_broadcast: True"), "");
+  EXPECT_EQ(faults_of_parallel("parameter_broadcast: true, parallel_mode: STAND_ALONE").substr(0, 79),
+            "m.yaml:4:33: error: parallel: parameter_broadcast is for several devices, not f");
+  EXPECT_EQ(faults_of_parallel("batch_norm: local").substr(0, 78),
+            "m.yaml:4:24: error: parallel: batch_norm local is for parallel_mode data_paral");
   EXPECT_EQ(faults_of_parallel("gradients_mean: true").substr(0, 72),
             "m.yaml:4:28: error: parallel: gradients_mean is for parallel_mode data_p");
   EXPECT_EQ(faults_of_parallel("full_batch: true, dataset_strategy: data_parallel").substr(0, 86),

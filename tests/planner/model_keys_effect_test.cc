@@ -93,6 +93,9 @@ std::string planned_and_printed(const std::string& text) {
       }
       out += "\n";
     }
+    for (const StartupBroadcast& broadcast : plan.program.broadcasts) {
+      out += fmt::format("broadcast of {} {}\n", broadcast.given, broadcast.time);
+    }
     for (const Binding& given : plan.program.given) {
       out += to_string(plan.program.values[given.value].layout, plan.mesh) + "\n";
     }
@@ -175,8 +178,8 @@ const std::vector<Section>& sections() {
         {"dtype", "w: [C, C]", "w: {shape: [C, C]}", "w: {shape: [C, C], dtype: f16}", "f16"},
         {"strategy", "w: [C, C]", "w: {shape: [C, C], strategy: [8, 1]}", "w: {shape: [C, C], strategy: [1, 8]}"},
         {"requires_grad", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], requires_grad: false}"},
-        {"layerwise_parallel", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], layerwise_parallel: true}",
-         "not supported yet"},
+        {"layerwise_parallel", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], layerwise_parallel: true}", "", kParallel,
+         "parallel: {parallel_mode: data_parallel}"},
         {"comm_fusion", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], comm_fusion: 0}", "", kParallel,
          "parallel: {parallel_mode: data_parallel}"},
         {"parallel_optimizer", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], parallel_optimizer: false}", "", kParallel,
@@ -241,7 +244,12 @@ const std::vector<Section>& sections() {
          "gradient_fp32_sync: true}",
          "training: {optimizer: sgd, mixed_precision: bf16}\nparallel: {parallel_mode: data_parallel, "
          "gradient_fp32_sync: false}"},
-        {"parameter_broadcast", kParallel, kParallel, "parallel: {parameter_broadcast: true}", "not supported yet"},
+        {"parameter_broadcast", kParallel, kParallel, "parallel: {mesh: {dp: 2, mp: 4}, parameter_broadcast: true}"},
+        {"batch_norm", kParallel, "parallel: {parallel_mode: data_parallel, batch_norm: global}",
+         "parallel: {parallel_mode: data_parallel, batch_norm: local}", "", "c:      {op: ReLU, in: b}",
+         "image: {op: Reshape, in: b, shape: [B, C, 1, 2]}\n"
+         "  bn: {block: nn.BatchNorm2d, in: image}\n"
+         "  c: {op: Reshape, in: bn, shape: [B, 2*C]}"},
         {"full_batch", kParallel, "parallel: {parallel_mode: data_parallel}",
          "parallel: {parallel_mode: data_parallel, full_batch: true}"},
         {"dataset_strategy", kParallel, "parallel: {dataset_strategy: full_batch}",

@@ -126,6 +126,17 @@ TEST(CommFusionTest, IndexBeginsABucketAtEachOfItsNumbers) {
   EXPECT_TRUE(is_proven(fusion("allreduce: {mode: index, config: [3, 7]}")));
 }
 
+// Nine gradients: 0 to 8. MindSpore warns of an index beyond the last and leaves it out.
+TEST(CommFusionTest, AnIndexBeyondTheLastGradientIsNoticed) {
+  const Planned beyond(model_text(fusion("allreduce: {mode: index, config: [3, 9, 35]}")));
+  EXPECT_EQ(beyond.buckets().size(), 2u);
+  ASSERT_EQ(beyond.plan.notices.size(), 1u);
+  EXPECT_EQ(
+      beyond.plan.notices[0],
+      "comm_fusion: allreduce: index 9 has no effect: there are 9 all_reduces of gradients to join, counted from 0");
+  EXPECT_TRUE(Planned(model_text(fusion("allreduce: {mode: index, config: [3, 8]}"))).plan.notices.empty());
+}
+
 TEST(CommFusionTest, OpenstateFalseJoinsNothing) {
   EXPECT_TRUE(Planned(model_text(fusion("openstate: false, allreduce: {mode: auto}"))).buckets().empty());
   EXPECT_FALSE(Planned(model_text(fusion("openstate: true"))).buckets().empty());

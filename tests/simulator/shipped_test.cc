@@ -50,9 +50,10 @@ TEST_P(Shipped, IsPlannedAndProven) {
   EXPECT_EQ(proof.mutations.empty(), !options.mutations);
 }
 
-constexpr const char* kModels[] = {"basic-blocks", "basic-blocks-net2", "bert-base",       "gpt2-small", "lenet",
-                                   "llama-7b",     "long-context",      "mixture",         "mlp",        "mnist-eval",
-                                   "mnist-train",  "resnet50",          "semi-auto-matmul"};
+constexpr const char* kModels[] = {
+    "basic-blocks", "basic-blocks-net2", "bert-base",        "comm-fusion",    "gpt2-small", "layerwise",
+    "lenet",        "llama-7b",          "long-context",     "mixture",        "mlp",        "mnist-eval",
+    "mnist-train",  "resnet50",          "semi-auto-matmul", "semi-auto-train"};
 
 std::vector<ShippedCase> all_cases() {
   std::vector<ShippedCase> cases;

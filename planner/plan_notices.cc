@@ -1,0 +1,57 @@
+#include "planner/plan_notices.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "program/buckets.h"
+
+namespace shardplan {
+
+std::vector<std::string> per_device_notices(const OperatorGraph& graph, const ParallelOptions& parallel) {
+  std::vector<std::string> notices;
+  std::vector<std::string> own;
+  for (const GraphTensor& tensor : graph.tensors()) {
+    if (!tensor.layerwise_parallel) continue;
+    if (tensor.requires_grad) own.push_back(tensor.name);
+  }
+  constexpr std::size_t kMostNamed = 3;
+  if (!own.empty()) {
+    const std::size_t named = std::min(own.size(), kMostNamed);
+    notices.push_back(
+        fmt::format("every device has its own {}{} (layerwise_parallel), in the proof's reference as well",
+                    fmt::join(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                    own.size() > named ? fmt::format(" and {} more", own.size() - named) : ""));
+  }
+  if (parallel.local_batch_norm && graph.is_training()) {
+    notices.push_back("batch normalisation is by each device's part of the batch, in the proof's reference as well");
+  }
+  return notices;
+}
+
+std::optional<std::string> unused_fusion_index(const ParallelProgram& program, const OperatorGraph& graph,
+                                               const CommFusions& fusions) {
+  if (fusions.all_reduce.mode != CommFusion::Mode::kIndex) return std::nullopt;
+  std::vector<std::size_t> sequence(program.instructions.size());
+  std::iota(sequence.begin(), sequence.end(), std::size_t{0});
+  std::int64_t count = 0;
+  for (const JoinableCollective& one : joinable_collectives(program, graph, sequence)) {
+    if (one.kind == CollectiveKind::kAllReduce && !graph.tensor(one.parameter).comm_fusion) ++count;
+  }
+  const auto first = std::find_if(fusions.all_reduce.config.begin(), fusions.all_reduce.config.end(),
+                                  [&](std::int64_t index) { return index >= count; });
+  if (first == fusions.all_reduce.config.end()) return std::nullopt;
+  return fmt::format(
+      "comm_fusion: allreduce: index {} has no effect: there {} {} all_reduce{} of gradients to join, counted "
+      "from 0",
+      *first, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
+}
+
+void add_notice(std::vector<std::string>& notices, std::string text) {
+  if (std::find(notices.begin(), notices.end(), text) == notices.end()) notices.push_back(std::move(text));
+}
+
+}  // namespace shardplan

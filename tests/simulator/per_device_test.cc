@@ -1,0 +1,372 @@
+// What MindSpore's data parallelism leaves to each device: where it begins, parameters of its own, statistics of its own part of
+// the batch. Each against what MindSpore documents, written out by hand or computed by models of one device's rows.
+#include "graph/per_device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "model/read_model.h"
+#include "planner/job_cluster.h"
+#include "planner/model_planner.h"
+#include "program/startup_broadcasts.h"
+#include "simulator/execute/simulate.h"
+#include "simulator/proof/mutations.h"
+#include "simulator/proof/prove.h"
+
+namespace shardplan {
+namespace {
+
+struct PlannedStep {
+  explicit PlannedStep(const std::string& text)
+      : model(std::make_shared<const Model>(read_model_text(text, "m.yaml"))) {
+    planner = std::make_unique<ModelPlanner>(model, job_cluster(*model).cluster, PlanOptions());
+    plan = planner->plan(Level::kSpeed, "auto");
+  }
+  const OperatorGraph& graph() const { return planner->graph(); }
+  TensorId id(const std::string& name) const { return *graph().find_tensor(name); }
+  ReferenceStep reference(std::uint64_t seed) const {
+    return run_reference(
+        graph(), [&](TensorId tensor, std::uint64_t m) { return draw_tensor(graph(), tensor, seed, m); }, seed, 0,
+        Precision::kFloat64);
+  }
+  /// The new value of a parameter after a step.
+  const TensorValues& updated(const ReferenceStep& step, const std::string& name) const {
+    for (const TensorId tensor : graph().tensors().ids()) {
+      if (graph().tensor(tensor).updates == id(name)) return step.tensors[tensor];
+    }
+    throw std::runtime_error("no update of " + name);
+  }
+
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<ModelPlanner> planner;
+  Plan plan;
+};
+
+std::string fault_of(const std::string& text) {
+  try {
+    PlannedStep planned(text);
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+bool is_equal(const PlannedStep& planned) {
+  ValidationOptions options;
+  options.seed = 7;
+  const ValidationResult result = validate(planned.plan.program, planned.graph(), options);
+  EXPECT_TRUE(result.first_wrong == std::nullopt)
+      << result.first_wrong->tensor << " " << result.first_wrong->instruction;
+  return result.is_equal();
+}
+
+int gradient_sums(const PlannedStep& planned) {
+  const auto& instructions = planned.plan.program.instructions;
+  return static_cast<int>(std::count_if(instructions.begin(), instructions.end(), [](const Instruction& instruction) {
+    return instruction.kind == InstructionKind::kCollective && instruction.origin.kind == Origin::Kind::kMirror;
+  }));
+}
+
+// --- layerwise_parallel ----------------------------------------------------------------------------------------------
+
+std::string two_products(const std::string& w,
+                         const std::string& parallel = "parallel_mode: data_parallel, mesh: {dp: 4}") {
+  return "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [8, 3], t: [8, 2]}\nparameters: {w: " + w + R"(, v: [4, 2]}
+operators:
+  h:    {op: MatMul, in: [x, w]}
+  y:    {op: MatMul, in: [h, v]}
+  e:    {op: Sub, in: [y, t]}
+  s:    {op: Square, in: e}
+  loss: {op: ReduceMean, in: s}
+loss: loss
+training: {optimizer: sgd, learning_rate: 0.5}
+parallel: {device_num: 4, )" +
+         parallel + "}\n";
+}
+
+// Device d: its loss is the mean over its 2 x 2 errors, and trains its own w; v takes the mean of the four gradients.
+TEST(PerDeviceTest, ADeviceTrainsItsOwnParameterByItsOwnLoss) {
+  const PlannedStep planned(two_products("{shape: [3, 4], layerwise_parallel: true}"));
+  const ReferenceStep step = planned.reference(5);
+  const auto given = [&](const char* name) { return draw_tensor(planned.graph(), planned.id(name), 5, 0); };
+  const TensorValues x = given("x"), t = given("t"), w = given("w"), v = given("v");
+  ASSERT_EQ(w.size(), 4u * 3 * 4);
+  TensorValues new_w = w, new_v = v;
+  double loss = 0;
+  for (std::size_t d = 0; d < 4; ++d) {
+    for (std::size_t row = 2 * d; row < 2 * d + 2; ++row) {
+      double h[4] = {0, 0, 0, 0};
+      for (std::size_t n = 0; n < 4; ++n) {
+        for (std::size_t k = 0; k < 3; ++k) h[n] += x[row * 3 + k] * w[(d * 3 + k) * 4 + n];
+      }
+      for (std::size_t j = 0; j < 2; ++j) {
+        double e = -t[row * 2 + j];
+        for (std::size_t n = 0; n < 4; ++n) e += h[n] * v[n * 2 + j];
+        loss += e * e / 4 / 4;
+        for (std::size_t n = 0; n < 4; ++n) {
+          new_v[n * 2 + j] -= 0.5 * (2 * e / 4) * h[n] / 4;  // a quarter of each device's
+          for (std::size_t k = 0; k < 3; ++k) {
+            new_w[(d * 3 + k) * 4 + n] -= 0.5 * (2 * e / 4) * v[n * 2 + j] * x[row * 3 + k];
+          }
+        }
+      }
+    }
+  }
+  EXPECT_NEAR(step.tensors[planned.id("loss")][0], loss, 1e-12);
+  const TensorValues& found_w = planned.updated(step, "w");
+  const TensorValues& found_v = planned.updated(step, "v");
+  for (std::size_t i = 0; i < w.size(); ++i) EXPECT_NEAR(found_w[i], new_w[i], 1e-12) << i;
+  for (std::size_t i = 0; i < v.size(); ++i) EXPECT_NEAR(found_v[i], new_v[i], 1e-12) << i;
+}
+
+TEST(PerDeviceTest, ItsGradientIsNotSummedAndThePlanIsProven) {
+  const PlannedStep own(two_products("{shape: [3, 4], layerwise_parallel: true}"));
+  EXPECT_EQ(gradient_sums(own), 1);  // of v
+  EXPECT_EQ(gradient_sums(PlannedStep(two_products("[3, 4]"))), 2);
+  EXPECT_TRUE(is_equal(own));
+  const ValueId stored =
+      std::find_if(own.plan.program.given.begin(), own.plan.program.given.end(), [&](const Binding& given) {
+        return given.tensor == own.id("w");
+      })->value;
+  EXPECT_EQ(own.plan.program.values[stored].local_shape, (Shape{1, 3, 4}));
+  ASSERT_FALSE(own.plan.notices.empty());
+  EXPECT_NE(own.plan.notices.back().find("every device has its own w"), std::string::npos);
+}
+
+TEST(PerDeviceTest, DenseLayersWithTheirOwnWeightsAndBiasesOfAnyRank) {
+  for (const std::string shape : {"[8, 3]", "[8, 5, 3]"}) {
+    const PlannedStep planned("shardplan: 1\ncluster: dgx-a100\ninputs: {x: " + shape + R"(}
+blocks:
+  own:
+    dims: {n: given}
+    inputs: {x: )" + shape +
+                              R"(}
+    parameters: {w: {shape: [n, 3], layerwise_parallel: true}, b: {shape: [n], layerwise_parallel: true}}
+    operators:
+      product: {op: MatMul, in: [x, w], transpose_b: true}
+      bias:    {op: BiasAdd, in: [product, b]}
+operators:
+  a:    {block: own, in: x, n: 6}
+  r:    {op: ReLU, in: a}
+  fc:   {block: nn.Dense, in: r, out_channels: 4}
+  q:    {op: Square, in: fc}
+  loss: {op: ReduceMean, in: q}
+loss: loss
+training: {optimizer: adamw, mixed_precision: bf16, clip_norm: 1}
+parallel: {parallel_mode: data_parallel, device_num: 4}
+)");
+    EXPECT_TRUE(is_equal(planned)) << shape;
+    EXPECT_EQ(planned.graph().operation(*planned.graph().find_operator("a.product")).type->name, "BatchMatMul");
+  }
+}
+
+TEST(PerDeviceTest, WhatCannotBeWrittenForOneDeviceIsAnErrorAtItsPlace) {
+  EXPECT_NE(fault_of(two_products("{shape: [3, 4], layerwise_parallel: true}", "mesh: {dp: 4}"))
+                .find("m.yaml:4:14: error: w: layerwise_parallel is for parallel_mode data_parallel"),
+            std::string::npos);
+  std::string convolution = R"(shardplan: 1
+cluster: dgx-a100
+inputs: {x: [8, 3, 4, 4]}
+parameters: {w: {shape: [2, 3, 1, 1], layerwise_parallel: true}}
+operators:
+  c: {op: Conv2D, in: [x, w]}
+  loss: {op: ReduceMean, in: c}
+loss: loss
+training: {optimizer: sgd}
+parallel: {parallel_mode: data_parallel}
+)";
+  const std::string fault = fault_of(convolution);
+  EXPECT_NE(fault.find("m.yaml:4:14: error: w: layerwise_parallel: c (Conv2D) reads it"), std::string::npos) << fault;
+  // Rows that are no batch: the transposed input of the first product.
+  const std::string transposed = R"(shardplan: 1
+cluster: dgx-a100
+inputs: {x: [8, 8]}
+parameters: {w: {shape: [8, 2], layerwise_parallel: true}}
+operators:
+  xt:   {op: Transpose, in: x, perm: [1, 0]}
+  h:    {op: MatMul, in: [xt, w]}
+  loss: {op: ReduceMean, in: h}
+loss: loss
+training: {optimizer: sgd}
+parallel: {parallel_mode: data_parallel}
+)";
+  EXPECT_NE(fault_of(transposed).find("m.yaml:4:14: error: w: every device has its own (layerwise_parallel), but"),
+            std::string::npos)
+      << fault_of(transposed);
+  // 8 rows for 3 devices.
+  std::string uneven = two_products("{shape: [3, 4], layerwise_parallel: true}", "parallel_mode: data_parallel");
+  uneven.replace(uneven.find("device_num: 4"), 13, "device_num: 3");
+  EXPECT_NE(fault_of(uneven).find("3 devices do not divide dimension 0 of x, which is 8"), std::string::npos)
+      << fault_of(uneven);
+}
+
+TEST(PerDeviceTest, OnOneDeviceNothingChanges) {
+  const Model model = read_model_text(two_products("{shape: [3, 4], layerwise_parallel: true}"), "m.yaml");
+  const OperatorGraph one = with_per_device_parts(model.graph, 1, false);
+  EXPECT_EQ(one.operators().size(), model.graph.operators().size());
+  EXPECT_EQ(one.tensor(*one.find_tensor("w")).type.shape, (Shape{3, 4}));
+}
+
+// 128 devices' own parameters are proven on a smaller mesh, with as many parameters as that has devices.
+TEST(PerDeviceTest, ManyDevicesAreProvenOnASmallerMesh) {
+  const PlannedStep planned(R"(shardplan: 1
+cluster: dgx-a100x16
+dims: {B: 256, C: 32}
+inputs: {x: [B, C]}
+parameters: {w: {shape: [C, C], layerwise_parallel: true}}
+operators:
+  h:    {op: MatMul, in: [x, w]}
+  s:    {op: Square, in: h}
+  loss: {op: ReduceMean, in: s}
+loss: loss
+training: {optimizer: momentum}
+parallel: {parallel_mode: data_parallel}
+)");
+  const Proof proof = prove(planned.plan, {});
+  EXPECT_TRUE(proof.is_proven()) << proof.shrinking.refusal;
+  EXPECT_LT(proof.validation.num_devices, 128);
+}
+
+// --- batch normalisation -------------------------------------------------------------------------------------------------
+
+std::string normalised(int rows, const std::string& parallel) {
+  return "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [" + std::to_string(rows) + ", 2, 2, 3], t: [" +
+         std::to_string(rows) + R"(, 2, 2, 3]}
+operators:
+  bn:   {block: nn.BatchNorm2d, in: x}
+  e:    {op: Sub, in: [bn, t]}
+  s:    {op: Square, in: e}
+  loss: {op: ReduceMean, in: s}
+loss: loss
+training: {optimizer: sgd, learning_rate: 0.5}
+parallel: {)" +
+         parallel + "}\n";
+}
+
+// Four models of two rows, each on one device with its own statistics; what they train alike takes the mean of what they would
+// make of it alone.
+TEST(PerDeviceTest, LocalBatchNormIsThatOfEachDevicesRows) {
+  const PlannedStep planned(normalised(8, "parallel_mode: data_parallel, device_num: 4, batch_norm: local"));
+  const PlannedStep alone(normalised(2, "parallel_mode: stand_alone"));
+  const ReferenceStep step = planned.reference(3);
+  TensorValues gamma(2, 0.0);
+  for (std::size_t d = 0; d < 4; ++d) {
+    const ReferenceStep own = run_reference(
+        alone.graph(),
+        [&](TensorId tensor, std::uint64_t) {
+          const GraphTensor& wanted = alone.graph().tensor(tensor);
+          TensorValues whole = draw_tensor(planned.graph(), planned.id(wanted.name), 3, 0);
+          const auto size = static_cast<std::size_t>(num_elements(wanted.type.shape));
+          if (whole.size() == size) return whole;
+          const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(d * size);
+          return TensorValues(begin, begin + static_cast<std::ptrdiff_t>(size));
+        },
+        3, 0, Precision::kFloat64);
+    for (std::size_t c = 0; c < 2; ++c) {
+      gamma[c] += alone.updated(own, "bn.gamma")[c] / 4;
+      EXPECT_NEAR(planned.updated(step, "bn.moving_mean")[2 * d + c], alone.updated(own, "bn.moving_mean")[c], 1e-12);
+      EXPECT_NEAR(planned.updated(step, "bn.moving_variance")[2 * d + c], alone.updated(own, "bn.moving_variance")[c],
+                  1e-12);
+    }
+  }
+  for (std::size_t c = 0; c < 2; ++c) EXPECT_NEAR(planned.updated(step, "bn.gamma")[c], gamma[c], 1e-12);
+  EXPECT_TRUE(is_equal(planned));
+}
+
+TEST(PerDeviceTest, LocalBatchNormSendsNoStatistics) {
+  const auto sums_of_statistics = [](const PlannedStep& planned) {
+    const auto& instructions = planned.plan.program.instructions;
+    return std::count_if(instructions.begin(), instructions.end(), [](const Instruction& instruction) {
+      return instruction.kind == InstructionKind::kCollective &&
+             instruction.origin.because == "statistics of a cut dimension";
+    });
+  };
+  const PlannedStep local(normalised(8, "parallel_mode: data_parallel, device_num: 4, batch_norm: local"));
+  const PlannedStep global(normalised(8, "parallel_mode: data_parallel, device_num: 4, batch_norm: global"));
+  EXPECT_EQ(sums_of_statistics(local), 0);
+  EXPECT_GT(sums_of_statistics(global), 0);
+  EXPECT_NE(local.reference(3).tensors[local.id("loss")], global.reference(3).tensors[global.id("loss")]);
+  EXPECT_NE(fault_of(normalised(8, "batch_norm: local")).find("batch_norm local is for parallel_mode data_parallel"),
+            std::string::npos);
+}
+
+// --- parameter_broadcast -------------------------------------------------------------------------------------------------
+
+std::string broadcast_model(const std::string& parallel) {
+  return two_products("[3, 4]", parallel + ", parameter_broadcast: true");
+}
+
+struct Losses {
+  std::vector<double> values;
+};
+
+/// Three steps of training on one batch; `fault` at the start.
+Losses train(const PlannedStep& planned, const Fault* fault) {
+  const StoredValues given = [&](TensorId tensor, std::uint64_t) {
+    return draw_tensor(planned.graph(), tensor, 11, 0, States::kFresh);
+  };
+  Executor executor(planned.plan.program, planned.graph(), {.seed = 11});
+  Losses losses;
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    if (step == 0) {
+      executor.start(step, given, fault);
+    } else {
+      executor.start_next(step, given);
+    }
+    while (!executor.is_done()) executor.run_next();
+    losses.values.push_back(executor.value(planned.plan.program.outputs[0].value).data[0][0]);
+  }
+  return losses;
+}
+
+TEST(PerDeviceTest, WithoutTheBroadcastDevicesThatBeginDifferentlyTrainAnotherModel) {
+  const PlannedStep planned(broadcast_model("parallel_mode: data_parallel"));
+  ASSERT_EQ(planned.plan.program.broadcasts.size(), 2u);
+  EXPECT_TRUE(is_equal(planned));
+  const std::vector<SimulatedScalar> simulated =
+      simulate(planned.plan.program, planned.graph(), {.seed = 11, .steps = 3});
+  const Losses right = train(planned, nullptr);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(simulated[0].steps[i].one_device, simulated[0].steps[i].mesh, 1e-12);
+    EXPECT_EQ(simulated[0].steps[i].mesh, right.values[i]);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (const FaultKind kind : {FaultKind::kRemoved, FaultKind::kSwapped}) {
+      const Fault fault{.kind = kind, .broadcast = i};
+      EXPECT_GT(std::abs(train(planned, &fault).values[2] - right.values[2]), 1e-3 * right.values[2]);
+    }
+  }
+}
+
+TEST(PerDeviceTest, EveryBroadcastLeftOutIsCaughtAndBelongsToTheProof) {
+  for (const char* parallel : {"parallel_mode: data_parallel", "mesh: {dp: 2, mp: 2}"}) {
+    const PlannedStep planned(broadcast_model(parallel));
+    int broadcasts = 0;
+    for (const MutationResult& result : test_mutations(planned.plan.program, planned.graph(), {})) {
+      EXPECT_NE(result.outcome, MutationOutcome::kUncaught) << result.mutation.description;
+      if (!result.mutation.fault.broadcast) continue;
+      ++broadcasts;
+      EXPECT_EQ(result.outcome, MutationOutcome::kCaught) << result.mutation.description;
+    }
+    EXPECT_EQ(broadcasts > 0, !planned.plan.program.broadcasts.empty());
+  }
+}
+
+// A parameter that every device has its own of is not sent (MindSpore: neither broadcast nor averaged).
+TEST(PerDeviceTest, OwnParametersAreNotBroadcast) {
+  const PlannedStep planned(two_products("{shape: [3, 4], layerwise_parallel: true}",
+                                         "parallel_mode: data_parallel, parameter_broadcast: true"));
+  ASSERT_EQ(planned.plan.program.broadcasts.size(), 1u);
+  EXPECT_EQ(planned.plan.program.given[planned.plan.program.broadcasts[0].given].tensor, planned.id("v"));
+  EXPECT_TRUE(is_equal(planned));
+  EXPECT_NE(fault_of(two_products("[3, 4]", "parallel_mode: stand_alone, parameter_broadcast: true"))
+                .find("parameter_broadcast is for several devices"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardplan
