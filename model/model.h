@@ -47,6 +47,7 @@ struct ParallelOptions {
   SourcePlace search_place;
   std::optional<Placed<std::int64_t>> device_num;
   std::vector<std::pair<std::string, std::int64_t>> mesh;  // empty: the cluster's levels
+  bool searches_mesh = false;                              // `mesh: auto` (planner/mesh_search.h)
   SourcePlace mesh_place;
   int level = 0;
   std::string compat;  // "" or "mindspore-1.7"

@@ -22,8 +22,7 @@ void read_mesh(const OptionReader& reader, ParallelOptions& options) {
   if (!node) return;
   options.mesh_place = reader.place(*node);
   if (node->is_scalar() && node->text == "auto") {
-    reader.fault(*node, "parallel: mesh: auto is not supported yet",
-                 "without a mesh its axes are the cluster's levels");
+    options.searches_mesh = true;
     return;
   }
   if (!node->is_map() || node->entries.empty()) {

@@ -63,6 +63,7 @@ class InfeasibilityAnalysis {
     if (stop_.stop_requested()) return std::nullopt;
     PlanOptions options = smallest_.options;
     options.work_limit = kWork;
+    if (cluster.num_devices() != smallest_.cluster.num_devices()) options.pieces.clear();  // of another mesh
     try {
       const ModelPlanner planning(std::make_shared<const Model>(std::move(model)), cluster, options);
       Plan plan = planning.smallest(stop_);

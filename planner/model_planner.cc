@@ -121,7 +121,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_, cluster_.num_devices()));
   versions_ = tensor_versions(*graph_);
   const DeviceMesh mesh = mesh_of(*model_, cluster_);
-  pieces_ = pieces_of(*model_, mesh);
+  pieces_ = options_.pieces.empty() ? pieces_of(*model_, mesh) : options_.pieces;
   costs_ = std::make_unique<RooflineCosts>(cluster_, mesh);
   RedistributionOptions redistribution_options;
   redistribution_options.bounded_memory = options_.bounded_redistribution;

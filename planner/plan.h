@@ -45,6 +45,8 @@ struct PlanOptions {
   bool overlap = true;  // collectives run beside kernels, in the order that hides the most; else one after the other
   /// Strategies to take (planner/problem/strategy_file.h); empty: none. Nothing: what the model says.
   std::optional<std::string> strategy_file = {};
+  /// The pieces of the mesh that the search may use, major to minor; empty: `search_pieces`, or the user's axes.
+  std::vector<AxisRef> pieces = {};
   std::map<std::string, std::int64_t> dims;       // as overridden
   std::map<std::string, std::string> strategies;  // as overridden
 };
@@ -70,6 +72,15 @@ struct Baseline {
   Bytes peak = 0;
   bool fits = false;
   IdVector<OperatorId, Strategy> strategies = {};
+};
+
+/// What `mesh: auto` found in one shape of the mesh.
+struct TriedShape {
+  std::vector<AxisRef> pieces;
+  PlanStatus status = PlanStatus::kNoPlanFound;
+  StepTime time;  // if there is a plan
+  Bytes peak = 0;
+  LevelValue bound;  // no plan in this shape has less
 };
 
 /// A plan and all that reports say of it. Made by `ModelPlanner` (planner/model_planner.h).
@@ -100,6 +111,7 @@ struct Plan {
   bool is_overlapped = false;  // its collectives run beside its kernels
   MemoryProfile memory;
   std::vector<Baseline> baselines;
+  std::vector<TriedShape> tried_shapes;  // of `mesh: auto`, in the order of the trials; the bound is then that of all
   std::vector<StageStatistics> statistics;  // what the search did
   std::vector<std::string> notices;
 

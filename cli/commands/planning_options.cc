@@ -15,6 +15,7 @@
 #include "costmodel/cluster/quantity.h"
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
+#include "planner/mesh_search.h"
 #include "planner/problem/strategy_file.h"
 #include "report/plan_file/plan_file.h"
 #include "solver/searches/search_list.h"
@@ -123,8 +124,15 @@ JobCluster job_of(const PlanningArguments& arguments, const PlanFile* file, cons
   return job_cluster(model, asked);
 }
 
-/// The planner that options and `file`, if there is one, ask for.
-std::unique_ptr<ModelPlanner> make_planner(const PlanningArguments& arguments, const PlanFile* file) {
+/// What a planner is made of.
+struct PlanningJob {
+  std::shared_ptr<const Model> model;
+  Cluster cluster;
+  PlanOptions options;
+};
+
+/// What options and `file`, if there is one, ask for.
+PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* file) {
   PlanOptions options = file != nullptr ? file->options : PlanOptions();
   ModelOverrides changed{options.dims, options.strategies};
   const ModelOverrides given = overrides(arguments);
@@ -146,7 +154,11 @@ std::unique_ptr<ModelPlanner> make_planner(const PlanningArguments& arguments, c
   for (const std::string& text : model->notices) notice(text);
   for (const std::string& text : job.cluster.notices) notice(text);
   for (const std::string& text : job.notices) notice(text);
-  auto planner = std::make_unique<ModelPlanner>(std::move(model), job.cluster, std::move(options));
+  return {std::move(model), job.cluster, std::move(options)};
+}
+
+std::unique_ptr<ModelPlanner> make_planner(PlanningJob job) {
+  auto planner = std::make_unique<ModelPlanner>(std::move(job.model), job.cluster, std::move(job.options));
   for (const std::string& text : planner->notices()) notice(text);
   return planner;
 }
@@ -169,10 +181,29 @@ Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlann
   return planner.decided(decisions, std::move(plan));
 }
 
-std::unique_ptr<ModelPlanner> read_planner(const PlanningArguments& arguments) {
-  if (!is_plan_file(arguments.model)) return make_planner(arguments, nullptr);
+PlanningJob read_job(const PlanningArguments& arguments) {
+  if (!is_plan_file(arguments.model)) return planning_job(arguments, nullptr);
   const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
-  return make_planner(arguments, &file);
+  PlanningJob job = planning_job(arguments, &file);
+  job.options.pieces.clear();  // they belong to the plan that is not taken
+  return job;
+}
+
+void report_progress(const SearchProgress& found) {
+  if (found.cost) answer_found();
+}
+
+/// `mesh: auto`.
+PreparedPlan plan_in_all_shapes(const PlanningJob& job) {
+  ShapedPlan best = plan_best_shape(job.model, job.cluster, job.options, interrupt_token(), report_progress);
+  for (const std::string& text : best.planner->notices()) notice(text);
+  return {std::move(best.planner), std::move(best.plan)};
+}
+
+/// What was noticed while planning; the model's and the planner's own notices were said before.
+void say_notices(const PreparedPlan& prepared) {
+  const std::size_t known = prepared.plan.model->notices.size() + prepared.planning->notices().size();
+  for (std::size_t i = known; i < prepared.plan.notices.size(); ++i) notice(prepared.plan.notices[i]);
 }
 
 /// Where options or the model ask for it.
@@ -251,9 +282,10 @@ Option html_option(std::string& file) {
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) {
   limit_time(arguments.time_limit.value_or(0));
   begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
-  std::unique_ptr<ModelPlanner> planner = read_planner(arguments);
+  PlanningJob job = read_job(arguments);
   begin_phase("planning", PhaseEnd::kBySelf);
-  return planner;
+  if (job.model->parallel.searches_mesh) return plan_in_all_shapes(job).planning;
+  return make_planner(std::move(job));
 }
 
 PreparedPlan plan_or_load(const PlanningArguments& arguments) {
@@ -264,23 +296,31 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
     const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
     PlanningArguments stored;  // what the plan took from a strategy file it holds itself
     stored.strategy_load_file = "";
-    result.planning = make_planner(stored, &file);
+    result.planning = make_planner(planning_job(stored, &file));
     result.plan = stored_plan(file, arguments.model, *result.planning);
     begin_phase("writing the answer", PhaseEnd::kBySelf);
+    say_notices(result);
     save_strategies(arguments, result);
     return result;
   }
   if (is_plan_file(arguments.model)) {
     notice(fmt::format("notice: the model of {} is planned again with {}", arguments.model, fmt::join(given, " ")));
   }
-  result.planning = make_planning(arguments);
-  const PlanOptions& options = result.planning->options();
-  begin_phase("planning", PhaseEnd::kAtOnce);
-  const auto progress = [](const SearchProgress& found) {
-    if (found.cost) answer_found();
-  };
-  result.plan = result.planning->plan(options.level, options.search, interrupt_token(), progress);
+  limit_time(arguments.time_limit.value_or(0));
+  begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
+  PlanningJob job = read_job(arguments);
+  if (job.model->parallel.searches_mesh) {
+    begin_phase("planning", PhaseEnd::kAtOnce);
+    result = plan_in_all_shapes(job);
+  } else {
+    begin_phase("planning", PhaseEnd::kBySelf);
+    result.planning = make_planner(std::move(job));
+    const PlanOptions& options = result.planning->options();
+    begin_phase("planning", PhaseEnd::kAtOnce);
+    result.plan = result.planning->plan(options.level, options.search, interrupt_token(), report_progress);
+  }
   begin_phase("writing the answer", PhaseEnd::kBySelf);
+  say_notices(result);
   save_strategies(arguments, result);
   return result;
 }

@@ -205,7 +205,7 @@ const KeySpecs& parallel_keys() {
        {}},
       {"mesh",
        ValueForm::kMesh,
-       "axes, major to minor; the cluster's levels if not given; auto is not supported yet",
+       "axes, major to minor; the cluster's levels if not given; auto: these, every way to cut them tried",
        {}},
       {"level", ValueForm::kWhole, "0 ratio (the default), 1 memory, 2 speed", {"0", "1", "2"}},
       {"attention",

@@ -159,6 +159,24 @@ std::string mindspore_line(const Plan& plan) {
                      fmt::format("{} {}", three_digits(cost.weighted_bytes() / size), unit), verdict);
 }
 
+// --- mesh: auto ---------------------------------------------------------------------------------------------------------
+
+/// What each shape of the mesh gave.
+std::string shapes_table(const Plan& plan) {
+  if (plan.tried_shapes.empty()) return {};
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
+  table.add({"mesh: auto", "step", "peak", ""});
+  for (const TriedShape& shape : plan.tried_shapes) {
+    const bool is_found = shape.status == PlanStatus::kOptimal || shape.status == PlanStatus::kFeasible;
+    table.add({plan.mesh.to_string(shape.pieces), is_found ? format_time(shape.time.step()) : "",
+               is_found ? format_bytes(shape.peak) : "",
+               !is_found                             ? "no plan fits"
+               : shape.pieces == plan.options.pieces ? "taken"
+                                                     : ""});
+  }
+  return table.to_string(2);
+}
+
 // --- laid out --------------------------------------------------------------------------------------------------------
 
 /// The first layout of a tensor in which it is whole, else the first in which it is partial.
@@ -561,6 +579,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   const auto paragraph = [&](const std::string& lines) {
     if (!lines.empty()) text += '\n' + lines;
   };
+  paragraph(shapes_table(plan));
   paragraph(laid_out(plan));
   if (const std::string patterns = parallelism_patterns(plan); !patterns.empty())
     text += wrapped_line("in short", patterns);

@@ -252,6 +252,7 @@ PlanFile read_plan_file(const std::string& text, const std::string& file) {
   plan.cluster_text = root["cluster"]["text"].text();
   plan.options = read_options(root["options"]);
   plan.mesh = read_mesh(root["mesh"]);
+  if (root["options"].has("pieces")) plan.options.pieces = read_axes(root["options"]["pieces"], plan.mesh);
   read_result(root["result"], plan);
   for (const Node& node : root["baselines"].items()) {
     plan.baselines.push_back(

@@ -143,6 +143,7 @@ class PlanWriter {
                  {"memory", options.bounded_redistribution ? "bounded" : "unbounded"},
                  {"dims", Json(options.dims)},
                  {"set", Json(options.strategies)}};
+    if (!options.pieces.empty()) json["pieces"] = axes_json(plan_.mesh, options.pieces);
     if (options.time_limit > 0) json["time_limit_seconds"] = options.time_limit;
     return json;
   }
@@ -177,6 +178,19 @@ class PlanWriter {
                  {"seconds", seconds_json(plan_.time)},
                  {"peak_bytes", plan_.memory.peak},
                  {"usable_bytes", plan_.usable}};
+    if (!plan_.tried_shapes.empty()) {
+      Json list = Json::array();
+      for (const TriedShape& shape : plan_.tried_shapes) {
+        Json tried = {{"pieces", axes_json(plan_.mesh, shape.pieces)}, {"status", to_string(shape.status)}};
+        if (shape.status == PlanStatus::kOptimal || shape.status == PlanStatus::kFeasible) {
+          tried["seconds"] = to_seconds(shape.time.step());
+          tried["peak_bytes"] = shape.peak;
+        }
+        if (shape.status != PlanStatus::kInfeasible) tried["bound"] = quantity(shape.bound);
+        list.push_back(std::move(tried));
+      }
+      json["tried_shapes"] = list;
+    }
     if (plan_.free_bound) json["free_bound"] = quantity(*plan_.free_bound);
     if (plan_.mindspore) {
       json["mindspore"] = {{"weighted_bytes", plan_.mindspore->cost.weighted_bytes()},

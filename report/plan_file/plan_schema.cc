@@ -25,6 +25,7 @@ std::string plan_schema() {
       "memory_slack": {"type": "number", "minimum": 0}, "capacity_bytes": {"type": ["integer", "null"], "minimum": 0},
       "memory": {"enum": ["bounded", "unbounded"]}, "overlap": {"type": "boolean", "description": "whether collectives run beside kernels"},
       "time_limit_seconds": {"type": "number", "minimum": 0, "description": "of the search; another run may find another plan"},
+      "pieces": {"type": "array", "items": {"type": "string"}, "description": "of the mesh, with mesh: auto: those that strategies combine"},
       "dims": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
       "set": {"type": "object", "additionalProperties": {"type": "string"}}}},
     "mesh": {"type": "object", "required": ["axes", "devices"], "properties": {
@@ -39,6 +40,9 @@ std::string plan_schema() {
       "cost": {"type": "number", "minimum": 0, "description": "ratio: seconds of communication; memory: bytes; speed: seconds"},
       "bound": {"type": "number", "minimum": 0, "description": "what no plan can beat, in the unit of cost"},
       "gap": {"type": ["number", "null"], "minimum": 0, "description": "(cost - bound) / bound"},
+      "tried_shapes": {"type": "array", "description": "with mesh: auto: the plan in each; bound is that of all of them", "items": {"type": "object", "required": ["pieces", "status"], "properties": {
+        "pieces": {"type": "array", "items": {"type": "string"}}, "status": {"enum": ["optimal", "feasible", "infeasible", "none_found"]},
+        "seconds": {"type": "number"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "bound": {"type": "number", "minimum": 0}}}},
       "free_bound": {"type": "number", "minimum": 0, "description": "with uniform layers, where it was sought: what no plan can beat whose layers differ, in the unit of cost; bound is that of uniform plans"},
       "ratio": {"type": ["number", "null"], "description": "compute by communication; null if work is repeated or nothing is communicated"},
       "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "usable_bytes": {"$ref": "#/$defs/bytes"},
