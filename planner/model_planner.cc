@@ -134,6 +134,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   }
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh);
   decided_ = std::move(decided.strategies);
+  is_by_mode_ = std::move(decided.is_final);
   notices_ = std::move(decided.notices);
   for (std::string& text : per_device_notices(*graph_, model_->parallel)) notices_.push_back(std::move(text));
   if (options_.uniform_layers) uniform_ = std::make_shared<const RepeatClasses>(repeat_classes(*graph_));
@@ -314,6 +315,7 @@ Plan ModelPlanner::overlapped(Plan plan) const {
 Plan ModelPlanner::in_sequence(const Decisions& decisions, Plan like) const {
   like.strategies = decisions.strategies;
   like.is_user_strategy = is_user_strategy_;
+  like.is_by_mode = is_by_mode_;
   like.program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
   if (model_->parallel.parameter_broadcast) {
     like.program.broadcasts = startup_broadcasts(like.program, *graph_, *costs_->collectives());

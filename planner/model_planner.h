@@ -127,6 +127,7 @@ class ModelPlanner {
   std::unique_ptr<RedistributionPlanner> redistributions_;
   UserStrategies decided_;
   IdVector<OperatorId, char> is_user_strategy_;
+  IdVector<OperatorId, char> is_by_mode_;
   IdVector<VersionId, std::optional<TensorLayout>> decided_layouts_;
   std::shared_ptr<const RepeatClasses> uniform_;  // if copies of a repeated block take one strategy
   std::vector<std::string> notices_;

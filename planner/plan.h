@@ -106,6 +106,7 @@ struct Plan {
   Bytes usable = 0;
   IdVector<OperatorId, Strategy> strategies;
   IdVector<OperatorId, char> is_user_strategy;
+  IdVector<OperatorId, char> is_by_mode;  // decided by the parallel mode, from what the user or the mode says elsewhere
   IdVector<VersionId, TensorLayout> versions;  // the layout of every version of every tensor (graph/tensor_versions.h)
   ParallelProgram program;
   bool is_overlapped = false;  // its collectives run beside its kernels

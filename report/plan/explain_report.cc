@@ -190,8 +190,9 @@ std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& 
   return moved;
 }
 
-std::string_view decided_by(const Plan& plan, OperatorId op) {
+std::string decided_by(const Plan& plan, OperatorId op) {
   const std::string_view origin = strategy_origin(plan, op);
+  if (origin == "follows") return "follows " + followed_name(plan, op);
   return origin == "user"      ? "set by the user"
          : origin == "default" ? "data parallel by its mode"
                                : "chosen by the search";
@@ -288,6 +289,9 @@ std::string explain_json(const Explanation& explanation) {
   document["operator"] = plan.graph->operators()[explanation.op].name;
   document["op"] = operation.type->name;
   document["origin"] = strategy_origin(plan, explanation.op);
+  if (const std::string followed = followed_name(plan, explanation.op); !followed.empty()) {
+    document["follows"] = followed;
+  }
   document["chosen"] = words(plan.strategies[explanation.op]);
   document["layouts"] = both_sides(plan, explanation.op, false);
   document["local_shapes"] = both_sides(plan, explanation.op, true);

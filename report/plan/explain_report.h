@@ -48,8 +48,9 @@ std::string explain_json(const Explanation& explanation);
 std::string alternatives_table(const Explanation& explanation, std::size_t most, std::size_t indent,
                                bool colour = false);
 
-/// Who set the operator's strategy: "set by the user", "data parallel by its mode", "chosen by the search".
-std::string_view decided_by(const Plan& plan, OperatorId op);
+/// Who set the operator's strategy: "set by the user", "data parallel by its mode", "follows fc1.matmul", "chosen by the
+/// search".
+std::string decided_by(const Plan& plan, OperatorId op);
 
 /// Why an alternative costs what it does, in a few words: "half of the work done twice", "adds up head, 1.5 GiB".
 std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& strategy);

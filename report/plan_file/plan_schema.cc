@@ -60,7 +60,7 @@ std::string plan_schema() {
       "name": {"type": "string"}, "op": {"type": "string"}, "attributes": {"type": "object"}, "stage": {"$ref": "#/$defs/stage"},
       "scope": {"type": "string"}, "place": {"type": ["integer", "null"]},
       "source": {"type": "object", "properties": {"line": {"type": "integer"}, "column": {"type": "integer"}}},
-      "strategy": {"allOf": [{"$ref": "#/$defs/strategy"}, {"required": ["origin"], "properties": {"origin": {"enum": ["user", "search", "default"]}}}]},
+      "strategy": {"allOf": [{"$ref": "#/$defs/strategy"}, {"required": ["origin"], "properties": {"origin": {"enum": ["user", "search", "default", "follows"]}}}]},
       "in": {"type": "array", "items": {"$ref": "#/$defs/side"}}, "out": {"type": "array", "items": {"$ref": "#/$defs/side"}},
       "seconds": {"$ref": "#/$defs/time"}, "flops": {"type": "number", "minimum": 0}}}},
     "tensors": {"type": "array", "items": {"type": "object", "required": ["name", "kind", "dtype", "shape", "versions"], "properties": {
