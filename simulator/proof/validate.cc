@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -78,6 +79,26 @@ Watched float32_watched(const ParallelProgram& program, const OperatorGraph& gra
   return watched;
 }
 
+/// By tensor: it, or something that it is computed from, has numbers that float32 does not hold. There is infinity in
+/// their place, and what follows from it.
+IdVector<TensorId, char> beyond_float32(const OperatorGraph& graph, const ReferenceStep& exact) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  const auto is_beyond = [&](const TensorValues& values) {
+    return std::any_of(values.begin(), values.end(),
+                       [](double value) { return std::abs(value) > kLargest && std::isfinite(value); });
+  };
+  IdVector<TensorId, char> result(graph.tensors().size(), 0);
+  for (const TensorId id : graph.tensors().ids()) {
+    for (std::size_t m = 0; m <= exact.earlier.size(); ++m) result[id] = result[id] || is_beyond(exact.at(id, m));
+  }
+  for (const GraphOperator& op : graph.operators()) {
+    const bool follows =
+        std::any_of(op.operands.begin(), op.operands.end(), [&](TensorId operand) { return result[operand] != 0; });
+    for (const TensorId id : op.results) result[id] = result[id] || follows;
+  }
+  return result;
+}
+
 /// One run of one step beside its reference.
 struct Run {
   const ParallelProgram& program;
@@ -86,12 +107,14 @@ struct Run {
   Precision precision;
   double relative;
   int step;  // from 1
+  const IdVector<TensorId, char>& beyond32;
 
   const TensorValues& expected(TensorId tensor, std::size_t micro_batch) const {
     return reference.exact.at(tensor, micro_batch);
   }
   Tolerance tolerance(TensorId tensor) const {
     if (precision == Precision::kFloat64) return float64_tolerance(relative, reference, tensor);
+    if (beyond32[tensor]) return {relative, std::numeric_limits<double>::infinity()};
     return {relative, 2 * reference.moved32[tensor]};
   }
 };
@@ -208,7 +231,7 @@ void count_compared(const OperatorGraph& graph, const Watched& watched, Precisio
 
 /// Tensors of the exact run that would look right whatever happened to them.
 void find_unproven(const OperatorGraph& graph, const Watched& watched, const MeasuredReference& reference,
-                   double relative, std::vector<Unproven>& unproven) {
+                   double relative, const IdVector<TensorId, char>& beyond32, std::vector<Unproven>& unproven) {
   std::set<TensorId> seen;
   for (const std::optional<TensorId>& tensor : watched) {
     if (!tensor || !seen.insert(*tensor).second) continue;
@@ -224,6 +247,8 @@ void find_unproven(const OperatorGraph& graph, const Watched& watched, const Mea
       reason = "zero but for rounding";
     } else if (is_constant(values)) {
       reason = "constant";
+    } else if (beyond32[*tensor]) {
+      reason = "beyond the numbers of float32, compared in float64 only";
     }
     if (!reason.empty()) unproven.push_back({graph.tensor(*tensor).name, reason});
   }
@@ -297,10 +322,13 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
     const StoredValues given = [&](TensorId id, std::uint64_t micro_batch) {
       return reference.exact.at(id, static_cast<std::size_t>(micro_batch - first));
     };
-    if (step == 1) find_unproven(graph, judged_in_the_end, reference, options.float64_tolerance, result.unproven);
+    const IdVector<TensorId, char> beyond32 = beyond_float32(graph, reference.exact);
+    if (step == 1) {
+      find_unproven(graph, judged_in_the_end, reference, options.float64_tolerance, beyond32, result.unproven);
+    }
     for (PrecisionResult& judged : result.precisions) {
       const bool is_exact = judged.precision == Precision::kFloat64;
-      const Run run{program, graph, reference, judged.precision, judged.allowed, step};
+      const Run run{program, graph, reference, judged.precision, judged.allowed, step, beyond32};
       const Watched& watched = is_exact ? watched64 : watched32;
       announce(fmt::format("step {} of {}: {} devices in {}", step, steps, result.num_devices,
                            is_exact ? "float64" : "float32"));

@@ -89,7 +89,7 @@ struct ValidationResult {
 /// instruction): outputs and the gradients that updates read, each step started from the exact weights, since Adam
 /// turns the rounding of a gradient that is truly 0 into a step of up to the learning rate. To the tolerance comes what
 /// rounding does to the tensor on one device (MeasuredReference); a tensor that is not above that, or is constant, is
-/// reported as unproven.
+/// reported as unproven; so is one whose numbers, or those that it is computed from, float32 does not hold.
 ///
 /// After a difference, the step is run again with every value compared, to find the first. Throws Stopped if asked to.
 ValidationResult validate(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options);

@@ -145,6 +145,21 @@ operators:
   b: {op: Mul, in: [a, 1e12]}
   z: {op: ReduceSum, in: b, axis: 0}
 )"},
+    {"numbers_beyond_float32", "ascend-910", Level::kRatio,
+     "proven; y beyond the numbers of float32, compared in float64 only; w beyond the numbers of float32, compared in "
+     "float64 only",
+     R"(
+inputs: {x: [16, 24]}
+operators:
+  s: {op: Sigmoid, in: x}
+  r: {op: ReduceSum, in: s, axis: 1}
+  t: {op: ReduceSum, in: s}
+  y: {op: Exp, in: t}
+  u: {op: Mul, in: [r, y]}
+  z: {op: Tanh, in: u}
+  w: {op: Mul, in: [z, r]}
+outputs: [y, w]
+)"},
     {"a_size_that_no_dim_names", "ascend-910", Level::kRatio,
      "refused: running it takes 96.0 GiB of memory, above the limit of 4 GiB; for the proof dims of the file are made "
      "smaller, but no number that is written in a shape",
