@@ -1,9 +1,10 @@
 // Does anything break the program? Ten minutes of mutated files, layouts and command lines, and of random graphs that are
 // planned and proven, each in a guarded child process (tests/fuzz/targets.h).
 //
-//   fuzz_bench [--seconds N] [--cases N] [--seed N] [--only TARGET] [--show INDEX]
+//   fuzz_bench [--seconds N] [--cases N] [--seed N] [--only TARGET [--show INDEX | --file PATH]]
 //
-// Case i of a target is the same text for the same seed, whatever else runs; --only TARGET --show I prints it. Ends
+// Case i of a target is the same text for the same seed, whatever else runs; --show prints it. --file runs the text of a
+// file instead, unguarded, for a debugger. Ends
 // with 1 if a case crashed, ran for more than 20 s, took more than 2 GiB, got an error without a place, or if a right
 // plan was refused as different or a fault made on purpose went unnoticed.
 
@@ -17,6 +18,7 @@
 #include <map>
 #include <optional>
 
+#include "base/yaml.h"
 #include "tests/fuzz/guard.h"
 #include "tests/fuzz/targets.h"
 
@@ -29,6 +31,7 @@ struct Arguments {
   std::uint64_t seed = 1;
   std::string only;                   // a target's name; empty: all
   std::optional<std::uint64_t> show;  // print this case instead
+  std::string file;                   // run its text instead
 };
 
 bool read(int argc, char** argv, Arguments& arguments) {
@@ -37,8 +40,8 @@ bool read(int argc, char** argv, Arguments& arguments) {
     const char* const value = argv[i + 1];
     const char* const end = value + std::strlen(value);
     std::uint64_t number = 0;
-    if (name == "--only") {
-      arguments.only = value;
+    if (name == "--only" || name == "--file") {
+      (name == "--only" ? arguments.only : arguments.file) = value;
       continue;
     }
     const auto [stop, fault] = std::from_chars(value, end, number);
@@ -87,6 +90,11 @@ int run(const Arguments& arguments, const std::string& folder) {
     for (const FuzzTarget& target : targets) fmt::print("{}", target.text(arguments.seed, *arguments.show));
     return 0;
   }
+  if (!arguments.file.empty()) {
+    const std::string text = read_text_file(arguments.file);
+    for (const FuzzTarget& target : targets) fmt::print("{}: {}\n", target.name, target.run(text).text);
+    return 0;
+  }
   const GuardLimits limits;
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -122,6 +130,9 @@ int run(const Arguments& arguments, const std::string& folder) {
                one.refused, one.uncertain, one.broken.size(),
                static_cast<double>(one.done()) / std::max(records[t].seconds, 1e-9), one.slowest);
     for (const auto& [kind, count] : records[t].kinds) fmt::print("  {:6} times {}\n", count, kind);
+    if (one.last_uncertain) {
+      fmt::print("  uncertain, case {} for one: {}\n", one.last_uncertain->index, one.last_uncertain->details);
+    }
   }
   fmt::print("{:18} {:9} {:9} {:9} {:9} {:7}\n", "all", all.done(), all.accepted, all.refused, all.uncertain,
              all.broken.size());
@@ -134,7 +145,8 @@ int run(const Arguments& arguments, const std::string& folder) {
 int main(int argc, char** argv) {
   shardplan::Arguments arguments;
   if (!shardplan::read(argc, argv, arguments)) {
-    fmt::print(stderr, "usage: fuzz_bench [--seconds N] [--cases N] [--seed N] [--only TARGET] [--show INDEX]\n");
+    fmt::print(stderr,
+               "usage: fuzz_bench [--seconds N] [--cases N] [--seed N] [--only TARGET [--show INDEX | --file PATH]]\n");
     return 2;
   }
   std::string folder = (std::filesystem::temp_directory_path() / "shardplan-fuzz.XXXXXX").string();

@@ -148,7 +148,7 @@ FuzzTarget command_target(const std::string& folder) {
   FuzzTarget target;
   target.name = "commands";
 
-  target.batch = 400;
+  target.batch = 1200;
   const Mutator mutator(corpus);
   target.make = [corpus, mutator](Random& random) {
     return mutator.mutated(corpus[random.below(corpus.size())], random);

@@ -34,6 +34,8 @@ struct Progress {
   std::atomic<std::uint64_t> refused;
   std::atomic<std::uint64_t> uncertain;
   char fault[kMostText + 1];  // empty: none
+  std::atomic<std::uint64_t> uncertain_at;
+  char uncertain_text[kMostText + 1];
 };
 
 /// Memory that stays shared over a fork.
@@ -108,6 +110,9 @@ class CaughtOutput {
                                         : result.kind == CaseResult::Kind::kRefused ? progress->refused
                                                                                     : progress->uncertain;
     ++count;
+    if (result.kind != CaseResult::Kind::kUncertain) continue;
+    progress->uncertain_at = i;
+    std::strncpy(progress->uncertain_text, result.text.c_str(), kMostText);
   }
   _exit(0);
 }
@@ -168,6 +173,7 @@ void GuardedRun::add(const GuardedRun& other) {
   refused += other.refused;
   uncertain += other.uncertain;
   slowest = std::max(slowest, other.slowest);
+  if (other.last_uncertain) last_uncertain = other.last_uncertain;
   broken.insert(broken.end(), other.broken.begin(), other.broken.end());
 }
 
@@ -187,6 +193,9 @@ GuardedRun run_guarded(std::uint64_t begin, std::uint64_t end, const std::functi
     result.accepted += progress->accepted;
     result.refused += progress->refused;
     result.uncertain += progress->uncertain;
+    if (progress->uncertain > 0) {
+      result.last_uncertain = BrokenCase{progress->uncertain_at, "uncertain", progress->uncertain_text};
+    }
     if (kind.empty() && WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
     BrokenCase broken{progress->at, kind, output.text()};
     if (kind.empty()) {

@@ -40,6 +40,7 @@ struct GuardedRun {
   std::uint64_t done() const { return accepted + refused + uncertain + broken.size(); }
   double slowest = 0;  // seconds of the processor that one case took, as far as the guard saw
   std::vector<BrokenCase> broken;
+  std::optional<BrokenCase> last_uncertain;  // the text of the last of them
 
   void add(const GuardedRun& other);
 };

@@ -240,7 +240,7 @@ void Mutator::change(std::vector<std::string>& tokens, Random& random) const {
 
 std::string Mutator::mutated(const std::string& text, Random& random) const {
   std::vector<std::string> tokens = tokens_of(text);
-  const std::uint64_t changes = 1 + random.below(4);
+  const std::uint64_t changes = random.below(2) == 0 ? 1 : 1 + random.below(4);
   for (std::uint64_t i = 0; i < changes; ++i) change(tokens, random);
   return joined(tokens, 0, tokens.size());
 }

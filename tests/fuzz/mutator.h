@@ -15,7 +15,7 @@ class Mutator {
   /// Words and groups of these texts are used in each other.
   explicit Mutator(const std::vector<std::string>& texts);
 
-  /// One to four changes of a text.
+  /// One change of a text, or up to four.
   std::string mutated(const std::string& text, Random& random) const;
 
  private:

@@ -312,7 +312,7 @@ std::vector<FuzzTarget> fuzz_targets(const std::string& folder) {
   targets.push_back(mutating("planned models", 60, small, plan_model_case));
 
   std::vector<std::string> clusters = texts_of("configs/clusters", ".yaml", kMostModelBytes);
-  targets.push_back(mutating("clusters", 800, clusters, read_cluster_case));
+  targets.push_back(mutating("clusters", 1200, clusters, read_cluster_case));
 
   const Plan plan = small_plan(Level::kSpeed);
   targets.push_back(mutating("plans", 200, {plan_json(plan), plan_json(small_plan(Level::kMemory))}, read_plan_case));
@@ -322,18 +322,18 @@ std::vector<FuzzTarget> fuzz_targets(const std::string& folder) {
 
   const Cluster ascend = read_cluster("ascend-910");
   const Cluster two_nodes = read_cluster("ascend-910x2");
-  targets.push_back(mutating("rank tables", 800, {write_rank_table(ascend), write_rank_table(two_nodes)},
+  targets.push_back(mutating("rank tables", 1600, {write_rank_table(ascend), write_rank_table(two_nodes)},
                              [two_nodes](const std::string& text) {
                                make_mesh(with_rank_table(two_nodes, read_rank_table_text(text, kFile)));
                              }));
   targets.push_back(
-      mutating("contest problems", 400,
+      mutating("contest problems", 2000,
                {read_text_file("tests/data/contest_problem.json"), read_text_file("tests/data/diamond_problem.json")},
                read_contest_case));
   const Cluster a100 = read_cluster("dgx-a100");
-  targets.push_back(mutating("measurements", 400, texts_of("configs/measurements", ".yaml", 20'000),
+  targets.push_back(mutating("measurements", 1200, texts_of("configs/measurements", ".yaml", 20'000),
                              [a100](const std::string& text) { read_measurements_text(text, kFile, a100); }));
-  FuzzTarget layouts = mutating("layouts", 600, kLayoutCases, redistribute_case);
+  FuzzTarget layouts = mutating("layouts", 1200, kLayoutCases, redistribute_case);
   // Layouts stand on command lines, where there is no line to name: only how they end counts.
   layouts.run = [](const std::string& text) {
     CaseResult result = result_of([&] { redistribute_case(text); });

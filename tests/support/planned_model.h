@@ -32,10 +32,12 @@ struct PlannedModel {
     const Cluster machine = read_cluster(cluster);
     const DeviceMesh mesh = axes.empty() ? make_mesh(machine) : make_mesh(machine, axes);
     costs = std::make_unique<RooflineCosts>(machine, mesh);
-    redistributions = std::make_unique<RedistributionPlanner>(mesh, costs->collectives());
     Restrictions restrictions = no_restrictions(graph, versions);
     if (axes.empty()) restrictions.pieces = search_pieces(mesh);
     for (std::size_t axis = 0; axis < axes.size(); ++axis) restrictions.pieces.push_back(mesh.whole(axis));
+    RedistributionOptions options;
+    options.pieces = restrictions.pieces;
+    redistributions = std::make_unique<RedistributionPlanner>(mesh, costs->collectives(), options);
     restrictions.capacity = kUnlimitedBytes;
     restrictions.uneven = uneven;
     problem = build_problem(graph, versions, *costs, *redistributions, restrictions);
