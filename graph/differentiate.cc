@@ -216,16 +216,27 @@ class Differentiation : public GradientBuilder {
     } else if (!is_wide) {
       gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
     }
-    // A device's own parameter has the gradient of that device's loss, of which the whole loss is the mean.
-    const std::optional<std::int64_t> times =
-        tensor.layerwise_parallel ? std::optional(tensor.type.shape[0]) : options_.summed_means;
-    if (times) {
-      const auto means = static_cast<double>(*times);
-      gradient = add("Mul", {}, {gradient, constant(means, type(gradient).dtype, update_name_ + ".devices")})[0];
-    }
+    if (options_.micro_batches == 1) gradient = of_means(id, gradient);
     builder_.tensor(gradient).gradient_of = id;
     finished_[id] = gradient;
     parameter_ = std::nullopt;
+  }
+
+  /// A parameter's gradient as so many devices' losses give it, of which the whole loss is the mean: their sum where the
+  /// user asks for it; and that of one device's own loss for a parameter that every device has its own of.
+  TensorId of_means(TensorId parameter, TensorId gradient) {
+    const GraphTensor& tensor = forward_.tensor(parameter);
+    const std::optional<std::int64_t> times =
+        tensor.layerwise_parallel ? std::optional(tensor.type.shape[0]) : options_.summed_means;
+    if (!times) return gradient;
+    parameter_ = parameter;
+    update_name_ = "grad." + tensor.name;
+    update_class_ = "grad." + folded(tensor.name);
+    const auto means = static_cast<double>(*times);
+    gradient = add("Mul", {}, {gradient, constant(means, type(gradient).dtype, update_name_ + ".devices")})[0];
+    builder_.tensor(gradient).gradient_of = parameter;
+    parameter_ = std::nullopt;
+    return gradient;
   }
 
   // ---- updates
@@ -245,6 +256,10 @@ class Differentiation : public GradientBuilder {
       throw InputError(options_.place, "training: the loss depends on no trained parameter");
     }
     pass_ = Pass::kUpdate;
+    // What is added up over the micro-batches is complete behind the last of them.
+    for (Trained& item : trained) {
+      if (options_.micro_batches > 1) item.gradient = of_means(item.parameter, item.gradient);
+    }
     if (options_.clip_norm > 0) clip(trained);
     for (const Trained& item : trained) update(item);
   }

@@ -2,6 +2,7 @@
 // the batch. Each against what MindSpore documents, written out by hand or computed by models of one device's rows.
 #include "graph/per_device.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,9 +10,11 @@
 #include <memory>
 #include <string>
 
+#include "base/random.h"
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
+#include "program/program_checker.h"
 #include "program/startup_broadcasts.h"
 #include "simulator/execute/simulate.h"
 #include "simulator/proof/mutations.h"
@@ -209,6 +212,97 @@ TEST(PerDeviceTest, OnOneDeviceNothingChanges) {
   const OperatorGraph one = with_per_device_parts(model.graph, 1, false);
   EXPECT_EQ(one.operators().size(), model.graph.operators().size());
   EXPECT_EQ(one.tensor(*one.find_tensor("w")).type.shape, (Shape{3, 4}));
+}
+
+/// Layers of which some are every device's own, on 2 to 8 devices, with whatever training may do beside.
+std::string random_network(Random& random) {
+  const std::int64_t devices = 2 + static_cast<std::int64_t>(random.below(7));
+  const std::int64_t micro_batches = 1 + static_cast<std::int64_t>(random.below(2));
+  const std::int64_t channels = 4 + static_cast<std::int64_t>(random.below(3));
+  const std::string rows = random.below(2) == 0 ? "B" : "B, 3";
+  std::string parameters, operators, last = "x";
+  const auto add = [&](const std::string& line) {
+    const std::string name = fmt::format("l{}", operators.size());
+    operators += fmt::format("  {}: {}\n", name, fmt::format(fmt::runtime(line), last, name));
+    last = name;
+    return name;
+  };
+  const std::size_t layers = 1 + random.below(4);
+  for (std::size_t i = 0; i < layers; ++i) {
+    const std::string own = fmt::format("p{}", i);
+    const bool is_product = random.below(2) == 0;
+    const char* const shapes[] = {"[C]", "[1, C]"};
+    parameters += fmt::format("{}{}: {{shape: {}, layerwise_parallel: {}}}", i == 0 ? "" : ", ", own,
+                              is_product ? "[C, C]" : shapes[random.below(2)], i == 0 || random.below(3) > 0);
+    if (is_product) {
+      add(fmt::format("{{{{op: MatMul, in: [{{}}, {}], transpose_b: {}}}}}", own, random.below(2) == 0));
+    } else {
+      const char* const types[] = {"Add", "Sub", "Mul"};
+      const bool is_first = random.below(2) == 0;
+      add(fmt::format("{{{{op: {}, in: [{}, {}]}}}}", types[random.below(3)], is_first ? own : "{}",
+                      is_first ? "{}" : own));
+    }
+    if (random.below(2) == 0) add("{{op: Tanh, in: {}}}");
+    if (random.below(3) == 0) add("{{block: nn.Dense, in: {}, out_channels: C}}");
+  }
+  add("{{op: Square, in: {}}}");
+  const char* const optimizers[] = {"sgd", "momentum", "adamw"};
+  return fmt::format(
+      "shardplan: 1\ncluster: dgx-a100\ndims: {{B: {}, C: {}}}\ninputs: {{x: [{}, C]}}\nparameters: "
+      "{{{}}}\noperators:\n{}"
+      "  loss: {{op: ReduceMean, in: {}}}\nloss: loss\ntraining: {{optimizer: {}, micro_batches: {}, clip_norm: {}}}\n"
+      "parallel: {{parallel_mode: data_parallel, device_num: {}, gradients_mean: {}, enable_parallel_optimizer: {}, "
+      "parameter_broadcast: {}}}\n",
+      devices * 2 * micro_batches, channels, rows, parameters, operators, last, optimizers[random.below(3)],
+      micro_batches, random.below(2), devices, random.below(2) == 0, random.below(2) == 0, random.below(2) == 0);
+}
+
+TEST(PerDeviceTest, RandomNetworksAreProven) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    Random random(seed);
+    const std::string text = random_network(random);
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    const PlannedStep planned(text);
+    EXPECT_EQ(check_program(planned.plan.program, planned.graph()), "");
+    EXPECT_TRUE(is_equal(planned));
+  }
+}
+
+// The sum of the devices' gradients is so many times their mean, but a device's own parameter has no sum.
+TEST(PerDeviceTest, OwnGradientsAreNotSummedWhereOthersAre) {
+  const std::string own = "{shape: [3, 4], layerwise_parallel: true}";
+  const PlannedStep whole(two_products(own));
+  const PlannedStep sums(two_products(own, "parallel_mode: data_parallel, mesh: {dp: 4}, gradients_mean: false"));
+  const ReferenceStep of_whole = whole.reference(5), of_sums = sums.reference(5);
+  const auto change = [](const PlannedStep& planned, const ReferenceStep& step, const char* name, std::size_t i) {
+    return planned.updated(step, name)[i] - draw_tensor(planned.graph(), planned.id(name), 5, 0)[i];
+  };
+  for (std::size_t i = 0; i < 4u * 3 * 4; ++i) {
+    EXPECT_NEAR(change(sums, of_sums, "w", i), change(whole, of_whole, "w", i), 1e-12);
+  }
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_NEAR(change(sums, of_sums, "v", i), 4 * change(whole, of_whole, "v", i), 1e-12);
+  }
+  EXPECT_TRUE(is_equal(sums));
+}
+
+// A gradient that is added up over the micro-batches is complete behind the last of them, and multiplied by the devices there.
+TEST(PerDeviceTest, TheSumOfMeansIsTakenBehindTheLastMicroBatch) {
+  const PlannedStep planned(R"(shardplan: 1
+cluster: dgx-a100
+dims: {B: 32, C: 8}
+inputs: {x: [B, C]}
+operators:
+  fc:   {block: nn.Dense, in: x, out_channels: C}
+  s:    {op: Square, in: fc}
+  loss: {op: ReduceMean, in: s}
+loss: loss
+training: {optimizer: momentum, micro_batches: 2}
+parallel: {parallel_mode: data_parallel, gradients_mean: false, mesh: {dp: 8}}
+)");
+  EXPECT_EQ(check_program(planned.plan.program, planned.graph()), "");
+  EXPECT_EQ(gradient_sums(planned), 2);
+  EXPECT_TRUE(is_equal(planned));
 }
 
 // 128 devices' own parameters are proven on a smaller mesh, with as many parameters as that has devices.
