@@ -40,7 +40,8 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
     }
     SearchOptions part = options;
     part.objective = {0, 0};
-    part.limits.work = options.limits.work / 16;  // bisection of a bracket this narrow takes about as many searches
+    // Bisection of a bracket this narrow takes about as many searches. (A work of 0 would be without limit.)
+    if (options.limits.work > 0) part.limits.work = std::max<std::uint64_t>(options.limits.work / 16, 1);
     if (options.limits.seconds > 0)
       part.limits.seconds = std::max((options.limits.seconds - deadline.elapsed()) / 4, 1e-3);
     part.limits.gap = 1e9;  // any choice will do

@@ -111,8 +111,8 @@ class Run {
     if (!is_over_) statistics.stage += " without memory";
     const std::uint64_t work = is_over_                    ? options_.limits.work
                                : options_.limits.work == 0 ? kWorkWithoutMemory
-                               : fit == Fit::kSlack        ? options_.limits.work / 4 * 3
-                                                           : options_.limits.work / 4;
+                               : fit == Fit::kSlack        ? quarters(3)
+                                                           : quarters(1);
     // Leaves time to start again with memory, should what is found here not fit.
     search(presolve, std::move(statistics), enough(work, presolve), is_over_ ? deadline_ : deadline_.part(0.75));
   }
@@ -121,8 +121,13 @@ class Run {
     // A search without memory that found a plan went most of the way and has left a quarter of the work.
     const std::uint64_t work = options_.limits.work;
     const bool is_rest = fit_ == Fit::kSlack && incumbent_.has_choice();
-    const std::uint64_t share = is_rest ? work / 4 : fit_ == Fit::kNear ? work / 4 * 3 : work;
+    const std::uint64_t share = is_rest ? quarters(1) : fit_ == Fit::kNear ? quarters(3) : work;
     search(presolve, presolve.statistics(), enough(share, presolve), deadline_);
+  }
+  /// A part of the work; never 0 where it is limited, which would be without limit.
+  std::uint64_t quarters(std::uint64_t count) const {
+    const std::uint64_t work = options_.limits.work;
+    return work == 0 ? 0 : std::max<std::uint64_t>(work / 4 * count, 1);
   }
   /// Work that suffices for the passes that were asked for.
   std::uint64_t enough(std::uint64_t work, const Presolve& presolve) const {

@@ -31,6 +31,26 @@ operators:
   }
 }
 
+// Stages get parts of the work; a part of next to nothing is still a limit.
+TEST(LimitsTest, HowLittleWorkThereIsSoLittleIsDone) {
+  ModelOverrides overrides;
+  overrides.dims = {{"L", 1}};
+  const auto model = std::make_shared<const Model>(read_model("configs/gpt2-small.yaml", overrides));
+  PlanOptions options;
+  options.capacity = Bytes{2830} << 20;  // binds, so that the search is long
+  for (const std::uint64_t work : {1u, 3u}) {
+    options.work_limit = work;
+    const ModelPlanner planner(model, read_cluster("ascend-910"), options);
+    const Plan plan = planner.plan(Level::kSpeed, "auto");
+    for (const StageStatistics& stage : plan.statistics) {
+      for (const auto& [name, figure] : stage.figures) {
+        if (stage.stage != "search" || name != "work") continue;
+        EXPECT_LT(figure, 50'000'000) << work;
+      }
+    }
+  }
+}
+
 // The smallest plan fits: an answer, where the search of the level was ended before it had one.
 TEST(LimitsTest, APlanThatFitsIsAnAnswerHoweverEarlyTheSearchEnds) {
   const auto model = std::make_shared<const Model>(read_model("configs/mlp.yaml"));
