@@ -234,7 +234,7 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   // What holds for all plans holds for those of uniform layers.
   if (draft.plan.free_bound) draft.plan.bound.amount = std::max(draft.plan.bound.amount, draft.plan.free_bound->amount);
   draft.plan.status = status_of(draft.plan);
-  return overlapped(std::move(draft.plan));
+  return or_faster(overlapped(std::move(draft.plan)), problem, known);
 }
 
 Plan ModelPlanner::smallest(std::stop_token stop) const {
@@ -393,6 +393,21 @@ ModelPlanner::Draft ModelPlanner::or_known(Draft draft, const ModelProblem& prob
     draft = {*std::move(choice), std::move(trial)};
   }
   return draft;
+}
+
+Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<const Plan> known) const {
+  if (plan.options.level != Level::kSpeed || !plan.is_overlapped) return plan;
+  for (const Plan& other : known) {
+    if (!other.is_overlapped || !is_better(other, plan)) continue;
+    std::optional<Choice> choice = find_choice(versions_, problem, other.strategies, other.versions);
+    if (!choice) continue;
+    Plan trial = overlapped(in_sequence(decisions_of(problem, *choice), plan));
+    if (!is_better(trial, plan)) continue;
+    trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
+    trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+    plan = std::move(trial);
+  }
+  return plan;
 }
 
 std::optional<LevelValue> ModelPlanner::free_bound(const Plan& plan, Restrictions restrictions,

@@ -47,6 +47,7 @@ bool is_better(const Plan& plan, const Plan& than) {
              (plan.memory.peak <= than.memory.peak && plan.time.additive() < than.time.additive());
     }
     case Level::kSpeed:
+      if (plan.is_overlapped && than.is_overlapped) return plan.time.step() < than.time.step();
       return plan.time.additive() < than.time.additive();
   }
   return false;

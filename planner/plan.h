@@ -125,7 +125,8 @@ struct Plan {
 ///   kRatio   less communication, or as much and less computation, without more work repeated
 ///   kMemory  a peak that is lower by more than the slack, or no higher at a shorter step
 ///   kSpeed   a shorter step
-/// Steps are those that are searched: one instruction after the other.
+/// Steps are those that reports name: where the collectives of both run beside their kernels, as they then take. Else, and
+/// for kMemory, as they are searched, one instruction after the other.
 /// Whatever fits is better than what does not; what was not found or does not fit is never better.
 bool is_better(const Plan& plan, const Plan& than);
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/integer.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/searches/search_list.h"
 #include "solver/tied_problem.h"
@@ -60,7 +61,10 @@ LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::option
     if (uniform && !start_is_better) options.start = std::move(uniform);
   }
   LevelResult found = search(problem, name_, options);
-  if (options_.level == Level::kMemory || found.status == PlanStatus::kInfeasible) return found;
+  if (found.status == PlanStatus::kInfeasible) return found;
+  if (options_.level == Level::kMemory) {
+    return found.choice && find_search(name_)->takes_guidance ? from_uniform(problem, std::move(found)) : found;
+  }
   if (!found.choice) found = from_least_memory(problem, std::move(found));
   if (found.choice && find_search(name_)->takes_guidance) found = from_parts(problem, std::move(found));
   return found;
@@ -103,6 +107,22 @@ LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult
   }
   LevelResult again = search(problem, name_, options);
   again.bound.amount = std::max(again.bound.amount, found.bound.amount);
+  return again;
+}
+
+// Of the least peak of many layers a search knows little: a limit below what it holds is met only by many changes at a time.
+LevelResult GuidedSearch::from_uniform(const StrategyProblem& problem, LevelResult found) const {
+  const auto value = [&](const Choice& choice) { return value_at(Level::kMemory, evaluate(problem, choice)); };
+  const std::int64_t peak = value(*found.choice).first;
+  if (!is_loose(peak, found.bound.amount + multiply_divide(peak, options_.memory_slack_ppm, 1'000'000))) return found;
+  std::optional<Choice> uniform = best_uniform(problem, Level::kMemory);
+  if (!uniform || !evaluate(problem, *uniform).feasible || value(*uniform) >= value(*found.choice)) return found;
+  LevelOptions options = options_;
+  options.start = std::move(uniform);
+  LevelResult again = search(problem, name_, options);
+  if (!again.choice) again.choice = options.start;
+  again.bound.amount = std::max(again.bound.amount, found.bound.amount);
+  if (again.status == PlanStatus::kNoPlanFound) again.status = PlanStatus::kFeasible;
   return again;
 }
 

@@ -30,6 +30,7 @@ class GuidedSearch {
  private:
   LevelResult search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const;
   LevelResult from_least_memory(const StrategyProblem& problem, LevelResult found) const;
+  LevelResult from_uniform(const StrategyProblem& problem, LevelResult found) const;
   LevelResult from_parts(const StrategyProblem& problem, LevelResult found) const;
   /// The best choice in which the copies of a repeated block have one strategy, if there is one: soon found, however many
   /// copies there are.
