@@ -53,9 +53,46 @@ void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed,
   }
 }
 
+/// The last reader of every tensor: of all operators, or of those that run with every micro-batch.
+IdVector<TensorId, std::optional<OperatorId>> last_readers(const OperatorGraph& graph, bool in_micro_batch) {
+  IdVector<TensorId, std::optional<OperatorId>> last(graph.tensors().size());
+  for (const OperatorId id : graph.operators().ids()) {
+    if (in_micro_batch && !graph.is_in_micro_batch(id)) continue;
+    for (const TensorId operand : graph.operators()[id].operands) last[operand] = id;
+  }
+  return last;
+}
+
+/// Whether nothing but its readers needs a tensor: it is made again with every micro-batch, and is nothing's new value.
+bool is_passing(const OperatorGraph& graph, TensorId id) {
+  const GraphTensor& tensor = graph.tensor(id);
+  return tensor.kind == TensorKind::kResult && !tensor.updates && !graph.operation(*tensor.producer).type->accumulates;
+}
+
+/// A run beside an exact one: of each tensor how far it is from that one's, and nothing held that is read no more.
+struct Beside {
+  const ReferenceStep& exact;
+  IdVector<TensorId, double> moved;  // numbers that stand for infinity left out
+
+  void measure(TensorId id, std::size_t micro_batch, const TensorValues& values) {
+    const TensorValues& left = exact.at(id, micro_batch);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (std::abs(left[i]) >= kStandsForInfinity) continue;
+      moved[id] = std::max(moved[id], std::abs(left[i] - values[i]));
+    }
+  }
+};
+
+/// With `beside` only new values of parameters and states are left of it.
 ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed, std::uint64_t step,
-                       const std::stop_token& stop, const Disturbance& disturb) {
+                       const std::stop_token& stop, const Disturbance& disturb, Beside* beside = nullptr) {
   ReferenceStep run;
+  IdVector<TensorId, std::optional<OperatorId>> last, last_in_micro_batch;
+  if (beside != nullptr) {
+    beside->moved.resize(graph.tensors().size());
+    last = last_readers(graph, false);
+    last_in_micro_batch = last_readers(graph, true);
+  }
   run.tensors.resize(graph.tensors().size());
   const auto count = static_cast<std::uint64_t>(graph.micro_batches());
   const auto give = [&](TensorId id, std::uint64_t micro_batch) {
@@ -63,6 +100,7 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
     const bool is_constant = tensor.kind == TensorKind::kConstant;
     run.tensors[id] = is_constant ? draw_tensor(graph, id, seed, step) : stored(id, micro_batch);
     disturb.of_tensor(id, run.tensors[id]);
+    if (beside != nullptr) beside->measure(id, static_cast<std::size_t>(micro_batch - step * count), run.tensors[id]);
   };
   for (const TensorId id : graph.tensors().ids()) {
     if (graph.tensor(id).kind != TensorKind::kResult) give(id, step * count);
@@ -75,9 +113,18 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
       if (!is_last && !graph.is_in_micro_batch(id)) continue;
       const bool adds = m > 0 && graph.operation(id).type->accumulates;
       run_operator(graph, id, operator_seed(graph, id, seed, micro_batch), adds, disturb, run.tensors);
+      if (beside == nullptr) continue;
+      const GraphOperator& op = graph.operators()[id];
+      for (const TensorId result : op.results) beside->measure(result, m, run.tensors[result]);
+      const auto drop_if_read = [&](TensorId tensor) {
+        const std::optional<OperatorId>& reader = is_last ? last[tensor] : last_in_micro_batch[tensor];
+        if (is_passing(graph, tensor) && (!reader || *reader <= id)) run.tensors[tensor] = TensorValues();
+      };
+      for (const TensorId operand : op.operands) drop_if_read(operand);
+      for (const TensorId result : op.results) drop_if_read(result);
     }
     if (is_last) break;
-    run.earlier.push_back(run.tensors);
+    if (beside == nullptr) run.earlier.push_back(run.tensors);
     for (const TensorId id : graph.tensors().ids()) {
       const GraphTensor& tensor = graph.tensor(id);
       if (tensor.kind == TensorKind::kInput) give(id, micro_batch + 1);
@@ -115,33 +162,13 @@ TensorId original(const OperatorGraph& graph, TensorId id) {
   return graph.operators()[*op.forward].results[static_cast<std::size_t>(result)];
 }
 
-/// By tensor: the largest distance, numbers that stand for infinity left out.
-IdVector<TensorId, double> distances(const ReferenceStep& a, const ReferenceStep& b) {
-  IdVector<TensorId, double> result(a.tensors.size(), 0.0);
-  for (const TensorId id : a.tensors.ids()) {
-    for (std::size_t m = 0; m <= a.earlier.size(); ++m) {
-      const TensorValues& left = a.at(id, m);
-      const TensorValues& right = b.at(id, m);
-      for (std::size_t i = 0; i < left.size(); ++i) {
-        if (std::abs(left[i]) >= kStandsForInfinity) continue;
-        result[id] = std::max(result[id], std::abs(left[i] - right[i]));
-      }
-    }
-  }
-  return result;
-}
-
-}  // namespace
-
-ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
-                            std::uint64_t step, Precision precision, const std::stop_token& stop) {
-  return run_step(graph, stored, seed, step, stop, {[&](TensorId id, TensorValues& values) {
-                    round_to(precision, graph.tensor(id).type.dtype, values);
-                  }});
-}
-
-ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
-                                      std::uint64_t step, int bits, const std::stop_token& stop) {
+/// The step with an error put into every number that is given or computed: of its last `bits` bits (of 52) all but the
+/// first four are replaced by random ones. As with rounding, equal numbers stay equal and what is only moved is left
+/// alone (a maximum is still one of its operands); unlike rounding, nothing round escapes it. In the results of sums those
+/// four bits are replaced as well, in each tensor otherwise: two sums that are equal on one device may be added up in
+/// two orders on a mesh, and their difference is then not 0.
+ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
+                            std::uint64_t step, int bits, const std::stop_token& stop, Beside& beside) {
   const std::uint64_t of_all = (std::uint64_t{1} << (bits - kBitsOfSums)) - 1;
   const std::uint64_t of_sums = ((std::uint64_t{1} << bits) - 1) & ~of_all;
   const auto disturb = [&](std::span<double> values, std::uint64_t seed_of_sum) {
@@ -166,7 +193,16 @@ ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredVa
     const std::uint64_t name = (op.is_copy ? *op.forward : id).value() * 64 + value + 1;
     disturb(values, mix(~seed ^ mix(name)));
   };
-  return run_step(graph, stored, seed, step, stop, {of_tensor, between_phases});
+  return run_step(graph, stored, seed, step, stop, {of_tensor, between_phases}, &beside);
+}
+
+}  // namespace
+
+ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
+                            std::uint64_t step, Precision precision, const std::stop_token& stop) {
+  return run_step(graph, stored, seed, step, stop, {[&](TensorId id, TensorValues& values) {
+                    round_to(precision, graph.tensor(id).type.dtype, values);
+                  }});
 }
 
 ReferenceSteps::Stored::Stored(const OperatorGraph& graph, std::uint64_t seed) : graph_(&graph), seed_(seed) {
@@ -198,15 +234,43 @@ MeasuredReference ReferenceSteps::next(bool float32) {
   MeasuredReference reference;
   reference.exact = run_reference(graph_, exact_stored, seed_, step, Precision::kFloat64, stop_);
   if (float32) {
-    reference.moved32 = distances(reference.exact, run_disturbed_reference(graph_, exact_stored, seed_, step,
-                                                                           MeasuredReference::kDisturbedBits32, stop_));
+    Beside coarse{reference.exact, {}};
+    run_disturbed(graph_, exact_stored, seed_, step, MeasuredReference::kDisturbedBits32, stop_, coarse);
+    reference.moved32 = std::move(coarse.moved);
   }
+  Beside fine{reference.exact, {}};
   const ReferenceStep disturbed =
-      run_disturbed_reference(graph_, disturbed_stored, seed_, step, MeasuredReference::kDisturbedBits64, stop_);
-  reference.moved64 = distances(reference.exact, disturbed);
+      run_disturbed(graph_, disturbed_stored, seed_, step, MeasuredReference::kDisturbedBits64, stop_, fine);
+  reference.moved64 = std::move(fine.moved);
   exact_.update(reference.exact);
   disturbed_.update(disturbed);
   return reference;
+}
+
+double reference_elements(const OperatorGraph& graph) {
+  const auto size = [&](TensorId id) { return static_cast<double>(num_elements(graph.tensor(id).type.shape)); };
+  double exact = 0, disturbed = 0;
+  for (const TensorId id : graph.tensors().ids()) {
+    exact += size(id) * static_cast<double>(graph.micro_batches());
+    if (!is_passing(graph, id)) disturbed += size(id);
+  }
+  const IdVector<TensorId, std::optional<OperatorId>> last = last_readers(graph, false);
+  double most = disturbed;
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    std::vector<TensorId> read = op.operands;
+    for (const TensorId result : op.results) {
+      if (is_passing(graph, result)) disturbed += size(result);
+      if (!last[result]) read.push_back(result);
+    }
+    most = std::max(most, disturbed);
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (const TensorId tensor : read) {
+      if (is_passing(graph, tensor) && (!last[tensor] || *last[tensor] == id)) disturbed -= size(tensor);
+    }
+  }
+  return exact + most;
 }
 
 std::vector<std::string> operators_without_kernel(const OperatorGraph& graph) {

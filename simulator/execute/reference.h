@@ -39,15 +39,6 @@ using StoredValues = std::function<TensorValues(TensorId, std::uint64_t micro_ba
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, Precision precision, const std::stop_token& stop = {});
 
-/// The same with an error put into every number that is given or computed: of its last `bits` bits (of 52) all but the
-/// first four are replaced by random ones. As with rounding, equal numbers stay equal and what is only moved is left
-/// alone (a maximum is still one of its operands); unlike rounding, nothing round escapes it. In the results of sums those
-/// four bits are replaced as well, in each tensor otherwise: two sums that are equal on one device may be added up in
-/// two orders on a mesh, and their difference is then not 0. What the phases of an operator leave to each other is such a
-/// sum.
-ReferenceStep run_disturbed_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
-                                      std::uint64_t step, int bits, const std::stop_token& stop = {});
-
 /// A step on one device, and how far the numbers of each tensor mean anything: how far errors in every result move
 /// them. The gradient of an attention key bias is truly 0, so that all that is computed for it is rounding; a ReLU of a
 /// number near 0 passes a gradient on or not. The errors are several times those of the precision, since a sum in another
@@ -94,6 +85,10 @@ class ReferenceSteps {
   Stored exact_;
   Stored disturbed_;
 };
+
+/// How many numbers `ReferenceSteps::next` holds at most: every tensor of the exact step, with each micro-batch, and of the
+/// disturbed one beside it those that are still read.
+double reference_elements(const OperatorGraph& graph);
 
 /// Names of operators that cannot be executed, in program order.
 std::vector<std::string> operators_without_kernel(const OperatorGraph& graph);

@@ -203,14 +203,10 @@ std::optional<Smaller> find_smaller(const Plan& plan, std::int64_t most_devices,
   return std::nullopt;
 }
 
-/// Nothing, or that running it would take too much memory: the reference holds every tensor of an exact and a disturbed
-/// step, of each micro-batch; the devices hold at least what is given to them and their largest value.
+/// Nothing, or that running it would take too much memory: what the reference holds, and on the devices at least what is
+/// given to them and their largest value.
 std::string check_memory(const Executable& executable) {
-  double elements = 0;
-  for (const GraphTensor& tensor : executable.graph->tensors()) {
-    elements += 2 * static_cast<double>(executable.graph->micro_batches()) *
-                static_cast<double>(num_elements(tensor.type.shape));
-  }
+  double elements = reference_elements(*executable.graph);
   const ParallelProgram& program = executable.program;
   double largest = 0;
   double given = 0;
