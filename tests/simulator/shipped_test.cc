@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
@@ -67,6 +69,57 @@ INSTANTIATE_TEST_SUITE_P(Configs, Shipped, testing::ValuesIn(all_cases()), [](co
   std::string name = tested.param.model;
   std::replace(name.begin(), name.end(), '-', '_');
   return name + "_level_" + std::to_string(number_of(tested.param.level));
+});
+
+/// Small versions of the networks of configs/models (tests/planner/networks_test.cc reads them all).
+struct NetworkCase {
+  const char* model;
+  std::map<std::string, std::int64_t> dims;
+};
+void PrintTo(const NetworkCase& c, std::ostream* out) { *out << c.model; }
+
+class Networks : public testing::TestWithParam<NetworkCase> {};
+
+TEST_P(Networks, ArePlannedAndProven) {
+  const NetworkCase& c = GetParam();
+  ModelOverrides overrides;
+  overrides.dims = c.dims;
+  const std::string path = std::string("configs/models/") + c.model + ".yaml";
+  const auto model = std::make_shared<const Model>(read_model(path, overrides));
+  const Cluster cluster = job_cluster(*model, {.cluster = "dgx-a100", .device_num = {}, .rank_table = {}}).cluster;
+  PlanOptions planning_options;
+  planning_options.work_limit = 100'000'000;
+  const ModelPlanner planning(model, cluster, planning_options);
+  for (const Level level : kLevels) {
+    const Plan plan = planning.plan(level, "auto");
+    ASSERT_FALSE(plan.strategies.empty()) << to_string(plan.status);
+    ProofOptions options;
+    options.validation.steps = 1;
+    const Proof proof = prove(plan, options);
+    EXPECT_EQ(validation_exit_code(proof), 0)
+        << validation_text({c.model, plan.graph->is_training(), level, plan.mesh, c.model, 0}, proof);
+  }
+}
+
+const NetworkCase kNetworkCases[] = {
+    {"dit-xl2", {{"B", 16}, {"L", 1}}},
+    {"dlrm-criteo", {{"B", 1024}}},
+    {"gat-products", {{"N", 4096}, {"E", 65536}}},
+    {"gcn-reddit", {{"N", 4096}, {"E", 65536}}},
+    {"llama3-70b", {{"B", 8}, {"S", 512}, {"L", 1}}},
+    {"lstm-lm", {{"B", 32}}},
+    {"mamba-370m", {{"B", 16}, {"S", 256}, {"L", 1}}},
+    {"mixtral-8x7b", {{"B", 8}, {"S", 512}, {"L", 1}}},
+    {"mla", {{"B", 8}, {"S", 512}, {"L", 1}}},
+    {"moe-einsum", {{"B", 16}, {"S", 128}, {"L", 1}}},
+    {"qwen2-7b", {{"B", 8}, {"S", 512}, {"L", 1}}},  // 28 query and 4 key heads on 8 devices
+    {"t5-large", {{"B", 16}, {"L", 1}}},
+    {"vit-b16", {{"B", 16}, {"L", 1}}},  // 12 heads and 197 positions on 8 devices
+};
+INSTANTIATE_TEST_SUITE_P(Configs, Networks, testing::ValuesIn(kNetworkCases), [](const auto& tested) {
+  std::string name = tested.param.model;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 });
 
 TEST(ShippedTest, NoneIsLeftOut) {

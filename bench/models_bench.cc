@@ -1,0 +1,200 @@
+// What does a plan of a real network take: seconds to find it, how far it may be from the best one, and seconds and
+// memory to prove it?
+//
+// For every network, on 8 and on 64 devices, with layers that are alike and with layers that may differ, at each level:
+// seconds of planning, step, gap, then what the proof says, its seconds and the most memory of its process. Plans are
+// those of `plan` by itself; seconds and memory are of this machine, all else is the same everywhere. Each row is made by
+// a process of its own, and its proof by another one, so that one row's memory is not the next one's.
+//
+// Arguments: [--devices N,N] [--levels N,N] [--layers uniform|free] [--no-proof] [model files]; by default all of
+// configs/ and configs/models. A model's own cluster gives the kind of node. Exit code 1: a plan was found wrong.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/read_model.h"
+#include "planner/job_cluster.h"
+#include "planner/model_planner.h"
+#include "report/proof_report.h"
+#include "simulator/proof/prove.h"
+#include "solver/searches/search_list.h"
+
+namespace shardplan {
+namespace {
+
+struct Arguments {
+  std::vector<std::int64_t> devices = {8, 64};
+  std::vector<std::int64_t> levels = {0, 1, 2};
+  std::vector<bool> uniform = {true, false};
+  bool proves = true;
+  std::vector<std::string> paths;
+};
+
+/// Of processor time, all threads together: whatever else runs on the machine hardly changes it.
+struct Stopwatch {
+  std::clock_t begin = std::clock();
+  double seconds() const { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; }
+};
+
+struct Process {
+  bool is_finished = false;
+  int exit_code = 0;
+  double mebibytes = 0;  // the most it held
+};
+
+/// Runs `task` in a process that begins with this one's memory and shares nothing that it changes.
+Process in_own_process(const std::function<int()>& task) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    int code = 1;
+    try {
+      code = task();
+    } catch (const InputError& error) {
+      std::string why = error.what();
+      if (const std::size_t end = why.find('\n'); end != std::string::npos) why.resize(end);
+      fmt::print("{}\n", why);
+      code = 0;
+    } catch (const std::exception& error) {
+      fmt::print("{}\n", error.what());
+    }
+    std::fflush(stdout);
+    _exit(code);
+  }
+  Process process;
+  int status = 0;
+  rusage used{};
+  if (child < 0 || wait4(child, &status, 0, &used) != child) return process;
+  process.is_finished = WIFEXITED(status);
+  process.exit_code = process.is_finished ? WEXITSTATUS(status) : 0;
+  process.mebibytes = static_cast<double>(used.ru_maxrss) / 1024;
+  return process;
+}
+
+/// As many nodes of the kind that the model names as have so many devices.
+std::string cluster_of(const Model& model, std::int64_t devices) {
+  std::string name = model.cluster.value;
+  const std::size_t times = name.rfind('x');
+  const bool is_counted = times != std::string::npos && times + 1 < name.size() &&
+                          name.find_first_not_of("0123456789", times + 1) == std::string::npos;
+  if (is_counted) name.resize(times);
+  return devices == 8 ? name : fmt::format("{}x{}", name, devices / 8);
+}
+
+std::string seconds_text(double seconds) { return fmt::format("{:.2f}", seconds); }
+
+int prove_row(const Plan& plan) {
+  const Stopwatch watch;
+  const Proof proof = prove(plan, {});
+  std::string verdict = proof.is_proven() ? "equal" : proof.shrinking.refusal;
+  if (verdict.empty()) verdict = proof.validation.without_kernel.empty() ? "DIFFERENT" : "an operator without a kernel";
+  fmt::print(" | {:>6} | {}", seconds_text(watch.seconds()), verdict);
+  return proof.shrinking.refusal.empty() && !proof.is_proven() ? 1 : 0;
+}
+
+int make_row(const std::string& path, std::int64_t devices, bool is_uniform, Level level, bool proves) {
+  const Stopwatch watch;
+  const auto model = std::make_shared<const Model>(read_model(path));
+  PlanOptions options;
+  options.level = level;
+  options.uniform_layers = is_uniform;
+  const Cluster cluster =
+      job_cluster(*model, {.cluster = cluster_of(*model, devices), .device_num = {}, .rank_table = {}}).cluster;
+  const ModelPlanner planner(model, cluster, options);
+  const Plan plan = planner.plan(level, kDefaultSearch);
+  const double seconds = watch.seconds();
+  if (plan.strategies.empty() || !plan.fits()) {
+    fmt::print("{:>6} | no plan: {}\n", seconds_text(seconds), to_string(plan.status));
+    return 0;
+  }
+  const std::optional<double> open = gap(plan.cost, plan.bound);
+  fmt::print("{:>6} | {:>9} | {:>9} | {:>6}", seconds_text(seconds), format_time(plan.time.step()),
+             format_bytes(plan.memory.peak), open ? fmt::format("{:.2f} %", 100 * *open) : "-");
+  if (!proves) {
+    fmt::print("\n");
+    return 0;
+  }
+  const Process proof = in_own_process([&] { return prove_row(plan); });
+  if (!proof.is_finished) fmt::print(" | ended without an answer");
+  fmt::print(" | {:.0f} MiB\n", proof.mebibytes);
+  return proof.is_finished ? proof.exit_code : 1;
+}
+
+std::vector<std::string> shipped_models() {
+  std::vector<std::string> paths;
+  for (const char* folder : {"configs", "configs/models"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::vector<std::int64_t> numbers(const std::string& text) {
+  std::vector<std::int64_t> result;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) result.push_back(std::stoll(part));
+  return result;
+}
+
+Arguments read_arguments(const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto value = [&] { return i + 1 < words.size() ? words[++i] : std::string(); };
+    if (words[i] == "--devices") {
+      arguments.devices = numbers(value());
+    } else if (words[i] == "--levels") {
+      arguments.levels = numbers(value());
+    } else if (words[i] == "--layers") {
+      arguments.uniform = {value() == "uniform"};
+    } else if (words[i] == "--no-proof") {
+      arguments.proves = false;
+    } else {
+      arguments.paths.push_back(words[i]);
+    }
+  }
+  if (arguments.paths.empty()) arguments.paths = shipped_models();
+  return arguments;
+}
+
+int run(const Arguments& arguments) {
+  fmt::print("model | devices | layers | level | plan s | step | peak | gap | proof s | proof | its memory\n");
+  int status = 0;
+  for (const std::string& path : arguments.paths) {
+    for (const std::int64_t devices : arguments.devices) {
+      for (const bool is_uniform : arguments.uniform) {
+        for (const std::int64_t level : arguments.levels) {
+          const std::string name = std::filesystem::path(path).stem().string();
+          fmt::print("{:<16} | {:>2} | {:<7} | {} | ", name, devices, is_uniform ? "uniform" : "free", level);
+          const Process row =
+              in_own_process([&] { return make_row(path, devices, is_uniform, level_of(level), arguments.proves); });
+          if (!row.is_finished) fmt::print("ended without an answer\n");
+          if (!row.is_finished || row.exit_code != 0) status = 1;
+        }
+      }
+    }
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace shardplan
+
+int main(int argc, char** argv) {
+  return shardplan::run(shardplan::read_arguments(std::vector<std::string>(argv + 1, argv + argc)));
+}
