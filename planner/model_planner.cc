@@ -63,7 +63,11 @@ DeviceMesh mesh_of(const Model& model, const Cluster& cluster) {
   if (model.parallel.mesh.empty()) return make_mesh(cluster);
   std::vector<MeshAxis> axes;
   for (const auto& [name, size] : model.parallel.mesh) axes.push_back({name, size});
-  return make_mesh(cluster, axes);
+  try {
+    return make_mesh(cluster, axes);
+  } catch (const InputError& error) {
+    throw InputError(model.parallel.mesh_place, "{}", error.diagnostics().front().message);
+  }
 }
 
 /// A user's axes stay whole; the cluster's levels may be cut.

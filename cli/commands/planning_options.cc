@@ -55,7 +55,12 @@ Cluster cluster_of(const PlanFile& file) {
     cluster = read_cluster_text(file.cluster_text, file.cluster_name);
   }
   const std::int64_t devices = file.mesh.num_devices();
-  return cluster.num_devices() == devices ? cluster : take_devices(cluster, devices);
+  if (cluster.num_devices() == devices) return cluster;
+  try {
+    return take_devices(cluster, devices);
+  } catch (const InputError& error) {
+    throw InputError({file.file, 0, 0}, "mesh: {}", error.diagnostics().front().message);
+  }
 }
 
 bool is_plan_file(const std::string& path) { return path.ends_with(".json"); }

@@ -106,8 +106,11 @@ RedistributionQuestion read_question(const RedistributeArguments& arguments) {
   for (const DeviceMesh* mesh : {&question.mesh, &to_mesh}) {
     for (std::int64_t point = 0; point < mesh->num_devices(); ++point) {
       if (device_at(*mesh, point) < question.cluster.num_devices()) continue;
-      throw InputError({}, "device {} does not exist: {} has devices 0 to {}", device_at(*mesh, point),
-                       question.cluster.name, question.cluster.num_devices() - 1);
+      const bool is_first = mesh == &question.mesh;
+      const bool is_listed = !(is_first ? arguments.devices : arguments.to_devices).empty();
+      throw InputError({}, "--{}{}: device {} does not exist: {} has devices 0 to {}", is_first ? "" : "to-",
+                       is_listed ? "devices" : "mesh", device_at(*mesh, point), question.cluster.name,
+                       question.cluster.num_devices() - 1);
     }
   }
   std::int64_t bytes = element_bytes(*dtype) * std::max(question.mesh.num_devices(), to_mesh.num_devices());

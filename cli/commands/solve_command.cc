@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 
+#include "base/error.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -59,7 +60,12 @@ int solve(const SolveArguments& arguments) {
     options.limits.seconds = std::max(arguments.seconds - elapsed() - 0.05 - 0.1 * elapsed(), 1e-3);
   SolveProgress progress(problem.nodes.size(), problem.edges.size());
   options.limits.progress = [&](const SearchProgress& news) { report(progress.lines(news, elapsed())); };
-  const PlanResult result = search->search(problem, options);
+  PlanResult result;
+  try {
+    result = search->search(problem, options);
+  } catch (const InputError& error) {  // numbers too large to be added up
+    throw InputError({arguments.problem, 0, 0}, "{}", error.diagnostics().front().message);
+  }
   if (result.status == PlanStatus::kInfeasible) report("# no choice is feasible\n");
   if (arguments.verbose) report(solve_statistics(result));
   return give(problem, result);

@@ -51,6 +51,23 @@ TEST(LimitsTest, HowLittleWorkThereIsSoLittleIsDone) {
   }
 }
 
+TEST(LimitsTest, AMeshOfOtherDevicesIsAnErrorAtItsPlace) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(
+shardplan: 1
+inputs: {x: [8, 8]}
+operators: {a: {op: ReLU, in: x}}
+parallel: {mesh: {dp: 2, mp: 1048577}}
+)",
+                                                                   "wide.yaml"));
+  try {
+    ModelPlanner(model, read_cluster("ascend-910"), {});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "wide.yaml:5:18: error: mesh dp=2, mp=1048577 has 2097154 devices, but ascend-910 has 8");
+  }
+}
+
 // The smallest plan fits: an answer, where the search of the level was ended before it had one.
 TEST(LimitsTest, APlanThatFitsIsAnAnswerHoweverEarlyTheSearchEnds) {
   const auto model = std::make_shared<const Model>(read_model("configs/mlp.yaml"));
