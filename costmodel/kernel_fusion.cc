@@ -6,14 +6,14 @@
 //     run over rows (softmax, norm, loss) or reduce; behind a reduction nothing follows.
 //   - A kernel reads each tensor from outside once and writes what is read outside. What is between its operators, and
 //     constants, stays in registers and takes no memory.
-//   - Optimizers run over all parameters at once (multi-tensor kernels): the update starts once.
+//   - Optimizers run over all parameters at once (multi-tensor kernels): a worker's update starts once.
 //   - A bias that is added to a contraction is added while the contraction writes.
 //   - Transposes, slices and splits are views for kernels that read strides, which is all kernels but what a reshape
 //     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
 //     A transpose of what a fused kernel makes is its way of writing.
 // Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these only the optimizer, the bias and the strides
 // that are read hold.
-// All operators of a kernel are of one pass, and the kernel reads nothing that is made of its own results: no path may
+// All operators of a kernel are of one pass and one worker, and the kernel reads nothing that is made of its own results: no path may
 // leave it and come back.
 //
 // What is read from registers is so in every plan, even where the layouts of the two sides differ and a collective stands
@@ -173,7 +173,7 @@ class FusedChains {
     for (const TensorId id : graph_.tensors().ids()) source_[id] = id;
     for (const OperatorId id : graph_.operators().ids()) {
       const GraphOperator& op = op_(id);
-      if (kinds_[id] == KernelKind::kView) {
+      if (kinds_[id] == KernelKind::kView && is_beside_operand(id)) {
         for (const TensorId result : op.results) source_[result] = source_[op.operands[0]];
         continue;
       }
@@ -185,8 +185,14 @@ class FusedChains {
     }
   }
 
+  /// What another worker makes is sent.
+  bool is_beside_operand(OperatorId id) const {
+    const std::optional<OperatorId>& producer = graph_.tensor(op_(id).operands[0]).producer;
+    return !producer || op_(*producer).worker == op_(id).worker;
+  }
+
   bool runs_together(OperatorId a, OperatorId b) const {
-    return op_(a).pass == op_(b).pass && graph_.runs(a) == graph_.runs(b);
+    return op_(a).pass == op_(b).pass && graph_.runs(a) == graph_.runs(b) && op_(a).worker == op_(b).worker;
   }
 
   bool is_fusable(OperatorId op) const {
@@ -279,8 +285,8 @@ class FusedChains {
     const GraphOperator& op = op_(id);
     Kernel& kernel = kernels_[kernel_of_[id]];
     KernelTraffic& traffic = result_.traffic[id];
-    traffic.is_started = kernel.members.front() == id && !(op.pass == Pass::kUpdate && update_is_started_);
-    update_is_started_ |= op.pass == Pass::kUpdate;
+    traffic.is_started = kernel.members.front() == id;
+    if (traffic.is_started && op.pass == Pass::kUpdate) traffic.is_started = started_updates_.insert(op.worker).second;
     traffic.from_registers.resize(op.operands.size(), 0);
     traffic.to_registers.resize(op.results.size(), 0);
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
@@ -352,7 +358,7 @@ class FusedChains {
   IdVector<TensorId, TensorId> source_;
   IdVector<TensorId, std::vector<Reader>> readers_;  // of sources, through views
   IdVector<TensorId, char> escapes_;
-  bool update_is_started_ = false;
+  std::set<int> started_updates_;  // the workers whose update is started
   KernelFusion result_;
 };
 

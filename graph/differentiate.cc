@@ -62,8 +62,10 @@ class Differentiation : public GradientBuilder {
       op.scope = forward.scope;
       op.place = forward.place;
       op.worker = forward.worker;
+      op.is_placed = forward.is_placed;
     } else {
       op.parameter = parameter_;
+      if (const auto& beside = parameter_ ? parameter_ : squared_) op.worker = home_of(*beside);
       op.name = unique(fmt::format("{}.{}", update_name_, type_name));
       op.repeat_class = fmt::format("{}.{}", update_class_, type_name);
     }
@@ -241,6 +243,11 @@ class Differentiation : public GradientBuilder {
 
   // ---- updates
 
+  /// The worker that stores a parameter: where it is read first.
+  int home_of(TensorId parameter) const {
+    return forward_.operators()[forward_.tensor(parameter).readers.front().op].worker;
+  }
+
   struct Trained {
     TensorId parameter;
     TensorId gradient;
@@ -268,7 +275,11 @@ class Differentiation : public GradientBuilder {
   void clip(std::vector<Trained>& trained) {
     update_name_ = update_class_ = "clip";
     std::vector<TensorId> squares;
-    for (const Trained& item : trained) squares.push_back(add("SquareSum", {}, {item.gradient})[0]);
+    for (const Trained& item : trained) {
+      squared_ = item.parameter;
+      squares.push_back(add("SquareSum", {}, {item.gradient})[0]);
+    }
+    squared_ = std::nullopt;
     const TensorId sum = squares.size() == 1 ? squares[0] : add("AddN", {}, squares)[0];
     const TensorId scale = add("ClipScale", {{"clip_norm", options_.clip_norm}}, {sum})[0];
     for (Trained& item : trained) {
@@ -390,6 +401,7 @@ class Differentiation : public GradientBuilder {
   std::set<std::string> names_;
   std::optional<OperatorId> current_;  // the forward operator whose gradient is being added
   std::optional<TensorId> parameter_;  // the parameter whose gradient is finished or that is updated
+  std::optional<TensorId> squared_;    // the parameter whose gradient's norm is taken
   Pass pass_ = Pass::kBackward;
   std::string update_name_;
   std::string update_class_;

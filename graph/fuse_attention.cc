@@ -133,6 +133,10 @@ class Fusion {
     if (!next || !is_product(*next, false) || !is_fusible(*next)) return std::nullopt;
     const std::vector<TensorId>& operands = graph_.operators()[*next].operands;
     if (operands[0] != weights || operands[1] == weights) return std::nullopt;
+    const int worker = graph_.operators()[*next].worker;
+    for (const OperatorId inner : attention.inner) {
+      if (graph_.operators()[inner].worker != worker) return std::nullopt;  // what crosses workers stays as written
+    }
     attention.last = *next;
     attention.v = operands[1];
     return attention;

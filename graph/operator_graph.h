@@ -110,7 +110,8 @@ struct GraphOperator {
   std::optional<int> level;       // its own or that of the innermost block that has one
   std::string level_scope;        // full name of that operator or block: a search of its own
   std::string recompute_scope;    // full name of the operator or outermost block computed again; empty: kept
-  int worker = 0;                 // where `place` puts it
+  int worker = 0;                 // the worker that computes it (program/place_program.h)
+  bool is_placed = false;         // by `place`; what is not is on worker 0, an update where its parameter is read first
   /// Set for an Identity that holds a strategy on the border of a block or on a result: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
   std::string border_of;

@@ -12,4 +12,9 @@ namespace shardplan {
 /// (strategies/mindspore_limits.h).
 void check_mindspore_shard(ParallelOptions& parallel, std::vector<Diagnostic>& faults);
 
+/// What it documents for models with `place`, of which `last` is one: it is not mixed with data_parallel,
+/// semi_auto_parallel, auto_parallel, strategies or PyNative mode. Such options are faults.
+void check_mindspore_place(const ParallelOptions& parallel, const Placed<int>& last, bool is_sharded,
+                           std::vector<Diagnostic>& faults);
+
 }  // namespace shardplan

@@ -46,6 +46,7 @@ struct ParallelOptions {
   std::string search = "auto";  // our name of search_mode: propagation, elimination, ilp, auto, ...
   SourcePlace search_place;
   std::optional<Placed<std::int64_t>> device_num;
+  std::optional<Placed<std::int64_t>> workers;             // of `place`; nothing: as many as devices
   std::vector<std::pair<std::string, std::int64_t>> mesh;  // empty: the cluster's levels
   bool searches_mesh = false;                              // `mesh: auto` (planner/mesh_search.h)
   SourcePlace mesh_place;
@@ -98,8 +99,9 @@ struct Model {
   std::string batch;         // the first dimension of the first input, as written: "B", a dim that can be divided; or
                              // "2*B", "32", which cannot; empty if there is none
   ModelOverrides overrides;  // with which it was asked for
-  std::int64_t divided_by = 1;       // micro-batches: the model is of one (model/planned_model.h)
-  std::vector<std::string> notices;  // for standard error
+  std::int64_t divided_by = 1;             // micro-batches: the model is of one (model/planned_model.h)
+  std::optional<Placed<int>> last_worker;  // the highest that a `place` names; nothing: no operator has one
+  std::vector<std::string> notices;        // for standard error
 };
 
 }  // namespace shardplan

@@ -23,6 +23,7 @@ struct Inherited {
   bool recompute = false;
   std::string recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
   std::optional<int> comm_fusion;
+  std::optional<int> worker;
 };
 
 /// Where in the model a copy stands.
@@ -80,7 +81,8 @@ class Instantiation {
                       overridden_outputs_ == 1 ? "" : "s",
                       parallel_.compat.empty() ? "keep_out_strategy: false" : "compat: " + parallel_.compat));
     }
-    return {std::move(builder_), std::move(device_), is_sharded_, std::move(notices_), std::move(faults_)};
+    return {std::move(builder_), std::move(device_),  is_sharded_,
+            last_worker_,        std::move(notices_), std::move(faults_)};
   }
 
  private:
@@ -252,6 +254,10 @@ class Instantiation {
     }
     if (settings.recompute) result.recompute = settings.recompute->value;
     if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
+    if (settings.worker) {
+      result.worker = settings.worker->value;
+      if (!last_worker_ || last_worker_->value < settings.worker->value) last_worker_ = settings.worker;
+    }
     if (training_) {
       recompute_used_.resize(training_->recompute.size());
       for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
@@ -274,6 +280,8 @@ class Instantiation {
     op.level = inherited.level;
     op.level_scope = inherited.level_scope;
     op.recompute_scope = inherited.recompute_scope;
+    op.worker = inherited.worker.value_or(0);
+    op.is_placed = inherited.worker.has_value();
     return op;
   }
 
@@ -521,6 +529,7 @@ class Instantiation {
   std::unordered_map<std::string, Parameter> parameters_;  // by each of their names; looked up, never walked
   std::vector<std::string> block_names_;
   std::vector<bool> recompute_used_;
+  std::optional<Placed<int>> last_worker_;
   std::optional<Placed<std::string>> device_;
   bool is_sharded_ = false;
   bool ignores_strategies_ = false;

@@ -15,6 +15,7 @@ struct ModelInstance {
   OperatorGraphBuilder graph;
   std::optional<Placed<std::string>> device;  // that the whole job runs on, as `parallel:` or a block says
   bool is_sharded = false;                    // a block has a strategy on its border: MindSpore's shard
+  std::optional<Placed<int>> last_worker;     // the highest that a `place` names
   std::vector<std::string> notices;           // for standard error
   std::vector<Diagnostic> faults;             // what is wrong with strategies
 };

@@ -136,6 +136,9 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
   if (const auto count = reader.whole("device_num", 1, kMaxDevices)) {
     options.device_num = {*count, reader.place(*reader.find("device_num"))};
   }
+  if (const auto count = reader.whole("workers", 1, kMaxDevices)) {
+    options.workers = {*count, reader.place(*reader.find("workers"))};
+  }
   options.level = static_cast<int>(reader.whole("level", 0, 2).value_or(0));
   options.gradients_mean = placed_flag(reader, "gradients_mean");
   options.gradient_fp32_sync = placed_flag(reader, "gradient_fp32_sync");

@@ -105,6 +105,14 @@ std::vector<std::string> unused_dims(const ModelSyntax& syntax, std::set<std::st
   return unused;
 }
 
+bool has_strategies(OperatorGraphBuilder& graph) {
+  for (std::size_t i = 0; i < graph.num_operators(); ++i) {
+    const UserStrategy& strategy = graph.op(OperatorId(i)).strategy;
+    if (!strategy.in.empty() || !strategy.out.empty()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::shared_ptr<const YamlModelSource> YamlModelSource::parse(std::string text, std::string file) {
@@ -171,9 +179,19 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
                                              std::move(settings), std::move(builder));
   faults.insert(faults.end(), instance.faults.begin(), instance.faults.end());
   if (model.parallel.compat == "mindspore-1.7" && instance.is_sharded) check_mindspore_shard(model.parallel, faults);
+  if (!model.parallel.compat.empty() && instance.last_worker) {
+    check_mindspore_place(model.parallel, *instance.last_worker, has_strategies(instance.graph), faults);
+  }
   if (!faults.empty()) throw_faults(std::move(faults), file_, unchecked_note(unchecked));
+  if (model.parallel.workers && !instance.last_worker) {
+    throw_faults({{model.parallel.workers->place,
+                   "parallel: workers divides the devices among the workers that place names; no operator has a place",
+                   "place: {role: MS_WORKER, rank: 1} beside an operator or a block"}},
+                 file_, {});
+  }
   model.notices = std::move(instance.notices);
   model.parallel.device = std::move(instance.device);
+  model.last_worker = instance.last_worker;
   model.cluster = cluster_of(syntax, model.parallel);
   const std::vector<std::string> unused = unused_dims(syntax, library.used_dims());
   if (!unused.empty()) model.notices.push_back(fmt::format("dims that nothing uses: {}", fmt::join(unused, ", ")));

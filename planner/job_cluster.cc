@@ -85,8 +85,11 @@ JobCluster job_cluster(const Model& model, const AskedDevices& asked) {
   if (asked.device_num) {
     job.cluster = job_devices(job.cluster, *asked.device_num);
   } else if (parallel.device_num) {
-    job.cluster =
-        found_at(parallel.device_num->place, [&] { return job_devices(job.cluster, parallel.device_num->value); });
+    const bool is_each_alone = model.last_worker && !parallel.workers;  // place: no collectives, so no HCCL
+    job.cluster = found_at(parallel.device_num->place, [&] {
+      const std::int64_t count = parallel.device_num->value;
+      return is_each_alone ? take_devices(job.cluster, count) : job_devices(job.cluster, count);
+    });
   }
   if (parallel.parallel_mode != ParallelMode::kStandAlone) return job;
   std::int64_t meshed = 1;

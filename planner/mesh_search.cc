@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "costmodel/cluster/cluster_mesh.h"
+#include "planner/worker_groups.h"
 #include "solver/limits.h"
 
 namespace shardplan {
@@ -65,7 +66,7 @@ std::vector<std::vector<AxisRef>> mesh_shapes(const DeviceMesh& mesh, std::size_
 ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Cluster& cluster,
                            const PlanOptions& options, std::stop_token stop, const ModelPlanner::Progress& progress) {
   const Deadline since_begin(0, {});
-  const std::vector<std::vector<AxisRef>> shapes = mesh_shapes(make_mesh(cluster));
+  const std::vector<std::vector<AxisRef>> shapes = mesh_shapes(make_mesh(worker_groups(*model, cluster).group));
   const auto is_found = [](const Plan& plan) {
     return plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible;
   };

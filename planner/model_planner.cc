@@ -18,9 +18,10 @@
 
 #include "base/error.h"
 #include "base/integer.h"
-#include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
 #include "model/planned_model.h"
+#include "planner/model_mesh.h"
+#include "planner/placed_plan.h"
 #include "planner/plan_notices.h"
 #include "planner/problem/decided_strategies.h"
 #include "planner/problem/mode_strategies.h"
@@ -30,6 +31,7 @@
 #include "planner/search/level_search.h"
 #include "planner/search/limit_repair.h"
 #include "planner/search/own_levels.h"
+#include "planner/worker_groups.h"
 #include "program/schedule.h"
 #include "program/startup_broadcasts.h"
 #include "program/timeline.h"
@@ -58,40 +60,6 @@ constexpr double kLeastSeconds = 1e-3;
 
 /// How often a plan whose true memory is above a limit is repaired by lowering that limit.
 constexpr int kMaxRepairs = 4;
-
-DeviceMesh mesh_of(const Model& model, const Cluster& cluster) {
-  if (model.parallel.mesh.empty()) return make_mesh(cluster);
-  std::vector<MeshAxis> axes;
-  for (const auto& [name, size] : model.parallel.mesh) axes.push_back({name, size});
-  try {
-    return make_mesh(cluster, axes);
-  } catch (const InputError& error) {
-    throw InputError(model.parallel.mesh_place, "{}", error.diagnostics().front().message);
-  }
-}
-
-/// A user's axes stay whole; the cluster's levels may be cut.
-std::vector<AxisRef> pieces_of(const Model& model, const DeviceMesh& mesh) {
-  if (model.parallel.mesh.empty()) return search_pieces(mesh);
-  std::vector<AxisRef> pieces;
-  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) pieces.push_back(mesh.whole(axis));
-  return pieces;
-}
-
-/// Of the contractions' time, what is spent on work that another device does as well.
-Picoseconds repeated_time(const ParallelProgram& program) {
-  Picoseconds repeated = 0;
-  for (const Instruction& instruction : program.instructions) {
-    if (instruction.kind != InstructionKind::kOperator) continue;
-    const Operation& operation = *instruction.operation;
-    if (operation.type->work != WorkKind::kContraction) continue;
-    std::int64_t cut = 1;
-    for (const std::vector<AxisRef>& axes : instruction.strategy.factors) cut *= num_pieces(axes);
-    const std::int64_t devices = program.mesh.num_devices();
-    repeated += instruction.runs * (instruction.time - multiply_divide(instruction.time, cut, devices));
-  }
-  return repeated;
-}
 
 /// The search's answer; where the search gives no bound, one is sought beside it.
 LevelResult find(const GuidedSearch& search, const StrategyProblem& problem, const std::optional<Choice>& start,
@@ -122,11 +90,13 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
     throw InputError(model_->parallel.parallel_mode_place,
                      "parallel_mode hybrid_parallel is not supported yet: a model is the view of all devices");
   }
-  graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_, cluster_.num_devices()));
+  const WorkerGroups groups = worker_groups(*model_, cluster_);
+  workers_ = groups.workers;
+  graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_, groups.group.num_devices()));
   versions_ = tensor_versions(*graph_);
-  const DeviceMesh mesh = mesh_of(*model_, cluster_);
-  pieces_ = options_.pieces.empty() ? pieces_of(*model_, mesh) : options_.pieces;
-  costs_ = std::make_unique<RooflineCosts>(cluster_, mesh);
+  const DeviceMesh mesh = model_mesh(*model_, groups.group);
+  pieces_ = options_.pieces.empty() ? model_pieces(*model_, mesh) : options_.pieces;
+  costs_ = std::make_unique<RooflineCosts>(groups.group, mesh);
   RedistributionOptions redistribution_options;
   redistribution_options.bounded_memory = options_.bounded_redistribution;
   redistribution_options.pieces = pieces_;
@@ -141,6 +111,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   is_by_mode_ = std::move(decided.is_final);
   notices_ = std::move(decided.notices);
   for (std::string& text : per_device_notices(*graph_, model_->parallel)) notices_.push_back(std::move(text));
+  if (!groups.notice.empty()) notices_.push_back(groups.notice);
   if (options_.uniform_layers) uniform_ = std::make_shared<const RepeatClasses>(repeat_classes(*graph_));
   std::set<std::string> scopes;
   for (const GraphOperator& op : graph_->operators()) {
@@ -228,6 +199,7 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   if (plan.status == PlanStatus::kNoPlanFound) plan.status = PlanStatus::kFeasible;
 
   plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
+  if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
   Draft draft{*std::move(found.choice), std::move(plan)};
   if (level == Level::kMemory) draft = with_lower_peak(std::move(draft), problem, search);
   draft = with_repaired_limits(std::move(draft), problem, search);
@@ -256,9 +228,10 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   plan.status = found.status;
   if (found.choice) {
     plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
-    plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, problem, search).plan;
+    if (workers_ == 1) plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, problem, search).plan;
   }
   plan.cost = {Level::kMemory, plan.memory.peak};
+  if (workers_ > 1 && found.choice) judge_divided(plan);
   return overlapped(std::move(plan));
 }
 
@@ -292,6 +265,10 @@ Plan ModelPlanner::overlapped(Plan plan) const {
     if (asks) add_notice(plan.notices, text);
   };
   if (plan.program.instructions.empty()) return plan;
+  if (plan.program.workers > 1) {
+    say_unjoined("place");
+    return plan;
+  }
   if (!plan.options.overlap) {
     say_unjoined("--overlap off");
     return plan;
@@ -325,10 +302,23 @@ Plan ModelPlanner::in_sequence(const Decisions& decisions, Plan like) const {
     like.program.broadcasts = startup_broadcasts(like.program, *graph_, *costs_->collectives());
   }
   like.versions = decisions.versions;
+  if (workers_ > 1) {
+    divide(like, *graph_, cluster_, workers_);
+    return like;
+  }
   like.memory = memory_profile(like.program);
   const Timeline times = timeline(like.program);
   like.time = {times.computation, times.communication, times.exposed, repeated_time(like.program)};
   return like;
+}
+
+Plan ModelPlanner::placed(Plan plan, const ModelProblem& problem, std::stop_token stop) const {
+  if (!plan.fits()) {
+    const std::optional<Choice> least = smallest_choice(problem, std::move(stop));
+    if (least) plan = in_sequence(decisions_of(problem, *least), std::move(plan));
+  }
+  judge_divided(plan);
+  return plan;
 }
 
 ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProblem& problem,
@@ -457,7 +447,7 @@ Restrictions ModelPlanner::restrictions(Level level) const {
   result.least_contraction_work = level == Level::kRatio;
   result.pieces = pieces_;
   result.uneven = uneven_cuts();
-  result.capacity = usable();
+  result.capacity = workers_ > 1 ? kUnlimitedBytes : usable();  // a part of what a search counts lies elsewhere
   return result;
 }
 
@@ -544,6 +534,15 @@ std::optional<Choice> ModelPlanner::start(const ModelProblem& problem, Level lev
     best = std::move(choice);
   }
   return best;
+}
+
+Baseline ModelPlanner::one_worker(const Plan& plan) const {
+  const Decisions decisions{plan.strategies, plan.versions};
+  const ParallelProgram program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
+  const Timeline times = timeline(program);
+  const Bytes peak = memory_profile(program).peak;
+  const StepTime time{times.computation, times.communication, times.exposed, repeated_time(program)};
+  return {"one_worker", time, peak, peak <= usable(), plan.strategies};
 }
 
 Baseline ModelPlanner::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }

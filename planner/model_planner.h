@@ -25,6 +25,9 @@ struct LevelOptions;
 /// Plans one model on one cluster. What every plan shares is made once: the graph, the mesh, the versions of its tensors,
 /// what is decided before the search, and the redistributions planned so far. It is then asked for several plans:
 /// levels, baselines, forced alternatives.
+///
+/// With `place` all operators are planned as if one worker's devices ran them, without a limit of memory; then the program
+/// is divided (program/place_program.h).
 class ModelPlanner {
  public:
   /// Throws InputError: the mesh does not fit the devices, strategies are not legal, the cluster cannot compute a
@@ -70,6 +73,8 @@ class ModelPlanner {
   /// strategies do not bind them, nor does the memory.
   Baseline data_parallel() const;
   Baseline stand_alone() const;
+  /// What one worker would take for all that a plan with `place` divides.
+  Baseline one_worker(const Plan& plan) const;
 
   /// The best plans at `level` with one operator's strategy forced in turn, the rest searched again; nothing where
   /// there is none.
@@ -87,8 +92,10 @@ class ModelPlanner {
     Plan plan;
   };
 
-  /// The plan as lowered: instructions one after the other.
+  /// The plan as lowered: instructions one after the other; divided among the workers.
   Plan in_sequence(const Decisions& decisions, Plan like) const;
+  /// The plan of a search that knew nothing of workers, with what that leaves of its figures.
+  Plan placed(Plan plan, const ModelProblem& problem, std::stop_token stop) const;
   /// The same with its collectives beside its kernels, in the order that hides the most of those that fit.
   Plan overlapped(Plan plan) const;
   Plan plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop, const Progress& progress,
@@ -121,6 +128,7 @@ class ModelPlanner {
 
   std::shared_ptr<const Model> model_;
   Cluster cluster_;
+  int workers_ = 1;  // that the operators are divided among (`place`); the mesh is of the devices of one
   PlanOptions options_;
   std::shared_ptr<const OperatorGraph> graph_;
   TensorVersions versions_;

@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "program/timeline.h"
+#include "program/worker_timeline.h"
 
 namespace shardplan {
 
@@ -22,6 +23,7 @@ LevelValue value_at(Level level, const StepTime& time, Bytes peak) {
 }
 
 std::vector<OverlappedTimeline::Span> Plan::spans() const {
+  if (program.workers > 1) return worker_timeline(program).spans;
   if (is_overlapped) return overlapped_timeline(program).spans;
   const Timeline times = timeline(program);
   std::vector<OverlappedTimeline::Span> spans;

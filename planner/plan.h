@@ -51,7 +51,8 @@ struct PlanOptions {
   std::map<std::string, std::string> strategies;  // as overridden
 };
 
-/// Times of one step of one device.
+/// Times of one step of one device; with several workers of the busiest one, and what is exposed is all that the step
+/// takes beyond its computation: it also waits for others.
 struct StepTime {
   Picoseconds computation = 0;
   Picoseconds communication = 0;
@@ -88,7 +89,7 @@ struct Plan {
   std::shared_ptr<const Model> model;          // as read (forward)
   std::shared_ptr<const OperatorGraph> graph;  // what is planned: with backward and update if trained
   Cluster cluster;
-  DeviceMesh mesh;
+  DeviceMesh mesh;      // of one worker's devices: all, but for a model with `place`
   PlanOptions options;  // its level is the plan's
   PlanStatus status = PlanStatus::kNoPlanFound;
   bool candidates_complete = true;  // false: "candidates: restricted"

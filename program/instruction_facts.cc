@@ -1,5 +1,7 @@
 #include "program/instruction_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shardplan {
@@ -9,7 +11,7 @@ bool is_computation(const Instruction& instruction) {
 }
 
 bool is_communication(const Instruction& instruction) {
-  if (instruction.kind == InstructionKind::kHalo) return true;
+  if (instruction.kind == InstructionKind::kHalo || instruction.kind == InstructionKind::kSend) return true;
   return instruction.kind == InstructionKind::kCollective && instruction.step.kind != CollectiveKind::kSlice &&
          instruction.step.kind != CollectiveKind::kToPartial;
 }
@@ -17,6 +19,19 @@ bool is_communication(const Instruction& instruction) {
 bool is_accumulating(const Instruction& instruction) {
   return instruction.runs > 1 && instruction.kind == InstructionKind::kOperator &&
          instruction.operation->type->accumulates;
+}
+
+int worker_of(const ParallelProgram& program, const Instruction& instruction) {
+  const bool is_send = instruction.kind == InstructionKind::kSend;
+  return is_send ? program.values[instruction.inputs[0]].worker : result_worker(program, instruction);
+}
+
+int result_worker(const ParallelProgram& program, const Instruction& instruction) {
+  return instruction.outputs.empty() ? 0 : program.values[instruction.outputs[0]].worker;
+}
+
+std::string workers_text(const ParallelProgram& program, const Instruction& instruction) {
+  return fmt::format("worker {} -> {}", worker_of(program, instruction), result_worker(program, instruction));
 }
 
 Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction) {
@@ -30,6 +45,7 @@ Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction
     }
     return received;
   }
+  if (instruction.kind == InstructionKind::kSend) return in;
   switch (instruction.step.kind) {
     case CollectiveKind::kAllGather:
       return std::max(out, in * num_pieces(instruction.step.axes));  // unequal pieces are padded

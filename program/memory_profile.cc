@@ -88,24 +88,38 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
   for (const Binding& update : program.updates) last[owner[update.value]] = end;
 
   MemoryProfile profile;
-  std::vector<Bytes> change(count + 1, 0);
+  std::vector<std::vector<ValueId>> begins(count + 1), ends(count + 1);
   for (const ValueId id : program.values.ids()) {
     if (program.values[id].in_registers) first[id] = kNotMade;
     if (first[id] == kNotMade) continue;
-    change[first[id]] += program.values[id].bytes;
-    if (last[id] + 1 <= count) change[last[id] + 1] -= program.values[id].bytes;
+    begins[first[id]].push_back(id);
+    if (last[id] + 1 <= count) ends[last[id] + 1].push_back(id);
   }
-  Bytes bytes = 0;
+  std::vector<Bytes> bytes(static_cast<std::size_t>(program.workers), 0);  // in use, by worker
+  profile.worker_peaks = bytes;
+  const auto in_use = [&](ValueId id) -> Bytes& { return bytes[static_cast<std::size_t>(program.values[id].worker)]; };
+  int peak_worker = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    bytes += change[i];
-    profile.bytes.push_back(bytes);
-    if (bytes > profile.peak) {
-      profile.peak = bytes;
+    for (const ValueId id : ends[i]) in_use(id) -= program.values[id].bytes;
+    for (const ValueId id : begins[i]) in_use(id) += program.values[id].bytes;
+    const int worker = result_worker(program, program.instructions[i]);
+    profile.bytes.push_back(bytes[static_cast<std::size_t>(worker)]);
+    // What is given counts from the beginning, on workers that have done nothing yet.
+    const auto raise = [&](int of) {
+      const Bytes now = bytes[static_cast<std::size_t>(of)];
+      Bytes& most = profile.worker_peaks[static_cast<std::size_t>(of)];
+      most = std::max(most, now);
+      if (now <= profile.peak) return;
+      profile.peak = now;
       profile.peak_instruction = i;
-    }
+      peak_worker = of;
+    };
+    if (i > 0) raise(worker);
+    for (int of = 0; i == 0 && of < program.workers; ++of) raise(of);
   }
   for (const ValueId id : program.values.ids()) {
-    if (first[id] != kNotMade && first[id] <= profile.peak_instruction && profile.peak_instruction <= last[id]) {
+    if (first[id] != kNotMade && first[id] <= profile.peak_instruction && profile.peak_instruction <= last[id] &&
+        program.values[id].worker == peak_worker) {
       profile.alive_at_peak.push_back({id, program.values[id].bytes});
     }
   }

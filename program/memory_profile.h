@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// Bytes in use on one device (all hold the same) while each instruction runs, and at the peak.
+/// Bytes in use on one device (all of a worker hold the same) while each instruction runs, and at the peak.
 ///
 /// An instruction holds its inputs, its outputs and all that is read later. A view stands in the memory of what it is a
 /// view of, which is freed after the last reader of both; the new value of a parameter or state is written over the old
@@ -21,8 +21,9 @@ struct MemoryProfile {
     ValueId value;
     Bytes bytes = 0;
   };
-  std::vector<Bytes> bytes;  // by instruction
-  Bytes peak = 0;
+  std::vector<Bytes> bytes;          // by instruction: on the worker that runs it; of a send, that receives
+  std::vector<Bytes> worker_peaks;   // by worker
+  Bytes peak = 0;                    // of the worker that holds most
   std::size_t peak_instruction = 0;  // the first that holds as much
   std::vector<Alive> alive_at_peak;  // largest first
 };

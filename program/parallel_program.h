@@ -18,7 +18,8 @@ namespace shardplan {
 
 using ValueId = Index<struct ValueTag>;
 
-/// A tensor in one layout, on all devices. Written by one instruction (or given from outside), then not changed.
+/// A tensor in one layout, on all devices of one worker. Written by one instruction (or given from outside), then not
+/// changed.
 struct ProgramValue {
   std::string name;                // the tensor's, or that of the phase or redistribution that makes it
   std::optional<TensorId> tensor;  // the graph's tensor that it holds; nothing for values inside an operator's phases
@@ -27,6 +28,7 @@ struct ProgramValue {
   Shape local_shape;               // one device's, without halo
   Bytes bytes = 0;                 // one device's
   bool in_registers = false;       // passed on inside a fused kernel: takes no memory
+  int worker = 0;  // that holds it; an instruction reads and writes what one worker holds, but for kSend
 };
 
 /// Why a collective is there; names the inserted operator in reports.
@@ -50,6 +52,7 @@ enum class InstructionKind {
   kOperator,    // runs a kernel on each device's box
   kCollective,  // one step of a redistribution, or an all_reduce between phases
   kHalo,        // neighbours exchange the halo of a windowed dimension; the output holds the halo as well
+  kSend,        // each device of one worker sends its piece to the device of another that has the same place there
 };
 
 struct Instruction {
@@ -107,12 +110,17 @@ struct StartupBroadcast {
 /// What every device runs: one sequence for the whole job, collectives explicit. Groups are (mesh, axes) and are
 /// expanded only when printed. What is printed is what is costed is what is executed.
 ///
+/// With several workers (`place`) the mesh is that of each worker's devices, and a worker runs the instructions whose
+/// values it holds, in the order of the sequence. A send stands in the lists of two workers, at one place of the sequence:
+/// whoever comes to it first waits for the other. So no workers ever wait for each other in a circle.
+///
 /// With micro-batches the first `num_in_micro_batch` instructions are a loop that runs `micro_batches` times a step,
 /// each time on other inputs; the rest runs once behind it. Three things outlive one run of the loop: what is given;
 /// the new value of a parameter or state that the loop makes, which the next run reads; and what an accumulating
 /// operator (`OperatorType::accumulates`) gives, to which each run adds.
 struct ParallelProgram {
-  DeviceMesh mesh;
+  DeviceMesh mesh;  // of one worker's devices
+  int workers = 1;
   IdVector<ValueId, ProgramValue> values;
   std::vector<Instruction> instructions;
   std::vector<Binding> given;    // inputs, parameters and states, in the layouts they are stored in

@@ -77,6 +77,40 @@ std::string check_buckets(const ParallelProgram& program) {
   return {};
 }
 
+/// Nothing but a send reaches from one worker to another, and a send changes nothing.
+std::string check_workers(const ParallelProgram& program) {
+  for (const ProgramValue& value : program.values) {
+    if (value.worker < 0 || value.worker >= program.workers) {
+      return fmt::format("{}: there is no worker {}", value.name, value.worker);
+    }
+  }
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.kind == InstructionKind::kSend) {
+      if (instruction.inputs.size() != 1 || instruction.outputs.size() != 1) {
+        return fmt::format("{}: a send has one input and one output", instruction.name);
+      }
+      const ProgramValue& from = program.values[instruction.inputs[0]];
+      const ProgramValue& to = program.values[instruction.outputs[0]];
+      if (from.worker == to.worker) return fmt::format("{}: sends to its own worker", instruction.name);
+      if (from.type != to.type || from.layout != to.layout || from.tensor != to.tensor) {
+        return fmt::format("{}: another value arrives than is sent", instruction.name);
+      }
+      if (from.in_registers) return fmt::format("{}: sends what is not in memory", instruction.name);
+      continue;
+    }
+    const int worker = worker_of(program, instruction);
+    for (const std::vector<ValueId>* values : {&instruction.inputs, &instruction.outputs}) {
+      for (const ValueId id : *values) {
+        if (program.values[id].worker != worker) {
+          return fmt::format("{}: runs on worker {}, but {} is on worker {}", instruction.name, worker,
+                             program.values[id].name, program.values[id].worker);
+        }
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph) {
@@ -111,6 +145,7 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
     }
     if (is_accumulating(instruction)) is_sum[instruction.outputs[0]] = 1;
   }
+  if (std::string fault = check_workers(program); !fault.empty()) return fault;
   IdVector<ValueId, char> is_made(program.values.size(), 0);
   for (const Binding& given : program.given) is_made[given.value] = 1;
   for (const Instruction& instruction : program.instructions) {
@@ -162,6 +197,9 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
     const auto found = given.find(update.tensor);
     if (found == given.end() || program.values[found->second].layout != program.values[update.value].layout) {
       return fmt::format("{} is updated in another layout than it is stored in", graph.tensor(update.tensor).name);
+    }
+    if (program.values[found->second].worker != program.values[update.value].worker) {
+      return fmt::format("{} is updated on another worker than it is stored on", graph.tensor(update.tensor).name);
     }
   }
   return {};

@@ -16,6 +16,8 @@ namespace shardplan {
 ///     strategy says;
 ///   - a bucket (equal fusion ids) of unlike collectives, in two places, that reads what it makes itself, or whose
 ///     buffer is not what its members fill;
+///   - an instruction that reaches to another worker's values and is not a send, a send to one's own worker or that
+///     changes what it sends, a stored tensor updated on another worker than it is stored on;
 ///   - an output that is partial or never made, a stored tensor updated in another layout than it is stored in.
 /// Shares no code with lowering: what lowering writes is checked before it is run or printed.
 std::string check_program(const ParallelProgram& program, const OperatorGraph& graph);

@@ -1,5 +1,6 @@
 #include "program/timeline.h"
 
+#include "base/integer.h"
 #include "program/instruction_facts.h"
 
 namespace shardplan {
@@ -16,6 +17,20 @@ Timeline timeline(const ParallelProgram& program) {
   }
   result.exposed = result.end - result.computation;
   return result;
+}
+
+Picoseconds repeated_time(const ParallelProgram& program) {
+  Picoseconds repeated = 0;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.kind != InstructionKind::kOperator) continue;
+    const Operation& operation = *instruction.operation;
+    if (operation.type->work != WorkKind::kContraction) continue;
+    std::int64_t cut = 1;
+    for (const std::vector<AxisRef>& axes : instruction.strategy.factors) cut *= num_pieces(axes);
+    const std::int64_t devices = program.mesh.num_devices();
+    repeated += instruction.runs * (instruction.time - multiply_divide(instruction.time, cut, devices));
+  }
+  return repeated;
 }
 
 PassTimes pass_times(const ParallelProgram& program, Pass pass) {

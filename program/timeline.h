@@ -17,6 +17,9 @@ struct Timeline {
 };
 Timeline timeline(const ParallelProgram& program);
 
+/// Of the contractions' time, what is spent on work that another device does as well.
+Picoseconds repeated_time(const ParallelProgram& program);
+
 /// The summed times of one pass's instructions in a step.
 struct PassTimes {
   Picoseconds computation = 0;

@@ -128,10 +128,10 @@ Json json_of(const FirstWrong& wrong) {
 /// The first lines: what it is about, and what was made smaller.
 std::string subject_text(const ValidationSubject& subject, const Shrinking& shrinking) {
   const std::string axes = subject.mesh.axes().empty() ? "" : " " + subject.mesh.to_string();
-  std::string text =
-      fmt::format("{}, {}, level {}, {}{}, seed {}\n", subject.model, subject.is_training ? "training" : "forward",
-                  number_of(subject.level), plural(static_cast<std::size_t>(subject.mesh.num_devices()), "device"),
-                  axes, subject.seed);
+  std::string text = fmt::format(
+      "{}, {}, level {}, {}{}{}, seed {}\n", subject.model, subject.is_training ? "training" : "forward",
+      number_of(subject.level), subject.workers > 1 ? fmt::format("{} workers of ", subject.workers) : std::string(),
+      plural(static_cast<std::size_t>(subject.mesh.num_devices()), "device"), axes, subject.seed);
   if (!shrinking.dims.empty()) text += fmt::format("shrunk for the proof: {}\n", sizes_text(shrinking.dims));
   if (!shrinking.axes.empty()) {
     text +=
@@ -200,9 +200,10 @@ std::string validation_text(const ValidationSubject& subject, const Proof& proof
   if (!proof.mutations.empty()) text += mutations_text(proof.mutations);
   if (count(proof.mutations, MutationOutcome::kUncaught) > 0)
     return text + "not proven: a fault would not be noticed\n";
-  text += fmt::format("proven: {} compute{} what one does ({} per step)\n",
+  const std::string sends = validation.num_sends == 0 ? "" : plural(validation.num_sends, "send") + " and ";
+  text += fmt::format("proven: {} compute{} what one does ({}{} per step)\n",
                       plural(static_cast<std::size_t>(validation.num_devices), "device"),
-                      validation.num_devices == 1 ? "s" : "", plural(validation.num_collectives, "collective"));
+                      validation.num_devices == 1 ? "s" : "", sends, plural(validation.num_collectives, "collective"));
   return text;
 }
 
@@ -222,6 +223,7 @@ std::string validation_json(const ValidationSubject& subject, const Proof& proof
   json["refusal"] = proof.shrinking.refusal.empty() ? Json() : Json(proof.shrinking.refusal);
   json["without_kernel"] = validation.without_kernel;
   json["collectives"] = validation.num_collectives;
+  if (validation.num_sends > 0) json["sends"] = validation.num_sends;
   json["precisions"] = Json::array();
   for (const PrecisionResult& result : validation.precisions) {
     if (result.steps == 0) continue;
@@ -262,7 +264,7 @@ std::string simulation_text(const ValidationSubject& subject, const Shrinking& s
                             const std::vector<SimulatedScalar>& scalars, std::int64_t first_step) {
   std::string text = subject_text(subject, shrinking);
   if (!shrinking.refusal.empty()) return text + fmt::format("\nnot simulated: {}\n", shrinking.refusal);
-  const std::int64_t devices = shrinking.mesh.num_devices();
+  const std::int64_t devices = subject.workers * shrinking.mesh.num_devices();
   for (const SimulatedScalar& scalar : scalars) {
     if (scalar.steps.empty()) continue;
     text += fmt::format("\n  {:4} {:>20} {:>20} {:>15}\n", subject.is_training ? "step" : "batch",

@@ -15,9 +15,10 @@ struct ValidationSubject {
   std::string model;
   bool is_training = false;
   Level level = Level::kRatio;
-  DeviceMesh mesh;       // the plan's
+  DeviceMesh mesh;       // the plan's; of one worker
   std::string argument;  // the file as given on the command line
   std::uint64_t seed = 0;
+  int workers = 1;
 };
 
 /// The proof as terminal text, or as one JSON document ("shardplan.validation/1").

@@ -55,7 +55,13 @@ int run(CompareArguments arguments) {
     }
     rows.push_back(compared("least memory", plans.back()));
   }
-  for (Baseline baseline : {planning->data_parallel(), planning->stand_alone()}) {
+  std::vector<Baseline> baselines;
+  if (plans.front().program.workers > 1) {
+    baselines = {planning->one_worker(plans.front())};
+  } else {
+    baselines = {planning->data_parallel(), planning->stand_alone()};
+  }
+  for (const Baseline& baseline : baselines) {
     rows.push_back(compared(baseline));
     if (with_mindspore) rows.back().mindspore = planning->mindspore_value(baseline.strategies);
   }

@@ -83,8 +83,11 @@ int run(PlanArguments arguments) {
   }
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
   Plan& plan = planned.plan;
-  if (plan.baselines.empty()) plan.baselines.push_back(planned.planning->data_parallel());
-  const std::vector<std::int64_t> ranks = ranks_of(arguments.rank, plan.mesh.num_devices());
+  const int workers = plan.program.workers;
+  if (plan.baselines.empty()) {
+    plan.baselines.push_back(workers > 1 ? planned.planning->one_worker(plan) : planned.planning->data_parallel());
+  }
+  const std::vector<std::int64_t> ranks = ranks_of(arguments.rank, workers * plan.mesh.num_devices());
 
   std::optional<Proof> proof;
   if (arguments.validate) {
@@ -106,10 +109,13 @@ int run(PlanArguments arguments) {
   const std::string document =
       arguments.json || !arguments.out.empty() ? plan_json(plan, record ? &*record : nullptr) : "";
   if (!arguments.out.empty()) {
-    const std::vector<NamedText> files{{"plan.json", document},
-                                       {"step_parallel_begin.ir", begin_report(plan)},
-                                       {"step_parallel_end.ir", end_report(plan, ranks.front())},
-                                       {"strategies.txt", strategy_table(plan)}};
+    std::vector<NamedText> files{{"plan.json", document},
+                                 {"step_parallel_begin.ir", begin_report(plan)},
+                                 {"step_parallel_end.ir", end_report(plan, ranks.front())},
+                                 {"strategies.txt", strategy_table(plan)}};
+    for (int worker = 0; workers > 1 && worker < workers; ++worker) {
+      files.push_back({fmt::format("worker_{}.ir", worker), worker_report(plan, worker)});
+    }
     write_files(arguments.out, files);
     options.out_folder = folder_text(arguments.out);
     for (const NamedText& file : files) options.written.push_back(file.name);

@@ -54,7 +54,7 @@ Cluster cluster_of(const PlanFile& file) {
   } catch (const InputError&) {
     cluster = read_cluster_text(file.cluster_text, file.cluster_name);
   }
-  const std::int64_t devices = file.mesh.num_devices();
+  const std::int64_t devices = file.workers * file.mesh.num_devices();
   if (cluster.num_devices() == devices) return cluster;
   try {
     return take_devices(cluster, devices);

@@ -6,8 +6,13 @@
 namespace shardplan {
 
 ValidationSubject subject_of(const Plan& plan, const PlanningArguments& arguments) {
-  return {plan.model->name, plan.graph->is_training(), plan.options.level,
-          plan.mesh,        arguments.model,           arguments.seed.value_or(0)};
+  return {.model = plan.model->name,
+          .is_training = plan.graph->is_training(),
+          .level = plan.options.level,
+          .mesh = plan.mesh,
+          .argument = arguments.model,
+          .seed = arguments.seed.value_or(0),
+          .workers = plan.program.workers};
 }
 
 int threads_of(const PlanningArguments& arguments) {

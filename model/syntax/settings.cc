@@ -36,10 +36,7 @@ class SettingsReader {
     } else if (key == "device") {
       set(settings.device, value, device(value));
     } else if (key == "place") {
-      const std::string where = where_;
       set(settings.worker, value, worker(value));
-      where_ = where;
-      if (settings.worker) unsupported(value, "every device takes part in every operator");
     }
   }
 
@@ -51,11 +48,6 @@ class SettingsReader {
 
   void fault(const YamlNode& node, std::string message) {
     faults_.push_back({document_.place(node), std::move(message), ""});
-  }
-
-  /// A good value of a key that nothing is behind.
-  void unsupported(const YamlNode& node, const char* instead) {
-    fault(node, fmt::format("{} is not supported yet: {}", where_, instead));
   }
 
   std::optional<int> number(const YamlNode& node, int low, int high) {

@@ -28,7 +28,13 @@ std::vector<std::string> export_targets() {
 
 ExportedText export_plan(const Plan& plan, std::string_view target) {
   for (const Target& known : kTargets) {
-    if (known.name == target) return known.write(plan);
+    if (known.name != target) continue;
+    if (plan.program.workers == 1) return known.write(plan);
+    if (target == "mindspore" && plan.mesh.num_devices() == 1) return export_mindspore_place(plan);
+    throw InputError({},
+                     "--to {}: the plan is divided among {} workers of {} device{} (place); only mindspore takes "
+                     "that, with one device each",
+                     target, plan.program.workers, plan.mesh.num_devices(), plan.mesh.num_devices() == 1 ? "" : "s");
   }
   throw InputError({}, "--to takes {}; found '{}'", fmt::join(export_targets(), ", "), target);
 }

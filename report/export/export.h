@@ -17,6 +17,9 @@ struct ExportedText {
 
 /// Python: `configure()` sets the context, `shard(net)` calls `shard` on every forward operator of a net.
 ExportedText export_mindspore(const Plan& plan);
+/// Of a plan with `place` on workers of one device. Python: `configure()` joins the cluster, `place(net)` calls `place` on
+/// every forward operator.
+ExportedText export_mindspore_place(const Plan& plan);
 /// Python: NamedShardings of inputs, parameters and optimizer states by name, `tree` for trees of them, and `constrain`
 /// for the results inside a step.
 ExportedText export_jax(const Plan& plan);
@@ -37,7 +40,7 @@ ExportedText export_deepspeed(const Plan& plan);
 
 /// The names that --to takes.
 std::vector<std::string> export_targets();
-/// By such a name; throws InputError for others.
+/// By such a name; throws InputError for others, and for a plan with `place` that the target has no words for.
 ExportedText export_plan(const Plan& plan, std::string_view target);
 
 }  // namespace shardplan

@@ -20,6 +20,13 @@ constexpr std::string_view kMindSporeHowTo =
     "#   net = plan.shard(net)\n"
     "# The order of collectives is MindSpore's and cannot be said here.\n";
 
+constexpr char kPlaceHowTo[] =
+    "# How to use it, as plan.py, in graph mode; cells and operators of the net bear the model's names:\n"
+    "#   plan.configure()\n"
+    "#   net = plan.place(net)\n"
+    "# Every process runs the same script; which one it is stands in its environment: MS_ROLE, MS_WORKER_NUM,\n"
+    "# MS_SCHED_HOST and MS_SCHED_PORT.\n";
+
 bool is_number(std::string_view part) {
   return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -312,5 +319,26 @@ class MindSporeWriter {
 }  // namespace
 
 ExportedText export_mindspore(const Plan& plan) { return MindSporeWriter(plan).run(); }
+
+ExportedText export_mindspore_place(const Plan& plan) {
+  ExportedText result;
+  result.text = python_comment(export_title(plan)) + kPlaceHowTo;
+  result.text += fmt::format(
+      "import mindspore\n"
+      "from mindspore.communication import init\n\n\n"
+      "def configure():\n"
+      "    mindspore.set_context(mode=mindspore.GRAPH_MODE)\n"
+      "    init()  # MS_WORKER_NUM={}\n\n\n"
+      "def place(net):\n",
+      plan.program.workers);
+  const OperatorGraph& graph = *plan.graph;
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    if (op.pass != Pass::kForward || !op.is_placed || is_border(graph, id)) continue;
+    result.text += fmt::format("    {}.place(\"MS_WORKER\", {})\n", cell_text("net", op.name), op.worker);
+  }
+  result.text += "    return net\n";
+  return result;
+}
 
 }  // namespace shardplan

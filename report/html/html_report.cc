@@ -79,7 +79,7 @@ std::string html_report(const std::vector<HtmlPlan>& plans, const std::vector<Co
   data["model"] = first.graph->name();
   data["training"] = first.graph->is_training();
   data["cluster"] = first.cluster.name;
-  data["devices"] = first.mesh.num_devices();
+  data["devices"] = first.cluster.num_devices();
   data["mesh"] = first.mesh.to_string();
   data["file"] = first.model->source ? first.model->source->file() : "";
   data["rows"] = Json::array();

@@ -164,15 +164,19 @@ class PageData {
   }
 
   std::size_t comm_of(const Instruction& instruction, const std::optional<OperatorId>& op) {
+    const bool is_send = instruction.kind == InstructionKind::kSend;
     const bool is_halo = instruction.kind == InstructionKind::kHalo;
-    const std::string kind = is_halo ? "halo exchange" : std::string(to_string(instruction.step.kind));
-    const std::string axes = plan_.mesh.to_string(axes_of(instruction));
+    const std::string kind = is_send   ? "send"
+                             : is_halo ? "halo exchange"
+                                       : std::string(to_string(instruction.step.kind));
+    const std::string axes =
+        is_send ? workers_text(plan_.program, instruction) : plan_.mesh.to_string(axes_of(instruction));
     const std::string tensor = folded_name(plan_.program.values[instruction.outputs[0]].name);
     const std::string row = op ? std::to_string(row_of_[*op]) : "";
     const auto [found, is_new] = comm_position_.try_emplace(kind + axes + '\n' + tensor + '\n' + row, comms_.size());
     if (is_new) {
       Json comm{{"k", kind}, {"a", axes}, {"w", tensor}};
-      if (!is_halo) {
+      if (!is_halo && !is_send) {
         comm["x"] = to_string(instruction.step.before, plan_.mesh);
         comm["y"] = to_string(instruction.step.after, plan_.mesh);
       }

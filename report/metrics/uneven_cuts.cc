@@ -24,4 +24,19 @@ std::string to_string(const UnevenCut& cut) {
                      cut.largest, 100 * cut.waste());
 }
 
+std::string uneven_line(const Plan& plan) {
+  std::size_t count = 0;
+  std::optional<UnevenCut> most;
+  for (const OperatorId op : plan.graph->operators().ids()) {
+    const std::vector<UnevenCut> cuts = uneven_cuts(plan, op);
+    count += cuts.empty() ? 0 : 1;
+    for (const UnevenCut& cut : cuts) {
+      if (!most || cut.waste() > most->waste()) most = cut;
+    }
+  }
+  if (!most) return {};
+  return fmt::format("  uneven      {} operator{} in unequal pieces; most padding in {}:\n              {}\n", count,
+                     count == 1 ? "" : "s", plan.graph->operators()[most->op].name, to_string(*most));
+}
+
 }  // namespace shardplan

@@ -25,4 +25,8 @@ std::vector<UnevenCut> uneven_cuts(const Plan& plan, OperatorId op);
 /// "k of 50257 in 8 pieces of 6283, 0.0 % of them padding".
 std::string to_string(const UnevenCut& cut);
 
+/// The summary's line: the operators that are cut in pieces of unequal sizes, and the most that buffers of one are padded.
+/// Empty if there are none.
+std::string uneven_line(const Plan& plan);
+
 }  // namespace shardplan

@@ -243,7 +243,7 @@ std::string compare_report(const std::vector<ComparedPlan>& plans, const Compare
   const Plan& first = *plans.front().plan;
   std::string text =
       fmt::format("{}, {}on {}: {} devices, {} usable on each\n\n", first.graph->name(), training_words(*first.graph),
-                  first.cluster.name, first.mesh.num_devices(), format_bytes(first.usable));
+                  first.cluster.name, first.cluster.num_devices(), format_bytes(first.usable));
   std::vector<std::vector<TextTable::Cell>> rows = figures(plans);
   std::vector<Align> columns(rows[1].size() + 1, Align::kRight);
   columns[0] = columns[1] = columns.back() = Align::kLeft;
@@ -288,7 +288,7 @@ std::string compare_json(const std::vector<ComparedPlan>& plans) {
   document["schema"] = "shardplan.compare/1";
   document["model"] = first.graph->name();
   document["cluster"] = first.cluster.name;
-  document["devices"] = first.mesh.num_devices();
+  document["devices"] = first.cluster.num_devices();
   document["usable_bytes"] = first.usable;
   document["plans"] = rows;
   document["differs_from_first"] = changes;

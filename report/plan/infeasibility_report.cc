@@ -143,7 +143,7 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
   const Plan& plan = *answer.smallest;
   const ColumnUnit unit = bytes_unit(std::max(plan.memory.peak, plan.usable));
   std::string text = fmt::format("{}, {}on {}: {} devices, mesh {}, level {} ({})\n\n", plan.graph->name(),
-                                 training_words(*plan.graph), plan.cluster.name, plan.mesh.num_devices(),
+                                 training_words(*plan.graph), plan.cluster.name, plan.cluster.num_devices(),
                                  plan.mesh.to_string(), number_of(plan.options.level), to_string(plan.options.level));
   text += fmt::format("  {}   the smallest plan {}needs {} of {} {} per device: {} too much\n",
                       styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ",

@@ -11,154 +11,20 @@
 #include "program/startup_broadcasts.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/plan/fusion_report.h"
+#include "report/plan/ir_writer.h"
 #include "report/text/ir_text.h"
 #include "report/text/strategy_text.h"
 
 namespace shardplan {
 namespace {
 
-/// One printed operator, before it has its number.
-struct IrLine {
-  std::string name;
-  std::string op;
-  std::vector<std::string> inputs;
-  std::string instance;
-  std::string attributes;
-  std::string strategy;  // "{in_strategy: ((1, 8), (1, 8))}"; empty for inserted operators
-  std::vector<std::string> in_types;
-  std::vector<std::string> out_types;
-  std::vector<std::string> remarks;  // lines behind '#'
-};
-
-std::vector<const TensorLayout*> pointers(const std::vector<TensorLayout>& layouts) {
-  std::vector<const TensorLayout*> result;
-  for (const TensorLayout& layout : layouts) result.push_back(&layout);
-  return result;
-}
-
-std::string parameter_name(std::size_t number, const GraphTensor& tensor) {
-  return fmt::format("%para{}_{}", number, tensor.name);
-}
-
-/// What both files share: numbering, the parameters' head, the lines of an operator of the model.
-class IrWriter {
- public:
-  explicit IrWriter(const Plan& plan) : plan_(plan), graph_(*plan.graph), mesh_(plan.mesh) {
-    for (const TensorKind kind : {TensorKind::kInput, TensorKind::kParameter, TensorKind::kState}) {
-      for (const TensorId id : graph_.tensors().ids()) {
-        if (graph_.tensor(id).kind == kind) head_.push_back(id);
-      }
-    }
-  }
-
- protected:
-  std::string title(std::string_view file) const {
-    return fmt::format("# shardplan {}, {}, {}, level {}, search {}, seed {}\n", SHARDPLAN_VERSION, file, graph_.name(),
-                       number_of(plan_.options.level), plan_.options.search, plan_.options.seed);
-  }
-
-  std::size_t num_parameters() const {
-    return static_cast<std::size_t>(std::count_if(graph_.tensors().begin(), graph_.tensors().end(),
-                                                  [](const auto& t) { return t.kind == TensorKind::kParameter; }));
-  }
-
-  /// Prints the line under the next number and returns that.
-  std::size_t emit(const IrLine& line) {
-    text_ += fmt::format("%{}({}) = {}({}) {{instance name: {}}} primitive_attrs: {{{}}}", next_, line.name, line.op,
-                         fmt::join(line.inputs, ", "), line.instance, line.attributes);
-    if (!line.strategy.empty()) text_ += fmt::format(" {}", line.strategy);
-    text_ += fmt::format("\n    : ({}) -> ({})\n", fmt::join(line.in_types, ", "), fmt::join(line.out_types, ", "));
-    for (const std::string& remark : line.remarks) text_ += fmt::format("    # {}\n", remark);
-    return next_++;
-  }
-
-  std::vector<TensorLayout> operand_layouts(const Operation& operation, const Strategy& strategy) const {
-    std::vector<TensorLayout> layouts;
-    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-      layouts.push_back(operand_layout(operation, strategy, mesh_, i));
-    }
-    return layouts;
-  }
-  std::vector<TensorLayout> result_layouts(const Operation& operation, const Strategy& strategy) const {
-    std::vector<TensorLayout> layouts;
-    for (std::size_t i = 0; i < operation.results.size(); ++i) {
-      layouts.push_back(result_layout(operation, strategy, mesh_, i));
-    }
-    return layouts;
-  }
-
-  /// What an operator of the model has in both files: its type, attributes, strategies and place in the source.
-  IrLine operator_line(OperatorId id, const Operation& operation, const Strategy& strategy,
-                       const std::string& name) const {
-    const GraphOperator& op = graph_.operators()[id];
-    IrLine line;
-    line.name = name;
-    line.op = operation.type->name;
-    line.instance = last_part(name);
-    std::vector<std::string> attributes;
-    std::vector<std::string> inputs = operation.type->signature.operands;
-    if (operation.type->signature.num_optional > 0) inputs.resize(operation.operands.size());
-    attributes.push_back(names_text("input_names", inputs));
-    // MindSpore calls a single result "output", whatever the catalogue's name for it.
-    attributes.push_back(names_text("output_names", operation.results.size() == 1 ? std::vector<std::string>{"output"}
-                                                                                  : operation.type->signature.results));
-    for (const auto& [key, value] : operation.attributes) {
-      attributes.push_back(fmt::format("{}: {}", key, to_string(value)));
-    }
-    const auto tuples = input_tuples(operation, strategy, mesh_);
-    const std::string layouts = matrices_text(pointers(operand_layouts(operation, strategy)), mesh_);
-    const auto has_layout = [](const std::vector<StrategyEntry>& entries) {
-      return std::any_of(entries.begin(), entries.end(),
-                         [](const StrategyEntry& entry) { return entry.kind == StrategyEntry::Kind::kLayout; });
-    };
-    if (has_layout(op.strategy.in)) {
-      attributes.push_back("in_layout: " + layouts);
-    } else if (!op.strategy.in.empty()) {
-      attributes.push_back("in_strategy: " + entries_text(op.strategy.in));
-    } else if (tuples) {
-      attributes.push_back("gen_strategy: " + tuple_text(*tuples));
-    }
-    std::string out;
-    if (has_layout(op.strategy.out)) {
-      out = "out_layout: " + matrices_text(pointers(result_layouts(operation, strategy)), mesh_);
-    } else if (!op.strategy.out.empty()) {
-      out = "out_strategy: " + entries_text(op.strategy.out);
-    }
-    if (!out.empty()) attributes.push_back(out);
-    line.attributes = fmt::format("{}", fmt::join(attributes, ", "));
-    line.strategy = fmt::format("{{{}{}}}", tuples ? "in_strategy: " + tuple_text(*tuples) : "in_layout: " + layouts,
-                                out.empty() ? "" : ", " + out);
-    return line;
-  }
-
-  std::string scope_remark(const GraphOperator& op) const {
-    std::string text = fmt::format("scope: ({}Default{}{})", op.pass == Pass::kBackward ? "Gradients/" : "",
-                                   op.scope.empty() ? "" : "/", op.scope);
-    if (op.place.line > 0) text += fmt::format(", In file {}:{}", op.place.file, op.place.line);
-    return text;
-  }
-
-  static std::string names_text(std::string_view key, const std::vector<std::string>& names) {
-    std::vector<std::string> plain;
-    for (const std::string& name : names)
-      plain.push_back(name.ends_with("...") ? name.substr(0, name.size() - 3) : name);
-    return fmt::format("{}: [{}]", key, fmt::join(plain, ", "));
-  }
-
-  const Plan& plan_;
-  const OperatorGraph& graph_;
-  const DeviceMesh& mesh_;
-  std::vector<TensorId> head_;  // inputs, parameters, states: %para0, %para1, ...
-  std::string text_;
-  std::size_t next_ = 0;
-};
-
 class BeginReport : public IrWriter {
  public:
-  using IrWriter::IrWriter;
+  explicit BeginReport(const Plan& plan) : IrWriter(plan, plan.mesh) {}
 
   std::string run() {
     text_ = title("step_parallel_begin");
+    if (plan_.program.workers > 1) text_ += fmt::format("# {} workers, each of:\n", plan_.program.workers);
     text_ += fmt::format("# {} devices, mesh {}; full shapes, nothing inserted; {} operators, {} parameters\n",
                          mesh_.num_devices(), mesh_.to_string(), num_operators(graph_), num_parameters());
     for (std::size_t i = 0; i < head_.size(); ++i) {
@@ -205,9 +71,22 @@ class BeginReport : public IrWriter {
   std::map<TensorId, std::string> names_;
 };
 
+/// The mesh of one worker, whose devices have the worker's ranks.
+DeviceMesh mesh_of_worker(const Plan& plan, std::int64_t worker) {
+  if (worker == 0 || plan.mesh.axes().empty()) return plan.mesh;
+  std::vector<std::int64_t> devices;
+  for (std::int64_t i = 0; i < plan.mesh.num_devices(); ++i) devices.push_back(worker * plan.mesh.num_devices() + i);
+  return DeviceMesh(plan.mesh.axes(), devices);
+}
+
 class EndReport : public IrWriter {
  public:
-  EndReport(const Plan& plan, std::int64_t rank) : IrWriter(plan), program_(plan.program), rank_(rank) {
+  EndReport(const Plan& plan, std::string_view file, std::int64_t rank)
+      : IrWriter(plan, mesh_of_worker(plan, rank / plan.mesh.num_devices())),
+        program_(plan.program),
+        file_(file),
+        worker_(static_cast<int>(rank / plan.mesh.num_devices())),
+        rank_(rank % plan.mesh.num_devices()) {
     names_.resize(program_.values.size());
     shapes_.reserve(program_.values.size());
     for (const ProgramValue& value : program_.values) shapes_.push_back(value.local_shape);
@@ -218,6 +97,7 @@ class EndReport : public IrWriter {
     write_head();
     write_broadcasts();
     for (const Instruction& instruction : program_.instructions) {
+      if (!is_own(instruction)) continue;
       switch (instruction.kind) {
         case InstructionKind::kConstant:
           write_constant(instruction);
@@ -231,19 +111,30 @@ class EndReport : public IrWriter {
         case InstructionKind::kHalo:
           write_halo(instruction);
           break;
+        case InstructionKind::kSend:
+          write_send(instruction);
+          break;
       }
     }
     return std::move(text_);
   }
 
  private:
+  bool is_own(const Instruction& instruction) const {
+    return worker_of(program_, instruction) == worker_ || result_worker(program_, instruction) == worker_;
+  }
+
   void write_title() {
-    std::size_t collectives = 0, slices = 0;
+    std::size_t collectives = 0, slices = 0, sends = 0, receives = 0, operators = 0;
     Picoseconds time = 0;
     for (const Instruction& instruction : program_.instructions) {
+      if (!is_own(instruction)) continue;
       if (is_communication(instruction)) {
-        ++collectives;
+        const bool is_send = instruction.kind == InstructionKind::kSend;
+        ++(!is_send ? collectives : worker_of(program_, instruction) == worker_ ? sends : receives);
         time += instruction.time_of_step();
+      } else if (instruction.kind == InstructionKind::kOperator) {
+        if (!instruction.is_phase && !is_border(graph_, *instruction.op)) ++operators;
       } else if (instruction.kind == InstructionKind::kCollective) {
         ++slices;
       }
@@ -251,11 +142,18 @@ class EndReport : public IrWriter {
     const auto counted = [](std::size_t count, std::string_view what) {
       return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
     };
-    text_ = title("step_parallel_end");
+    text_ = title(file_);
     for (const std::string& line : fusion_ids(plan_)) text_ += fmt::format("# {}\n", line);
-    text_ += fmt::format("# rank {} of {}, mesh {}; local shapes; {}, {}, {} ({})\n", rank_, mesh_.num_devices(),
-                         mesh_.to_string(), counted(num_operators(graph_), "operator"), counted(slices, "slice"),
-                         counted(collectives, "collective"), format_time(time));
+    if (program_.workers > 1) {
+      text_ += fmt::format("# MS_WORKER {} of {}: {}, {}, {}\n", worker_, program_.workers,
+                           counted(operators, "operator"), counted(sends, "send"), counted(receives, "receive"));
+      text_ += "# whoever comes to a send or a receive waits for the other worker, in the order of this file\n";
+    }
+    text_ +=
+        fmt::format("# rank {} of {}, mesh {}; local shapes; {}, {}, {} ({})\n", worker_ * mesh_.num_devices() + rank_,
+                    program_.workers * mesh_.num_devices(), mesh_.to_string(),
+                    counted(program_.workers > 1 ? operators : num_operators(graph_), "operator"),
+                    counted(slices, "slice"), counted(collectives, "collective"), format_time(time));
     if (program_.micro_batches > 1) {
       text_ +=
           fmt::format("# what comes before the first update runs {} times a step, each time on another micro-batch\n",
@@ -265,7 +163,9 @@ class EndReport : public IrWriter {
 
   void write_head() {
     std::map<TensorId, ValueId> given;
-    for (const Binding& binding : program_.given) given.emplace(binding.tensor, binding.value);
+    for (const Binding& binding : program_.given) {
+      if (program_.values[binding.value].worker == worker_) given.emplace(binding.tensor, binding.value);
+    }
     for (std::size_t i = 0; i < head_.size(); ++i) {
       const auto found = given.find(head_[i]);
       if (found == given.end()) continue;
@@ -293,6 +193,7 @@ class EndReport : public IrWriter {
       const StartupBroadcast& broadcast = program_.broadcasts[i];
       const ValueId id = program_.given[broadcast.given].value;
       const ProgramValue& value = program_.values[id];
+      if (value.worker != worker_) continue;
       const RankGroup group = group_of(mesh_, broadcast.axes, rank_);
       IrLine line;
       line.name = value.name;
@@ -583,8 +484,39 @@ class EndReport : public IrWriter {
                     group_attributes(instruction, group_of(mesh_, axes, rank_), "NeighborExchangeV2", ""));
   }
 
+  /// MindSpore's RpcSend and RpcRecv.
+  void write_send(const Instruction& instruction) {
+    const bool is_sender = worker_of(program_, instruction) == worker_;
+    const int other = is_sender ? result_worker(program_, instruction) : worker_of(program_, instruction);
+    IrLine line;
+    line.op = is_sender ? "RpcSend" : "RpcRecv";
+    line.name = program_.values[instruction.inputs[0]].name;
+    line.instance = instruction.name;
+    const char* const peer = is_sender ? "send_dst" : "recv_src";
+    line.attributes = fmt::format("{}_ranks: ({}), {}_roles: (MS_WORKER), inter_process_edge_names: ({})", peer, other,
+                                  peer, instruction.name);
+    if (mesh_.num_devices() > 1) {
+      line.attributes += fmt::format(", device: {}", other * mesh_.num_devices() + rank_);
+    }
+    describe_values(line, instruction);
+    if (!is_sender) {
+      line.inputs.clear();
+      line.in_types.clear();
+    } else {
+      line.out_types.clear();
+    }
+    line.remarks.push_back(fmt::format("{} B, {}; because {} of worker {} reads {}",
+                                       program_.values[instruction.inputs[0]].bytes, format_time(instruction.time),
+                                       instruction.origin.consumer.empty() ? "what" : instruction.origin.consumer,
+                                       result_worker(program_, instruction), line.name));
+    const std::size_t number = emit(line);
+    if (!is_sender) name_outputs(instruction, number);
+  }
+
   const ParallelProgram& program_;
-  const std::int64_t rank_;
+  const std::string_view file_;
+  const int worker_;
+  const std::int64_t rank_;  // among the worker's devices
   IdVector<ValueId, std::string> names_;
   std::vector<Shape> shapes_;  // this rank's, with the halo it holds
   std::map<std::string, std::size_t> index_of_kind_;
@@ -595,6 +527,10 @@ class EndReport : public IrWriter {
 
 std::string begin_report(const Plan& plan) { return BeginReport(plan).run(); }
 
-std::string end_report(const Plan& plan, std::int64_t rank) { return EndReport(plan, rank).run(); }
+std::string end_report(const Plan& plan, std::int64_t rank) { return EndReport(plan, "step_parallel_end", rank).run(); }
+
+std::string worker_report(const Plan& plan, int worker) {
+  return EndReport(plan, fmt::format("worker_{}", worker), worker * plan.mesh.num_devices()).run();
+}
 
 }  // namespace shardplan

@@ -182,8 +182,8 @@ std::string difference_table(const std::string& title, const std::vector<Differe
 
 std::string asked_text(const Plan& plan) {
   return fmt::format("{}, {}{} devices of {}, mesh {}, level {} ({})", plan.graph->name(), training_words(*plan.graph),
-                     plan.mesh.num_devices(), plan.cluster.name, plan.mesh.to_string(), number_of(plan.options.level),
-                     to_string(plan.options.level));
+                     plan.cluster.num_devices(), plan.cluster.name, plan.mesh.to_string(),
+                     number_of(plan.options.level), to_string(plan.options.level));
 }
 
 std::string figures_table(const Plan& before, const Plan& after, const DiffOptions& options) {

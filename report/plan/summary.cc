@@ -14,6 +14,7 @@
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/uneven_cuts.h"
 #include "report/plan/fusion_report.h"
+#include "report/plan/workers_report.h"
 #include "report/text/text_table.h"
 
 namespace shardplan {
@@ -40,9 +41,11 @@ std::string fits_line(const Plan& plan, bool colour) {
 std::string step_line(const Plan& plan) {
   std::string text = fmt::format("  step        {:<11}", format_time(plan.time.step()));
   for (const Baseline& baseline : plan.baselines) {
-    if (baseline.name != "data_parallel") continue;
-    text += fmt::format("data parallel would take {} and {}{}", format_time(baseline.time.step()),
-                        format_bytes(baseline.peak), baseline.fits ? "" : ", which does not fit");
+    const bool is_one_worker = baseline.name == "one_worker";
+    if (baseline.name != "data_parallel" && !is_one_worker) continue;
+    text += fmt::format("{} would take {} and {}{}", is_one_worker ? "one worker" : "data parallel",
+                        format_time(baseline.time.step()), format_bytes(baseline.peak),
+                        baseline.fits ? "" : ", which does not fit");
   }
   text.erase(text.find_last_not_of(' ') + 1);
   return text + '\n';
@@ -101,6 +104,12 @@ std::string objective_line(const Plan& plan) {
       limit = (plan.is_overlapped ? "one after the other " : "") + none + " takes less";
       break;
   }
+  if (plan.program.workers > 1) {
+    const bool is_only_one = plan.mesh.num_devices() == 1;
+    return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure,
+                       is_only_one ? "the only plan: place says what each worker computes"
+                                   : "not known how far from the best: the search knows nothing of sends and waiting");
+  }
   std::string verdict;
   const std::optional<double> share = gap(plan.cost, plan.bound);
   if (plan.status == PlanStatus::kOptimal) {
@@ -113,22 +122,6 @@ std::string objective_line(const Plan& plan) {
   if (plan.mindspore) verdict += ", given the forward strategies";
   if (!plan.candidates_complete) verdict += " (candidates: restricted)";
   return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
-}
-
-/// The operators that are cut in pieces of unequal sizes, and the most that buffers of one are padded.
-std::string uneven_line(const Plan& plan) {
-  std::size_t count = 0;
-  std::optional<UnevenCut> most;
-  for (const OperatorId op : plan.graph->operators().ids()) {
-    const std::vector<UnevenCut> cuts = uneven_cuts(plan, op);
-    count += cuts.empty() ? 0 : 1;
-    for (const UnevenCut& cut : cuts) {
-      if (!most || cut.waste() > most->waste()) most = cut;
-    }
-  }
-  if (!most) return {};
-  return fmt::format("  uneven      {} operator{} in unequal pieces; most padding in {}:\n              {}\n", count,
-                     count == 1 ? "" : "s", plan.graph->operators()[most->op].name, to_string(*most));
 }
 
 /// What plans could gain whose layers differ, where that is known.
@@ -496,7 +489,10 @@ std::vector<CollectiveGroup> costliest_collectives(const Plan& plan) {
     const Instruction& instruction = plan.program.instructions[i];
     if (!is_communication(instruction)) continue;
     CollectiveGroup group;
-    if (instruction.kind == InstructionKind::kHalo) {
+    if (instruction.kind == InstructionKind::kSend) {
+      group.what = "send";
+      group.axes = workers_text(plan.program, instruction);
+    } else if (instruction.kind == InstructionKind::kHalo) {
       std::vector<AxisRef> axes;
       for (const Halo& halo : instruction.halo) axes.insert(axes.end(), halo.axes.begin(), halo.axes.end());
       group.what = "halo exchange";
@@ -557,9 +553,10 @@ std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
 }
 
 std::string summary_report(const Plan& plan, const SummaryOptions& options) {
-  std::string text = fmt::format("{}, {}on {}: {} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(),
-                                 training_words(*plan.graph), plan.cluster.name, plan.mesh.num_devices(),
-                                 plan.mesh.num_devices() == 1 ? "" : "s",
+  std::string text = fmt::format("{}, {}on {}: {}{} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(),
+                                 training_words(*plan.graph), plan.cluster.name,
+                                 plan.program.workers > 1 ? fmt::format("{} workers of ", plan.program.workers) : "",
+                                 plan.mesh.num_devices(), plan.mesh.num_devices() == 1 ? "" : "s",
                                  plan.mesh.axes().empty() ? "of one device" : plan.mesh.to_string(),
                                  number_of(plan.options.level), to_string(plan.options.level));
   text += fits_line(plan, options.colour);
@@ -580,10 +577,12 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
     if (!lines.empty()) text += '\n' + lines;
   };
   paragraph(shapes_table(plan));
-  paragraph(laid_out(plan));
+  const bool has_workers = plan.program.workers > 1;
+  if (!has_workers || plan.mesh.num_devices() > 1) paragraph(laid_out(plan));
+  if (has_workers) paragraph(placed_lines(plan));
   if (const std::string patterns = parallelism_patterns(plan); !patterns.empty())
     text += wrapped_line("in short", patterns);
-  paragraph(time_table(plan));
+  paragraph(has_workers ? workers_table(plan) : time_table(plan));
   paragraph(collectives_table(plan));
   paragraph(peak_line(plan));
   if (!options.out_folder.empty()) {

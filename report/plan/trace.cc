@@ -19,8 +19,9 @@ Json row_name(int row, const std::string& name) {
   return {{"ph", "M"}, {"pid", 0}, {"tid", row}, {"name", "thread_name"}, {"args", {{"name", name}}}};
 }
 
-/// The row of the outermost level of links.
-int row_of(const Instruction& instruction) {
+/// The row of the outermost level of links; with several workers each has one row.
+int row_of(const ParallelProgram& program, const Instruction& instruction) {
+  if (program.workers > 1) return worker_of(program, instruction);
   return is_communication(instruction) ? 1 + std::countr_zero(std::max(instruction.links, 1u)) : kKernels;
 }
 
@@ -29,8 +30,12 @@ int row_of(const Instruction& instruction) {
 std::string chrome_trace(const Plan& plan) {
   const std::vector<OverlappedTimeline::Span> spans = plan.spans();
   Json events = Json::array();
-  events.push_back(row_name(kKernels, "kernels"));
-  for (std::size_t level = 0; level < plan.cluster.levels.size(); ++level) {
+  const bool has_workers = plan.program.workers > 1;
+  for (int worker = 0; has_workers && worker < plan.program.workers; ++worker) {
+    events.push_back(row_name(worker, fmt::format("worker {}", worker)));
+  }
+  if (!has_workers) events.push_back(row_name(kKernels, "kernels"));
+  for (std::size_t level = 0; !has_workers && level < plan.cluster.levels.size(); ++level) {
     events.push_back(row_name(1 + static_cast<int>(level), plan.cluster.levels[level].name));
   }
   for (std::size_t i = 0; i < spans.size();) {
@@ -49,15 +54,19 @@ std::string chrome_trace(const Plan& plan) {
       args["group_bytes"] = bytes;
       args["joined"] = end - i;
     }
-    if (spans[i].end > spans[i].begin) {
+    const auto add_in = [&](int row) {
       events.push_back(
           {{"ph", "X"},
            {"pid", 0},
-           {"tid", row_of(instruction)},
+           {"tid", row},
            {"name", instruction.fusion > 0 ? bucket_name(plan.program, instruction.fusion) : instruction.name},
            {"ts", microseconds(spans[i].begin)},
            {"dur", microseconds(spans[i].end - spans[i].begin)},
            {"args", args}});
+    };
+    if (spans[i].end > spans[i].begin) {
+      add_in(row_of(plan.program, instruction));
+      if (instruction.kind == InstructionKind::kSend) add_in(result_worker(plan.program, instruction));
     }
     i = end;
   }

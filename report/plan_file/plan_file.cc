@@ -253,6 +253,8 @@ PlanFile read_plan_file(const std::string& text, const std::string& file) {
   plan.options = read_options(root["options"]);
   plan.mesh = read_mesh(root["mesh"]);
   if (root["options"].has("pieces")) plan.options.pieces = read_axes(root["options"]["pieces"], plan.mesh);
+  if (root.has("workers"))
+    plan.workers = std::max<std::int64_t>(1, static_cast<std::int64_t>(root["workers"].items().size()));
   read_result(root["result"], plan);
   for (const Node& node : root["baselines"].items()) {
     plan.baselines.push_back(

@@ -18,6 +18,7 @@ struct PlanFile {
   std::string cluster_name, cluster_text;
   PlanOptions options;
   DeviceMesh mesh;
+  std::int64_t workers = 1;
   PlanStatus status = PlanStatus::kFeasible;
   bool candidates_complete = true;
   LevelValue cost;

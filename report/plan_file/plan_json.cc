@@ -10,6 +10,7 @@
 #include "program/instruction_facts.h"
 #include "program/startup_broadcasts.h"
 #include "program/timeline.h"
+#include "program/worker_timeline.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/plan_file/sha256.h"
 #include "report/text/strategy_table.h"
@@ -102,6 +103,7 @@ class PlanWriter {
                            {"assumed", assumed()}};
     document["options"] = options();
     document["mesh"] = mesh();
+    if (program_.workers > 1) document["workers"] = workers();
     document["result"] = result();
     document["baselines"] = baselines();
     document["operators"] = operators();
@@ -161,6 +163,28 @@ class PlanWriter {
       devices.push_back(plan_.mesh.devices().empty() ? point : plan_.mesh.devices()[static_cast<std::size_t>(point)]);
     }
     return {{"axes", axes}, {"devices", devices}};
+  }
+
+  /// With `place`: of each worker.
+  Json workers() const {
+    const WorkerTimeline times = worker_timeline(program_);
+    Json list = Json::array();
+    for (std::size_t w = 0; w < times.workers.size(); ++w) {
+      const WorkerUse& use = times.workers[w];
+      list.push_back({{"worker", w},
+                      {"operators", use.operators},
+                      {"sends", use.sends},
+                      {"receives", use.receives},
+                      {"sent_bytes", use.sent},
+                      {"seconds",
+                       {{"compute", to_seconds(use.computation)},
+                        {"collectives", to_seconds(use.collectives)},
+                        {"send", to_seconds(use.sending)},
+                        {"receive", to_seconds(use.receiving)},
+                        {"waits", to_seconds(times.end - use.busy())}}},
+                      {"peak_bytes", plan_.memory.worker_peaks[w]}});
+    }
+    return list;
   }
 
   Json result() const {
@@ -261,7 +285,7 @@ class PlanWriter {
                       {"attributes", attributes},
                       {"stage", to_string(op.pass)},
                       {"scope", op.scope},
-                      {"place", op.worker == 0 ? Json(nullptr) : Json(op.worker)},
+                      {"place", op.is_placed ? Json(op.worker) : Json(nullptr)},
                       {"source", {{"line", op.place.line}, {"column", op.place.column}}},
                       {"strategy", strategy_json(operation, strategy, strategy_origin(plan_, id))},
                       {"in", in},
@@ -341,6 +365,9 @@ class PlanWriter {
       case InstructionKind::kHalo:
         json["kind"] = "halo";
         break;
+      case InstructionKind::kSend:
+        json["kind"] = "send";
+        break;
     }
     const CollectiveStep& step = instruction.step;
     const bool is_collective = instruction.kind == InstructionKind::kCollective;
@@ -352,7 +379,7 @@ class PlanWriter {
       json["op"] = instruction.operation->type->name;
       json["strategy"] = strategy_json(*instruction.operation, instruction.strategy, "");
     }
-    if (is_collective || instruction.kind == InstructionKind::kHalo) {
+    if (!is_computation(instruction)) {
       json["origin"] = {{"kind", kind_name(instruction.origin.kind)},
                         {"producer", instruction.origin.producer},
                         {"consumer", instruction.origin.consumer},
@@ -394,7 +421,8 @@ class PlanWriter {
     json["start"] = to_seconds(spans_[number].begin);
     json["seconds"] = to_seconds(instruction.time);
     if (instruction.runs > 1) json["runs"] = instruction.runs;
-    json["worker"] = instruction.op ? graph_.operators()[*instruction.op].worker : 0;
+    json["worker"] = worker_of(program_, instruction);
+    if (instruction.kind == InstructionKind::kSend) json["to_worker"] = result_worker(program_, instruction);
     return json;
   }
 

@@ -33,6 +33,13 @@ std::string plan_schema() {
         "name": {"type": "string"}, "size": {"type": "integer", "minimum": 1},
         "levels": {"type": "array", "items": {"type": "string"}, "description": "of the cluster that the axis spans"}}}},
       "devices": {"type": "array", "items": {"type": "integer", "minimum": 0}, "description": "the device at each row-major point"}}},
+    "workers": {"type": "array", "description": "with place: what each worker does in a step; the mesh is of the devices of one", "items": {"type": "object",
+      "required": ["worker", "operators", "sends", "receives", "sent_bytes", "seconds", "peak_bytes"], "properties": {
+      "worker": {"type": "integer", "minimum": 0}, "operators": {"type": "integer", "minimum": 0},
+      "sends": {"type": "integer", "minimum": 0}, "receives": {"type": "integer", "minimum": 0},
+      "sent_bytes": {"allOf": [{"$ref": "#/$defs/bytes"}], "description": "by each of its devices"},
+      "seconds": {"type": "object", "required": ["compute", "collectives", "send", "receive", "waits"], "additionalProperties": {"$ref": "#/$defs/time"}},
+      "peak_bytes": {"$ref": "#/$defs/bytes"}}}},
     "result": {"type": "object", "required": ["status", "objective", "cost", "bound", "gap", "seconds", "peak_bytes", "usable_bytes"], "properties": {
       "status": {"enum": ["optimal", "feasible", "infeasible", "none_found"]},
       "candidates": {"enum": ["complete", "restricted"]},
@@ -73,7 +80,7 @@ std::string plan_schema() {
       "versions": {"type": "array", "items": {"$ref": "#/$defs/layout"}, "description": "the layouts over the tensor's life, produced or stored first"}}}},
     "program": {"type": "array", "description": "what every device runs, in this order", "items": {"type": "object",
       "required": ["id", "kind", "instance", "in", "out", "start", "seconds", "worker"], "properties": {
-      "id": {"type": "integer", "minimum": 0}, "kind": {"enum": ["constant", "operator", "phase", "collective", "halo"]},
+      "id": {"type": "integer", "minimum": 0}, "kind": {"enum": ["constant", "operator", "phase", "collective", "halo", "send"]},
       "collective": {"enum": ["slice", "all_gather", "all_to_all", "reduce_scatter", "all_reduce", "collective_permute", "to_partial"]},
       "instance": {"type": "string"}, "operator": {"type": ["string", "null"]}, "stage": {"$ref": "#/$defs/stage"},
       "origin": {"type": "object", "properties": {"kind": {"enum": ["forward_op", "redistribution", "mirror", "parallel_optimizer"]},
@@ -86,7 +93,7 @@ std::string plan_schema() {
       "op": {"type": ["string", "null"]}, "fusion": {"type": "integer", "minimum": 0},
       "bytes": {"allOf": [{"$ref": "#/$defs/bytes"}], "description": "the whole tensor of one group"},
       "local_shape": {"$ref": "#/$defs/shape"}, "start": {"$ref": "#/$defs/time"}, "seconds": {"$ref": "#/$defs/time"},
-      "runs": {"type": "integer", "minimum": 2, "description": "in a step, once with each micro-batch; left out if once"}, "worker": {"type": "integer"}}}},
+      "runs": {"type": "integer", "minimum": 2, "description": "in a step, once with each micro-batch; left out if once"}, "worker": {"type": "integer", "minimum": 0, "description": "that runs it; of a send, that sends"}, "to_worker": {"type": "integer", "minimum": 0, "description": "of a send"}}}},
     "memory": {"type": "object", "required": ["peak_bytes", "at", "alive", "profile"], "properties": {
       "peak_bytes": {"$ref": "#/$defs/bytes"},
       "at": {"type": "object", "properties": {"id": {"type": "integer"}, "seconds": {"$ref": "#/$defs/time"}}},

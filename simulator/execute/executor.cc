@@ -223,6 +223,9 @@ void Executor::run_next(const Fault* fault) {
     case InstructionKind::kHalo:
       results.push_back(exchange_halo(instruction, fault));
       break;
+    case InstructionKind::kSend:
+      results.push_back(send(instruction, fault));
+      break;
   }
   SHARDPLAN_CHECK(results.size() == instruction.outputs.size());
   const bool adds =
@@ -342,6 +345,19 @@ PlacedValue Executor::run_collective(const Instruction& instruction, const Fault
   result.data = fault != nullptr ? apply_wrongly(fault->kind, instruction.step, program_->mesh, shape, input.data)
                                  : apply(instruction.step, program_->mesh, shape, input.data);
   return result;
+}
+
+/// Device by device; nothing else leads from one worker's values to another's (`check_program`).
+PlacedValue Executor::send(const Instruction& instruction, const Fault* fault) const {
+  PlacedValue received;
+  received.data = values_[instruction.inputs.front()]->data;
+  if (fault == nullptr) return received;
+  if (fault->kind == FaultKind::kRotated) {
+    std::rotate(received.data.begin(), received.data.begin() + 1, received.data.end());
+  } else {
+    for (TensorValues& buffer : received.data) std::fill(buffer.begin(), buffer.end(), 0.0);
+  }
+  return received;
 }
 
 /// One dimension after the other: the second exchange sends the halo of the first along, so corners need no message of

@@ -73,6 +73,7 @@ class Executor {
   /// Runs all members of the bucket whose first member is next.
   void run_bucket();
   PlacedValue exchange_halo(const Instruction& instruction, const Fault* fault) const;
+  PlacedValue send(const Instruction& instruction, const Fault* fault) const;
 
   const ParallelProgram* program_;
   const OperatorGraph* graph_;

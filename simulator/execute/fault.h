@@ -11,10 +11,10 @@ namespace shardplan {
 /// How one place of a program is made wrong on purpose. Shapes stay as they are, so that only the numbers (float64
 /// buffers, collectives.h) can show it.
 enum class FaultKind {
-  kRemoved,  // collective, halo: nothing is sent; what a device does not hold it makes up from what it holds, a halo is
-             // zero
+  kRemoved,  // collective, halo: nothing is sent; what a device does not hold it makes up from what it holds, a halo
+             // and what a worker receives are zeros
   kSwapped,  // collective: the first two members of each group have each other's piece; a given tensor: two devices
-  kRotated,  // collective: every device has the next device's data, as if the group listed other ranks
+  kRotated,  // collective, send: every device has the next device's data, as if the group listed other ranks
   kDoubled,  // sum: reduced once more, so that it counts as often as the group has members
   kShifted,  // operator: every device takes itself for the next one
   kUntrimmed,  // padding is taken for numbers: operator: every device takes its buffers for full; gather: what stands at the

@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "graph/folded_names.h"
+#include "program/instruction_facts.h"
 
 namespace shardplan {
 namespace {
@@ -211,6 +212,14 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
         classes.add({.kind = kind, .instruction = i},
                     fmt::format("{} {} of {} {}", to_string(step.kind), program.mesh.to_string(step.axes),
                                 place_of(instruction), to_string(kind)));
+      }
+    } else if (instruction.kind == InstructionKind::kSend) {
+      const ProgramValue& sent = program.values[instruction.inputs.front()];
+      const std::string what =
+          fmt::format("send of {} to worker {}", folded_name(sent.name), result_worker(program, instruction));
+      classes.add({.kind = FaultKind::kRemoved, .instruction = i}, what + " removed");
+      if (is_sharded(sent.layout)) {
+        classes.add({.kind = FaultKind::kRotated, .instruction = i}, what + " rotated");
       }
     } else if (instruction.kind == InstructionKind::kHalo) {
       classes.add({.kind = FaultKind::kRemoved, .instruction = i},

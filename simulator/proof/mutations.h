@@ -20,6 +20,7 @@ struct Mutation {
 /// all_reduce whose members are swapped.
 ///   every collective   removed; members swapped; ranks rotated; sums doubled      (slices: swapped and rotated)
 ///   every halo         removed
+///   every send         removed; ranks rotated where it is of pieces
 ///   every operator     that is cut, but for windows: boxes shifted
 ///   every given tensor that is cut: two devices' pieces swapped
 ///   every broadcast before the first step: removed; sent by the group's second device

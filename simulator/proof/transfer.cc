@@ -67,6 +67,7 @@ class Transferring {
                const SmallerMesh& mesh)
       : old_(program), from_(from), to_(to), smaller_(mesh) {
     new_.mesh = mesh.mesh();
+    new_.workers = program.workers;
     new_.micro_batches = to.micro_batches();
     new_.values.resize(program.values.size());
     new_.given = program.given;
@@ -127,6 +128,7 @@ class Transferring {
     ProgramValue& value = new_.values[id];
     value.name = old_.values[id].name;
     value.tensor = old_.values[id].tensor;
+    value.worker = old_.values[id].worker;
     value.type = type;
     const std::string fault = check_uneven_layout(layout, new_.mesh, type.shape);
     if (!fault.empty()) throw Mismatch{fmt::format("{}: {}", value.name, fault)};
@@ -276,6 +278,11 @@ class Transferring {
         }
         if (instruction.halo.size() != old.halo.size()) throw Mismatch{fmt::format("{}: another halo", old.name)};
         place(old.outputs.front(), new_.values[old.inputs.front()].type, new_.values[old.inputs.front()].layout);
+        break;
+      }
+      case InstructionKind::kSend: {
+        const ProgramValue sent = new_.values[old.inputs.front()];
+        place(old.outputs.front(), sent.type, sent.layout);
         break;
       }
       case InstructionKind::kCollective: {

@@ -163,6 +163,7 @@ FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, 
   wrong.step = run.step;
   wrong.tensor = run.graph.tensor(tensor).name;
   wrong.rank = mesh.devices().empty() ? comparison.point : mesh.devices()[static_cast<std::size_t>(comparison.point)];
+  wrong.rank += value.worker * mesh.num_devices();
   wrong.coordinates = coordinates(mesh, comparison.point);
   wrong.local_shape = value.local_shape;
   wrong.global_shape = value.type.shape;
@@ -171,7 +172,8 @@ FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, 
   wrong.looks_like = looks_like(executor.value(id), value, mesh, run.expected(tensor, micro_batch), tolerance);
   if (instruction == nullptr) return wrong;
   wrong.instruction = instruction->name;
-  wrong.is_inserted = instruction->kind == InstructionKind::kCollective || instruction->kind == InstructionKind::kHalo;
+  wrong.is_inserted =
+      instruction->kind != InstructionKind::kOperator && instruction->kind != InstructionKind::kConstant;
   // Phases read values of their own: what came in from outside are the operands of the whole operator.
   if (instruction->is_phase && instruction->op) {
     for (const TensorId operand : run.graph.operators()[*instruction->op].operands) {
@@ -288,11 +290,15 @@ IdVector<ValueId, std::optional<TensorId>> held_tensors(const ParallelProgram& p
 ValidationResult validate(const ParallelProgram& program, const OperatorGraph& graph,
                           const ValidationOptions& options) {
   ValidationResult result;
-  result.num_devices = program.mesh.num_devices();
+  result.num_devices = program.workers * program.mesh.num_devices();
   result.without_kernel = operators_without_kernel(graph);
   if (!result.without_kernel.empty()) return result;
   result.num_collectives = static_cast<std::size_t>(
       std::count_if(program.instructions.begin(), program.instructions.end(), is_communication));
+  result.num_sends = static_cast<std::size_t>(
+      std::count_if(program.instructions.begin(), program.instructions.end(),
+                    [](const Instruction& instruction) { return instruction.kind == InstructionKind::kSend; }));
+  result.num_collectives -= result.num_sends;
 
   const bool asks_one = !options.until.empty();
   const Watched watched64 = asks_one ? only(program, graph, options.until) : held_tensors(program, graph);

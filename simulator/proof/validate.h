@@ -75,6 +75,7 @@ struct ValidationResult {
   std::vector<Unproven> unproven;
   std::vector<std::string> without_kernel;  // operators; if there are any, nothing was run
   std::size_t num_collectives = 0;          // per step; slices and other local steps do not count
+  std::size_t num_sends = 0;                // between workers
   std::int64_t num_devices = 1;
 
   bool is_equal() const { return without_kernel.empty() && !first_wrong; }

@@ -202,5 +202,15 @@ TEST(ExportTest, DegreesAreThoseOfTheNearestUniformPlan) {
   }
 }
 
+TEST(ExportTest, PlacedOperatorsAreCallsOfPlaceWhichOnlyMindSporeHas) {
+  const Plan plan = found_plan("configs/lenet-place.yaml", Level::kRatio, {}, "dgx-a100");
+  const std::string text = export_plan(plan, "mindspore").text;
+  EXPECT_NE(text.find("    net.conv1.conv2d.place(\"MS_WORKER\", 3)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("    net.fc1.bias_add.place(\"MS_WORKER\", 0)\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("relu1"), std::string::npos) << text;
+  EXPECT_EQ(text.find(".shard("), std::string::npos) << text;
+  EXPECT_THROW(export_plan(plan, "jax"), InputError);
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -47,15 +47,15 @@ TEST_P(Shipped, IsPlannedAndProven) {
   options.validation.steps = options.mutations && !is_long ? 2 : 1;
   options.validation.float32 = options.mutations && !is_long;
   const Proof proof = prove(plan, options);
-  EXPECT_EQ(validation_exit_code(proof), 0)
-      << validation_text({c.model, plan.graph->is_training(), c.level, plan.mesh, c.model, 0}, proof);
+  EXPECT_EQ(validation_exit_code(proof), 0) << validation_text(
+      {c.model, plan.graph->is_training(), c.level, plan.mesh, c.model, 0, plan.program.workers}, proof);
   EXPECT_EQ(proof.mutations.empty(), !options.mutations);
 }
 
 constexpr const char* kModels[] = {
-    "basic-blocks", "basic-blocks-net2", "bert-base",        "comm-fusion",    "gpt2-small", "layerwise",
-    "lenet",        "llama-7b",          "long-context",     "mixture",        "mlp",        "mnist-eval",
-    "mnist-train",  "resnet50",          "semi-auto-matmul", "semi-auto-train"};
+    "basic-blocks", "basic-blocks-net2", "bert-base", "comm-fusion",      "gpt2-small",     "layerwise",
+    "lenet",        "lenet-place",       "llama-7b",  "long-context",     "mixture",        "mlp",
+    "mnist-eval",   "mnist-train",       "resnet50",  "semi-auto-matmul", "semi-auto-train"};
 
 std::vector<ShippedCase> all_cases() {
   std::vector<ShippedCase> cases;

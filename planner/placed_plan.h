@@ -1,0 +1,15 @@
+#pragma once
+
+#include "costmodel/cluster/cluster.h"
+#include "planner/plan.h"
+
+namespace shardplan {
+
+/// Divides a lowered plan's program among workers on a cluster's links: program, memory and times.
+void divide(Plan& plan, const OperatorGraph& graph, const Cluster& cluster, int workers);
+
+/// What is known of a divided plan that fits, or does not: its cost, and whether there is another one. On workers of one
+/// device there is nothing to choose; else the search did not see what workers send and wait for, and has no bound.
+void judge_divided(Plan& plan);
+
+}  // namespace shardplan
