@@ -88,10 +88,9 @@ Where the errors are:
 
 - ZeRO-3 of 2021 on 384 to 1536 devices: its step hardly falls as devices are added, with 25 to 50 s of communication that the
   links do not explain. Newer implementations (torchtitan, fms-fsdp, llm-foundry) are met.
-- Megatron-Core with several micro-batches reduces gradients beside the last backward pass; our schedule reduces them behind the loop.
-- ResNet-50 on 8 devices normalises by the whole batch here, with an all_reduce at every norm; the published run by each device's.
+- Megatron-Core cuts the collectives of tensor parallelism into pieces that run beside the products that they belong to
+  (`--tp-comm-overlap`); here they are waited for.
 - Tensor parallelism of KempnerForge: DTensor's work on the host is not modelled.
-- Kernels and collectives that run beside each other slow each other down by about a tenth, which is not modelled.
 )";
 
 int run(const std::string& filter) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "costmodel/cluster/cluster.h"
 #include "costmodel/fusion.h"
 #include "layouts/collective.h"
 #include "layouts/device_mesh.h"
@@ -39,6 +40,9 @@ class CostModel {
 
   /// The levels of links that a collective over `axes` uses: bit l for the cluster's level l, outermost first.
   virtual std::uint32_t links(const std::vector<AxisRef>& axes) const = 0;
+
+  /// By the cluster's level: what kernels and collectives on its links leave each other.
+  virtual std::vector<SpeedsTogether> speeds_together() const = 0;
 
   /// An exchange of halos: every device sends `sent` bytes to a neighbour along `axes`.
   virtual Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const = 0;

@@ -111,6 +111,12 @@ Picoseconds RooflineCosts::computation(const Operation& operation, std::span<con
   return std::min(kLongestTime, (is_started ? device.start : 0) + time);
 }
 
+std::vector<SpeedsTogether> RooflineCosts::speeds_together() const {
+  std::vector<SpeedsTogether> speeds;
+  for (const ClusterLevel& level : cluster_.levels) speeds.push_back(level.together);
+  return speeds;
+}
+
 Picoseconds RooflineCosts::neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const {
   return collectives_->neighbour_exchange(axes, sent);
 }

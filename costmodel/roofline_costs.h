@@ -28,6 +28,7 @@ class RooflineCosts final : public CostModel {
   Fusion fusion() const override { return cluster_.fusion; }
   std::shared_ptr<const CollectiveCosts> collectives() const override { return collectives_; }
   std::uint32_t links(const std::vector<AxisRef>& axes) const override { return collectives_->links(axes); }
+  std::vector<SpeedsTogether> speeds_together() const override;
   /// The latency of the outermost level crossed plus the bytes over its bandwidth.
   Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const override;
 

@@ -51,6 +51,7 @@ class Regrouping {
 
   IssueOrder run() {
     const std::size_t loop = program_.num_in_micro_batch();
+    result_.reduces_in_last_run = order_.reduces_in_last_run;
     run(0, loop);
     run(loop, order_.sequence.size());
     return std::move(result_);

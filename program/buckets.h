@@ -16,6 +16,7 @@ namespace shardplan {
 struct IssueOrder {
   std::vector<std::size_t> sequence;   // instructions as numbered in the program
   std::vector<std::uint32_t> buckets;  // by instruction; 0: alone
+  bool reduces_in_last_run = false;    // as in ParallelProgram
 };
 
 /// A collective that may run as one with others: it sums a gradient or gathers an updated weight or state.

@@ -18,6 +18,7 @@ class Lowering {
       : graph_(graph), versions_(versions), decisions_(decisions), costs_(costs), redistributions_(redistributions) {
     program_.mesh = costs.mesh();
     program_.micro_batches = graph.micro_batches();
+    program_.speeds_together = costs.speeds_together();
     version_values_.resize(versions.all.size());
     made_at_.resize(versions.num_times + 1);
     shared_operations_.resize(graph.operations().size());

@@ -4,8 +4,10 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "program/instruction_facts.h"
+#include "program/last_run.h"
 
 namespace shardplan {
 namespace {
@@ -65,6 +67,11 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
                                              [&](std::size_t kernel, auto time) { return spans[kernel].begin < time; });
     return not_beside == first_behind ? i : *std::prev(not_beside);
   };
+  std::vector<std::size_t> issued_at(count);
+  std::iota(issued_at.begin(), issued_at.end(), std::size_t{0});
+  for (const LastRunCollective& early : issued_in_last_run(program)) {
+    for (std::size_t i = early.begin; i < early.end; ++i) issued_at[i] = early.after == 0 ? 0 : early.after - 1;
+  }
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t until = spans.empty() ? i : last_beside(i);
     for (const ValueId input : program.instructions[i].inputs) {
@@ -72,11 +79,11 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
     }
     if (const std::uint32_t fusion = program.instructions[i].fusion; fusion > 0) {
       const ValueId buffer = program.buckets[fusion - 1].buffer;
-      first[buffer] = std::min(first[buffer], i);
+      first[buffer] = std::min(first[buffer], issued_at[i]);
       last[buffer] = std::max(last[buffer], until);
     }
     for (const ValueId output : program.instructions[i].outputs) {
-      if (owner[output] == output) first[output] = is_accumulating(program.instructions[i]) ? 0 : i;
+      if (owner[output] == output) first[output] = is_accumulating(program.instructions[i]) ? 0 : issued_at[i];
       last[owner[output]] = std::max(last[owner[output]], i);
     }
   }

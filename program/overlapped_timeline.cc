@@ -1,48 +1,76 @@
-// The loop of micro-batches is simulated until two runs in a row leave the links equally far behind the kernels: from then
-// on every run takes what the last one took, since a run depends on the one before it through nothing else. That happens
-// after two or three runs.
+// A simulation from event to event: what runs is at most one kernel and, on every level of links, the first of the
+// collectives that were issued there. Between two events the speeds of all of them stand still, so that what each has left
+// falls linearly; remaining times are rounded up, once for each event.
+//
+// The loop of micro-batches is simulated until two runs in a row leave the same collectives as far behind the kernels: from
+// then on every run takes what the last one took, since a run depends on the one before it through nothing else. That
+// happens after two or three runs.
 #include "program/overlapped_timeline.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "program/instruction_facts.h"
+#include "program/last_run.h"
 
 namespace shardplan {
 namespace {
 
 constexpr std::size_t kLevels = 32;
 constexpr std::size_t kNobody = std::numeric_limits<std::size_t>::max();
+constexpr std::int64_t kFullSpeed = 1'000'000;
 /// Runs of the loop that are simulated at most; those beyond take what the last one took.
 constexpr std::int64_t kMostRuns = 256;
 
+Picoseconds time_needed(Picoseconds work, std::int64_t speed) {
+  if (speed == kFullSpeed) return work;
+  return static_cast<Picoseconds>((Int128{work} * kFullSpeed + speed - 1) / speed);
+}
+
+Picoseconds work_done(Picoseconds time, std::int64_t speed) {
+  if (speed == kFullSpeed) return time;
+  return static_cast<Picoseconds>(Int128{time} * speed / kFullSpeed);
+}
+
 class Streams {
  public:
-  explicit Streams(const ParallelProgram& program) : program_(program), ready_(program.values.size()), links_(kLevels) {
+  explicit Streams(const ParallelProgram& program)
+      : program_(program),
+        loop_(program.num_in_micro_batch()),
+        early_(issued_in_last_run(program)),
+        ready_(program.values.size()),
+        pending_(program.values.size(), kNobody),
+        queues_(kLevels),
+        links_(kLevels) {
     result_.spans.resize(program.instructions.size());
     result_.link_busy.resize(kLevels, 0);
     before_.resize(program.instructions.size(), kNobody);
-    has_run_.resize(program.instructions.size(), 0);
+    was_issued_.resize(program.instructions.size(), 0);
   }
 
   OverlappedTimeline run() {
-    const std::size_t loop = program_.num_in_micro_batch();
-    std::int64_t left = program_.micro_batches;
+    const std::int64_t last_runs = early_.empty() ? 0 : 1;
+    std::int64_t left = loop_ > 0 ? program_.micro_batches - last_runs : 0;
     std::vector<Picoseconds> lags;
-    for (std::int64_t number = 0; loop > 0 && left > 0; ++number) {
-      const Picoseconds began = kernels_.end;
-      run(0, loop);
+    for (std::int64_t number = 0; left > 0; ++number) {
+      const Picoseconds began = now_;
+      run(0, loop_);
       --left;
-      std::vector<Picoseconds> now;
-      for (const Event& link : links_) now.push_back(std::max<Picoseconds>(0, link.end - kernels_.end));
-      if (now == lags || number + 1 == kMostRuns) {
-        skip(left * (kernels_.end - began));
+      std::vector<Picoseconds> behind = work_behind();
+      if ((behind == lags && number > 0) || number + 1 == kMostRuns) {
+        skip(left * (now_ - began));
         left = 0;
       }
-      lags = std::move(now);
+      lags = std::move(behind);
     }
-    run(loop, program_.instructions.size());
+    is_last_run_ = true;
+    if (!early_.empty()) run(0, loop_);
+    run(early_.empty() ? loop_ : early_.back().end, program_.instructions.size());
+    while (advance(nullptr)) {
+    }
     Event last = kernels_;
     for (const Event& link : links_) last = later(last, link);
     result_.end = last.end;
@@ -63,76 +91,240 @@ class Streams {
   };
   static Event later(const Event& a, const Event& b) { return b.end > a.end ? b : a; }
 
+  /// A collective that was issued, or something without duration that waits for one (no links, nothing left).
+  struct Flight {
+    std::size_t begin = 0, end = 0;  // instructions
+    Picoseconds left = 0;
+    std::uint32_t links = 0;
+    std::size_t waits = 0;  // inputs that are not there yet
+    std::vector<std::size_t> dependents;
+    Event after;             // the last of what it waited for
+    bool has_spans = false;  // the first run of its instructions
+    bool has_begun = false;
+  };
+
+  std::size_t end_of_bucket(std::size_t begin, std::size_t end) const {
+    const std::uint32_t fusion = program_.instructions[begin].fusion;
+    std::size_t next = begin + 1;
+    while (fusion > 0 && next < end && program_.instructions[next].fusion == fusion) ++next;
+    return next;
+  }
+
   void run(std::size_t begin, std::size_t end) {
+    std::size_t early = is_last_run_ && begin < loop_ ? 0 : early_.size();
     for (std::size_t i = begin; i < end;) {
       std::size_t next = i + 1;
       const Instruction& instruction = program_.instructions[i];
       if (is_communication(instruction)) {
-        while (instruction.fusion > 0 && next < end && program_.instructions[next].fusion == instruction.fusion) ++next;
+        next = end_of_bucket(i, end);
         communicate(i, next);
+      } else if (instruction.kind == InstructionKind::kOperator && instruction.time > 0) {
+        compute(i);
       } else {
-        const bool has_kernel = instruction.kind == InstructionKind::kOperator && instruction.time > 0;
-        Event start = inputs_of(instruction);
-        if (has_kernel) start = later(start, kernels_);
-        finish(i, start, instruction.time);
-        if (has_kernel) kernels_ = {start.end + instruction.time, i};
+        issue(i, next, instruction.time, 0, Event{});
       }
       i = next;
+      for (; early < early_.size() && early_[early].after <= i; ++early)
+        communicate(early_[early].begin, early_[early].end);
     }
   }
 
-  Event inputs_of(const Instruction& instruction) const {
+  void compute(std::size_t i) {
+    const Instruction& instruction = program_.instructions[i];
+    for (const ValueId input : instruction.inputs) {
+      while (pending_[input] != kNobody) SHARDPLAN_CHECK(advance(nullptr));
+    }
     Event start;
     for (const ValueId input : instruction.inputs) start = later(start, ready_[input]);
-    return start;
-  }
-
-  void finish(std::size_t i, const Event& start, Picoseconds time) {
-    OverlappedTimeline::Span& span = result_.spans[i];
-    if (!has_run_[i]) {
-      span = {start.end, start.end + time};
+    start = later(start, kernels_);
+    const Picoseconds began = now_;
+    for (Picoseconds left = instruction.time; left > 0;) advance(&left);
+    if (!was_issued_[i]) {
+      result_.spans[i] = {began, now_};
       before_[i] = start.by;
-      has_run_[i] = 1;
+      was_issued_[i] = 1;
     }
-    for (const ValueId output : program_.instructions[i].outputs) ready_[output] = {start.end + time, i};
+    kernels_ = {now_, i};
+    for (const ValueId output : instruction.outputs) {
+      ready_[output] = kernels_;
+      pending_[output] = kNobody;
+    }
   }
 
   void communicate(std::size_t begin, std::size_t end) {
-    Event start = kernels_;
+    const Instruction& first = program_.instructions[begin];
     std::uint32_t links = 0;
+    for (std::size_t i = begin; i < end; ++i) links |= program_.instructions[i].links;
+    SHARDPLAN_CHECK(first.fusion <= program_.buckets.size());
+    const Picoseconds time = first.fusion > 0 ? program_.buckets[first.fusion - 1].time : first.time;
+    if (!was_issued_[begin]) {
+      result_.communication += time * first.runs;
+      for (std::size_t level = 0; level < kLevels; ++level) {
+        if ((links >> level & 1) != 0) result_.link_busy[level] += time * first.runs;
+      }
+    }
+    issue(begin, end, time, links, kernels_);
+  }
+
+  void issue(std::size_t begin, std::size_t end, Picoseconds time, std::uint32_t links, const Event& after) {
+    std::size_t number = flights_.size();
+    if (free_.empty()) {
+      flights_.emplace_back();
+    } else {
+      number = free_.back();
+      free_.pop_back();
+    }
+    Flight& flight = flights_[number];
+    flight = {begin, end, time, links, 0, {}, after, was_issued_[begin] == 0, false};
     for (std::size_t i = begin; i < end; ++i) {
-      start = later(start, inputs_of(program_.instructions[i]));
-      links |= program_.instructions[i].links;
+      was_issued_[i] = 1;
+      for (const ValueId input : program_.instructions[i].inputs) {
+        if (pending_[input] == kNobody) {
+          flight.after = later(flight.after, ready_[input]);
+        } else {
+          ++flight.waits;
+          flights_[pending_[input]].dependents.push_back(number);
+        }
+      }
     }
-    const std::uint32_t fusion = program_.instructions[begin].fusion;
-    SHARDPLAN_CHECK(fusion <= program_.buckets.size());
-    const Picoseconds time = fusion > 0 ? program_.buckets[fusion - 1].time : program_.instructions[begin].time;
+    for (std::size_t i = begin; i < end; ++i) {
+      for (const ValueId output : program_.instructions[i].outputs) pending_[output] = number;
+    }
     for (std::size_t level = 0; level < kLevels; ++level) {
-      if ((links >> level & 1) != 0) start = later(start, links_[level]);
+      if ((links >> level & 1) != 0) queues_[level].push_back(number);
     }
-    const std::int64_t runs = has_run_[begin] ? 0 : program_.instructions[begin].runs;
-    for (std::size_t i = begin; i < end; ++i) finish(i, start, time);
-    result_.communication += time * runs;
+    begin_if_possible(number);
+  }
+
+  /// Begins it if its inputs are there and its links free, and ends at once what takes no time.
+  void begin_if_possible(std::size_t first) {
+    std::vector<std::size_t> tried{first};
+    while (!tried.empty()) {
+      const std::size_t number = tried.back();
+      tried.pop_back();
+      Flight& flight = flights_[number];
+      if (flight.waits > 0 || flight.has_begun) continue;
+      bool is_free = true;
+      for (std::size_t level = 0; level < kLevels; ++level) {
+        if ((flight.links >> level & 1) == 0) continue;
+        is_free = is_free && queues_[level].front() == number;
+        flight.after = later(flight.after, links_[level]);
+      }
+      if (!is_free) continue;
+      flight.has_begun = true;
+      for (std::size_t i = flight.begin; flight.has_spans && i < flight.end; ++i) {
+        result_.spans[i] = {flight.after.end, flight.after.end};
+        before_[i] = flight.after.by;
+      }
+      if (flight.left > 0) {
+        active_.push_back(number);
+      } else {
+        end(number, flight.after.end, tried);
+      }
+    }
+  }
+
+  /// `tried` gets what may begin now.
+  void end(std::size_t number, Picoseconds time, std::vector<std::size_t>& tried) {
+    Flight& flight = flights_[number];
+    for (std::size_t i = flight.begin; i < flight.end; ++i) {
+      if (flight.has_spans) result_.spans[i].end = time;
+      for (const ValueId output : program_.instructions[i].outputs) {
+        if (pending_[output] != number) continue;
+        ready_[output] = {time, i};
+        pending_[output] = kNobody;
+      }
+    }
     for (std::size_t level = 0; level < kLevels; ++level) {
-      if ((links >> level & 1) == 0) continue;
-      links_[level] = {start.end + time, end - 1};
-      result_.link_busy[level] += time * runs;
+      if ((flight.links >> level & 1) == 0) continue;
+      links_[level] = {time, flight.end - 1};
+      queues_[level].pop_front();
+      if (!queues_[level].empty()) tried.push_back(queues_[level].front());
     }
+    for (const std::size_t dependent : flight.dependents) {
+      flights_[dependent].after = later(flights_[dependent].after, {time, flight.end - 1});
+      if (--flights_[dependent].waits == 0) tried.push_back(dependent);
+    }
+    flight.dependents.clear();
+    free_.push_back(number);
+  }
+
+  /// Goes on to the next end of a kernel or collective; false if nothing runs. `kernel` is what the kernel that runs has left.
+  bool advance(Picoseconds* kernel) {
+    if (kernel == nullptr && active_.empty()) return false;
+    std::uint32_t busy = 0;
+    for (const std::size_t number : active_) busy |= flights_[number].links;
+    const std::int64_t kernel_speed = speed_of(busy, &SpeedsTogether::kernels_ppm);
+    const auto speed = [&](const Flight& flight) {
+      return kernel == nullptr ? kFullSpeed : speed_of(flight.links, &SpeedsTogether::collectives_ppm);
+    };
+    Picoseconds step = kernel == nullptr ? std::numeric_limits<Picoseconds>::max() : time_needed(*kernel, kernel_speed);
+    for (const std::size_t number : active_) {
+      step = std::min(step, time_needed(flights_[number].left, speed(flights_[number])));
+    }
+    now_ += step;
+    if (kernel != nullptr) {
+      *kernel = time_needed(*kernel, kernel_speed) == step ? 0 : *kernel - work_done(step, kernel_speed);
+    }
+    std::vector<std::size_t> ended;
+    for (const std::size_t number : active_) {
+      Flight& flight = flights_[number];
+      const bool is_over = time_needed(flight.left, speed(flight)) == step;
+      flight.left = is_over ? 0 : flight.left - work_done(step, speed(flight));
+      if (is_over) ended.push_back(number);
+    }
+    std::erase_if(active_, [&](std::size_t number) { return flights_[number].left == 0; });
+    for (const std::size_t number : ended) {
+      std::vector<std::size_t> tried;
+      end(number, now_, tried);
+      for (const std::size_t other : tried) begin_if_possible(other);
+    }
+    return true;
+  }
+
+  /// The least of what the levels leave.
+  std::int64_t speed_of(std::uint32_t links, std::int64_t SpeedsTogether::*which) const {
+    std::int64_t least = kFullSpeed;
+    for (std::size_t level = 0; level < program_.speeds_together.size(); ++level) {
+      if ((links >> level & 1) != 0) least = std::min(least, program_.speeds_together[level].*which);
+    }
+    return least;
+  }
+
+  /// What is issued and not over, in order of its levels.
+  std::vector<Picoseconds> work_behind() const {
+    std::vector<Picoseconds> work;
+    for (const std::deque<std::size_t>& queue : queues_) {
+      for (const std::size_t number : queue) work.push_back(flights_[number].left);
+      work.push_back(-1);
+    }
+    return work;
   }
 
   /// Time goes on by what runs that are not simulated take.
   void skip(Picoseconds time) {
+    now_ += time;
     kernels_.end += time;
     for (Event& link : links_) link.end += time;
     for (Event& value : ready_) value.end += time;
+    for (Flight& flight : flights_) flight.after.end += time;
   }
 
   const ParallelProgram& program_;
+  const std::size_t loop_;
+  std::vector<LastRunCollective> early_;
+  bool is_last_run_ = false;
+  Picoseconds now_ = 0;  // of the kernels
   IdVector<ValueId, Event> ready_;
+  IdVector<ValueId, std::size_t> pending_;  // the flight that makes it; kNobody: it is there
+  std::vector<Flight> flights_;
+  std::vector<std::size_t> free_;                // places in `flights_`
+  std::vector<std::size_t> active_;              // flights that run
+  std::vector<std::deque<std::size_t>> queues_;  // by level: flights that were issued and are not over
   Event kernels_;
-  std::vector<Event> links_;
-  std::vector<std::size_t> before_;
-  std::vector<char> has_run_;  // by instruction
+  std::vector<Event> links_;         // by level: the last that ended
+  std::vector<std::size_t> before_;  // by instruction, of its first run
+  std::vector<char> was_issued_;     // by instruction
   OverlappedTimeline result_;
 };
 

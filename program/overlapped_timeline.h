@@ -13,7 +13,10 @@ namespace shardplan {
 ///     levels of links that it uses are free, and is waited for by the first reader of its output. Collectives that
 ///     share a level run in program order; on different levels they run at the same time.
 ///   - A bucket (`ParallelProgram::buckets`) is one collective: it begins when the inputs of all members are there.
-/// Neither side slows the other down. Equal programs give equal times.
+///   - What is issued in the last run of the loop (program/last_run.h) is issued there, behind what makes its inputs.
+///   - While a kernel and collectives run at the same time, each runs at the share of its speed that the least of the
+///     levels in use leaves it (`ParallelProgram::speeds_together`).
+/// Equal programs give equal times.
 struct OverlappedTimeline {
   struct Span {
     Picoseconds begin = 0;
@@ -23,11 +26,11 @@ struct OverlappedTimeline {
   };
   std::vector<Span> spans;                 // by instruction; of its first run, where it runs with every micro-batch
   Picoseconds end = 0;                     // when all kernels and collectives are done
-  Picoseconds computation = 0;             // all kernels together
-  Picoseconds communication = 0;           // all collectives together, joined ones counted as what they take
-  std::vector<Picoseconds> link_busy;      // by level of links
+  Picoseconds computation = 0;             // all kernels together, each as long as it takes alone
+  Picoseconds communication = 0;           // all collectives together, likewise; a bucket is one
+  std::vector<Picoseconds> link_busy;      // by level of links, likewise
   std::vector<std::size_t> critical = {};  // instructions of a longest path to the end of the first runs, in order
-  Picoseconds exposed() const { return end - computation; }
+  Picoseconds exposed() const { return end - computation; }  // waiting, and what kernels lose while collectives run
 };
 OverlappedTimeline overlapped_timeline(const ParallelProgram& program);
 

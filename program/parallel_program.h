@@ -10,6 +10,7 @@
 
 #include "base/index.h"
 #include "base/units.h"
+#include "costmodel/cluster/cluster.h"
 #include "graph/operator_graph.h"
 #include "layouts/collective.h"
 #include "strategies/strategy.h"
@@ -132,6 +133,11 @@ struct ParallelProgram {
 
   std::int64_t micro_batches = 1;
   std::size_t num_in_micro_batch() const;  // 0 if there is but one
+  /// What sums gradients right behind the loop is issued in the loop's last run, as soon as its inputs are there
+  /// (program/last_run.h). No value depends on it.
+  bool reduces_in_last_run = false;
+
+  std::vector<SpeedsTogether> speeds_together;  // by the cluster's level; beyond: both at full speed
 };
 
 }  // namespace shardplan

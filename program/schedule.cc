@@ -67,6 +67,7 @@ class Arrangement {
     }
     for (std::size_t place = 0; place < place_.size(); ++place) place_[order.sequence[place]] = place;
     program_.instructions = std::move(instructions);
+    program_.reduces_in_last_run = order.reduces_in_last_run;
     program_.buckets.clear();
     program_.values.resize(num_values_);  // without the buffers of the order before
     describe_buckets(program_, &costs_);
@@ -100,20 +101,33 @@ class Scheduler {
   }
 
   IssueOrder hoisted(IssueOrder order) const {
-    // By the instruction behind which it goes, its own number if it stays; what is moved keeps its order.
-    std::vector<std::size_t> behind(order.sequence.size());
+    // The instruction behind which it goes, its own number if it stays; what is moved keeps its order. What goes to the
+    // beginning of what stands behind the loop does so in the order in which the loop makes its inputs.
+    struct Place {
+      std::size_t behind = 0;
+      bool is_late = false;  // it stands behind what else goes there
+      std::size_t made = 0;
+      auto operator<=>(const Place&) const = default;
+    };
+    std::vector<Place> places(order.sequence.size());
+    const auto behind = [&](std::size_t i) -> std::size_t& { return places[i].behind; };
     for (const std::size_t i : order.sequence) {
-      behind[i] = i;
+      places[i] = {i, i >= loop_, 0};
       const Instruction& instruction = at(i);
       if (instruction.kind != InstructionKind::kCollective || instruction.inputs.size() != 1) continue;
       const std::size_t producer = producer_[instruction.inputs[0]];
       if (producer == kNowhere) continue;
-      const bool goes_on = behind[producer] != producer && instruction.step.kind == CollectiveKind::kSlice;
+      const bool goes_on = behind(producer) != producer && instruction.step.kind == CollectiveKind::kSlice;
       if (!goes_on && !never_grows(instruction)) continue;
-      behind[i] = std::max(behind[producer], i < loop_ ? 0 : loop_);
+      if (i >= loop_ && producer < loop_) {
+        places[i] = {loop_, false, producer};
+      } else {
+        places[i] = {behind(producer), producer < loop_ || places[producer].is_late, places[producer].made};
+      }
     }
     std::stable_sort(order.sequence.begin(), order.sequence.end(),
-                     [&](std::size_t a, std::size_t b) { return std::pair(behind[a], a) < std::pair(behind[b], b); });
+                     [&](std::size_t a, std::size_t b) { return std::pair(places[a], a) < std::pair(places[b], b); });
+    order.reduces_in_last_run = loop_ > 0;
     return order;
   }
 
@@ -357,7 +371,7 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
   std::optional<IssueOrder> best;
   Picoseconds least = std::numeric_limits<Picoseconds>::max();
   /// When the step ends; nothing if the order does not fit.
-  const auto try_order = [&](const IssueOrder& order) -> std::optional<Picoseconds> {
+  const auto try_one = [&](const IssueOrder& order) -> std::optional<Picoseconds> {
     const ParallelProgram& trial = arrangement.in(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
     if (memory_profile(trial, times.spans).peak > options.most_memory) return std::nullopt;
@@ -366,6 +380,12 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
       best = order;
     }
     return times.end;
+  };
+  const auto try_order = [&](IssueOrder order) -> std::optional<Picoseconds> {
+    const std::optional<Picoseconds> end = try_one(order);
+    if (end || !order.reduces_in_last_run) return end;
+    order.reduces_in_last_run = false;  // what is reduced early is held beside the last run's activations
+    return try_one(order);
   };
   const auto chosen = [&]() -> std::optional<ParallelProgram> {
     if (!best) return std::nullopt;

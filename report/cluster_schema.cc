@@ -72,6 +72,8 @@ Json value_of(ClusterValue value) {
       return closed(cluster_collectives_keys());
     case ClusterValue::kProtocols:
       return {{"type", "array"}, {"items", closed(cluster_protocol_keys())}};
+    case ClusterValue::kSpeedsTogether:
+      return closed(cluster_together_keys());
     case ClusterValue::kLevels:
       return list_of(closed(cluster_level_keys()));
     case ClusterValue::kRanks:

@@ -38,6 +38,14 @@ struct CollectiveSoftware {
   bool operator==(const CollectiveSoftware&) const = default;
 };
 
+/// What a kernel and a collective that run at the same time leave each other: shares of their speeds, parts per million.
+struct SpeedsTogether {
+  std::int64_t kernels_ppm = 1'000'000;
+  std::int64_t collectives_ppm = 1'000'000;
+
+  bool operator==(const SpeedsTogether&) const = default;
+};
+
 /// One level of links; it joins `count` groups of the level below. Rates are exact integers in bytes (or operations)
 /// per second.
 struct ClusterLevel {
@@ -49,6 +57,7 @@ struct ClusterLevel {
   LinkPer link_per = LinkPer::kDevice;
   std::int64_t contention_ppm = 1'000'000;  // share of the bandwidth left when all groups talk at once
   std::vector<LinkProtocol> protocols;      // beside `latency` at all of the bandwidth
+  SpeedsTogether together = {};
 
   bool operator==(const ClusterLevel&) const = default;
 };

@@ -97,6 +97,14 @@ const ClusterKeys& cluster_protocol_keys() {
   return keys;
 }
 
+const ClusterKeys& cluster_together_keys() {
+  static const ClusterKeys keys = {
+      {"kernels", ClusterValue::kShare, false, "share of its speed that a kernel keeps while a collective runs; 1"},
+      {"collectives", ClusterValue::kShare, false, "share of its speed that a collective keeps while a kernel runs; 1"},
+  };
+  return keys;
+}
+
 const ClusterKeys& cluster_level_keys() {
   static const ClusterKeys keys = {
       {"name", ClusterValue::kName, true, "of the mesh axis"},
@@ -109,6 +117,8 @@ const ClusterKeys& cluster_level_keys() {
       {"contention", ClusterValue::kShare, false, "share of the bandwidth left when all groups talk at once; 1"},
       {"protocols", ClusterValue::kProtocols, false,
        "other ways to send, for small messages; a collective takes the fastest, the same on all levels"},
+      {"together", ClusterValue::kSpeedsTogether, false,
+       "what kernels and collectives on these links leave each other where they run at the same time"},
   };
   return keys;
 }

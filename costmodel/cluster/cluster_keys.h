@@ -31,6 +31,7 @@ enum class ClusterValue {
   kLevels,
   kRanks,  // a list of all positions
   kProtocols,
+  kSpeedsTogether,
   kTables,
   kSources,
 };
@@ -53,6 +54,7 @@ const ClusterKeys& cluster_matrix_units_keys();
 const ClusterKeys& cluster_collectives_keys();
 const ClusterKeys& cluster_level_keys();
 const ClusterKeys& cluster_protocol_keys();
+const ClusterKeys& cluster_together_keys();
 const ClusterKeys& cluster_table_keys();
 
 std::vector<std::string> key_names(const ClusterKeys& keys);

@@ -249,6 +249,12 @@ class ClusterReader {
       if (const YamlNode* protocols = item.find("protocols")) {
         level.protocols = read_protocols(*protocols, where + ".protocols");
       }
+      if (const YamlNode* together = item.find("together"); together && is_map(*together, where + ".together")) {
+        const std::string inside = where + ".together";
+        keys(*together, cluster_together_keys(), inside);
+        level.together.kernels_ppm = value(*together, "kernels", inside, false, parse_share, 1'000'000);
+        level.together.collectives_ppm = value(*together, "collectives", inside, false, parse_share, 1'000'000);
+      }
       num_devices = checked_multiply(num_devices, level.count).value_or(kMostClusterDevices + 1);
       if (num_devices > kMostClusterDevices) {
         fault(item, "{}: with it the cluster has more than {} devices", where, kMostClusterDevices);
@@ -489,6 +495,10 @@ std::string write_cluster(const Cluster& cluster) {
                                write_time(protocol.latency), write_share(protocol.bandwidth_ppm));
     }
     if (!protocols.empty()) text += fmt::format(", protocols: [{}]", protocols);
+    if (level.together != SpeedsTogether{}) {
+      text += fmt::format(", together: {{kernels: {}, collectives: {}}}", write_share(level.together.kernels_ppm),
+                          write_share(level.together.collectives_ppm));
+    }
     text += "}\n";
   }
   if (!cluster.position_of_rank.empty()) {

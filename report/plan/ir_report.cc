@@ -154,11 +154,7 @@ class EndReport : public IrWriter {
                     program_.workers * mesh_.num_devices(), mesh_.to_string(),
                     counted(program_.workers > 1 ? operators : num_operators(graph_), "operator"),
                     counted(slices, "slice"), counted(collectives, "collective"), format_time(time));
-    if (program_.micro_batches > 1) {
-      text_ +=
-          fmt::format("# what comes before the first update runs {} times a step, each time on another micro-batch\n",
-                      program_.micro_batches);
-    }
+    text_ += loop_remarks(program_);
   }
 
   void write_head() {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "layouts/uneven.h"
+#include "program/last_run.h"
 #include "report/text/strategy_text.h"
 
 namespace shardplan {
@@ -123,6 +124,20 @@ std::string RankGroup::group_ranks() const {
   std::vector<std::int64_t> ascending = ranks;
   std::sort(ascending.begin(), ascending.end());
   return fmt::format("{}", fmt::join(ascending, "-"));
+}
+
+std::string loop_remarks(const ParallelProgram& program) {
+  if (program.micro_batches == 1) return "";
+  std::string text =
+      fmt::format("# what comes before the first update runs {} times a step, each time on another micro-batch\n",
+                  program.micro_batches);
+  const std::size_t early = issued_in_last_run(program).size();
+  if (early > 0) {
+    text += fmt::format(
+        "# of what comes behind that, the first {} issued in the last run, as soon as what it reads is there\n",
+        early == 1 ? "collective is" : fmt::format("{} collectives and buckets are each", early));
+  }
+  return text;
 }
 
 std::string RankGroup::name() const { return fmt::format("{}-{}", ranks.size(), fnv1a(group_ranks())); }

@@ -25,6 +25,9 @@ std::string shapes_text(const std::vector<Shape>& shapes);
 /// A constant as it stands in a call: "F32(0.125)", "Tensor[Int32](iota, (1024))".
 std::string constant_text(const GraphTensor& constant, const Shape& local_shape);
 
+/// Remarks on the loop of micro-batches, a line each; empty for programs without one.
+std::string loop_remarks(const ParallelProgram& program);
+
 /// The devices that take part in a collective together with the device at one point.
 struct RankGroup {
   std::vector<std::int64_t> ranks;  // in the order of the pieces

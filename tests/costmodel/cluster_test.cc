@@ -85,6 +85,7 @@ TEST(Cluster, WhatIsWrittenReadsBack) {
     Cluster cluster = read_cluster(name);
     cluster.levels[0].contention_ppm = 500'000;
     cluster.levels[1].protocols = {{1'100'000, 250'000}, {2'500'000, 950'000}};
+    cluster.levels[0].together = {900'000, 1'000'000};
     cluster.collectives = {.launch = 7'000'000, .has_rings_and_trees = true};
     cluster.tables.push_back(
         {CollectiveKind::kCollectivePermute, cluster.levels[1].name, 2, {{1, 5}, {1024, 7'000'001}}});
@@ -229,8 +230,8 @@ TEST(Cluster, SourcesSayHowFarANumberCanBeTrusted) {
       text += fmt::format("{} {}; ", key, to_string(provenance));
     return text;
   };
-  EXPECT_EQ(words(read_cluster("dgx-a100x8")).substr(0, 86),
-            "device datasheet; nvlink measured; ib measured; latency measured elsewhere; efficiency");
+  EXPECT_EQ(words(read_cluster("dgx-a100x8")).substr(0, 90),
+            "device datasheet; nvlink measured; ib measured; latency measured elsewhere; collectives me");
   Cluster cluster = read_cluster("dgx-a100");
   cluster.sources = {{"device.flops", "I read it"}, {"ib.latency", "datasheet, to be verified"}};
   EXPECT_EQ(words(cluster), "device.flops source not said; ib.latency to be verified; nvlink source not said; ");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/random.h"
 #include "model/read_model.h"
@@ -108,20 +109,99 @@ TEST(OverlappedTimelineTest, ManyMicroBatchesTakeWhatSimulatingThemAllTakes) {
   EXPECT_EQ(looped(50), 10 + 50 * 13);
 }
 
-// max(C, M) <= step <= C + M; a longer instruction never shortens the step.
+TEST(OverlappedTimelineTest, KernelsAndCollectivesLeaveEachOtherAShareOfTheirSpeeds) {
+  Sketch sketch;
+  const ValueId a = sketch.kernel(10, {});
+  sketch.collective(60, a);
+  sketch.kernel(100, {a});
+  sketch.program.speeds_together = {{500'000, 600'000}};
+  const OverlappedTimeline times = overlapped_timeline(sketch.program);
+  EXPECT_EQ(times.spans[1], (Span{10, 110}));  // all of it beside the kernel
+  EXPECT_EQ(times.spans[2], (Span{10, 160}));  // 50 of 100 are done when the links are free
+  EXPECT_EQ(times.exposed(), 50);
+  sketch.program.speeds_together = {{}, {500'000, 500'000}};  // of a level that is not used
+  EXPECT_EQ(overlapped_timeline(sketch.program).end, 110);
+}
+
+TEST(OverlappedTimelineTest, WhatTakesNoTimeWaitsWithoutHoldingUpTheKernels) {
+  Sketch sketch;
+  const ValueId a = sketch.kernel(10, {});
+  const ValueId gathered = sketch.collective(20, a);
+  const ValueId view = sketch.kernel(0, {gathered});
+  const ValueId b = sketch.kernel(15, {a});
+  sketch.kernel(1, {view, b});
+  EXPECT_EQ(overlapped_timeline(sketch.program).spans,
+            (std::vector<Span>{{0, 10}, {10, 30}, {30, 30}, {10, 25}, {30, 31}}));
+}
+
+TEST(OverlappedTimelineTest, GradientsAreReducedBesideTheLastRunOfTheLoop) {
+  const auto end = [](std::int64_t micro_batches, bool in_last_run) {
+    Sketch sketch;
+    const ValueId a = sketch.kernel(10, {});
+    sketch.kernel(30, {a});
+    const std::size_t loop = sketch.program.instructions.size();
+    const ValueId reduced = sketch.collective(25, a);
+    sketch.kernel(1, {reduced});
+    for (std::size_t i = 0; i < loop; ++i) sketch.program.instructions[i].runs = micro_batches;
+    sketch.program.micro_batches = micro_batches;
+    sketch.program.reduces_in_last_run = in_last_run;
+    return overlapped_timeline(sketch.program).end;
+  };
+  EXPECT_EQ(end(3, false), 3 * 40 + 25 + 1);
+  EXPECT_EQ(end(3, true), 3 * 40 + 1);
+  EXPECT_EQ(end(1000, true), 1000 * 40 + 1);
+}
+
+/// Random kernels and collectives on two levels of links.
+Sketch random_sketch(Random& random) {
+  Sketch sketch;
+  std::vector<ValueId> made{sketch.kernel(5, {})};
+  const std::uint64_t count = 2 + random.below(30);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const ValueId input = made[random.below(made.size())];
+    const auto time = static_cast<Picoseconds>(random.below(20));
+    made.push_back(random.below(2) == 0
+                       ? sketch.kernel(time, {input, made.back()})
+                       : sketch.collective(time, input, 1 + static_cast<std::uint32_t>(random.below(3))));
+  }
+  return sketch;
+}
+
+// At full speed everything begins when the last of what it waits for ends.
+TEST(OverlappedTimelineTest, IsTheLongestPathOnRandomPrograms) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    const Sketch sketch = random_sketch(random);
+    std::vector<Span> expected;
+    std::vector<Picoseconds> ready(sketch.program.values.size(), 0);
+    Picoseconds kernels = 0;
+    std::array<Picoseconds, 2> links{};
+    for (const Instruction& instruction : sketch.program.instructions) {
+      Picoseconds begin = 0;
+      for (const ValueId input : instruction.inputs) begin = std::max(begin, ready[input.value()]);
+      const bool is_kernel = instruction.kind == InstructionKind::kOperator;
+      if (!is_kernel || instruction.time > 0) begin = std::max(begin, kernels);
+      for (std::size_t level = 0; level < 2; ++level) {
+        if ((instruction.links >> level & 1) != 0) begin = std::max(begin, links[level]);
+      }
+      const Picoseconds end = begin + instruction.time;
+      if (is_kernel && instruction.time > 0) kernels = end;
+      for (std::size_t level = 0; level < 2; ++level) {
+        if ((instruction.links >> level & 1) != 0) links[level] = end;
+      }
+      ready[instruction.outputs[0].value()] = end;
+      expected.push_back({begin, end});
+    }
+    EXPECT_EQ(overlapped_timeline(sketch.program).spans, expected) << seed;
+  }
+}
+
+// max(C, M) <= step <= C + M, as long as kernels and collectives together do no less than one of them alone; a longer
+// instruction never shortens a step at full speeds, and lower speeds never shorten one without choices of order.
 TEST(OverlappedTimelineTest, LiesBetweenItsBoundsOnRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
-    Sketch sketch;
-    std::vector<ValueId> made{sketch.kernel(5, {})};
-    const std::uint64_t count = 2 + random.below(30);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const ValueId input = made[random.below(made.size())];
-      const auto time = static_cast<Picoseconds>(random.below(20));
-      made.push_back(random.below(2) == 0
-                         ? sketch.kernel(time, {input, made.back()})
-                         : sketch.collective(time, input, 1 + static_cast<std::uint32_t>(random.below(3))));
-    }
+    Sketch sketch = random_sketch(random);
     const OverlappedTimeline times = overlapped_timeline(sketch.program);
     EXPECT_LE(times.computation, times.end) << seed;
     for (const Picoseconds busy : times.link_busy) EXPECT_LE(busy, times.end) << seed;
@@ -129,6 +209,14 @@ TEST(OverlappedTimelineTest, LiesBetweenItsBoundsOnRandomPrograms) {
     Sketch longer = sketch;
     longer.program.instructions[random.below(longer.program.instructions.size())].time += 9;
     EXPECT_GE(overlapped_timeline(longer.program).end, times.end) << seed;
+    // In nanoseconds, so that what is rounded up does not count.
+    for (Instruction& instruction : sketch.program.instructions) instruction.time *= 1000;
+    const auto share = [&] { return static_cast<std::int64_t>(500'000 + 100'000 * random.below(6)); };
+    sketch.program.speeds_together = {{share(), share()}, {share(), share()}};
+    const OverlappedTimeline slowed = overlapped_timeline(sketch.program);
+    EXPECT_GE(slowed.end, slowed.computation) << seed;
+    const auto rounding = static_cast<Picoseconds>(sketch.program.instructions.size());
+    EXPECT_LE(slowed.end, slowed.computation + slowed.communication + rounding) << seed;
   }
 }
 

@@ -59,7 +59,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
                               "precision",     "wide_gradients", "fused_attention",
                               "written_norms", "fused_loss",     "recompute",
                               "micro_batches", "overlap",        "figure",
-                              "seconds",       "assumed"},
+                              "seconds",       "assumed",        "local_batch_norm"},
              "a run", faults);
   if (!faults.empty()) throw InputError(faults);
   const Line line(document, defaults, node);
@@ -84,6 +84,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("fused_loss", run.fused_loss);
   line.read("recompute", run.recompute);
   line.read("micro_batches", run.micro_batches);
+  line.read("local_batch_norm", run.local_batch_norm);
   line.read("overlap", run.overlap);
   line.read("figure", run.figure);
   line.read("assumed", run.assumed);
@@ -179,8 +180,9 @@ std::string model_text(const PublishedRun& run) {
   if (run.precision != "f32") text += fmt::format(", mixed_precision: {}", run.precision);
   if (!run.recompute.empty()) text += fmt::format(", recompute: [{}]", run.recompute);
   text += fmt::format(
-      "}}\nparallel: {{parallel_mode: semi_auto_parallel, level: 2, device_num: {}, mesh: {{{}}}, gradient_fp32_sync: "
-      "{}, enable_parallel_optimizer: {}}}\n",
+      "}}\nparallel: {{parallel_mode: {}, level: 2, device_num: {}, mesh: {{{}}}, gradient_fp32_sync: {}, "
+      "enable_parallel_optimizer: {}}}\n",
+      run.local_batch_norm ? "data_parallel, batch_norm: local" : "semi_auto_parallel",
       run.replicas * run.data * run.tensor, mesh.empty() ? "data: 1" : mesh, run.wide_gradients, run.zero == 1);
   return text;
 }
