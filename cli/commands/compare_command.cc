@@ -88,7 +88,7 @@ Command compare_command() {
   command.topic = "Plan";
   command.summary = "Compare levels 0, 1 and 2, propagation, data parallelism and one device side by side";
   command.examples = {
-      {"configs/bert-base.yaml", "what each objective costs, and in what the plans differ"},
+      {"configs/mlp.yaml", "what each objective costs, and in what the plans differ"},
       {"configs/mlp.yaml --all", "with every layout and operator that differs"},
       {"out/plan.json", "the model, cluster and options of an earlier run"},
       {"configs/mlp.yaml --html compare.html", "and as a page for a browser"},

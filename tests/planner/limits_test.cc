@@ -38,14 +38,13 @@ TEST(LimitsTest, HowLittleWorkThereIsSoLittleIsDone) {
   const auto model = std::make_shared<const Model>(read_model("configs/gpt2-small.yaml", overrides));
   PlanOptions options;
   options.capacity = Bytes{2830} << 20;  // binds, so that the search is long
-  for (const std::uint64_t work : {1u, 3u}) {
-    options.work_limit = work;
-    const ModelPlanner planner(model, read_cluster("ascend-910"), options);
-    const Plan plan = planner.plan(Level::kSpeed, "auto");
-    for (const StageStatistics& stage : plan.statistics) {
-      for (const auto& [name, figure] : stage.figures) {
-        if (stage.stage != "search" || name != "work") continue;
-        EXPECT_LT(figure, 50'000'000) << work;
+  options.work_limit = 1;
+  const ModelPlanner planner(model, read_cluster("ascend-910"), options);
+  const Plan plan = planner.plan(Level::kSpeed, "auto");
+  for (const StageStatistics& stage : plan.statistics) {
+    for (const auto& [name, figure] : stage.figures) {
+      if (stage.stage == "search" && name == "work") {
+        EXPECT_LT(figure, 50'000'000);
       }
     }
   }

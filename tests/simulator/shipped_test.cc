@@ -106,7 +106,6 @@ const NetworkCase kNetworkCases[] = {
     {"dlrm-criteo", Level::kRatio, {{"B", 1024}}},
     {"gat-products", Level::kMemory, {{"N", 4096}, {"E", 65536}}},
     {"gcn-reddit", Level::kSpeed, {{"N", 4096}, {"E", 65536}}},
-    {"llama3-70b", Level::kRatio, {{"B", 8}, {"S", 512}, {"L", 1}}},
     {"lstm-lm", Level::kMemory, {{"B", 32}}},
     {"mamba-370m", Level::kSpeed, {{"B", 16}, {"S", 256}, {"L", 1}}},
     {"mixtral-8x7b", Level::kRatio, {{"B", 8}, {"S", 512}, {"L", 1}}},
