@@ -21,6 +21,45 @@ DimensionWalk windowed(const DimensionWalk& output, const DimensionWalk& offset,
   return {{}, window};
 }
 
+constexpr const char* kTooLarge = "a window or input is too large";
+
+/// The positions from the first to the last that one output reads.
+std::int64_t reach_of(const SlidingWindow& window) { return window.dilation * (window.kernel - 1) + 1; }
+
+/// The attributes, checked.
+struct Sliding {
+  std::vector<std::int64_t> strides, dilations, pad;
+  std::string mode;
+
+  Sliding(const Operation& operation, std::size_t num_spatial) {
+    const bool is_pooling = operation.attributes.contains("strides");
+    strides = spatial_values(operation, is_pooling ? "strides" : "stride", num_spatial);
+    dilations =
+        is_pooling ? std::vector<std::int64_t>(num_spatial, 1) : spatial_values(operation, "dilation", num_spatial);
+    mode = operation.text("pad_mode");
+    pad = operation.list("pad");
+    if (pad.size() == 1) pad.assign(2 * num_spatial, pad[0]);
+    const bool is_valid_pad = pad.size() == 2 * num_spatial &&
+                              std::ranges::all_of(pad, [](std::int64_t p) { return p >= 0 && p <= kLargest; });
+    if ((mode != "valid" && mode != "same" && mode != "pad") || !is_valid_pad) {
+      const char* count = num_spatial == 1 ? "two" : num_spatial == 2 ? "four" : "six";
+      operand_error(operation,
+                    fmt::format("pad_mode is {} and pad {}; expected valid, same, or pad with one or {} numbers", mode,
+                                to_string(operation.list("pad")), count));
+    }
+    if (mode != "pad" && std::ranges::any_of(pad, [](std::int64_t p) { return p != 0; })) {
+      operand_error(operation,
+                    fmt::format("pad is {}, which pad_mode {} does not use", to_string(operation.list("pad")), mode));
+    }
+  }
+
+  /// Without input, output and the padding of "same".
+  SlidingWindow window(const Operation& operation, std::size_t d, std::int64_t kernel) const {
+    if (kernel > kLargest) operand_error(operation, kTooLarge);
+    return {1, 1, kernel, strides[d], dilations[d], pad[2 * d], pad[2 * d + 1]};
+  }
+};
+
 }  // namespace
 
 Interval SlidingWindow::outputs_reading(std::int64_t r, const Interval& input_range, const Interval& outputs) const {
@@ -29,69 +68,91 @@ Interval SlidingWindow::outputs_reading(std::int64_t r, const Interval& input_ra
   return {std::max(first, outputs.begin), std::min(last + 1, outputs.end)};
 }
 
+std::vector<std::string> spatial_names(std::size_t num_spatial) {
+  if (num_spatial == 1) return {"l"};
+  return num_spatial == 2 ? std::vector<std::string>{"h", "w"} : std::vector<std::string>{"d", "h", "w"};
+}
+
 AttributeSpec pad_mode_attribute() { return text("pad_mode", "valid", "valid, same or pad"); }
 
-AttributeSpec pad_attribute() {
-  return list("pad", std::vector<std::int64_t>{0}, "of pad_mode pad: one number, or top, bottom, left, right");
+AttributeSpec pad_attribute(std::size_t num_spatial) {
+  const char* each = num_spatial == 1   ? "before, after"
+                     : num_spatial == 2 ? "top, bottom, left, right"
+                                        : "front, back, top, bottom, left, right";
+  return list("pad", std::vector<std::int64_t>{0}, fmt::format("of pad_mode pad: one number, or {}", each));
 }
 
-AttributeSpec height_and_width(std::string name) {
-  return list(std::move(name), std::vector<std::int64_t>{1}, "one number, or height, width");
+AttributeSpec spatial_attribute(std::string name, std::size_t num_spatial) {
+  const char* text = num_spatial == 1   ? "one number"
+                     : num_spatial == 2 ? "one number, or height, width"
+                                        : "one number, or depth, height, width";
+  return list(std::move(name), std::vector<std::int64_t>{1}, text);
 }
 
-std::array<std::int64_t, 2> pair_attribute(const Operation& operation, const std::string& name) {
+std::vector<std::int64_t> spatial_values(const Operation& operation, const std::string& name, std::size_t num_spatial) {
   std::vector<std::int64_t> values = operation.list(name);
-  if (values.size() == 4 && values[0] == 1 && values[1] == 1) values.erase(values.begin(), values.begin() + 2);
-  if (values.size() == 1) values.push_back(values[0]);
-  if (values.size() != 2 || values[0] < 1 || values[1] < 1 || values[0] > kLargest || values[1] > kLargest) {
-    operand_error(operation,
-                  fmt::format("{} is {}; expected one or two positive numbers", name, to_string(operation.list(name))));
+  if (values.size() == num_spatial + 2 && values[0] == 1 && values[1] == 1)
+    values.erase(values.begin(), values.begin() + 2);
+  if (values.size() == 1) values.assign(num_spatial, values[0]);
+  const bool is_valid = values.size() == num_spatial &&
+                        std::ranges::all_of(values, [](std::int64_t value) { return value >= 1 && value <= kLargest; });
+  if (!is_valid) {
+    const char* expected = num_spatial == 1   ? "one positive number"
+                           : num_spatial == 2 ? "one or two positive numbers"
+                                              : "one or three positive numbers";
+    operand_error(operation, fmt::format("{} is {}; expected {}", name, to_string(operation.list(name)), expected));
   }
-  return {values[0], values[1]};
+  return values;
 }
 
-SpatialWindows spatial_windows(const Operation& operation, const std::array<std::int64_t, 2>& input,
-                               const std::array<std::int64_t, 2>& kernel) {
-  const bool is_pooling = operation.attributes.contains("strides");
-  const std::array<std::int64_t, 2> strides = pair_attribute(operation, is_pooling ? "strides" : "stride");
-  const std::array<std::int64_t, 2> dilations =
-      is_pooling ? std::array<std::int64_t, 2>{1, 1} : pair_attribute(operation, "dilation");
-  const std::string& mode = operation.text("pad_mode");
-  std::vector<std::int64_t> pad = operation.list("pad");
-  if (pad.size() == 1) pad.assign(4, pad[0]);
-  const bool is_valid_pad =
-      pad.size() == 4 && std::ranges::all_of(pad, [](std::int64_t p) { return p >= 0 && p <= kLargest; });
-  if ((mode != "valid" && mode != "same" && mode != "pad") || !is_valid_pad) {
-    operand_error(operation,
-                  fmt::format("pad_mode is {} and pad {}; expected valid, same, or pad with one or four numbers", mode,
-                              to_string(operation.list("pad"))));
-  }
-  if (mode != "pad" && std::ranges::any_of(pad, [](std::int64_t p) { return p != 0; })) {
-    operand_error(operation,
-                  fmt::format("pad is {}, which pad_mode {} does not use", to_string(operation.list("pad")), mode));
-  }
+SpatialWindows spatial_windows(const Operation& operation, const Shape& input, const Shape& kernel) {
+  const Sliding sliding(operation, input.size());
   SpatialWindows windows;
-  for (std::size_t d = 0; d < 2; ++d) {
-    SlidingWindow& window = windows[d];
-    window = {input[d], 1, kernel[d], strides[d], dilations[d], pad[2 * d], pad[2 * d + 1]};
-    if (window.input > kLargest || window.kernel > kLargest) operand_error(operation, "a window or input is too large");
-    const std::int64_t reach = window.dilation * (window.kernel - 1) + 1;
-    if (mode == "same") {
+  for (std::size_t d = 0; d < input.size(); ++d) {
+    SlidingWindow window = sliding.window(operation, d, kernel[d]);
+    window.input = input[d];
+    if (window.input > kLargest) operand_error(operation, kTooLarge);
+    if (sliding.mode == "same") {
       window.output = ceil_div(window.input, window.stride);
       const std::int64_t padding =
-          std::max<std::int64_t>(0, (window.output - 1) * window.stride + reach - window.input);
+          std::max<std::int64_t>(0, (window.output - 1) * window.stride + reach_of(window) - window.input);
       window.pad_before = padding / 2;
       window.pad_after = padding - window.pad_before;
-      continue;
+    } else {
+      const std::int64_t padded = window.input + window.pad_before + window.pad_after;
+      if (padded < reach_of(window)) {
+        operand_error(operation,
+                      fmt::format("a window of {} does not fit in {} positions (input {}, padding {} and {})",
+                                  reach_of(window), padded, window.input, window.pad_before, window.pad_after));
+      }
+      window.output = (padded - reach_of(window)) / window.stride + 1;
     }
-    const std::int64_t padded = window.input + window.pad_before + window.pad_after;
-    if (padded < reach) {
-      operand_error(operation, fmt::format("a window of {} does not fit in {} positions (input {}, padding {} and {})",
-                                           reach, padded, window.input, window.pad_before, window.pad_after));
-    }
-    window.output = (padded - reach) / window.stride + 1;
+    windows.push_back(window);
   }
   return windows;
+}
+
+Shape transposed_extents(const Operation& operation, const Shape& output, const Shape& kernel) {
+  const Sliding sliding(operation, output.size());
+  std::vector<std::int64_t> extra = operation.list("output_padding");
+  if (extra.size() == 1) extra.assign(output.size(), extra[0]);
+  Shape extents;
+  for (std::size_t d = 0; d < output.size(); ++d) {
+    const SlidingWindow window = sliding.window(operation, d, kernel[d]);
+    if (output[d] > kLargest) operand_error(operation, kTooLarge);
+    const bool is_same = sliding.mode == "same";
+    const std::int64_t most = is_same ? 0 : window.stride - 1;
+    if (extra.size() != output.size() || extra[d] < 0 || extra[d] > most) {
+      operand_error(operation,
+                    fmt::format("output_padding is {}; expected {}", to_string(operation.list("output_padding")),
+                                is_same ? "0, as pad_mode is same" : fmt::format("0 to {}, less than stride", most)));
+    }
+    extents.push_back(is_same ? output[d] * window.stride
+                              : (output[d] - 1) * window.stride + reach_of(window) - window.pad_before -
+                                    window.pad_after + extra[d]);
+    if (extents[d] < 1) operand_error(operation, fmt::format("padding leaves {} positions", extents[d]));
+  }
+  return extents;
 }
 
 ForwardWalk forward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name) {

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "operators/building/rule_builder.h"
 #include "operators/operator_type.h"
@@ -25,20 +26,28 @@ struct SlidingWindow {
   /// The outputs i whose offset r falls on [begin, end) of the input, clipped to `outputs`.
   Interval outputs_reading(std::int64_t r, const Interval& input_range, const Interval& outputs) const;
 };
-using SpatialWindows = std::array<SlidingWindow, 2>;
+/// Of one spatial dimension ("l"), two ("h", "w") or three ("d", "h", "w").
+using SpatialWindows = std::vector<SlidingWindow>;
+
+/// The factors' names of so many spatial dimensions.
+std::vector<std::string> spatial_names(std::size_t num_spatial);
 
 /// The attributes that say how a window slides.
 AttributeSpec pad_mode_attribute();
-AttributeSpec pad_attribute();
-AttributeSpec height_and_width(std::string name);
+AttributeSpec pad_attribute(std::size_t num_spatial);
+AttributeSpec spatial_attribute(std::string name, std::size_t num_spatial);
 
-/// Height and width of a window over an NCHW tensor of `input` extents, from the attributes stride(s), pad_mode
-/// ("valid", "same", "pad"), pad (top, bottom, left, right) and dilation. Throws InputError if they make no sense.
-SpatialWindows spatial_windows(const Operation& operation, const std::array<std::int64_t, 2>& input,
-                               const std::array<std::int64_t, 2>& kernel);
+/// The values of such a list for each spatial dimension: one for all, one each, or one each behind 1, 1 for n and c.
+std::vector<std::int64_t> spatial_values(const Operation& operation, const std::string& name, std::size_t num_spatial);
 
-/// One or two (height, width) or four (1, 1, height, width) values of a list attribute.
-std::array<std::int64_t, 2> pair_attribute(const Operation& operation, const std::string& name);
+/// The windows of `kernel` sizes over the spatial `input` extents of a tensor [n, c, ...], from the attributes stride(s),
+/// pad_mode ("valid", "same", "pad"), pad (before and after each dimension) and dilation. Throws InputError if they make
+/// no sense.
+SpatialWindows spatial_windows(const Operation& operation, const Shape& input, const Shape& kernel);
+
+/// The input extents of windows with the same attributes that have these outputs, the smallest but for the attribute
+/// output_padding: what a transposed convolution makes of x.
+Shape transposed_extents(const Operation& operation, const Shape& output, const Shape& kernel);
 
 /// How the input dimension walks where the factor is the output: a window, or the plain factor if there is nothing to
 /// slide.

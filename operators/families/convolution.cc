@@ -1,18 +1,22 @@
-// Channels are (group, channel within the group). All three kernels are matrix products over patches: row (i, kh, kw)
-// of a patch matrix holds, for every point (n, h, w) of the output, the input that this weight meets there, 0 in the
-// padding.
+// Channels are (group, channel within the group). All three kernels are matrix products over patches: row (i, kd, kh, kw)
+// of a patch matrix holds, for every point (n, d, h, w) of the output, the input that this weight meets there, 0 in the
+// padding. They see three spatial dimensions always; those that an operator lacks have one position.
 #include "operators/families/convolution.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
+#include "base/integer.h"
 #include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
 #include "operators/building/matrix_product.h"
 #include "operators/building/rule_builder.h"
 #include "operators/building/sliding_window.h"
+#include "operators/building/volume.h"
 
 namespace shardplan {
 namespace {
@@ -22,23 +26,31 @@ struct Convolution {
   Shape x, weight, y;
   std::int64_t groups = 1;
   SpatialWindows windows;
+
+  /// Weights of one pair of channels.
+  std::int64_t taps() const { return num_elements(spatial(weight)); }
+  static Shape spatial(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
 };
+
+Shape with_channels(std::int64_t n, std::int64_t channels, const Shape& spatial) {
+  Shape shape = {n, channels};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
+  return shape;
+}
 
 Convolution make_convolution(const Operation& operation, const Shape& x, const Shape& weight) {
   Convolution conv;
   conv.groups = operation.integer("group");
-  if (x.size() != 4 || weight.size() != 4) {
-    operand_error(operation, fmt::format("needs x [n, c, h, w] and weight [out, c, kh, kw], found {} and {}",
-                                         to_string(x), to_string(weight)));
-  }
   if (conv.groups < 1 || x[1] % conv.groups != 0 || weight[0] % conv.groups != 0 || x[1] / conv.groups != weight[1]) {
     operand_error(operation, fmt::format("{} channels of x, a weight {} and group {} do not fit", x[1],
                                          to_string(weight), conv.groups));
   }
-  conv.windows = spatial_windows(operation, {x[2], x[3]}, {weight[2], weight[3]});
+  conv.windows = spatial_windows(operation, Convolution::spatial(x), Convolution::spatial(weight));
   conv.x = x;
   conv.weight = weight;
-  conv.y = {x[0], weight[0], conv.windows[0].output, conv.windows[1].output};
+  Shape outputs;
+  for (const SlidingWindow& window : conv.windows) outputs.push_back(window.output);
+  conv.y = with_channels(x[0], weight[0], outputs);
   return conv;
 }
 
@@ -48,26 +60,47 @@ Convolution of_forward(const Operation& operation) {
 
 void check_gradient_shape(const Operation& operation, const Convolution& conv) {
   if (operation.operands[0].shape != conv.y) {
-    operand_error(operation,
-                  fmt::format("dy is {}; expected {}", to_string(operation.operands[0].shape), to_string(conv.y)));
+    operand_error(operation, fmt::format("{} is {}; expected {}", operation.type->signature.operands[0],
+                                         to_string(operation.operands[0].shape), to_string(conv.y)));
   }
 }
 
+std::size_t num_spatial(const Operation& operation) { return operation.operands[0].shape.size() - 2; }
+
+/// Of ConvNDBackpropInput, which is given the input's extents, and of ConvNDTranspose, which computes them.
 Convolution of_backprop_input(const Operation& operation) {
   const Shape& dy = operation.operands[0].shape;
   const Shape& weight = operation.operands[1].shape;
-  const std::array<std::int64_t, 2> size = pair_attribute(operation, "input_size");
-  if (dy.size() != 4 || weight.size() != 4) operand_error(operation, "needs dy and weight of 4 dimensions");
-  return make_convolution(operation, {dy[0], weight[1] * operation.integer("group"), size[0], size[1]}, weight);
+  const Shape extents = operation.attributes.contains("input_size")
+                            ? spatial_values(operation, "input_size", num_spatial(operation))
+                            : transposed_extents(operation, Convolution::spatial(dy), Convolution::spatial(weight));
+  if (operation.integer("group") < 1) operand_error(operation, "group is not positive");
+  const std::optional<std::int64_t> channels = checked_multiply(weight[1], operation.integer("group"));
+  return make_convolution(operation, with_channels(dy[0], checked_size(operation, channels), extents), weight);
 }
 
 Convolution of_backprop_filter(const Operation& operation) {
   const Shape& dy = operation.operands[0].shape;
   const Shape& x = operation.operands[1].shape;
-  const std::array<std::int64_t, 2> size = pair_attribute(operation, "kernel_size");
-  if (dy.size() != 4 || x.size() != 4 || operation.integer("group") < 1)
-    operand_error(operation, "needs dy and x of 4 dimensions");
-  return make_convolution(operation, x, {dy[1], x[1] / operation.integer("group"), size[0], size[1]});
+  if (operation.integer("group") < 1) operand_error(operation, "group is not positive");
+  const Shape kernel = spatial_values(operation, "kernel_size", num_spatial(operation));
+  return make_convolution(operation, x, with_channels(dy[1], x[1] / operation.integer("group"), kernel));
+}
+
+/// The first step of each inference: from here on both operands have n or out, channels, and the spatial dimensions.
+template <std::size_t spatial>
+void check_ranks(const Operation& operation, const char* weight_channels) {
+  const Shape& first = operation.operands[0].shape;
+  const Shape& second = operation.operands[1].shape;
+  if (first.size() == spatial + 2 && second.size() == spatial + 2) return;
+  const std::string dimensions = fmt::format("{}", fmt::join(spatial_names(spatial), ", "));
+  const std::string& name = operation.type->signature.operands[1];
+  operand_error(operation, fmt::format("needs {} [n, c, {}] and {} {}, found {} and {}",
+                                       operation.type->signature.operands[0], dimensions, name,
+                                       name == "weight" ? fmt::format("[{}, k{}]", weight_channels,
+                                                                      fmt::join(spatial_names(spatial), ", k"))
+                                                        : fmt::format("[n, c, {}]", dimensions),
+                                       to_string(first), to_string(second)));
 }
 
 /// Walks of batch and channels, which all three operators share.
@@ -97,120 +130,118 @@ struct ChannelLoops {
         out(call.box("o").size()) {}
 };
 
-/// A plane of a local tensor, and where it lies in the global one.
-struct Plane {
-  Interval rows, columns;
-
-  static Plane of(const OperandView& view) {
-    return {{view.begin[2], view.begin[2] + view.shape[2]}, {view.begin[3], view.begin[3] + view.shape[3]}};
-  }
-  std::int64_t width() const { return columns.end - columns.begin; }
-  std::int64_t size() const { return (rows.end - rows.begin) * width(); }
-  std::int64_t offset(std::int64_t row, std::int64_t column) const {
-    return (row - rows.begin) * width() + column - columns.begin;
-  }
-};
-
-/// Calls body(offset in x, offset in y, count, step in x) for each run of products of one weight in one pair of planes.
-template <class Body>
-void for_each_run(const SpatialWindows& windows, std::int64_t kh, std::int64_t kw, const Plane& x, const Plane& y,
-                  Body body) {
-  const Interval rows = windows[0].outputs_reading(kh, x.rows, y.rows);
-  const Interval columns = windows[1].outputs_reading(kw, x.columns, y.columns);
-  if (columns.begin >= columns.end) return;
-  for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-    body(x.offset(windows[0].position(i, kh), windows[1].position(columns.begin, kw)), y.offset(i, columns.begin),
-         columns.end - columns.begin, windows[1].stride);
-  }
-}
-
 /// Some images' points of the output, for the patches of one group.
 struct Chunk {
   std::int64_t first = 0;  // image
   std::int64_t images = 0;
   std::int64_t group = 0;
-  std::int64_t points = 0;  // images * points of a plane
+  std::int64_t points = 0;  // images * points of an image
 };
 
 /// Calls body(chunk) so that a chunk's patches stay small.
 template <class Body>
-void for_each_chunk(const ChannelLoops& loops, std::int64_t rows, std::int64_t plane, Body body) {
+void for_each_chunk(const ChannelLoops& loops, std::int64_t rows, std::int64_t points, Body body) {
   constexpr std::int64_t kMostElements = 1 << 20;
-  const std::int64_t most = std::max<std::int64_t>(1, kMostElements / std::max<std::int64_t>(1, rows * plane));
+  const std::int64_t most = std::max<std::int64_t>(1, kMostElements / std::max<std::int64_t>(1, rows * points));
   for (std::int64_t group = 0; group < loops.groups; ++group) {
     for (std::int64_t first = 0; first < loops.n; first += most) {
       const std::int64_t images = std::min(most, loops.n - first);
-      body(Chunk{first, images, group, images * plane});
+      body(Chunk{first, images, group, images * points});
     }
   }
 }
 
 /// Calls body(row of the patches, point of the chunk, offset in x, count, step in x) for all runs of a chunk.
 template <class Body>
-void for_each_patch(const ChannelLoops& loops, const Convolution& conv, const Chunk& chunk, const Plane& x,
-                    const Plane& y, Body body) {
-  const std::int64_t kernel = conv.weight[2] * conv.weight[3];
+void for_each_patch(const ChannelLoops& loops, const Convolution& conv, const Chunk& chunk, const Volume& x,
+                    const Volume& y, Body body) {
+  const std::int64_t taps = conv.taps();
+  const ThreeWindows windows = as_three(conv.windows);
   for (std::int64_t image = 0; image < chunk.images; ++image) {
     for (std::int64_t i = 0; i < loops.in; ++i) {
-      const std::int64_t x_plane = ((chunk.first + image) * loops.groups + chunk.group) * loops.in + i;
-      for (std::int64_t k = 0; k < kernel; ++k) {
-        for_each_run(conv.windows, k / conv.weight[3], k % conv.weight[3], x, y,
-                     [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
-                       body(i * kernel + k, image * y.size() + out, x_plane * x.size() + in, count, step);
-                     });
+      const std::int64_t x_channel = ((chunk.first + image) * loops.groups + chunk.group) * loops.in + i;
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        for_each_run(windows, tap, x, y, [&](std::int64_t in, std::int64_t out, std::int64_t count, std::int64_t step) {
+          body(i * taps + tap, image * y.size() + out, x_channel * x.size() + in, count, step);
+        });
       }
     }
   }
 }
 
-/// Calls body(offset in [out, points], offset in y, count) for the planes of a chunk.
+/// Calls body(offset in [out, points], offset in y, count) for the channels of a chunk.
 template <class Body>
-void for_each_plane(const ChannelLoops& loops, const Chunk& chunk, const Plane& y, Body body) {
+void for_each_channel(const ChannelLoops& loops, const Chunk& chunk, const Volume& y, Body body) {
   for (std::int64_t o = 0; o < loops.out; ++o) {
     for (std::int64_t image = 0; image < chunk.images; ++image) {
-      const std::int64_t plane = ((chunk.first + image) * loops.groups + chunk.group) * loops.out + o;
-      body(o * chunk.points + image * y.size(), plane * y.size(), y.size());
+      const std::int64_t channel = ((chunk.first + image) * loops.groups + chunk.group) * loops.out + o;
+      body(o * chunk.points + image * y.size(), channel * y.size(), y.size());
     }
   }
 }
 
 /// dy of a chunk as [out, points].
-std::vector<double> pack_planes(const ChannelLoops& loops, const Chunk& chunk, const Plane& y, const double* dy) {
+std::vector<double> pack_channels(const ChannelLoops& loops, const Chunk& chunk, const Volume& y, const double* dy) {
   std::vector<double> packed(static_cast<std::size_t>(loops.out * chunk.points));
-  for_each_plane(loops, chunk, y, [&](std::int64_t at, std::int64_t in_y, std::int64_t count) {
+  for_each_channel(loops, chunk, y, [&](std::int64_t at, std::int64_t in_y, std::int64_t count) {
     std::copy_n(dy + in_y, count, packed.begin() + at);
   });
   return packed;
 }
 
-Plane result_plane(const KernelCall& call) {
-  const Box h = call.box("h");
-  const Box w = call.box("w");
-  return {{h.begin, h.end}, {w.begin, w.end}};
+/// Of y as the result.
+Volume result_volume(const KernelCall& call) {
+  const std::vector<std::string> names = spatial_names(num_spatial(call.operation));
+  Volume volume;
+  for (std::size_t d = 0; d < names.size(); ++d) {
+    const Box box = call.box(names[d]);
+    volume.ranges[3 - names.size() + d] = {box.begin, box.end};
+  }
+  return volume;
 }
 
-std::vector<TensorType> infer_conv2d(const Operation& operation) {
+/// Of x's gradient as the result.
+Volume backward_volume(const KernelCall& call, const SpatialWindows& windows) {
+  const std::vector<std::string> names = spatial_names(windows.size());
+  Volume volume;
+  for (std::size_t d = 0; d < names.size(); ++d) {
+    volume.ranges[3 - names.size() + d] = backward_range(call, windows[d], names[d], call.results[0].shape[2 + d]);
+  }
+  return volume;
+}
+
+template <std::size_t spatial>
+std::vector<TensorType> infer_convolution(const Operation& operation) {
+  check_ranks<spatial>(operation, "out, c");
   return {{of_forward(operation).y, operation.operands[0].dtype}};
 }
 
-ShardingRule conv2d_rule(const Operation& operation) {
+ShardingRule convolution_rule(const Operation& operation) {
   const Convolution conv = of_forward(operation);
   RuleBuilder builder;
   const ChannelWalks walks(builder, conv, FactorKind::kPassThrough, FactorKind::kReduction, FactorKind::kPassThrough);
-  const ForwardWalk h = forward_walk(builder, conv.windows[0], "h");
-  const ForwardWalk w = forward_walk(builder, conv.windows[1], "w");
-  builder.operand({walks.n, walks.x_channels, h.input, w.input});
-  builder.operand({walks.y_channels, walks.weight_in, h.offset, w.offset});
-  builder.result({walks.n, walks.y_channels, h.output, w.output});
+  const std::vector<std::string> names = spatial_names(conv.windows.size());
+  TensorWalk x = {walks.n, walks.x_channels};
+  TensorWalk weight = {walks.y_channels, walks.weight_in};
+  TensorWalk y = {walks.n, walks.y_channels};
+  for (std::size_t d = 0; d < names.size(); ++d) {
+    const ForwardWalk walk = forward_walk(builder, conv.windows[d], names[d]);
+    x.push_back(walk.input);
+    weight.push_back(walk.offset);
+    y.push_back(walk.output);
+  }
+  builder.operand(std::move(x));
+  builder.operand(std::move(weight));
+  builder.result(std::move(y));
   return builder.build();
 }
 
-void conv2d_kernel(const KernelCall& call) {
+void convolution_kernel(const KernelCall& call) {
   const Convolution conv = of_forward(call.operation);
-  const Plane x = Plane::of(call.operands[0]);
-  const Plane y = result_plane(call);
+  const Volume x = Volume::of(call.operands[0]);
+  const Volume y = result_volume(call);
   const ChannelLoops loops(call);
-  const std::int64_t rows = loops.in * conv.weight[2] * conv.weight[3];
+  const std::int64_t rows = loops.in * conv.taps();
   for_each_chunk(loops, rows, y.size(), [&](const Chunk& chunk) {
     std::vector<double> patches(static_cast<std::size_t>(rows * chunk.points), 0.0);
     for_each_patch(loops, conv, chunk, x, y,
@@ -222,38 +253,47 @@ void conv2d_kernel(const KernelCall& call) {
     std::vector<double> product(static_cast<std::size_t>(loops.out * chunk.points), 0.0);
     multiply_add(loops.out, chunk.points, rows, call.operands[1].data + chunk.group * loops.out * rows, patches.data(),
                  product.data());
-    for_each_plane(loops, chunk, y, [&](std::int64_t at, std::int64_t in_y, std::int64_t count) {
+    for_each_channel(loops, chunk, y, [&](std::int64_t at, std::int64_t in_y, std::int64_t count) {
       std::copy_n(product.begin() + at, count, call.results[0].data + in_y);
     });
   });
 }
 
-std::vector<TensorType> infer_conv2d_backprop_input(const Operation& operation) {
+/// Of ConvNDTranspose too.
+template <std::size_t spatial>
+std::vector<TensorType> infer_backprop_input(const Operation& operation) {
+  check_ranks<spatial>(operation, "c, out");
   const Convolution conv = of_backprop_input(operation);
   check_gradient_shape(operation, conv);
   return {{conv.x, operation.operands[0].dtype}};
 }
 
-ShardingRule conv2d_backprop_input_rule(const Operation& operation) {
+ShardingRule backprop_input_rule(const Operation& operation) {
   const Convolution conv = of_backprop_input(operation);
   RuleBuilder builder;
   const ChannelWalks walks(builder, conv, FactorKind::kPassThrough, FactorKind::kPassThrough, FactorKind::kReduction);
-  const BackwardWalk h = backward_walk(builder, conv.windows[0], "h", false);
-  const BackwardWalk w = backward_walk(builder, conv.windows[1], "w", false);
-  builder.operand({walks.n, walks.y_channels, h.output, w.output});
-  builder.operand({walks.y_channels, walks.weight_in, whole(), whole()});
-  builder.result({walks.n, walks.x_channels, h.input, w.input});
+  const std::vector<std::string> names = spatial_names(conv.windows.size());
+  TensorWalk dy = {walks.n, walks.y_channels};
+  TensorWalk weight = {walks.y_channels, walks.weight_in};
+  TensorWalk dx = {walks.n, walks.x_channels};
+  for (std::size_t d = 0; d < names.size(); ++d) {
+    const BackwardWalk walk = backward_walk(builder, conv.windows[d], names[d], false);
+    dy.push_back(walk.output);
+    weight.push_back(whole());
+    dx.push_back(walk.input);
+  }
+  builder.operand(std::move(dy));
+  builder.operand(std::move(weight));
+  builder.result(std::move(dx));
   return builder.build();
 }
 
-void conv2d_backprop_input_kernel(const KernelCall& call) {
+void backprop_input_kernel(const KernelCall& call) {
   const Convolution conv = of_backprop_input(call.operation);
-  const Plane y = Plane::of(call.operands[0]);
-  const Shape& local = call.results[0].shape;
-  const Plane x = {backward_range(call, conv.windows[0], "h", local[2]),
-                   backward_range(call, conv.windows[1], "w", local[3])};
+  const Volume y = Volume::of(call.operands[0]);
+  const Volume x = backward_volume(call, conv.windows);
   const ChannelLoops loops(call);
-  const std::int64_t rows = loops.in * conv.weight[2] * conv.weight[3];
+  const std::int64_t rows = loops.in * conv.taps();
   for_each_chunk(loops, rows, y.size(), [&](const Chunk& chunk) {
     const double* weight = call.operands[1].data + chunk.group * loops.out * rows;
     std::vector<double> transposed(static_cast<std::size_t>(rows * loops.out));
@@ -262,7 +302,7 @@ void conv2d_backprop_input_kernel(const KernelCall& call) {
         transposed[static_cast<std::size_t>(row * loops.out + o)] = weight[o * rows + row];
       }
     }
-    const std::vector<double> dy = pack_planes(loops, chunk, y, call.operands[0].data);
+    const std::vector<double> dy = pack_channels(loops, chunk, y, call.operands[0].data);
     std::vector<double> patches(static_cast<std::size_t>(rows * chunk.points), 0.0);
     multiply_add(rows, chunk.points, loops.out, transposed.data(), dy.data(), patches.data());
     for_each_patch(loops, conv, chunk, x, y,
@@ -275,7 +315,7 @@ void conv2d_backprop_input_kernel(const KernelCall& call) {
 }
 
 /// The forward operator's products, in equal parts: the factors count dx's positions and phases instead.
-double conv2d_backprop_input_flops(const Operation& operation, std::span<const std::int64_t> extents) {
+double backprop_input_flops(const Operation& operation, std::span<const std::int64_t> extents) {
   const Convolution conv = of_backprop_input(operation);
   double products = 2 * static_cast<double>(conv.weight[1]);
   for (const std::int64_t size : conv.y) products *= static_cast<double>(size);
@@ -285,35 +325,44 @@ double conv2d_backprop_input_flops(const Operation& operation, std::span<const s
     points *= static_cast<double>(extents[f]);
     all_points *= static_cast<double>(operation.rule.factors[f].size);
   }
-  return products * static_cast<double>(conv.weight[2]) * static_cast<double>(conv.weight[3]) * (points / all_points);
+  return products * static_cast<double>(conv.taps()) * (points / all_points);
 }
 
-std::vector<TensorType> infer_conv2d_backprop_filter(const Operation& operation) {
+template <std::size_t spatial>
+std::vector<TensorType> infer_backprop_filter(const Operation& operation) {
+  check_ranks<spatial>(operation, "");
   const Convolution conv = of_backprop_filter(operation);
   check_gradient_shape(operation, conv);
   return {{conv.weight, operation.operands[0].dtype}};
 }
 
-ShardingRule conv2d_backprop_filter_rule(const Operation& operation) {
+ShardingRule backprop_filter_rule(const Operation& operation) {
   const Convolution conv = of_backprop_filter(operation);
   RuleBuilder builder;
   const ChannelWalks walks(builder, conv, FactorKind::kReduction, FactorKind::kPassThrough, FactorKind::kPassThrough);
-  const ForwardWalk h = forward_walk(builder, conv.windows[0], "h");
-  const ForwardWalk w = forward_walk(builder, conv.windows[1], "w");
-  builder.set_kind(h.output, FactorKind::kReduction);
-  builder.set_kind(w.output, FactorKind::kReduction);
-  builder.operand({walks.n, walks.y_channels, h.output, w.output});
-  builder.operand({walks.n, walks.x_channels, h.input, w.input});
-  builder.result({walks.y_channels, walks.weight_in, h.offset, w.offset});
+  const std::vector<std::string> names = spatial_names(conv.windows.size());
+  TensorWalk dy = {walks.n, walks.y_channels};
+  TensorWalk x = {walks.n, walks.x_channels};
+  TensorWalk weight = {walks.y_channels, walks.weight_in};
+  for (std::size_t d = 0; d < names.size(); ++d) {
+    const ForwardWalk walk = forward_walk(builder, conv.windows[d], names[d]);
+    builder.set_kind(walk.output, FactorKind::kReduction);
+    dy.push_back(walk.output);
+    x.push_back(walk.input);
+    weight.push_back(walk.offset);
+  }
+  builder.operand(std::move(dy));
+  builder.operand(std::move(x));
+  builder.result(std::move(weight));
   return builder.build();
 }
 
-void conv2d_backprop_filter_kernel(const KernelCall& call) {
+void backprop_filter_kernel(const KernelCall& call) {
   const Convolution conv = of_backprop_filter(call.operation);
-  const Plane x = Plane::of(call.operands[1]);
-  const Plane y = Plane::of(call.operands[0]);
+  const Volume x = Volume::of(call.operands[1]);
+  const Volume y = Volume::of(call.operands[0]);
   const ChannelLoops loops(call);
-  const std::int64_t rows = loops.in * conv.weight[2] * conv.weight[3];
+  const std::int64_t rows = loops.in * conv.taps();
   for_each_chunk(loops, rows, y.size(), [&](const Chunk& chunk) {
     std::vector<double> patches(static_cast<std::size_t>(chunk.points * rows), 0.0);  // [points, rows]
     for_each_patch(loops, conv, chunk, x, y,
@@ -322,79 +371,152 @@ void conv2d_backprop_filter_kernel(const KernelCall& call) {
                      const double* from = call.operands[1].data + in;
                      for (std::int64_t j = 0; j < count; ++j) to[j * rows] = from[j * step];
                    });
-    const std::vector<double> dy = pack_planes(loops, chunk, y, call.operands[0].data);
+    const std::vector<double> dy = pack_channels(loops, chunk, y, call.operands[0].data);
     multiply_add(loops.out, rows, chunk.points, dy.data(), patches.data(),
                  call.results[0].data + chunk.group * loops.out * rows);
   });
 }
 
-Gradients conv2d_gradient(GradientBuilder& builder, const GradientRequest& request) {
+/// The operators of a family: "Conv2D" for Conv2D and Conv2DTranspose.
+std::string base_name(const Operation& operation) { return fmt::format("Conv{}D", num_spatial(operation)); }
+
+Gradients convolution_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0]) return gradients;
   const TensorId dy = *request.result_gradients[0];
-  const Shape& x = request.operation.operands[0].shape;
-  const Shape& weight = request.operation.operands[1].shape;
+  const std::string base = base_name(request.operation);
   Attributes attributes = request.operation.attributes;
   if (request.needed[0]) {
-    attributes["input_size"] = std::vector<std::int64_t>{x[2], x[3]};
-    gradients[0] = add_one(builder, "Conv2DBackpropInput", {dy, request.operands[1]}, attributes);
+    attributes["input_size"] = Convolution::spatial(request.operation.operands[0].shape);
+    gradients[0] = add_one(builder, base + "BackpropInput", {dy, request.operands[1]}, attributes);
     attributes.erase("input_size");
   }
   if (request.needed[1]) {
-    attributes["kernel_size"] = std::vector<std::int64_t>{weight[2], weight[3]};
-    gradients[1] = add_one(builder, "Conv2DBackpropFilter", {dy, request.operands[0]}, attributes);
+    attributes["kernel_size"] = Convolution::spatial(request.operation.operands[1].shape);
+    gradients[1] = add_one(builder, base + "BackpropFilter", {dy, request.operands[0]}, attributes);
   }
   return gradients;
 }
 
-/// `size`: of an input or kernel that no operand shows.
-std::vector<AttributeSpec> convolution_attributes(std::string size = {}) {
-  std::vector<AttributeSpec> attributes = {pad_mode_attribute(), pad_attribute(), height_and_width("stride"),
-                                           height_and_width("dilation"),
-                                           integer("group", 1, "channels are convolved within groups")};
-  if (!size.empty()) attributes.push_back(list(std::move(size), std::nullopt, "height, width"));
+/// y is what the input of a convolution would be, x what its result: so its operators with the roles exchanged.
+Gradients transposed_gradient(GradientBuilder& builder, const GradientRequest& request) {
+  Gradients gradients = no_gradients(request);
+  if (!request.result_gradients[0]) return gradients;
+  const TensorId dy = *request.result_gradients[0];
+  const std::string base = base_name(request.operation);
+  Attributes attributes = request.operation.attributes;
+  attributes.erase("output_padding");
+  if (request.needed[0]) gradients[0] = add_one(builder, base, {dy, request.operands[1]}, attributes);
+  if (request.needed[1]) {
+    attributes["kernel_size"] = Convolution::spatial(request.operation.operands[1].shape);
+    gradients[1] = add_one(builder, base + "BackpropFilter", {request.operands[0], dy}, attributes);
+  }
+  return gradients;
+}
+
+std::vector<AttributeSpec> convolution_attributes(std::size_t spatial) {
+  return {pad_mode_attribute(), pad_attribute(spatial), spatial_attribute("stride", spatial),
+          spatial_attribute("dilation", spatial), integer("group", 1, "channels are convolved within groups")};
+}
+
+/// The same with the sizes of an input or kernel that no operand shows.
+std::vector<AttributeSpec> gradient_attributes(std::size_t spatial, const char* size) {
+  std::vector<AttributeSpec> attributes = convolution_attributes(spatial);
+  attributes.push_back(list(size, std::nullopt, "of each spatial dimension"));
   return attributes;
+}
+
+std::vector<AttributeSpec> transposed_attributes(std::size_t spatial) {
+  std::vector<AttributeSpec> attributes = convolution_attributes(spatial);
+  attributes.push_back(list("output_padding", std::vector<std::int64_t>{0},
+                            "more positions behind those that windows reach; less than stride"));
+  return attributes;
+}
+
+/// "h w" with each name put into `pattern`, where @ stands for it.
+std::string each(const std::vector<std::string>& names, const std::string& pattern, const char* between = " ") {
+  std::vector<std::string> texts;
+  for (const std::string& name : names) {
+    std::string text;
+    for (const char c : pattern) text += c == '@' ? name : std::string(1, c);
+    texts.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(texts, between));
+}
+
+template <std::size_t spatial>
+void add_convolutions(std::vector<OperatorType>& table) {
+  const std::vector<std::string> names = spatial_names(spatial);
+  const std::string base = fmt::format("Conv{}D", spatial);
+  const std::string windows = each(names, "s*@+k@"), taps = each(names, "k@"), outputs = each(names, "@");
+  const std::string whole_taps = each(names, "k@", ", ") + ": whole";
+  const std::string backward =
+      fmt::format("n (g o) {}, (g o) i {} -> n (g i) {}; o: sum; {}, {}: whole", each(names, "@+k@"), each(names, "1"),
+                  each(names, "(@ t@)"), each(names, "k@", ", "), each(names, "t@", ", "));
+  const std::string halo =
+      fmt::format("{} cut needs a halo, no wider than the neighbour's piece", each(names, "@", " or "));
+  table.push_back(
+      {.name = base,
+       .signature = "x, weight -> y",
+       .attributes = convolution_attributes(spatial),
+       .infer = infer_convolution<spatial>,
+       .rule_text = fmt::format("n (g i) {}, (g o) i {} -> n (g o) {}; i: sum; {}", windows, taps, outputs, whole_taps),
+       .rule = convolution_rule,
+       .linear = {{"x"}, {"weight"}},
+       .kernel = convolution_kernel,
+       .gradient = convolution_gradient,
+       .work = WorkKind::kContraction,
+       .flops_per_point = 2,
+       .notes = fmt::format("strategy  ((n, i, {}), (o, i, {})); {}", each(names, "@", ", "), each(names, "1", ", "),
+                            halo)});
+  table.push_back({.name = base + "BackpropInput",
+                   .signature = "dy, weight -> dx",
+                   .attributes = gradient_attributes(spatial, "input_size"),
+                   .infer = infer_backprop_input<spatial>,
+                   .rule_text = backward,
+                   .rule = backprop_input_rule,
+                   .linear = {{"dy"}, {"weight"}},
+                   .kernel = backprop_input_kernel,
+                   .work = WorkKind::kContraction,
+                   .flops = backprop_input_flops,
+                   .is_internal = true});
+  table.push_back({.name = base + "BackpropFilter",
+                   .signature = "dy, x -> dweight",
+                   .attributes = gradient_attributes(spatial, "kernel_size"),
+                   .infer = infer_backprop_filter<spatial>,
+                   .rule_text = fmt::format("n (g o) {}, n (g i) {} -> (g o) i {}; n, {}: sum; {}", outputs, windows,
+                                            taps, each(names, "@", ", "), whole_taps),
+                   .rule = backprop_filter_rule,
+                   .linear = {{"dy"}, {"x"}},
+                   .kernel = backprop_filter_kernel,
+                   .work = WorkKind::kContraction,
+                   .flops_per_point = 2,
+                   .is_internal = true});
+  table.push_back({.name = base + "Transpose",
+                   .signature = "x, weight -> y",
+                   .attributes = transposed_attributes(spatial),
+                   .infer = infer_backprop_input<spatial>,
+                   .rule_text = backward,
+                   .rule = backprop_input_rule,
+                   .linear = {{"x"}, {"weight"}},
+                   .kernel = backprop_input_kernel,
+                   .gradient = transposed_gradient,
+                   .work = WorkKind::kContraction,
+                   .flops = backprop_input_flops,
+                   .flops_text = "2 for each weight at each position of x",
+                   .notes = fmt::format("strategy  ((n, o, {}), (o, i, {})), where o are the channels of x; {},\n"
+                                        "          and y must be stride times as large as what is cut",
+                                        each(names, "@", ", "), each(names, "1", ", "), halo)});
 }
 
 }  // namespace
 
 std::vector<OperatorType> convolution_operators() {
-  return {
-      {.name = "Conv2D",
-       .signature = "x, weight -> y",
-       .attributes = convolution_attributes(),
-       .infer = infer_conv2d,
-       .rule_text = "n (g i) s*h+kh s*w+kw, (g o) i kh kw -> n (g o) h w; i: sum; kh, kw: whole",
-       .rule = conv2d_rule,
-       .linear = {{"x"}, {"weight"}},
-       .kernel = conv2d_kernel,
-       .gradient = conv2d_gradient,
-       .work = WorkKind::kContraction,
-       .flops_per_point = 2,
-       .notes = "strategy  ((n, i, h, w), (o, i, 1, 1)); h or w cut needs a halo, no wider than the neighbour's piece"},
-      {.name = "Conv2DBackpropInput",
-       .signature = "dy, weight -> dx",
-       .attributes = convolution_attributes("input_size"),
-       .infer = infer_conv2d_backprop_input,
-       .rule_text = "n (g o) h+kh w+kw, (g o) i 1 1 -> n (g i) (h th) (w tw); o: sum; kh, kw, th, tw: whole",
-       .rule = conv2d_backprop_input_rule,
-       .linear = {{"dy"}, {"weight"}},
-       .kernel = conv2d_backprop_input_kernel,
-       .work = WorkKind::kContraction,
-       .flops = conv2d_backprop_input_flops,
-       .is_internal = true},
-      {.name = "Conv2DBackpropFilter",
-       .signature = "dy, x -> dweight",
-       .attributes = convolution_attributes("kernel_size"),
-       .infer = infer_conv2d_backprop_filter,
-       .rule_text = "n (g o) h w, n (g i) s*h+kh s*w+kw -> (g o) i kh kw; n, h, w: sum; kh, kw: whole",
-       .rule = conv2d_backprop_filter_rule,
-       .linear = {{"dy"}, {"x"}},
-       .kernel = conv2d_backprop_filter_kernel,
-       .work = WorkKind::kContraction,
-       .flops_per_point = 2,
-       .is_internal = true},
-  };
+  std::vector<OperatorType> table;
+  add_convolutions<1>(table);
+  add_convolutions<2>(table);
+  add_convolutions<3>(table);
+  return table;
 }
 
 }  // namespace shardplan

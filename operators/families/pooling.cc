@@ -15,7 +15,7 @@ namespace {
 
 SpatialWindows windows_over(const Operation& operation, const Shape& x) {
   if (x.size() != 4) operand_error(operation, fmt::format("needs an input [n, c, h, w], found {}", to_string(x)));
-  return spatial_windows(operation, {x[2], x[3]}, pair_attribute(operation, "kernel_size"));
+  return spatial_windows(operation, {x[2], x[3]}, spatial_values(operation, "kernel_size", 2));
 }
 
 Shape pooled_shape(const Shape& x, const SpatialWindows& windows) {
@@ -25,7 +25,7 @@ Shape pooled_shape(const Shape& x, const SpatialWindows& windows) {
 /// The shape of x of AvgPoolGrad, whose only operand is dy.
 Shape avg_pool_input(const Operation& operation) {
   const Shape& dy = operation.operands[0].shape;
-  const std::array<std::int64_t, 2> size = pair_attribute(operation, "input_size");
+  const std::vector<std::int64_t> size = spatial_values(operation, "input_size", 2);
   if (dy.size() != 4) operand_error(operation, "needs dy of 4 dimensions");
   return {dy[0], dy[1], size[0], size[1]};
 }
@@ -236,8 +236,8 @@ Gradients avg_pool_gradient(GradientBuilder& builder, const GradientRequest& req
 
 /// `size`: of an input that no operand shows.
 std::vector<AttributeSpec> pool_attributes(std::string size = {}) {
-  std::vector<AttributeSpec> attributes = {height_and_width("kernel_size"), height_and_width("strides"),
-                                           pad_mode_attribute(), pad_attribute()};
+  std::vector<AttributeSpec> attributes = {spatial_attribute("kernel_size", 2), spatial_attribute("strides", 2),
+                                           pad_mode_attribute(), pad_attribute(2)};
   if (!size.empty()) attributes.push_back(list(std::move(size), std::nullopt, "height, width"));
   return attributes;
 }

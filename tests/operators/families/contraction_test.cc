@@ -14,10 +14,11 @@ std::vector<CaseMaker> contraction_cases() {
           Shape a = ta ? Shape{k, m} : Shape{m, k};
           Shape b = tb ? Shape{n, k} : Shape{k, n};
           const std::int64_t batch = any_of(r, {2, 4}), second = any_of(r, {2, 3});
-          const std::uint64_t form = name == "MatMul" ? r.below(2) : 2 + r.below(3);
-          if (form >= 1 && form != 4) a.insert(a.begin(), {batch, second});
+          const std::uint64_t form = name == "MatMul" ? r.below(2) : 2 + r.below(4);
+          if (form >= 1 && form < 4) a.insert(a.begin(), {batch, second});
+          if (form == 5) a.insert(a.begin(), {batch, 1});
           if (form == 2) b.insert(b.begin(), {batch, second});
-          if (form == 3) b.insert(b.begin(), {1, second});
+          if (form == 3 || form == 5) b.insert(b.begin(), {1, second});
           if (form == 4) b.insert(b.begin(), {batch, second});
           return {name, {{"transpose_a", ta}, {"transpose_b", tb}}, {real(a), real(b)}};
         });
