@@ -12,22 +12,32 @@
 #include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
+#include "operators/building/sliding_window.h"
 #include "operators/building/strided_loop.h"
 
 namespace shardplan {
 namespace {
+
+/// How the positions of y lie over those of x, and so how both are cut.
+enum class Fit {
+  kAny,     // both stay whole
+  kBins,    // position i is the mean of the input / output positions from i * (input / output) on
+  kCopies,  // position i stands output / input times
+  kWindow,  // position i reads a window; x is cut with a halo
+};
 
 /// One dimension that is mapped.
 struct Mapped {
   std::size_t dimension = 0;
   std::int64_t input = 1;
   std::int64_t output = 1;
-  bool has_bins = false;  // position i is the mean of the input / output positions from i * (input / output) on
+  Fit fit = Fit::kAny;
+  SlidingWindow window = {};  // of kWindow
 };
 /// Positions of x and their weights.
 using Sources = std::vector<std::pair<std::int64_t, double>>;
 
-/// What tells these operators apart; `sources` is not asked about bins.
+/// What tells these operators apart; `sources` is not asked about bins and copies.
 using DimensionsOf = std::vector<Mapped> (*)(const Operation&, const Shape& x);
 using SourcesOf = Sources (*)(const Operation&, const Mapped&, std::int64_t i);
 
@@ -36,6 +46,7 @@ const Shape& input_shape(const Operation& operation) {
   return operation.attributes.contains("input_shape") ? operation.list("input_shape") : operation.operands[0].shape;
 }
 
+/// Positions within a bin, and copies of one.
 std::string bin_factor(std::size_t dimension) { return fmt::format("k{}", position_name(dimension)); }
 
 // ---- both directions
@@ -61,25 +72,73 @@ ShardingRule resampled_rule(const Operation& operation) {
   RuleBuilder builder;
   TensorWalk x;
   TensorWalk y;
+  // One dimension has a factor more than the other; the positions that it counts are added up where it is an operand's.
+  const auto add_bins = [&](TensorWalk& fine, TensorWalk& coarse, std::size_t d, std::int64_t count, std::int64_t size,
+                            bool is_operand) {
+    const DimensionWalk bins = builder.add(position_name(d), count);
+    const FactorKind within = is_operand ? FactorKind::kReduction : FactorKind::kPassThrough;
+    fine.push_back(product(bins, builder.add(bin_factor(d), size, within)));
+    coarse.push_back(bins);
+  };
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const auto mapped = std::ranges::find(all, d, &Mapped::dimension);
     if (mapped == all.end()) {
       const DimensionWalk walk = shape[d] == 1 ? whole() : builder.add(position_name(d), shape[d]);
       x.push_back(walk);
       y.push_back(walk);
-    } else if (!mapped->has_bins) {
+    } else if (mapped->fit == Fit::kBins) {
+      add_bins(x, y, d, mapped->output, mapped->input / mapped->output, !is_gradient);
+    } else if (mapped->fit == Fit::kCopies) {
+      add_bins(y, x, d, mapped->input, mapped->output / mapped->input, is_gradient);
+    } else if (mapped->fit == Fit::kAny) {
       x.push_back(whole());
       y.push_back(whole());
+    } else if (is_gradient) {
+      BackwardWalk walk = backward_walk(builder, mapped->window, position_name(d), false);
+      x.push_back(std::move(walk.input));
+      y.push_back(std::move(walk.output));
     } else {
-      const DimensionWalk bins = builder.add(position_name(d), mapped->output);
-      const FactorKind within = is_gradient ? FactorKind::kPassThrough : FactorKind::kReduction;
-      x.push_back(product(bins, builder.add(bin_factor(d), mapped->input / mapped->output, within)));
-      y.push_back(bins);
+      ForwardWalk walk = forward_walk(builder, mapped->window, position_name(d));
+      x.push_back(std::move(walk.input));
+      y.push_back(std::move(walk.output));
     }
   }
   builder.operand(is_gradient ? y : x);
   builder.result(is_gradient ? x : y);
   return builder.build();
+}
+
+/// Calls body(position of x, position of y, weight), both within the local piece, for the sources of one dimension.
+template <SourcesOf sources, class Body>
+void for_each_source(const KernelCall& call, const Mapped& mapped, bool is_gradient, Body body) {
+  const std::size_t d = mapped.dimension;
+  const std::int64_t operand_size = call.operands[0].shape[d];
+  const std::int64_t result_size = call.results[0].shape[d];
+  if (mapped.fit == Fit::kBins || mapped.fit == Fit::kCopies) {
+    const bool has_bins = mapped.fit == Fit::kBins;
+    const std::int64_t bin = call.box(bin_factor(d)).size();
+    const std::int64_t count = call.box(position_name(d)).size();
+    const double share = has_bins ? static_cast<double>(mapped.output) / static_cast<double>(mapped.input) : 1.0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t j = 0; j < bin; ++j) {
+        body(has_bins ? i * bin + j : i, has_bins ? i : i * bin + j, share);
+      }
+    }
+    return;
+  }
+  Interval x = {0, mapped.input};
+  Interval y = {0, mapped.output};
+  if (mapped.fit == Fit::kWindow) {
+    const std::int64_t begin = call.operands[0].begin[d];
+    const Interval operand = {begin, begin + operand_size};
+    x = is_gradient ? backward_range(call, mapped.window, position_name(d), result_size) : operand;
+    y = is_gradient ? operand : Interval{call.box(position_name(d)).begin, call.box(position_name(d)).end};
+  }
+  for (std::int64_t i = y.begin; i < y.end; ++i) {
+    for (const auto& [source, weight] : sources(call.operation, mapped, i)) {
+      if (source >= x.begin && source < x.end) body(source - x.begin, i - y.begin, weight);
+    }
+  }
 }
 
 /// Maps one dimension after the other, back from y to x in gradients.
@@ -94,26 +153,15 @@ void resample(const KernelCall& call) {
     shape[mapped.dimension] = call.results[0].shape[mapped.dimension];
     const std::int64_t to_size = shape[mapped.dimension];
     std::vector<double> mapped_values(static_cast<std::size_t>(num_elements(shape)), 0.0);
-    const std::int64_t bin = mapped.has_bins ? call.box(bin_factor(mapped.dimension)).size() : 1;
-    const double share = static_cast<double>(mapped.output) / static_cast<double>(mapped.input);
-    const std::int64_t positions = is_gradient ? from.size : to_size;  // of y
-    for (std::int64_t i = 0; i < positions; ++i) {
-      Sources of_position;
-      if (mapped.has_bins) {
-        for (std::int64_t j = 0; j < bin; ++j) of_position.emplace_back(i * bin + j, share);
-      } else {
-        of_position = sources(call.operation, mapped, i);
+    for_each_source<sources>(call, mapped, is_gradient, [&](std::int64_t x, std::int64_t y, double weight) {
+      const std::int64_t read = is_gradient ? y : x;
+      const std::int64_t written = is_gradient ? x : y;
+      for (std::int64_t o = 0; o < from.outer; ++o) {
+        const double* in = values.data() + (o * from.size + read) * from.inner;
+        double* out = mapped_values.data() + (o * to_size + written) * from.inner;
+        for (std::int64_t k = 0; k < from.inner; ++k) out[k] += weight * in[k];
       }
-      for (const auto& [source, weight] : of_position) {
-        const std::int64_t read = is_gradient ? i : source;
-        const std::int64_t written = is_gradient ? source : i;
-        for (std::int64_t o = 0; o < from.outer; ++o) {
-          const double* in = values.data() + (o * from.size + read) * from.inner;
-          double* out = mapped_values.data() + (o * to_size + written) * from.inner;
-          for (std::int64_t k = 0; k < from.inner; ++k) out[k] += weight * in[k];
-        }
-      }
-    }
+    });
     values = std::move(mapped_values);
   }
   std::ranges::copy(values, call.results[0].data);
@@ -253,7 +301,12 @@ std::vector<Mapped> resized_dimensions(const Operation& operation, const Shape& 
   if (operation.flag("align_corners") && operation.flag("half_pixel_centers")) {
     operand_error(operation, "align_corners and half_pixel_centers exclude each other");
   }
-  return {{2, x[2], size[0]}, {3, x[3], size[1]}};
+  std::vector<Mapped> all = {{2, x[2], size[0]}, {3, x[3], size[1]}};
+  for (Mapped& mapped : all) {
+    const bool has_copies = mode == "nearest" && !operation.flag("align_corners") && mapped.output % mapped.input == 0;
+    if (has_copies) mapped.fit = Fit::kCopies;
+  }
+  return all;
 }
 
 Sources resized_sources(const Operation& operation, const Mapped& mapped, std::int64_t i) {
@@ -298,7 +351,7 @@ std::vector<Mapped> adaptive_dimensions(const Operation& operation, const Shape&
   for (std::size_t d = 2; d < rank; ++d) {
     const std::int64_t output = spatial_value(operation, "output_size", d, rank);
     if (output < 1) operand_error(operation, fmt::format("output_size is {}; expected at least 1", output));
-    all.push_back({d, x[d], output, x[d] % output == 0});
+    all.push_back({d, x[d], output, x[d] % output == 0 ? Fit::kBins : Fit::kAny});
   }
   return all;
 }
@@ -320,12 +373,16 @@ std::vector<Mapped> pooled_dimensions(const Operation& operation, const Shape& x
     const std::int64_t kernel = spatial_value(operation, "kernel_size", d, rank);
     const std::int64_t stride = spatial_value(operation, "strides", d, rank);
     const std::int64_t pad = spatial_value(operation, "pad", d, rank);
-    if (kernel < 1 || stride < 1 || pad < 0 || pad >= kernel || kernel > x[d] + 2 * pad) {
+    constexpr std::int64_t kLargest = std::int64_t{1} << 30;  // so that no product of two leaves 64 bits
+    if (kernel < 1 || stride < 1 || pad < 0 || std::max({kernel, stride, x[d]}) > kLargest || pad >= kernel ||
+        kernel > x[d] + 2 * pad) {
       operand_error(operation, fmt::format("kernel_size {}, strides {} and pad {} do not fit the size {}", kernel,
                                            stride, pad, x[d]));
     }
-    all.push_back(
-        {d, x[d], (x[d] + 2 * pad - kernel) / stride + 1, kernel == stride && pad == 0 && x[d] % kernel == 0});
+    const std::int64_t output = (x[d] + 2 * pad - kernel) / stride + 1;
+    const bool has_bins = kernel == stride && pad == 0 && x[d] % kernel == 0;
+    all.push_back({d, x[d], output, has_bins ? Fit::kBins : Fit::kWindow,
+                   SlidingWindow{x[d], output, kernel, stride, 1, pad, pad}});
   }
   return all;
 }
@@ -351,7 +408,6 @@ std::vector<AttributeSpec> window_attributes() {
 }  // namespace
 
 std::vector<OperatorType> resampling_operators() {
-  const std::string whole_text = "n c h w -> n c ho wo; h, w, ho, wo: whole";
   std::vector<OperatorType> table;
   add_resampling<padded_dimensions, padded_sources>(
       table, "Pad",
@@ -372,9 +428,11 @@ std::vector<OperatorType> resampling_operators() {
       table, "Resize",
       {list("size", std::nullopt, "height, width"), text("mode", "nearest", "nearest or bilinear"),
        flag("align_corners", false, "corners on corners"), flag("half_pixel_centers", false, "by the pixels' centres")},
-      whole_text, "n c ho wo -> n c h w; h, w, ho, wo: whole", "");
+      "n c h w -> n c (h kh) (w kw)", "n c (h kh) (w kw) -> n c h w; kh, kw: sum",
+      "strategy  nearest in whole multiples cuts height and width, else they stay whole");
   const std::string notes =
       "strategy  where bins are equal and do not overlap they are cut, and a bin too: partial sums";
+  const std::string pool_notes = notes + ";\n          windows that overlap or are padded are cut with a halo";
   const auto adaptive = [] {
     return std::vector<AttributeSpec>{list("output_size", std::nullopt, "for each dimension or one for all")};
   };
@@ -387,10 +445,10 @@ std::vector<OperatorType> resampling_operators() {
                                                            "n c (d kd) (h kh) (w kw) -> n c d h w; kd, kh, kw: sum",
                                                            "n c d h w -> n c (d kd) (h kh) (w kw)", notes);
   add_resampling<pooled_dimensions<3>, pooled_sources>(table, "AvgPool1D", window_attributes(),
-                                                       "n c (l k) -> n c l; k: sum", "n c l -> n c (l k)", notes);
+                                                       "n c (l k) -> n c l; k: sum", "n c l -> n c (l k)", pool_notes);
   add_resampling<pooled_dimensions<5>, pooled_sources>(table, "AvgPool3D", window_attributes(),
                                                        "n c (d kd) (h kh) (w kw) -> n c d h w; kd, kh, kw: sum",
-                                                       "n c d h w -> n c (d kd) (h kh) (w kw)", notes);
+                                                       "n c d h w -> n c (d kd) (h kh) (w kw)", pool_notes);
   return table;
 }
 

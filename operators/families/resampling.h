@@ -14,8 +14,10 @@ namespace shardplan {
 ///   AdaptiveAvgPool1D/2D/3D  output_size means of neighbours, as PyTorch's
 ///   AvgPool1D/3D             means of windows; padding does not count
 ///
-/// Dimensions that are not mapped are cut freely. A mapped one is whole, but for pooling into equal bins that do not
-/// overlap: there the bins are cut freely, and a bin may be cut too, which leaves partial sums.
+/// Dimensions that are not mapped are cut freely. A mapped one is whole, but for
+///   pooling into equal bins that do not overlap: bins are cut freely, and a bin may be cut too, which leaves partial sums
+///   pooling by other windows: cut with a halo
+///   nearest resizing in whole multiples: cut freely
 std::vector<OperatorType> resampling_operators();
 
 }  // namespace shardplan

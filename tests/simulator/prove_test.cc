@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
+#include <string>
 
 #include "model/read_model.h"
 #include "simulator/execute/reference.h"
@@ -82,6 +84,49 @@ TEST(Recompute, ChangesNoNumber) {
     if (copy) {
       EXPECT_EQ(found.tensors[*copy], expected.tensors[id]) << name;
     }
+  }
+}
+
+const char* const kVolumes = R"(
+shardplan: 1
+model: volumes
+dims: {B: 2, D: 8, C: 4}
+inputs: {image: [B, 3, D, 4, D], line: [B, 3, 4*D]}
+parameters: {scale: [3, 1, 1, 1], w1: [C, 3, 3, 3, 3], w2: [C, 2, 4, 4, 4], v1: [C, 3, 3], v2: [C, 3, 4]}
+operators:
+  scaled:  {op: Mul, in: [image, scale]}
+  conv3:   {op: Conv3D, in: [scaled, w1], pad_mode: same}
+  relu3:   {op: ReLU, in: conv3}
+  pool3:   {op: AvgPool3D, in: relu3, kernel_size: 3, strides: 2, pad: 1}
+  spread3: {op: Conv3DTranspose, in: [pool3, w2], group: 2, stride: 2, pad_mode: pad, pad: 1}
+  mean3:   {op: ReduceMean, in: spread3}
+  conv1:   {op: Conv1D, in: [line, v1], pad_mode: pad, pad: 1, stride: 2}
+  relu1:   {op: ReLU, in: conv1}
+  spread1: {op: Conv1DTranspose, in: [relu1, v2], stride: 2, pad_mode: pad, pad: 1}
+  pool1:   {op: AvgPool1D, in: spread1, kernel_size: 5, strides: 1, pad: 2}
+  plane:   {op: Reshape, in: pool1, shape: [B, 3, D, 4]}
+  resized: {op: Resize, in: plane, size: [2*D, 12]}
+  squared: {op: Square, in: resized}
+  mean1:   {op: ReduceMean, in: squared}
+  loss:    {op: Add, in: [mean3, mean1]}
+loss: loss
+training: {optimizer: momentum, learning_rate: 0.01, momentum: 0.9}
+)";
+
+// Spatial dimensions of one, two and three dimensions, forward and back: what is cut exchanges halos.
+TEST(SpatialOperators, RandomPlansComputeWhatOneDeviceDoes) {
+  const PlannedModel planned(read_model_text(kVolumes, "volumes.yaml"), "ascend-910", {{"x", 2}, {"y", 4}});
+  std::set<std::string> with_halo;  // operators that one was fetched for
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Plan plan = random_plan(planned, seed);
+    for (const Instruction& instruction : plan.program.instructions) {
+      if (instruction.kind == InstructionKind::kHalo) with_halo.insert(instruction.operation->type->name);
+    }
+    EXPECT_EQ(outcome(prove(plan, {.validation = {.steps = 1}, .shrink = false})), "proven") << "plan " << seed;
+  }
+  for (const char* name : {"Conv1D", "Conv3D", "Conv1DTranspose", "Conv3DTranspose", "Conv3DBackpropInput",
+                           "Conv3DBackpropFilter", "AvgPool1D", "AvgPool3D", "AvgPool3DGrad"}) {
+    EXPECT_TRUE(with_halo.contains(name)) << name;
   }
 }
 

@@ -36,7 +36,7 @@ std::vector<CaseMaker> resampling_cases() {
       add_case(cases, "Resize" + suffix + "_" + mode, [=](Random& r) {
         const std::uint64_t form = r.below(3);
         return resampling("Resize",
-                          {{"size", List{any_of(r, {1, 3, 8}), any_of(r, {4, 7})}},
+                          {{"size", List{any_of(r, {1, 3, 8, 16}), any_of(r, {4, 7, 8})}},
                            {"mode", mode},
                            {"align_corners", form == 1},
                            {"half_pixel_centers", form == 2}},
@@ -53,13 +53,14 @@ std::vector<CaseMaker> resampling_cases() {
       const std::string pool = "AvgPool" + std::to_string(rank - 2) + "D";
       add_case(cases, pool + suffix, [=](Random& r) {
         const std::int64_t kernel = any_of(r, {2, 2, 3});
-        const bool has_bins = r.below(2) == 0;
+        const bool has_bins = r.below(3) == 0;
         Shape x = {2, 2};
         while (x.size() < static_cast<std::size_t>(rank)) x.push_back(any_of(r, {4, 6}));
-        return resampling(
-            pool,
-            {{"kernel_size", List{kernel}}, {"strides", List{has_bins ? kernel : 1}}, {"pad", List{has_bins ? 0 : 1}}},
-            x, is_gradient);
+        return resampling(pool,
+                          {{"kernel_size", List{kernel}},
+                           {"strides", List{has_bins ? kernel : any_of(r, {1, 2})}},
+                           {"pad", List{has_bins ? 0 : 1}}},
+                          x, is_gradient);
       });
     }
   }
