@@ -8,7 +8,7 @@ namespace shardplan {
 namespace {
 
 /// Runs of the loop that are simulated at most; those beyond take what the last one took.
-constexpr std::int64_t kMostRuns = 256;
+constexpr std::int64_t kMostRunsOfLoop = 256;
 
 void count(const ParallelProgram& program, const Instruction& instruction, std::vector<WorkerUse>& workers) {
   WorkerUse& use = workers[static_cast<std::size_t>(worker_of(program, instruction))];
@@ -58,12 +58,12 @@ WorkerTimeline worker_timeline(const ParallelProgram& program) {
   const std::size_t loop = program.num_in_micro_batch();
   const std::int64_t runs = loop == 0 ? 0 : program.micro_batches;
   std::vector<Picoseconds> before;
-  for (std::int64_t i = 0; i < std::min(runs, kMostRuns); ++i) {
+  for (std::int64_t i = 0; i < std::min(runs, kMostRunsOfLoop); ++i) {
     before = free_at;
     run(0, loop);
   }
-  for (std::size_t w = 0; runs > kMostRuns && w < free_at.size(); ++w) {
-    free_at[w] += (runs - kMostRuns) * (free_at[w] - before[w]);
+  for (std::size_t w = 0; runs > kMostRunsOfLoop && w < free_at.size(); ++w) {
+    free_at[w] += (runs - kMostRunsOfLoop) * (free_at[w] - before[w]);
   }
   run(loop, program.instructions.size());
   result.end = *std::max_element(free_at.begin(), free_at.end());

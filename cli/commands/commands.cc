@@ -19,10 +19,11 @@ Program shardplan_program() {
       {"redistribute --mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]'",
        "the cheapest collectives between two layouts"},
   };
-  program.commands = {plan_command(),      compare_command(),      explain_command(),    diff_command(),
-                      validate_command(),  simulate_command(),     checkpoint_command(), export_command(),
-                      layout_command(),    redistribute_command(), solve_command(),      cluster_command(),
-                      calibrate_command(), operators_command(),    schema_command(),     completion_command()};
+  program.commands = {plan_command(),       compare_command(),   explain_command(),   diff_command(),
+                      validate_command(),   simulate_command(),  worker_command(),    scheduler_command(),
+                      checkpoint_command(), export_command(),    layout_command(),    redistribute_command(),
+                      solve_command(),      cluster_command(),   calibrate_command(), operators_command(),
+                      schema_command(),     completion_command()};
   program.exit_codes = {{kDone, "done"},
                         {kOurFault, "our fault"},
                         {kUsage, "the command line cannot be understood"},

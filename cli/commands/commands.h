@@ -18,9 +18,11 @@ Command operators_command();
 Command plan_command();
 Command redistribute_command();
 Command schema_command();
+Command scheduler_command();
 Command simulate_command();
 Command solve_command();
 Command validate_command();
+Command worker_command();
 
 /// All of them, in the order of the overview, with what `shardplan --help` says besides.
 Program shardplan_program();

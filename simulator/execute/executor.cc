@@ -25,6 +25,7 @@
 #include "base/random.h"
 #include "layouts/uneven.h"
 #include "operators/phases.h"
+#include "program/instruction_facts.h"
 #include "simulator/execute/joined_collectives.h"
 #include "simulator/execute/padding.h"
 
@@ -122,6 +123,10 @@ Executor::Executor(const ParallelProgram& program, const OperatorGraph& graph, c
   num_in_micro_batch_ = program.num_in_micro_batch();
 }
 
+bool Executor::is_here(ValueId id) const {
+  return options_.channel == nullptr || program_->values[id].worker == options_.worker;
+}
+
 std::shared_ptr<const PlacedValue> Executor::place(ValueId id, TensorValues tensor) const {
   const ProgramValue& value = program_->values[id];
   round_to(options_.precision, value.type.dtype, tensor);
@@ -138,6 +143,7 @@ void Executor::start(std::uint64_t step, const StoredValues& stored, const Fault
   inputs_ = stored;
   for (std::size_t i = 0; i < program_->given.size(); ++i) {
     const Binding& binding = program_->given[i];
+    if (!is_here(binding.value)) continue;
     values_[binding.value] = place(binding.value, stored(binding.tensor, draw()));
     if (fault != nullptr && fault->given == i) {
       PlacedValue wrong = *values_[binding.value];
@@ -153,6 +159,7 @@ void Executor::start(std::uint64_t step, const StoredValues& stored, const Fault
 void Executor::broadcast(std::size_t number, const Fault* fault) {
   const StartupBroadcast& broadcast = program_->broadcasts[number];
   const ValueId id = program_->given[broadcast.given].value;
+  if (!is_here(id)) return;
   const ProgramValue& value = program_->values[id];
   PlacedValue placed = *values_[id];
   for (const std::vector<std::int64_t>& group : program_->mesh.groups(broadcast.axes)) {
@@ -178,6 +185,7 @@ void Executor::start_next(std::uint64_t step, const StoredValues& inputs) {
   for (const Binding& binding : program_->updates) updated[binding.tensor] = values_[binding.value];
   IdVector<ValueId, std::shared_ptr<const PlacedValue>> next(program_->values.size());
   for (const Binding& binding : program_->given) {
+    if (!is_here(binding.value)) continue;
     const auto update = updated.find(binding.tensor);
     if (graph_->tensor(binding.tensor).kind == TensorKind::kInput) {
       next[binding.value] = place(binding.value, inputs(binding.tensor, draw()));
@@ -194,6 +202,7 @@ void Executor::start_next_micro_batch() {
   std::map<TensorId, ValueId> updated;
   for (const Binding& binding : program_->updates) updated[binding.tensor] = binding.value;
   for (const Binding& binding : program_->given) {
+    if (!is_here(binding.value)) continue;
     const auto update = updated.find(binding.tensor);
     if (graph_->tensor(binding.tensor).kind == TensorKind::kInput) {
       values_[binding.value] = place(binding.value, inputs_(binding.tensor, draw()));
@@ -209,6 +218,13 @@ void Executor::run_next(const Fault* fault) {
   for (const ValueId id : (*freed_before_)[next_]) values_[id] = nullptr;
   if (fault != nullptr && fault->instruction != next_) fault = nullptr;
   const Instruction& instruction = program_->instructions[next_];
+  if (!instruction.outputs.empty() && !is_here(instruction.outputs.front())) {
+    if (instruction.kind == InstructionKind::kSend && is_here(instruction.inputs.front())) {
+      options_.channel->send(result_worker(*program_, instruction), next_, values_[instruction.inputs.front()]->data);
+    }
+    step_on();
+    return;
+  }
   std::vector<PlacedValue> results;
   switch (instruction.kind) {
     case InstructionKind::kConstant:
@@ -224,7 +240,7 @@ void Executor::run_next(const Fault* fault) {
       results.push_back(exchange_halo(instruction, fault));
       break;
     case InstructionKind::kSend:
-      results.push_back(send(instruction, fault));
+      results.push_back(options_.channel != nullptr ? receive(instruction) : send(instruction, fault));
       break;
   }
   SHARDPLAN_CHECK(results.size() == instruction.outputs.size());
@@ -236,6 +252,10 @@ void Executor::run_next(const Fault* fault) {
     for (TensorValues& buffer : results[i].data) round_to(options_.precision, program_->values[id].type.dtype, buffer);
     values_[id] = std::make_shared<const PlacedValue>(std::move(results[i]));
   }
+  step_on();
+}
+
+void Executor::step_on() {
   ++next_;
   const bool is_last = micro_batch_ + 1 == static_cast<std::size_t>(program_->micro_batches);
   if (next_ == num_in_micro_batch_ && !is_last) start_next_micro_batch();
@@ -357,6 +377,19 @@ PlacedValue Executor::send(const Instruction& instruction, const Fault* fault) c
   } else {
     for (TensorValues& buffer : received.data) std::fill(buffer.begin(), buffer.end(), 0.0);
   }
+  return received;
+}
+
+PlacedValue Executor::receive(const Instruction& instruction) const {
+  const ProgramValue& value = program_->values[instruction.outputs.front()];
+  const int from = worker_of(*program_, instruction);
+  PlacedValue received;
+  received.data = options_.channel->receive(from, next_);
+  const auto size = static_cast<std::size_t>(num_elements(value.local_shape));
+  const bool is_whole = received.data.size() == static_cast<std::size_t>(program_->mesh.num_devices()) &&
+                        std::all_of(received.data.begin(), received.data.end(),
+                                    [&](const TensorValues& buffer) { return buffer.size() == size; });
+  if (!is_whole) throw InputError(SourcePlace{}, "{}: worker {} sends another size", instruction.name, from);
   return received;
 }
 

@@ -11,6 +11,7 @@
 #include "simulator/execute/data.h"
 #include "simulator/execute/fault.h"
 #include "simulator/execute/reference.h"
+#include "simulator/execute/send_channel.h"
 
 namespace shardplan {
 
@@ -29,6 +30,9 @@ struct ExecutionOptions {
   std::uint64_t seed = 0;
   int threads = 1;  // devices side by side; the numbers do not depend on it
   std::stop_token stop = {};
+  /// With a channel: the instructions and values of this worker alone, and its sends go through the channel.
+  int worker = 0;
+  SendChannel* channel = nullptr;
 };
 
 /// N simulated devices, stepped through a program's one sequence together: an instruction runs on all of them before
@@ -62,10 +66,14 @@ class Executor {
 
  private:
   std::shared_ptr<const PlacedValue> place(ValueId id, TensorValues tensor) const;
+  /// False for what another worker holds, which runs in a process of its own.
+  bool is_here(ValueId id) const;
   /// All but the first device of each group draw numbers of their own, and are then sent those of the first.
   void broadcast(std::size_t number, const Fault* fault);
   /// The micro-batch's number, counted on through all steps.
   std::uint64_t draw() const { return step_ * static_cast<std::uint64_t>(program_->micro_batches) + micro_batch_; }
+  /// To the next instruction, or to the first one of the next micro-batch.
+  void step_on();
   void start_next_micro_batch();
   PlacedValue make_constant(const Instruction& instruction) const;
   std::vector<PlacedValue> run_operator(const Instruction& instruction, const Fault* fault) const;
@@ -74,6 +82,7 @@ class Executor {
   void run_bucket();
   PlacedValue exchange_halo(const Instruction& instruction, const Fault* fault) const;
   PlacedValue send(const Instruction& instruction, const Fault* fault) const;
+  PlacedValue receive(const Instruction& instruction) const;
 
   const ParallelProgram* program_;
   const OperatorGraph* graph_;

@@ -7,7 +7,13 @@
 namespace shardplan {
 namespace {
 
-std::vector<TensorId> scalars_of(const OperatorGraph& graph) {
+std::string name_of(const OperatorGraph& graph, TensorId id) {
+  return id == graph.loss() ? "loss" : graph.tensor(id).name;
+}
+
+}  // namespace
+
+std::vector<TensorId> scalar_output_tensors(const OperatorGraph& graph) {
   std::vector<TensorId> scalars;
   if (graph.loss()) scalars.push_back(*graph.loss());
   for (const TensorId id : graph.tensors().ids()) {
@@ -17,21 +23,15 @@ std::vector<TensorId> scalars_of(const OperatorGraph& graph) {
   return scalars;
 }
 
-std::string name_of(const OperatorGraph& graph, TensorId id) {
-  return id == graph.loss() ? "loss" : graph.tensor(id).name;
-}
-
-}  // namespace
-
 std::vector<std::string> scalar_outputs(const OperatorGraph& graph) {
   std::vector<std::string> names;
-  for (const TensorId id : scalars_of(graph)) names.push_back(name_of(graph, id));
+  for (const TensorId id : scalar_output_tensors(graph)) names.push_back(name_of(graph, id));
   return names;
 }
 
 std::vector<SimulatedScalar> simulate(const ParallelProgram& program, const OperatorGraph& graph,
                                       const SimulationOptions& options) {
-  const std::vector<TensorId> scalars = scalars_of(graph);
+  const std::vector<TensorId> scalars = scalar_output_tensors(graph);
   std::vector<ValueId> on_mesh;
   std::vector<SimulatedScalar> results;
   for (const TensorId id : scalars) {

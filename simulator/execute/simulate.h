@@ -45,7 +45,8 @@ struct SimulatedScalar {
 std::vector<SimulatedScalar> simulate(const ParallelProgram& program, const OperatorGraph& graph,
                                       const SimulationOptions& options);
 
-/// Names of the outputs that are one number, the loss first.
+/// The outputs that are one number, the loss first, and their names.
+std::vector<TensorId> scalar_output_tensors(const OperatorGraph& graph);
 std::vector<std::string> scalar_outputs(const OperatorGraph& graph);
 
 }  // namespace shardplan

@@ -30,6 +30,7 @@ const Door kDoors[] = {
     {"glpk.h", "solver/searches/ilp_search.cc"},
     {"nlohmann/", "base/json_text.h"},
     {"yaml-cpp/", "base/yaml.cc"},
+    {"zmq.h", "simulator/workers/transport.cc"},
 };
 
 constexpr int kMostLines = 600;

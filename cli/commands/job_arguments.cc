@@ -1,0 +1,76 @@
+#include "cli/commands/job_arguments.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "cli/interrupt.h"
+
+namespace shardplan {
+namespace {
+
+constexpr int kMostPort = 65535;
+
+/// Nothing if the variable is unset or empty.
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+int number_of(const std::string& text, const char* name, int least, int most) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    throw InputError(SourcePlace{}, "{} is '{}'; expected a whole number from {} to {}", name, text, least, most);
+  }
+  return value;
+}
+
+int number_of_job(const std::optional<int>& given, const char* option, const char* name, int least, int most) {
+  if (given && *given < least) throw InputError(SourcePlace{}, "{} {}: expected at least {}", option, *given, least);
+  if (given) return *given;
+  const std::optional<std::string> text = variable(name);
+  if (!text) throw InputError(SourcePlace{}, "neither {} nor {} is given", name, option);
+  return number_of(*text, name, least, most);
+}
+
+}  // namespace
+
+OptionGroup job_options(JobArguments& arguments) {
+  return {
+      "The job",
+      {option("--host", "ADDRESS", &arguments.host, "the scheduler's; MS_SCHED_HOST, or 127.0.0.1, if not given"),
+       option("--port", "N", &arguments.port,
+              "the scheduler's; MS_SCHED_PORT if not given; 0: a scheduler takes a free one", from_to(0, kMostPort)),
+       option("--workers", "N", &arguments.workers, "how many workers there are; MS_WORKER_NUM if not given",
+              from_to(1, kMostWorkers)),
+       option("--timeout", "SECONDS", &arguments.timeout,
+              "until all must be there, and without a sign of life of one who is", positive())}};
+}
+
+JobOptions job_of(const JobArguments& arguments, const std::string& role) {
+  const std::string said = variable("MS_ROLE").value_or(role);
+  if (said == "MS_SCHED" && role == "MS_WORKER") {
+    throw InputError(SourcePlace{}, "MS_ROLE is MS_SCHED; that is 'shardplan scheduler'");
+  }
+  if (said == "MS_WORKER" && role == "MS_SCHED") {
+    throw InputError(SourcePlace{}, "MS_ROLE is MS_WORKER; that is 'shardplan worker MODEL'");
+  }
+  if (said != role) throw InputError(SourcePlace{}, "MS_ROLE is '{}'; expected {}", said, role);
+  JobOptions options;
+  options.host = arguments.host ? *arguments.host : variable("MS_SCHED_HOST").value_or(options.host);
+  options.port = number_of_job(arguments.port, "--port", "MS_SCHED_PORT", role == "MS_SCHED" ? 0 : 1, kMostPort);
+  options.workers = number_of_job(arguments.workers, "--workers", "MS_WORKER_NUM", 1, kMostWorkers);
+  options.timeout = arguments.timeout;
+  options.stop = interrupt_token();
+  return options;
+}
+
+std::optional<int> rank_of_environment() {
+  const std::optional<std::string> text = variable("MS_NODE_ID");
+  if (!text) return std::nullopt;
+  return number_of(*text, "MS_NODE_ID", 0, kMostWorkers - 1);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,247 @@
+#include "simulator/workers/scheduler.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "simulator/execute/reference.h"
+#include "simulator/workers/transport.h"
+
+namespace shardplan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kSliceSeconds = 0.1;  // between looks at whether to stop
+constexpr double kFarewellSeconds = 3;
+constexpr int kMostRefusals = 100;  // of those who come too late; further ones get no answer
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::optional<int> number_in(const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const JobOptions& options, const std::function<void(const std::string&)>& progress)
+      : options_(options),
+        progress_(progress),
+        transport_({.host = options.host,
+                    .port = options.port,
+                    .silence = options.timeout,
+                    .key = Transport::Key::kOfSchedulers}) {}
+
+  void run() {
+    progress_(
+        fmt::format("scheduler at {}: waiting for {} workers", shown_address(transport_.address()), options_.workers));
+    try {
+      gather();
+      welcome();
+      watch();
+    } catch (const InputError& error) {
+      dismiss(job_word::kStop, error.what());
+      throw;
+    } catch (const Stopped&) {
+      dismiss(job_word::kStop, "the scheduler was interrupted");
+      throw;
+    }
+    dismiss(job_word::kBye, "");
+    progress_(fmt::format("all {} workers are done", options_.workers));
+  }
+
+ private:
+  struct Worker {
+    std::size_t peer = 0;
+    std::optional<int> rank;
+    std::string address;
+    bool is_there = true;
+    bool is_ready = false;
+    bool is_done = false;
+
+    std::string name() const {
+      return rank ? fmt::format("worker {}", *rank) : fmt::format("a worker at {}", shown_address(address));
+    }
+  };
+
+  /// What comes next; nothing after a short while. The message has a word at least.
+  std::optional<Transport::Event> next() {
+    if (options_.stop.stop_requested()) throw Stopped();
+    std::optional<Transport::Event> event = transport_.wait(kSliceSeconds);
+    if (event && event->lost) {
+      for (Worker& worker : workers_) {
+        if (worker.peer != *event->lost || !worker.is_there) continue;
+        worker.is_there = false;
+        throw InputError(SourcePlace{}, "{} is gone", worker.name());
+      }
+    }
+    return event;
+  }
+
+  void gather() {
+    const Clock::time_point begin = Clock::now();
+    while (workers_.size() < static_cast<std::size_t>(options_.workers)) {
+      const std::optional<Transport::Event> event = next();
+      if (event && is_hello(event->message)) admit(event->message);
+      if (seconds_since(begin) > options_.timeout) throw_missing();
+    }
+    for (Worker& worker : workers_) {
+      for (int rank = 0; !worker.rank; ++rank) {
+        if (holder_of(rank) == nullptr) worker.rank = rank;
+      }
+    }
+    std::sort(workers_.begin(), workers_.end(), [](const Worker& a, const Worker& b) { return a.rank < b.rank; });
+  }
+
+  static bool is_hello(const MessageParts& message) {
+    return message.size() == 5 && message[0] == job_word::kHello && (message[1].empty() || number_in(message[1])) &&
+           number_in(message[2]) && message[3].starts_with("tcp://");
+  }
+
+  [[noreturn]] void throw_missing() const {
+    if (workers_.size() == static_cast<std::size_t>(options_.workers)) {
+      std::vector<std::string> silent;
+      for (const Worker& worker : workers_) {
+        if (!worker.is_ready) silent.push_back(worker.name());
+      }
+      throw InputError(SourcePlace{}, "within {:g} seconds, nothing came from {}", options_.timeout,
+                       fmt::join(silent, ", "));
+    }
+    std::vector<std::string> known;
+    for (const Worker& worker : workers_) known.push_back(worker.name());
+    throw InputError(SourcePlace{}, "{} of {} workers came within {:g} seconds{}{}", workers_.size(), options_.workers,
+                     options_.timeout, known.empty() ? "" : ": ", fmt::join(known, ", "));
+  }
+
+  const Worker* holder_of(int rank) const {
+    const auto found =
+        std::find_if(workers_.begin(), workers_.end(), [&](const Worker& worker) { return worker.rank == rank; });
+    return found == workers_.end() ? nullptr : &*found;
+  }
+
+  void admit(const MessageParts& hello) {
+    Worker worker;
+    worker.address = hello[3];
+    try {
+      worker.peer = transport_.connect(worker.address);
+    } catch (const InputError&) {
+      return;  // no worker of ours says so
+    }
+    const std::optional<int> rank = number_in(hello[1]);
+    const Worker* const other = rank ? holder_of(*rank) : nullptr;
+    workers_.push_back(worker);  // so that it too is told what is wrong
+    if (const std::optional<int> count = number_in(hello[2]); count != options_.workers) {
+      throw InputError(SourcePlace{}, "a worker comes for a job of {} workers; this one has {}", *count,
+                       options_.workers);
+    }
+    if (other != nullptr || (rank && (*rank < 0 || *rank >= options_.workers))) {
+      throw InputError(SourcePlace{}, "a worker asks for rank {}, {}", *rank,
+                       other != nullptr ? "which another one has"
+                                        : fmt::format("but the workers are 0 to {}", options_.workers - 1));
+    }
+    workers_.back().rank = rank;
+    if (workers_.size() == 1) fingerprint_ = hello[4];
+    if (hello[4] != fingerprint_) {
+      throw InputError(SourcePlace{},
+                       "{} runs another program than {}: another model, other options or another version",
+                       workers_.back().name(), workers_.front().name());
+    }
+    progress_(fmt::format("{} of {} workers are here", workers_.size(), options_.workers));
+  }
+
+  void refuse_latecomer(const MessageParts& hello) {
+    if (++refusals_ > kMostRefusals) return;
+    try {
+      const std::size_t peer = transport_.connect(hello[3]);
+      transport_.send(peer, {job_word::kStop, fmt::format("all {} workers are here already", options_.workers)});
+    } catch (const InputError&) {
+      // It has no address that could be told so.
+    }
+  }
+
+  void welcome() {
+    for (const Worker& worker : workers_) {
+      MessageParts message{job_word::kWelcome, std::to_string(*worker.rank)};
+      for (const Worker& each : workers_) message.push_back(each.address);
+      transport_.send(worker.peer, message);
+    }
+  }
+
+  void watch() {
+    const Clock::time_point begin = Clock::now();
+    std::size_t ready = 0;
+    std::size_t done = 0;
+    while (done < workers_.size()) {
+      const std::optional<Transport::Event> event = next();
+      if (ready < workers_.size() && seconds_since(begin) > options_.timeout) throw_missing();
+      if (!event || event->message.size() < 2) continue;
+      const std::string& word = event->message[0];
+      if (is_hello(event->message)) {
+        refuse_latecomer(event->message);
+        continue;
+      }
+      const std::optional<int> rank = number_in(event->message[1]);
+      if (!rank || *rank < 0 || *rank >= options_.workers) continue;
+      Worker& worker = workers_[static_cast<std::size_t>(*rank)];
+      if (word == job_word::kFailed && event->message.size() == 3) {
+        throw InputError(SourcePlace{}, "worker {}: {}", *rank, without_prefix(event->message[2]));
+      }
+      if (word == job_word::kReady && !worker.is_ready) {
+        worker.is_ready = true;
+        ++ready;
+      } else if (word == job_word::kDone && worker.is_ready && !worker.is_done) {
+        worker.is_done = true;
+        ++done;
+      }
+    }
+  }
+
+  /// The error of an error is said once.
+  static std::string without_prefix(const std::string& why) {
+    const std::string prefix = "error: ";
+    return why.starts_with(prefix) ? why.substr(prefix.size()) : why;
+  }
+
+  /// Tells all who are there that it is over, and waits a little until they have gone.
+  void dismiss(const char* word, const std::string& why) {
+    std::size_t left = 0;
+    for (Worker& worker : workers_) {
+      if (!worker.is_there) continue;
+      try {
+        transport_.send(worker.peer, {word, without_prefix(why)});
+        ++left;
+      } catch (const InputError&) {
+        worker.is_there = false;  // it will notice by itself
+      }
+    }
+    const Clock::time_point begin = Clock::now();
+    while (left > 0 && seconds_since(begin) < kFarewellSeconds) {
+      const std::optional<Transport::Event> event = transport_.wait(kSliceSeconds);
+      if (event && event->lost) --left;
+    }
+  }
+
+  const JobOptions& options_;
+  const std::function<void(const std::string&)>& progress_;
+  Transport transport_;
+  std::vector<Worker> workers_;  // in the order in which they came; then by rank
+  std::string fingerprint_;
+  int refusals_ = 0;
+};
+
+}  // namespace
+
+void run_scheduler(const JobOptions& options, const std::function<void(const std::string&)>& progress) {
+  Scheduler(options, progress).run();
+}
+
+}  // namespace shardplan
