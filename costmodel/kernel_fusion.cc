@@ -28,6 +28,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "operators/families/communication.h"
 
 namespace shardplan {
 namespace {
@@ -66,6 +67,7 @@ bool joins_operands(const Operation& operation) {
 
 KernelKind kind_of(const Operation& operation) {
   const OperatorType& type = *operation.type;
+  if (is_communication(type)) return KernelKind::kOther;
   if (type.work == WorkKind::kView) return KernelKind::kView;
   if (type.work == WorkKind::kContraction) return KernelKind::kContraction;
   if (is_move(operation)) return KernelKind::kMove;

@@ -92,6 +92,11 @@ class Differentiation : public GradientBuilder {
   TensorType type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
 
  private:
+  struct Trained {
+    TensorId parameter;
+    TensorId gradient;
+  };
+
   TensorId constant(double value, DataType dtype, const std::string& name) {
     GraphTensor tensor;
     tensor.name = unique(name);
@@ -159,6 +164,27 @@ class Differentiation : public GradientBuilder {
                {tensor})[0];
   }
 
+  /// The sum of all devices' gradients: MindSpore's DistributedGradReducer.
+  TensorId exchanged(TensorId gradient) {
+    return add("AllReduce", {{"reduce", std::string("sum")}, {"rank_size", *options_.exchanged_over}}, {gradient})[0];
+  }
+
+  /// The mean instead. It is made with the updates: behind the sum it would keep the kernels waiting for that.
+  void average(std::vector<Trained>& trained) {
+    const double part = 1.0 / static_cast<double>(*options_.exchanged_over);
+    for (Trained& item : trained) {
+      const GraphTensor& tensor = forward_.tensor(item.parameter);
+      if (options_.not_exchanged.contains(tensor.name)) continue;
+      update_name_ = "mean." + tensor.name;
+      update_class_ = "mean." + folded(tensor.name);
+      parameter_ = item.parameter;
+      item.gradient =
+          add("Mul", {}, {item.gradient, constant(part, type(item.gradient).dtype, update_name_ + ".part")})[0];
+      builder_.tensor(item.gradient).gradient_of = item.parameter;
+    }
+    parameter_ = std::nullopt;
+  }
+
   void differentiate_operator(OperatorId id) {
     const GraphOperator& op = forward_.operators()[id];
     current_ = id;
@@ -219,6 +245,10 @@ class Differentiation : public GradientBuilder {
       gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
     }
     if (options_.micro_batches == 1) gradient = of_means(id, gradient);
+    if (options_.exchanged_over && !options_.not_exchanged.contains(tensor.name)) {
+      parameter_ = id;
+      gradient = exchanged(gradient);
+    }
     builder_.tensor(gradient).gradient_of = id;
     finished_[id] = gradient;
     parameter_ = std::nullopt;
@@ -248,11 +278,6 @@ class Differentiation : public GradientBuilder {
     return forward_.operators()[forward_.tensor(parameter).readers.front().op].worker;
   }
 
-  struct Trained {
-    TensorId parameter;
-    TensorId gradient;
-  };
-
   void update_parameters() {
     std::vector<Trained> trained;
     for (const TensorId id : forward_.tensors().ids()) {
@@ -267,6 +292,7 @@ class Differentiation : public GradientBuilder {
     for (Trained& item : trained) {
       if (options_.micro_batches > 1) item.gradient = of_means(item.parameter, item.gradient);
     }
+    if (options_.exchanged_over && options_.exchanges_means) average(trained);
     if (options_.clip_norm > 0) clip(trained);
     for (const Trained& item : trained) update(item);
   }

@@ -12,6 +12,8 @@ namespace shardplan {
 ///   has several readers its gradients are added up in that order.
 /// - Every trained parameter gets its update, and states of its shape ("NAME.moment1", ...). With mixed precision the
 ///   gradient is cast to f32 and a master copy ("NAME.master") is what is updated.
+/// - With `exchanged_over` every gradient but those of `not_exchanged` is summed over the devices before its
+///   update ("grad.PARAMETER.AllReduce").
 /// - The forward pass updates the moving statistics of BatchNorm.
 /// - With micro-batches the forward and backward operators run several times a step (`OperatorGraph::runs`): each
 ///   gradient is added to a mean of its own, in f32 with mixed precision ("grad.PARAMETER.Accumulate"), as soon as it

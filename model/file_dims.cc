@@ -13,9 +13,17 @@ namespace {
 class DimEvaluator {
  public:
   DimEvaluator(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
-               std::vector<Diagnostic>& faults)
-      : overrides_(overrides), faults_(faults) {
-    for (const BlockDim& dim : dims) dims_.emplace(dim.name.text, &dim);
+               std::vector<Diagnostic>& faults, const std::map<std::string, std::int64_t>& known)
+      : overrides_(overrides), faults_(faults), values_(known) {
+    for (const BlockDim& dim : dims) {
+      dims_.emplace(dim.name.text, &dim);
+      if (known.contains(dim.name.text)) {
+        faults.push_back({dim.name.place,
+                          fmt::format("dims: {} has a value already: a model written per device is read for each rank",
+                                      dim.name.text),
+                          "choose another name"});
+      }
+    }
     for (const auto& [name, value] : overrides) {
       if (!dims_.contains(name)) {
         const std::string nearest = nearest_name(name, names());
@@ -54,6 +62,9 @@ class DimEvaluator {
     try {
       value = dim.expression.evaluate([&](std::string_view other) {
         const auto found = dims_.find(std::string(other));
+        if (const auto at = values_.find(std::string(other)); at != values_.end() && found == dims_.end()) {
+          return at->second;
+        }
         if (found != dims_.end()) {
           if (open_.size() > 200) throw InputError(SourcePlace{}, "dims that depend on each other more than 200 deep");
           const std::int64_t inner = value_of(found->first, *found->second);
@@ -92,8 +103,8 @@ class DimEvaluator {
 }  // namespace
 
 FileDims evaluate_file_dims(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
-                            std::vector<Diagnostic>& faults) {
-  return DimEvaluator(dims, overrides, faults).evaluate();
+                            std::vector<Diagnostic>& faults, const std::map<std::string, std::int64_t>& known) {
+  return DimEvaluator(dims, overrides, faults, known).evaluate();
 }
 
 void add_dims_behind(const std::vector<BlockDim>& dims, std::set<std::string>& used) {

@@ -17,8 +17,9 @@ struct FileDims {
   bool is_complete = true;  // false: at least one dim has no value of its own and counts as 1, with a fault
 };
 
+/// `known` are names that the file may use as well; they are among the values, and no dim may be called so.
 FileDims evaluate_file_dims(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
-                            std::vector<Diagnostic>& faults);
+                            std::vector<Diagnostic>& faults, const std::map<std::string, std::int64_t>& known = {});
 
 /// Adds the dims that `used` ones are made of.
 void add_dims_behind(const std::vector<BlockDim>& dims, std::set<std::string>& used);

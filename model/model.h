@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,10 +76,19 @@ struct ParallelOptions {
   SourcePlace place;
 };
 
+/// Which of so many devices reads a model that is written per device: `rank` and `group_size` of its expressions.
+struct LocalView {
+  std::int64_t rank = 0;
+  std::int64_t group_size = 1;
+
+  bool operator==(const LocalView&) const = default;
+};
+
 /// Values that replace what the source says.
 struct ModelOverrides {
   std::map<std::string, std::int64_t> dims;       // --dim B=16
   std::map<std::string, std::string> strategies;  // --set NAME=ENTRY
+  std::optional<LocalView> local = {};            // of a model written per device; nothing: rank 0 of device_num
 };
 
 class ModelSource;
@@ -96,10 +106,14 @@ struct Model {
       free_dims;  // those given as plain numbers, in the order of the file: a proof may shrink them
   std::vector<std::string> dim_order;    // all file-level dims in the order of the file
   std::vector<std::string> repeat_dims;  // those that `repeat:` counts depend on
-  std::string batch;         // the first dimension of the first input, as written: "B", a dim that can be divided; or
-                             // "2*B", "32", which cannot; empty if there is none
-  ModelOverrides overrides;  // with which it was asked for
-  std::int64_t divided_by = 1;             // micro-batches: the model is of one (model/planned_model.h)
+  std::string batch;  // the first dimension of the first input, as written: "B", a dim that can be divided; or
+                      // "2*B", "32", which cannot; empty if there is none
+  std::optional<LocalView>
+      local;  // of a model written per device (model/local_model.h): all else is what that rank has
+  std::set<std::string> not_exchanged;  // its layerwise_parallel parameters
+  std::map<std::string, Shape> begins;  // where its inputs and parameters begin in those of all devices, if it says so
+  ModelOverrides overrides;             // with which it was asked for
+  std::int64_t divided_by = 1;          // micro-batches: the model is of one (model/planned_model.h)
   std::optional<Placed<int>> last_worker;  // the highest that a `place` names; nothing: no operator has one
   std::vector<std::string> notices;        // for standard error
 };

@@ -59,11 +59,11 @@ std::optional<Placed<bool>> placed_flag(const OptionReader& reader, const char* 
 void check_gradient_options(const OptionReader& reader, const ParallelOptions& options) {
   const bool is_data_parallel = options.parallel_mode == ParallelMode::kDataParallel;
   const bool is_semi_auto = options.parallel_mode == ParallelMode::kSemiAutoParallel;
-  if (options.gradients_mean && !is_data_parallel) {
+  if (options.gradients_mean && !is_data_parallel && options.parallel_mode != ParallelMode::kHybridParallel) {
     reader.fault(
         *reader.find("gradients_mean"),
-        "parallel: gradients_mean is for parallel_mode data_parallel; elsewhere a gradient is always that of the "
-        "loss of the whole batch");
+        "parallel: gradients_mean is for parallel_mode data_parallel and hybrid_parallel; elsewhere a gradient is "
+        "always that of the loss of the whole batch");
   }
   if (options.gradient_fp32_sync && !is_data_parallel && !is_semi_auto) {
     reader.fault(

@@ -62,7 +62,13 @@ OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::i
   TrainingOptions training = *model.training;
   training.micro_batches = std::min(training.micro_batches, most_micro_batches);
   const ParallelOptions& parallel = model.parallel;
-  if (parallel.gradients_mean && !parallel.gradients_mean->value) training.summed_means = num_devices;
+  const bool asks_for_mean = parallel.gradients_mean && parallel.gradients_mean->value;
+  if (!model.local && parallel.gradients_mean && !asks_for_mean) training.summed_means = num_devices;
+  if (model.local && parallel.parallel_mode == ParallelMode::kHybridParallel) {
+    training.exchanged_over = model.local->group_size;
+    training.exchanges_means = asks_for_mean;
+    training.not_exchanged = model.not_exchanged;
+  }
   return recompute_marked(differentiate(forward, training));
 }
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "graph/fuse_attention.h"
 #include "graph/index_extents.h"
 #include "model/blocks/template_library.h"
 #include "model/file_dims.h"
+#include "model/local_syntax.h"
 #include "model/mindspore_compat.h"
 #include "model/model_instance.h"
 #include "model/model_options.h"
@@ -44,6 +46,15 @@ std::string unchecked_note(const std::vector<std::string>& unchecked) {
     if (!is_known) unique.push_back(std::move(fault));
   }
   throw InputError(std::move(unique), std::move(note));
+}
+
+/// What rank 0 finds is a fault of all ranks; what another one finds is its own.
+void add_reader(const LocalView& local, std::vector<Diagnostic>& faults) {
+  if (local.rank == 0) return;
+  for (Diagnostic& fault : faults) {
+    if (!fault.hint.empty()) fault.hint += "; ";
+    fault.hint += fmt::format("as rank {} of {} reads the file", local.rank, local.group_size);
+  }
 }
 
 std::vector<StrategyLine> read_set_options(const std::map<std::string, std::string>& options,
@@ -97,6 +108,14 @@ Placed<std::string> cluster_of(const ModelSyntax& syntax, const ParallelOptions&
 
 /// The file's dims that nothing depends on.
 std::vector<std::string> unused_dims(const ModelSyntax& syntax, std::set<std::string> used) {
+  const auto add = [&](const std::optional<ShapeSyntax>& list) {
+    for (std::size_t i = 0; list && i < list->dims.size(); ++i) {
+      for (const std::string& name : list->dims[i].expression.names()) used.insert(name);
+    }
+  };
+  for (const TensorSyntax& input : syntax.body.inputs) add(input.begin);
+  for (const TensorSyntax& parameter : syntax.body.parameters) add(parameter.begin);
+  for (const OperatorSyntax& op : syntax.body.operators) add(op.ranks);
   add_dims_behind(syntax.body.dims, used);
   std::vector<std::string> unused;
   for (const BlockDim& dim : syntax.body.dims) {
@@ -125,13 +144,24 @@ std::shared_ptr<const YamlModelSource> YamlModelSource::parse(std::string text, 
 
 Model YamlModelSource::at(const ModelOverrides& overrides) const {
   std::vector<Diagnostic> faults = faults_;
-  const ModelSyntax& syntax = syntax_;
 
   Model model;
-  model.name = syntax.name;
   model.source = shared_from_this();
   model.overrides = overrides;
-  const FileDims dims = evaluate_file_dims(syntax.body.dims, overrides.dims, faults);
+  if (syntax_.parallel) model.parallel = read_parallel(*syntax_.document, *syntax_.parallel, faults);
+  model.local = local_view(syntax_, model.parallel, overrides.local, faults);
+  std::map<std::string, std::int64_t> known;
+  if (model.local) known = {{"rank", model.local->rank}, {"group_size", model.local->group_size}};
+  const auto reject = [&](const std::string& note) {
+    if (model.local) add_reader(*model.local, faults);
+    throw_faults(std::move(faults), file_, note);
+  };
+  const FileDims dims = evaluate_file_dims(syntax_.body.dims, overrides.dims, faults, known);
+  std::optional<ModelSyntax> own;
+  if (model.local) own = syntax_of_rank(syntax_, *model.local, dims.values, faults);
+  const ModelSyntax& syntax = own ? *own : syntax_;
+  if (model.local) model.begins = begins_of(syntax, dims.values, faults);
+  model.name = syntax.name;
   model.dims = dims.values;
   for (const BlockDim& dim : syntax.body.dims) {
     model.dim_order.push_back(dim.name.text);
@@ -139,7 +169,6 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   }
   model.repeat_dims = repeat_dims(syntax);
   model.batch = batch_of(syntax);
-  if (syntax.parallel) model.parallel = read_parallel(*syntax.document, *syntax.parallel, faults);
   if (syntax.is_pynative) {
     model.parallel.is_pynative = syntax.is_pynative->value;
     model.parallel.mode_place = syntax.is_pynative->place;
@@ -161,12 +190,14 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
 
   TemplateOptions options;
   options.dtype = syntax.dtype.value_or(DataType::kF32);
+  options.local = model.local;
+  options.mesh = model.parallel.mesh;
   if (model.training && model.training->mixed_precision) options.dtype = *model.training->mixed_precision;
   OperatorGraphBuilder builder(model.name);
   TemplateLibrary library(syntax, model.dims, options, builder, faults);
   std::vector<std::string> unchecked;
   // What follows from a dim without a value would only be confusing.
-  if (!dims.is_complete) throw_faults(std::move(faults), file_, "shapes were not checked");
+  if (!dims.is_complete) reject("shapes were not checked");
   const BlockTemplate* file = library.file_template(unchecked);
   if (file && file->loss && !file->types[*file->loss].shape.empty()) {
     faults.push_back(
@@ -174,7 +205,7 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
          fmt::format("loss: {} is {}; expected a scalar", syntax.loss->text, to_string(file->types[*file->loss].shape)),
          "reduce it: {op: ReduceMean, in: " + syntax.loss->text + "}"});
   }
-  if (!file) throw_faults(std::move(faults), file_, unchecked_note(unchecked));
+  if (!file) reject(unchecked_note(unchecked));
   ModelInstance instance = instantiate_model(*file, model.parallel, model.training ? &*model.training : nullptr,
                                              std::move(settings), std::move(builder));
   faults.insert(faults.end(), instance.faults.begin(), instance.faults.end());
@@ -182,7 +213,7 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   if (!model.parallel.compat.empty() && instance.last_worker) {
     check_mindspore_place(model.parallel, *instance.last_worker, has_strategies(instance.graph), faults);
   }
-  if (!faults.empty()) throw_faults(std::move(faults), file_, unchecked_note(unchecked));
+  if (!faults.empty()) reject(unchecked_note(unchecked));
   if (model.parallel.workers && !instance.last_worker) {
     throw_faults({{model.parallel.workers->place,
                    "parallel: workers divides the devices among the workers that place names; no operator has a place",
@@ -197,6 +228,10 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   if (!unused.empty()) model.notices.push_back(fmt::format("dims that nothing uses: {}", fmt::join(unused, ", ")));
   std::erase_if(model.free_dims,
                 [&](const std::string& name) { return std::find(unused.begin(), unused.end(), name) != unused.end(); });
+  for (std::size_t i = 0; model.local && i < instance.graph.num_tensors(); ++i) {
+    GraphTensor& tensor = instance.graph.tensor(TensorId(i));
+    if (std::exchange(tensor.layerwise_parallel, false)) model.not_exchanged.insert(tensor.name);
+  }
   set_index_extents(instance.graph);
   model.graph = instance.graph.build();
   if (model.parallel.fuses_attention) model.graph = fuse_attention(model.graph);

@@ -7,6 +7,7 @@
 #include "operators/families/arithmetic.h"
 #include "operators/families/attention.h"
 #include "operators/families/batch_norm.h"
+#include "operators/families/communication.h"
 #include "operators/families/comparison.h"
 #include "operators/families/contraction.h"
 #include "operators/families/conversion.h"
@@ -37,13 +38,15 @@ namespace {
 
 std::vector<OperatorType> make_catalogue() {
   std::vector<OperatorType> all;
-  for (const auto family : {activation_operators,  arithmetic_operators,    attention_operators,  batch_norm_operators,
-                            comparison_operators,  contraction_operators,   conversion_operators, convolution_operators,
-                            dropout_operators,     expert_operators,        group_norm_operators, indexing_operators,
-                            loss_operators,        normalisation_operators, optimizer_operators,  pooling_operators,
-                            rearranging_operators, recurrent_operators,     reduction_operators,  resampling_operators,
-                            reshaping_operators,   rotary_operators,        scan_operators,       slicing_operators,
-                            softmax_operators,     sorting_operators,       splitting_operators,  vector_operators}) {
+  for (const auto family :
+       {activation_operators,    arithmetic_operators,  attention_operators,     batch_norm_operators,
+        communication_operators, comparison_operators,  contraction_operators,   conversion_operators,
+        convolution_operators,   dropout_operators,     expert_operators,        group_norm_operators,
+        indexing_operators,      loss_operators,        normalisation_operators, optimizer_operators,
+        pooling_operators,       rearranging_operators, recurrent_operators,     reduction_operators,
+        resampling_operators,    reshaping_operators,   rotary_operators,        scan_operators,
+        slicing_operators,       softmax_operators,     sorting_operators,       splitting_operators,
+        vector_operators}) {
     std::ranges::move(family(), std::back_inserter(all));
   }
   std::ranges::sort(all, {}, &OperatorType::name);

@@ -91,7 +91,7 @@ JobCluster job_cluster(const Model& model, const AskedDevices& asked) {
       return is_each_alone ? take_devices(job.cluster, count) : job_devices(job.cluster, count);
     });
   }
-  if (parallel.parallel_mode != ParallelMode::kStandAlone) return job;
+  if (parallel.parallel_mode != ParallelMode::kStandAlone || model.local) return job;
   std::int64_t meshed = 1;
   for (const auto& [name, size] : parallel.mesh) meshed *= size;
   if (meshed > 1) {

@@ -86,9 +86,11 @@ PlanStatus status_of(const Plan& plan) {
 ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
     : model_(std::make_shared<const Model>(one_micro_batch(*model))), cluster_(cluster), options_(std::move(options)) {
   const Deadline since_begin(0, {});
-  if (model_->parallel.parallel_mode == ParallelMode::kHybridParallel) {
+  if (model_->local && cluster_.num_devices() != 1) {
     throw InputError(model_->parallel.parallel_mode_place,
-                     "parallel_mode hybrid_parallel is not supported yet: a model is the view of all devices");
+                     "{} is written per device: there is nothing to search or to lay out; `plan` says what it costs, "
+                     "`validate --against FILE` runs it beside a model in the view of all devices",
+                     model_->name);
   }
   const WorkerGroups groups = worker_groups(*model_, cluster_);
   workers_ = groups.workers;

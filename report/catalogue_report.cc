@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/blocks/built_in_blocks.h"
 #include "operators/catalogue.h"
+#include "operators/families/communication.h"
 
 namespace shardplan {
 namespace {
@@ -104,8 +105,9 @@ std::string operator_report(const OperatorType& type) {
     text += fmt::format("  {}\n", type.notes.substr(begin, end - begin));
     begin = end + 1;
   }
-  text += fmt::format("  flops     {}        gradient  {}        proven by execution on 2, 4, 8 devices\n",
-                      flops_text(type), type.gradient != nullptr ? "yes" : "no");
+  text +=
+      fmt::format("  flops     {}        gradient  {}{}\n", flops_text(type), type.gradient != nullptr ? "yes" : "no",
+                  is_communication(type) ? "" : "        proven by execution on 2, 4, 8 devices");
   for (const AttributeSpec& attribute : type.attributes) {
     text += fmt::format("  {:<{}}  {}\n", attribute.name, width, attribute.description);
   }

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/blocks/block_faults.h"
@@ -12,12 +14,15 @@
 #include "model/blocks/block_template.h"
 #include "model/blocks/built_in_syntax.h"
 #include "model/blocks/custom_operators.h"
+#include "model/model.h"
 
 namespace shardplan {
 
 struct TemplateOptions {
   DataType dtype = DataType::kF32;  // for floating tensors that name no type
   std::int64_t max_operators = 500'000;
+  std::optional<LocalView> local = {};                          // of a model written per device
+  std::vector<std::pair<std::string, std::int64_t>> mesh = {};  // axes by which its groups may be named
 };
 
 /// A block that may be used: one of the file's, or a built-in one.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "model/blocks/communication_line.h"
 #include "model/blocks/operator_line.h"
 #include "operators/catalogue.h"
+#include "operators/families/communication.h"
 
 namespace shardplan {
 
@@ -28,7 +30,9 @@ std::optional<Operation> OperatorTyper::make(const OperatorSyntax& op, const std
     const OperatorType* type = find_type(op, operands);
     if (!type) return std::nullopt;
     const std::optional<Attributes> attributes =
-        read_attributes(op, type->attributes, operator_keys(), *block_.document, tensors_.dims(), faults_);
+        file_.options.local && is_communication(*type)
+            ? read_communication(op, *type, *block_.document, tensors_.dims(), file_.options, faults_)
+            : read_attributes(op, type->attributes, operator_keys(), *block_.document, tensors_.dims(), faults_);
     if (!attributes) return std::nullopt;
     // All templates together, used or not, are no larger than a graph may be.
     const std::int64_t added = ++file_.num_typed > file_.options.max_operators ? file_.options.max_operators : 1;

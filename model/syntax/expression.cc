@@ -28,7 +28,7 @@ bool is_name(std::string_view text) {
   return true;
 }
 
-/// sum: product (('+' | '-') product)*;  product: factor (('*' | '/') factor)*;
+/// sum: product (('+' | '-') product)*;  product: factor (('*' | '/' | '//' | '%') factor)*;
 /// factor: '-' factor | '(' sum ')' | 'sqrt' '(' sum ')' | number | name.
 class ExpressionParser {
  public:
@@ -85,8 +85,13 @@ class ExpressionParser {
         factor(depth);
         push(Kind::kMultiply);
       } else if (accept('/')) {
+        const bool rounds_down = at_ < text_.size() && text_[at_] == '/';
+        if (rounds_down) ++at_;
         factor(depth);
-        push(Kind::kDivide);
+        push(rounds_down ? Kind::kFloorDivide : Kind::kDivide);
+      } else if (accept('%')) {
+        factor(depth);
+        push(Kind::kRemainder);
       } else {
         return;
       }
@@ -181,6 +186,16 @@ std::int64_t Expression::evaluate(const Lookup& lookup) const {
       const std::int64_t a = pop();
       if (step.kind == Kind::kMultiply) {
         push(checked_multiply(a, b));
+      } else if (step.kind == Kind::kFloorDivide || step.kind == Kind::kRemainder) {
+        if (b == 0) throw InputError({}, "{} divides by 0", text_);
+        const bool is_quotient = step.kind == Kind::kFloorDivide;
+        if (b == -1) {
+          push(is_quotient ? checked_multiply(a, -1) : std::optional<std::int64_t>(0));
+        } else {
+          const std::int64_t rest = a % b;
+          const bool is_below = rest != 0 && (rest < 0) != (b < 0);
+          push(is_quotient ? a / b - (is_below ? 1 : 0) : rest + (is_below ? b : 0));
+        }
       } else if (step.kind == Kind::kDivide) {
         if (b == 0) throw InputError({}, "{} divides by 0", text_);
         if (b == -1) {
@@ -229,11 +244,15 @@ double Expression::evaluate_real(const Lookup& lookup) const {
       default: {
         const double b = pop();
         const double a = pop();
-        if (step.kind == Kind::kDivide && b == 0) throw InputError({}, "{} divides by 0", text_);
-        stack.push_back(step.kind == Kind::kAdd        ? a + b
-                        : step.kind == Kind::kSubtract ? a - b
-                        : step.kind == Kind::kMultiply ? a * b
-                                                       : a / b);
+        const bool divides =
+            step.kind == Kind::kDivide || step.kind == Kind::kFloorDivide || step.kind == Kind::kRemainder;
+        if (divides && b == 0) throw InputError({}, "{} divides by 0", text_);
+        stack.push_back(step.kind == Kind::kAdd           ? a + b
+                        : step.kind == Kind::kSubtract    ? a - b
+                        : step.kind == Kind::kMultiply    ? a * b
+                        : step.kind == Kind::kFloorDivide ? std::floor(a / b)
+                        : step.kind == Kind::kRemainder   ? a - b * std::floor(a / b)
+                                                          : a / b);
       }
     }
   }

@@ -12,11 +12,11 @@
 namespace shardplan {
 
 /// An expression of a model file: "4*H", "H/heads", "-1", "1/sqrt(D)", "6e-4". Whole numbers, decimals, names, + - * /
-/// ( ) and sqrt. Kept in postfix order.
+/// // % ( ) and sqrt. Kept in postfix order.
 ///
-/// As a whole number (`evaluate`) every division must be exact and decimals and sqrt are refused; 4*H with H=768 is
-/// 3072, H/5 is a fault. As a real number (`evaluate_real`) it is computed in double, with correctly rounded operations
-/// only.
+/// As a whole number (`evaluate`) every division by `/` must be exact and decimals and sqrt are refused; 4*H with H=768
+/// is 3072, H/5 is a fault. `//` rounds down and `%` is what it leaves, as in Python: -1//4 is -1, -1%4 is 3. As a real
+/// number (`evaluate_real`) it is computed in double, with correctly rounded operations only.
 class Expression {
  public:
   using Lookup = std::function<std::int64_t(std::string_view name)>;  // throws InputError if there is no such name
@@ -37,7 +37,19 @@ class Expression {
   const std::string& text() const { return text_; }
 
  private:
-  enum class Kind { kInteger, kReal, kName, kAdd, kSubtract, kMultiply, kDivide, kNegate, kSquareRoot };
+  enum class Kind {
+    kInteger,
+    kReal,
+    kName,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kFloorDivide,
+    kRemainder,
+    kNegate,
+    kSquareRoot
+  };
   struct Step {
     Kind kind = Kind::kInteger;
     std::int64_t integer = 0;

@@ -59,21 +59,26 @@ const KeySpecs& input_keys() {
       {"shape", ValueForm::kShape, "sizes, as numbers or expressions of dims", {}},
       {"dtype", ValueForm::kDataType, "the model's dtype if not given", {}},
       {"strategy", ValueForm::kEntry, "how it is laid out", {}},
+      {"begin",
+       ValueForm::kShape,
+       "in a model written per device: where a rank's piece begins in the tensor of all devices",
+       {}},
   };
   return keys;
 }
 
 const KeySpecs& parameter_keys() {
-  static const KeySpecs keys =
-      joined(input_keys(), {
-                               {"requires_grad", ValueForm::kFlag, "false: it is not trained", {}},
-                               {"layerwise_parallel",
-                                ValueForm::kFlag,
-                                "of data_parallel: true: every device has its own, trained by its part of the batch",
-                                {}},
-                               {"parallel_optimizer", ValueForm::kFlag, "false: its states are not cut", {}},
-                               {"comm_fusion", ValueForm::kWhole, "fusion id of its gradient; 0: joined to none", {}},
-                           });
+  static const KeySpecs keys = joined(
+      input_keys(), {
+                        {"requires_grad", ValueForm::kFlag, "false: it is not trained", {}},
+                        {"layerwise_parallel",
+                         ValueForm::kFlag,
+                         "true: every device has its own; in data_parallel it is trained by its part of the batch, "
+                         "in a model written per device its gradient is not exchanged",
+                         {}},
+                        {"parallel_optimizer", ValueForm::kFlag, "false: its states are not cut", {}},
+                        {"comm_fusion", ValueForm::kWhole, "fusion id of its gradient; 0: joined to none", {}},
+                    });
   return keys;
 }
 
@@ -117,6 +122,7 @@ const KeySpecs& operator_keys() {
           {"in", ValueForm::kInputs, "the tensors it reads; a number is a scalar", {}},
           {"out", ValueForm::kNames, "names of several results; one is called as the operator", {}},
           {"shape", ValueForm::kShape, "what its result must have; of Reshape: the target", {}},
+          {"ranks", ValueForm::kShape, "in a model written per device: the ranks that have it; all if not given", {}},
       },
       settings_keys());
   return keys;
@@ -128,6 +134,7 @@ const KeySpecs& call_keys() {
           {"block", ValueForm::kText, "of this file, or a built-in one as nn.Dense", {}},
           {"in", ValueForm::kInputs, "the tensors it reads; a number is a scalar", {}},
           {"repeat", ValueForm::kExpression, "so many copies, each fed by the one before: NAME.0, NAME.1, ...", {}},
+          {"ranks", ValueForm::kShape, "in a model written per device: the ranks that have it; all if not given", {}},
           {"share",
            ValueForm::kName,
            "has the parameters of that use of the block; of a repeat its own name: all copies have the first one's",
@@ -166,7 +173,8 @@ const KeySpecs& parallel_keys() {
   static const KeySpecs keys = {
       {"parallel_mode", ValueForm::kText,
        "auto_parallel (the default): the search decides; semi_auto_parallel: what has no strategy is data parallel; "
-       "data_parallel; stand_alone: on one device; hybrid_parallel is not supported yet",
+       "data_parallel; stand_alone: on one device; hybrid_parallel: the model is written per device, and gradients are "
+       "summed over all",
        kModes},
       {"search_mode",
        ValueForm::kText,
@@ -176,7 +184,8 @@ const KeySpecs& parallel_keys() {
       {"workers", ValueForm::kWhole, "of `place`: the devices are divided among so many; each is one if not given", {}},
       {"gradients_mean",
        ValueForm::kFlag,
-       "of data_parallel: true (the default): the mean of the devices' gradients; false: their sum",
+       "the mean of the devices' gradients (true, the default of data_parallel) or their sum (false, that of "
+       "hybrid_parallel)",
        {}},
       {"gradient_fp32_sync",
        ValueForm::kFlag,

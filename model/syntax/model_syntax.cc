@@ -257,6 +257,7 @@ class SyntaxReader {
     tensor.dtype = read_dtype(node.find("dtype"), where + ": dtype");
     tensor.requires_grad = read_flag(node, "requires_grad", true, where);
     tensor.layerwise_parallel = read_flag(node, "layerwise_parallel", false, where);
+    if (const YamlNode* begin = node.find("begin")) tensor.begin = read_shape(*begin, where + ": begin");
     tensor.parallel_optimizer = read_flag(node, "parallel_optimizer", true, where);
     if (const YamlNode* fusion = node.find("comm_fusion")) {
       YamlNode only;
@@ -338,6 +339,8 @@ class SyntaxReader {
           if (!is_name(name.text))
             faults_.push_back({name.place, fmt::format("'{}' is not a tensor's name", name.text), ""});
         }
+      } else if (key == "ranks") {
+        op.ranks = read_shape(item.value, where + ": ranks");
       } else if (key == "repeat" && op.is_block) {
         op.repeat = read_expression(item.value, where + ": repeat");
       } else if (key == "share" && op.is_block) {

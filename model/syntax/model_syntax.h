@@ -42,6 +42,7 @@ struct TensorSyntax {
   bool requires_grad = true;
   bool parallel_optimizer = true;
   bool layerwise_parallel = false;
+  std::optional<ShapeSyntax> begin;  // of a model written per device: where it stands in that of all devices
   std::optional<Placed<int>> comm_fusion;
   std::optional<StrategyEntry> strategy;
 };
@@ -57,7 +58,8 @@ struct OperatorSyntax {
   std::vector<std::pair<Word, const YamlNode*>>
       attributes;  // all other keys; of a block: its given dims; `shape` is here
   std::optional<PlacedExpression> repeat;
-  std::optional<Word> share;  // another use of the block, whose parameters this one shares
+  std::optional<Word> share;         // another use of the block, whose parameters this one shares
+  std::optional<ShapeSyntax> ranks;  // of a model written per device: those that have it; nothing: all
   Settings settings;
 };
 

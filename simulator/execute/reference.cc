@@ -198,6 +198,11 @@ ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stor
 
 }  // namespace
 
+void run_on_one_device(const OperatorGraph& graph, OperatorId op, std::uint64_t seed,
+                       IdVector<TensorId, TensorValues>& tensors) {
+  run_operator(graph, op, seed, false, {[](TensorId, TensorValues&) {}}, tensors);
+}
+
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, Precision precision, const std::stop_token& stop) {
   return run_step(graph, stored, seed, step, stop, {[&](TensorId id, TensorValues& values) {

@@ -35,6 +35,10 @@ struct ReferenceStep {
 /// micro-batch, by its number counted through all steps; parameters and states once.
 using StoredValues = std::function<TensorValues(TensorId, std::uint64_t micro_batch)>;
 
+/// One operator's kernel on the whole iteration space, from and into `tensors`.
+void run_on_one_device(const OperatorGraph& graph, OperatorId op, std::uint64_t seed,
+                       IdVector<TensorId, TensorValues>& tensors);
+
 /// Requires a kernel for every operator (`operators_without_kernel` is empty).
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, Precision precision, const std::stop_token& stop = {});

@@ -48,7 +48,18 @@ TEST(ExpressionTest, WholeNumbersAreExact) {
       {"4*", "'4*' is no expression: it ends too early"},
       {"(4", "'(4' is no expression: ')' is missing"},
       {"4)", "'4)' is no expression: ')' was not expected"},
-      {"H%2", "'H%2' is no expression: '%' was not expected"},
+      {"7//2", "3"},
+      {"-7//2", "-4"},
+      {"7//-2", "-4"},
+      {"-7%4", "1"},
+      {"7%-4", "-1"},
+      {"8%4", "0"},
+      {"(-9223372036854775807-1)//-1", "(-9223372036854775807-1)//-1 is beyond 64 bits"},
+      {"(-9223372036854775807-1)%-1", "0"},
+      {"H%(heads-12)", "H%(heads-12) divides by 0"},
+      {"H//0", "H//0 divides by 0"},
+      {"H/ /2", "'H/ /2' is no expression: '/' was not expected"},
+      {"H$2", "'H$2' is no expression: '$' was not expected"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(value_of(text), expected) << text;
 }

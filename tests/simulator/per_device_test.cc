@@ -49,7 +49,7 @@ struct PlannedStep {
   Plan plan;
 };
 
-std::string fault_of(const std::string& text) {
+std::string fault_of_model(const std::string& text) {
   try {
     PlannedStep planned(text);
     return "";
@@ -168,7 +168,7 @@ parallel: {parallel_mode: data_parallel, device_num: 4}
 }
 
 TEST(PerDeviceTest, WhatCannotBeWrittenForOneDeviceIsAnErrorAtItsPlace) {
-  EXPECT_NE(fault_of(two_products("{shape: [3, 4], layerwise_parallel: true}", "mesh: {dp: 4}"))
+  EXPECT_NE(fault_of_model(two_products("{shape: [3, 4], layerwise_parallel: true}", "mesh: {dp: 4}"))
                 .find("m.yaml:4:14: error: w: layerwise_parallel is for parallel_mode data_parallel"),
             std::string::npos);
   std::string convolution = R"(shardplan: 1
@@ -182,7 +182,7 @@ loss: loss
 training: {optimizer: sgd}
 parallel: {parallel_mode: data_parallel}
 )";
-  const std::string fault = fault_of(convolution);
+  const std::string fault = fault_of_model(convolution);
   EXPECT_NE(fault.find("m.yaml:4:14: error: w: layerwise_parallel: c (Conv2D) reads it"), std::string::npos) << fault;
   // Rows that are no batch: the transposed input of the first product.
   const std::string transposed = R"(shardplan: 1
@@ -197,14 +197,15 @@ loss: loss
 training: {optimizer: sgd}
 parallel: {parallel_mode: data_parallel}
 )";
-  EXPECT_NE(fault_of(transposed).find("m.yaml:4:14: error: w: every device has its own (layerwise_parallel), but"),
-            std::string::npos)
-      << fault_of(transposed);
+  EXPECT_NE(
+      fault_of_model(transposed).find("m.yaml:4:14: error: w: every device has its own (layerwise_parallel), but"),
+      std::string::npos)
+      << fault_of_model(transposed);
   // 8 rows for 3 devices.
   std::string uneven = two_products("{shape: [3, 4], layerwise_parallel: true}", "parallel_mode: data_parallel");
   uneven.replace(uneven.find("device_num: 4"), 13, "device_num: 3");
-  EXPECT_NE(fault_of(uneven).find("3 devices do not divide dimension 0 of x, which is 8"), std::string::npos)
-      << fault_of(uneven);
+  EXPECT_NE(fault_of_model(uneven).find("3 devices do not divide dimension 0 of x, which is 8"), std::string::npos)
+      << fault_of_model(uneven);
 }
 
 TEST(PerDeviceTest, OnOneDeviceNothingChanges) {
@@ -384,8 +385,9 @@ TEST(PerDeviceTest, LocalBatchNormSendsNoStatistics) {
   EXPECT_EQ(sums_of_statistics(local), 0);
   EXPECT_GT(sums_of_statistics(global), 0);
   EXPECT_NE(local.reference(3).tensors[local.id("loss")], global.reference(3).tensors[global.id("loss")]);
-  EXPECT_NE(fault_of(normalised(8, "batch_norm: local")).find("batch_norm local is for parallel_mode data_parallel"),
-            std::string::npos);
+  EXPECT_NE(
+      fault_of_model(normalised(8, "batch_norm: local")).find("batch_norm local is for parallel_mode data_parallel"),
+      std::string::npos);
 }
 
 // --- parameter_broadcast -------------------------------------------------------------------------------------------------
@@ -457,7 +459,7 @@ TEST(PerDeviceTest, OwnParametersAreNotBroadcast) {
   ASSERT_EQ(planned.plan.program.broadcasts.size(), 1u);
   EXPECT_EQ(planned.plan.program.given[planned.plan.program.broadcasts[0].given].tensor, planned.id("v"));
   EXPECT_TRUE(is_equal(planned));
-  EXPECT_NE(fault_of(two_products("[3, 4]", "parallel_mode: stand_alone, parameter_broadcast: true"))
+  EXPECT_NE(fault_of_model(two_products("[3, 4]", "parallel_mode: stand_alone, parameter_broadcast: true"))
                 .find("parameter_broadcast is for several devices"),
             std::string::npos);
 }
