@@ -1,7 +1,7 @@
 // A broadcast of n bytes runs along a ring of its p devices: it starts p - 1 times, and every link but the last carries all n
 // bytes. An all_gather of m bytes starts as often and carries (p - 1)/p m over every link, so a broadcast takes the time of
 // one with m = p/(p - 1) n. That is what NCCL's ring does as well: its bus bandwidth of a broadcast is n over the time
-// (nccl-tests, PERFORMANCE.md).
+// (nccl-tests, PERFORMANCE.md); a sum to one device takes as long, the other way round.
 #include "program/startup_broadcasts.h"
 
 #include <algorithm>
@@ -39,6 +39,11 @@ std::vector<AxisRef> repeated_axes(const TensorLayout& layout, const DeviceMesh&
   return repeated;
 }
 
+Picoseconds broadcast_time(const std::vector<AxisRef>& axes, Bytes bytes, const CollectiveCosts& costs) {
+  const std::int64_t members = num_pieces(axes);
+  return costs.time(CollectiveKind::kAllGather, axes, multiply_divide(bytes, members, members - 1));
+}
+
 std::vector<StartupBroadcast> startup_broadcasts(const ParallelProgram& program, const OperatorGraph& graph,
                                                  const CollectiveCosts& costs) {
   std::vector<StartupBroadcast> broadcasts;
@@ -47,10 +52,8 @@ std::vector<StartupBroadcast> startup_broadcasts(const ParallelProgram& program,
     if (graph.tensor(given.tensor).kind == TensorKind::kInput) continue;
     const ProgramValue& value = program.values[given.value];
     StartupBroadcast broadcast{i, repeated_axes(value.layout, program.mesh), 0};
-    const std::int64_t members = num_pieces(broadcast.axes);
-    if (members == 1) continue;
-    const Bytes bytes = multiply_divide(value.bytes, members, members - 1);
-    broadcast.time = costs.time(CollectiveKind::kAllGather, broadcast.axes, bytes);
+    if (num_pieces(broadcast.axes) == 1) continue;
+    broadcast.time = broadcast_time(broadcast.axes, value.bytes, costs);
     broadcasts.push_back(std::move(broadcast));
   }
   return broadcasts;

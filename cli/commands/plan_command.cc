@@ -7,6 +7,7 @@
 
 #include "base/write_files.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/local_model_command.h"
 #include "cli/commands/planning_options.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -74,7 +75,7 @@ int does_not_fit(const PreparedPlan& planned, bool json) {
   return kNoFeasiblePlan;
 }
 
-int run(PlanArguments arguments) {
+int plan_model(PlanArguments arguments) {
   arguments.planning.proves = arguments.validate;
   PreparedPlan planned = plan_or_load(arguments.planning);
   if (arguments.alternatives > 0 && arguments.html.empty()) {
@@ -137,6 +138,26 @@ int run(PlanArguments arguments) {
   }
   print(arguments.json ? document : summary_report(plan, options));
   return proof && !proof->is_proven() ? kDifferenceFound : kDone;
+}
+
+int run(const PlanArguments& arguments) {
+  try {
+    return plan_model(arguments);
+  } catch (const WrittenPerDevice& found) {
+    const bool asks_for_pages = arguments.validate || arguments.alternatives > 0 || !arguments.html.empty() ||
+                                !arguments.trace.empty() || !arguments.dot.empty() || arguments.verbose;
+    if (asks_for_pages) {
+      throw InputError(
+          {arguments.planning.model, 0, 0},
+          "the model is written per device: --html, --trace, --dot, --alternatives, --verbose and --validate are "
+          "for plans; `validate --against FILE` runs it beside a model in the view of all devices");
+    }
+    if (arguments.rank != "0" && arguments.rank != "all") {
+      throw InputError({arguments.planning.model, 0, 0},
+                       "--rank {}: of a model written per device --out writes the file of every rank", arguments.rank);
+    }
+    return plan_local_model(found, arguments.planning, arguments.out, arguments.json);
+  }
 }
 
 }  // namespace

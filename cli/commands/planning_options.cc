@@ -143,6 +143,7 @@ PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* fil
   const ModelOverrides given = overrides(arguments);
   for (const auto& [name, size] : given.dims) changed.dims[name] = size;
   for (const auto& [name, entry] : given.strategies) changed.strategies[name] = entry;
+  if (arguments.device_num) changed.local = LocalView{0, *arguments.device_num};
   auto model =
       std::make_shared<const Model>(file != nullptr ? model_source(file->model_text, file->model_file)->at(changed)
                                                     : read_model(arguments.model, changed));
@@ -159,6 +160,7 @@ PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* fil
   for (const std::string& text : model->notices) notice(text);
   for (const std::string& text : job.cluster.notices) notice(text);
   for (const std::string& text : job.notices) notice(text);
+  if (model->local) throw WrittenPerDevice(model, job.cluster);
   return {std::move(model), job.cluster, std::move(options)};
 }
 
@@ -219,6 +221,14 @@ void save_strategies(const PlanningArguments& arguments, const PreparedPlan& pre
 }
 
 }  // namespace
+
+WrittenPerDevice::WrittenPerDevice(std::shared_ptr<const Model> found, Cluster on)
+    : InputError(found->parallel.parallel_mode_place,
+                 "{} is written per device: there is nothing to search or to lay out; `plan` says what it costs, "
+                 "`validate --against FILE` runs it beside a model in the view of all devices",
+                 found->name),
+      model(std::move(found)),
+      cluster(std::move(on)) {}
 
 Option model_argument(PlanningArguments& arguments) {
   return argument("MODEL", &arguments.model, "a model file (YAML), or the plan.json of an earlier run")

@@ -36,6 +36,14 @@ struct PlanningArguments {
   bool proves = false;  // seed and threads are for a proof too: alone they are no reason to plan a plan.json again
 };
 
+/// Thrown where a command that plans reads a model written per device. `plan` and `validate` know what to do with one; of
+/// all others it is the error.
+struct WrittenPerDevice : InputError {
+  WrittenPerDevice(std::shared_ptr<const Model> model, Cluster cluster);
+  std::shared_ptr<const Model> model;
+  Cluster cluster;
+};
+
 /// MODEL.
 Option model_argument(PlanningArguments& arguments);
 /// The options of what is planned and how it is searched, in two groups. `arguments` must outlive the table.

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/local_model_command.h"
 #include "cli/commands/planning_options.h"
 #include "cli/commands/proof_subject.h"
 #include "cli/exit_code.h"
@@ -18,13 +19,19 @@ struct ValidateArguments {
   bool faults = false;
   bool json = false;
   std::string until;
+  std::string against;  // a file; empty: the model itself on one device
 };
 
-int run_validate(const ValidateArguments& arguments) {
+int prove_plan(const ValidateArguments& arguments) {
   const PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) {
     notice("no plan fits");
     return kNoFeasiblePlan;
+  }
+  if (!arguments.against.empty()) {
+    throw InputError(SourcePlace{},
+                     "--against {}: for models written per device; a plan is compared with its own model",
+                     arguments.against);
   }
   const Plan& plan = planned.plan;
   ProofOptions options;
@@ -43,6 +50,19 @@ int run_validate(const ValidateArguments& arguments) {
   return validation_exit_code(proof);
 }
 
+int run_validate(const ValidateArguments& arguments) {
+  try {
+    return prove_plan(arguments);
+  } catch (const WrittenPerDevice& found) {
+    if (arguments.full_size || arguments.faults || !arguments.until.empty()) {
+      throw InputError({arguments.planning.model, 0, 0},
+                       "the model is written per device: it runs at its own sizes beside its reference; --full-size, "
+                       "--faults and --until are for plans");
+    }
+    return validate_local_model(found, arguments.planning, arguments.against, arguments.steps, arguments.json);
+  }
+}
+
 }  // namespace
 
 Command validate_command() {
@@ -58,6 +78,8 @@ Command validate_command() {
       {"configs/lenet.yaml", "plan the model, then prove the plan"},
       {"configs/mlp.yaml --faults", "and show that a fault in any collective would be noticed"},
       {"out/plan.json --until layer1.matmul", "compare one tensor instead of the outputs"},
+      {"configs/manual-mlp-averaged.yaml --against configs/manual-mlp-reference.yaml",
+       "a model written per device beside one in the view of all devices"},
   };
   arguments->planning.proves = true;
   command.options = planning_options(arguments->planning);
@@ -67,7 +89,11 @@ Command validate_command() {
        {option("--steps", "N", &arguments->steps, "training steps in each precision", from_to(1, 1000)),
         flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large"),
         flag("--faults", arguments->faults, "make every collective wrong in turn and show that it is noticed"),
-        option("--until", "TENSOR", &arguments->until, "compare this tensor instead of the outputs")}});
+        option("--until", "TENSOR", &arguments->until, "compare this tensor instead of the outputs"),
+        option("--against", "FILE", &arguments->against,
+               "of a model written per device: the model in the view of all devices that it is compared with, step by "
+               "step")
+            .completed_by(Completion::kFile)}});
   command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
   command.action = [arguments] { return run_validate(*arguments); };
   return command;

@@ -44,6 +44,14 @@ const ExitCase kExits[] = {
     {"redistribute --mesh x=2,y=8 --shape 64x64 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone, "ascend-910x2"},
     {"redistribute --mesh x=2,y=3 --shape 6x6 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone, ""},
     {"validate configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
+    {"explain configs/manual-mlp.yaml layer1.matmul", kBadInput, "manual-mlp.yaml:23:27: error: manual-mlp is written"},
+    {"simulate configs/manual-mlp.yaml", kBadInput, "manual-mlp is written per device"},
+    {"plan configs/manual-mlp.yaml --level 2", kBadInput, "--level has no effect"},
+    {"plan configs/manual-mlp.yaml --device-num 3", kBadInput, "B/group_size is not whole: 32 / 3"},
+    {"plan configs/manual-mlp.yaml --device-num 3 --dim B=30", kBadInput, "HCCL takes 1, 2, 4 or 8"},
+    {"plan configs/manual-mlp.yaml --seed 1", kBadInput, "--seed has no effect"},
+    {"validate configs/manual-mlp.yaml", kBadInput, "--against FILE names the model"},
+    {"validate configs/manual-mlp.yaml --against configs/manual-mlp.yaml", kBadInput, "is written per device as well"},
 };
 
 TEST(ProgramTest, ExitsAsDocumented) {

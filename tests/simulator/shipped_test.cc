@@ -124,6 +124,10 @@ INSTANTIATE_TEST_SUITE_P(Configs, Networks, testing::ValuesIn(kNetworkCases), []
 TEST(ShippedTest, NoneIsLeftOut) {
   std::vector<std::string> models(std::begin(kModels), std::end(kModels));
   for (const char* large : {"gpt3-175b", "llama-7b-train"}) models.push_back(large);  // too long a proof for a test
+  // Written per device, run by tests/simulator/local_validation_test.cc; and what they are compared with.
+  for (const char* local : {"hybrid-parallel-net", "manual-mlp", "manual-mlp-averaged", "manual-mlp-reference"}) {
+    models.push_back(local);
+  }
   for (const auto& entry : std::filesystem::directory_iterator("configs")) {
     if (entry.path().extension() != ".yaml") continue;
     EXPECT_NE(std::find(models.begin(), models.end(), entry.path().stem().string()), models.end()) << entry.path();

@@ -1,0 +1,96 @@
+#include "cli/commands/local_model_command.h"
+
+#include <fmt/ranges.h>
+
+#include "base/write_files.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+#include "costmodel/cluster/quantity.h"
+#include "model/local_model.h"
+#include "model/read_model.h"
+#include "planner/local_plan.h"
+#include "report/local_report.h"
+#include "simulator/local/local_validation.h"
+
+namespace shardplan {
+namespace {
+
+/// Options of a search, where there is none.
+void refuse_search(const PlanningArguments& arguments) {
+  std::vector<std::string> given;
+  const auto add = [&](const char* name, bool is_given) {
+    if (is_given) given.push_back(name);
+  };
+  add("--level", arguments.level.has_value());
+  add("--costs", arguments.costs.has_value());
+  add("--search", arguments.search.has_value());
+  add("--set", !arguments.strategies.empty());
+  add("--strategy-ckpt-load-file", arguments.strategy_load_file.has_value());
+  add("--strategy-ckpt-save-file", arguments.strategy_save_file.has_value());
+  add("--layers", arguments.layers.has_value());
+  add("--memory-slack", arguments.memory_slack.has_value());
+  add("--memory", arguments.memory.has_value());
+  add("--overlap", arguments.overlap.has_value());
+  add("--work-limit", arguments.work_limit.has_value());
+  add("--threads", arguments.threads.has_value());
+  if (given.empty()) return;
+  throw InputError({arguments.model, 0, 0},
+                   "the model is written per device, where nothing is searched: {} has no effect",
+                   fmt::join(given, ", "));
+}
+
+}  // namespace
+
+int plan_local_model(const WrittenPerDevice& found, const PlanningArguments& arguments, const std::string& out,
+                     bool json) {
+  refuse_search(arguments);
+  if (arguments.seed)
+    throw InputError({arguments.model, 0, 0}, "--seed has no effect on what a model written per device costs");
+  std::optional<Bytes> capacity;
+  if (arguments.capacity) capacity = parse_bytes(*arguments.capacity);
+  const LocalPlan plan = plan_locally(found.model, found.cluster, capacity);
+  const std::string document = local_plan_json(plan);
+  if (!out.empty()) {
+    const std::string folder = out.ends_with('/') ? out : out + "/";
+    write_file(folder + "plan.json", document);
+    for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+      write_file(fmt::format("{}rank_{}/step_parallel_end.ir", folder, rank), local_ir(plan, rank));
+    }
+  }
+  print(json ? document : local_plan_text(plan, out));
+  return plan.fits() ? kDone : kNoFeasiblePlan;
+}
+
+int validate_local_model(const WrittenPerDevice& found, const PlanningArguments& arguments,
+                         const std::string& reference, int steps, bool json) {
+  refuse_search(arguments);
+  if (arguments.capacity) {
+    throw InputError({arguments.model, 0, 0}, "--capacity has no effect on a comparison; `plan` says what fits");
+  }
+  if (reference.empty()) {
+    throw InputError(
+        found.model->parallel.parallel_mode_place,
+        "{} is written per device; --against FILE names the model in the view of all devices with which it "
+        "is compared",
+        found.model->name);
+  }
+  Model whole = read_model(reference, {});
+  ModelOverrides overrides;  // the sizes given for the model are also those of the reference, where it has them
+  for (const auto& [name, size] : found.model->overrides.dims) {
+    if (whole.dims.contains(name)) overrides.dims[name] = size;
+  }
+  if (!overrides.dims.empty()) whole = read_model(reference, overrides);
+  LocalValidationOptions options;
+  options.seed = arguments.seed.value_or(0);
+  options.steps = steps;
+  options.stop = interrupt_token();
+  begin_phase("running both", PhaseEnd::kBySelf);
+  const auto ranks = models_of_ranks(*found.model, found.cluster.num_devices());
+  const LocalValidation validation = validate_against(ranks, whole, options);
+  const LocalSubject subject{found.model->name, whole.name, ranks.size(), options.seed};
+  print(json ? local_validation_json(subject, validation) : local_validation_text(subject, validation));
+  return validation.agrees() ? kDone : kDifferenceFound;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "cli/commands/planning_options.h"
+
+namespace shardplan {
+
+/// `plan` of a model written per device: what it costs. `out` is a folder for plan.json and every rank's IR; empty: none.
+/// Throws InputError for options that have no effect on such a model.
+int plan_local_model(const WrittenPerDevice& found, const PlanningArguments& arguments, const std::string& out,
+                     bool json);
+
+/// `validate MODEL --against FILE`.
+int validate_local_model(const WrittenPerDevice& found, const PlanningArguments& arguments,
+                         const std::string& reference, int steps, bool json);
+
+}  // namespace shardplan

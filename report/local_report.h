@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include "planner/local_plan.h"
+#include "simulator/local/local_validation.h"
+
+namespace shardplan {
+
+/// What a model written per device costs, as terminal text or as one JSON document ("shardplan.local_plan/1").
+std::string local_plan_text(const LocalPlan& plan, const std::string& out_folder = {});
+std::string local_plan_json(const LocalPlan& plan);
+
+/// step_parallel_end.ir of one rank: what it runs, its communications among it.
+std::string local_ir(const LocalPlan& plan, std::size_t rank);
+
+/// What stands in the first line of a comparison.
+struct LocalSubject {
+  std::string model;
+  std::string reference;
+  std::size_t ranks = 1;
+  std::uint64_t seed = 0;
+};
+
+/// Every step beside the reference's, as terminal text or as one JSON document ("shardplan.local_validation/1").
+std::string local_validation_text(const LocalSubject& subject, const LocalValidation& validation);
+std::string local_validation_json(const LocalSubject& subject, const LocalValidation& validation);
+
+}  // namespace shardplan

@@ -1,0 +1,450 @@
+#include "simulator/local/local_validation.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "model/model_source.h"
+#include "model/planned_model.h"
+#include "operators/families/communication.h"
+#include "program/local_program.h"
+#include "simulator/execute/reference.h"
+#include "simulator/local/local_executor.h"
+#include "simulator/proof/comparison.h"
+
+// The two run side by side. A parameter that goes wrong does so because of its gradient, and what is wrong with that can
+// be seen in the numbers: whether the ranks that hold the same piece have different gradients whose mean, or sum, is the
+// reference's (nothing was exchanged), or all have so many times the reference's (it was exchanged once too often).
+
+namespace shardplan {
+namespace {
+
+constexpr double kMostNumbers = 5e8;  // 4 GB of float64
+constexpr double kRelative = 1e-9;
+constexpr double kRelativeOfGradients = 1e-6;  // to tell causes apart
+
+/// The box of `whole` that begins at `begin`.
+TensorValues piece_of(const TensorValues& values, const Shape& whole, const Shape& begin, const Shape& shape) {
+  if (shape == whole) return values;
+  TensorValues piece(static_cast<std::size_t>(num_elements(shape)));
+  Shape at(shape.size(), 0);
+  for (double& element : piece) {
+    std::int64_t from = 0;
+    for (std::size_t d = 0; d < at.size(); ++d) from = from * whole[d] + begin[d] + at[d];
+    element = values[static_cast<std::size_t>(from)];
+    for (std::size_t d = at.size(); d-- > 0;) {
+      if (++at[d] < shape[d]) break;
+      at[d] = 0;
+    }
+  }
+  return piece;
+}
+
+/// A rank's tensor and the reference's of which it is a piece.
+struct Counterpart {
+  TensorId reference;
+  Shape begin;
+};
+
+/// The tensor whose numbers are the gradient that a parameter's update reads.
+std::optional<TensorId> gradient_of(const OperatorGraph& graph, TensorId parameter) {
+  std::optional<TensorId> found;
+  for (const TensorId id : graph.tensors().ids()) {
+    if (graph.tensor(id).gradient_of == parameter) found = id;
+  }
+  return found;
+}
+
+std::optional<TensorId> update_of(const OperatorGraph& graph, TensorId stored) {
+  for (const TensorId id : graph.tensors().ids()) {
+    if (graph.tensor(id).updates == stored) return id;
+  }
+  return std::nullopt;
+}
+
+void check_runs(const OperatorGraph& graph, const std::string& name) {
+  for (const GraphOperator& op : graph.operators()) {
+    const OperatorType& type = *graph.operations()[op.operation].type;
+    if (is_executable(type) || is_communication(type)) continue;
+    throw InputError(op.place, "{}: {} of {} has no kernel, so that it cannot be run", op.name, type.name, name);
+  }
+}
+
+bool is_near(const TensorValues& a, const TensorValues& b, double factor = 1) {
+  const double allowed = kRelativeOfGradients * std::abs(factor) * scale_of(b);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!(std::abs(a[i] - factor * b[i]) <= allowed)) return false;
+  }
+  return true;
+}
+
+class Validation {
+ public:
+  Validation(const std::vector<std::shared_ptr<const Model>>& ranks, const Model& reference,
+             const LocalValidationOptions& options)
+      : ranks_(ranks), options_(options), reference_model_(reference) {
+    if (reference.local) {
+      throw InputError(reference.parallel.parallel_mode_place,
+                       "{} is written per device as well; a reference is in the view of all devices", reference.name);
+    }
+    if (reference.training && reference.training->micro_batches > 1) {
+      throw InputError(reference.training->place, "training: a reference runs one batch a step, without micro_batches");
+    }
+    reference_ = planned_graph(reference, static_cast<std::int64_t>(ranks.size()));
+    check_runs(reference_, reference.name);
+    std::vector<const OperatorGraph*> pointers;
+    for (const auto& model : ranks) graphs_.push_back(planned_graph(*model));
+    for (const OperatorGraph& graph : graphs_) pointers.push_back(&graph);
+    check_runs(graphs_[0], ranks[0]->name);
+    check_size();
+    program_ = local_program(std::move(pointers));
+    find_counterparts();
+    find_outputs();
+  }
+
+  LocalValidation run() {
+    LocalExecutor executor(program_, options_.seed, options_.stop);
+    ReferenceSteps reference(reference_, options_.seed, options_.stop);
+    for (int s = 0; s < options_.steps; ++s) {
+      const auto step = static_cast<std::uint64_t>(s);
+      const MeasuredReference expected = reference.next(false);
+      executor.run(step, [&](std::int64_t rank, TensorId id) { return given(rank, id, step); });
+      result_.steps.push_back(compare_step(executor, expected));
+      if (result_.first_drift || result_.steps.back().agrees()) continue;
+      result_.first_drift = static_cast<std::size_t>(s);
+      find_causes(executor, expected);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  const OperatorGraph& graph(std::size_t rank) const { return graphs_[rank]; }
+
+  /// The reference holds all its tensors, every rank what is stored.
+  void check_size() const {
+    double numbers = 0;
+    const auto add = [&](const GraphTensor& tensor) {
+      double elements = 1;
+      for (const std::int64_t extent : tensor.type.shape) elements *= static_cast<double>(extent);
+      numbers += elements;
+    };
+    for (const GraphTensor& tensor : reference_.tensors()) add(tensor);
+    for (const OperatorGraph& own : graphs_) {
+      for (const GraphTensor& tensor : own.tensors()) {
+        if (tensor.kind != TensorKind::kResult) add(tensor);
+      }
+    }
+    if (numbers <= kMostNumbers) return;
+    throw InputError(reference_model_.parallel.place,
+                     "the two hold {:.1e} numbers, more than {:.0e}; smaller sizes (--dim B=8) show the same", numbers,
+                     kMostNumbers);
+  }
+
+  // ---- what belongs to what
+
+  Counterpart counterpart_of(std::size_t rank, TensorId id) const {
+    const GraphTensor& tensor = graph(rank).tensor(id);
+    const auto found = reference_.find_tensor(tensor.name);
+    if (!found || reference_.tensor(*found).kind != tensor.kind) {
+      throw InputError(tensor.place, "{}: {} has no {} of this name", tensor.name, reference_model_.name,
+                       tensor.kind == TensorKind::kInput       ? "input"
+                       : tensor.kind == TensorKind::kParameter ? "parameter"
+                                                               : "optimizer state");
+    }
+    const TensorType& whole = reference_.tensor(*found).type;
+    const std::string owner = tensor.state_of ? graph(rank).tensor(*tensor.state_of).name : tensor.name;
+    const auto at = ranks_[rank]->begins.find(owner);
+    const bool has_begin = at != ranks_[rank]->begins.end() && at->second.size() == tensor.type.shape.size();
+    const Shape begin = has_begin ? at->second : Shape(tensor.type.shape.size(), 0);
+    bool fits = whole.shape.size() == tensor.type.shape.size() && (has_begin || whole.shape == tensor.type.shape);
+    for (std::size_t d = 0; d < begin.size() && fits; ++d) {
+      fits = begin[d] <= whole.shape[d] - tensor.type.shape[d];
+    }
+    if (!fits) {
+      throw InputError(std::vector<Diagnostic>{
+          {tensor.place,
+           fmt::format("{}: {} of rank {} is no piece of {} in {}{}", tensor.name, to_string(tensor.type.shape), rank,
+                       to_string(whole.shape), reference_model_.name,
+                       has_begin ? fmt::format(" that begins at {}", to_string(begin)) : ""),
+           has_begin ? "" : "begin: [0, rank*64] says where a rank's piece begins"}});
+    }
+    if (whole.dtype != tensor.type.dtype) {
+      throw InputError(tensor.place, "{} is {}, in {} {}", tensor.name, to_string(tensor.type.dtype),
+                       reference_model_.name, to_string(whole.dtype));
+    }
+    return {*found, begin};
+  }
+
+  void find_counterparts() {
+    std::set<std::string> known;
+    counterparts_.resize(graphs_.size());
+    for (std::size_t rank = 0; rank < graphs_.size(); ++rank) {
+      for (const TensorId id : graph(rank).tensors().ids()) {
+        const TensorKind kind = graph(rank).tensor(id).kind;
+        if (kind == TensorKind::kConstant || kind == TensorKind::kResult) continue;
+        counterparts_[rank].emplace(id, counterpart_of(rank, id));
+        known.insert(graph(rank).tensor(id).name);
+      }
+    }
+    for (const GraphTensor& tensor : reference_.tensors()) {
+      if (tensor.kind != TensorKind::kParameter || known.contains(tensor.name)) continue;
+      throw InputError(tensor.place, "{}: {} has no parameter of this name", tensor.name, ranks_[0]->name);
+    }
+  }
+
+  /// Outputs of both; the loss is called by its own name.
+  void find_outputs() {
+    const OperatorGraph& first = graph(0);
+    const auto add = [&](const std::string& name, const std::optional<TensorId>& whole) {
+      bool is_same = whole.has_value();
+      for (std::size_t rank = 0; rank < graphs_.size() && is_same; ++rank) {
+        const auto own = name == "loss" ? graph(rank).loss() : graph(rank).find_tensor(name);
+        is_same = own && graph(rank).tensor(*own).type.shape == reference_.tensor(*whole).type.shape;
+      }
+      if (is_same) {
+        outputs_.emplace_back(name, *whole);
+      } else {
+        result_.not_compared.push_back(name);
+      }
+    };
+    if (first.loss()) add("loss", reference_.loss());
+    for (const TensorId id : first.tensors().ids()) {
+      const GraphTensor& tensor = first.tensor(id);
+      if (tensor.is_output && id != first.loss()) add(tensor.name, reference_.find_tensor(tensor.name));
+    }
+    if (!outputs_.empty() || reference_.is_training()) return;
+    throw InputError({ranks_[0]->source->file(), 0, 0}, "no output has the name and the shape of one of {}",
+                     reference_model_.name);
+  }
+
+  /// Parameters and states are as they are before the first step; inputs are new in each.
+  TensorValues given(std::int64_t rank, TensorId id, std::uint64_t step) const {
+    const auto r = static_cast<std::size_t>(rank);
+    const Counterpart& part = counterparts_[r].at(id);
+    const GraphTensor& whole = reference_.tensor(part.reference);
+    const std::uint64_t drawn = whole.kind == TensorKind::kInput ? step : 0;
+    return piece_of(draw_tensor(reference_, part.reference, options_.seed, drawn), whole.type.shape, part.begin,
+                    graph(r).tensor(id).type.shape);
+  }
+
+  // ---- comparing
+
+  /// What a rank should hold of a tensor of the reference.
+  TensorValues expected_of(const MeasuredReference& reference, TensorId whole, const Shape& begin,
+                           const Shape& shape) const {
+    return piece_of(reference.exact.tensors[whole], reference_.tensor(whole).type.shape, begin, shape);
+  }
+
+  void compare_values(LocalStepComparison::Value& worst, const TensorValues& found, const TensorValues& should_be,
+                      const Tolerance& tolerance, std::int64_t rank) const {
+    const double scale = scale_of(should_be);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const double difference = distance(found[i], should_be[i]);
+      const bool is_equal = difference <= tolerance.allowed(scale, should_be[i]);
+      const bool is_first = rank == 0 && i == 0;
+      const bool is_worse = difference > worst.difference || (worst.is_equal && !is_equal);
+      if (is_first || (is_worse && (worst.is_equal || !is_equal))) {
+        worst = {worst.name, rank, found[i], should_be[i], difference, worst.is_equal && is_equal};
+      } else {
+        worst.is_equal = worst.is_equal && is_equal;
+      }
+    }
+  }
+
+  LocalStepComparison compare_step(const LocalExecutor& executor, const MeasuredReference& reference) const {
+    LocalStepComparison step;
+    for (const auto& [name, whole] : outputs_) {
+      LocalStepComparison::Value worst{name};
+      const Tolerance tolerance{kRelative, reference.moved64[whole]};
+      for (std::size_t rank = 0; rank < graphs_.size(); ++rank) {
+        const TensorId own = name == "loss" ? *graph(rank).loss() : *graph(rank).find_tensor(name);
+        const auto number = static_cast<std::int64_t>(rank);
+        compare_values(worst, executor.value(number, own), reference.exact.tensors[whole], tolerance, number);
+      }
+      step.values.push_back(worst);
+    }
+    for (const TensorId whole : reference_.tensors().ids()) {
+      if (reference_.tensor(whole).kind != TensorKind::kParameter) continue;
+      const auto updated = update_of(reference_, whole);
+      if (!updated) continue;
+      LocalStepComparison::Value worst{reference_.tensor(whole).name};
+      const Tolerance tolerance{kRelative, reference.moved64[*updated]};
+      for (std::size_t rank = 0; rank < graphs_.size(); ++rank) {
+        const auto own = graph(rank).find_tensor(worst.name);
+        if (!own) continue;
+        const Shape& shape = graph(rank).tensor(*own).type.shape;
+        const TensorValues should_be = expected_of(reference, *updated, counterparts_[rank].at(*own).begin, shape);
+        const auto new_value = update_of(graph(rank), *own);
+        const auto number = static_cast<std::int64_t>(rank);
+        compare_values(worst, executor.value(number, new_value.value_or(*own)), should_be, tolerance, number);
+      }
+      step.values.push_back(worst);
+    }
+    return step;
+  }
+
+  // ---- causes
+
+  /// The ranks that hold the same piece of a parameter of the reference, and their gradients.
+  struct Holders {
+    std::vector<std::int64_t> ranks;
+    std::vector<TensorValues> gradients;
+    TensorValues should_be;
+  };
+
+  std::vector<Holders> holders_of(const std::string& name, const LocalExecutor& executor,
+                                  const MeasuredReference& reference) const {
+    const TensorId whole = *reference_.find_tensor(name);
+    const auto whole_gradient = gradient_of(reference_, whole);
+    std::map<Shape, Holders> by_begin;
+    for (std::size_t rank = 0; rank < graphs_.size() && whole_gradient; ++rank) {
+      const auto own = graph(rank).find_tensor(name);
+      const auto gradient = own ? gradient_of(graph(rank), *own) : std::nullopt;
+      if (!gradient) continue;
+      const Shape& begin = counterparts_[rank].at(*own).begin;
+      Holders& holders = by_begin[begin];
+      holders.ranks.push_back(static_cast<std::int64_t>(rank));
+      holders.gradients.push_back(executor.value(static_cast<std::int64_t>(rank), *gradient));
+      holders.should_be = expected_of(reference, *whole_gradient, begin, graph(rank).tensor(*own).type.shape);
+    }
+    std::vector<Holders> all;
+    for (auto& [begin, holders] : by_begin) all.push_back(std::move(holders));
+    return all;
+  }
+
+  static TensorValues sum_of(const std::vector<TensorValues>& gradients) {
+    TensorValues sum = gradients[0];
+    for (std::size_t g = 1; g < gradients.size(); ++g) {
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[g][i];
+    }
+    return sum;
+  }
+
+  static bool all_have(const std::vector<Holders>& pieces, double factor) {
+    return std::all_of(pieces.begin(), pieces.end(), [&](const Holders& holders) {
+      return std::all_of(holders.gradients.begin(), holders.gradients.end(),
+                         [&](const TensorValues& gradient) { return is_near(gradient, holders.should_be, factor); });
+    });
+  }
+
+  static bool all_sum_to(const std::vector<Holders>& pieces, bool is_mean) {
+    return std::all_of(pieces.begin(), pieces.end(), [&](const Holders& holders) {
+      const double factor = is_mean ? static_cast<double>(holders.ranks.size()) : 1;
+      return is_near(sum_of(holders.gradients), holders.should_be, factor);
+    });
+  }
+
+  /// By how much the first piece's gradient is too large, where it is largest.
+  static double factor_of(const std::vector<Holders>& pieces) {
+    const TensorValues& should_be = pieces[0].should_be;
+    const auto largest = std::max_element(should_be.begin(), should_be.end(),
+                                          [](double a, double b) { return std::abs(a) < std::abs(b); });
+    if (largest == should_be.end() || *largest == 0) return 0;
+    return pieces[0].gradients[0][static_cast<std::size_t>(largest - should_be.begin())] / *largest;
+  }
+
+  DriftCause cause_of(const std::vector<Holders>& pieces) const {
+    const bool exchanges = ranks_[0]->parallel.parallel_mode == ParallelMode::kHybridParallel;
+    if (pieces.empty()) return {"no gradient was computed", "", {}};
+    if (all_have(pieces, 1)) {
+      return {"the gradients agree, but the updates differ", "compare the `training:` of the two files", {}};
+    }
+    const std::size_t count = pieces[0].ranks.size();
+    if (count > 1 && all_sum_to(pieces, true)) {
+      return {
+          fmt::format("an AllReduce of the gradients is missing: those of the {} ranks differ, and their mean is the "
+                      "reference's",
+                      count),
+          "parallel: {parallel_mode: hybrid_parallel, gradients_mean: true} adds it",
+          {}};
+    }
+    if (count > 1 && all_sum_to(pieces, false)) {
+      return {
+          fmt::format("an AllReduce of the gradients is missing: those of the {} ranks differ, and their sum is the "
+                      "reference's",
+                      count),
+          "parallel: {parallel_mode: hybrid_parallel} adds it",
+          {}};
+    }
+    const double factor = factor_of(pieces);
+    if (factor != 0 && all_have(pieces, factor)) {
+      const bool is_sum = exchanges && std::abs(factor - static_cast<double>(graphs_.size())) < 1e-6;
+      return {fmt::format("the gradients are {:.6g} times the reference's", factor),
+              is_sum
+                  ? "gradients_mean: true divides the sum of the ranks' gradients by their number; a loss that "
+                    "AllReduce has added up is divided by group_size"
+                  : "a gradient is that of the sum of all ranks' losses: what AllReduce gives to each of them counts "
+                    "so many times",
+              {}};
+    }
+    return {"the gradients differ from the reference's", "", {}};
+  }
+
+  void find_causes(const LocalExecutor& executor, const MeasuredReference& reference) {
+    for (const LocalStepComparison::Value& value : result_.steps.back().values) {
+      if (value.is_equal) continue;
+      const auto whole = reference_.find_tensor(value.name);
+      const bool is_parameter = whole && reference_.tensor(*whole).kind == TensorKind::kParameter;
+      DriftCause cause = is_parameter ? cause_of(holders_of(value.name, executor, reference))
+                                      : cause_of_output(value, executor, reference);
+      const auto known = std::find_if(result_.causes.begin(), result_.causes.end(),
+                                      [&](const DriftCause& other) { return other.message == cause.message; });
+      DriftCause& entry = known != result_.causes.end() ? *known : result_.causes.emplace_back(std::move(cause));
+      entry.tensors.push_back(value.name);
+    }
+  }
+
+  /// An output of each rank that differs from the reference's in the first step that drifts.
+  DriftCause cause_of_output(const LocalStepComparison::Value& value, const LocalExecutor& executor,
+                             const MeasuredReference& reference) const {
+    const auto output =
+        std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& other) { return other.first == value.name; });
+    std::vector<Holders> pieces(1);
+    pieces[0].should_be = reference.exact.tensors[output->second];
+    for (std::size_t rank = 0; rank < graphs_.size(); ++rank) {
+      const TensorId own = value.name == "loss" ? *graph(rank).loss() : *graph(rank).find_tensor(value.name);
+      pieces[0].ranks.push_back(static_cast<std::int64_t>(rank));
+      pieces[0].gradients.push_back(executor.value(static_cast<std::int64_t>(rank), own));
+    }
+    const auto missing = [&](const char* what, const char* hint) {
+      return DriftCause{
+          fmt::format("an AllReduce is missing: the values of the ranks differ, and their {} is the reference's", what),
+          hint,
+          {}};
+    };
+    if (all_sum_to(pieces, true)) return missing("mean", "add an AllReduce and divide by group_size");
+    if (all_sum_to(pieces, false)) return missing("sum", "add an AllReduce");
+    const double factor = factor_of(pieces);
+    if (factor != 0 && all_have(pieces, factor)) {
+      return {fmt::format("the values are {:.6g} times the reference's", factor), "", {}};
+    }
+    return {"the values differ from the reference's", "", {}};
+  }
+
+  const std::vector<std::shared_ptr<const Model>>& ranks_;
+  const LocalValidationOptions& options_;
+  const Model& reference_model_;
+  OperatorGraph reference_;
+  std::vector<OperatorGraph> graphs_;  // by rank
+  LocalProgram program_;
+  std::vector<std::map<TensorId, Counterpart>> counterparts_;  // by rank
+  std::vector<std::pair<std::string, TensorId>> outputs_;      // with the reference's tensor
+  LocalValidation result_;
+};
+
+}  // namespace
+
+bool LocalStepComparison::agrees() const {
+  return std::all_of(values.begin(), values.end(), [](const Value& value) { return value.is_equal; });
+}
+
+LocalValidation validate_against(const std::vector<std::shared_ptr<const Model>>& ranks, const Model& reference,
+                                 const LocalValidationOptions& options) {
+  return Validation(ranks, reference, options).run();
+}
+
+}  // namespace shardplan

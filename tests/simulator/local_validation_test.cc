@@ -1,0 +1,163 @@
+// Models written per device beside a model in the view of all devices.
+
+#include "simulator/local/local_validation.h"
+
+#include <gtest/gtest.h>
+
+#include "costmodel/hierarchical_costs.h"
+#include "model/local_model.h"
+#include "model/read_model.h"
+#include "planner/job_cluster.h"
+#include "planner/local_plan.h"
+
+namespace shardplan {
+namespace {
+
+const ModelOverrides kSmall{{{"hidden", 16}, {"side", 6}}, {}};
+
+LocalValidation against(const std::string& local, const std::string& reference, int steps = 3) {
+  const Model model = read_model("configs/" + local + ".yaml", kSmall);
+  const auto ranks = models_of_ranks(model, model.parallel.device_num->value);
+  return validate_against(ranks, read_model("configs/" + reference + ".yaml", kSmall), {.seed = 3, .steps = steps});
+}
+
+const LocalStepComparison::Value& value_of(const LocalStepComparison& step, const std::string& name) {
+  for (const LocalStepComparison::Value& value : step.values) {
+    if (value.name == name) return value;
+  }
+  throw std::runtime_error(name);
+}
+
+/// No gradient is exchanged: the loss of the first step is right, the weights after it are not, nor is any later loss.
+TEST(LocalValidationTest, TheDocumentsProgramDriftsFromTheSecondStep) {
+  const LocalValidation found = against("manual-mlp", "manual-mlp-reference");
+  ASSERT_EQ(found.first_drift, 0u);
+  EXPECT_TRUE(value_of(found.steps[0], "loss").is_equal);
+  EXPECT_FALSE(value_of(found.steps[1], "loss").is_equal);
+  EXPECT_FALSE(value_of(found.steps[2], "loss").is_equal);
+  ASSERT_EQ(found.causes.size(), 1u);
+  EXPECT_EQ(found.causes[0].message,
+            "an AllReduce of the gradients is missing: those of the 8 ranks differ, and their mean is the reference's");
+  EXPECT_EQ(found.causes[0].tensors.size(), 6u);
+}
+
+TEST(LocalValidationTest, WithMeanGradientsItAgreesInEveryStep) {
+  const LocalValidation found = against("manual-mlp-averaged", "manual-mlp-reference", 4);
+  EXPECT_TRUE(found.agrees());
+  ASSERT_EQ(found.steps.size(), 4u);
+  EXPECT_EQ(found.steps[3].values.size(), 7u);  // the loss, six parameters
+}
+
+TEST(LocalValidationTest, HybridParallelNetAgreesWithTheMatMulOfAllDevices) {
+  const LocalValidation found =
+      validate_against(models_of_ranks(read_model("configs/hybrid-parallel-net.yaml", {{{"K", 16}, {"N", 8}}, {}}), 2),
+                       read_model("configs/semi-auto-matmul.yaml", {{{"K", 16}, {"N", 8}}, {}}), {});
+  EXPECT_TRUE(found.agrees());
+  EXPECT_EQ(found.steps[0].values.size(), 1u);
+}
+
+// ---- causes
+
+constexpr char kReference[] = R"(shardplan: 1
+model: whole
+inputs: {x: [8, 4]}
+parameters: {w: [4, 6]}
+operators:
+  y:    {op: MatMul, in: [x, w]}
+  z:    {op: Square, in: y}
+  loss: {op: ReduceMean, in: z}
+loss: loss
+training: {optimizer: momentum}
+)";
+
+/// Columns of the weight on each of two ranks, or rows of the batch.
+LocalValidation columns(const std::string& loss, const std::string& parallel, const std::string& flags = "") {
+  const std::string constants = loss.find(" n]") == std::string::npos ? "" : "constants: {n: group_size}\n";
+  const std::string text = R"(shardplan: 1
+model: pieces
+inputs: {x: [8, 4]}
+parameters: {w: {shape: [4, 6/group_size], begin: [0, rank*6/group_size])" +
+                           flags + R"(}}
+)" + constants + R"(operators:
+  y:    {op: MatMul, in: [x, w]}
+  z:    {op: Square, in: y}
+  own:  {op: ReduceMean, in: z}
+)" + loss + R"(loss: loss
+training: {optimizer: momentum}
+parallel: {device_num: 2, )" +
+                           parallel + "}\n";
+  return validate_against(models_of_ranks(read_model_text(text, "m.yaml"), 2), read_model_text(kReference, "r.yaml"),
+                          {});
+}
+
+TEST(LocalValidationTest, PiecesOfAParameterAreComparedWhereTheyBegin) {
+  // The loss of both, divided once: the gradient is that of the sum over ranks.
+  const std::string loss = "  sum:  {op: AllReduce, in: own}\n  loss: {op: RealDiv, in: [sum, n]}\n";
+  const LocalValidation found = columns(loss, "parallel_mode: hybrid_parallel", ", layerwise_parallel: true");
+  ASSERT_FALSE(found.agrees());
+  EXPECT_EQ(found.causes[0].message, "the gradients are 2 times the reference's");
+  EXPECT_TRUE(value_of(found.steps[0], "loss").is_equal);
+}
+
+TEST(LocalValidationTest, AMissingSumOfTheLossIsNamed) {
+  const LocalValidation found =
+      columns("  loss: {op: Identity, in: own}\n", "parallel_mode: hybrid_parallel", ", layerwise_parallel: true");
+  ASSERT_FALSE(found.agrees());
+  EXPECT_EQ(found.causes[0].message,
+            "an AllReduce is missing: the values of the ranks differ, and their mean is the reference's");
+}
+
+TEST(LocalValidationTest, WhatHasNoCounterpartIsAnError) {
+  const auto fault = [](const std::string& parameters, const std::string& reads) {
+    const std::string text = "shardplan: 1\ninputs: {x: [8, 4]}\nparameters: " + parameters +
+                             "\noperators:\n  y: {op: MatMul, in: [x, " + reads +
+                             "]}\n  own: {op: ReduceMean, in: y}\n  loss: {op: AllReduce, in: own}\nloss: loss\n"
+                             "training: {optimizer: momentum}\n"
+                             "parallel: {parallel_mode: hybrid_parallel, device_num: 2}\n";
+    try {
+      validate_against(models_of_ranks(read_model_text(text, "m.yaml"), 2), read_model_text(kReference, "r.yaml"), {});
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("runs");
+  };
+  EXPECT_NE(fault("{u: [4, 6]}", "u").find("m.yaml:3:14: error: u: whole has no parameter of this name"),
+            std::string::npos);
+  EXPECT_NE(fault("{w: [4, 3]}", "w").find("w: [4, 3] of rank 0 is no piece of [4, 6] in whole"), std::string::npos);
+  EXPECT_NE(fault("{w: {shape: [4, 3], begin: [0, rank*4]}}", "w").find("of rank 1 is no piece"), std::string::npos);
+  EXPECT_NE(fault("{w: {shape: [4, 6], dtype: f64}}", "w").find("error"), std::string::npos);
+}
+
+// ---- costs
+
+TEST(LocalPlanTest, CommunicationsCostWhatCollectivesOfPlansCost) {
+  const auto model = std::make_shared<const Model>(read_model("configs/manual-mlp-averaged.yaml"));
+  const Cluster cluster = job_cluster(*model).cluster;
+  const LocalPlan plan = plan_locally(model, cluster);
+  ASSERT_EQ(plan.ranks.size(), 8u);
+  ASSERT_EQ(plan.communications.size(), 8u);  // the loss, its derivative, six gradients
+  const DeviceMesh mesh({{"all", 8}});
+  const HierarchicalCosts costs(cluster, mesh);
+  Picoseconds sum = 0;
+  for (const LocalCommunication& communication : plan.communications) {
+    EXPECT_EQ(communication.time, costs.time(CollectiveKind::kAllReduce, {mesh.whole(0)}, communication.bytes))
+        << communication.name;
+    sum += communication.time;
+  }
+  for (const LocalRank& rank : plan.ranks) {
+    EXPECT_EQ(rank.communication, sum);
+    EXPECT_GE(rank.end, std::max(rank.communication, rank.computation));
+    EXPECT_LE(rank.end, rank.communication + rank.computation);
+    EXPECT_EQ(rank.peak(), plan.ranks[0].peak());
+  }
+  EXPECT_LT(plan.step, plan.ranks[0].communication + plan.ranks[0].computation)
+      << "gradients are summed beside kernels";
+  Bytes parameters = 0;
+  for (const GraphTensor& tensor : plan.ranks[0].plan.graph->tensors()) {
+    if (tensor.kind == TensorKind::kParameter) parameters += tensor.type.bytes();
+  }
+  EXPECT_GT(plan.ranks[0].peak(), parameters);
+}
+
+}  // namespace
+}  // namespace shardplan
