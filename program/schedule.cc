@@ -1,13 +1,17 @@
 // In which order the instructions of a program are issued.
 //
-// Lowering writes every redistribution right before its reader, where nothing is left to hide it behind. Three moves of
+// Lowering writes every redistribution right before its reader, where nothing is left to hide it behind. Four moves of
 // order change that, as the runtimes of DDP, FSDP and Megatron-LM do it:
 //   1. A collective whose result is not larger than its operand (reduce_scatter, all_reduce, all_to_all, permute) is
-//      issued where its operand is made: gradients are reduced beside the rest of the backward pass.
+//      issued where its operand is made, and what follows it up to that size as well: gradients are reduced beside the rest
+//      of the backward pass.
 //   2. Buckets (program/buckets.h): reductions of gradients over one group, and gathers of updated weights, wait for each
 //      other and are one collective. Which wait for which is the user's to say (`comm_fusion`); where it is not said, none,
 //      sizes from 1 to 192 MiB and the boundaries of `best_buckets` are tried.
-//   3. Prefetch: an all_gather of what is stored is issued so early that it ends when its reader begins, counted from
+//   3. A kernel that reads nothing but what such reductions leave (the cast of a reduced gradient, its share of a norm) is
+//      issued right before the first that needs it. Kernels run in order: behind its reduction it would keep the rest of the
+//      backward pass waiting for the links.
+//   4. Prefetch: an all_gather of what is stored is issued so early that it ends when its reader begins, counted from
 //      the end of the step as if the links had nothing else to do; those that then stand beside each other are one.
 // Each move costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
 // that fits is taken.
@@ -110,6 +114,7 @@ class Scheduler {
       auto operator<=>(const Place&) const = default;
     };
     std::vector<Place> places(order.sequence.size());
+    std::vector<Bytes> began_with(order.sequence.size(), 0);  // by collective: what the first of its chain reads
     const auto behind = [&](std::size_t i) -> std::size_t& { return places[i].behind; };
     for (const std::size_t i : order.sequence) {
       places[i] = {i, i >= loop_, 0};
@@ -117,7 +122,10 @@ class Scheduler {
       if (instruction.kind != InstructionKind::kCollective || instruction.inputs.size() != 1) continue;
       const std::size_t producer = producer_[instruction.inputs[0]];
       if (producer == kNowhere) continue;
-      const bool goes_on = behind(producer) != producer && instruction.step.kind == CollectiveKind::kSlice;
+      const bool is_moved = behind(producer) != producer;
+      began_with[i] = is_moved ? began_with[producer] : program_.values[instruction.inputs[0]].bytes;
+      // Of an all_reduce in two parts the second goes where the first does.
+      const bool goes_on = is_moved && program_.values[instruction.outputs[0]].bytes <= began_with[i];
       if (!goes_on && !never_grows(instruction)) continue;
       if (i >= loop_ && producer < loop_) {
         places[i] = {loop_, false, producer};
@@ -128,6 +136,44 @@ class Scheduler {
     std::stable_sort(order.sequence.begin(), order.sequence.end(),
                      [&](std::size_t a, std::size_t b) { return std::pair(places[a], a) < std::pair(places[b], b); });
     order.reduces_in_last_run = loop_ > 0;
+    return order;
+  }
+
+  /// Kernels that wait for reductions and for nothing else, right before their first readers.
+  IssueOrder delayed(IssueOrder order) const {
+    const std::vector<std::size_t>& old = order.sequence;
+    IdVector<ValueId, char> waits(program_.values.size(), 0);
+    std::vector<char> is_delayed(old.size(), 0);  // by instruction
+    for (const std::size_t i : old) {
+      const Instruction& instruction = at(i);
+      if (instruction.kind == InstructionKind::kOperator) {
+        is_delayed[i] = only_waits(instruction, waits);
+      } else if (instruction.kind != InstructionKind::kCollective) {
+        continue;
+      }
+      bool waits_here = is_delayed[i] != 0;
+      if (instruction.kind == InstructionKind::kCollective) {
+        waits_here = never_grows(instruction) || waits[instruction.inputs[0]] != 0;
+      }
+      for (const ValueId output : instruction.outputs) waits[output] = waits_here;
+    }
+    // Before which place each instruction is issued, its own if it stays.
+    std::vector<std::size_t> before(old.size());
+    IdVector<ValueId, std::size_t> needed(program_.values.size(), kNowhere);
+    for (std::size_t place = old.size(); place-- > 0;) {
+      const std::size_t i = old[place];
+      before[i] = place;
+      if (is_delayed[i] != 0) {
+        std::size_t first = kNowhere;
+        for (const ValueId output : at(i).outputs) first = std::min(first, needed[output]);
+        is_delayed[i] = first != kNowhere;
+        if (first != kNowhere) before[i] = i < loop_ ? std::min(first, loop_) : first;
+      }
+      for (const ValueId input : at(i).inputs) needed[input] = std::min(needed[input], before[i]);
+    }
+    std::stable_sort(order.sequence.begin(), order.sequence.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(before[a], is_delayed[a] == 0) < std::pair(before[b], is_delayed[b] == 0);
+    });
     return order;
   }
 
@@ -273,6 +319,21 @@ class Scheduler {
 
   const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
 
+  /// Whether a cheap kernel reads something that `waits`, and beside that only what is there from the beginning.
+  bool only_waits(const Instruction& kernel, const IdVector<ValueId, char>& waits) const {
+    if (kernel.operation->type->work == WorkKind::kContraction) return false;
+    bool is_waiting = false;
+    for (const ValueId input : kernel.inputs) {
+      const std::size_t producer = producer_[input];
+      if (waits[input] != 0) {
+        is_waiting = true;
+      } else if (producer != kNowhere && at(producer).kind != InstructionKind::kConstant) {
+        return false;
+      }
+    }
+    return is_waiting;
+  }
+
   static bool never_grows(const Instruction& instruction) {
     switch (instruction.step.kind) {
       case CollectiveKind::kReduceScatter:
@@ -414,19 +475,24 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
     rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
   }
   if (has_choice) rules.push_back(decided(fusions, Mode::kBest));
-  std::optional<IssueOrder> fastest;
-  Picoseconds least_of_rules = std::numeric_limits<Picoseconds>::max();
-  for (const Rules& rule : rules) {
-    const bool is_searched = has_choice && &rule == &rules.back();
-    const IssueOrder order =
-        is_searched ? scheduler.best_bucketed(hoisted, rule, arrangement) : scheduler.bucketed(hoisted, rule);
-    const std::optional<Picoseconds> end = try_order(order);
-    if (&rule == &rules.front()) try_prefetched(order);
-    if (!end || *end >= least_of_rules) continue;
-    least_of_rules = *end;
-    fastest = order;
-  }
-  if (fastest) try_prefetched(*fastest);
+  const auto try_rules = [&](const IssueOrder& moved) {
+    std::optional<IssueOrder> fastest;
+    Picoseconds least_of_rules = std::numeric_limits<Picoseconds>::max();
+    for (const Rules& rule : rules) {
+      const bool is_searched = has_choice && &rule == &rules.back();
+      const IssueOrder order =
+          is_searched ? scheduler.best_bucketed(moved, rule, arrangement) : scheduler.bucketed(moved, rule);
+      const std::optional<Picoseconds> end = try_order(order);
+      if (&rule == &rules.front()) try_prefetched(order);
+      if (!end || *end >= least_of_rules) continue;
+      least_of_rules = *end;
+      fastest = order;
+    }
+    if (fastest) try_prefetched(*fastest);
+  };
+  try_rules(hoisted);
+  const IssueOrder delayed = scheduler.delayed(hoisted);
+  if (delayed.sequence != hoisted.sequence) try_rules(delayed);
   return chosen();
 }
 

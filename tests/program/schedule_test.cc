@@ -260,6 +260,23 @@ INSTANTIATE_TEST_SUITE_P(ScheduleTest, Scheduled, testing::Values("configs/gpt2-
                            return name;
                          });
 
+// A gradient is reduced, then cast; the backward pass goes on beside the reduction, and only the update waits for the
+// cast. In the order of lowering the cast would keep the next gradient waiting.
+TEST(ScheduleTest, WhatWaitsForAReductionDelaysNothingElse) {
+  Sketch sketch;
+  const ValueId last = sketch.kernel(10, {});
+  const ValueId cast = sketch.kernel(1, {sketch.collective(8, last)});
+  const ValueId first = sketch.kernel(10, {last});
+  const ValueId other = sketch.kernel(1, {sketch.collective(8, first)});
+  sketch.kernel(2, {cast, other});  // reads both, and so waits as well
+  const OperatorGraph graph;
+  ScheduleOptions options;
+  const std::optional<ParallelProgram> found = scheduled(sketch.program, graph, OneByteAPicosecond(), options);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(overlapped_timeline(sketch.program).end, 40);
+  EXPECT_EQ(overlapped_timeline(*found).end, 31);  // 10 + 10 + 8 + the second cast and the update: 1 + 2
+}
+
 TEST(ScheduleTest, NothingFitsWhereTheOrderGivenDoesNot) {
   Sketch sketch;
   sketch.kernel(1, {});
