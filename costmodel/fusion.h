@@ -6,7 +6,8 @@ namespace shardplan {
 enum class Fusion {
   kNone,         // every operator is a kernel of its own
   kLibrary,      // what libraries offer: a contraction with its bias, strided operands, one update of all parameters
-  kElementwise,  // chains of elementwise operators as well: a compiler's kernels, or hand-written ones
+  kHandWritten,  // a transformer library's: bias + activation, bias + dropout + add, scale + mask + softmax as well
+  kElementwise,  // all chains of elementwise operators as well: a compiler's kernels
 };
 
 }  // namespace shardplan

@@ -29,7 +29,8 @@
 //     2 (log2 parts latency + (devices of a part - 1) latency) + 2 m / (0.92 B). Within one innermost part a chain is no
 //     gain.
 // `protocols` replace the latency and take a share of the rate, the same one on all levels. Every collective pays
-// `launch` once, however many stages it has; what was measured has it in it. `contention` always applies: all parts of
+// `launch` once, however many stages it has, and all but permute `per_device` for each device of the group; what was
+// measured has both in it. `contention` always applies: all parts of
 // a level talk at once in a collective of the whole mesh.
 #include "costmodel/hierarchical_costs.h"
 
@@ -287,9 +288,11 @@ void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, st
     return std::any_of(sequence.begin(), sequence.end(), [](const Stage& stage) { return stage.table != nullptr; });
   };
   const auto add = [&](CollectiveKind kind, std::vector<Stage> sequence) {
-    if (!is_measured(sequence) && cluster_.collectives.launch > 0) {
-      sequence.insert(sequence.begin(), Stage(1, cluster_.collectives.launch, 0, 1));
-    }
+    const CollectiveSoftware& software = cluster_.collectives;
+    const std::int64_t handled = kind == CollectiveKind::kCollectivePermute ? 0 : span.size;
+    const Wide start =
+        static_cast<Wide>(software.launch) + static_cast<Wide>(software.per_device) * static_cast<Wide>(handled);
+    if (!is_measured(sequence) && start > 0) sequence.insert(sequence.begin(), Stage(1, saturate(start), 0, 1));
     group.alternatives[static_cast<std::size_t>(kind)].push_back(std::move(sequence));
   };
   const bool has_channels = cluster_.collectives.has_rings_and_trees && span.is_uniform;

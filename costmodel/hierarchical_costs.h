@@ -24,7 +24,7 @@ inline constexpr Picoseconds kLongestTime = Picoseconds{1} << 60;
 /// group with a channel for every link, and trees of all_reduce; with `protocols` of a level the fastest of them; and each
 /// collective pays the `launch`, so that two over sub-axes pay it twice.
 ///
-/// What holds between them on a mesh that follows the levels, without measured tables:
+/// What holds between them on a mesh that follows the levels, without measured tables and `per_device`:
 ///   - reduce_scatter == all_gather, all_reduce <= reduce_scatter + all_gather of the same bytes;
 ///   - all_to_all <= all_gather (to gather and slice is never cheaper), permute <= all_gather;
 ///   - a collective over axes that are whole levels <= the same over one axis after the other.

@@ -12,7 +12,9 @@
 //     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
 //     A transpose of what a fused kernel makes is its way of writing.
 // Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these only the optimizer, the bias and the strides
-// that are read hold.
+// that are read hold. Hand-written kernels (`Fusion::kHandWritten`, Megatron-LM: Narayanan et al., SC'21, 4.2) are chains
+// without rows, and the softmax with what stands before it, in its gradient with what stands behind it: dropout of
+// probabilities, norms and sums are kernels of their own.
 // All operators of a kernel are of one pass and one worker, and the kernel reads nothing that is made of its own results: no path may
 // leave it and come back.
 //
@@ -127,7 +129,8 @@ bool merges_dimensions(const Shape& from, const Shape& to, bool only_last) {
 
 class FusedChains {
  public:
-  FusedChains(const OperatorGraph& graph, bool makes_chains) : graph_(graph), makes_chains_(makes_chains) {
+  FusedChains(const OperatorGraph& graph, Fusion fusion)
+      : graph_(graph), makes_chains_(fusion != Fusion::kLibrary), only_written_(fusion == Fusion::kHandWritten) {
     const std::size_t num_operators = graph.operators().size(), num_tensors = graph.tensors().size();
     for (const OperatorId op : graph.operators().ids()) kinds_.push_back(kind_of(graph.operation(op)));
     kernel_of_.resize(num_operators, kNone);
@@ -252,6 +255,14 @@ class FusedChains {
            readers_[product].size() == 1 && !escapes_[product];
   }
 
+  /// Whether there is a kernel that does `id` behind the members of `kernel`.
+  bool is_written(OperatorId id, const Kernel& kernel) const {
+    if (!only_written_) return true;
+    const auto is = [&](OperatorId op, std::string_view name) { return graph_.operation(op).type->name == name; };
+    if (kinds_[id] != KernelKind::kPointwise) return is(id, "Softmax");
+    return !kernel.has_reducer || is(kernel.members.front(), "SoftmaxGrad");
+  }
+
   void place(OperatorId id) {
     if (!is_fusable(id)) return;
     if (is_bias_of_contraction(id)) {
@@ -269,6 +280,7 @@ class FusedChains {
       const TensorId tensor = op_(id).operands[i];
       const std::size_t kernel = kernel_of_[*graph_.tensor(source_[tensor]).producer];
       if (kernels_[kernel].members.size() == kMostMembers || (reduces && kernels_[kernel].has_reducer)) continue;
+      if (!is_written(id, kernels_[kernel])) continue;
       const Bytes bytes = graph_.tensor(tensor).type.bytes();
       if (bytes <= most || closes_cycle(id, kernel)) continue;
       best = kernel;
@@ -354,6 +366,7 @@ class FusedChains {
 
   const OperatorGraph& graph_;
   const bool makes_chains_;
+  const bool only_written_;  // kernels that somebody has written
   IdVector<OperatorId, KernelKind> kinds_;
   IdVector<OperatorId, std::size_t> kernel_of_;
   std::vector<Kernel> kernels_;
@@ -367,7 +380,7 @@ class FusedChains {
 }  // namespace
 
 KernelFusion kernel_fusion(const OperatorGraph& graph, Fusion fusion) {
-  if (fusion != Fusion::kNone) return FusedChains(graph, fusion == Fusion::kElementwise).run();
+  if (fusion != Fusion::kNone) return FusedChains(graph, fusion).run();
   KernelFusion none;
   none.traffic.resize(graph.operators().size());
   none.in_registers.resize(graph.tensors().size(), 0);

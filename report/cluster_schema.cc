@@ -50,7 +50,7 @@ Json value_of(ClusterValue value) {
     case ClusterValue::kLinkPer:
       return {{"enum", {"device", "group"}}};
     case ClusterValue::kFusion:
-      return {{"enum", {"none", "library", "elementwise"}}};
+      return {{"enum", {"none", "library", "hand-written", "elementwise"}}};
     case ClusterValue::kAlgorithms:
       return {{"enum", {"level by level", "rings and trees"}}};
     case ClusterValue::kCollective:

@@ -31,6 +31,9 @@ struct LinkProtocol {
 /// What the software does to run a collective.
 struct CollectiveSoftware {
   Picoseconds launch = 0;  // fixed time of each: a kernel on every device, which find each other
+  /// What the host does for every device of a group, where the software handles the pieces of a tensor one by one
+  /// (PyTorch's lists of tensors: a view and a copy for each). Not for permute, which has one piece.
+  Picoseconds per_device = 0;
   /// Also one ring over all devices of a group with a channel for every link, and trees (costmodel/hierarchical_costs.h);
   /// false: one level after the other.
   bool has_rings_and_trees = false;

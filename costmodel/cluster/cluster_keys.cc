@@ -8,9 +8,9 @@ const ClusterKeys& cluster_file_keys() {
       {"cluster", ClusterValue::kText, true, "the cluster's name"},
       {"device", ClusterValue::kDevice, true, "the one kind of device"},
       {"fusion", ClusterValue::kFusion, false,
-       "what the software makes one kernel of: none, library (a matmul and its bias, all updates), or elementwise "
-       "(chains "
-       "of elementwise operators too); none"},
+       "what the software makes one kernel of: none, library (a matmul and its bias, all updates), hand-written (also "
+       "bias and activation, bias, dropout and addition, scale, mask and softmax), or elementwise (all chains of "
+       "elementwise operators); none"},
       {"collectives", ClusterValue::kCollectives, false, "what the software does to run a collective"},
       {"levels", ClusterValue::kLevels, true, "the levels of links, outermost first: mesh axes and digits of ranks"},
       {"ranks", ClusterValue::kRanks, false,
@@ -81,6 +81,10 @@ const ClusterKeys& cluster_matrix_units_keys() {
 const ClusterKeys& cluster_collectives_keys() {
   static const ClusterKeys keys = {
       {"launch", ClusterValue::kTime, false, "fixed time of each; 0"},
+      {"per_device", ClusterValue::kTime, false,
+       "time for each device of the group, in all but permute: software that handles the pieces of a tensor one by "
+       "one; "
+       "0"},
       {"algorithms", ClusterValue::kAlgorithms, false,
        "level by level; or rings and trees: also one ring over all devices of a group with a channel for every link, "
        "and "

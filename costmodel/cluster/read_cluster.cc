@@ -19,8 +19,10 @@ constexpr std::pair<std::string_view, CollectiveKind> kTableKinds[] = {
     {"all_to_all", CollectiveKind::kAllToAll},
     {"permute", CollectiveKind::kCollectivePermute}};
 
-constexpr std::pair<std::string_view, Fusion> kFusions[] = {
-    {"none", Fusion::kNone}, {"library", Fusion::kLibrary}, {"elementwise", Fusion::kElementwise}};
+constexpr std::pair<std::string_view, Fusion> kFusions[] = {{"none", Fusion::kNone},
+                                                            {"library", Fusion::kLibrary},
+                                                            {"hand-written", Fusion::kHandWritten},
+                                                            {"elementwise", Fusion::kElementwise}};
 
 /// Reads one file; every fault is noted and reading goes on with a value that makes no further faults.
 class ClusterReader {
@@ -49,7 +51,7 @@ class ClusterReader {
       if (known != std::end(kFusions)) {
         cluster_.fusion = known->second;
       } else if (!text.empty()) {
-        fault(*fusion, "fusion: '{}'; expected none, library or elementwise", text);
+        fault(*fusion, "fusion: '{}'; expected none, library, hand-written or elementwise", text);
       }
     }
     if (const YamlNode* collectives = root.find("collectives")) read_collectives(*collectives);
@@ -191,6 +193,7 @@ class ClusterReader {
     if (!is_map(node, "collectives")) return;
     keys(node, cluster_collectives_keys(), "collectives");
     cluster_.collectives.launch = value(node, "launch", "collectives", false, parse_time, 0);
+    cluster_.collectives.per_device = value(node, "per_device", "collectives", false, parse_time, 0);
     const YamlNode* algorithms = node.find("algorithms");
     if (algorithms == nullptr) return;
     const std::string text = scalar(*algorithms, "collectives.algorithms");
@@ -480,8 +483,11 @@ std::string write_cluster(const Cluster& cluster) {
       write_time(device.start),
       cluster.fusion == Fusion::kNone ? "" : fmt::format("fusion: {}\n", fusion_name(cluster.fusion)));
   if (cluster.collectives != CollectiveSoftware{}) {
-    text += fmt::format("collectives: {{launch: {}, algorithms: {}}}\n", write_time(cluster.collectives.launch),
-                        cluster.collectives.has_rings_and_trees ? "rings and trees" : "level by level");
+    const CollectiveSoftware& software = cluster.collectives;
+    const std::string per_device =
+        software.per_device == 0 ? "" : fmt::format("per_device: {}, ", write_time(software.per_device));
+    text += fmt::format("collectives: {{launch: {}, {}algorithms: {}}}\n", write_time(software.launch), per_device,
+                        software.has_rings_and_trees ? "rings and trees" : "level by level");
   }
   text += "levels:\n";
   for (const ClusterLevel& level : cluster.levels) {

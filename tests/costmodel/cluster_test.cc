@@ -86,7 +86,8 @@ TEST(Cluster, WhatIsWrittenReadsBack) {
     cluster.levels[0].contention_ppm = 500'000;
     cluster.levels[1].protocols = {{1'100'000, 250'000}, {2'500'000, 950'000}};
     cluster.levels[0].together = {900'000, 1'000'000};
-    cluster.collectives = {.launch = 7'000'000, .has_rings_and_trees = true};
+    cluster.collectives = {.launch = 7'000'000, .per_device = 20'000'000, .has_rings_and_trees = true};
+    cluster.fusion = Fusion::kHandWritten;
     cluster.tables.push_back(
         {CollectiveKind::kCollectivePermute, cluster.levels[1].name, 2, {{1, 5}, {1024, 7'000'001}}});
     cluster.sources.emplace_back("odd key: #", "\"quotes\" \\ and: colons # and, [brackets]");

@@ -152,7 +152,8 @@ Cluster random_cluster(Random& random) {
     }
   }
   Cluster cluster = cluster_of(levels);
-  cluster.collectives = {static_cast<Picoseconds>(random.below(3)) * kUs, random.below(2) == 0};
+  cluster.collectives.launch = static_cast<Picoseconds>(random.below(3)) * kUs;
+  cluster.collectives.has_rings_and_trees = random.below(2) == 0;
   return cluster;
 }
 
@@ -327,7 +328,7 @@ TEST(HierarchicalCosts, AChannelRingCarriesWhatItsMessagesLoadTheLinksWith) {
 // 32 nodes of 8: up and down five levels of nodes and a chain of seven devices, not a ring of 510 hops.
 TEST(HierarchicalCosts, FewBytesGoUpAndDownATree) {
   Cluster cluster = cluster_of({level("ib", 32, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
-  cluster.collectives = {7 * kUs, true};
+  cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
   const DeviceMesh mesh = make_mesh(cluster);
   const std::vector<AxisRef> all = {mesh.whole(0), mesh.whole(1)};
   EXPECT_EQ(HierarchicalCosts(cluster, mesh).time(CollectiveKind::kAllReduce, all, 0), (7 + 2 * (5 * 10 + 7)) * kUs);
@@ -340,6 +341,28 @@ TEST(HierarchicalCosts, FewBytesGoUpAndDownATree) {
   EXPECT_LT(over(CollectiveKind::kAllReduce, 1, 8), over(CollectiveKind::kReduceScatter, 1, 2) +
                                                         over(CollectiveKind::kAllReduce, 2, 4) +
                                                         over(CollectiveKind::kAllGather, 1, 2));
+}
+
+// Software that handles pieces one by one pays for every device of the group, wherever the group lies.
+TEST(HierarchicalCosts, PiecesThatAreHandledOneByOneCostAsManyTimesAsThereAreDevices) {
+  Cluster cluster = cluster_of({level("ib", 4, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
+  cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
+  const DeviceMesh mesh = make_mesh(cluster);
+  const HierarchicalCosts at_once(cluster, mesh);
+  cluster.collectives.per_device = 20 * kUs;
+  const HierarchicalCosts one_by_one(cluster, mesh);
+  const std::pair<std::vector<AxisRef>, std::int64_t> groups[] = {
+      {{mesh.whole(1)}, 8}, {{mesh.whole(0)}, 4}, {{mesh.whole(0), mesh.whole(1)}, 32}, {{{1, 2, 2}}, 2}};
+  for (const auto& [axes, size] : groups) {
+    for (const Bytes bytes : {Bytes{0}, Bytes{1} << 16, Bytes{1} << 30}) {
+      for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+                                        CollectiveKind::kAllReduce, CollectiveKind::kAllToAll}) {
+        EXPECT_EQ(one_by_one.time(kind, axes, bytes), at_once.time(kind, axes, bytes) + size * 20 * kUs);
+      }
+      const CollectiveKind permute = CollectiveKind::kCollectivePermute;
+      EXPECT_EQ(one_by_one.time(permute, axes, bytes), at_once.time(permute, axes, bytes));
+    }
+  }
 }
 
 // A protocol of short latency and half of the rate wins as long as half of the time saved is not spent on bytes.

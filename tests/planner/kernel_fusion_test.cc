@@ -78,6 +78,39 @@ TEST(KernelFusionTest, ScaleSoftmaxAndDropoutAreOneKernel) {
   EXPECT_FALSE(tested.in_registers("scores"));
 }
 
+TEST(KernelFusionTest, HandWrittenKernelsEndWithTheSoftmaxAndLeaveNormsAlone) {
+  const Fused tested = fused(kFusedAttention, Fusion::kHandWritten);
+  EXPECT_TRUE(tested.of("bias").is_free);
+  EXPECT_TRUE(tested.in_registers("scaled"));
+  EXPECT_FALSE(tested.of("probs").is_started);
+  EXPECT_TRUE(tested.of("probs").writes(0));
+  EXPECT_TRUE(tested.of("drop").is_started && tested.of("drop").reads(0));
+  EXPECT_TRUE(tested.of("sum").writes(0));
+  EXPECT_TRUE(tested.of("norm.layer_norm").is_started && tested.of("norm.layer_norm").reads(0));
+}
+
+// Backward as forward: the gradients of the softmax and of the scale are one kernel, that of the dropout is its own.
+TEST(KernelFusionTest, HandWrittenGradientsAreThoseOfTheKernels) {
+  const std::string text =
+      fmt::format("{}  mean: {{op: ReduceMean, in: norm, axis: [0, 1, 2]}}\nloss: mean\ntraining: {{optimizer: sgd}}\n",
+                  kFusedAttention);
+  const Fused tested = fused(text, Fusion::kHandWritten);
+  std::size_t chains = 0;
+  for (const OperatorId id : tested.graph.operators().ids()) {
+    const GraphOperator& op = tested.graph.operators()[id];
+    const KernelTraffic& traffic = tested.fusion.traffic[id];
+    if (op.pass != Pass::kBackward) continue;
+    if (tested.graph.operation(id).type->name == "SoftmaxGrad") {
+      EXPECT_TRUE(traffic.is_started && traffic.reads(0));
+      EXPECT_FALSE(traffic.writes(0));
+      ++chains;
+    }
+    const bool is_norm = tested.graph.operation(id).type->name == "LayerNormGrad";
+    EXPECT_TRUE(!is_norm || traffic.is_started) << op.name;
+  }
+  EXPECT_EQ(chains, 1u);
+}
+
 TEST(KernelFusionTest, ABiasIsAddedWhileTheProductIsWritten) {
   const Fused tested = fused(kFusedAttention);
   EXPECT_TRUE(tested.of("bias").is_free);
