@@ -59,7 +59,8 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
                               "precision",     "wide_gradients", "fused_attention",
                               "written_norms", "fused_loss",     "recompute",
                               "micro_batches", "overlap",        "figure",
-                              "seconds",       "assumed",        "local_batch_norm"},
+                              "seconds",       "assumed",        "local_batch_norm",
+                              "bucket",        "own_gathers",    "whole_table"},
              "a run", faults);
   if (!faults.empty()) throw InputError(faults);
   const Line line(document, defaults, node);
@@ -73,12 +74,15 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("tensor", run.tensor);
   line.read("sequence_parallel", run.sequence_parallel);
   line.read("whole_logits", run.whole_logits);
+  line.read("own_gathers", run.own_gathers);
+  line.read("whole_table", run.whole_table);
   std::int64_t zero = 0;
   line.read("zero", zero);
   run.zero = static_cast<int>(zero);
   line.read("optimizer", run.optimizer);
   line.read("precision", run.precision);
   line.read("wide_gradients", run.wide_gradients);
+  line.read("bucket", run.bucket);
   line.read("fused_attention", run.fused_attention);
   line.read("written_norms", run.written_norms);
   line.read("fused_loss", run.fused_loss);
@@ -167,23 +171,33 @@ std::string model_text(const PublishedRun& run) {
   axis("data", run.data, true);
   axis("tensor", run.tensor, false);
   const std::string tensor = run.tensor > 1 ? "tensor" : "";
-  text = with_axes(text, {{"batch", batch},
-                          {"tensor", tensor},
-                          {"sequence", run.sequence_parallel ? tensor : ""},
-                          {"vocabulary", run.whole_logits ? "" : tensor},
-                          {"stored", run.zero == 3 && run.data > 1 ? "data" : ""},
-                          {"core", run.fused_attention ? "fused_core" : "core"},
-                          {"loss", run.fused_loss ? "fused_loss" : "wide_loss"},
-                          {"norm", run.written_norms ? "written_norm" : "fused_norm"},
-                          {"rotation", run.written_norms ? "written_rotation" : "fused_rotation"}});
+  std::map<std::string, std::string> words;
+  for (const char* product : {"q", "k", "v", "up", "gate"}) {
+    words[fmt::format("x{}", product)] = run.own_gathers ? fmt::format("x_{}", product) : "x";
+    words[fmt::format("view{}", product)] = fmt::format("{}x_{}", run.own_gathers ? "" : "# ", product);
+  }
+  words.merge(
+      std::map<std::string, std::string>{{"batch", batch},
+                                         {"tensor", tensor},
+                                         {"sequence", run.sequence_parallel ? tensor : ""},
+                                         {"table", run.whole_table ? "" : tensor},
+                                         {"vocabulary", run.whole_logits ? "" : tensor},
+                                         {"stored", run.zero == 3 && run.data > 1 ? "data" : ""},
+                                         {"core", run.fused_attention ? "fused_core" : "core"},
+                                         {"loss", run.fused_loss ? "fused_loss" : "wide_loss"},
+                                         {"norm", run.written_norms ? "written_norm" : "fused_norm"},
+                                         {"rotation", run.written_norms ? "written_rotation" : "fused_rotation"}});
+  text = with_axes(text, words);
   text += fmt::format("training: {{optimizer: {}, micro_batches: {}", run.optimizer, run.micro_batches);
   if (run.precision != "f32") text += fmt::format(", mixed_precision: {}", run.precision);
   if (!run.recompute.empty()) text += fmt::format(", recompute: [{}]", run.recompute);
   text += fmt::format(
       "}}\nparallel: {{parallel_mode: {}, level: 2, device_num: {}, mesh: {{{}}}, gradient_fp32_sync: {}, "
-      "enable_parallel_optimizer: {}}}\n",
+      "enable_parallel_optimizer: {}",
       run.local_batch_norm ? "data_parallel, batch_norm: local" : "semi_auto_parallel",
       run.replicas * run.data * run.tensor, mesh.empty() ? "data: 1" : mesh, run.wide_gradients, run.zero == 1);
+  if (run.bucket > 0) text += fmt::format(", comm_fusion: {{allreduce: {{mode: size, config: {}}}}}", run.bucket);
+  text += "}\n";
   return text;
 }
 

@@ -21,10 +21,13 @@ struct PublishedRun {
   std::int64_t tensor = 1;
   bool sequence_parallel = false;
   bool whole_logits = false;  // gathered for the loss
+  bool own_gathers = false;   // of the operand of each product, not one for all that read it
+  bool whole_table = false;   // the embedding's is not cut by tensor parallelism
   int zero = 0;               // 0, 1 or 3
   std::string optimizer = "adamw";
   std::string precision = "bf16";  // of weights and activations
   bool wide_gradients = false;     // summed over the devices as f32
+  std::int64_t bucket = 0;         // of all_reduced gradients, MiB, if the software has a fixed size
   bool fused_attention = true;
   bool written_norms = false;  // norms and rotations of several operators, as without a compiler
   bool fused_loss = false;     // on logits of two bytes
