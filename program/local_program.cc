@@ -77,7 +77,11 @@ class Scheduler {
 
   std::string text(const LocalOperator& at) const {
     const std::string& type = operation(at).type->name;
-    return fmt::format("{} ({} over ranks {})", op(at).name, type, ranks_text(group_ranks(operation(at))));
+    const std::vector<std::int64_t> group = group_ranks(operation(at));
+    const std::string ranks = std::is_sorted(group.begin(), group.end())
+                                  ? ranks_text(group)
+                                  : fmt::format("{} in this order", fmt::join(group, ", "));
+    return fmt::format("{} ({} over ranks {})", op(at).name, type, ranks);
   }
 
   void check(const LocalStep& step) const {

@@ -159,6 +159,10 @@ std::string local_validation_text(const LocalSubject& subject, const LocalValida
                step.agrees() ? "equal" : "different"});
   }
   text += table.to_string(2);
+  if (validation.not_finite) {
+    text +=
+        fmt::format("step {} is not compared: the reference's numbers are not finite\n", validation.steps.size() + 1);
+  }
   if (!validation.not_compared.empty()) {
     text += fmt::format("not compared, since the reference has none of this name and shape: {}\n",
                         names_text(validation.not_compared));
@@ -195,6 +199,7 @@ std::string local_validation_json(const LocalSubject& subject, const LocalValida
     json["causes"].push_back({{"message", cause.message}, {"hint", cause.hint}, {"tensors", cause.tensors}});
   }
   json["not_compared"] = validation.not_compared;
+  json["not_finite"] = validation.not_finite;
   json["steps"] = Json::array();
   for (const LocalStepComparison& step : validation.steps) {
     Json values = Json::array();

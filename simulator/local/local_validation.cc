@@ -99,7 +99,7 @@ class Validation {
     std::vector<const OperatorGraph*> pointers;
     for (const auto& model : ranks) graphs_.push_back(planned_graph(*model));
     for (const OperatorGraph& graph : graphs_) pointers.push_back(&graph);
-    check_runs(graphs_[0], ranks[0]->name);
+    for (const OperatorGraph& graph : graphs_) check_runs(graph, ranks[0]->name);
     check_size();
     program_ = local_program(std::move(pointers));
     find_counterparts();
@@ -112,6 +112,15 @@ class Validation {
     for (int s = 0; s < options_.steps; ++s) {
       const auto step = static_cast<std::uint64_t>(s);
       const MeasuredReference expected = reference.next(false);
+      if (!is_finite(expected)) {
+        if (s == 0) {
+          throw InputError({reference_model_.source->file(), 0, 0},
+                           "the numbers of {} are not finite in the first step: there is nothing to compare with",
+                           reference_model_.name);
+        }
+        result_.not_finite = true;
+        break;
+      }
       executor.run(step, [&](std::int64_t rank, TensorId id) { return given(rank, id, step); });
       result_.steps.push_back(compare_step(executor, expected));
       if (result_.first_drift || result_.steps.back().agrees()) continue;
@@ -149,11 +158,15 @@ class Validation {
   Counterpart counterpart_of(std::size_t rank, TensorId id) const {
     const GraphTensor& tensor = graph(rank).tensor(id);
     const auto found = reference_.find_tensor(tensor.name);
-    if (!found || reference_.tensor(*found).kind != tensor.kind) {
+    const bool has_it = found && reference_.tensor(*found).kind == tensor.kind;
+    if (!has_it && tensor.state_of) {
+      throw InputError(ranks_[rank]->training->place,
+                       "{} has no optimizer state {}: both must train with the same optimizer", reference_model_.name,
+                       tensor.name);
+    }
+    if (!has_it) {
       throw InputError(tensor.place, "{}: {} has no {} of this name", tensor.name, reference_model_.name,
-                       tensor.kind == TensorKind::kInput       ? "input"
-                       : tensor.kind == TensorKind::kParameter ? "parameter"
-                                                               : "optimizer state");
+                       tensor.kind == TensorKind::kInput ? "input" : "parameter");
     }
     const TensorType& whole = reference_.tensor(*found).type;
     const std::string owner = tensor.state_of ? graph(rank).tensor(*tensor.state_of).name : tensor.name;
@@ -232,6 +245,23 @@ class Validation {
   }
 
   // ---- comparing
+
+  /// Of what is compared. Equal infinities would say nothing.
+  bool is_finite(const MeasuredReference& reference) const {
+    const auto is_so = [&](TensorId id) {
+      const TensorValues& values = reference.exact.tensors[id];
+      return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+    };
+    for (const auto& [name, whole] : outputs_) {
+      if (!is_so(whole)) return false;
+    }
+    for (const TensorId id : reference_.tensors().ids()) {
+      const GraphTensor& tensor = reference_.tensor(id);
+      const bool is_parameter = tensor.updates && reference_.tensor(*tensor.updates).kind == TensorKind::kParameter;
+      if (is_parameter && !is_so(id)) return false;
+    }
+    return true;
+  }
 
   /// What a rank should hold of a tensor of the reference.
   TensorValues expected_of(const MeasuredReference& reference, TensorId whole, const Shape& begin,

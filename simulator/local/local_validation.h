@@ -45,6 +45,7 @@ struct LocalValidation {
   std::optional<std::size_t> first_drift;  // the first step, from 0, in which something differs
   std::vector<DriftCause> causes;          // of that step
   std::vector<std::string> not_compared;   // outputs that the reference does not have in this shape
+  bool not_finite = false;                 // the reference's next step is: no more steps are compared
   bool agrees() const { return !first_drift; }
 };
 
@@ -57,7 +58,7 @@ struct LocalValidation {
 /// means as near as 1e-9 of the largest value and what rounding does to the reference itself (`MeasuredReference`).
 ///
 /// Throws InputError: an input or parameter that one of the two does not have, a shape that is no piece, micro-batches,
-/// an operator without a kernel, nothing to compare, and what `local_program` throws; Stopped if asked to stop.
+/// an operator without a kernel, nothing to compare, numbers of the first step that are not finite, and what `local_program` throws; Stopped if asked to stop.
 LocalValidation validate_against(const std::vector<std::shared_ptr<const Model>>& ranks, const Model& reference,
                                  const LocalValidationOptions& options);
 

@@ -46,6 +46,8 @@ const ErrorCase kErrors[] = {
      "  c: {op: AllReduce, in: x, group: [0, 1, 2], ranks: [2]}\n"
      "  d: {op: AllReduce, in: x, ranks: [2, 3]}\n",
      "rank 2 waits in c"},
+    {"a_group_in_another_order", "  a: {op: AllReduce, in: x, group: [rank, rank//2*4+1-rank]}\n",
+     "rank 1 waits in a (AllReduce over ranks 1, 0 in this order)"},
     {"other_operators_meet", "  a: {op: AllReduce, in: x, ranks: [0, 1]}\n  b: {op: AllGather, in: x, ranks: [2, 3]}\n",
      "m.yaml:5:3: error: b: rank 2 is in b (AllGather over ranks 0 to 3) while rank 0 is in a (AllReduce over ranks 0 "
      "to 3)"},

@@ -128,6 +128,39 @@ TEST(LocalValidationTest, WhatHasNoCounterpartIsAnError) {
   EXPECT_NE(fault("{w: {shape: [4, 6], dtype: f64}}", "w").find("error"), std::string::npos);
 }
 
+/// Equal infinities would say nothing.
+TEST(LocalValidationTest, OnlyFiniteStepsAreCompared) {
+  const auto diverging = [](double rate, const std::string& op) {
+    std::string whole = kReference;
+    whole.replace(whole.find("Square"), 6, op);
+    whole.replace(whole.find("training"), std::string::npos,
+                  fmt::format("training: {{optimizer: momentum, learning_rate: {}}}\n", rate));
+    const std::string own = whole + "parallel: {parallel_mode: hybrid_parallel, gradients_mean: true, device_num: 2}\n";
+    return validate_against(models_of_ranks(read_model_text(own, "m.yaml"), 2), read_model_text(whole, "r.yaml"),
+                            {.steps = 4});
+  };
+  const LocalValidation found = diverging(1e200, "Square");
+  EXPECT_TRUE(found.agrees());
+  EXPECT_TRUE(found.not_finite);
+  EXPECT_EQ(found.steps.size(), 1u);
+  EXPECT_FALSE(diverging(0.1, "Square").not_finite);
+  EXPECT_THROW(diverging(0.1, "Log"), InputError);
+}
+
+TEST(LocalValidationTest, BothTrainWithOneOptimizer) {
+  const std::string whole = kReference;
+  const std::string own = std::string(kReference).replace(whole.find("momentum"), 8, "adam") +
+                          "parallel: {parallel_mode: hybrid_parallel, device_num: 2}\n";
+  try {
+    validate_against(models_of_ranks(read_model_text(own, "m.yaml"), 2), read_model_text(whole, "r.yaml"), {});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("m.yaml:10:11: error: whole has no optimizer state w.moment"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // ---- costs
 
 TEST(LocalPlanTest, CommunicationsCostWhatCollectivesOfPlansCost) {
