@@ -119,6 +119,7 @@ class ModeDecisions {
     }
     follows_users_ = mode == ParallelMode::kDataParallel || mode == ParallelMode::kSemiAutoParallel;
     decide_forward();
+    if (mode == ParallelMode::kDataParallel) check_any_batch();
     check_parameters();
     check_borders();
     if (!faults_.empty()) throw InputError(std::move(faults_));
@@ -178,19 +179,37 @@ class ModeDecisions {
       const bool sums_means = parallel_.gradients_mean && !parallel_.gradients_mean->value;
       const bool may_be_uneven = parallel_.allows_uneven && !sums_means && wastes_little(size, mesh_.num_devices());
       if (may_be_uneven && can_be_split(size, mesh_.num_devices())) continue;
-      Diagnostic fault{tensor.place,
-                       fmt::format("{}: data parallelism cuts dimension 0 in {}, but its size is {}", tensor.name,
-                                   mesh_.num_devices(), size),
-                       "full_batch: true leaves it whole"};
-      if (parallel_.parallel_mode == ParallelMode::kDataParallel) {
-        fault.hint = fmt::format("possible: {} or {}",
-                                 std::max(size / mesh_.num_devices(), std::int64_t{1}) * mesh_.num_devices(),
-                                 (size / mesh_.num_devices() + 1) * mesh_.num_devices());
-      }
-      const bool is_known = std::any_of(faults_.begin(), faults_.end(),
-                                        [&](const Diagnostic& known) { return known.message == fault.message; });
-      if (!is_known) faults_.push_back(std::move(fault));
+      refuse_batch(tensor);
     }
+  }
+
+  /// Inputs of which the first dimension is 1 have no batch; where all are so, there is none to cut.
+  void check_any_batch() {
+    if (parallel_.full_batch || mesh_.num_devices() == 1) return;
+    const GraphTensor* first = nullptr;
+    for (const GraphTensor& tensor : graph_.tensors()) {
+      if (tensor.kind != TensorKind::kInput || tensor.type.shape.empty()) continue;
+      if (tensor.layout || tensor.type.shape[0] != 1) return;
+      if (first == nullptr) first = &tensor;
+    }
+    if (first != nullptr) refuse_batch(*first);
+  }
+
+  void refuse_batch(const GraphTensor& tensor) {
+    const std::int64_t size = tensor.type.shape[0];
+    const std::int64_t devices = mesh_.num_devices();
+    Diagnostic fault{
+        tensor.place,
+        fmt::format("{}: data parallelism cuts dimension 0 in {}, but its size is {}", tensor.name, devices, size),
+        "full_batch: true leaves it whole"};
+    if (parallel_.parallel_mode == ParallelMode::kDataParallel) {
+      const std::int64_t below = size / devices * devices;
+      fault.hint =
+          below == 0 ? fmt::format("possible: {}", devices) : fmt::format("possible: {} or {}", below, below + devices);
+    }
+    const bool is_known = std::any_of(faults_.begin(), faults_.end(),
+                                      [&](const Diagnostic& known) { return known.message == fault.message; });
+    if (!is_known) faults_.push_back(std::move(fault));
   }
 
   // ---- what is stored -----------------------------------------------------------------------------------------------

@@ -216,10 +216,16 @@ TEST(ModeStrategiesTest, TheSumOfMeansIsSoManyTimesTheMean) {
 
 TEST(ModeStrategiesTest, ABatchThatTheDevicesDoNotDivideIsRefused) {
   const std::string text = std::string(kModePerceptron) + "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
-  ModelOverrides twelve;
-  twelve.dims["B"] = 12;
-  EXPECT_EQ(fault_of(text, twelve),
+  ModelOverrides batch;
+  batch.dims["B"] = 12;
+  EXPECT_EQ(fault_of(text, batch),
             "m.yaml:4:10: error: x: data parallelism cuts dimension 0 in 8, but its size is 12\n    possible: 8 or 16");
+  batch.dims["B"] = 6;
+  EXPECT_EQ(fault_of(text, batch),
+            "m.yaml:4:10: error: x: data parallelism cuts dimension 0 in 8, but its size is 6\n    possible: 8");
+  batch.dims["B"] = 1;
+  EXPECT_EQ(fault_of(text, batch),
+            "m.yaml:4:10: error: x: data parallelism cuts dimension 0 in 8, but its size is 1\n    possible: 8");
 }
 
 TEST(ModeStrategiesTest, ABatchMayBeCutUnequallyIfNothingForbidsIt) {
