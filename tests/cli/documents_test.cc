@@ -97,6 +97,15 @@ std::vector<std::pair<std::string, std::string>> files_in(const std::string& tex
   return files;
 }
 
+/// What configs/documents holds is there to be shown.
+TEST(DocumentsTest, ShowEveryConfigurationMadeForThem) {
+  std::ifstream file("docs/mindspore.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const auto& entry : std::filesystem::directory_iterator("configs/documents")) {
+    EXPECT_NE(text.find(entry.path().string()), std::string::npos) << entry.path();
+  }
+}
+
 TEST(DocumentsTest, FindsTheCommandsOfADocument) {
   const std::vector<ShownCommand> commands = commands_in(
       "# Title\n\n    ./run plan a.yaml   # some remark\n    ./run test\n\n```\n$ ./run plan b.yaml  # exit code 4\n"

@@ -14,10 +14,19 @@ namespace {
 constexpr std::uint64_t kSeed = 20261122;
 
 /// Cases of each target, so that none takes more than a few seconds with sanitizers.
-const std::map<std::string, std::uint64_t> kCases = {
-    {"models", 100},        {"planned models", 60}, {"clusters", 400},     {"plans", 60},
-    {"strategy files", 20}, {"rank tables", 800},   {"measurements", 400}, {"contest problems", 800},
-    {"layouts", 800},       {"checkpoints", 300},   {"commands", 500},     {"graphs", 12}};
+const std::map<std::string, std::uint64_t> kCases = {{"models", 100},
+                                                     {"models per device", 100},
+                                                     {"planned models", 60},
+                                                     {"clusters", 400},
+                                                     {"plans", 60},
+                                                     {"strategy files", 20},
+                                                     {"rank tables", 800},
+                                                     {"measurements", 400},
+                                                     {"contest problems", 800},
+                                                     {"layouts", 800},
+                                                     {"checkpoints", 300},
+                                                     {"commands", 500},
+                                                     {"graphs", 12}};
 
 TEST(FuzzTest, NothingBreaks) {
   std::string folder = (std::filesystem::temp_directory_path() / "shardplan-fuzz.XXXXXX").string();

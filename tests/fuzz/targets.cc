@@ -22,14 +22,19 @@
 #include "layouts/uneven.h"
 #include "model/planned_model.h"
 #include "model/read_model.h"
+#include "operators/families/communication.h"
+#include "planner/local_plan.h"
 #include "planner/model_planner.h"
 #include "planner/problem/strategy_file.h"
 #include "report/layouts/layout_report.h"
 #include "report/layouts/redistribution_analysis.h"
+#include "report/local_report.h"
 #include "report/plan_file/plan_file.h"
 #include "report/plan_file/plan_json.h"
 #include "simulator/checkpoint/checkpoint.h"
 #include "simulator/checkpoint/checkpoint_folder.h"
+#include "simulator/execute/reference.h"
+#include "simulator/local/local_executor.h"
 #include "solver/contest/contest_problem.h"
 #include "solver/searches/search_list.h"
 #include "tests/fuzz/mutator.h"
@@ -96,6 +101,67 @@ void plan_model_case(const std::string& text) {
   const ModelPlanner planner(model, read_cluster("ascend-910"), options);
   const Plan plan = planner.plan(options.level, model->parallel.search);
   if (!plan.strategies.empty()) plan_json(plan);
+}
+
+const std::vector<std::string> kLocalModels = {R"(shardplan: 1
+dims: {B: 8, K: 4, own: B/group_size}
+inputs: {x: {shape: [own, K], begin: [rank*own, 0]}}
+parameters: {w: [K, K], v: {shape: [K, K], layerwise_parallel: true}}
+constants: {n: group_size}
+operators:
+  a:    {op: MatMul, in: [x, w]}
+  b:    {op: AllGather, in: a, group: [[0, 1], [3, 2]]}
+  c:    {op: MatMul, in: [b, v]}
+  d:    {op: ReduceScatter, in: c, group: [rank//2*2, rank//2*2+1], ranks: [0, 1]}
+  mean: {op: ReduceMean, in: c}
+  sum:  {op: AllReduce, in: mean, group: mp}
+  loss: {op: RealDiv, in: [sum, n]}
+outputs: [d]
+loss: loss
+training: {optimizer: adam}
+parallel: {parallel_mode: hybrid_parallel, gradients_mean: true, device_num: 4, mesh: {dp: 2, mp: 2}}
+)",
+                                               R"(shardplan: 1
+inputs: {x: [2, 3, 4, 4], y: [4, 2]}
+operators:
+  a: {op: NeighborExchangeV2, in: x, send_rank_ids: [1-rank, -1, -1, -1, 1-rank, -1, -1, -1], send_lens: [1, 2, 0, 0],
+      recv_rank_ids: [1-rank, -1, -1, -1, 1-rank, -1, -1, -1], recv_lens: [2, 1, 0, 0]}
+  b: {op: AlltoAll, in: y, split_count: 2, split_dim: 0, concat_dim: 1}
+  c: {op: NeighborExchange, in: [y, b], send_rank_ids: [1-rank, rank], recv_rank_ids: [rank, 1-rank],
+      recv_shapes: [[2, 4], [4, 2]], out: [e, f]}
+  d: {op: Broadcast, in: e, root_rank: 1}
+parallel: {parallel_mode: stand_alone, device_num: 2}
+)"};
+
+/// All ranks of a model written per device, what they cost, and a step where the numbers are few.
+void local_model_case(const std::string& text) {
+  const auto model = std::make_shared<const Model>(read_model_text(text, kFile));
+  constexpr std::size_t kMostOperators = 60;
+  constexpr std::int64_t kMostNumbers = 100'000;
+  const Cluster cluster = read_cluster("ascend-910");
+  if (!model->local || model->local->group_size > cluster.num_devices()) return;
+  if (model->graph.operators().size() > kMostOperators) return;
+  const LocalPlan plan = plan_locally(model, take_devices(cluster, model->local->group_size));
+  local_plan_json(plan);
+  std::vector<const OperatorGraph*> graphs;
+  std::int64_t numbers = 0;
+  for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+    local_ir(plan, rank);
+    graphs.push_back(plan.ranks[rank].plan.graph.get());
+    for (const GraphTensor& tensor : graphs.back()->tensors()) {
+      if (num_elements(tensor.type.shape) > kMostNumbers) return;
+      numbers += num_elements(tensor.type.shape);
+    }
+    for (const GraphOperator& op : graphs.back()->operators()) {
+      const OperatorType& type = *graphs.back()->operations()[op.operation].type;
+      if (!is_executable(type) && !is_communication(type)) return;
+    }
+  }
+  if (numbers > kMostNumbers) return;
+  const LocalProgram program = local_program(graphs);
+  LocalExecutor(program, 0).run(0, [&](std::int64_t rank, TensorId id) {
+    return draw_tensor(*graphs[static_cast<std::size_t>(rank)], id, 0, 0);
+  });
 }
 
 // ---- clusters
@@ -319,6 +385,12 @@ std::vector<FuzzTarget> fuzz_targets(const std::string& folder) {
     small.push_back(read_text_file(fmt::format("configs/{}.yaml", name)));
   }
   targets.push_back(mutating("planned models", 60, small, plan_model_case));
+
+  std::vector<std::string> local = kLocalModels;
+  for (const char* name : {"documents/collectives", "documents/left-out-collective", "hybrid-parallel-net"}) {
+    local.push_back(read_text_file(fmt::format("configs/{}.yaml", name)));
+  }
+  targets.push_back(mutating("models per device", 200, local, local_model_case));
 
   std::vector<std::string> clusters = texts_of("configs/clusters", ".yaml", kMostModelBytes);
   targets.push_back(mutating("clusters", 1200, clusters, read_cluster_case));
