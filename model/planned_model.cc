@@ -19,8 +19,8 @@ OperatorGraph forward_graph(const Model& model, std::int64_t num_devices) {
     if (model.parallel.parallel_mode == ParallelMode::kDataParallel) continue;
     throw InputError(
         tensor.place,
-        "{}: layerwise_parallel is for parallel_mode data_parallel; elsewhere a parameter is one tensor of "
-        "all devices",
+        "{}: layerwise_parallel is for parallel_mode data_parallel and hybrid_parallel; elsewhere a parameter is one "
+        "tensor of all devices",
         tensor.name);
   }
   return has_own ? with_per_device_parts(model.graph, num_devices, model.parallel.local_batch_norm) : model.graph;

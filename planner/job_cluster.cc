@@ -97,6 +97,9 @@ JobCluster job_cluster(const Model& model, const AskedDevices& asked) {
   if (meshed > 1) {
     throw InputError(parallel.mesh_place, "mesh has {} devices, but parallel_mode stand_alone is one device", meshed);
   }
+  const bool asks_for_more =
+      asked.device_num ? *asked.device_num > 1 : parallel.device_num && parallel.device_num->value > 1;
+  if (asks_for_more) job.notices.push_back("device_num is not used: parallel_mode stand_alone is one device");
   job.cluster = take_devices(job.cluster, 1);
   return job;
 }

@@ -377,8 +377,9 @@ class Validation {
     return pieces[0].gradients[0][static_cast<std::size_t>(largest - should_be.begin())] / *largest;
   }
 
-  DriftCause cause_of(const std::vector<Holders>& pieces) const {
-    const bool exchanges = ranks_[0]->parallel.parallel_mode == ParallelMode::kHybridParallel;
+  DriftCause cause_of(const std::string& parameter, const std::vector<Holders>& pieces) const {
+    const bool exchanges = ranks_[0]->parallel.parallel_mode == ParallelMode::kHybridParallel &&
+                           !ranks_[0]->not_exchanged.contains(parameter);
     if (pieces.empty()) return {"no gradient was computed", "", {}};
     if (all_have(pieces, 1)) {
       return {"the gradients agree, but the updates differ", "compare the `training:` of the two files", {}};
@@ -419,10 +420,11 @@ class Validation {
       if (value.is_equal) continue;
       const auto whole = reference_.find_tensor(value.name);
       const bool is_parameter = whole && reference_.tensor(*whole).kind == TensorKind::kParameter;
-      DriftCause cause = is_parameter ? cause_of(holders_of(value.name, executor, reference))
+      DriftCause cause = is_parameter ? cause_of(value.name, holders_of(value.name, executor, reference))
                                       : cause_of_output(value, executor, reference);
-      const auto known = std::find_if(result_.causes.begin(), result_.causes.end(),
-                                      [&](const DriftCause& other) { return other.message == cause.message; });
+      const auto known = std::find_if(result_.causes.begin(), result_.causes.end(), [&](const DriftCause& other) {
+        return other.message == cause.message && other.hint == cause.hint;
+      });
       DriftCause& entry = known != result_.causes.end() ? *known : result_.causes.emplace_back(std::move(cause));
       entry.tensors.push_back(value.name);
     }

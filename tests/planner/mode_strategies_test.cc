@@ -299,6 +299,20 @@ TEST(ModeStrategiesTest, StandAloneIsOneDeviceAndKnowsNoStrategies) {
   EXPECT_EQ(plan.notices, std::vector<std::string>{"strategies are not used in parallel_mode stand_alone"});
 }
 
+TEST(ModeStrategiesTest, StandAloneSaysWhatItDoesNotUse) {
+  const auto notices = [](const std::string& more) {
+    const Model model = read_model_text(
+        std::string(kModePerceptron) + "parallel: {parallel_mode: stand_alone" + more + "}\n", "m.yaml");
+    const JobCluster job = job_cluster(model, {});
+    EXPECT_EQ(job.cluster.num_devices(), 1);
+    return job.notices;
+  };
+  EXPECT_TRUE(notices("").empty());
+  EXPECT_TRUE(notices(", device_num: 1").empty());
+  EXPECT_EQ(notices(", device_num: 4"),
+            std::vector<std::string>{"device_num is not used: parallel_mode stand_alone is one device"});
+}
+
 TEST(ModeStrategiesTest, InPynativeWhatIsNotShardedIsDataParallel) {
   const std::string text = std::string(kModePerceptron) +
                            "mode: pynative\nparallel: {mesh: {dp: 8}}\n"

@@ -96,6 +96,7 @@ TEST(LocalValidationTest, PiecesOfAParameterAreComparedWhereTheyBegin) {
   const LocalValidation found = columns(loss, "parallel_mode: hybrid_parallel", ", layerwise_parallel: true");
   ASSERT_FALSE(found.agrees());
   EXPECT_EQ(found.causes[0].message, "the gradients are 2 times the reference's");
+  EXPECT_TRUE(found.causes[0].hint.starts_with("a gradient is that of the sum of all ranks' losses"));
   EXPECT_TRUE(value_of(found.steps[0], "loss").is_equal);
 }
 

@@ -168,9 +168,10 @@ parallel: {parallel_mode: data_parallel, device_num: 4}
 }
 
 TEST(PerDeviceTest, WhatCannotBeWrittenForOneDeviceIsAnErrorAtItsPlace) {
-  EXPECT_NE(fault_of_model(two_products("{shape: [3, 4], layerwise_parallel: true}", "mesh: {dp: 4}"))
-                .find("m.yaml:4:14: error: w: layerwise_parallel is for parallel_mode data_parallel"),
-            std::string::npos);
+  EXPECT_NE(
+      fault_of_model(two_products("{shape: [3, 4], layerwise_parallel: true}", "mesh: {dp: 4}"))
+          .find("m.yaml:4:14: error: w: layerwise_parallel is for parallel_mode data_parallel and hybrid_parallel"),
+      std::string::npos);
   std::string convolution = R"(shardplan: 1
 cluster: dgx-a100
 inputs: {x: [8, 3, 4, 4]}
