@@ -53,7 +53,7 @@ Picoseconds sends_time(const Cluster& cluster, std::span<const DeviceSend> sends
     }
     whole = part;
   }
-  return std::min(longest, kLongestTime);
+  return longest == 0 ? 0 : std::min(longest + cluster.collectives.launch, kLongestTime);
 }
 
 }  // namespace shardplan

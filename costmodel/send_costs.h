@@ -18,7 +18,8 @@ struct DeviceSend {
 /// apart, and goes out of one end's link into that level and in at the other's; a device that sends to itself takes no
 /// time.
 /// Formula:   the most, over all links and both directions, of (sends by one device) latency + (bytes on the link) /
-///            (rate of the link). A link that devices share (`link_per: group`) carries the bytes of all of them.
+///            (rate of the link), and once the software's `launch`, since NCCL's sends that begin together are one kernel.
+///            A link that devices share (`link_per: group`) carries the bytes of all of them.
 /// Requires:  ranks below cluster.num_devices().
 Picoseconds sends_time(const Cluster& cluster, std::span<const DeviceSend> sends);
 

@@ -37,5 +37,14 @@ TEST(SendCostsTest, TheBusiestLinkCounts) {
   for (const SendsCase& c : kSends) EXPECT_EQ(sends_time(two_nodes(c.link_per), c.sends), c.time) << c.name;
 }
 
+TEST(SendCostsTest, SendsThatBeginTogetherAreLaunchedOnce) {
+  Cluster cluster = two_nodes(LinkPer::kDevice);
+  cluster.collectives.launch = 7'000'000;
+  for (const SendsCase& c : kSends) {
+    if (c.link_per != LinkPer::kDevice) continue;
+    EXPECT_EQ(sends_time(cluster, c.sends), c.time == 0 ? 0 : c.time + 7'000'000) << c.name;
+  }
+}
+
 }  // namespace
 }  // namespace shardplan
