@@ -67,6 +67,14 @@ struct ParallelOptions {
   bool local_batch_norm = false;     // data_parallel: each device normalises by its own part of the batch
   std::optional<Placed<std::string>> device;  // "Ascend", "GPU" or "CPU", here or on a block
   bool enable_parallel_optimizer = false;
+  /// data_parallel, semi_auto_parallel: the stage of ZeRO, 0 to 3 (planner/problem/mode_strategies.h). Nothing: as the
+  /// modes do, and in auto_parallel as the search finds.
+  std::optional<Placed<std::int64_t>> zero;
+  /// The same modes, with micro-batches: gradients that are in pieces for the update are summed over the devices with every
+  /// micro-batch (true), or whole on each device and once a step (false). Nothing: as the stage says.
+  std::optional<Placed<bool>> gradient_accumulation_shard;
+  bool reshard_after_forward =
+      true;  // the same modes: a weight in pieces is gathered again for the backward pass, not kept
   CommFusions comm_fusion;
   std::string strategy_save_file;  // paths; empty: none
   std::string strategy_load_file;

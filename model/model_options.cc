@@ -73,6 +73,47 @@ void check_gradient_options(const OptionReader& reader, const ParallelOptions& o
   }
 }
 
+/// What is in pieces where the modes decide it.
+void read_zero(const OptionReader& reader, ParallelOptions& options) {
+  const bool is_decided =
+      options.parallel_mode == ParallelMode::kDataParallel || options.parallel_mode == ParallelMode::kSemiAutoParallel;
+  const auto check_mode = [&](const char* key) {
+    if (is_decided) return;
+    reader.fault(*reader.find(key),
+                 fmt::format("parallel: {} is for parallel_mode data_parallel and semi_auto_parallel; elsewhere the "
+                             "search decides what is in pieces",
+                             key));
+  };
+  if (const auto stage = reader.whole("zero", 0, 3)) {
+    options.zero = {*stage, reader.place(*reader.find("zero"))};
+    check_mode("zero");
+    if (reader.find("enable_parallel_optimizer") != nullptr) {
+      reader.fault(*reader.find("zero"), "parallel: zero and enable_parallel_optimizer both say how states are cut",
+                   "keep one of them");
+    }
+  }
+  reader.flag("reshard_after_forward", options.reshard_after_forward);
+  if (const YamlNode* key = reader.find("reshard_after_forward")) {
+    check_mode("reshard_after_forward");
+    if (options.zero && options.zero->value < 3) {
+      reader.fault(
+          *key, fmt::format("parallel: reshard_after_forward is of weights in pieces, but zero: {} leaves them whole",
+                            options.zero->value));
+    }
+  }
+  options.gradient_accumulation_shard = placed_flag(reader, "gradient_accumulation_shard");
+  if (!options.gradient_accumulation_shard) return;
+  const YamlNode& key = *reader.find("gradient_accumulation_shard");
+  check_mode("gradient_accumulation_shard");
+  const bool is_once = !options.gradient_accumulation_shard->value;
+  if (is_once && options.gradient_fp32_sync && !options.gradient_fp32_sync->value) {
+    reader.fault(key,
+                 "parallel: gradient_accumulation_shard: false sums over the devices once a step, as f32; "
+                 "gradient_fp32_sync: false does it as they are, with every micro-batch",
+                 "keep one of them");
+  }
+}
+
 /// What devices begin with, and what each keeps to itself.
 void read_own_of_devices(const OptionReader& reader, ParallelOptions& options) {
   reader.flag("parameter_broadcast", options.parameter_broadcast);
@@ -145,6 +186,7 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
   check_gradient_options(reader, options);
   reader.flag("full_batch", options.full_batch);
   reader.flag("enable_parallel_optimizer", options.enable_parallel_optimizer);
+  read_zero(reader, options);
   options.fuses_attention = reader.choice("attention").value_or("") == "fused";
   options.uniform_layers = reader.choice("layers").value_or("") == "uniform";
   options.compat = reader.choice("compat").value_or("");

@@ -108,7 +108,8 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   for (const OperatorId op : graph_->operators().ids()) {
     is_user_strategy_.push_back(!graph_->operators()[op].strategy.in.empty() || decided.is_loaded[op]);
   }
-  decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh);
+  decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh,
+                                     model_->parallel.reshard_after_forward);
   decided_ = std::move(decided.strategies);
   is_by_mode_ = std::move(decided.is_final);
   notices_ = std::move(decided.notices);

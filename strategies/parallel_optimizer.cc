@@ -15,7 +15,34 @@ bool is_sharded_by(const TensorLayout& layout, const AxisRef& piece) {
   });
 }
 
+/// `layout` with one dimension cut further over all of `pieces` that cut none; nothing if that is no layout of `shape`.
+std::optional<TensorLayout> cut_further(TensorLayout layout, std::size_t dimension, const Shape& shape,
+                                        const DeviceMesh& mesh, const std::vector<AxisRef>& pieces, bool uneven) {
+  std::vector<AxisRef> repeats;
+  for (const AxisRef& piece : pieces) {
+    if (!is_sharded_by(layout, piece)) repeats.push_back(piece);
+  }
+  DimensionLayout& cut = layout.dimensions[dimension];
+  if (cut.parts.size() > 1) return std::nullopt;
+  std::vector<AxisRef>& axes = cut.parts[0].axes;
+  axes.insert(axes.end(), repeats.begin(), repeats.end());
+  if (!uneven && shape[dimension] % cut.num_pieces() != 0) return std::nullopt;
+  if (!check_uneven_layout(layout, mesh, shape).empty()) return std::nullopt;
+  return canonical(layout, mesh, shape);
+}
+
 }  // namespace
+
+std::optional<TensorLayout> zero_layout(const TensorLayout& layout, const Shape& shape, const DeviceMesh& mesh,
+                                        const std::vector<AxisRef>& pieces, bool uneven) {
+  for (const bool is_uneven : {false, true}) {
+    if (is_uneven && !uneven) break;
+    for (std::size_t dimension = 0; dimension < shape.size(); ++dimension) {
+      if (auto found = cut_further(layout, dimension, shape, mesh, pieces, is_uneven)) return found;
+    }
+  }
+  return std::nullopt;
+}
 
 IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
     const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
@@ -27,19 +54,8 @@ IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
     const TensorId parameter = *state.state_of;
     if (!graph.tensor(parameter).parallel_optimizer) continue;
     if (graph.tensor(parameter).type.shape != state.type.shape) continue;
-    TensorLayout layout = stored[parameter].value_or(TensorLayout::replicated(state.type.shape.size()));
-    std::vector<AxisRef> repeats;
-    for (const AxisRef& piece : pieces) {
-      if (!is_sharded_by(layout, piece)) repeats.push_back(piece);
-    }
-    DimensionLayout& rows = layout.dimensions[0];
-    if (rows.parts.size() > 1) continue;
-    std::vector<AxisRef>& axes = rows.parts[0].axes;
-    axes.insert(axes.end(), repeats.begin(), repeats.end());
-    const bool are_rows_equal = state.type.shape[0] % rows.num_pieces() == 0;
-    if (are_rows_equal && check_uneven_layout(layout, mesh, state.type.shape).empty()) {
-      layouts[id] = canonical(layout, mesh, state.type.shape);
-    }
+    const TensorLayout layout = stored[parameter].value_or(TensorLayout::replicated(state.type.shape.size()));
+    layouts[id] = cut_further(layout, 0, state.type.shape, mesh, pieces, false);
   }
   return layouts;
 }

@@ -17,4 +17,9 @@ IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
     const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
     const IdVector<TensorId, std::optional<TensorLayout>>& stored);
 
+/// ZeRO's: `layout` cut further over all `pieces` of the mesh that it leaves, along the first dimension that they divide; if
+/// there is none and `uneven` allows it, in unequal pieces along the first that they cut so. Nothing: no dimension can be.
+std::optional<TensorLayout> zero_layout(const TensorLayout& layout, const Shape& shape, const DeviceMesh& mesh,
+                                        const std::vector<AxisRef>& pieces, bool uneven);
+
 }  // namespace shardplan

@@ -204,6 +204,21 @@ const KeySpecs& parallel_keys() {
       {"full_batch", ValueForm::kFlag, "true: every device has the whole inputs; false", {}},
       {"dataset_strategy", ValueForm::kEntries, "data_parallel, full_batch, or one entry per input", {}},
       {"enable_parallel_optimizer", ValueForm::kFlag, "true: optimizer states are in pieces; false", {}},
+      {"zero",
+       ValueForm::kWhole,
+       "of data_parallel and semi_auto_parallel: the stage of ZeRO. 0: nothing in pieces (as these modes do); 1: "
+       "optimizer states and updates; 2: sums of gradients over micro-batches too; 3: weights too. In auto_parallel it "
+       "is searched",
+       {"0", "1", "2", "3"}},
+      {"reshard_after_forward",
+       ValueForm::kFlag,
+       "of weights in pieces: true (the default): gathered again for the backward pass; false: kept whole until then",
+       {}},
+      {"gradient_accumulation_shard",
+       ValueForm::kFlag,
+       "with gradients in pieces: true: summed over the devices with every micro-batch; false: once a step; as the "
+       "stage of ZeRO says",
+       {}},
       {"comm_fusion",
        ValueForm::kCommFusion,
        "which collectives of gradients and updated weights run as one, as in MindSpore; wherever that is fastest",

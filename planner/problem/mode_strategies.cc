@@ -125,6 +125,11 @@ class ModeDecisions {
     if (!faults_.empty()) throw InputError(std::move(faults_));
     decide_stored();
     find_ways_to_parameters();
+    bool accumulates = false;
+    for (const OperatorId op : graph_.operators().ids()) accumulates |= graph_.operation(op).type->accumulates;
+    if (parallel_.gradient_accumulation_shard && !accumulates) {
+      notices_.push_back("gradient_accumulation_shard says nothing here: there are no micro-batches");
+    }
     for (const OperatorId op : graph_.operators().ids()) {
       const GraphOperator& info = graph_.operators()[op];
       if (info.is_copy || !decided_.operators[op].empty()) continue;  // a copy has its original's strategy
@@ -274,9 +279,11 @@ class ModeDecisions {
   }
 
   void decide_stored() {
+    IdVector<TensorId, char> is_users(graph_.tensors().size(), 0);
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& tensor = graph_.tensor(id);
-      if (decided_.stored[id]) continue;
+      is_users[id] = decided_.stored[id].has_value();
+      if (is_users[id]) continue;
       const bool is_input = tensor.kind == TensorKind::kInput;
       if (!is_input && tensor.kind != TensorKind::kParameter) continue;
       Layout layout;
@@ -304,6 +311,7 @@ class ModeDecisions {
       }
     }
     updated_as_.resize(graph_.tensors().size());
+    if (zero_stage() > 0) cut_by_zero(is_users);
     // States lie as their parameters, but where the parallel optimizer has cut them.
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& state = graph_.tensor(id);
@@ -311,10 +319,35 @@ class ModeDecisions {
       const bool has_its_shape = graph_.tensor(*state.state_of).type.shape == state.type.shape;
       if (!decided_.stored[id]) {
         decided_.stored[id] =
-            has_its_shape ? decided_.stored[*state.state_of] : TensorLayout::replicated(state.type.shape.size());
+            has_its_shape ? update_layout(*state.state_of) : TensorLayout::replicated(state.type.shape.size());
       }
       if (has_its_shape) updated_as_[*state.state_of] = decided_.stored[id];
     }
+  }
+
+  std::int64_t zero_stage() const { return parallel_.zero ? parallel_.zero->value : 0; }
+
+  void cut_by_zero(const IdVector<TensorId, char>& is_users) {
+    std::vector<TensorId> left;
+    for (const OperatorId id : graph_.operators().ids()) {
+      const GraphOperator& op = graph_.operators()[id];
+      if (op.pass != Pass::kUpdate || !op.parameter || updated_as_[*op.parameter]) continue;
+      const GraphTensor& parameter = graph_.tensor(*op.parameter);
+      Layout& stored = decided_.stored[*op.parameter];
+      if (!stored || parameter.layerwise_parallel || !parameter.parallel_optimizer) continue;
+      const Layout cut = zero_layout(*stored, parameter.type.shape, mesh_, pieces_, parallel_.allows_uneven);
+      if (!cut) {
+        left.push_back(*op.parameter);
+        continue;
+      }
+      updated_as_[*op.parameter] = cut;
+      if (zero_stage() == 3 && !is_users[*op.parameter]) stored = cut;
+    }
+    if (left.empty()) return;
+    const GraphTensor& first = graph_.tensor(left[0]);
+    notices_.push_back(fmt::format(
+        "zero: {}{} whole: no dimension of {} can be cut over the devices that hold the same", first.name,
+        left.size() > 1 ? fmt::format(" and {} others stay", left.size() - 1) : " stays", to_string(first.type.shape)));
   }
 
   /// A device has its own parameter where the operator that reads it, perhaps in another shape, computes one part of the
@@ -425,7 +458,11 @@ class ModeDecisions {
     if (!gradient || gradient->partial.empty()) return std::nullopt;
     const Layout& stored = decided_.stored[*op.parameter];
     const bool is_stored_in_pieces = stored && *stored != without_partial(*gradient);
-    if (is_stored_in_pieces && graph_.operation(id).type->accumulates) return stored;
+    const std::optional<Placed<bool>>& shards = parallel_.gradient_accumulation_shard;
+    const bool is_in_pieces = shards ? shards->value : is_stored_in_pieces || zero_stage() >= 2;
+    if (is_in_pieces && graph_.operation(id).type->accumulates) {
+      return is_stored_in_pieces && zero_stage() == 0 ? stored : update_layout(*op.parameter);
+    }
     return widens(op) && !syncs_wide() ? update_layout(*op.parameter) : std::nullopt;
   }
 
@@ -443,7 +480,8 @@ class ModeDecisions {
     const Operation& operation = graph_.operation(id);
     if (!op.parameter) {
       // Clipping: norms of all gradients. With the parallel optimizer they are searched.
-      if (follows_users_ && !parallel_.enable_parallel_optimizer) decide(id, replicated_strategy(operation));
+      const bool cuts_states = parallel_.enable_parallel_optimizer || zero_stage() > 0;
+      if (follows_users_ && !cuts_states) decide(id, replicated_strategy(operation));
       return;
     }
     const Layout layout = update_layout(*op.parameter);
@@ -487,8 +525,8 @@ IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& 
 IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
                                                                  const IdVector<OperatorId, char>& is_decided,
                                                                  const OperatorGraph& graph,
-                                                                 const TensorVersions& versions,
-                                                                 const DeviceMesh& mesh) {
+                                                                 const TensorVersions& versions, const DeviceMesh& mesh,
+                                                                 bool reshard_after_forward) {
   IdVector<VersionId, Layout> layouts(versions.all.size());
   // The layout that all readers of a version and of those made from it take, going from the last versions to the first.
   struct Wanted {
@@ -523,7 +561,8 @@ IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrat
     if (is_searched && want.is_one && want.layout) layouts[id] = want.layout;
     const GraphTensor& tensor = graph.tensor(version.tensor);
     // A parameter that is stored in pieces is gathered again in the backward pass.
-    if (layouts[id] && version.kind == TensorVersion::Kind::kKept && tensor.kind == TensorKind::kParameter) {
+    const bool is_kept = version.kind == TensorVersion::Kind::kKept && tensor.kind == TensorKind::kParameter;
+    if (layouts[id] && is_kept && reshard_after_forward) {
       layouts[id] = decided.stored[version.tensor];
     }
     if (version.kind == TensorVersion::Kind::kOutput && tensor.producer && is_decided[*tensor.producer]) {

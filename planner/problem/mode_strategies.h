@@ -22,6 +22,12 @@ namespace shardplan {
 ///   whole (but each device's own part of one with layerwise_parallel), and its states likewise. What updates it has that layout too, or that of the states where the
 ///   parallel optimizer cuts them further.
 /// - enable_parallel_optimizer, in any mode: optimizer states in pieces (strategies/parallel_optimizer.h).
+/// - zero, in data_parallel and semi_auto_parallel, by stage:
+///       1  optimizer states and updates in pieces (`zero_layout`) over all devices that hold the same part of a parameter
+///       2  sums of gradients over micro-batches as well: each is scattered with every micro-batch
+///       3  weights as well, but those that the user stores himself: gathered for the forward, again for the backward pass
+///   reshard_after_forward: false keeps what is gathered for the backward pass.
+///   gradient_accumulation_shard replaces what a stage says of sums over micro-batches, also of a user's own ZeRO-3.
 /// - stand_alone: all work on every device (there is one).
 ///
 /// What is left open is searched. Throws InputError with all inputs whose batch the devices do not divide, and under
@@ -34,11 +40,12 @@ IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& 
                                           std::vector<std::string>& notices);
 
 /// The layouts of versions that follow: where all readers are decided and take a version alike it is held so, and an
-/// output is as its operator leaves it, or whole where that is a partial sum.
+/// output is as its operator leaves it, or whole where that is a partial sum. `reshard_after_forward`: a parameter in pieces
+/// is in pieces between the forward and the backward pass as well.
 IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
                                                                  const IdVector<OperatorId, char>& is_decided,
                                                                  const OperatorGraph& graph,
-                                                                 const TensorVersions& versions,
-                                                                 const DeviceMesh& mesh);
+                                                                 const TensorVersions& versions, const DeviceMesh& mesh,
+                                                                 bool reshard_after_forward);
 
 }  // namespace shardplan
