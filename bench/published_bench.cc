@@ -90,7 +90,7 @@ Causes of what is special, with their sources:
   one after the other on the host, and waited for each collective (DeepSpeed's issue 1069 and PR 1188). That is `per_device` in its cluster, and nothing
   overlaps. Newer implementations (torchtitan, fms-fsdp, llm-foundry) do neither.
 - KempnerForge's tensor parallelism gathers the operand of each product by itself (`own_gathers`: ColwiseParallel of DTensor) and leaves the embedding
-  whole; its links between nodes are those of its own profile. It scatters gradients once a step where the plan does with every micro-batch.
+  whole; its links between nodes are those of its own profile.
 - torchtitan and KempnerForge reduce gradients as f32, fms-fsdp and llm-foundry as bf16.
 - Megatron-LM's kernels leave the dropout of attention's probabilities alone (`fusion: hand-written`).
 

@@ -60,7 +60,8 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
                               "written_norms", "fused_loss",     "recompute",
                               "micro_batches", "overlap",        "figure",
                               "seconds",       "assumed",        "local_batch_norm",
-                              "bucket",        "own_gathers",    "whole_table"},
+                              "bucket",        "scatters_once",  "own_gathers",
+                              "whole_table"},
              "a run", faults);
   if (!faults.empty()) throw InputError(faults);
   const Line line(document, defaults, node);
@@ -83,6 +84,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("precision", run.precision);
   line.read("wide_gradients", run.wide_gradients);
   line.read("bucket", run.bucket);
+  line.read("scatters_once", run.scatters_once);
   line.read("fused_attention", run.fused_attention);
   line.read("written_norms", run.written_norms);
   line.read("fused_loss", run.fused_loss);
@@ -197,6 +199,7 @@ std::string model_text(const PublishedRun& run) {
       run.local_batch_norm ? "data_parallel, batch_norm: local" : "semi_auto_parallel",
       run.replicas * run.data * run.tensor, mesh.empty() ? "data: 1" : mesh, run.wide_gradients, run.zero == 1);
   if (run.bucket > 0) text += fmt::format(", comm_fusion: {{allreduce: {{mode: size, config: {}}}}}", run.bucket);
+  if (run.scatters_once) text += ", gradient_accumulation_shard: false";
   text += "}\n";
   return text;
 }

@@ -33,6 +33,7 @@ struct PublishedRun {
   bool fused_loss = false;     // on logits of two bytes
   std::string recompute;       // names of blocks, with commas between
   std::int64_t micro_batches = 1;
+  bool scatters_once = false;     // gradients, behind the last micro-batch
   bool local_batch_norm = false;  // data parallelism whose norms are those of a device's own rows
   bool overlap = true;            // collectives run beside kernels
   std::string figure;             // as published
