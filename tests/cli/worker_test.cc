@@ -10,6 +10,7 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -236,11 +237,13 @@ TEST(WorkerTest, OtherProgramsRanksAndNumbersAreRefused) {
     RunningScheduler scheduler(workers);
     const std::string job = fmt::format("--port {} --workers 2 ", scheduler.port());
     BackgroundProcess a(kTwo + job + first);
-    BackgroundProcess b(kTwo + job + second);
+    // Of a third worker's job the first that comes is refused: a second one would take its place by chance.
+    std::optional<BackgroundProcess> b;
+    if (workers == 2) b.emplace(kTwo + job + second);
     const ProgramRun one = a.wait();
     EXPECT_EQ(one.exit_code, 3) << one.err;
-    if (workers == 2) {
-      EXPECT_EQ(b.wait().exit_code, 3);
+    if (b) {
+      EXPECT_EQ(b->wait().exit_code, 3);
     }
     const ProgramRun bringing = scheduler.process().wait();
     EXPECT_EQ(bringing.exit_code, 3);
@@ -252,7 +255,7 @@ TEST(WorkerTest, OtherProgramsRanksAndNumbersAreRefused) {
     EXPECT_TRUE(contains(refused(2, "--rank 0 ", std::string("--rank 1 ") + other), " runs another program than "))
         << other;
   }
-  EXPECT_TRUE(contains(refused(3, "--timeout 5", "--timeout 5"), "comes for a job of 2 workers; this one has 3"));
+  EXPECT_TRUE(contains(refused(3, "--timeout 5", ""), "comes for a job of 2 workers; this one has 3"));
 }
 
 TEST(WorkerTest, WhoComesTooLateIsRefusedAlone) {
