@@ -1,20 +1,54 @@
 #include "planner/placed_plan.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include "planner/worker_groups.h"
+#include "program/loop_order.h"
 #include "program/place_program.h"
 #include "program/timeline.h"
 #include "program/worker_timeline.h"
 
 namespace shardplan {
 
+namespace {
+
+void set_times(Plan& plan, const WorkerTimeline& times) {
+  const WorkerUse& busiest = times.busiest();
+  plan.time = {busiest.computation, busiest.communication(), times.end - busiest.computation,
+               repeated_time(plan.program)};
+}
+
+/// The order of micro-batches that is fastest of those that fit.
+void overlap_micro_batches(Plan& plan) {
+  if (plan.program.num_in_micro_batch() == 0) return;
+  WorkerTimeline fastest = worker_timeline(plan.program);
+  const Bytes most = std::max(plan.usable, plan.memory.peak);
+  ParallelProgram program = plan.program;
+  for (const std::vector<int>& in_flight : runs_in_flight_to_try(program)) {
+    program.loop_order = overlapped_runs(program, in_flight);
+    if (program.loop_order.turns.empty()) continue;
+    WorkerTimeline times = worker_timeline(program);
+    if (times.end >= fastest.end) continue;
+    MemoryProfile memory = memory_profile(program);
+    if (memory.peak > most) continue;
+    plan.program.loop_order = program.loop_order;
+    plan.memory = std::move(memory);
+    fastest = std::move(times);
+  }
+  set_times(plan, fastest);
+}
+
+}  // namespace
+
 void divide(Plan& plan, const OperatorGraph& graph, const Cluster& cluster, int workers) {
   const SendTime send_time = send_time_of(cluster, plan.program.mesh.num_devices());
   plan.program = place_program(plan.program, graph, workers, send_time);
   plan.memory = memory_profile(plan.program);
-  const WorkerTimeline times = worker_timeline(plan.program);
-  const WorkerUse& busiest = times.busiest();
-  plan.time = {busiest.computation, busiest.communication(), times.end - busiest.computation,
-               repeated_time(plan.program)};
+  set_times(plan, worker_timeline(plan.program));
+  if (plan.options.overlap && plan.options.level != Level::kMemory) overlap_micro_batches(plan);
 }
 
 void judge_divided(Plan& plan) {
@@ -22,8 +56,11 @@ void judge_divided(Plan& plan) {
   plan.cost = value_at(level, plan.time, plan.memory.peak);
   if (level == Level::kSpeed) plan.cost.amount = plan.time.step();
   const bool is_only_one = plan.mesh.num_devices() == 1;
-  plan.bound = is_only_one ? plan.cost : LevelValue{level, 0};
-  plan.status = !plan.fits() ? PlanStatus::kNoPlanFound : is_only_one ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+  plan.bound = !is_only_one             ? LevelValue{level, 0}
+               : level == Level::kSpeed ? LevelValue{level, least_step(plan.program)}
+                                        : plan.cost;
+  const bool is_best = plan.bound.amount == plan.cost.amount;
+  plan.status = !plan.fits() ? PlanStatus::kNoPlanFound : is_best ? PlanStatus::kOptimal : PlanStatus::kFeasible;
 }
 
 }  // namespace shardplan

@@ -8,6 +8,7 @@
 
 #include "program/instruction_facts.h"
 #include "program/last_run.h"
+#include "program/loop_order.h"
 
 namespace shardplan {
 namespace {
@@ -42,13 +43,151 @@ IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
   return owner;
 }
 
+constexpr std::size_t kNeverMade = std::numeric_limits<std::size_t>::max();
+
+/// Where workers overlap the loop's runs each run has values of its own, from its instruction that makes them (inputs:
+/// from the worker's first) to its last reader. `first` and `last` are of memory's owners.
+class ProfileOfTurns {
+ public:
+  ProfileOfTurns(const ParallelProgram& program, const IdVector<ValueId, ValueId>& owner,
+                 const IdVector<ValueId, std::size_t>& first, const IdVector<ValueId, std::size_t>& last)
+      : program_(program), loop_(program.num_in_micro_batch()), alive_(program.values.size(), 0) {
+    const std::size_t count = program.instructions.size();
+    IdVector<ValueId, std::size_t> last_in_loop(program.values.size(), 0);
+    std::vector<std::size_t> begin(static_cast<std::size_t>(program.workers), kNeverMade);
+    IdVector<ValueId, char> is_of_run(program.values.size(), 0), is_read(program.values.size(), 0);
+    for (std::size_t i = 0; i < loop_; ++i) {
+      const Instruction& instruction = program.instructions[i];
+      for (const int worker : {worker_of(program, instruction), result_worker(program, instruction)}) {
+        begin[static_cast<std::size_t>(worker)] = std::min(begin[static_cast<std::size_t>(worker)], i);
+      }
+      for (const ValueId input : instruction.inputs) {
+        last_in_loop[owner[input]] = i;
+        is_read[owner[input]] = 1;
+      }
+      for (const ValueId output : instruction.outputs) {
+        last_in_loop[owner[output]] = i;
+        if (owner[output] == output && !is_accumulating(instruction)) is_of_run[output] = 1;
+      }
+    }
+    begins_.resize(count);
+    ends_.resize(count);
+    IdVector<ValueId, std::size_t> from = first;
+    for (const Binding& given : program.given) {
+      const std::size_t worker = static_cast<std::size_t>(program.values[given.value].worker);
+      if (!given.is_input || is_read[given.value] == 0) continue;
+      is_of_run[given.value] = 1;
+      from[given.value] = begin[worker];
+    }
+    for (const ValueId id : program.values.ids()) {
+      if (from[id] == kNeverMade) continue;
+      if (is_of_run[id] == 0 && from[id] == 0) {
+        at_start_.push_back(id);
+      } else {
+        begins_[from[id]].push_back(id);
+      }
+      if (is_of_run[id] == 0) {
+        ends_[last[id]].push_back({id, Which::kLast});
+      } else if (last[id] < loop_) {
+        ends_[last[id]].push_back({id, Which::kAll});
+      } else {  // the last run's is read behind the loop
+        ends_[last_in_loop[id]].push_back({id, Which::kAllButLast});
+        ends_[last[id]].push_back({id, Which::kLast});
+      }
+    }
+  }
+
+  MemoryProfile run() {
+    profile_.bytes.assign(program_.instructions.size(), 0);
+    walk(std::nullopt);
+    walk(peak_turn_);
+    for (const ValueId id : program_.values.ids()) {
+      if (alive_[id] == 0 || program_.values[id].worker != peak_worker_) continue;
+      profile_.alive_at_peak.push_back({id, alive_[id] * program_.values[id].bytes});
+    }
+    std::stable_sort(profile_.alive_at_peak.begin(), profile_.alive_at_peak.end(),
+                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    return std::move(profile_);
+  }
+
+ private:
+  enum class Which { kAll, kAllButLast, kLast };  // runs; what is behind the loop belongs to the last
+  struct End {
+    ValueId id;
+    Which runs = Which::kAll;
+  };
+
+  void add(ValueId id, int sign) {
+    alive_[id] += sign;
+    in_use_[static_cast<std::size_t>(program_.values[id].worker)] += sign * program_.values[id].bytes;
+  }
+
+  /// Through the step; up to a turn, what is alive in it stays noted.
+  void walk(std::optional<std::size_t> until) {
+    in_use_.assign(static_cast<std::size_t>(program_.workers), 0);
+    if (!until) profile_.worker_peaks = in_use_;
+    alive_ = IdVector<ValueId, std::int64_t>(program_.values.size(), 0);
+    std::size_t turn = 0;
+    for (const ValueId id : at_start_) add(id, 1);
+    const auto step = [&](std::size_t i, bool is_last_run) {
+      for (const ValueId id : begins_[i]) add(id, 1);
+      if (!until) note(i, turn);
+      if (until == turn) return false;
+      for (const End& end : ends_[i]) {
+        if (end.runs == Which::kAll || (end.runs == Which::kLast) == is_last_run) add(end.id, -1);
+      }
+      ++turn;
+      return true;
+    };
+    for (LoopWalk loop(program_); !loop.is_done(); loop.next()) {
+      if (!step(loop.instruction(), loop.run() + 1 == program_.micro_batches)) return;
+    }
+    for (std::size_t i = loop_; i < program_.instructions.size(); ++i) {
+      if (!step(i, true)) return;
+    }
+  }
+
+  void note(std::size_t i, std::size_t turn) {
+    const int worker = result_worker(program_, program_.instructions[i]);
+    profile_.bytes[i] = std::max(profile_.bytes[i], in_use_[static_cast<std::size_t>(worker)]);
+    // What is given counts from the beginning, on workers that have done nothing yet.
+    for (int of = turn == 0 ? 0 : worker; of < (turn == 0 ? program_.workers : worker + 1); ++of) {
+      const Bytes now = in_use_[static_cast<std::size_t>(of)];
+      Bytes& most = profile_.worker_peaks[static_cast<std::size_t>(of)];
+      most = std::max(most, now);
+      if (now <= profile_.peak) continue;
+      profile_.peak = now;
+      profile_.peak_instruction = i;
+      peak_turn_ = turn;
+      peak_worker_ = of;
+    }
+  }
+
+  const ParallelProgram& program_;
+  const std::size_t loop_;
+  std::vector<ValueId> at_start_;
+  std::vector<std::vector<ValueId>> begins_;  // by instruction
+  std::vector<std::vector<End>> ends_;        // behind it
+  std::vector<Bytes> in_use_;                 // by worker
+  IdVector<ValueId, std::int64_t> alive_;     // how many runs have one
+  MemoryProfile profile_;
+  std::size_t peak_turn_ = 0;
+  int peak_worker_ = 0;
+};
+
+MemoryProfile profile_of_turns(const ParallelProgram& program, const IdVector<ValueId, ValueId>& owner,
+                               const IdVector<ValueId, std::size_t>& first,
+                               const IdVector<ValueId, std::size_t>& last) {
+  return ProfileOfTurns(program, owner, first, last).run();
+}
+
 }  // namespace
 
 MemoryProfile memory_profile(const ParallelProgram& program) { return memory_profile(program, {}); }
 
 MemoryProfile memory_profile(const ParallelProgram& program, std::span<const OverlappedTimeline::Span> spans) {
   const std::size_t count = program.instructions.size();
-  constexpr std::size_t kNotMade = std::numeric_limits<std::size_t>::max();
+  constexpr std::size_t kNotMade = kNeverMade;
   const IdVector<ValueId, ValueId> owner = memory_owners(program);
   IdVector<ValueId, std::size_t> first(program.values.size(), kNotMade), last(program.values.size(), 0);
   const std::size_t end = count == 0 ? 0 : count - 1;
@@ -94,10 +233,13 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
   for (const Binding& output : program.outputs) last[owner[output.value]] = end;
   for (const Binding& update : program.updates) last[owner[update.value]] = end;
 
+  for (const ValueId id : program.values.ids()) {
+    if (program.values[id].in_registers) first[id] = kNotMade;
+  }
+  if (!program.loop_order.turns.empty()) return profile_of_turns(program, owner, first, last);
   MemoryProfile profile;
   std::vector<std::vector<ValueId>> begins(count + 1), ends(count + 1);
   for (const ValueId id : program.values.ids()) {
-    if (program.values[id].in_registers) first[id] = kNotMade;
     if (first[id] == kNotMade) continue;
     begins[first[id]].push_back(id);
     if (last[id] + 1 <= count) ends[last[id] + 1].push_back(id);

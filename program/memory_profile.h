@@ -15,13 +15,15 @@ namespace shardplan {
 /// view of, which is freed after the last reader of both; the new value of a parameter or state is written over the old
 /// one where that is no longer read. What a kernel of several operators keeps in registers takes none. A bucket holds its
 /// buffer while it runs; what all_reduce leaves there are views of it. Parameters and states stay, inputs go after their
-/// last reader, the sum of an accumulating operator lives from the first instruction of the loop.
+/// last reader, the sum of an accumulating operator lives from the first instruction of the loop. Where workers overlap
+/// micro-batches, each micro-batch in flight holds its own.
 struct MemoryProfile {
   struct Alive {
     ValueId value;
     Bytes bytes = 0;
   };
-  std::vector<Bytes> bytes;          // by instruction: on the worker that runs it; of a send, that receives
+  std::vector<Bytes>
+      bytes;  // by instruction, the most of its runs: on the worker that runs it; of a send, that receives
   std::vector<Bytes> worker_peaks;   // by worker
   Bytes peak = 0;                    // of the worker that holds most
   std::size_t peak_instruction = 0;  // the first that holds as much

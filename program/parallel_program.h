@@ -108,6 +108,18 @@ struct StartupBroadcast {
   Picoseconds time = 0;
 };
 
+/// One run of one instruction of the loop.
+struct Turn {
+  std::uint32_t instruction = 0;
+  std::uint32_t run = 0;
+};
+
+/// In which order the runs of the loop follow each other.
+struct LoopOrder {
+  std::vector<Turn> turns;  // empty: all of one run, then all of the next
+  int in_flight = 1;        // runs that a worker has begun and not finished, at most
+};
+
 /// What every device runs: one sequence for the whole job, collectives explicit. Groups are (mesh, axes) and are
 /// expanded only when printed. What is printed is what is costed is what is executed.
 ///
@@ -133,6 +145,7 @@ struct ParallelProgram {
 
   std::int64_t micro_batches = 1;
   std::size_t num_in_micro_batch() const;  // 0 if there is but one
+  LoopOrder loop_order;                    // workers may overlap the runs (program/loop_order.h)
   /// What sums gradients right behind the loop is issued in the loop's last run, as soon as its inputs are there
   /// (program/last_run.h). No value depends on it.
   bool reduces_in_last_run = false;

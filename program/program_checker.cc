@@ -8,6 +8,7 @@
 
 #include "layouts/uneven.h"
 #include "program/instruction_facts.h"
+#include "program/loop_order.h"
 #include "program/startup_broadcasts.h"
 
 namespace shardplan {
@@ -146,6 +147,7 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
     if (is_accumulating(instruction)) is_sum[instruction.outputs[0]] = 1;
   }
   if (std::string fault = check_workers(program); !fault.empty()) return fault;
+  if (std::string fault = check_loop_order(program); !fault.empty()) return fault;
   IdVector<ValueId, char> is_made(program.values.size(), 0);
   for (const Binding& given : program.given) is_made[given.value] = 1;
   for (const Instruction& instruction : program.instructions) {

@@ -1,13 +1,16 @@
 #include "program/worker_timeline.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "program/instruction_facts.h"
+#include "program/loop_order.h"
 
 namespace shardplan {
 namespace {
 
-/// Runs of the loop that are simulated at most; those beyond take what the last one took.
+/// Runs of the loop that are simulated at most where they do not overlap; those beyond take what the last one took.
 constexpr std::int64_t kMostRunsOfLoop = 256;
 
 void count(const ParallelProgram& program, const Instruction& instruction, std::vector<WorkerUse>& workers) {
@@ -28,6 +31,32 @@ void count(const ParallelProgram& program, const Instruction& instruction, std::
   }
 }
 
+/// How many runs of the loop each worker has begun and not finished, at most.
+void count_in_flight(const ParallelProgram& program, std::vector<WorkerUse>& workers) {
+  const std::size_t loop = program.num_in_micro_batch();
+  const auto both = [&](std::size_t i) {
+    const Instruction& instruction = program.instructions[i];
+    std::vector<std::size_t> result{static_cast<std::size_t>(worker_of(program, instruction))};
+    const auto other = static_cast<std::size_t>(result_worker(program, instruction));
+    if (other != result[0]) result.push_back(other);
+    return result;
+  };
+  std::vector<std::size_t> parts(workers.size(), 0);
+  for (std::size_t i = 0; i < loop; ++i) {
+    for (const std::size_t w : both(i)) ++parts[w];
+  }
+  std::vector<std::vector<std::size_t>> done(workers.size());
+  for (auto& by_run : done) by_run.resize(static_cast<std::size_t>(program.micro_batches), 0);
+  std::vector<std::int64_t> now(workers.size(), 0);
+  for (LoopWalk walk(program); !walk.is_done(); walk.next()) {
+    for (const std::size_t w : both(walk.instruction())) {
+      std::size_t& count = done[w][static_cast<std::size_t>(walk.run())];
+      if (count++ == 0) workers[w].in_flight = std::max(workers[w].in_flight, ++now[w]);
+      if (count == parts[w]) --now[w];
+    }
+  }
+}
+
 }  // namespace
 
 const WorkerUse& WorkerTimeline::busiest() const {
@@ -44,30 +73,78 @@ WorkerTimeline worker_timeline(const ParallelProgram& program) {
   std::vector<Picoseconds> free_at(static_cast<std::size_t>(program.workers), 0);
   result.spans.resize(program.instructions.size());
   std::vector<char> has_run(program.instructions.size(), 0);
-  const auto run = [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const Instruction& instruction = program.instructions[i];
-      Picoseconds& from = free_at[static_cast<std::size_t>(worker_of(program, instruction))];
-      Picoseconds& to = free_at[static_cast<std::size_t>(result_worker(program, instruction))];
-      const Picoseconds start = std::max(from, to);
-      from = to = start + instruction.time;
-      if (!has_run[i]) result.spans[i] = {start, start + instruction.time};
-      has_run[i] = 1;
-    }
+  const auto run = [&](std::size_t i) {
+    const Instruction& instruction = program.instructions[i];
+    Picoseconds& from = free_at[static_cast<std::size_t>(worker_of(program, instruction))];
+    Picoseconds& to = free_at[static_cast<std::size_t>(result_worker(program, instruction))];
+    const Picoseconds start = std::max(from, to);
+    from = to = start + instruction.time;
+    if (!has_run[i]) result.spans[i] = {start, start + instruction.time};
+    has_run[i] = 1;
   };
-  const std::size_t loop = program.num_in_micro_batch();
-  const std::int64_t runs = loop == 0 ? 0 : program.micro_batches;
-  std::vector<Picoseconds> before;
-  for (std::int64_t i = 0; i < std::min(runs, kMostRunsOfLoop); ++i) {
-    before = free_at;
-    run(0, loop);
+  const bool overlaps = !program.loop_order.turns.empty();
+  if (overlaps) count_in_flight(program, result.workers);
+  std::vector<Picoseconds> before = free_at;
+  LoopWalk walk(program);
+  std::int64_t runs = 0;
+  for (; !walk.is_done() && (overlaps || walk.run() < kMostRunsOfLoop); walk.next()) {
+    if (!overlaps && walk.run() == runs) {
+      before = free_at;
+      ++runs;
+    }
+    run(walk.instruction());
   }
-  for (std::size_t w = 0; runs > kMostRunsOfLoop && w < free_at.size(); ++w) {
-    free_at[w] += (runs - kMostRunsOfLoop) * (free_at[w] - before[w]);
+  for (std::size_t w = 0; !walk.is_done() && w < free_at.size(); ++w) {
+    free_at[w] += (program.micro_batches - runs) * (free_at[w] - before[w]);
   }
-  run(loop, program.instructions.size());
+  for (std::size_t i = program.num_in_micro_batch(); i < program.instructions.size(); ++i) run(i);
   result.end = *std::max_element(free_at.begin(), free_at.end());
   return result;
+}
+
+Picoseconds least_step(const ParallelProgram& program) {
+  const std::size_t count = program.instructions.size();
+  std::map<ValueId, std::size_t> maker;
+  std::vector<Picoseconds> before(count, 0), behind(count, 0);  // the longest path, without the instruction itself
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const ValueId input : program.instructions[i].inputs) {
+      const auto made = maker.find(input);
+      if (made == maker.end()) continue;
+      before[i] = std::max(before[i], before[made->second] + program.instructions[made->second].time);
+    }
+    for (const ValueId output : program.instructions[i].outputs) maker.emplace(output, i);
+  }
+  Picoseconds least = 0;
+  for (std::size_t i = count; i-- > 0;) {
+    least = std::max(least, before[i] + program.instructions[i].time + behind[i]);
+    for (const ValueId input : program.instructions[i].inputs) {
+      const auto made = maker.find(input);
+      if (made == maker.end()) continue;
+      behind[made->second] = std::max(behind[made->second], behind[i] + program.instructions[i].time);
+    }
+  }
+  struct Part {
+    std::optional<Picoseconds> before, behind;
+    Picoseconds busy = 0;
+  };
+  std::vector<Part> parts(static_cast<std::size_t>(program.workers));
+  const auto add = [&](int worker, std::size_t i) {
+    Part& part = parts[static_cast<std::size_t>(worker)];
+    if (program.instructions[i].time == 0) return;
+    part.busy += program.instructions[i].time_of_step();
+    part.before = std::min(part.before.value_or(before[i]), before[i]);
+    part.behind = std::min(part.behind.value_or(behind[i]), behind[i]);
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const int from = worker_of(program, program.instructions[i]);
+    const int to = result_worker(program, program.instructions[i]);
+    add(from, i);
+    if (to != from) add(to, i);
+  }
+  for (const Part& part : parts) {
+    least = std::max(least, part.before.value_or(0) + part.busy + part.behind.value_or(0));
+  }
+  return least;
 }
 
 }  // namespace shardplan

@@ -16,7 +16,8 @@ struct WorkerUse {
   std::size_t operators = 0;  // kernels, in one run of the sequence
   std::size_t sends = 0;
   std::size_t receives = 0;
-  Bytes sent = 0;  // by each of its devices, in a step
+  Bytes sent = 0;              // by each of its devices, in a step
+  std::int64_t in_flight = 1;  // micro-batches that it has begun and not finished, at most
 
   Picoseconds communication() const { return collectives + sending + receiving; }
   Picoseconds busy() const { return computation + communication(); }
@@ -34,5 +35,10 @@ struct WorkerTimeline {
   const WorkerUse& busiest() const;
 };
 WorkerTimeline worker_timeline(const ParallelProgram& program);
+
+/// No order of the same instructions on the same workers takes less: before a worker's first instruction comes at least
+/// the shortest of the longest paths that lead to one of its instructions, then all that it does, then the shortest of
+/// the longest paths behind one.
+Picoseconds least_step(const ParallelProgram& program);
 
 }  // namespace shardplan

@@ -8,6 +8,7 @@
 #include "graph/folded_names.h"
 #include "layouts/uneven.h"
 #include "program/instruction_facts.h"
+#include "program/loop_order.h"
 #include "program/startup_broadcasts.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/plan/fusion_report.h"
@@ -96,7 +97,9 @@ class EndReport : public IrWriter {
     write_title();
     write_head();
     write_broadcasts();
+    std::vector<std::size_t> lines_before;  // by instruction: so many were written before it
     for (const Instruction& instruction : program_.instructions) {
+      lines_before.push_back(next_);
       if (!is_own(instruction)) continue;
       switch (instruction.kind) {
         case InstructionKind::kConstant:
@@ -116,12 +119,38 @@ class EndReport : public IrWriter {
           break;
       }
     }
+    lines_before.push_back(next_);
+    write_turns(lines_before);
     return std::move(text_);
   }
 
  private:
   bool is_own(const Instruction& instruction) const {
     return worker_of(program_, instruction) == worker_ || result_worker(program_, instruction) == worker_;
+  }
+
+  /// In which order the lines of the loop run where micro-batches overlap.
+  void write_turns(const std::vector<std::size_t>& lines_before) {
+    if (program_.loop_order.turns.empty()) return;
+    struct Stretch {
+      std::int64_t run = 0;
+      std::size_t begin = 0, end = 0;  // of lines
+    };
+    std::vector<Stretch> stretches;
+    for (LoopWalk walk(program_); !walk.is_done(); walk.next()) {
+      const std::size_t i = walk.instruction();
+      if (lines_before[i] == lines_before[i + 1] || !is_own(program_.instructions[i])) continue;
+      if (stretches.empty() || stretches.back().run != walk.run()) {
+        stretches.push_back({walk.run(), lines_before[i], 0});
+      }
+      stretches.back().end = lines_before[i + 1];
+    }
+    text_ += "# micro-batches overlap; what runs one after the other, as micro-batch: lines\n";
+    for (const Stretch& stretch : stretches) {
+      text_ += stretch.end == stretch.begin + 1
+                   ? fmt::format("#   {}: %{}\n", stretch.run, stretch.begin)
+                   : fmt::format("#   {}: %{} to %{}\n", stretch.run, stretch.begin, stretch.end - 1);
+    }
   }
 
   void write_title() {
@@ -147,7 +176,9 @@ class EndReport : public IrWriter {
     if (program_.workers > 1) {
       text_ += fmt::format("# MS_WORKER {} of {}: {}, {}, {}\n", worker_, program_.workers,
                            counted(operators, "operator"), counted(sends, "send"), counted(receives, "receive"));
-      text_ += "# whoever comes to a send or a receive waits for the other worker, in the order of this file\n";
+      text_ +=
+          fmt::format("# whoever comes to a send or a receive waits for the other worker, in the order {} this file\n",
+                      program_.loop_order.turns.empty() ? "of" : "at the end of");
     }
     text_ +=
         fmt::format("# rank {} of {}, mesh {}; local shapes; {}, {}, {} ({})\n", worker_ * mesh_.num_devices() + rank_,

@@ -105,10 +105,13 @@ std::string objective_line(const Plan& plan) {
       break;
   }
   if (plan.program.workers > 1) {
-    const bool is_only_one = plan.mesh.num_devices() == 1;
-    return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure,
-                       is_only_one ? "the only plan: place says what each worker computes"
-                                   : "not known how far from the best: the search knows nothing of sends and waiting");
+    const std::optional<double> share = gap(plan.cost, plan.bound);
+    std::string known = "not known how far from the best: the search knows nothing of sends and waiting";
+    if (plan.mesh.num_devices() == 1) known = "the only plan: place says what each worker computes";
+    if (plan.mesh.num_devices() == 1 && plan.status == PlanStatus::kFeasible && share) {
+      known += fmt::format("; its order is within {} % of the best: none takes less than {}", gap_text(share), best);
+    }
+    return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, known);
   }
   std::string verdict;
   const std::optional<double> share = gap(plan.cost, plan.bound);

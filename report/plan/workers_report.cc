@@ -16,6 +16,21 @@ using WorkerAlign = TextTable::Align;
 
 constexpr std::size_t kMostWorkers = 16;
 
+/// What it is worth that workers overlap micro-batches.
+std::string pipeline_line(const Plan& plan) {
+  if (plan.program.loop_order.turns.empty()) return "";
+  const WorkerTimeline times = worker_timeline(plan.program);
+  std::int64_t most = 1;
+  for (const WorkerUse& use : times.workers) most = std::max(most, use.in_flight);
+  ParallelProgram in_turn = plan.program;
+  in_turn.loop_order = {};
+  return wrapped_line(
+      "pipeline",
+      fmt::format("micro-batches overlap, up to {} at once on a worker; one after the other the step "
+                  "takes {} and {} of memory",
+                  most, format_time(worker_timeline(in_turn).end), format_bytes(memory_profile(in_turn).peak)));
+}
+
 }  // namespace
 
 std::string placed_lines(const Plan& plan) {
@@ -32,7 +47,7 @@ std::string placed_lines(const Plan& plan) {
     text += wrapped_line(fmt::format("worker {}", w),
                          blocks[w].empty() ? "nothing" : fmt::format("{}", fmt::join(blocks[w], ", ")));
   }
-  return text;
+  return text + pipeline_line(plan);
 }
 
 std::string workers_table(const Plan& plan) {
@@ -40,10 +55,13 @@ std::string workers_table(const Plan& plan) {
   const ColumnUnit unit = time_unit(times.end);
   const ColumnUnit bytes = bytes_unit(plan.memory.peak);
   TextTable table({WorkerAlign::kLeft, WorkerAlign::kRight, WorkerAlign::kRight, WorkerAlign::kRight,
-                   WorkerAlign::kRight, WorkerAlign::kRight, WorkerAlign::kRight, WorkerAlign::kRight});
+                   WorkerAlign::kRight, WorkerAlign::kRight, WorkerAlign::kRight, WorkerAlign::kRight,
+                   WorkerAlign::kRight});
+  const bool overlaps = !plan.program.loop_order.turns.empty();
   const bool has_groups = plan.mesh.num_devices() > 1;
   table.add({fmt::format("workers, {}", unit.name), "operators", "compute", has_groups ? "collectives" : "",
-             "send and receive", "waits", "busy", fmt::format("peak {}", bytes.name)});
+             "send and receive", "waits", "busy", overlaps ? "micro-batches at once" : "",
+             fmt::format("peak {}", bytes.name)});
   const auto shown = std::min(times.workers.size(), kMostWorkers);
   for (std::size_t w = 0; w < shown; ++w) {
     const WorkerUse& use = times.workers[w];
@@ -51,7 +69,7 @@ std::string workers_table(const Plan& plan) {
     table.add({fmt::format("{}", w), fmt::format("{}", use.operators), unit.format(use.computation),
                has_groups ? unit.format(use.collectives) : "", unit.format(use.sending + use.receiving),
                unit.format(times.end - use.busy()), fmt::format("{:.0f} %", 100 * share),
-               bytes.format(plan.memory.worker_peaks[w])});
+               overlaps ? fmt::format("{}", use.in_flight) : "", bytes.format(plan.memory.worker_peaks[w])});
   }
   std::string text = table.to_string(2);
   if (times.workers.size() > shown) text += fmt::format("  {} more workers\n", times.workers.size() - shown);

@@ -182,6 +182,7 @@ class PlanWriter {
                         {"send", to_seconds(use.sending)},
                         {"receive", to_seconds(use.receiving)},
                         {"waits", to_seconds(times.end - use.busy())}}},
+                      {"micro_batches_at_once", use.in_flight},
                       {"peak_bytes", plan_.memory.worker_peaks[w]}});
     }
     return list;

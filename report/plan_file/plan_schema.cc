@@ -38,6 +38,7 @@ std::string plan_schema() {
       "worker": {"type": "integer", "minimum": 0}, "operators": {"type": "integer", "minimum": 0},
       "sends": {"type": "integer", "minimum": 0}, "receives": {"type": "integer", "minimum": 0},
       "sent_bytes": {"allOf": [{"$ref": "#/$defs/bytes"}], "description": "by each of its devices"},
+      "micro_batches_at_once": {"type": "integer", "minimum": 1, "description": "that it has begun and not finished, at most"},
       "seconds": {"type": "object", "required": ["compute", "collectives", "send", "receive", "waits"], "additionalProperties": {"$ref": "#/$defs/time"}},
       "peak_bytes": {"$ref": "#/$defs/bytes"}}}},
     "result": {"type": "object", "required": ["status", "objective", "cost", "bound", "gap", "seconds", "peak_bytes", "usable_bytes"], "properties": {

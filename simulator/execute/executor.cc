@@ -115,12 +115,63 @@ Executor::Executor(const ParallelProgram& program, const OperatorGraph& graph, c
   for (const auto* bindings : {&program.given, &program.outputs, &program.updates}) {
     for (const Binding& binding : *bindings) last_use[binding.value] = kNever;
   }
-  auto freed = std::make_shared<std::vector<std::vector<ValueId>>>(program.instructions.size());
-  for (const ValueId id : program.values.ids()) {
-    if (last_use[id] != kNever && last_use[id] + 1 < freed->size()) (*freed)[last_use[id] + 1].push_back(id);
-  }
-  freed_before_ = std::move(freed);
   num_in_micro_batch_ = program.num_in_micro_batch();
+  auto freed = std::make_shared<std::vector<std::vector<ValueId>>>(program.instructions.size());
+  for (std::size_t i = 0; i < num_in_micro_batch_; ++i) {
+    if (!is_accumulating(program.instructions[i])) continue;
+    for (const ValueId id : program.instructions[i].outputs) {
+      if (last_use[id] < num_in_micro_batch_) last_use[id] = kNever;  // the next run adds to it
+    }
+  }
+  for (const ValueId id : program.values.ids()) {
+    if (last_use[id] < freed->size()) (*freed)[last_use[id]].push_back(id);
+  }
+  freed_after_ = std::move(freed);
+  if (!program.loop_order.turns.empty() && num_in_micro_batch_ > 0) find_values_of_runs();
+}
+
+void Executor::find_values_of_runs() {
+  is_of_run_ = IdVector<ValueId, char>(program_->values.size(), 0);
+  std::map<TensorId, ValueId> stored_by_run;
+  IdVector<ValueId, char> is_made(program_->values.size(), 0);
+  for (std::size_t i = 0; i < num_in_micro_batch_; ++i) {
+    for (const ValueId id : program_->instructions[i].outputs) {
+      is_made[id] = 1;
+      is_of_run_[id] = is_accumulating(program_->instructions[i]) ? 0 : 1;
+    }
+  }
+  for (const Binding& update : program_->updates) {
+    if (is_made[update.value]) stored_by_run.emplace(update.tensor, update.value);
+  }
+  for (const Binding& given : program_->given) {
+    const auto stored = stored_by_run.find(given.tensor);
+    if (stored != stored_by_run.end()) given_to_next_.emplace(stored->second, given.value);
+    is_of_run_[given.value] = given.is_input || stored != stored_by_run.end() ? 1 : 0;
+  }
+  // One more than are in flight: what a run stores is given to the next, which may not have begun.
+  const auto runs = static_cast<std::size_t>(program_->micro_batches);
+  of_runs_.resize(std::min(runs, static_cast<std::size_t>(program_->loop_order.in_flight) + 1));
+}
+
+void Executor::begin_walk() {
+  walk_.emplace(*program_);
+  last_ = std::nullopt;
+  run_ = 0;
+  next_ = num_in_micro_batch_ == 0 ? 0 : walk_->instruction();
+  micro_batch_ = 0;
+  values_ = Values(program_->values.size());
+  for (Values& values : of_runs_) values = Values(program_->values.size());
+  begun_.assign(static_cast<std::size_t>(program_->workers), std::vector<std::size_t>(of_runs_.size(), 0));
+}
+
+void Executor::begin_run(int worker, std::size_t run) {
+  std::size_t& begun = begun_[static_cast<std::size_t>(worker)][run % of_runs_.size()];
+  if (begun == run) return;
+  begun = run;
+  for (const Binding& binding : program_->given) {
+    if (!binding.is_input || program_->values[binding.value].worker != worker || !is_here(binding.value)) continue;
+    at(binding.value, run) = place(binding.value, inputs_(binding.tensor, draw_of(run)));
+  }
 }
 
 bool Executor::is_here(ValueId id) const {
@@ -136,19 +187,17 @@ std::shared_ptr<const PlacedValue> Executor::place(ValueId id, TensorValues tens
 }
 
 void Executor::start(std::uint64_t step, const StoredValues& stored, const Fault* fault) {
-  values_ = IdVector<ValueId, std::shared_ptr<const PlacedValue>>(program_->values.size());
-  next_ = 0;
+  begin_walk();
   step_ = step;
-  micro_batch_ = 0;
   inputs_ = stored;
   for (std::size_t i = 0; i < program_->given.size(); ++i) {
     const Binding& binding = program_->given[i];
     if (!is_here(binding.value)) continue;
-    values_[binding.value] = place(binding.value, stored(binding.tensor, draw()));
+    at(binding.value) = place(binding.value, stored(binding.tensor, draw()));
     if (fault != nullptr && fault->given == i) {
-      PlacedValue wrong = *values_[binding.value];
+      PlacedValue wrong = *at(binding.value);
       swap_unlike_buffers(wrong.data);
-      values_[binding.value] = std::make_shared<const PlacedValue>(std::move(wrong));
+      at(binding.value) = std::make_shared<const PlacedValue>(std::move(wrong));
     }
   }
   for (std::size_t i = 0; i < program_->broadcasts.size(); ++i) {
@@ -161,7 +210,7 @@ void Executor::broadcast(std::size_t number, const Fault* fault) {
   const ValueId id = program_->given[broadcast.given].value;
   if (!is_here(id)) return;
   const ProgramValue& value = program_->values[id];
-  PlacedValue placed = *values_[id];
+  PlacedValue placed = *at(id);
   for (const std::vector<std::int64_t>& group : program_->mesh.groups(broadcast.axes)) {
     for (std::size_t member = 1; member < group.size(); ++member) {
       const std::uint64_t seed = mix(options_.seed ^ mix(number)) ^ static_cast<std::uint64_t>(group[member]);
@@ -172,40 +221,36 @@ void Executor::broadcast(std::size_t number, const Fault* fault) {
     const TensorValues sent = placed.data[static_cast<std::size_t>(group[root])];
     for (const std::int64_t member : group) placed.data[static_cast<std::size_t>(member)] = sent;
   }
-  values_[id] = std::make_shared<const PlacedValue>(std::move(placed));
+  at(id) = std::make_shared<const PlacedValue>(std::move(placed));
 }
 
 void Executor::start_next(std::uint64_t step, const StoredValues& inputs) {
   SHARDPLAN_CHECK(is_done());
-  next_ = 0;
-  step_ = step;
-  micro_batch_ = 0;
-  inputs_ = inputs;
-  std::map<TensorId, std::shared_ptr<const PlacedValue>> updated;
-  for (const Binding& binding : program_->updates) updated[binding.tensor] = values_[binding.value];
-  IdVector<ValueId, std::shared_ptr<const PlacedValue>> next(program_->values.size());
+  std::map<TensorId, ValueId> updated;
+  for (const Binding& binding : program_->updates) updated[binding.tensor] = binding.value;
+  std::vector<std::shared_ptr<const PlacedValue>> kept;
   for (const Binding& binding : program_->given) {
-    if (!is_here(binding.value)) continue;
     const auto update = updated.find(binding.tensor);
-    if (graph_->tensor(binding.tensor).kind == TensorKind::kInput) {
-      next[binding.value] = place(binding.value, inputs(binding.tensor, draw()));
-    } else {
-      next[binding.value] = update != updated.end() ? update->second : values_[binding.value];
-    }
+    kept.push_back(at(update != updated.end() ? update->second : binding.value, last_run()));
   }
-  values_ = std::move(next);
+  begin_walk();
+  step_ = step;
+  inputs_ = inputs;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const Binding& binding = program_->given[i];
+    if (!is_here(binding.value)) continue;
+    at(binding.value) = binding.is_input ? place(binding.value, inputs(binding.tensor, draw())) : kept[i];
+  }
 }
 
 void Executor::start_next_micro_batch() {
-  next_ = 0;
-  ++micro_batch_;
   std::map<TensorId, ValueId> updated;
   for (const Binding& binding : program_->updates) updated[binding.tensor] = binding.value;
   for (const Binding& binding : program_->given) {
     if (!is_here(binding.value)) continue;
     const auto update = updated.find(binding.tensor);
-    if (graph_->tensor(binding.tensor).kind == TensorKind::kInput) {
-      values_[binding.value] = place(binding.value, inputs_(binding.tensor, draw()));
+    if (binding.is_input) {
+      values_[binding.value] = place(binding.value, inputs_(binding.tensor, draw_of(micro_batch_)));
     } else if (update != updated.end() && values_[update->second] != nullptr) {
       values_[binding.value] = values_[update->second];
     }
@@ -215,12 +260,20 @@ void Executor::start_next_micro_batch() {
 void Executor::run_next(const Fault* fault) {
   SHARDPLAN_CHECK(!is_done());
   if (options_.stop.stop_requested()) throw Stopped();
-  for (const ValueId id : (*freed_before_)[next_]) values_[id] = nullptr;
+  if (last_) {
+    for (const ValueId id : (*freed_after_)[*last_]) at(id) = nullptr;
+  }
+  last_ = next_;
+  run_ = micro_batch_;
   if (fault != nullptr && fault->instruction != next_) fault = nullptr;
   const Instruction& instruction = program_->instructions[next_];
+  if (!of_runs_.empty() && next_ < num_in_micro_batch_) {
+    begin_run(worker_of(*program_, instruction), run_);
+    begin_run(result_worker(*program_, instruction), run_);
+  }
   if (!instruction.outputs.empty() && !is_here(instruction.outputs.front())) {
     if (instruction.kind == InstructionKind::kSend && is_here(instruction.inputs.front())) {
-      options_.channel->send(result_worker(*program_, instruction), next_, values_[instruction.inputs.front()]->data);
+      options_.channel->send(result_worker(*program_, instruction), next_, at(instruction.inputs.front())->data);
     }
     step_on();
     return;
@@ -245,20 +298,32 @@ void Executor::run_next(const Fault* fault) {
   }
   SHARDPLAN_CHECK(results.size() == instruction.outputs.size());
   const bool adds =
-      micro_batch_ > 0 && instruction.kind == InstructionKind::kOperator && instruction.operation->type->accumulates;
+      run_ > 0 && instruction.kind == InstructionKind::kOperator && instruction.operation->type->accumulates;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const ValueId id = instruction.outputs[i];
-    if (adds) add_to(results[i].data, values_[id]->data);
+    if (adds) add_to(results[i].data, at(id)->data);
     for (TensorValues& buffer : results[i].data) round_to(options_.precision, program_->values[id].type.dtype, buffer);
-    values_[id] = std::make_shared<const PlacedValue>(std::move(results[i]));
+    at(id) = std::make_shared<const PlacedValue>(std::move(results[i]));
+    const auto given = given_to_next_.find(id);
+    if (given != given_to_next_.end() && run_ < last_run()) at(given->second, run_ + 1) = at(id);
   }
   step_on();
 }
 
 void Executor::step_on() {
-  ++next_;
-  const bool is_last = micro_batch_ + 1 == static_cast<std::size_t>(program_->micro_batches);
-  if (next_ == num_in_micro_batch_ && !is_last) start_next_micro_batch();
+  if (next_ >= num_in_micro_batch_) {
+    ++next_;
+    return;
+  }
+  walk_->next();
+  if (walk_->is_done()) {
+    next_ = num_in_micro_batch_;
+    micro_batch_ = last_run();
+    return;
+  }
+  next_ = walk_->instruction();
+  micro_batch_ = static_cast<std::size_t>(walk_->run());
+  if (of_runs_.empty() && micro_batch_ != run_) start_next_micro_batch();
 }
 
 PlacedValue Executor::make_constant(const Instruction& instruction) const {
@@ -304,7 +369,7 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
     std::vector<OperandView> operands;
     for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
       const ProgramValue& value = program_->values[instruction.inputs[i]];
-      const PlacedValue& placed = *values_[instruction.inputs[i]];
+      const PlacedValue& placed = *at(instruction.inputs[i]);
       const bool has_halo = !placed.shapes.empty();
       const Shape& buffer_shape = has_halo ? placed.shapes[device] : value.local_shape;
       const Shape shape = trims ? own_shape(value, program_->mesh, believed, buffer_shape) : buffer_shape;
@@ -348,7 +413,7 @@ void Executor::run_bucket() {
   for (std::size_t i = next_; i < program_->instructions.size() && program_->instructions[i].fusion == bucket; ++i) {
     const Instruction& instruction = program_->instructions[i];
     members.push_back({&instruction.step, program_->values[instruction.outputs.front()].type.shape,
-                       &values_[instruction.inputs.front()]->data});
+                       &at(instruction.inputs.front())->data});
   }
   bucket_ = std::make_shared<const std::vector<DeviceBuffers>>(apply_joined(members, program_->mesh));
   bucket_begin_ = next_;
@@ -359,7 +424,7 @@ PlacedValue Executor::run_collective(const Instruction& instruction, const Fault
     if (next_ == 0 || program_->instructions[next_ - 1].fusion != instruction.fusion) run_bucket();
     if (fault == nullptr) return {(*bucket_)[next_ - bucket_begin_], {}, {}};
   }
-  const PlacedValue& input = *values_[instruction.inputs.front()];
+  const PlacedValue& input = *at(instruction.inputs.front());
   const Shape& shape = program_->values[instruction.outputs.front()].type.shape;
   PlacedValue result;
   result.data = fault != nullptr ? apply_wrongly(fault->kind, instruction.step, program_->mesh, shape, input.data)
@@ -370,7 +435,7 @@ PlacedValue Executor::run_collective(const Instruction& instruction, const Fault
 /// Device by device; nothing else leads from one worker's values to another's (`check_program`).
 PlacedValue Executor::send(const Instruction& instruction, const Fault* fault) const {
   PlacedValue received;
-  received.data = values_[instruction.inputs.front()]->data;
+  received.data = at(instruction.inputs.front())->data;
   if (fault == nullptr) return received;
   if (fault->kind == FaultKind::kRotated) {
     std::rotate(received.data.begin(), received.data.begin() + 1, received.data.end());
@@ -401,7 +466,7 @@ PlacedValue Executor::exchange_halo(const Instruction& instruction, const Fault*
   const Operation& operation = *instruction.operation;
   const ValueId input = instruction.inputs.front();
   const std::size_t num_devices = static_cast<std::size_t>(mesh.num_devices());
-  PlacedValue current = *values_[input];
+  PlacedValue current = *at(input);
   current.shapes.assign(num_devices, program_->values[input].local_shape);
   current.before.assign(num_devices, Shape(program_->values[input].local_shape.size(), 0));
   for (const Halo& halo : instruction.halo) {

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "program/loop_order.h"
 #include "program/parallel_program.h"
 #include "simulator/execute/collectives.h"
 #include "simulator/execute/data.h"
@@ -56,24 +57,45 @@ class Executor {
 
   bool is_done() const { return next_ == program_->instructions.size(); }
   std::size_t next_instruction() const { return next_; }
-  /// The micro-batch in which the next instruction runs; the last one after the loop.
+  /// The micro-batch in which the next instruction runs; the last one after the loop. Where workers overlap the runs of
+  /// the loop they alternate.
   std::size_t micro_batch() const { return micro_batch_; }
   /// Runs one instruction; `fault`, if it is for this one, makes it wrong. Throws Stopped if asked to stop.
   void run_next(const Fault* fault = nullptr);
 
-  /// Requires a value that is alive: given, just made, still to be read, an output or an update.
-  const PlacedValue& value(ValueId id) const { return *values_[id]; }
+  /// Requires a value that is alive: given, just made, still to be read, an output or an update. Of what each micro-batch
+  /// has, that of the instruction that has run last; in the end, of the last micro-batch.
+  const PlacedValue& value(ValueId id) const { return *at(id, is_done() ? last_run() : run_); }
 
  private:
+  using Values = IdVector<ValueId, std::shared_ptr<const PlacedValue>>;
+
   std::shared_ptr<const PlacedValue> place(ValueId id, TensorValues tensor) const;
+  /// Finds what has a value for each run of the loop, where runs overlap.
+  void find_values_of_runs();
+  std::size_t last_run() const { return static_cast<std::size_t>(program_->micro_batches) - 1; }
+  const std::shared_ptr<const PlacedValue>& at(ValueId id, std::size_t run) const {
+    return is_of_run_.empty() || is_of_run_[id] == 0 ? values_[id] : of_runs_[run % of_runs_.size()][id];
+  }
+  std::shared_ptr<const PlacedValue>& at(ValueId id, std::size_t run) {
+    return is_of_run_.empty() || is_of_run_[id] == 0 ? values_[id] : of_runs_[run % of_runs_.size()][id];
+  }
+  const std::shared_ptr<const PlacedValue>& at(ValueId id) const { return at(id, run_); }
+  std::shared_ptr<const PlacedValue>& at(ValueId id) { return at(id, run_); }
+  /// Before a worker's first instruction of a run that overlaps others: its inputs.
+  void begin_run(int worker, std::size_t run);
   /// False for what another worker holds, which runs in a process of its own.
   bool is_here(ValueId id) const;
   /// All but the first device of each group draw numbers of their own, and are then sent those of the first.
   void broadcast(std::size_t number, const Fault* fault);
   /// The micro-batch's number, counted on through all steps.
-  std::uint64_t draw() const { return step_ * static_cast<std::uint64_t>(program_->micro_batches) + micro_batch_; }
+  std::uint64_t draw() const { return draw_of(run_); }
+  std::uint64_t draw_of(std::size_t run) const {
+    return step_ * static_cast<std::uint64_t>(program_->micro_batches) + run;
+  }
   /// To the next instruction, or to the first one of the next micro-batch.
   void step_on();
+  void begin_walk();
   void start_next_micro_batch();
   PlacedValue make_constant(const Instruction& instruction) const;
   std::vector<PlacedValue> run_operator(const Instruction& instruction, const Fault* fault) const;
@@ -87,14 +109,21 @@ class Executor {
   const ParallelProgram* program_;
   const OperatorGraph* graph_;
   ExecutionOptions options_;
-  std::shared_ptr<const std::vector<std::vector<ValueId>>> freed_before_;  // by instruction
+  std::shared_ptr<const std::vector<std::vector<ValueId>>> freed_after_;  // by instruction
   std::size_t num_in_micro_batch_ = 0;
-  IdVector<ValueId, std::shared_ptr<const PlacedValue>> values_;
+  Values values_;
+  IdVector<ValueId, char> is_of_run_;            // empty unless the loop's runs overlap
+  std::vector<Values> of_runs_;                  // run r's at r modulo their number
+  std::map<ValueId, ValueId> given_to_next_;     // what a run stores: what the next one has as given
+  std::vector<std::vector<std::size_t>> begun_;  // by worker and place in `of_runs_`: the run whose inputs are there
   std::shared_ptr<const std::vector<DeviceBuffers>> bucket_;  // what the members of the present bucket give, in order
   std::size_t bucket_begin_ = 0;
+  std::optional<LoopWalk> walk_;
+  std::optional<std::size_t> last_;  // the instruction that has run last
+  std::size_t run_ = 0;              // the micro-batch in which it ran
   std::size_t next_ = 0;
+  std::size_t micro_batch_ = 0;  // of the next one
   std::uint64_t step_ = 0;
-  std::size_t micro_batch_ = 0;
   StoredValues inputs_;
 };
 

@@ -240,6 +240,11 @@ std::vector<Mutation> list_mutations(const ParallelProgram& program, const Opera
 std::vector<MutationResult> test_mutations(const ParallelProgram& program, const OperatorGraph& graph,
                                            const ValidationOptions& options) {
   SHARDPLAN_CHECK(operators_without_kernel(graph).empty());
+  if (!program.loop_order.turns.empty()) {  // faults are tried in the order of the sequence
+    ParallelProgram in_sequence = program;
+    in_sequence.loop_order = {};
+    return test_mutations(in_sequence, graph, options);
+  }
   const Trial trial(program, graph, options);
   std::vector<MutationResult> results;
   for (Mutation& mutation : list_mutations(program, graph)) results.push_back({.mutation = std::move(mutation)});

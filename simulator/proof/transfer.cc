@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -61,6 +62,14 @@ std::optional<std::pair<OperatorId, std::size_t>> culprit_of(OperatorId op, cons
   return std::nullopt;
 }
 
+/// The turns of the first runs.
+LoopOrder transferred(const LoopOrder& order, std::int64_t runs) {
+  LoopOrder result{{}, order.in_flight};
+  std::copy_if(order.turns.begin(), order.turns.end(), std::back_inserter(result.turns),
+               [&](const Turn& turn) { return turn.run < runs; });
+  return result;
+}
+
 class Transferring {
  public:
   Transferring(const ParallelProgram& program, const OperatorGraph& from, const OperatorGraph& to,
@@ -88,6 +97,7 @@ class Transferring {
       new_.broadcasts.push_back({broadcast.given, repeated_axes(layout, new_.mesh), 0});
     }
     for (const Instruction& instruction : old_.instructions) new_.instructions.push_back(transfer(instruction));
+    if (new_.micro_batches > 1) new_.loop_order = transferred(old_.loop_order, new_.micro_batches);
     new_.buckets = old_.buckets;  // where their buffers stand among the values
     describe_buckets(new_, nullptr);
     return std::move(new_);
