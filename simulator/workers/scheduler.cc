@@ -20,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kSliceSeconds = 0.1;  // between looks at whether to stop
 constexpr double kFarewellSeconds = 3;
-constexpr int kMostRefusals = 100;  // of those who come too late; further ones get no answer
+constexpr double kSecondsForTheLast = 0.5;  // a job that fails tells so those who are just coming
+constexpr int kMostRefusals = 100;          // of those who come too late; further ones get no answer
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -158,11 +159,11 @@ class Scheduler {
     progress_(fmt::format("{} of {} workers are here", workers_.size(), options_.workers));
   }
 
-  void refuse_latecomer(const MessageParts& hello) {
+  /// Of those who come too late.
+  void refuse(const MessageParts& hello, const std::string& why) {
     if (++refusals_ > kMostRefusals) return;
     try {
-      const std::size_t peer = transport_.connect(hello[3]);
-      transport_.send(peer, {job_word::kStop, fmt::format("all {} workers are here already", options_.workers)});
+      transport_.send(transport_.connect(hello[3]), {job_word::kStop, why});
     } catch (const InputError&) {
       // It has no address that could be told so.
     }
@@ -186,7 +187,7 @@ class Scheduler {
       if (!event || event->message.size() < 2) continue;
       const std::string& word = event->message[0];
       if (is_hello(event->message)) {
-        refuse_latecomer(event->message);
+        refuse(event->message, fmt::format("all {} workers are here already", options_.workers));
         continue;
       }
       const std::optional<int> rank = number_in(event->message[1]);
@@ -212,7 +213,7 @@ class Scheduler {
   }
 
   /// Tells all who are there that it is over, and waits a little until they have gone.
-  void dismiss(const char* word, const std::string& why) {
+  void dismiss(const std::string& word, const std::string& why) {
     std::size_t left = 0;
     for (Worker& worker : workers_) {
       if (!worker.is_there) continue;
@@ -224,9 +225,14 @@ class Scheduler {
       }
     }
     const Clock::time_point begin = Clock::now();
-    while (left > 0 && seconds_since(begin) < kFarewellSeconds) {
+    const auto is_waiting = [&] {
+      const double seconds = seconds_since(begin);
+      return (left > 0 && seconds < kFarewellSeconds) || (word == job_word::kStop && seconds < kSecondsForTheLast);
+    };
+    while (is_waiting()) {
       const std::optional<Transport::Event> event = transport_.wait(kSliceSeconds);
-      if (event && event->lost) --left;
+      if (event && event->lost && left > 0) --left;
+      if (event && is_hello(event->message)) refuse(event->message, without_prefix(why));
     }
   }
 
