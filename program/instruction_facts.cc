@@ -21,6 +21,13 @@ bool is_accumulating(const Instruction& instruction) {
          instruction.operation->type->accumulates;
 }
 
+std::size_t end_of_bucket(const ParallelProgram& program, std::size_t begin) {
+  const std::uint32_t bucket = program.instructions[begin].fusion;
+  std::size_t end = begin + 1;
+  while (bucket > 0 && end < program.instructions.size() && program.instructions[end].fusion == bucket) ++end;
+  return end;
+}
+
 int worker_of(const ParallelProgram& program, const Instruction& instruction) {
   const bool is_send = instruction.kind == InstructionKind::kSend;
   return is_send ? program.values[instruction.inputs[0]].worker : result_worker(program, instruction);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,9 @@ bool is_communication(const Instruction& instruction);
 
 /// True for an operator of the loop that adds what each micro-batch gives to one sum (`OperatorType::accumulates`).
 bool is_accumulating(const Instruction& instruction);
+
+/// One past the last instruction that is issued together with `begin`: the end of its bucket, or `begin + 1`.
+std::size_t end_of_bucket(const ParallelProgram& program, std::size_t begin);
 
 /// The worker that runs an instruction; of a send the one that sends, which holds what it reads.
 int worker_of(const ParallelProgram& program, const Instruction& instruction);

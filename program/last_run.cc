@@ -16,12 +16,10 @@ std::vector<LastRunCollective> issued_in_last_run(const ParallelProgram& program
   }
   std::size_t after = 0;
   for (std::size_t i = loop; i < program.instructions.size() && is_communication(program.instructions[i]);) {
-    const std::uint32_t fusion = program.instructions[i].fusion;
     const std::size_t begin = i;
-    do {
+    for (const std::size_t end = end_of_bucket(program, begin); i < end; ++i) {
       for (const ValueId input : program.instructions[i].inputs) after = std::max(after, made_before[input]);
-      ++i;
-    } while (fusion > 0 && i < program.instructions.size() && program.instructions[i].fusion == fusion);
+    }
     issued.push_back({begin, i, after});
   }
   return issued;

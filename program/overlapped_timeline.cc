@@ -103,20 +103,13 @@ class Streams {
     bool has_begun = false;
   };
 
-  std::size_t end_of_bucket(std::size_t begin, std::size_t end) const {
-    const std::uint32_t fusion = program_.instructions[begin].fusion;
-    std::size_t next = begin + 1;
-    while (fusion > 0 && next < end && program_.instructions[next].fusion == fusion) ++next;
-    return next;
-  }
-
   void run(std::size_t begin, std::size_t end) {
     std::size_t early = is_last_run_ && begin < loop_ ? 0 : early_.size();
     for (std::size_t i = begin; i < end;) {
       std::size_t next = i + 1;
       const Instruction& instruction = program_.instructions[i];
       if (is_communication(instruction)) {
-        next = end_of_bucket(i, end);
+        next = std::min(end_of_bucket(program_, i), end);
         communicate(i, next);
       } else if (instruction.kind == InstructionKind::kOperator && instruction.time > 0) {
         compute(i);

@@ -40,11 +40,7 @@ std::string chrome_trace(const Plan& plan) {
   }
   for (std::size_t i = 0; i < spans.size();) {
     const Instruction& instruction = plan.program.instructions[i];
-    std::size_t end = i + 1;
-    while (instruction.fusion > 0 && end < spans.size() &&
-           plan.program.instructions[end].fusion == instruction.fusion) {
-      ++end;
-    }
+    const std::size_t end = end_of_bucket(plan.program, i);
     Json args = {{"pass", to_string(instruction.pass)}, {"runs", instruction.runs}};
     if (is_communication(instruction)) {
       Bytes bytes = 0;

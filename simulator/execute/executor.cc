@@ -409,8 +409,8 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
 
 void Executor::run_bucket() {
   std::vector<JoinedCollective> members;
-  const std::uint32_t bucket = program_->instructions[next_].fusion;
-  for (std::size_t i = next_; i < program_->instructions.size() && program_->instructions[i].fusion == bucket; ++i) {
+  const std::size_t end = end_of_bucket(*program_, next_);
+  for (std::size_t i = next_; i < end; ++i) {
     const Instruction& instruction = program_->instructions[i];
     members.push_back({&instruction.step, program_->values[instruction.outputs.front()].type.shape,
                        &at(instruction.inputs.front())->data});
