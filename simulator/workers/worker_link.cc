@@ -42,7 +42,7 @@ std::string part_of_buffer(const TensorValues& buffer) {
 
 TensorValues buffer_of(const std::string& bytes) {
   TensorValues buffer(bytes.size() / sizeof(double));
-  std::memcpy(buffer.data(), bytes.data(), buffer.size() * sizeof(double));
+  if (!buffer.empty()) std::memcpy(buffer.data(), bytes.data(), buffer.size() * sizeof(double));
   return buffer;
 }
 
