@@ -94,9 +94,10 @@ struct LocalView {
 
 /// Values that replace what the source says.
 struct ModelOverrides {
-  std::map<std::string, std::int64_t> dims;       // --dim B=16
-  std::map<std::string, std::string> strategies;  // --set NAME=ENTRY
-  std::optional<LocalView> local = {};            // of a model written per device; nothing: rank 0 of device_num
+  std::map<std::string, std::int64_t> dims;            // --dim B=16
+  std::map<std::string, std::string> strategies;       // --set NAME=ENTRY
+  std::optional<LocalView> local = {};                 // of a model written per device; nothing: rank 0 of device_num
+  std::map<std::int64_t, std::int64_t> literals = {};  // instead of whole numbers written in shapes and attributes
 };
 
 class ModelSource;
@@ -112,6 +113,7 @@ struct Model {
   std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated
   std::vector<std::string>
       free_dims;  // those given as plain numbers, in the order of the file: a proof may shrink them
+  std::vector<std::int64_t> literals;    // whole numbers written in shapes and attributes, the large ones, ascending
   std::vector<std::string> dim_order;    // all file-level dims in the order of the file
   std::vector<std::string> repeat_dims;  // those that `repeat:` counts depend on
   std::string batch;  // the first dimension of the first input, as written: "B", a dim that can be divided; or

@@ -1,6 +1,7 @@
 #include "model/shrink.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <set>
@@ -16,6 +17,9 @@
 // repairs this. That asks for no model. At the end the model is made at the values found and everything is checked on
 // the real sizes; what is wrong there (sizes that are no monomials, as side-4; faults of the model; the caller's own
 // check) raises a limit, and the search continues. Since values only grow and full size is legal, it ends.
+//
+// A number that is written in the file, where no dim says it, can be solved for as well: it is a dim that has no name.
+// Written 64 in [B, S, 8, 64] and 512 in [B, S, 512], 64 cannot be doubled alone, but it can with its multiples.
 
 namespace shardplan {
 namespace {
@@ -64,6 +68,15 @@ Values sizes_of(const Model& model, const OperatorGraph& graph) {
   return sizes;
 }
 
+/// Numbers that are written are tables and channels: with too few rows of a table a step's gradients add up in them.
+constexpr std::int64_t kLeastOfLiteral = 8;
+
+/// What may become smaller: a dim of the file, or some of the numbers written in it, the smallest of them in front.
+struct Unknown {
+  std::string name;
+  std::vector<std::int64_t> literals;  // empty: a dim
+};
+
 class Shrinker {
  public:
   Shrinker(const Model& model, const ShrinkRequest& request) : model_(model), request_(request) {}
@@ -73,16 +86,18 @@ class Shrinker {
       const bool repeats =
           std::find(model_.repeat_dims.begin(), model_.repeat_dims.end(), name) != model_.repeat_dims.end();
       if (repeats || model_.dims.at(name) < 2) continue;
-      names_.push_back(name);
+      unknowns_.push_back({name, {}});
       full_.push_back(model_.dims.at(name));
     }
     const OperatorGraph graph = planned(model_);
     full_sizes_ = sizes_of(model_, graph);
     measure();
     collect_demands(graph);
-    collect_pairs(graph);
+    if (request_.keeps_apart) collect_pairs(graph);
 
-    values_.assign(names_.size(), 1);
+    reads_ = 0;
+    for (std::size_t d = 0; d < unknowns_.size(); ++d)
+      values_.push_back(unknowns_[d].literals.empty() ? 1 : kLeastOfLiteral);
     while (reads_ < request_.max_reads) {
       grow();
       if (values_ == full_) break;
@@ -99,6 +114,7 @@ class Shrinker {
       if (repair_real_sizes(*small, *small_graph)) continue;
       return finish(std::move(*small), graph);
     }
+    values_ = full_;
     return finish(model_, graph);
   }
 
@@ -120,7 +136,16 @@ class Shrinker {
   std::optional<Model> read(const Values& values) {
     ++reads_;
     ModelOverrides overrides = model_.overrides;
-    for (std::size_t d = 0; d < names_.size(); ++d) overrides.dims[names_[d]] = values[d];
+    std::map<std::int64_t, Wide> numerators;
+    for (std::size_t d = 0; d < values.size(); ++d) {
+      if (unknowns_[d].literals.empty()) overrides.dims[unknowns_[d].name] = values[d];
+      for (const std::int64_t literal : unknowns_[d].literals) {
+        Wide& number = numerators.emplace(literal, literal).first->second;
+        if (number * values[d] % full_[d] != 0) return std::nullopt;
+        number = number * values[d] / full_[d];
+      }
+    }
+    for (const auto& [literal, number] : numerators) overrides.literals[literal] = static_cast<std::int64_t>(number);
     try {
       Model model = model_.source->at(overrides);
       const bool is_same = model.graph.operators().size() == model_.graph.operators().size() &&
@@ -137,19 +162,15 @@ class Shrinker {
     std::vector<Size> sizes(full_sizes_.size());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       sizes[i].full = full_sizes_[i];
-      sizes[i].exponents.assign(names_.size(), 0);
+      sizes[i].exponents.assign(unknowns_.size(), 0);
     }
-    for (std::size_t d = 0; d < names_.size(); ++d) {
-      Values doubled = full_;
-      doubled[d] *= 2;
-      const std::optional<Model> model = read(doubled);
-      const Values found = model ? sizes_of(*model, planned(*model)) : Values();
-      if (found.size() != sizes.size()) {  // it cannot be measured, so it stays
-        unmeasured_.insert(d);
-        continue;
-      }
-      for (std::size_t i = 0; i < sizes.size(); ++i) depend(sizes[i], d, found[i]);
+    for (std::size_t d = 0; d < unknowns_.size(); ++d) {
+      if (!measure(d, sizes)) unmeasured_.insert(d);  // it stays
     }
+    if (request_.shrinks_literals) {
+      for (const std::int64_t literal : model_.literals) measure_literal(literal, sizes);
+    }
+    for (Size& size : sizes) size.exponents.resize(unknowns_.size(), 0);
     // Few sizes are different as functions: 96 layers have those of one.
     std::map<Size, std::size_t> known;
     for (Size& size : sizes) {
@@ -161,6 +182,39 @@ class Shrinker {
       function_of_.push_back(at->second);
     }
     demands_.resize(functions_.size());
+  }
+
+  /// Asks for the model with one of the unknowns doubled; false if there is none, or no size has changed.
+  bool measure(std::size_t d, std::vector<Size>& sizes) {
+    Values doubled = full_;
+    doubled[d] *= 2;
+    const std::optional<Model> model = read(doubled);
+    const std::optional<OperatorGraph> graph = model ? planned_if_possible(*model) : std::nullopt;
+    const Values found = graph ? sizes_of(*model, *graph) : Values();
+    if (found.size() != sizes.size() || found == full_sizes_) return false;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      sizes[i].exponents.resize(unknowns_.size(), 0);
+      depend(sizes[i], d, found[i]);
+    }
+    return true;
+  }
+
+  /// Tries it alone, then with the numbers that are 2, 4, 8, ... times as large, then with all its multiples.
+  void measure_literal(std::int64_t literal, std::vector<Size>& sizes) {
+    std::vector<std::vector<std::int64_t>> sets = {{literal}, {}, {}};
+    for (const std::int64_t other : model_.literals) {
+      if (other % literal != 0) continue;
+      if (std::has_single_bit(static_cast<std::uint64_t>(other / literal))) sets[1].push_back(other);
+      sets[2].push_back(other);
+    }
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      if (i > 0 && sets[i] == sets[i - 1]) continue;
+      unknowns_.push_back({fmt::format("the number {}", literal), sets[i]});
+      full_.push_back(literal);
+      if (measure(unknowns_.size() - 1, sizes)) return;
+      unknowns_.pop_back();
+      full_.pop_back();
+    }
   }
 
   static void depend(Size& size, std::size_t d, std::int64_t doubled) {
@@ -175,7 +229,7 @@ class Shrinker {
 
   void set_scale(Size& size) const {
     size.numerator = size.full;
-    for (std::size_t d = 0; d < names_.size(); ++d) {
+    for (std::size_t d = 0; d < unknowns_.size(); ++d) {
       for (int e = 0; e < size.exponents[d]; ++e) size.denominator *= full_[d];
       for (int e = 0; e > size.exponents[d]; --e) size.numerator *= full_[d];
       // Beyond any size of a real model: treat it as unknown rather than overflow.
@@ -325,7 +379,7 @@ class Shrinker {
   bool repair(std::size_t f) {
     const Size& function = functions_[f];
     std::optional<std::pair<std::size_t, std::int64_t>> best;
-    for (std::size_t d = 0; d < names_.size(); ++d) {
+    for (std::size_t d = 0; d < unknowns_.size(); ++d) {
       if (function.exponents[d] <= 0) continue;
       Values values = values_;
       // A value as far as the pieces' multiple beyond the least suffices if this dim alone can repair it.
@@ -371,7 +425,7 @@ class Shrinker {
     const std::optional<std::int64_t> size = size_at(a, values_);
     if (!size || size != size_at(b, values_)) return false;
     std::optional<std::size_t> best;
-    for (std::size_t d = 0; d < names_.size(); ++d) {
+    for (std::size_t d = 0; d < unknowns_.size(); ++d) {
       if (a.exponents[d] == b.exponents[d] || values_[d] >= full_[d]) continue;
       if (!best || values_[d] < values_[*best]) best = d;
     }
@@ -405,7 +459,7 @@ class Shrinker {
 
   bool raise_the_smallest() {
     std::optional<std::size_t> best;
-    for (std::size_t d = 0; d < names_.size(); ++d) {
+    for (std::size_t d = 0; d < unknowns_.size(); ++d) {
       if (values_[d] < full_[d] && (!best || values_[d] < values_[*best])) best = d;
     }
     if (!best) return false;
@@ -415,7 +469,7 @@ class Shrinker {
 
   /// The model cannot be read at these values: a dim without which it can be read is to blame, and grows.
   void raise_the_one_to_blame() {
-    for (std::size_t d = 0; d < names_.size(); ++d) {
+    for (std::size_t d = 0; d < unknowns_.size(); ++d) {
       if (values_[d] == full_[d]) continue;
       Values values = values_;
       values[d] = full_[d];
@@ -432,7 +486,7 @@ class Shrinker {
       return;
     }
     // No single one: all that are still small grow together.
-    for (std::size_t d = 0; d < names_.size(); ++d) values_[d] = std::min(full_[d], 2 * values_[d]);
+    for (std::size_t d = 0; d < unknowns_.size(); ++d) values_[d] = std::min(full_[d], 2 * values_[d]);
   }
 
   // ---- the answer -------------------------------------------------------------------------------------------------
@@ -444,9 +498,13 @@ class Shrinker {
       const std::int64_t to = small.dims.at(name);
       if (from != to) result.dims.push_back({name, from, to});
     }
-    for (std::size_t d = 0; d < names_.size(); ++d) {
-      if (small.dims.at(names_[d]) == full_[d] && full_[d] > 16) {
-        result.notes.push_back(fmt::format("{} stays {}", names_[d], full_[d]));
+    for (const auto& [from, to] : small.overrides.literals) {
+      if (from != to) result.dims.push_back({fmt::format("the number {}", from), from, to});
+    }
+    for (std::size_t d = 0; d < unknowns_.size(); ++d) {
+      if (values_[d] == full_[d] && full_[d] > 16) {
+        result.notes.push_back(unknowns_[d].literals.empty() ? fmt::format("{} stays {}", unknowns_[d].name, full_[d])
+                                                             : fmt::format("{} stays", unknowns_[d].name));
       }
     }
     // Large sizes that no dim makes.
@@ -460,14 +518,24 @@ class Shrinker {
                                            graph.operators()[id].name, factor.size));
       }
     }
+    for (const Size& size : functions_) {
+      std::vector<std::string>& names = result.origins.emplace_back();
+      for (const std::size_t d : size.dims) names.push_back(unknowns_[d].name);
+    }
+    for (const TensorId id : graph.tensors().ids()) {
+      const std::size_t rank = graph.tensor(id).type.shape.size();
+      const auto first = function_of_.begin() + static_cast<std::ptrdiff_t>(index);
+      result.origin_of.push_back({first, first + static_cast<std::ptrdiff_t>(rank)});
+      index += rank;
+    }
     result.model = std::move(small);
     return result;
   }
 
   const Model& model_;
   const ShrinkRequest& request_;
-  std::vector<std::string> names_;  // free dims that may shrink
-  Values full_;
+  std::vector<Unknown> unknowns_;  // that may shrink
+  Values full_;                    // of them; of literals the smallest
   Values full_sizes_;
   std::set<std::size_t> unmeasured_;
   std::vector<Size> functions_;

@@ -35,13 +35,17 @@ struct ShrinkRequest {
   /// Looks at a small model and its planned graph: nothing, or a factor that must grow (a halo wider than the
   /// neighbour's piece, another redistribution than at full size, ...). May be empty.
   std::function<std::optional<TooSmall>(const Model&, const OperatorGraph&)> check;
+  /// Whether whole numbers that are written in shapes and attributes become smaller as well as dims: each number wherever it
+  /// is written, alone or, if the model is none then, together with its multiples.
+  bool shrinks_literals = false;
+  bool keeps_apart = true;            // factors of one operator that had different sizes keep different sizes
   std::int64_t least_local = 2;       // extent of a cut factor on one device: at 1, blocked and strided look alike
   std::int64_t least_normalised = 8;  // values that a softmax or norm runs over: two keep only the sign
   int max_reads = 300;                // how often the model may be asked for at other sizes
 };
 
 struct ShrunkDim {
-  std::string name;
+  std::string name;  // a dim's, or "the number 96"
   std::int64_t from = 0;
   std::int64_t to = 0;
 
@@ -50,12 +54,15 @@ struct ShrunkDim {
 
 struct ShrunkModel {
   Model model;
-  std::vector<ShrunkDim> dims;     // that are smaller now, derived ones included, by the file's order
+  std::vector<ShrunkDim> dims;     // that are smaller now, derived ones included, by the file's order; then literals
   std::vector<std::string> notes;  // what stayed at full size, and why
+  /// What the dimensions of tensors come from: positions in `origins`, which are names of dims and literals.
+  IdVector<TensorId, std::vector<std::size_t>> origin_of;
+  std::vector<std::vector<std::string>> origins;
 };
 
 /// The same model with small dims, for proofs: every factor stays divisible by its pieces or stays not divisible by them, factors of one operator that
-/// had different sizes keep different sizes (but for height and width of images), and nothing falls below the least
+/// had different sizes keep different sizes (`keeps_apart`; but for height and width of images), and nothing falls below the least
 /// sizes of the request unless it was there before. Dims that count copies (`repeat:`) stay. Never fails: at worst the
 /// model comes back as it is.
 ShrunkModel shrink(const Model& model, const ShrinkRequest& request);

@@ -194,7 +194,7 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   options.mesh = model.parallel.mesh;
   if (model.training && model.training->mixed_precision) options.dtype = *model.training->mixed_precision;
   OperatorGraphBuilder builder(model.name);
-  TemplateLibrary library(syntax, model.dims, options, builder, faults);
+  TemplateLibrary library(syntax, {model.dims, overrides.literals, {}, {}}, options, builder, faults);
   std::vector<std::string> unchecked;
   // What follows from a dim without a value would only be confusing.
   if (!dims.is_complete) reject("shapes were not checked");
@@ -224,7 +224,7 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   model.parallel.device = std::move(instance.device);
   model.last_worker = instance.last_worker;
   model.cluster = cluster_of(syntax, model.parallel);
-  const std::vector<std::string> unused = unused_dims(syntax, library.used_dims());
+  const std::vector<std::string> unused = unused_dims(syntax, library.numbers().used_dims);
   if (!unused.empty()) model.notices.push_back(fmt::format("dims that nothing uses: {}", fmt::join(unused, ", ")));
   std::erase_if(model.free_dims,
                 [&](const std::string& name) { return std::find(unused.begin(), unused.end(), name) != unused.end(); });
@@ -232,6 +232,8 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
     GraphTensor& tensor = instance.graph.tensor(TensorId(i));
     if (std::exchange(tensor.layerwise_parallel, false)) model.not_exchanged.insert(tensor.name);
   }
+  const std::set<std::int64_t>& literals = library.numbers().literals;
+  model.literals.assign(literals.begin(), literals.end());
   set_index_extents(instance.graph);
   model.graph = instance.graph.build();
   if (model.parallel.fuses_attention) model.graph = fuse_attention(model.graph);

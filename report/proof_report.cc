@@ -20,7 +20,10 @@ std::string plural(std::size_t count, const std::string& word) {
 
 std::string sizes_text(const std::vector<ShrunkSize>& sizes) {
   std::vector<std::string> parts;
-  for (const ShrunkSize& size : sizes) parts.push_back(fmt::format("{} {} -> {}", size.name, size.from, size.to));
+  for (const ShrunkSize& size : sizes) {
+    const std::string from = fmt::format(" {}", size.from);
+    parts.push_back(fmt::format("{}{} -> {}", size.name, size.name.ends_with(from) ? "" : from, size.to));
+  }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

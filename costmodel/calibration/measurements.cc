@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <set>
 
 #include "base/error.h"
 #include "base/yaml.h"
@@ -119,9 +118,8 @@ class MeasurementReader {
       operands.push_back(std::move(operand));
     }
     Attributes attributes;
-    const std::map<std::string, std::int64_t> no_dims;
-    std::set<std::string> used;
-    DimScope scope(no_dims, used);
+    FileNumbers no_dims;
+    DimScope scope(no_dims);
     for (const AttributeSpec& attribute : type->attributes) {
       const YamlNode* value = node.find(attribute.name);
       if (value == nullptr) continue;

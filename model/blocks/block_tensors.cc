@@ -32,15 +32,24 @@ std::optional<Bytes> checked_bytes(const TensorType& type) {
 
 // The file's own dims are evaluated already, and reach its operators as the file's.
 BlockTensors::BlockTensors(FileContext& file, const BlockSyntax& block, BlockFaults& faults, BlockTemplate& result)
-    : file_(file), block_(block), faults_(faults), result_(result), dims_(file.dims, file.used_dims) {
+    : file_(file), block_(block), faults_(faults), result_(result), dims_(file.numbers, block.is_built_in) {
   if (!block.is_file()) dims_.declare(block.dims);
 }
 
 // ---- dims -----------------------------------------------------------------------------------------------------------
 
 std::optional<std::int64_t> BlockTensors::extent(const PlacedExpression& dim, const std::string& where) {
+  return positive(dim, where, &DimScope::whole);
+}
+
+std::optional<std::int64_t> BlockTensors::count(const PlacedExpression& number, const std::string& where) {
+  return positive(number, where, &DimScope::count);
+}
+
+std::optional<std::int64_t> BlockTensors::positive(const PlacedExpression& dim, const std::string& where,
+                                                   std::int64_t (DimScope::*compute)(const Expression&)) {
   try {
-    const std::int64_t value = dims_.whole(dim.expression);
+    const std::int64_t value = (dims_.*compute)(dim.expression);
     if (value >= 1) return value;
     faults_.add(dim.place, fmt::format("{}: a size of {}{}; expected at least 1", where, value,
                                        dim.expression.literal() ? "" : fmt::format(" ({})", dim.expression.text())));

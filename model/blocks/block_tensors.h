@@ -33,12 +33,16 @@ class BlockTensors {
 
   /// A size of at least 1, or a fault that begins with `where`.
   std::optional<std::int64_t> extent(const PlacedExpression& dim, const std::string& where);
+  /// The same of how often something is repeated.
+  std::optional<std::int64_t> count(const PlacedExpression& number, const std::string& where);
   std::optional<Shape> evaluate(const ShapeSyntax& shape, const std::string& where);
   /// A fault for a tensor of more bytes than the project computes with.
   bool check_size(const SourcePlace& place, const std::string& name, const TensorType& type);
   DimScope& dims() { return dims_; }
 
  private:
+  std::optional<std::int64_t> positive(const PlacedExpression& dim, const std::string& where,
+                                       std::int64_t (DimScope::*compute)(const Expression&));
   std::optional<double> real(const PlacedExpression& expression, const std::string& where);
   void infer_dims(const TensorSyntax& input, const Shape& shape);
   void declare_input(const TensorSyntax& input);

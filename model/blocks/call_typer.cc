@@ -95,7 +95,7 @@ std::optional<BlockUse> CallTyper::built_in_block(const OperatorSyntax& call, co
 std::optional<std::int64_t> CallTyper::num_copies(const OperatorSyntax& call, const std::vector<Value>& operands) {
   if (!call.repeat) return 1;
   const std::string name = faults_.name(call.name.text);
-  const std::optional<std::int64_t> copies = tensors_.extent(*call.repeat, fmt::format("{}: repeat", name));
+  const std::optional<std::int64_t> copies = tensors_.count(*call.repeat, fmt::format("{}: repeat", name));
   if (!copies) return std::nullopt;
   if (*copies > file_.options.max_operators) {
     faults_.add(call.repeat->place, fmt::format("{}: more than {} operators", name, file_.options.max_operators));

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "model/blocks/built_in_syntax.h"
 #include "model/blocks/custom_operators.h"
 #include "model/model.h"
+#include "model/syntax/dim_scope.h"
 
 namespace shardplan {
 
@@ -42,7 +42,7 @@ struct BlockUse {
 /// What the blocks of one file share while they are typed.
 struct FileContext {
   const ModelSyntax& model;
-  std::map<std::string, std::int64_t> dims;  // the file's, evaluated
+  FileNumbers numbers;
   TemplateOptions options;
   OperatorGraphBuilder& builder;  // operations are interned here
   std::vector<Diagnostic>& faults;
@@ -51,8 +51,7 @@ struct FileContext {
   std::map<std::string, UsableBlock> blocks;  // the file's, by name
   /// The template of a used block, typed if it is new; null after faults. `caller` is the block that uses it.
   std::function<const BlockTemplate*(BlockUse use, BlockFaults& caller)> template_of;
-  std::int64_t num_typed = 0;       // operators in all templates
-  std::set<std::string> used_dims;  // the file's dims that something reads
+  std::int64_t num_typed = 0;  // operators in all templates
 };
 
 }  // namespace shardplan

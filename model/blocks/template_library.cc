@@ -41,11 +41,9 @@ std::size_t TemplateLibrary::KeyHash::operator()(const Key& key) const {
   return hash;
 }
 
-TemplateLibrary::TemplateLibrary(const ModelSyntax& model, std::map<std::string, std::int64_t> dims,
-                                 TemplateOptions options, OperatorGraphBuilder& builder,
-                                 std::vector<Diagnostic>& faults)
-    : file_{model, std::move(dims), options, builder, faults, CustomOperators(model.custom_operators), {}, {}, {}, 0,
-            {}} {
+TemplateLibrary::TemplateLibrary(const ModelSyntax& model, FileNumbers numbers, TemplateOptions options,
+                                 OperatorGraphBuilder& builder, std::vector<Diagnostic>& faults)
+    : file_{model, std::move(numbers), options, builder, faults, CustomOperators(model.custom_operators), {}, {}, {}} {
   for (const BlockSyntax& block : model.blocks) file_.blocks.emplace(block.name.text, UsableBlock{&block, nullptr});
   const auto reads_parameter = [&](const OperatorSyntax& call, const std::string& rest) {
     return is_parameter(file_.blocks, call, rest);

@@ -17,18 +17,17 @@ namespace shardplan {
 /// types, however often it is used.
 class TemplateLibrary {
  public:
-  /// `dims` are all of the file's, evaluated. Operations are interned in `builder`; it, `model` and `faults` must
-  /// outlive the library.
-  TemplateLibrary(const ModelSyntax& model, std::map<std::string, std::int64_t> dims, TemplateOptions options,
-                  OperatorGraphBuilder& builder, std::vector<Diagnostic>& faults);
+  /// Operations are interned in `builder`; it, `model` and `faults` must outlive the library.
+  TemplateLibrary(const ModelSyntax& model, FileNumbers numbers, TemplateOptions options, OperatorGraphBuilder& builder,
+                  std::vector<Diagnostic>& faults);
   TemplateLibrary(const TemplateLibrary&) = delete;
   TemplateLibrary& operator=(const TemplateLibrary&) = delete;
 
   /// The file itself; null if there were faults. `unchecked` receives operators that are wrong and keep others from
   /// being checked.
   const BlockTemplate* file_template(std::vector<std::string>& unchecked);
-  /// The file's dims that some template refers to.
-  const std::set<std::string>& used_dims() const { return file_.used_dims; }
+  /// With what the templates have used so far.
+  const FileNumbers& numbers() const { return file_.numbers; }
 
  private:
   struct Key {

@@ -161,7 +161,7 @@ class ExpressionParser {
 
 Expression Expression::parse(std::string_view text) { return ExpressionParser(text).parse(); }
 
-std::int64_t Expression::evaluate(const Lookup& lookup) const {
+std::int64_t Expression::evaluate(const Lookup& lookup, const Literals& literals) const {
   std::vector<std::int64_t> stack;
   const auto pop = [&] {
     const std::int64_t value = stack.back();
@@ -174,7 +174,7 @@ std::int64_t Expression::evaluate(const Lookup& lookup) const {
   };
   for (const Step& step : steps_) {
     if (step.kind == Kind::kInteger) {
-      push(step.integer);
+      push(literals ? literals(step.integer) : step.integer);
     } else if (step.kind == Kind::kName) {
       push(lookup(step.name));
     } else if (step.kind == Kind::kNegate) {

@@ -20,12 +20,13 @@ namespace shardplan {
 class Expression {
  public:
   using Lookup = std::function<std::int64_t(std::string_view name)>;  // throws InputError if there is no such name
+  using Literals = std::function<std::int64_t(std::int64_t)>;         // what stands for a whole number as it is written
 
   /// Throws InputError (no place) that quotes the text.
   static Expression parse(std::string_view text);
 
   /// Throw InputError (no place): "H/5 is not whole: 768 / 5", "beyond 64 bits", and what `lookup` throws.
-  std::int64_t evaluate(const Lookup& lookup) const;
+  std::int64_t evaluate(const Lookup& lookup, const Literals& literals = {}) const;
   double evaluate_real(const Lookup& lookup) const;
 
   /// The names in it, in order of appearance.

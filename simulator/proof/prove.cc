@@ -1,6 +1,7 @@
 #include "simulator/proof/prove.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -21,7 +22,11 @@ namespace {
 constexpr std::int64_t kMostDevicesOfOwnMesh = 256;
 
 /// Of memory that a proof may take.
-constexpr std::int64_t kMostBytes = std::int64_t{4} << 30;
+constexpr double kMostBytes = 4.0 * (1 << 30);
+
+/// What a proof takes if sizes can be found for that: about half a minute.
+constexpr double kWantedBytes = 2.0 * (1 << 30);
+constexpr double kWantedOperations = 2e9;  // of a step on one device
 
 /// Every position of every factor belongs to one place along the axes that cut it, and only to that.
 std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) {
@@ -155,11 +160,53 @@ struct Smaller {
   ParallelProgram program;
 };
 
+/// How much sizes give up to become small.
+struct Thrift {
+  std::int64_t least_local = 2;
+  bool shrinks_literals = false;
+  bool keeps_apart = true;
+};
+
+/// What running a program takes: the memory of the reference, and on the devices at least of what is given to them and
+/// their largest value.
+struct Expense {
+  double bytes = 0;
+  double operations = 0;  // of a step on one device
+
+  bool is_wanted() const { return bytes <= kWantedBytes && operations <= kWantedOperations; }
+  /// How many times what is wanted.
+  double excess() const { return std::max(bytes / kWantedBytes, operations / kWantedOperations); }
+};
+
+Expense expense_of(const OperatorGraph& graph, const ParallelProgram& program) {
+  Expense expense;
+  double largest = 0;
+  double given = 0;
+  for (const ProgramValue& value : program.values) {
+    largest = std::max(largest, static_cast<double>(num_elements(value.local_shape)));
+  }
+  for (const Binding& binding : program.given) {
+    given += static_cast<double>(num_elements(program.values[binding.value].local_shape));
+  }
+  const double elements =
+      reference_elements(graph) + static_cast<double>(program.mesh.num_devices()) * (given + largest);
+  expense.bytes = elements * sizeof(double);
+  for (const OperatorId op : graph.operators().ids()) {
+    const Operation& operation = graph.operation(op);
+    std::vector<std::int64_t> extents;
+    for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
+    expense.operations += flops(operation, extents);
+  }
+  return expense;
+}
+
 /// The plan's program at small sizes on one mesh; `fault` says why there is none.
-std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, std::int64_t least_local,
+std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, const Thrift& thrift,
                                     std::string& fault) {
   ShrinkRequest request = request_of(plan, mesh);
-  request.least_local = least_local;
+  request.least_local = thrift.least_local;
+  request.shrinks_literals = thrift.shrinks_literals;
+  request.keeps_apart = thrift.keeps_apart;
   request.check = [&](const Model&, const OperatorGraph& graph) -> std::optional<TooSmall> {
     if (!compare_structure(*plan.graph, graph).empty()) return std::nullopt;
     const Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);
@@ -184,6 +231,24 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, s
   return Smaller{mesh, std::move(model), std::move(graph), std::move(transfer.program)};
 }
 
+/// The same with sizes that give up more, as long as it is expensive.
+Smaller thrifty(const Plan& plan, Smaller smaller) {
+  Expense expense = expense_of(smaller.graph, smaller.program);
+  for (const Thrift& thrift :
+       {Thrift{1, false, true}, Thrift{2, true, true}, Thrift{1, true, true}, Thrift{1, true, false}}) {
+    if (expense.is_wanted()) break;
+    if (thrift.keeps_apart && thrift.shrinks_literals && plan.model->literals.empty()) continue;
+    std::string fault;
+    std::optional<Smaller> other = find_smaller(plan, smaller.mesh, thrift, fault);
+    if (!other) continue;
+    const Expense its = expense_of(other->graph, other->program);
+    if (its.excess() >= expense.excess()) continue;
+    smaller = std::move(*other);
+    expense = its;
+  }
+  return smaller;
+}
+
 /// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3, or on the plan's own where an axis of
 /// 8 takes the place of two of 2 and 4, so that no smaller one keeps their products alike. Two positions of everything on
 /// each device, or fewer where the plan itself has one and means it (8 heads on an axis of 8).
@@ -197,33 +262,42 @@ std::optional<Smaller> find_smaller(const Plan& plan, std::int64_t most_devices,
   }
   for (const SmallerMesh& mesh : meshes) {
     for (const std::int64_t least_local : {2, 1}) {
-      if (auto smaller = find_smaller(plan, mesh, least_local, fault)) return smaller;
+      if (auto smaller = find_smaller(plan, mesh, {least_local}, fault)) return thrifty(plan, std::move(*smaller));
     }
   }
   return std::nullopt;
 }
 
-/// Nothing, or that running it would take too much memory: what the reference holds, and on the devices at least what is
-/// given to them and their largest value.
-std::string check_memory(const Executable& executable) {
-  double elements = reference_elements(*executable.graph);
-  const ParallelProgram& program = executable.program;
-  double largest = 0;
-  double given = 0;
-  for (const ProgramValue& value : program.values) {
-    largest = std::max(largest, static_cast<double>(num_elements(value.local_shape)));
+/// The largest tensor of a step, and for each of its larger dimensions what of the file it comes from.
+std::string what_holds(const OperatorGraph& full, const OperatorGraph& graph, const ShrunkModel& model) {
+  TensorId largest(0);
+  for (const TensorId id : graph.tensors().ids()) {
+    if (num_elements(graph.tensor(id).type.shape) > num_elements(graph.tensor(largest).type.shape)) largest = id;
   }
-  for (const Binding& binding : program.given) {
-    given += static_cast<double>(num_elements(program.values[binding.value].local_shape));
+  const Shape& shape = graph.tensor(largest).type.shape;
+  const Shape& own = full.tensor(largest).type.shape;
+  std::string text = fmt::format("the largest tensor is {} {}, at full size {}", graph.tensor(largest).name,
+                                 to_string(shape), to_string(own));
+  std::vector<std::size_t> by_size(shape.size());
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) { return shape[a] > shape[b]; });
+  for (const std::size_t d : by_size) {
+    if (shape[d] < 16 || d >= 3) continue;
+    const std::vector<std::string>& names = model.origins[model.origin_of[largest][d]];
+    text += names.empty() ? fmt::format("; no dim of the file makes its dimension {}: as a dim it could be smaller", d)
+                          : fmt::format("; its dimension {} comes from {}", d, fmt::join(names, ", "));
   }
-  elements += static_cast<double>(program.mesh.num_devices()) * (given + largest);
-  const double bytes = elements * sizeof(double);
-  if (bytes <= static_cast<double>(kMostBytes)) return {};
-  return fmt::format(
-      "running it takes {:.1f} GiB of memory, above the limit of {} GiB; for the proof dims of the file are made "
-      "smaller, "
-      "but no number that is written in a shape",
-      bytes / (1024.0 * 1024 * 1024), kMostBytes >> 30);
+  return text;
+}
+
+/// Nothing, or that running it would take too much memory, and what of the file that comes from.
+std::string check_memory(const Plan& plan, const Executable& executable, const ShrunkModel* model) {
+  const double bytes = expense_of(*executable.graph, executable.program).bytes;
+  if (bytes <= kMostBytes) return {};
+  const std::string needed = fmt::format("running it takes {:.1f} GiB of memory, above the limit of {:.0f} GiB",
+                                         bytes / (1 << 30), kMostBytes / (1 << 30));
+  if (model == nullptr) return needed;
+  return fmt::format("{}; {}", needed, what_holds(*plan.graph, *executable.graph, *model));
 }
 
 }  // namespace
@@ -260,7 +334,7 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
   if (!shrink) {
     executable.program = plan.program;
     executable.graph = plan.graph;
-    shrinking.refusal = check_memory(executable);
+    shrinking.refusal = check_memory(plan, executable, nullptr);
     return executable;
   }
   std::string fault;
@@ -287,7 +361,7 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
   shrinking.mesh = smaller->mesh.mesh();
   executable.program = std::move(smaller->program);
   executable.graph = std::make_shared<const OperatorGraph>(std::move(smaller->graph));
-  if (shrinking.refusal.empty()) shrinking.refusal = check_memory(executable);
+  if (shrinking.refusal.empty()) shrinking.refusal = check_memory(plan, executable, &smaller->model);
   return executable;
 }
 

@@ -88,6 +88,44 @@ operators:
   EXPECT_EQ(text_of(small), "B 64 -> 3; H 32 -> 2; n of last stays 512: no dim of the file says it; ");
 }
 
+const char* kLiterals = R"(shardplan: 1
+dims: {B: 64}
+inputs: {x: [B, 512], token: {shape: [B], dtype: i32}}
+parameters: {table: [30522, 512]}
+blocks:
+  layer:
+    dims: {N: inferred}
+    inputs: {x: [N, 512]}
+    operators:
+      dense:   {block: nn.Dense, in: x, out_channels: 512}
+      by_head: {op: Reshape, in: dense, shape: [N, 8, 64]}
+      soft:    {op: Softmax, in: by_head}
+      merged:  {op: Reshape, in: soft, shape: [N, 512]}
+operators:
+  row:    {op: Gather, in: [table, token], axis: 0}
+  both:   {op: Add, in: [x, row]}
+  layers: {block: layer, in: both, repeat: 16}
+)";
+
+// 64 can only be another number together with its multiple 512; 16 copies stay, and so do 8 heads.
+TEST(ShrinkTest, NumbersWrittenInTheFileBecomeSmallerWhereTheyMay) {
+  const Model model = read_model_text(kLiterals, "m.yaml");
+  EXPECT_EQ(model.literals, (std::vector<std::int64_t>{64, 512, 30522}));
+  ShrinkRequest request = request_for(model, {{"row", {{"v", 2}}}});
+  request.shrinks_literals = true;
+  const ShrunkModel small = shrink(model, request);
+  const std::map<std::int64_t, std::int64_t>& literals = small.model.overrides.literals;
+  EXPECT_LT(literals.at(30522), 100);
+  EXPECT_EQ(literals.at(30522) % 2, 0);
+  EXPECT_EQ(literals.at(512), 8 * literals.at(64));
+  EXPECT_LT(literals.at(64), 16);
+  EXPECT_EQ(small.model.graph.operators().size(), model.graph.operators().size());
+  const TensorId table = *small.model.graph.find_tensor("table");
+  EXPECT_EQ(small.model.graph.tensor(table).type.shape, (Shape{literals.at(30522), literals.at(512)}));
+  EXPECT_EQ(small.origins[small.origin_of[table][0]], std::vector<std::string>{"the number 30522"});
+  EXPECT_TRUE(shrink(model, request_for(model, {})).model.overrides.literals.empty()) << "unless they are asked for";
+}
+
 TEST(ShrinkTest, TheCallersCheckMakesAFactorGrow) {
   const Model model = read_model_text(kAttention, "m.yaml");
   ShrinkRequest request = request_for(model, {});
