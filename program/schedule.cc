@@ -431,10 +431,12 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
   Arrangement arrangement(program, costs);
   std::optional<IssueOrder> best;
   Picoseconds least = std::numeric_limits<Picoseconds>::max();
-  /// When the step ends; nothing if the order does not fit.
-  const auto try_one = [&](const IssueOrder& order) -> std::optional<Picoseconds> {
+  /// When the step ends; nothing if the order does not fit. Whether one that ends at `too_late` or later fits matters only
+  /// where another way to issue it could be tried instead.
+  const auto try_one = [&](const IssueOrder& order, Picoseconds too_late) -> std::optional<Picoseconds> {
     const ParallelProgram& trial = arrangement.in(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
+    if (times.end >= std::max(least, too_late) && !order.reduces_in_last_run) return times.end;
     if (memory_profile(trial, times.spans).peak > options.most_memory) return std::nullopt;
     if (times.end < least) {
       least = times.end;
@@ -442,11 +444,11 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
     }
     return times.end;
   };
-  const auto try_order = [&](IssueOrder order) -> std::optional<Picoseconds> {
-    const std::optional<Picoseconds> end = try_one(order);
+  const auto try_order = [&](IssueOrder order, Picoseconds too_late = 0) -> std::optional<Picoseconds> {
+    const std::optional<Picoseconds> end = try_one(order, too_late);
     if (end || !order.reduces_in_last_run) return end;
     order.reduces_in_last_run = false;  // what is reduced early is held beside the last run's activations
-    return try_one(order);
+    return try_one(order, too_late);
   };
   const auto chosen = [&]() -> std::optional<ParallelProgram> {
     if (!best) return std::nullopt;
@@ -476,13 +478,16 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
   }
   if (has_choice) rules.push_back(decided(fusions, Mode::kBest));
   const auto try_rules = [&](const IssueOrder& moved) {
-    std::optional<IssueOrder> fastest;
+    std::optional<IssueOrder> fastest, last;
     Picoseconds least_of_rules = std::numeric_limits<Picoseconds>::max();
     for (const Rules& rule : rules) {
       const bool is_searched = has_choice && &rule == &rules.back();
       const IssueOrder order =
           is_searched ? scheduler.best_bucketed(moved, rule, arrangement) : scheduler.bucketed(moved, rule);
-      const std::optional<Picoseconds> end = try_order(order);
+      // Above what all gradients come to, sizes make the same buckets.
+      if (last && last->buckets == order.buckets && last->sequence == order.sequence) continue;
+      last = order;
+      const std::optional<Picoseconds> end = try_order(order, least_of_rules);
       if (&rule == &rules.front()) try_prefetched(order);
       if (!end || *end >= least_of_rules) continue;
       least_of_rules = *end;
