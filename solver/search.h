@@ -32,11 +32,15 @@ struct SearchProgress {
 
 /// When to stop. Work decides what is found; time only when it ends.
 struct SearchLimits {
-  double seconds = 0;        // wall clock for the whole call; 0: no limit
-  std::uint64_t work = 0;    // units of work (deterministic); 0: no limit
-  std::uint64_t passes = 0;  // `auto`: where work is limited, it is enough for so many passes of the bound; 0: as it is
-  double gap = 0;            // (cost - bound) / bound that is good enough to stop at
-  std::stop_token stop;      // Ctrl-C: return the best so far
+  double seconds = 0;      // wall clock for the whole call; 0: no limit
+  std::uint64_t work = 0;  // units of work (deterministic); 0: no limit
+  double gap = 0;          // (cost - bound) / bound that is good enough to stop at
+  // `auto`, where work is limited: what is good enough depends on what was done.
+  std::uint64_t early_work = 0;                         // after so much ...
+  double early_gap = 0;                                 // ... this gap will do
+  std::uint64_t passes = 0;                             // after `work` it goes on for so many passes of the bound ...
+  double loose_gap = 0;                                 // ... until this gap will do
+  std::stop_token stop;                                 // Ctrl-C: return the best so far
   std::function<void(const SearchProgress&)> progress;  // may be empty; called from the caller's thread
 };
 

@@ -114,7 +114,10 @@ class Run {
                                : fit == Fit::kSlack        ? quarters(3)
                                                            : quarters(1);
     // Leaves time to start again with memory, should what is found here not fit.
-    search(presolve, std::move(statistics), enough(work, presolve), is_over_ ? deadline_ : deadline_.part(0.75));
+    search(presolve, std::move(statistics), work, is_over_ ? deadline_ : deadline_.part(0.75));
+    // Memory does not bind as far as is known, and of the two cores this is the smaller one: where work is limited, what
+    // was found here stands.
+    if (work > 0 && fit == Fit::kSlack && unlimited_ && fits(*unlimited_)) is_over_ = true;
   }
   void search_with_memory() {
     const Presolve presolve(problem_, options_.objective, deadline_, incumbent_.cost(), parts_.presolve);
@@ -122,7 +125,7 @@ class Run {
     const std::uint64_t work = options_.limits.work;
     const bool is_rest = fit_ == Fit::kSlack && incumbent_.has_choice();
     const std::uint64_t share = is_rest ? quarters(1) : fit_ == Fit::kNear ? quarters(3) : work;
-    search(presolve, presolve.statistics(), enough(share, presolve), deadline_);
+    search(presolve, presolve.statistics(), share, deadline_);
   }
   /// A part of the work; never 0 where it is limited, which would be without limit.
   std::uint64_t quarters(std::uint64_t count) const {
@@ -162,8 +165,15 @@ class Run {
     result.work = work;
     result.is_exact = parts_.is_exact;
     result.has_bound = parts_.has_bound;
-    result.gap_tolerance =
-        options_.limits.gap * static_cast<double>(std::max<std::int64_t>(presolve.constant_cost(), 0));
+    result.constant_cost = static_cast<double>(presolve.constant_cost());
+    result.good_enough.push_back({0, options_.limits.gap});
+    if (work > 0) {
+      if (options_.limits.early_gap > 0) {
+        result.good_enough.push_back({options_.limits.early_work, options_.limits.early_gap});
+      }
+      result.good_enough.push_back({work, options_.limits.loose_gap});
+      result.work = enough(work, presolve);
+    }
     if (unlimited_) result.starts.push_back(presolve.project(*unlimited_));
     if (incumbent_.has_choice()) {
       result.starts.push_back(presolve.project(*incumbent_.choice()));

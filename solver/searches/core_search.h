@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -25,12 +26,28 @@ struct CoreSearchOptions {
   std::uint64_t work = 0;                       // all threads together; 0: no limit
   std::vector<CoreChoice> starts;               // need not be feasible
   std::optional<DualBound::State> first_bound;  // to continue from
-  double gap_tolerance = 0;  // absolute: a cost that is at most this far above the bound ends the search
+  struct GoodEnough {
+    std::uint64_t work = 0;  // from so much on
+    double gap = 0;          // a share of the bound; a cost that is at most this far above it ends the search
+  };
+  std::vector<GoodEnough> good_enough;
+  double constant_cost = 0;  // what the problem costs beside the core; gaps are shares of both
   bool is_exact = true;      // whether branch and bound takes part where a pass is cheap
   bool has_bound = true;     // false: neighbourhood searches only
   bool eliminates = true;    // whether `search_without_limits` may eliminate
   /// May be empty. A null choice: only the bound is better.
   std::function<void(const CoreChoice* choice, double cost, double bound)> progress;
+
+  /// Whether a choice of this cost is good enough after so much work.
+  bool is_good_enough(double cost, double bound, std::uint64_t done) const {
+    return std::any_of(good_enough.begin(), good_enough.end(), [&](const GoodEnough& one) {
+      return done >= one.work && cost - bound <= one.gap * std::max(constant_cost + bound, 0.0);
+    });
+  }
+  /// For a search that continues one which has done so much.
+  void count_as_done(std::uint64_t done) {
+    for (GoodEnough& one : good_enough) one.work -= std::min(one.work, done);
+  }
 };
 
 struct CoreSearchResult {

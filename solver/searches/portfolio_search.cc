@@ -64,7 +64,7 @@ class PortfolioSearch {
 
  private:
   bool is_within_gap() const {
-    return known_.is_proven() || (known_.best.choice && known_.best.cost - known_.bound <= options_.gap_tolerance);
+    return known_.is_proven() || (known_.best.choice && options_.is_good_enough(known_.best.cost, known_.bound, work_));
   }
   bool is_work_spent() const { return options_.work > 0 && work_ >= options_.work; }
   bool is_done() const { return is_within_gap() || is_complete_ || deadline_.is_over() || is_work_spent(); }
@@ -154,6 +154,7 @@ class PortfolioSearch {
     workers_.clear();
     CoreSearchOptions options = options_;
     if (options_.work > 0) options.work = options_.work > work_ ? options_.work - work_ : 1;
+    options.count_as_done(work_);
     options.seed = mix(options_.seed + round_);
     options.starts = {smaller_->nearest(*known_.best.choice)};
     options.first_bound = std::move(smaller_state_);

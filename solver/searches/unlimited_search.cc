@@ -66,7 +66,7 @@ class UnlimitedSearch {
 
  private:
   bool is_proven() const { return is_complete_ || (best_ && bound_ > best_cost_ - 1); }
-  bool is_done() const { return is_proven() || (best_ && best_cost_ - bound_ <= options_.gap_tolerance); }
+  bool is_done() const { return is_proven() || (best_ && options_.is_good_enough(best_cost_, bound_, meter_.used())); }
 
   /// A choice of the present core.
   void offer(const CoreChoice& choice, double cost, const char* stage) {
@@ -184,6 +184,7 @@ class UnlimitedSearch {
   /// All other means, on what is left.
   void search_in_slice(std::uint64_t slice) {
     CoreSearchOptions options = options_;
+    options.count_as_done(meter_.used());
     options.work = kFirstSlice << std::min<std::uint64_t>(slice, 20);
     if (options_.work > 0) options.work = std::min(options.work, options_.work - meter_.used());
     options.seed = mix(options_.seed + slice);

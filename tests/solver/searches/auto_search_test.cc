@@ -59,8 +59,21 @@ TEST(AutoSearchTest, SaysWhatStoppedIt) {
   result = search->search(problem, options);
   EXPECT_TRUE(result.status == PlanStatus::kOptimal || result.lower_bound > bound);
 
-  options.limits.passes = 0;
-  options.limits.work = 0;
+  // But not once the answer is good enough for what was done.
+  options.limits.loose_gap = 100;
+  result = search->search(problem, options);
+  EXPECT_EQ(result.stopped_by, Limit::kGap);
+  EXPECT_LE(result.lower_bound, bound);
+
+  options.limits = {};
+  options.limits.work = 1'000'000'000;
+  options.limits.early_work = 200'000;
+  options.limits.early_gap = 100;
+  result = search->search(problem, options);
+  EXPECT_EQ(result.stopped_by, Limit::kGap);
+  EXPECT_LE(result.lower_bound, bound);
+
+  options.limits = {};
   options.limits.gap = 100;
   result = search->search(problem, options);
   EXPECT_EQ(result.stopped_by, Limit::kGap);

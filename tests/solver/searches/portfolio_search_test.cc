@@ -80,7 +80,7 @@ TEST(PortfolioSearchTest, SaysWhichLimitItReached) {
   const CoreSearchResult by_work = search_with_portfolio(presolve.core(), options, Deadline(0, {}));
   EXPECT_EQ(by_work.stopped_by, Limit::kWork);
   EXPECT_GE(by_work.work, options.work);
-  options.gap_tolerance = 1e12;
+  options.good_enough = {{0, 1e12}};
   EXPECT_EQ(search_with_portfolio(presolve.core(), options, Deadline(0, {})).stopped_by, Limit::kGap);
   EXPECT_EQ(search_with_portfolio(presolve.core(), {}, Deadline(1e-9, {})).stopped_by, Limit::kTime);
 }

@@ -76,7 +76,7 @@ TEST(UnlimitedSearchTest, SaysWhichLimitItReached) {
   stop.request_stop();
   options.work = 0;
   EXPECT_EQ(search_without_limits(core, options, Deadline(0, stop.get_token())).stopped_by, Limit::kInterrupted);
-  options.gap_tolerance = 1e15;
+  options.good_enough = {{0, 1e15}};
   EXPECT_EQ(search_without_limits(core, options, Deadline(0, {})).stopped_by, Limit::kGap);
 }
 
