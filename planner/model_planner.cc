@@ -194,8 +194,7 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   plan.bound = found.bound;
   plan.statistics = std::move(found.statistics);
   plan.status = found.status;
-  const bool may_be_cut_short = options_.time_limit > 0 || options_.work_limit > 0;
-  if (!found.choice && found.status == PlanStatus::kNoPlanFound && may_be_cut_short) {
+  if (!found.choice && found.status == PlanStatus::kNoPlanFound && has_own_limit) {
     found.choice = smallest_choice(problem, stop);
   }
   if (!found.choice) return plan;

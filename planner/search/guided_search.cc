@@ -19,12 +19,28 @@ constexpr double kLooseGap = 0.01;
 /// For each part; a fraction of a second.
 constexpr std::uint64_t kPartWork = 400'000'000;
 constexpr double kGoodEnoughForPart = 1e-3;
+/// The share of the time that is left which all parts together may take.
+constexpr double kTimeOfParts = 0.3;
 /// Large problems are left after a handful of passes by the usual work. As long as the answer is loose, so many are worth
 /// waiting for: tens of seconds where there are a million values.
 constexpr std::uint64_t kWorthwhilePasses = 100;
 constexpr double kTightGap = kLooseGap / 2;
+/// After so much work so small a gap will do: what is proven soon is proven to the end, and 0.03 % of a larger problem is
+/// far below what any cost model knows of a step.
+constexpr std::uint64_t kEarlyWork = 200'000'000;
+constexpr double kEarlyGap = 3e-4;
 /// So many nodes are searched from the best choice of uniform layers on.
 constexpr std::size_t kManyNodes = 8'000;
+
+/// Where the matrices of all edges have more entries, the parts are searched before the whole: with a good choice known,
+/// presolve and reduced costs remove most of the values that make a pass expensive.
+constexpr std::size_t kManyEntries = 50'000'000;
+
+std::size_t num_entries(const StrategyProblem& problem) {
+  std::size_t entries = 0;
+  for (const ProblemEdge& edge : problem.edges) entries += problem.matrices[edge.matrix].costs.size();
+  return entries;
+}
 
 bool is_loose(std::int64_t value, std::int64_t bound) {
   return static_cast<double>(value - bound) > kLooseGap * static_cast<double>(bound);
@@ -43,7 +59,11 @@ GuidedSearch::GuidedSearch(const OperatorGraph& graph, const TensorVersions& ver
       name_(search),
       options_(std::move(options)),
       takes_longer_(takes_longer),
-      deadline_(options_.limits.seconds, options_.limits.stop) {}
+      deadline_(options_.limits.seconds, options_.limits.stop) {
+  if (!takes_longer_) return;
+  options_.limits.early_work = kEarlyWork;
+  options_.limits.early_gap = kEarlyGap;
+}
 
 LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const {
   if (options.limits.seconds > 0) options.limits.seconds = std::max(1e-3, options.limits.seconds - deadline_.elapsed());
@@ -60,13 +80,22 @@ LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::option
         uniform && start && evaluate(problem, *start).feasible && value(*start) <= value(*uniform);
     if (uniform && !start_is_better) options.start = std::move(uniform);
   }
+  const bool is_guided = find_search(name_)->takes_guidance;
+  const bool parts_first = is_guided && options_.level != Level::kMemory && num_entries(problem) > kManyEntries;
+  if (parts_first) {
+    if (std::optional<Choice> better = best_of_parts(problem, options.start)) options.start = std::move(better);
+    if (takes_longer_) {
+      options.limits.passes = kWorthwhilePasses;
+      options.limits.loose_gap = kTightGap;
+    }
+  }
   LevelResult found = search(problem, name_, options);
   if (found.status == PlanStatus::kInfeasible) return found;
   if (options_.level == Level::kMemory) {
-    return found.choice && find_search(name_)->takes_guidance ? from_uniform(problem, std::move(found)) : found;
+    return found.choice && is_guided ? from_uniform(problem, std::move(found)) : found;
   }
   if (!found.choice) found = from_least_memory(problem, std::move(found));
-  if (found.choice && find_search(name_)->takes_guidance) found = from_parts(problem, std::move(found));
+  if (found.choice && is_guided && !parts_first) found = from_parts(problem, std::move(found));
   return found;
 }
 
@@ -103,7 +132,7 @@ LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult
   options.start = better ? better : found.choice;
   if (takes_longer_) {
     options.limits.passes = kWorthwhilePasses;
-    options.limits.gap = std::max(options.limits.gap, kTightGap);
+    options.limits.loose_gap = kTightGap;
   }
   LevelResult again = search(problem, name_, options);
   again.bound.amount = std::max(again.bound.amount, found.bound.amount);
@@ -140,35 +169,64 @@ std::optional<Choice> GuidedSearch::best_uniform(const StrategyProblem& problem,
   return found.choice ? std::optional(tied.expanded(*found.choice)) : std::nullopt;
 }
 
-std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem, const Choice& known) const {
+std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem,
+                                                  const std::optional<Choice>& known) const {
   std::optional<Choice> best;
-  auto least = value_at(options_.level, evaluate(problem, known));
+  std::pair<std::int64_t, std::int64_t> least{INT64_MAX, INT64_MAX};
   const auto keep_better = [&](std::optional<Choice> choice) {
     if (!choice) return;
-    const auto cost = value_at(options_.level, evaluate(problem, *choice));
-    if (cost >= least) return;
+    const Evaluation evaluation = evaluate(problem, *choice);
+    const auto cost = value_at(options_.level, evaluation);
+    if (!evaluation.feasible || cost >= least) return;
     least = cost;
     best = std::move(choice);
   };
+  keep_better(known);
+  const bool knows = best.has_value();
+  const SearchLimits& all = options_.limits;
+  const double begin = deadline_.elapsed();
+  const double end = all.seconds > 0 ? begin + kTimeOfParts * std::max(all.seconds - begin, 0.0) : 0;
   const auto consider = [&](const StrategyProblem& part, std::string_view name, Level level) {
-    if (deadline_.is_over()) return;
+    if (deadline_.is_over() || (end > 0 && deadline_.elapsed() >= end)) return;
     LevelOptions options = options_;
     options.level = level;
-    options.limits.work = kPartWork;
+    options.start.reset();
+    options.wants_bound = false;
+    options.limits.seconds = end;
+    options.limits.work = all.work > 0 ? std::min(kPartWork, all.work) : kPartWork;
+    options.limits.passes = 0;
     options.limits.gap = kGoodEnoughForPart;
     options.limits.progress = {};
-    keep_better(search(part, name, options).choice);
+    // A part whose bound is above what is known holds nothing better: its search ends, and what it found is dropped, so
+    // that the moment of its end does not matter.
+    std::stop_source stop;
+    const std::stop_callback forward(options_.limits.stop, [&] { stop.request_stop(); });
+    bool is_hopeless = false;
+    if (best && level == Level::kSpeed && options_.level == Level::kSpeed) {
+      options.limits.stop = stop.get_token();
+      options.limits.progress = [&](const SearchProgress& progress) {
+        if (progress.lower_bound < least.second) return;
+        is_hopeless = true;
+        stop.request_stop();
+      };
+    }
+    std::optional<Choice> found = search(part, name, options).choice;
+    if (!is_hopeless) keep_better(std::move(found));
   };
   if (problem.nodes.size() <= kManyNodes) keep_better(best_uniform(problem, options_.level));
   StrategyProblem part = problem;
-  for (std::size_t pieces = 0; pieces <= pieces_.size(); ++pieces) {
+  const auto whole = [&] {
     part.strategy_tables = problem.strategy_tables;
     part.nodes = problem.nodes;
+  };
+  // The batch over all devices comes first: where that fits it is seldom far from the best, and many of the others are
+  // soon hopeless beside it.
+  for (std::size_t pieces = pieces_.size() + 1; pieces-- > 0;) {
+    whole();
     cut_batch(part, pieces);
     consider(part, name_, options_.level);
   }
-  part.strategy_tables = problem.strategy_tables;
-  part.nodes = problem.nodes;
+  whole();
   if (options_.level == Level::kSpeed) {
     keep_least_work(part);
     consider(part, name_, Level::kSpeed);
@@ -177,7 +235,7 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     consider(part, name_, Level::kSpeed);
   }
   consider(problem, "propagation", options_.level);
-  return best;
+  return knows && best == known ? std::nullopt : best;
 }
 
 void GuidedSearch::keep_least_work(StrategyProblem& problem) const {

@@ -18,7 +18,8 @@ class GuidedSearch {
  public:
   /// `model` says what the nodes of the problems stand for; `pieces` are those of the mesh that its strategies were
   /// enumerated from. The limits in `options` are for each search (the work) and for all together (the seconds); a
-  /// search that `takes_longer` goes beyond the work, by some passes over the problem, where its answer is loose.
+  /// search that `takes_longer` goes beyond the work, by some passes over the problem, where its answer is loose, and ends
+  /// before where its answer is good.
   GuidedSearch(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& model,
                const std::vector<AxisRef>& pieces, std::string_view search, LevelOptions options,
                bool takes_longer = false);
@@ -36,7 +37,7 @@ class GuidedSearch {
   /// copies there are.
   std::optional<Choice> best_uniform(const StrategyProblem& problem, Level level) const;
   /// The best choice of the parts, if one is better than what is known.
-  std::optional<Choice> best_of_parts(const StrategyProblem& problem, const Choice& known) const;
+  std::optional<Choice> best_of_parts(const StrategyProblem& problem, const std::optional<Choice>& known) const;
   /// The batch cut over the first so many pieces by every operator that can.
   void cut_batch(StrategyProblem& problem, std::size_t num_pieces) const;
   /// Contractions without the strategies that take longer than the shortest: those repeat work.
