@@ -37,7 +37,17 @@ bool is_scale(const OperatorGraph& graph, const GraphTensor& tensor) {
   return reader.operand < names.size() && std::ranges::find(type.scales, names[reader.operand]) != type.scales.end();
 }
 
-/// How many numbers are summed up into one result of the first reader: the summed factors that this operand walks.
+bool is_walked(const std::vector<TensorWalk>& tensors, std::uint32_t factor) {
+  for (const TensorWalk& tensor : tensors) {
+    for (const DimensionWalk& walk : tensor) {
+      if (std::ranges::find(walk.factors, factor) != walk.factors.end()) return true;
+    }
+  }
+  return false;
+}
+
+/// How many numbers are summed up into one result of the first reader: the factors that this operand walks and that are
+/// summed, or that no result walks, as the positions of a convolution's window.
 double fan_in(const OperatorGraph& graph, const GraphTensor& tensor) {
   double count = 1;
   if (tensor.readers.empty()) return count;
@@ -45,7 +55,9 @@ double fan_in(const OperatorGraph& graph, const GraphTensor& tensor) {
   const ShardingRule& rule = graph.operation(reader.op).rule;
   for (const DimensionWalk& walk : rule.operands[reader.operand]) {
     for (const std::uint32_t factor : walk.factors) {
-      if (rule.factors[factor].kind == FactorKind::kReduction) count *= static_cast<double>(rule.factors[factor].size);
+      if (rule.factors[factor].kind == FactorKind::kReduction || !is_walked(rule.results, factor)) {
+        count *= static_cast<double>(rule.factors[factor].size);
+      }
     }
   }
   return count;

@@ -6,6 +6,7 @@
 #include "graph/differentiate.h"
 #include "model/read_model.h"
 #include "planner/model_planner.h"
+#include "simulator/execute/simulate.h"
 #include "simulator/proof/prove.h"
 #include "tests/support/proofs.h"
 #include "tests/support/random_plan.h"
@@ -114,6 +115,16 @@ TEST(TrainingTest, ClippingBoundsTheNormOfAllGradientsTogether) {
   EXPECT_NEAR(step_length("0.02"), 0.02, 1e-9);
   EXPECT_GT(step_length("1e9"), 0.02);
   EXPECT_NEAR(step_length("1e9"), step_length("2e9"), 1e-12);
+}
+
+/// Weights are drawn for as many numbers as their convolution sums up, so that a network learns from the start.
+TEST(TrainingTest, LeNetLearnsItsBatch) {
+  const ModelPlanner planning(std::make_shared<const Model>(read_model("configs/lenet.yaml")),
+                              read_cluster("ascend-910"), {});
+  const Plan plan = planning.plan(Level::kSpeed, "propagation");
+  const std::vector<SimulatedStep> loss = simulate(plan.program, *plan.graph, {.steps = 8}).front().steps;
+  EXPECT_LT(loss.front().one_device, 2 * std::log(10));
+  for (std::size_t step = 1; step < loss.size(); ++step) EXPECT_LT(loss[step].mesh, loss[step - 1].mesh) << step;
 }
 
 }  // namespace
