@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <memory>
 
 #include "base/random.h"
@@ -132,6 +134,59 @@ TEST_P(UnevenCollectives, RandomPairsEndWhereTheyShould) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, UnevenCollectives, testing::ValuesIn(kUnevenCases));
+
+// Shapes by chance as well: where every step ends, the triangle, and the bound on memory.
+TEST(UnevenCollectivesTest, RandomShapesKeepEveryProperty) {
+  constexpr std::uint64_t kSeed = 41;
+  std::cout << "seed " << kSeed << "\n";
+  Random random(kSeed);
+  const auto num_cuts = [](const TensorLayout& layout) {
+    std::int64_t cuts = 1;
+    for (const DimensionLayout& dimension : layout.dimensions) cuts *= dimension.num_pieces();
+    return cuts;
+  };
+  int uneven = 0, beyond = 0;
+  for (const char* text : {"x=8", "x=2,y=4", "x=3,y=2", "x=5,y=3"}) {
+    const DeviceMesh mesh = DeviceMesh::parse(text);
+    RedistributionPlanner bounded(mesh, even_costs(mesh.axes().size()));
+    RedistributionPlanner free(mesh, even_costs(mesh.axes().size()), {.bounded_memory = false});
+    for (int i = 0; i < (is_exhaustive() ? 1000 : 30); ++i) {
+      Shape shape;
+      for (std::size_t rank = 1 + random.below(3); shape.size() < rank;) {
+        shape.push_back(3 + static_cast<std::int64_t>(random.below(rank == 3 ? 18 : 40)));
+      }
+      const TensorLayout from = random_uneven_layout(mesh, shape, random);
+      const TensorLayout to = random_uneven_layout(mesh, shape, random);
+      const TensorLayout through = random_uneven_layout(mesh, shape, random);
+      const std::string name =
+          fmt::format("{} of {}: {} -> {}", text, to_string(shape), to_string(from, mesh), to_string(to, mesh));
+      std::vector<double> values;
+      for (std::int64_t e = 0; e < num_elements(shape); ++e) values.push_back(random.unit() * 20 - 10);
+      const Redistribution plan = bounded.plan(from, to, shape, 4);
+      DeviceBuffers buffers = scatter(values, shape, from, mesh, 3);
+      for (const CollectiveStep& step : plan.steps) {
+        ASSERT_EQ(check_reach(step, mesh, shape), "") << name;
+        buffers = apply(step, mesh, shape, buffers);
+        ASSERT_LE(largest_error(buffers, values, shape, step.after, mesh), kTolerance) << name;
+        EXPECT_EQ(padding(buffers), expected_padding(step.after, mesh, shape)) << name;
+      }
+      // The bound counts pieces: of a shard on the way there may be more padding than of the ends'.
+      const std::int64_t least = std::min(num_cuts(from), num_cuts(to));
+      const bool keeps =
+          std::ranges::all_of(plan.steps, [&](const CollectiveStep& step) { return num_cuts(step.after) >= least; });
+      beyond += keeps ? 0 : 1;
+      if (!is_uneven(from, shape) && !is_uneven(to, shape)) continue;
+      ++uneven;
+      EXPECT_LE(free.time(from, to, shape, 4), plan.time) << name;
+      EXPECT_LE(free.time(from, to, shape, 4), free.time(from, through, shape, 4) + free.time(through, to, shape, 4))
+          << name << " through " << to_string(through, mesh);
+      EXPECT_LE(free.time(from, to, shape, 2), free.time(from, to, shape, 4)) << name << ", of half the bytes";
+    }
+  }
+  EXPECT_GT(uneven, 40);
+  EXPECT_LE(beyond, 6) << "where no way keeps the bound";
+  std::cout << uneven << " uneven pairs, " << beyond << " beyond the bound\n";
+}
 
 // What the cost matrices of models are made of: all pairs at once, some of them of dimensions that stand in parts.
 TEST(UnevenCollectivesTest, TimesOfAllPairsAreThoseOfThePlans) {
