@@ -169,7 +169,8 @@ std::string local_validation_text(const LocalSubject& subject, const LocalValida
   }
   if (validation.agrees()) {
     const std::size_t compared = validation.steps.empty() ? 0 : validation.steps[0].values.size();
-    return text + fmt::format("agrees in every step: {} on every rank\n", plural(compared, "tensor"));
+    return text + fmt::format("agrees in every step{}: {} on every rank\n",
+                              validation.not_finite ? " that is compared" : "", plural(compared, "tensor"));
   }
   text += fmt::format("drifts from step {}", *validation.first_drift + 1);
   for (std::size_t s = 0; has_loss && s < validation.steps.size(); ++s) {

@@ -58,7 +58,8 @@ struct LocalValidation {
 /// means as near as 1e-9 of the largest value and what rounding does to the reference itself (`MeasuredReference`).
 ///
 /// Throws InputError: an input or parameter that one of the two does not have, a shape that is no piece, micro-batches,
-/// an operator without a kernel, nothing to compare, numbers of the first step that are not finite, and what `local_program` throws; Stopped if asked to stop.
+/// an operator without a kernel, nothing to compare, numbers of the first step that are not finite, and what
+/// `local_program` throws; Stopped if asked to stop.
 LocalValidation validate_against(const std::vector<std::shared_ptr<const Model>>& ranks, const Model& reference,
                                  const LocalValidationOptions& options);
 
