@@ -76,7 +76,10 @@ LayoutOnMesh read(const LayoutArguments& arguments) {
   const std::string fault = arguments.layout.empty() ? check_layout(given.layout, given.mesh, given.shape)
                                                      : check_uneven_layout(given.layout, given.mesh, given.shape);
   if (!fault.empty()) {
-    throw InputError({}, "{}: {}", to_string(given.layout, given.mesh), fault);
+    const char* const option = !arguments.layout.empty()     ? "--layout"
+                               : !arguments.strategy.empty() ? "--strategy"
+                                                             : "--tensor-map";
+    throw InputError({}, "{} {}: {}", option, to_string(given.layout, given.mesh), fault);
   }
   given.layout = canonical(given.layout, given.mesh, given.shape);
   return given;

@@ -23,6 +23,7 @@
 #include "model/planned_model.h"
 #include "model/read_model.h"
 #include "operators/families/communication.h"
+#include "planner/job_cluster.h"
 #include "planner/local_plan.h"
 #include "planner/model_planner.h"
 #include "planner/problem/strategy_file.h"
@@ -138,8 +139,9 @@ void local_model_case(const std::string& text) {
   const auto model = std::make_shared<const Model>(read_model_text(text, kFile));
   constexpr std::size_t kMostOperators = 60;
   constexpr std::int64_t kMostNumbers = 100'000;
-  const Cluster cluster = read_cluster("ascend-910");
-  if (!model->local || model->local->group_size > cluster.num_devices()) return;
+  if (!model->local) return;
+  const Cluster cluster = job_cluster(*model, {"ascend-910", {}, {}}).cluster;
+  if (model->local->group_size > cluster.num_devices()) return;
   if (model->graph.operators().size() > kMostOperators) return;
   const LocalPlan plan = plan_locally(model, take_devices(cluster, model->local->group_size));
   local_plan_json(plan);
