@@ -26,7 +26,7 @@
 #include "planner/problem/decided_strategies.h"
 #include "planner/problem/mode_strategies.h"
 #include "planner/problem/uniform_layers.h"
-#include "planner/search/forced_choices.h"
+#include "planner/search/default_limits.h"
 #include "planner/search/guided_search.h"
 #include "planner/search/level_search.h"
 #include "planner/search/limit_repair.h"
@@ -41,16 +41,8 @@
 namespace shardplan {
 namespace {
 
-/// Where nothing else is asked for a search ends after this much work, a second or two; the answer says how good it is.
-/// (On the shipped models five times as much finds the same plans and closes the gap by another 0.2 % at most.)
-constexpr std::uint64_t kDefaultWork = 2'000'000'000;
 /// For the bound of a plan that was found without one; a fraction of a second.
 constexpr std::uint64_t kBoundWork = 200'000'000;
-/// A search also ends as soon as no plan can be better by more than this share.
-constexpr double kGoodEnough = 1e-6;
-/// Where plans are only compared with each other.
-constexpr double kGoodEnoughToCompare = 1e-3;
-
 /// The bound of plans whose layers may differ is sought beside a plan of uniform layers for graphs of at most so many
 /// operators: in a fraction of a second.
 constexpr std::size_t kMostFreeOperators = 5000;
@@ -309,8 +301,7 @@ Plan ModelPlanner::in_sequence(const Decisions& decisions, Plan like) const {
     return like;
   }
   like.memory = memory_profile(like.program);
-  const Timeline times = timeline(like.program);
-  like.time = {times.computation, times.communication, times.exposed, repeated_time(like.program)};
+  like.time = time_in_sequence(like.program);
   return like;
 }
 
@@ -471,54 +462,6 @@ Decisions ModelPlanner::decisions_of(const ModelProblem& problem, const Choice& 
   return decisions;
 }
 
-std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions) const {
-  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
-  SearchOptions options;
-  options.seed = options_.seed;
-  options.limits.gap = kGoodEnough;
-  options.limits.work = kDefaultWork;
-  const PlanResult found = make_search(kDefaultSearch)->search(problem.problem, options);
-  return found.choice ? std::optional(decisions_of(problem, *found.choice)) : std::nullopt;
-}
-
-Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>& decisions) const {
-  Baseline result;
-  result.name = std::move(name);
-  if (!decisions) return result;
-  Plan like;
-  like.options = options_;
-  like.usable = usable();
-  const Plan plan = decided(*decisions, std::move(like));
-  result.strategies = decisions->strategies;
-  result.time = plan.time;
-  result.peak = plan.memory.peak;
-  result.fits = result.peak <= usable();
-  return result;
-}
-
-const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
-  if (data_parallel_) return *data_parallel_;
-  Restrictions limits = no_restrictions(*graph_, versions_);
-  const auto batch = batch_factors(*graph_);
-  for (const OperatorId op : graph_->operators().ids()) {
-    limits.operators[op] = {data_parallel_strategy(graph_->operation(op), batch[op], mesh(), uneven_cuts())};
-  }
-  for (const VersionId id : versions_.all.ids()) {
-    const TensorVersion& version = versions_.all[id];
-    const GraphTensor& tensor = graph_->tensor(version.tensor);
-    if (version.kind != TensorVersion::Kind::kStored || tensor.kind == TensorKind::kInput) continue;
-    // What every device has its own of is laid out so here, too.
-    const bool is_own =
-        tensor.layerwise_parallel || (tensor.state_of && graph_->tensor(*tensor.state_of).layerwise_parallel);
-    limits.versions[id] = is_own ? decided_.stored[version.tensor] : TensorLayout::replicated(tensor.type.shape.size());
-  }
-  limits.uniform = uniform_;
-  limits.pieces = pieces_;
-  limits.capacity = kUnlimitedBytes;
-  data_parallel_ = best_within(limits);
-  return *data_parallel_;
-}
-
 std::optional<Choice> ModelPlanner::start(const ModelProblem& problem, Level level, std::span<const Plan> known) const {
   const auto& data_parallel = data_parallel_decisions();
   std::optional<Choice> best;
@@ -536,64 +479,6 @@ std::optional<Choice> ModelPlanner::start(const ModelProblem& problem, Level lev
     best = std::move(choice);
   }
   return best;
-}
-
-Baseline ModelPlanner::one_worker(const Plan& plan) const {
-  const Decisions decisions{plan.strategies, plan.versions};
-  const ParallelProgram program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
-  const Timeline times = timeline(program);
-  const Bytes peak = memory_profile(program).peak;
-  const StepTime time{times.computation, times.communication, times.exposed, repeated_time(program)};
-  return {"one_worker", time, peak, peak <= usable(), plan.strategies};
-}
-
-Baseline ModelPlanner::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }
-
-Baseline ModelPlanner::stand_alone() const {
-  Restrictions limits = no_restrictions(*graph_, versions_);
-  for (const OperatorId op : graph_->operators().ids()) {
-    limits.operators[op] = {replicated_strategy(graph_->operation(op))};
-  }
-  for (const VersionId id : versions_.all.ids()) {
-    limits.versions[id] = TensorLayout::replicated(graph_->tensor(versions_.all[id].tensor).type.shape.size());
-  }
-  limits.pieces = pieces_;
-  limits.capacity = kUnlimitedBytes;
-  return baseline("stand_alone", best_within(limits));
-}
-
-std::vector<std::optional<Baseline>> ModelPlanner::forced(Level level, OperatorId op,
-                                                          const std::vector<Strategy>& strategies,
-                                                          std::stop_token stop) const {
-  Restrictions limits = restrictions(level);
-  // A copy has its original's strategy, and with uniform layers all copies of a layer's operator have one.
-  const GraphOperator& asked = graph_->operators()[op];
-  const OperatorId forced = asked.is_copy ? *asked.forward : op;
-  for (const OperatorId other : graph_->operators().ids()) {
-    const bool is_tied = uniform_ && uniform_->operators[other] == uniform_->operators[forced];
-    if (other == forced || (is_tied && decided_.operators[other].empty())) limits.operators[other] = strategies;
-  }
-  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
-  LevelOptions options;
-  options.level = level;
-  options.seed = options_.seed;
-  options.limits.gap = kGoodEnoughToCompare;
-  options.limits.work = kDefaultWork / 4;
-  options.limits.stop = stop;
-  options.wants_bound = false;
-  const std::vector<std::optional<Choice>> found =
-      forced_choices(problem.problem, problem.operator_nodes[op], strategies.size(), options);
-  std::vector<std::optional<Baseline>> results;
-  for (const std::optional<Choice>& choice : found) {
-    results.emplace_back();
-    if (!choice) continue;
-    Plan like;
-    like.options = options_;
-    like.usable = usable();
-    const Plan plan = decided(decisions_of(problem, *choice), std::move(like));
-    results.back() = Baseline{{}, plan.time, plan.memory.peak, plan.memory.peak <= usable()};
-  }
-  return results;
 }
 
 }  // namespace shardplan

@@ -8,6 +8,11 @@
 
 namespace shardplan {
 
+StepTime time_in_sequence(const ParallelProgram& program) {
+  const Timeline times = timeline(program);
+  return {times.computation, times.communication, times.exposed, repeated_time(program)};
+}
+
 std::string_view to_string(StrategyCosts costs) { return costs == StrategyCosts::kMindSpore ? "mindspore" : "cluster"; }
 
 LevelValue value_at(Level level, const StepTime& time, Bytes peak) {

@@ -63,6 +63,9 @@ struct StepTime {
   Picoseconds additive() const { return computation + communication; }
 };
 
+/// Of a program whose instructions run one after the other.
+StepTime time_in_sequence(const ParallelProgram& program);
+
 /// What a level makes least.
 LevelValue value_at(Level level, const StepTime& time, Bytes peak);
 

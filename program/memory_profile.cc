@@ -45,13 +45,62 @@ IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
 
 constexpr std::size_t kNeverMade = std::numeric_limits<std::size_t>::max();
 
+/// What every worker has in use while a program is walked through, and the most that it had.
+class WorkerMemory {
+ public:
+  explicit WorkerMemory(const ParallelProgram& program) : program_(program) { clear(); }
+
+  /// A profile in which nothing is recorded yet.
+  MemoryProfile empty_profile() const {
+    MemoryProfile profile;
+    profile.bytes.resize(program_.instructions.size(), 0);
+    profile.worker_peaks.resize(static_cast<std::size_t>(program_.workers), 0);
+    return profile;
+  }
+
+  void clear() { in_use_.assign(static_cast<std::size_t>(program_.workers), 0); }
+  void add(ValueId id, int sign) {
+    in_use_[static_cast<std::size_t>(program_.values[id].worker)] += sign * program_.values[id].bytes;
+  }
+
+  /// Records what is in use while instruction i runs; turns are counted from 0. Returns whether it is the peak so far.
+  bool note(MemoryProfile& profile, std::size_t i, std::size_t turn) {
+    const int worker = result_worker(program_, program_.instructions[i]);
+    profile.bytes[i] = std::max(profile.bytes[i], in_use_[static_cast<std::size_t>(worker)]);
+    bool is_peak = false;
+    // What is given counts from the beginning, on workers that have done nothing yet.
+    for (int of = turn == 0 ? 0 : worker; of < (turn == 0 ? program_.workers : worker + 1); ++of) {
+      const Bytes now = in_use_[static_cast<std::size_t>(of)];
+      Bytes& most = profile.worker_peaks[static_cast<std::size_t>(of)];
+      most = std::max(most, now);
+      if (now <= profile.peak) continue;
+      profile.peak = now;
+      profile.peak_instruction = i;
+      peak_worker_ = of;
+      is_peak = true;
+    }
+    return is_peak;
+  }
+  /// Whether a value is on the worker that has the peak.
+  bool is_at_peak(ValueId id) const { return program_.values[id].worker == peak_worker_; }
+
+ private:
+  const ParallelProgram& program_;
+  std::vector<Bytes> in_use_;
+  int peak_worker_ = 0;
+};
+
+void sort_by_bytes(std::vector<MemoryProfile::Alive>& alive) {
+  std::stable_sort(alive.begin(), alive.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+}
+
 /// Where workers overlap the loop's runs each run has values of its own, from its instruction that makes them (inputs:
 /// from the worker's first) to its last reader. `first` and `last` are of memory's owners.
 class ProfileOfTurns {
  public:
   ProfileOfTurns(const ParallelProgram& program, const IdVector<ValueId, ValueId>& owner,
                  const IdVector<ValueId, std::size_t>& first, const IdVector<ValueId, std::size_t>& last)
-      : program_(program), loop_(program.num_in_micro_batch()), alive_(program.values.size(), 0) {
+      : program_(program), loop_(program.num_in_micro_batch()), memory_(program), alive_(program.values.size(), 0) {
     const std::size_t count = program.instructions.size();
     IdVector<ValueId, std::size_t> last_in_loop(program.values.size(), 0);
     std::vector<std::size_t> begin(static_cast<std::size_t>(program.workers), kNeverMade);
@@ -98,15 +147,14 @@ class ProfileOfTurns {
   }
 
   MemoryProfile run() {
-    profile_.bytes.assign(program_.instructions.size(), 0);
+    profile_ = memory_.empty_profile();
     walk(std::nullopt);
     walk(peak_turn_);
     for (const ValueId id : program_.values.ids()) {
-      if (alive_[id] == 0 || program_.values[id].worker != peak_worker_) continue;
+      if (alive_[id] == 0 || !memory_.is_at_peak(id)) continue;
       profile_.alive_at_peak.push_back({id, alive_[id] * program_.values[id].bytes});
     }
-    std::stable_sort(profile_.alive_at_peak.begin(), profile_.alive_at_peak.end(),
-                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    sort_by_bytes(profile_.alive_at_peak);
     return std::move(profile_);
   }
 
@@ -119,19 +167,18 @@ class ProfileOfTurns {
 
   void add(ValueId id, int sign) {
     alive_[id] += sign;
-    in_use_[static_cast<std::size_t>(program_.values[id].worker)] += sign * program_.values[id].bytes;
+    memory_.add(id, sign);
   }
 
   /// Through the step; up to a turn, what is alive in it stays noted.
   void walk(std::optional<std::size_t> until) {
-    in_use_.assign(static_cast<std::size_t>(program_.workers), 0);
-    if (!until) profile_.worker_peaks = in_use_;
+    memory_.clear();
     alive_ = IdVector<ValueId, std::int64_t>(program_.values.size(), 0);
     std::size_t turn = 0;
     for (const ValueId id : at_start_) add(id, 1);
     const auto step = [&](std::size_t i, bool is_last_run) {
       for (const ValueId id : begins_[i]) add(id, 1);
-      if (!until) note(i, turn);
+      if (!until && memory_.note(profile_, i, turn)) peak_turn_ = turn;
       if (until == turn) return false;
       for (const End& end : ends_[i]) {
         if (end.runs == Which::kAll || (end.runs == Which::kLast) == is_last_run) add(end.id, -1);
@@ -147,39 +194,16 @@ class ProfileOfTurns {
     }
   }
 
-  void note(std::size_t i, std::size_t turn) {
-    const int worker = result_worker(program_, program_.instructions[i]);
-    profile_.bytes[i] = std::max(profile_.bytes[i], in_use_[static_cast<std::size_t>(worker)]);
-    // What is given counts from the beginning, on workers that have done nothing yet.
-    for (int of = turn == 0 ? 0 : worker; of < (turn == 0 ? program_.workers : worker + 1); ++of) {
-      const Bytes now = in_use_[static_cast<std::size_t>(of)];
-      Bytes& most = profile_.worker_peaks[static_cast<std::size_t>(of)];
-      most = std::max(most, now);
-      if (now <= profile_.peak) continue;
-      profile_.peak = now;
-      profile_.peak_instruction = i;
-      peak_turn_ = turn;
-      peak_worker_ = of;
-    }
-  }
-
   const ParallelProgram& program_;
   const std::size_t loop_;
   std::vector<ValueId> at_start_;
   std::vector<std::vector<ValueId>> begins_;  // by instruction
   std::vector<std::vector<End>> ends_;        // behind it
-  std::vector<Bytes> in_use_;                 // by worker
-  IdVector<ValueId, std::int64_t> alive_;     // how many runs have one
+  WorkerMemory memory_;
+  IdVector<ValueId, std::int64_t> alive_;  // how many runs have one
   MemoryProfile profile_;
   std::size_t peak_turn_ = 0;
-  int peak_worker_ = 0;
 };
-
-MemoryProfile profile_of_turns(const ParallelProgram& program, const IdVector<ValueId, ValueId>& owner,
-                               const IdVector<ValueId, std::size_t>& first,
-                               const IdVector<ValueId, std::size_t>& last) {
-  return ProfileOfTurns(program, owner, first, last).run();
-}
 
 }  // namespace
 
@@ -187,9 +211,8 @@ MemoryProfile memory_profile(const ParallelProgram& program) { return memory_pro
 
 MemoryProfile memory_profile(const ParallelProgram& program, std::span<const OverlappedTimeline::Span> spans) {
   const std::size_t count = program.instructions.size();
-  constexpr std::size_t kNotMade = kNeverMade;
   const IdVector<ValueId, ValueId> owner = memory_owners(program);
-  IdVector<ValueId, std::size_t> first(program.values.size(), kNotMade), last(program.values.size(), 0);
+  IdVector<ValueId, std::size_t> first(program.values.size(), kNeverMade), last(program.values.size(), 0);
   const std::size_t end = count == 0 ? 0 : count - 1;
   // Kernels begin in program order: the last that begins before a collective ends, of the same run of the loop.
   const std::size_t loop = program.num_in_micro_batch();
@@ -234,46 +257,29 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
   for (const Binding& update : program.updates) last[owner[update.value]] = end;
 
   for (const ValueId id : program.values.ids()) {
-    if (program.values[id].in_registers) first[id] = kNotMade;
+    if (program.values[id].in_registers) first[id] = kNeverMade;
   }
-  if (!program.loop_order.turns.empty()) return profile_of_turns(program, owner, first, last);
-  MemoryProfile profile;
+  if (!program.loop_order.turns.empty()) return ProfileOfTurns(program, owner, first, last).run();
+  WorkerMemory memory(program);
+  MemoryProfile profile = memory.empty_profile();
   std::vector<std::vector<ValueId>> begins(count + 1), ends(count + 1);
   for (const ValueId id : program.values.ids()) {
-    if (first[id] == kNotMade) continue;
+    if (first[id] == kNeverMade) continue;
     begins[first[id]].push_back(id);
     if (last[id] + 1 <= count) ends[last[id] + 1].push_back(id);
   }
-  std::vector<Bytes> bytes(static_cast<std::size_t>(program.workers), 0);  // in use, by worker
-  profile.worker_peaks = bytes;
-  const auto in_use = [&](ValueId id) -> Bytes& { return bytes[static_cast<std::size_t>(program.values[id].worker)]; };
-  int peak_worker = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    for (const ValueId id : ends[i]) in_use(id) -= program.values[id].bytes;
-    for (const ValueId id : begins[i]) in_use(id) += program.values[id].bytes;
-    const int worker = result_worker(program, program.instructions[i]);
-    profile.bytes.push_back(bytes[static_cast<std::size_t>(worker)]);
-    // What is given counts from the beginning, on workers that have done nothing yet.
-    const auto raise = [&](int of) {
-      const Bytes now = bytes[static_cast<std::size_t>(of)];
-      Bytes& most = profile.worker_peaks[static_cast<std::size_t>(of)];
-      most = std::max(most, now);
-      if (now <= profile.peak) return;
-      profile.peak = now;
-      profile.peak_instruction = i;
-      peak_worker = of;
-    };
-    if (i > 0) raise(worker);
-    for (int of = 0; i == 0 && of < program.workers; ++of) raise(of);
+    for (const ValueId id : ends[i]) memory.add(id, -1);
+    for (const ValueId id : begins[i]) memory.add(id, 1);
+    memory.note(profile, i, i);
   }
   for (const ValueId id : program.values.ids()) {
-    if (first[id] != kNotMade && first[id] <= profile.peak_instruction && profile.peak_instruction <= last[id] &&
-        program.values[id].worker == peak_worker) {
+    if (first[id] != kNeverMade && first[id] <= profile.peak_instruction && profile.peak_instruction <= last[id] &&
+        memory.is_at_peak(id)) {
       profile.alive_at_peak.push_back({id, program.values[id].bytes});
     }
   }
-  std::stable_sort(profile.alive_at_peak.begin(), profile.alive_at_peak.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  sort_by_bytes(profile.alive_at_peak);
   return profile;
 }
 

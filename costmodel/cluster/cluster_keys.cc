@@ -83,8 +83,7 @@ const ClusterKeys& cluster_collectives_keys() {
       {"launch", ClusterValue::kTime, false, "fixed time of each; 0"},
       {"per_device", ClusterValue::kTime, false,
        "time for each device of the group, in all but permute: software that handles the pieces of a tensor one by "
-       "one; "
-       "0"},
+       "one; 0"},
       {"algorithms", ClusterValue::kAlgorithms, false,
        "level by level; or rings and trees: also one ring over all devices of a group with a channel for every link, "
        "and "

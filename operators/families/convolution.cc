@@ -216,23 +216,34 @@ std::vector<TensorType> infer_convolution(const Operation& operation) {
   return {{of_forward(operation).y, operation.operands[0].dtype}};
 }
 
-ShardingRule convolution_rule(const Operation& operation) {
-  const Convolution conv = of_forward(operation);
-  RuleBuilder builder;
-  const ChannelWalks walks(builder, conv, FactorKind::kPassThrough, FactorKind::kReduction, FactorKind::kPassThrough);
+struct ForwardWalks {
+  TensorWalk x, weight, y;
+};
+
+/// Point by point of y: of `point_kind` are samples and positions, of `in_kind` the channels of x within a group.
+ForwardWalks forward_walks(RuleBuilder& builder, const Convolution& conv, FactorKind point_kind, FactorKind in_kind) {
+  const ChannelWalks walks(builder, conv, point_kind, in_kind, FactorKind::kPassThrough);
   const std::vector<std::string> names = spatial_names(conv.windows.size());
-  TensorWalk x = {walks.n, walks.x_channels};
-  TensorWalk weight = {walks.y_channels, walks.weight_in};
-  TensorWalk y = {walks.n, walks.y_channels};
+  ForwardWalks all;
+  all.x = {walks.n, walks.x_channels};
+  all.weight = {walks.y_channels, walks.weight_in};
+  all.y = {walks.n, walks.y_channels};
   for (std::size_t d = 0; d < names.size(); ++d) {
     const ForwardWalk walk = forward_walk(builder, conv.windows[d], names[d]);
-    x.push_back(walk.input);
-    weight.push_back(walk.offset);
-    y.push_back(walk.output);
+    builder.set_kind(walk.output, point_kind);
+    all.x.push_back(walk.input);
+    all.weight.push_back(walk.offset);
+    all.y.push_back(walk.output);
   }
-  builder.operand(std::move(x));
-  builder.operand(std::move(weight));
-  builder.result(std::move(y));
+  return all;
+}
+
+ShardingRule convolution_rule(const Operation& operation) {
+  RuleBuilder builder;
+  ForwardWalks walks = forward_walks(builder, of_forward(operation), FactorKind::kPassThrough, FactorKind::kReduction);
+  builder.operand(std::move(walks.x));
+  builder.operand(std::move(walks.weight));
+  builder.result(std::move(walks.y));
   return builder.build();
 }
 
@@ -337,23 +348,12 @@ std::vector<TensorType> infer_backprop_filter(const Operation& operation) {
 }
 
 ShardingRule backprop_filter_rule(const Operation& operation) {
-  const Convolution conv = of_backprop_filter(operation);
   RuleBuilder builder;
-  const ChannelWalks walks(builder, conv, FactorKind::kReduction, FactorKind::kPassThrough, FactorKind::kPassThrough);
-  const std::vector<std::string> names = spatial_names(conv.windows.size());
-  TensorWalk dy = {walks.n, walks.y_channels};
-  TensorWalk x = {walks.n, walks.x_channels};
-  TensorWalk weight = {walks.y_channels, walks.weight_in};
-  for (std::size_t d = 0; d < names.size(); ++d) {
-    const ForwardWalk walk = forward_walk(builder, conv.windows[d], names[d]);
-    builder.set_kind(walk.output, FactorKind::kReduction);
-    dy.push_back(walk.output);
-    x.push_back(walk.input);
-    weight.push_back(walk.offset);
-  }
-  builder.operand(std::move(dy));
-  builder.operand(std::move(x));
-  builder.result(std::move(weight));
+  ForwardWalks walks =
+      forward_walks(builder, of_backprop_filter(operation), FactorKind::kReduction, FactorKind::kPassThrough);
+  builder.operand(std::move(walks.y));
+  builder.operand(std::move(walks.x));
+  builder.result(std::move(walks.weight));
   return builder.build();
 }
 

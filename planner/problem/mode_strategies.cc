@@ -347,7 +347,7 @@ class ModeDecisions {
     const GraphTensor& first = graph_.tensor(left[0]);
     notices_.push_back(fmt::format(
         "zero: {}{} whole: no dimension of {} can be cut over the devices that hold the same", first.name,
-        left.size() > 1 ? fmt::format(" and {} others stay", left.size() - 1) : " stays", to_string(first.type.shape)));
+        left.size() > 1 ? fmt::format(" and {} more stay", left.size() - 1) : " stays", to_string(first.type.shape)));
   }
 
   /// A device has its own parameter where the operator that reads it, perhaps in another shape, computes one part of the

@@ -20,6 +20,7 @@
 #include "simulator/proof/prove.h"
 #include "tests/support/marked_model.h"
 #include "tests/support/proofs.h"
+#include "tests/support/random_places.h"
 
 namespace shardplan {
 namespace {
@@ -258,16 +259,6 @@ TEST(PipelineTest, LeastMemoryAndNoOverlapKeepThemInTurn) {
   EXPECT_TRUE(pipelined_plan(text, Level::kRatio, false).program.loop_order.turns.empty());
 }
 
-std::string with_random_places(std::string text, const std::string& parallel, int workers, Random& random) {
-  std::string entries;
-  const Model model = read_model_text(text, "m.yaml");
-  for (const GraphOperator& op : model.graph.operators()) {
-    if (random.below(3) == 0) continue;
-    entries += fmt::format("  {}: {{place: (\"MS_WORKER\", {})}}\n", op.name, random.below(workers));
-  }
-  return text + "cluster: dgx-a100\nparallel: " + parallel + "\nstrategies:\n" + entries;
-}
-
 TEST(PipelineTest, RandomCutsComputeTheSameNumbersInAnyOrder) {
   struct Case {
     const char* training;
@@ -285,7 +276,7 @@ TEST(PipelineTest, RandomCutsComputeTheSameNumbersInAnyOrder) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       SCOPED_TRACE(fmt::format("training{}, parallel {}, seed {}", c.training, c.parallel, seed));
       Random random(seed);
-      Plan plan = pipelined_plan(with_random_places(layered_model(c.training), c.parallel, c.workers, random));
+      Plan plan = pipelined_plan(with_places(layered_model(c.training), c.parallel, c.workers, random));
       check_pipeline(plan);
       if (!plan.program.loop_order.turns.empty()) ++overlapped;
       ParallelProgram in_turn = plan.program;

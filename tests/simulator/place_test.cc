@@ -18,6 +18,7 @@
 #include "simulator/proof/prove.h"
 #include "tests/support/marked_model.h"
 #include "tests/support/proofs.h"
+#include "tests/support/random_places.h"
 
 namespace shardplan {
 namespace {
@@ -99,17 +100,6 @@ TEST(PlaceTest, TheSimulationOfWaitingSeesACircle) {
 }
 
 // --- random cuts ---------------------------------------------------------------------------------------------------------
-
-/// The model with places for about two thirds of its operators.
-std::string with_places(std::string text, const std::string& parallel, int workers, Random& random) {
-  std::string entries;
-  const Model model = read_model_text(text, "m.yaml");
-  for (const GraphOperator& op : model.graph.operators()) {
-    if (random.below(3) == 0) continue;
-    entries += fmt::format("  {}: {{place: (\"MS_WORKER\", {})}}\n", op.name, random.below(workers));
-  }
-  return text + "cluster: dgx-a100\nparallel: " + parallel + "\nstrategies:\n" + entries;
-}
 
 /// The peak of one worker's own part, as if there were no other.
 Bytes peak_alone(const ParallelProgram& program, int worker) {

@@ -1,0 +1,121 @@
+// The plans that a plan is compared with: data parallelism, one device, one worker, and an operator's other strategies.
+
+#include <utility>
+
+#include "model/planned_model.h"
+#include "planner/model_planner.h"
+#include "planner/problem/uniform_layers.h"
+#include "planner/search/default_limits.h"
+#include "planner/search/forced_choices.h"
+#include "planner/search/level_search.h"
+#include "program/timeline.h"
+#include "solver/searches/search_list.h"
+#include "strategies/data_parallel.h"
+
+namespace shardplan {
+
+std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions) const {
+  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  SearchOptions options;
+  options.seed = options_.seed;
+  options.limits.gap = kGoodEnough;
+  options.limits.work = kDefaultWork;
+  const PlanResult found = make_search(kDefaultSearch)->search(problem.problem, options);
+  return found.choice ? std::optional(decisions_of(problem, *found.choice)) : std::nullopt;
+}
+
+Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>& decisions) const {
+  Baseline result;
+  result.name = std::move(name);
+  if (!decisions) return result;
+  Plan like;
+  like.options = options_;
+  like.usable = usable();
+  const Plan plan = decided(*decisions, std::move(like));
+  result.strategies = decisions->strategies;
+  result.time = plan.time;
+  result.peak = plan.memory.peak;
+  result.fits = result.peak <= usable();
+  return result;
+}
+
+const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
+  if (data_parallel_) return *data_parallel_;
+  Restrictions limits = no_restrictions(*graph_, versions_);
+  const auto batch = batch_factors(*graph_);
+  for (const OperatorId op : graph_->operators().ids()) {
+    limits.operators[op] = {data_parallel_strategy(graph_->operation(op), batch[op], mesh(), uneven_cuts())};
+  }
+  for (const VersionId id : versions_.all.ids()) {
+    const TensorVersion& version = versions_.all[id];
+    const GraphTensor& tensor = graph_->tensor(version.tensor);
+    if (version.kind != TensorVersion::Kind::kStored || tensor.kind == TensorKind::kInput) continue;
+    // What every device has its own of is laid out so here, too.
+    const bool is_own =
+        tensor.layerwise_parallel || (tensor.state_of && graph_->tensor(*tensor.state_of).layerwise_parallel);
+    limits.versions[id] = is_own ? decided_.stored[version.tensor] : TensorLayout::replicated(tensor.type.shape.size());
+  }
+  limits.uniform = uniform_;
+  limits.pieces = pieces_;
+  limits.capacity = kUnlimitedBytes;
+  data_parallel_ = best_within(limits);
+  return *data_parallel_;
+}
+
+Baseline ModelPlanner::one_worker(const Plan& plan) const {
+  const Decisions decisions{plan.strategies, plan.versions};
+  const ParallelProgram program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
+  const Bytes peak = memory_profile(program).peak;
+  return {"one_worker", time_in_sequence(program), peak, peak <= usable(), plan.strategies};
+}
+
+Baseline ModelPlanner::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }
+
+Baseline ModelPlanner::stand_alone() const {
+  Restrictions limits = no_restrictions(*graph_, versions_);
+  for (const OperatorId op : graph_->operators().ids()) {
+    limits.operators[op] = {replicated_strategy(graph_->operation(op))};
+  }
+  for (const VersionId id : versions_.all.ids()) {
+    limits.versions[id] = TensorLayout::replicated(graph_->tensor(versions_.all[id].tensor).type.shape.size());
+  }
+  limits.pieces = pieces_;
+  limits.capacity = kUnlimitedBytes;
+  return baseline("stand_alone", best_within(limits));
+}
+
+std::vector<std::optional<Baseline>> ModelPlanner::forced(Level level, OperatorId op,
+                                                          const std::vector<Strategy>& strategies,
+                                                          std::stop_token stop) const {
+  Restrictions limits = restrictions(level);
+  // A copy has its original's strategy, and with uniform layers all copies of a layer's operator have one.
+  const GraphOperator& asked = graph_->operators()[op];
+  const OperatorId forced = asked.is_copy ? *asked.forward : op;
+  for (const OperatorId other : graph_->operators().ids()) {
+    const bool is_tied = uniform_ && uniform_->operators[other] == uniform_->operators[forced];
+    if (other == forced || (is_tied && decided_.operators[other].empty())) limits.operators[other] = strategies;
+  }
+  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
+  LevelOptions options;
+  options.level = level;
+  options.seed = options_.seed;
+  options.limits.gap = kGoodEnoughToCompare;
+  options.limits.work = kDefaultWork / 4;
+  options.limits.stop = stop;
+  options.wants_bound = false;
+  const std::vector<std::optional<Choice>> found =
+      forced_choices(problem.problem, problem.operator_nodes[op], strategies.size(), options);
+  std::vector<std::optional<Baseline>> results;
+  for (const std::optional<Choice>& choice : found) {
+    results.emplace_back();
+    if (!choice) continue;
+    Plan like;
+    like.options = options_;
+    like.usable = usable();
+    const Plan plan = decided(decisions_of(problem, *choice), std::move(like));
+    results.back() = Baseline{{}, plan.time, plan.memory.peak, plan.memory.peak <= usable()};
+  }
+  return results;
+}
+
+}  // namespace shardplan
