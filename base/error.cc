@@ -64,7 +64,7 @@ InputError::InputError(std::vector<Diagnostic> diagnostics, std::string note)
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   std::string best;
-  // Of a single letter only the case may differ: any other is as near as the next.
+  // A single letter may differ in case only: otherwise every other letter would be equally near.
   int best_distance = name.size() < 2 ? 2 : static_cast<int>(2 * std::max<std::size_t>(1, name.size() / 3)) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t longer = std::max(name.size(), candidate.size());

@@ -51,9 +51,9 @@ struct YamlDocument {
 };
 
 /// Parses one YAML document. Duplicate keys (the second is dropped), keys that are not scalars, anchors, aliases, `<<`
-/// and tags are added to `faults`, and the rest is read on. A value that begins with a parenthesis is one scalar up to
-/// the parenthesis that closes it: Python's tuples may stand anywhere (base/tuple_mask.h). Throws InputError, with `faults` in it, where no tree can
-/// be made: a syntax error, several documents, above 16 MiB, nested deeper than 100.
+/// and tags are added to `faults`, and reading goes on. A value that begins with a parenthesis is one scalar up to the
+/// parenthesis that closes it: Python's tuples may stand anywhere (base/tuple_mask.h). Throws InputError, with `faults`
+/// in it, where no tree can be made: a syntax error, several documents, above 16 MiB, nested deeper than 100.
 YamlDocument parse_yaml(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults);
 
 /// The text of a file; throws InputError if it cannot be read or is above 16 MiB.

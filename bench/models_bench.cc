@@ -3,8 +3,8 @@
 //
 // For every network, on 8 and on 64 devices, with layers that are alike and with layers that may differ, at each level:
 // seconds of planning, step, gap, then what the proof says, its seconds and the most memory of its process. Plans are
-// those of `plan` by itself; seconds and memory are of this machine, all else is the same everywhere. Each row is made by
-// a process of its own, and its proof by another one, so that one row's memory is not the next one's.
+// those of `plan` by itself; seconds and memory are of this machine, all else is the same everywhere. Each row is made
+// by a process of its own, and its proof by another one, so that one row's memory is not the next one's.
 //
 // Arguments: [--devices N,N] [--levels N,N] [--layers uniform|free] [--no-proof] [model files]; by default all of
 // configs/ and configs/models. A model's own cluster gives the kind of node. Exit code 1: a plan was found wrong.
@@ -44,7 +44,7 @@ struct Arguments {
   std::vector<std::string> paths;
 };
 
-/// Of processor time, all threads together: whatever else runs on the machine hardly changes it.
+/// Measures processor time of all threads together, which other work on the machine hardly changes.
 struct Stopwatch {
   std::clock_t begin = std::clock();
   double seconds() const { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; }
@@ -85,7 +85,7 @@ Process in_own_process(const std::function<int()>& task) {
   return process;
 }
 
-/// As many nodes of the kind that the model names as have so many devices.
+/// The cluster that the model names, with the number of nodes that has `devices` devices.
 std::string cluster_of(const Model& model, std::int64_t devices) {
   std::string name = model.cluster.value;
   const std::size_t times = name.rfind('x');

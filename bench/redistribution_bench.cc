@@ -32,7 +32,7 @@ double thread_seconds() {
 struct Spread {
   std::vector<double> microseconds;
 
-  /// Of several runs the fastest counts: what a busy machine adds is not of interest.
+  /// The fastest of several runs counts: what a busy machine adds is of no interest.
   void add(const std::function<void()>& work, int runs = 1) {
     double least = 1e9;
     for (int run = 0; run < runs; ++run) {

@@ -50,7 +50,7 @@ struct Option {
   Check check;
   bool is_required = false;
   Completion completion = Completion::kNothing;
-  std::string default_text;  // what the target held when it was declared; empty if that is nothing to speak of
+  std::string default_text;  // the target's value when it was declared; empty if there is none worth showing
 
   bool is_argument() const { return !name.starts_with("-"); }
   bool is_flag() const { return std::holds_alternative<bool*>(target); }

@@ -15,9 +15,10 @@ enum class PhaseEnd {
   kBySelf,  // it watches `interrupt_token` and its limits, and gives what it has
   kAtOnce,  // nothing is known yet that would be worth waiting for: the process ends
 };
-/// Begins the next phase of the command, "reading configs/mlp.yaml". On a terminal one that takes over a second is said on
-/// standard error, and every ten seconds again. A phase that ends at once does so at the first Ctrl-C, and when
-/// the limit of `limit_time` is exceeded by half and a second, with a line on standard error that says in which phase that was.
+/// Begins the next phase of the command, "reading configs/mlp.yaml". On a terminal a phase that takes over a second is
+/// announced on standard error, and again every ten seconds. A phase of kind kAtOnce ends the process at the first
+/// Ctrl-C, and when the limit of `limit_time` is exceeded by half of it and a second; a line on standard error names
+/// it.
 void begin_phase(const std::string& phase, PhaseEnd end);
 /// The phase has come to an answer: from now on it ends by itself.
 void answer_found();

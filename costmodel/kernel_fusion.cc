@@ -1,7 +1,8 @@
 // Which operators run as one kernel.
 //
 // Compilers (TorchInductor, XLA, MindSpore's graph kernels) and hand-written kernels (Megatron-LM's bias + GeLU, bias +
-// dropout + add, scale + mask + softmax; Apex's norms and optimizers) agree on the same chains, which are the rule here:
+// dropout + add, scale + mask + softmax; Apex's norms and optimizers) agree on the same chains, which are the rule
+// here:
 //   - Operators that compute element by element join the kernel that makes an operand. One operator of the kernel may
 //     run over rows (softmax, norm, loss) or reduce; behind a reduction nothing follows.
 //   - A kernel reads each tensor from outside once and writes what is read outside. What is between its operators, and
@@ -11,16 +12,16 @@
 //   - Transposes, slices and splits are views for kernels that read strides, which is all kernels but what a reshape
 //     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
 //     A transpose of what a fused kernel makes is its way of writing.
-// Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these only the optimizer, the bias and the strides
-// that are read hold. Hand-written kernels (`Fusion::kHandWritten`, Megatron-LM: Narayanan et al., SC'21, 4.2) are chains
-// without rows, and the softmax with what stands before it, in its gradient with what stands behind it: dropout of
-// probabilities, norms and sums are kernels of their own.
-// All operators of a kernel are of one pass and one worker, and the kernel reads nothing that is made of its own results: no path may
-// leave it and come back.
+// Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these only the optimizer, the bias and the
+// strides that are read hold. Hand-written kernels (`Fusion::kHandWritten`, Megatron-LM: Narayanan et al., SC'21, 4.2)
+// are chains without rows, and the softmax with what stands before it, in its gradient with what stands behind it:
+// dropout of probabilities, norms and sums are kernels of their own. All operators of a kernel are of one pass and one
+// worker, and the kernel reads nothing that is made of its own results: no path may leave it and come back.
 //
-// What is read from registers is so in every plan, even where the layouts of the two sides differ and a collective stands
-// between them: its time stands for its own reading and writing. Only an operator that runs in phases is charged whole.
-// An exact account would make these terms costs of edges, which a search could not keep apart from communication.
+// What is read from registers is so in every plan, even where the layouts of the two sides differ and a collective
+// stands between them: its time stands for its own reading and writing. Only an operator that runs in phases is charged
+// whole. An exact account would make these terms costs of edges, which a search could not keep apart from
+// communication.
 
 #include "costmodel/kernel_fusion.h"
 
@@ -321,7 +322,8 @@ class FusedChains {
 
   // ---- moves
 
-  /// Of a tensor in strides: every reader, through views that keep them apart, is a kernel that reads them so.
+  /// Whether every reader of the tensor, also through views that keep the strides, is a kernel that reads strided
+  /// memory.
   bool is_read_in_strides(TensorId tensor, bool only_last) const {
     if (graph_.tensor(tensor).is_output || graph_.tensor(tensor).updates) return false;
     const auto& readers = graph_.tensor(tensor).readers;

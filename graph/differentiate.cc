@@ -254,8 +254,8 @@ class Differentiation : public GradientBuilder {
     parameter_ = std::nullopt;
   }
 
-  /// A parameter's gradient as so many devices' losses give it, of which the whole loss is the mean: their sum where the
-  /// user asks for it; and that of one device's own loss for a parameter that every device has its own of.
+  /// A parameter's gradient from the losses of several devices, whose mean is the whole loss: their sum where the user
+  /// asks for it; and the gradient of one device's own loss for a parameter of which every device has its own.
   TensorId of_means(TensorId parameter, TensorId gradient) {
     const GraphTensor& tensor = forward_.tensor(parameter);
     const std::optional<std::int64_t> times =

@@ -9,9 +9,9 @@ namespace shardplan {
 ///     scores = BatchMatMul(q, k^T); Mul or RealDiv by constants; Add of a causal constant; Softmax over keys; Dropout;
 ///     context = BatchMatMul(probabilities, v)
 ///
-/// All but the two products and Softmax may be absent. It takes the name of the last product. What is left as it is: scores that
-/// something else reads (or that are outputs), other masks than causal, and operators to which the user gave a strategy or `recompute`
-/// of their own.
+/// All but the two products and Softmax may be absent. It takes the name of the last product. Left as they are: scores
+/// that something else reads (or that are outputs), masks other than causal, and operators to which the user gave a
+/// strategy or `recompute` of their own.
 OperatorGraph fuse_attention(const OperatorGraph& graph);
 
 }  // namespace shardplan

@@ -130,7 +130,7 @@ class OperatorGraph {
   const GraphTensor& tensor(TensorId id) const { return tensors_[id]; }
   std::optional<TensorId> loss() const { return loss_; }
   bool is_training() const { return is_training_; }
-  /// How often a step runs its forward and backward operators, each time on other inputs; updates run once, after the last of them.
+  /// How often a step runs its forward and backward operators, each time on other inputs; updates run once, after all.
   std::int64_t micro_batches() const { return micro_batches_; }
   bool is_in_micro_batch(OperatorId op) const { return micro_batches_ > 1 && operators_[op].pass != Pass::kUpdate; }
   std::int64_t runs(OperatorId op) const { return is_in_micro_batch(op) ? micro_batches_ : 1; }
@@ -183,8 +183,8 @@ class OperatorGraphBuilder {
   std::size_t num_operators() const;
   /// Ties go as if `op` had been added just before `anchor`; of several before one anchor the first added goes first.
   void place_before(OperatorId op, OperatorId anchor);
-  /// Removes operators whose results no other operator reads, with these results and with constants that nothing reads any
-  /// more. Indices of tensors and operators that were given out before mean others afterwards.
+  /// Removes operators whose results no other operator reads, with these results and with constants that nothing reads
+  /// any more. Indices of tensors and operators that were given out before mean others afterwards.
   void remove(const IdVector<OperatorId, char>& is_removed);
   void set_loss(TensorId loss);
   void set_training(std::int64_t micro_batches = 1);

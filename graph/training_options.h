@@ -22,8 +22,8 @@ struct TrainingOptions {
   double weight_decay = 0;
   double clip_norm = 0;  // by global norm; 0: none
   std::int64_t micro_batches = 1;
-  std::optional<std::int64_t> summed_means;  // gradients are the sum of so many devices' means: so often the mean
-  /// Of a model written per device: gradients are summed over all of so many devices by an AllReduce of their own.
+  std::optional<std::int64_t> summed_means;  // gradients are the sum of this many devices' means
+  /// In a model written per device: gradients are summed over this many devices by an AllReduce of their own.
   std::optional<std::int64_t> exchanged_over;
   std::set<std::string> not_exchanged;  // parameters of which every device has its own
   bool exchanges_means = false;         // and divided by their number

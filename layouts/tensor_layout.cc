@@ -145,7 +145,7 @@ std::vector<std::vector<std::int64_t>> held_indices(const TensorLayout& layout, 
       }
       indices = std::move(longer);
     }
-    // Of an uneven dimension the digits run over the padding too.
+    // In an uneven dimension the digits count through the padding, too.
     while (!indices.empty() && indices.back() >= shape[i]) indices.pop_back();
     held[i] = std::move(indices);
   }

@@ -70,8 +70,8 @@ struct ParallelOptions {
   /// data_parallel, semi_auto_parallel: the stage of ZeRO, 0 to 3 (planner/problem/mode_strategies.h). Nothing: as the
   /// modes do, and in auto_parallel as the search finds.
   std::optional<Placed<std::int64_t>> zero;
-  /// The same modes, with micro-batches: gradients that are in pieces for the update are summed over the devices with every
-  /// micro-batch (true), or whole on each device and once a step (false). Nothing: as the stage says.
+  /// The same modes, with micro-batches: gradients that are in pieces for the update are summed over the devices with
+  /// every micro-batch (true), or whole on each device and once a step (false). Nothing: as the stage says.
   std::optional<Placed<bool>> gradient_accumulation_shard;
   bool reshard_after_forward =
       true;  // the same modes: a weight in pieces is gathered again for the backward pass, not kept
@@ -84,7 +84,7 @@ struct ParallelOptions {
   SourcePlace place;
 };
 
-/// Which of so many devices reads a model that is written per device: `rank` and `group_size` of its expressions.
+/// Which device of how many reads a model that is written per device: `rank` and `group_size` of its expressions.
 struct LocalView {
   std::int64_t rank = 0;
   std::int64_t group_size = 1;

@@ -302,7 +302,7 @@ class Instantiation {
     return by_mode && !has_strategy;
   }
 
-  /// What is said of an operator or block, but for the strategies that its mode does not know.
+  /// The settings of an operator or block, without strategies that its mode ignores.
   Settings settings_of(const std::string& name, const Settings& beside) {
     Settings settings = settings_.find(name, beside, faults_);
     if (!ignores_strategies()) return settings;

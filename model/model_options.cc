@@ -55,7 +55,7 @@ std::optional<Placed<bool>> placed_flag(const OptionReader& reader, const char* 
   return flag;
 }
 
-/// What data parallelism does with gradients is said only where it is decided, not searched.
+/// What data parallelism does with gradients can be set only where it is decided, not searched.
 void check_gradient_options(const OptionReader& reader, const ParallelOptions& options) {
   const bool is_data_parallel = options.parallel_mode == ParallelMode::kDataParallel;
   const bool is_semi_auto = options.parallel_mode == ParallelMode::kSemiAutoParallel;

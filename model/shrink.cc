@@ -266,7 +266,7 @@ class Shrinker {
     demand.least = std::max(demand.least, std::min(least, full_sizes_[index]));
   }
 
-  /// Of a cut in unequal pieces.
+  /// Records that a dimension is cut into unequal pieces.
   void demand_uneven(std::size_t index, std::int64_t pieces) {
     Demand& demand = demands_[function_of_[index]];
     demand.uneven.insert(pieces);

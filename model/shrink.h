@@ -29,14 +29,14 @@ struct ShrinkRequest {
   /// The same of cuts in pieces of unequal sizes (layouts/uneven.h), which stand here and not above; often empty.
   IdVector<OperatorId, std::vector<std::vector<std::int64_t>>> uneven_operator_pieces;
   IdVector<TensorId, std::vector<std::vector<std::int64_t>>> uneven_tensor_pieces;
-  /// Whether sizes that are cut unequally keep their residue by the pieces, and with it which pieces are rows of whole smaller
-  /// ones. Not where the pieces are those of a smaller mesh: then the pieces stay unequal, and that is all.
+  /// Whether sizes that are cut unequally keep their residue by the pieces, and with it which pieces are rows of whole
+  /// smaller ones. Not where the pieces are those of a smaller mesh: then the pieces stay unequal, and that is all.
   bool keeps_residues = true;
   /// Looks at a small model and its planned graph: nothing, or a factor that must grow (a halo wider than the
   /// neighbour's piece, another redistribution than at full size, ...). May be empty.
   std::function<std::optional<TooSmall>(const Model&, const OperatorGraph&)> check;
-  /// Whether whole numbers that are written in shapes and attributes become smaller as well as dims: each number wherever it
-  /// is written, alone or, if the model is none then, together with its multiples.
+  /// Whether whole numbers that are written in shapes and attributes become smaller as well as dims: each number
+  /// wherever it is written, alone or, if the model is none then, together with its multiples.
   bool shrinks_literals = false;
   bool keeps_apart = true;            // factors of one operator that had different sizes keep different sizes
   std::int64_t least_local = 2;       // extent of a cut factor on one device: at 1, blocked and strided look alike
@@ -61,10 +61,10 @@ struct ShrunkModel {
   std::vector<std::vector<std::string>> origins;
 };
 
-/// The same model with small dims, for proofs: every factor stays divisible by its pieces or stays not divisible by them, factors of one operator that
-/// had different sizes keep different sizes (`keeps_apart`; but for height and width of images), and nothing falls below the least
-/// sizes of the request unless it was there before. Dims that count copies (`repeat:`) stay. Never fails: at worst the
-/// model comes back as it is.
+/// The same model with small dims, for proofs: every factor that its pieces divide stays divisible by them, every other
+/// one indivisible; factors of one operator that had different sizes keep different sizes (`keeps_apart`; except height
+/// and width of images); and nothing falls below the least sizes of the request unless it was below before. Dims that
+/// count copies (`repeat:`) stay. Never fails: at worst the model comes back as it is.
 ShrunkModel shrink(const Model& model, const ShrinkRequest& request);
 
 }  // namespace shardplan

@@ -12,8 +12,8 @@
 
 namespace shardplan {
 
-/// Names of operands and results, written "x1, x2 -> y". A last name "x..." may repeat; last names "x?" may be left out.
-/// A result with the name of an operand is its new value: of a stored tensor what is kept for the next step
+/// Names of operands and results, written "x1, x2 -> y". A last name "x..." may repeat; last names "x?" may be left
+/// out. A result with the name of an operand is its new value: of a stored tensor what is kept for the next step
 /// ("moving_mean" of BatchNorm).
 struct Signature {
   std::vector<std::string> operands;
@@ -45,7 +45,7 @@ struct Phases {
   std::vector<Phase> phases;
   std::vector<std::size_t> results;  // values that are the operator's results
 };
-/// The phases of an operator whose factors are cut in so many pieces each.
+/// The phases of an operator, given into how many pieces each factor is cut.
 using PhasesOf = Phases (*)(const Operation&, std::span<const std::int64_t> pieces);
 
 /// What kind of work an operator is, for its time and its memory.
@@ -112,8 +112,8 @@ struct OperatorType {
 /// True if the operator can be executed: it has a kernel or phases.
 bool is_executable(const OperatorType& type);
 
-/// Checks attributes and operand types of operator `type`, infers the rest. Throws InputError without a place (the caller
-/// adds it), with a message in the user's terms: "axis 4 of Softmax is outside [-3, 3)".
+/// Checks attributes and operand types of operator `type`, infers the rest. Throws InputError without a place (the
+/// caller adds it), with a message in the user's terms: "axis 4 of Softmax is outside [-3, 3)".
 Operation make_operation(const OperatorType& type, const Attributes& attributes, std::vector<TensorType> operands);
 
 /// Floating-point operations of the part of the iteration space with these extents per factor.

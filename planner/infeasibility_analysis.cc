@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-/// Of the search of one changed model.
+/// How much work the search of one changed model may do.
 constexpr std::uint64_t kWork = 500'000'000;
 /// User strategies that are left out one by one.
 constexpr std::size_t kMostDecisions = 4;

@@ -81,7 +81,7 @@ class CommunicationCosts {
     return time({AxisRef{1, 1, static_cast<std::int64_t>(own.size())}}, costs);
   }
 
-  /// Of groups that run at once; null if they are of several sizes or have ranks in common.
+  /// The costs of groups that communicate at once; null if their sizes differ or they have ranks in common.
   const HierarchicalCosts* costs_of_all(const std::vector<std::vector<std::int64_t>>& groups) {
     std::set<std::int64_t> ranks;
     for (const std::vector<std::int64_t>& group : groups) {

@@ -41,18 +41,18 @@ struct LocalPlan {
   Picoseconds step = 0;                            // the end of the last rank
   Bytes usable = 0;
 
-  /// Of the rank that ends last (needs the most); the first such.
+  /// The index of the rank that ends last, and of the one that needs most memory; the first at a tie.
   std::size_t slowest() const;
   std::size_t largest() const;
   bool fits() const { return ranks[largest()].peak() <= usable; }
 };
 
-/// Costs by the cluster's cost model: kernels and memory of each rank as those of a plan on one device, communications as
-/// collectives over the links between their ranks. Groups of one operator run at once and share the links.
+/// Costs by the cluster's cost model: kernels and memory of each rank as those of a plan on one device, communications
+/// as collectives over the links between their ranks. Groups of one operator run at once and share the links.
 ///
-/// A rank runs its kernels one after the other; a communication begins when all its members have done what stands before
-/// it, and is waited for by the first operator that reads it. Exchanges with neighbours are sends that all begin at once
-/// (costmodel/send_costs.h).
+/// A rank runs its kernels one after the other; a communication begins when all its members have done what stands
+/// before it, and is waited for by the first operator that reads it. Exchanges with neighbours are sends that all begin
+/// at once (costmodel/send_costs.h).
 ///
 /// Throws InputError: what `models_of_ranks` and `local_program` throw. Requires `model->local`.
 LocalPlan plan_locally(const std::shared_ptr<const Model>& model, const Cluster& cluster,

@@ -13,7 +13,7 @@
 
 namespace shardplan {
 
-/// MindSpore's weighted bytes are counted in so many parts, so that they are whole numbers: its factors are 400, 0.001
+/// MindSpore's weighted bytes are counted in this fraction, so that they are whole numbers: its factors are 400, 0.001
 /// of 400, 1/2 and 1/8.
 inline constexpr std::int64_t kPartsOfWeightedByte = 40;
 

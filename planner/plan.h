@@ -63,7 +63,7 @@ struct StepTime {
   Picoseconds additive() const { return computation + communication; }
 };
 
-/// Of a program whose instructions run one after the other.
+/// The times of a program whose instructions run one after the other.
 StepTime time_in_sequence(const ParallelProgram& program);
 
 /// What a level makes least.
@@ -129,9 +129,9 @@ struct Plan {
 ///   kRatio   less communication, or as much and less computation, without more work repeated
 ///   kMemory  a peak that is lower by more than the slack, or no higher at a shorter step
 ///   kSpeed   a shorter step
-/// Steps are those that reports name: where the collectives of both run beside their kernels, as they then take. Else, and
-/// for kMemory, as they are searched, one instruction after the other.
-/// Whatever fits is better than what does not; what was not found or does not fit is never better.
+/// Steps are those that reports name: where the collectives of both run beside their kernels, as they then take. Else,
+/// and for kMemory, as they are searched, one instruction after the other. Whatever fits is better than what does not;
+/// what was not found or does not fit is never better.
 bool is_better(const Plan& plan, const Plan& than);
 
 }  // namespace shardplan

@@ -16,8 +16,8 @@ struct LocalOperator {
   bool operator==(const LocalOperator&) const = default;
 };
 
-/// What happens at once: an operator that one rank computes alone, or a communication with all its members, in the order
-/// of the group.
+/// What happens at once: an operator that one rank computes alone, or a communication with all its members, in the
+/// order of the group.
 using LocalStep = std::vector<LocalOperator>;
 
 /// A model written per device as one order of steps that every rank can follow: each rank runs its own graph in program
@@ -41,8 +41,8 @@ struct NeighbourSend {
   std::size_t to = 0;
   std::size_t received = 0;  // result, or neighbour, of the receiver
 };
-/// All of a NeighborExchange or NeighborExchangeV2 (of its gradient: backwards, what arrives is added to what was sent).
-/// Of several inputs from one rank to one other the first is received first. Throws InputError as above.
+/// All of a NeighborExchange or NeighborExchangeV2 (of its gradient: backwards, what arrives is added to what was
+/// sent). Several inputs from one rank to another are received in their order. Throws InputError as above.
 std::vector<NeighbourSend> neighbour_sends(const LocalProgram& program, const LocalStep& step);
 
 /// "0 to 7", "0, 2 and 5".

@@ -2,13 +2,13 @@
 //
 // Two steps: `Cutting` gives every value a worker and puts a send before the first reader of another worker; `Ordering`
 // then chooses the order. MindSpore's splitter instead cuts the graph into segments in topological order, ties sends to
-// later receives by control edges, and lets each process run what is ready; there the absence of circular waits rests on
-// these edges. Here it rests on there being one sequence: each worker runs its projection, both ends of a send stand at
-// one place, so the first send of the sequence that has not happened can always happen.
+// later receives by control edges, and lets each process run what is ready; there the absence of circular waits rests
+// on these edges. Here it rests on there being one sequence: each worker runs its projection, both ends of a send stand
+// at one place, so the first send of the sequence that has not happened can always happen.
 //
 // The order matters: a worker that receives waits. `Ordering` simulates the workers and takes, of what each could begin
-// next, the earliest (ties: the order given), which runs independent branches side by side. It looks ahead no further, so
-// it can be beaten, and its memory may be above that of the order given.
+// next, the earliest (ties: the order given), which runs independent branches side by side. It looks ahead no further,
+// so it can be beaten, and its memory may be above that of the order given.
 
 #include "program/place_program.h"
 
@@ -118,7 +118,7 @@ class Cutting {
   const OperatorGraph& graph_;
   const SendTime& send_time_;
   ParallelProgram new_;
-  std::map<ValueId, TensorId> input_of_;                  // what is given anew each step
+  std::map<ValueId, TensorId> input_of_;                  // what is new in each step
   std::set<ValueId> loaded_;                              // of these, what a worker reads already
   std::map<std::pair<ValueId, int>, ValueId> elsewhere_;  // (value, worker): what that worker holds of it
   std::set<std::string> names_;                           // of sends

@@ -8,7 +8,7 @@
 
 namespace shardplan {
 
-/// The time in which each device of worker `from` sends so many bytes to the device of worker `to` that has the same
+/// The time in which each device of worker `from` sends `bytes` bytes to the device of worker `to` that has the same
 /// place there.
 using SendTime = std::function<Picoseconds(int from, int to, Bytes bytes)>;
 

@@ -36,7 +36,7 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
-/// Of buckets of one size; beyond, all gradients of most models are one.
+/// The largest size of buckets that is tried; beyond it all gradients of most models are one bucket.
 constexpr Bytes kLargestTried = Bytes{128} << 20;
 /// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
@@ -124,7 +124,7 @@ class Scheduler {
       if (producer == kNowhere) continue;
       const bool is_moved = behind(producer) != producer;
       began_with[i] = is_moved ? began_with[producer] : program_.values[instruction.inputs[0]].bytes;
-      // Of an all_reduce in two parts the second goes where the first does.
+      // The second part of an all_reduce in two parts follows the first.
       const bool goes_on = is_moved && program_.values[instruction.outputs[0]].bytes <= began_with[i];
       if (!goes_on && !never_grows(instruction)) continue;
       if (i >= loop_ && producer < loop_) {
@@ -211,8 +211,8 @@ class Scheduler {
     return with_buckets(program_, order);
   }
 
-  /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on the
-  /// timeline that those before it give.
+  /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on
+  /// the timeline that those before it give.
   IssueOrder best_bucketed(const IssueOrder& given, const Rules& rules, Arrangement& arrangement) const {
     IssueOrder order = bucketed(given, rules);
     std::map<std::size_t, std::vector<JoinableCollective>> by_key;
@@ -225,7 +225,7 @@ class Scheduler {
     return order;
   }
 
-  /// `joins`: gathers that are issued together are one collective of at most so many bytes.
+  /// `joins`: gathers that are issued together are one collective of at most that many bytes.
   IssueOrder prefetched(const IssueOrder& order, std::optional<Bytes> joins) const {
     const std::vector<std::size_t>& old = order.sequence;
     std::vector<Picoseconds> before(old.size() + 1, 0);  // kernels before a place
@@ -431,8 +431,8 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
   Arrangement arrangement(program, costs);
   std::optional<IssueOrder> best;
   Picoseconds least = std::numeric_limits<Picoseconds>::max();
-  /// When the step ends; nothing if the order does not fit. Whether one that ends at `too_late` or later fits matters only
-  /// where another way to issue it could be tried instead.
+  /// When the step ends; nothing if the order does not fit. Whether one that ends at `too_late` or later fits matters
+  /// only where another way to issue it could be tried instead.
   const auto try_one = [&](const IssueOrder& order, Picoseconds too_late) -> std::optional<Picoseconds> {
     const ParallelProgram& trial = arrangement.in(order);
     const OverlappedTimeline times = overlapped_timeline(trial);

@@ -12,12 +12,12 @@ namespace shardplan {
 /// the mesh, sub-axes where an axis is used in part: on x=8 that of [{x:(2)2}] is {x:(1)2, x:(4)2}.
 std::vector<AxisRef> repeated_axes(const TensorLayout& layout, const DeviceMesh& mesh);
 
-/// Time of a broadcast of so many bytes from one device of a group along `axes` to the others, or of their sum to that one.
-/// Requires more than one member.
+/// Time to broadcast `bytes` bytes from one device of a group along `axes` to the others, or to reduce them to that
+/// one. Requires more than one member.
 Picoseconds broadcast_time(const std::vector<AxisRef>& axes, Bytes bytes, const CollectiveCosts& costs);
 
-/// MindSpore's parameter_broadcast: one broadcast of every parameter and state that several devices store alike, from the
-/// first of them, in the order of `program.given`. What every device has its own of has none.
+/// MindSpore's parameter_broadcast: one broadcast of every parameter and state that several devices store alike, from
+/// the first of them, in the order of `program.given`. What every device has its own of has none.
 std::vector<StartupBroadcast> startup_broadcasts(const ParallelProgram& program, const OperatorGraph& graph,
                                                  const CollectiveCosts& costs);
 

@@ -17,7 +17,7 @@ struct Timeline {
 };
 Timeline timeline(const ParallelProgram& program);
 
-/// Of the contractions' time, what is spent on work that another device does as well.
+/// The part of the contractions' time that is spent on work that another device does as well.
 Picoseconds repeated_time(const ParallelProgram& program);
 
 /// The summed times of one pass's instructions in a step.

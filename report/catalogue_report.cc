@@ -13,7 +13,7 @@
 namespace shardplan {
 namespace {
 
-/// "... m k, k n -> ... m n; k: sum" with what is said of the factors put apart.
+/// "... m k, k n -> ... m n; k: sum" with the part on the factors set apart.
 std::string rule_line(const std::string& rule) {
   const std::size_t end = rule.find(';');
   if (end == std::string::npos) return rule;

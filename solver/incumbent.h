@@ -8,8 +8,8 @@
 
 namespace shardplan {
 
-/// What a search knows of its answer so far: the best feasible choice, the best bound, and whether there can be a choice
-/// at all. Every search keeps one, so that the contract of `PlanResult` is held in one place:
+/// What a search knows of its answer so far: the best feasible choice, the best bound, and whether there can be a
+/// choice at all. Every search keeps one, so that the contract of `PlanResult` is held in one place:
 ///
 ///   Incumbent incumbent(problem, options, deadline);
 ///   incumbent.offer(choice, "stage");   // evaluated on the original problem; kept if feasible and cheaper
@@ -30,7 +30,7 @@ class Incumbent {
   void add(StageStatistics statistics) { result_.statistics.push_back(std::move(statistics)); }
   /// Another name for the stage that found the best choice, once it is known more exactly.
   void rename_stage(std::string_view from, std::string_view to);
-  /// Tells the caller what is known, if it wants to know; `stage` as in `SearchProgress`.
+  /// Reports what is known to the caller, if it asked for progress; `stage` as in `SearchProgress`.
   void report(const StageStatistics* stage = nullptr) const;
 
   bool has_choice() const { return result_.choice.has_value(); }

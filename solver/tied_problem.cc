@@ -13,7 +13,7 @@
 namespace shardplan {
 namespace {
 
-/// Periods of a schedule are distances of equal uses; so many of the most frequent are tried.
+/// Periods of a schedule are distances of equal uses; this many of the most frequent ones are tried.
 constexpr std::size_t kMostPeriods = 12;
 
 std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(kForbidden, a + b); }
@@ -22,7 +22,7 @@ std::int64_t times(std::int64_t cost, std::int64_t count) {
 }
 
 template <class Id>
-using Counted = std::vector<std::pair<Id, std::int64_t>>;  // of each so many, by increasing id
+using Counted = std::vector<std::pair<Id, std::int64_t>>;  // how many of each, by increasing id
 
 /// The counts of a list with repetitions.
 template <class Id>

@@ -23,14 +23,15 @@ struct PartialGroups {
   bool operator==(const PartialGroups&) const = default;
 };
 
-/// Whether at most a fifth of the buffers of so many pieces is padding.
+/// Whether at most a fifth of the buffers of that many pieces is padding.
 bool wastes_little(std::int64_t extent, std::int64_t pieces);
 
 /// Which cuts in unequal pieces (layouts/uneven.h) are candidates.
 enum class UnevenCuts {
   kNone,
-  /// Of a factor of N in n pieces of c = ceil(N / n): if no piece is empty, at most a fifth of the n c positions is padding,
-  /// and the mesh's pieces cut the factor in no n or more equal pieces. So sizes that divide have no further candidates.
+  /// A factor of size N in n pieces of c = ceil(N / n), if no piece is empty, at most a fifth of the n c positions is
+  /// padding, and the mesh's pieces cannot cut the factor into n or more equal pieces: sizes that divide have no
+  /// further candidates.
   kWhereNothingElseFits,
 };
 

@@ -42,8 +42,8 @@ const std::vector<std::vector<std::uint32_t>>& groups_of(const Operation& operat
   return strategy.reduction == Reduction::kSum ? operation.rule.linear : operation.rule.monotone;
 }
 
-/// Nothing, or why a factor cannot be cut in so many pieces: ": ..." for the end of a message, empty where the numbers say
-/// it all.
+/// Nothing, or why a factor cannot be cut into `pieces` pieces: ": ..." for the end of a message, empty where the
+/// numbers say it all.
 std::optional<std::string> why_not_in(const Operation& operation, std::size_t factor, std::int64_t pieces) {
   const std::int64_t size = operation.rule.factors[factor].size;
   if (size % pieces == 0) return std::nullopt;

@@ -13,7 +13,7 @@ namespace {
 
 struct ClusterArguments {
   std::string cluster = "ascend-910";      // preset, NAMExN or file
-  std::optional<std::int64_t> device_num;  // the first so many devices
+  std::optional<std::int64_t> device_num;  // that many of its devices, the first ones
   std::string capacity;                    // "16GiB" of usable memory; empty: the cluster's
   std::string rank_table;                  // file; empty: none
   std::string to;                          // "" or "rank-table"

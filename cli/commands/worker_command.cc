@@ -61,7 +61,7 @@ Plan inference_plan(const Plan& trained) {
   return ModelPlanner(model, trained.cluster, options).plan(options.level, options.search, interrupt_token());
 }
 
-/// Of all that decides what a worker runs, but not of where its files are.
+/// Covers everything that decides what a worker runs, except where its files are.
 std::string fingerprint_of(const WorkerArguments& arguments, const Plan& plan) {
   Json document = Json::parse(plan_json(plan));
   document["model"].erase("file");

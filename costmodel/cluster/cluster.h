@@ -19,8 +19,8 @@ namespace shardplan {
 /// How a level's links are given out: every device has its own link into the level, or the group below shares one.
 enum class LinkPer { kDevice, kGroup };
 
-/// Another way to send over a level's links: what a library does with small messages, which start sooner and use less of
-/// the links (NCCL's LL and LL128).
+/// Another way to send over a level's links: what a library does with small messages, which start sooner and use less
+/// of the links (NCCL's LL and LL128).
 struct LinkProtocol {
   Picoseconds latency = 0;
   std::int64_t bandwidth_ppm = 1'000'000;  // share of what the level sustains
@@ -34,14 +34,15 @@ struct CollectiveSoftware {
   /// What the host does for every device of a group, where the software handles the pieces of a tensor one by one
   /// (PyTorch's lists of tensors: a view and a copy for each). Not for permute, which has one piece.
   Picoseconds per_device = 0;
-  /// Also one ring over all devices of a group with a channel for every link, and trees (costmodel/hierarchical_costs.h);
-  /// false: one level after the other.
+  /// Also one ring over all devices of a group with a channel for every link, and trees
+  /// (costmodel/hierarchical_costs.h); false: one level after the other.
   bool has_rings_and_trees = false;
 
   bool operator==(const CollectiveSoftware&) const = default;
 };
 
-/// What a kernel and a collective that run at the same time leave each other: shares of their speeds, parts per million.
+/// What a kernel and a collective that run at the same time leave each other: shares of their speeds, parts per
+/// million.
 struct SpeedsTogether {
   std::int64_t kernels_ppm = 1'000'000;
   std::int64_t collectives_ppm = 1'000'000;
@@ -76,7 +77,7 @@ struct ClusterDevice {
   std::optional<std::int64_t> convolution_efficiency_ppm;  // nothing: as matmul's
   std::int64_t memory_efficiency_ppm = 1'000'000;
   MatrixUnits matrix_units;
-  std::int64_t attention_fill = 0;  // beginning and ending a row of fused attention takes as long as so many more keys
+  std::int64_t attention_fill = 0;  // beginning and ending a row of fused attention takes as long as this many keys
   Picoseconds start = 0;            // fixed cost of one operator
 
   bool operator==(const ClusterDevice&) const = default;
@@ -113,7 +114,7 @@ struct Cluster {
 
   std::int64_t num_devices() const;
   Bytes usable_bytes() const { return device.capacity - device.reserved; }
-  /// For each key of `sources` in order, then `device` and each level that no source speaks of. The words of the text
+  /// For each key of `sources` in order, then `device` and each level that no source mentions. The words of the text
   /// decide: the least certain of "to be verified", "assumed", "measured elsewhere", "measured", "datasheet" that it
   /// contains.
   std::vector<std::pair<std::string, Provenance>> provenance() const;

@@ -22,7 +22,7 @@ double slices(const std::vector<MindSporeTensor>& operands) {
   return bytes;
 }
 
-/// What a collective of so many bytes counts as.
+/// What a collective of `bytes` bytes counts as.
 double practical(double bytes, const MindSporeWeights& weights) {
   if (bytes <= 0) return 0;
   return bytes <= weights.threshold ? weights.constant : bytes + weights.bias;

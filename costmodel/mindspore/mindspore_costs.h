@@ -17,9 +17,9 @@ struct MindSporeWeights {
   double alpha = 1;         // weight of computation
   double beta = 400;        // weight of communication (Ascend; 50 on GPU)
   double gamma = 0.001;     // weight of what gradients of parameters send, which may be hidden
-  double threshold = 2048;  // communication of at most so many bytes ...
+  double threshold = 2048;  // communication of at most this many bytes ...
   double constant = 3072;   // ... counts as this,
-  double bias = 1024;       // and what is above it as so many bytes more
+  double bias = 1024;       // and larger communication counts as its bytes and this many more
 };
 
 /// What one strategy of an operator, or one pair of strategies on an edge, costs.

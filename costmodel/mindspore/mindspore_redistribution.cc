@@ -112,7 +112,7 @@ bool refine_digits(Side& side, const std::vector<std::int64_t>& factors) {
 enum class Outcome { kDone, kDigitsChanged, kImpossible };
 
 /// Cuts the pieces of a side into `factors`. A digit stays on the first part of its piece; if that is smaller, the
-/// digit is cut into the part and the rest, and the caller begins again.
+/// digit is cut into the part and the rest, and the caller starts over.
 Outcome refine_pieces(Side& side, const std::vector<std::int64_t>& factors) {
   std::vector<Piece> pieces;
   std::size_t at = 0;

@@ -19,7 +19,7 @@ std::int64_t shard_number(const TensorLayout& layout, const DeviceMesh& mesh, st
 }
 
 std::vector<std::int64_t> permute_sources(const CollectiveStep& step, const DeviceMesh& mesh) {
-  // Of one group: (shard, summand) and the points that hold it before, and those that want it after, in one order. The
+  // Within one group: each (shard, summand) with the points that hold it, before and after, in the same order. The
   // summand's number may be offset by axes outside the group, but its order within the group is the same on both sides.
   using Holder = std::pair<std::pair<std::int64_t, std::int64_t>, std::int64_t>;
   const auto holders = [&](const TensorLayout& layout, const std::vector<std::int64_t>& group) {

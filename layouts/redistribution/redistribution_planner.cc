@@ -18,9 +18,10 @@
 //              or than a path found by best-first search where that order breaks the memory bound, and settles for that
 //              after kMostSettled states.
 //
-// Where all this finds no path within the memory bound, finer graphs are tried by best-first search. That concerns nearly
-// only ends without a common refinement (6 cut as 2 x 3 and as 3 x 2). Few of them stay above the bound, as where only
-// a general permutation of devices would do; `exceeds_larger_end` tells (redistribution_planner_test.cc has cases).
+// Where all this finds no path within the memory bound, finer graphs are tried by best-first search. That concerns
+// nearly only ends without a common refinement (6 cut as 2 x 3 and as 3 x 2). Few of them stay above the bound, as
+// where only a general permutation of devices would do; `exceeds_larger_end` says so (redistribution_planner_test.cc
+// has cases).
 //
 // Two permutes never follow each other: one leads to every state with as many shards along every slot. But round an
 // exchange they can be cheaper than any sequence with one, since a permute takes one hop and an all_to_all as many as
@@ -126,8 +127,8 @@ std::optional<Path> improved_best_first_path(const SearchRoute& route, EdgeCosts
   return better ? better : any;
 }
 
-/// The best path within the bound; nothing if there is none, or a large search gave up and `greedy`, which is within it,
-/// is the best that is known.
+/// The best path within the bound; nothing if there is none, or a large search gave up and `greedy`, which is within
+/// it, is the best that is known.
 std::optional<Path> best_path(const SearchRoute& route, EdgeCosts& costs, const PathBound& bound,
                               const Redistribution* greedy) {
   if (route.is_large && greedy != nullptr) return path_below(route, costs, bound, greedy->time, kMostSettled);

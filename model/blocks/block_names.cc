@@ -68,7 +68,7 @@ class NameResolver {
     }
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       const OperatorSyntax& op = block_.operators[i];
-      // Of `split: {out: [q, k, v]}` the results are q, k and v, and split is none of them.
+      // In `split: {out: [q, k, v]}` the results are q, k and v; `split` itself names none of them.
       if (op.out.empty()) add(op.name, NameSource::Kind::kOperator, i, {}, op.is_block ? "block" : "operator");
       for (std::size_t k = 0; k < op.out.size(); ++k) add(op.out[k], NameSource::Kind::kOperator, i, k, "result");
     }

@@ -8,7 +8,7 @@
 
 namespace shardplan {
 
-/// The value of an attribute as its kind wants it: numbers may be expressions of dims. Throws InputError with its
+/// The value of an attribute as its kind requires it: numbers may be expressions of dims. Throws InputError with its
 /// place; `where` names the attribute: "qkv: out_channels".
 Attribute read_attribute(const YamlDocument& document, const YamlNode& node, AttributeKind kind, DimScope& dims,
                          const std::string& where);

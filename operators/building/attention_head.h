@@ -20,7 +20,7 @@ using ResultRows = RowsOf<double>;
 struct AttentionOptions {
   double scale = 1;          // what q k is multiplied by
   bool is_causal = false;    // a query sees keys at positions up to its own
-  std::int64_t window = 0;   // and less than so many positions away; 0: any
+  std::int64_t window = 0;   // and less than this many positions away; 0: any
   double keep_prob = 1;      // dropout of the weights
   std::uint64_t stream = 0;  // which stream its draws come from
 };
@@ -40,9 +40,9 @@ struct AttentionHead {
   std::uint64_t draws_per_query = 0;
 };
 
-/// Block by block with running maxima (Dao et al., FlashAttention, NeurIPS 2022): no more than a block of scores is held.
-/// For each query: the sum of weights * v with weights exp(score - max), the largest score and the sum of the weights
-/// (before dropout). A query that sees no key gets zeros and the maximum `kNoScore`. `sum_v` must be zero.
+/// Block by block with running maxima (Dao et al., FlashAttention, NeurIPS 2022): no more than a block of scores is
+/// held. For each query: the sum of weights * v with weights exp(score - max), the largest score and the sum of the
+/// weights (before dropout). A query that sees no key gets zeros and the maximum `kNoScore`. `sum_v` must be zero.
 void attend(const AttentionHead& head, const AttentionOptions& options, ResultRows sum_v, double* max, double* sum);
 
 /// The finite stand-in for the maximum of no score; every weight exp(kNoScore - score) is 0.

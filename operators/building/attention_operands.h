@@ -82,7 +82,7 @@ struct AttentionWalks {
   TensorWalk lse() const { return {b, heads, s}; }
 };
 
-/// The work of the visible pairs of a query and a key: so many products over the depth, and over the width.
+/// The work of the visible pairs of a query and a key: `of_depth` products over the depth, `of_width` over the width.
 double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, std::size_t first,
                        double of_depth, double of_width);
 

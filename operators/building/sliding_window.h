@@ -26,10 +26,10 @@ struct SlidingWindow {
   /// The outputs i whose offset r falls on [begin, end) of the input, clipped to `outputs`.
   Interval outputs_reading(std::int64_t r, const Interval& input_range, const Interval& outputs) const;
 };
-/// Of one spatial dimension ("l"), two ("h", "w") or three ("d", "h", "w").
+/// For one spatial dimension ("l"), two ("h", "w") or three ("d", "h", "w").
 using SpatialWindows = std::vector<SlidingWindow>;
 
-/// The factors' names of so many spatial dimensions.
+/// The names of the factors of `num_spatial` spatial dimensions.
 std::vector<std::string> spatial_names(std::size_t num_spatial);
 
 /// The attributes that say how a window slides.
@@ -40,9 +40,9 @@ AttributeSpec spatial_attribute(std::string name, std::size_t num_spatial);
 /// The values of such a list for each spatial dimension: one for all, one each, or one each behind 1, 1 for n and c.
 std::vector<std::int64_t> spatial_values(const Operation& operation, const std::string& name, std::size_t num_spatial);
 
-/// The windows of `kernel` sizes over the spatial `input` extents of a tensor [n, c, ...], from the attributes stride(s),
-/// pad_mode ("valid", "same", "pad"), pad (before and after each dimension) and dilation. Throws InputError if they make
-/// no sense.
+/// The windows of `kernel` sizes over the spatial `input` extents of a tensor [n, c, ...], from the attributes
+/// stride(s), pad_mode ("valid", "same", "pad"), pad (before and after each dimension) and dilation. Throws InputError
+/// if they make no sense.
 SpatialWindows spatial_windows(const Operation& operation, const Shape& input, const Shape& kernel);
 
 /// The input extents of windows with the same attributes that have these outputs, the smallest but for the attribute

@@ -81,7 +81,7 @@ const Shape& shape_of(const GradientRequest& request, std::size_t operand) {
   return request.operation.operands[operand].shape;
 }
 
-/// Of Add and AddN.
+/// Serves Add and AddN.
 Gradients add_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0]) return gradients;
@@ -155,7 +155,7 @@ Gradients remainder_gradient(GradientBuilder& builder, const GradientRequest& re
   return gradients;
 }
 
-/// Of Maximum and Minimum: all of it to the operand that was taken, the first at a tie.
+/// Maximum and Minimum: the gradient goes to the operand that was taken, at a tie to the first.
 Gradients maximum_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0]) return gradients;

@@ -31,8 +31,8 @@ ChannelForm form_of(std::string_view name) {
   return is_vector ? ChannelForm::kVector : ChannelForm::kStatistics;
 }
 
-/// The rule of operands and results in these forms: factors n, c, h, w (then positions), and `part` before n where there
-/// are several, of which a result without it is a sum.
+/// The rule of operands and results in these forms: factors n, c, h, w (then positions), and `part` before n where
+/// there are several, of which a result without it is a sum.
 ShardingRule channel_rule(const Operation& operation, FactorKind others, FactorKind parts = FactorKind::kPassThrough) {
   static constexpr const char* kNames[] = {"n", "c", "h", "w"};
   const Shape& shape = operation.operands[0].shape;
@@ -173,7 +173,7 @@ void sum_of_parts_kernel(const KernelCall& call) {
   }
 }
 
-/// Of [c], or [parts, c].
+/// For operands of shape [c] or [parts, c].
 ShardingRule moving_average_rule(const Operation& operation) {
   const Shape& shape = operation.operands[0].shape;
   RuleBuilder builder;

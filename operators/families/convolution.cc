@@ -1,6 +1,6 @@
-// Channels are (group, channel within the group). All three kernels are matrix products over patches: row (i, kd, kh, kw)
-// of a patch matrix holds, for every point (n, d, h, w) of the output, the input that this weight meets there, 0 in the
-// padding. They see three spatial dimensions always; those that an operator lacks have one position.
+// Channels are (group, channel within the group). All three kernels are matrix products over patches: row (i, kd, kh,
+// kw) of a patch matrix holds, for every point (n, d, h, w) of the output, the input that this weight meets there, 0 in
+// the padding. They see three spatial dimensions always; those that an operator lacks have one position.
 #include "operators/families/convolution.h"
 
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ void check_gradient_shape(const Operation& operation, const Convolution& conv) {
 
 std::size_t num_spatial(const Operation& operation) { return operation.operands[0].shape.size() - 2; }
 
-/// Of ConvNDBackpropInput, which is given the input's extents, and of ConvNDTranspose, which computes them.
+/// Serves ConvNDBackpropInput, which is given the input's extents, and ConvNDTranspose, which computes them.
 Convolution of_backprop_input(const Operation& operation) {
   const Shape& dy = operation.operands[0].shape;
   const Shape& weight = operation.operands[1].shape;
@@ -189,7 +189,7 @@ std::vector<double> pack_channels(const ChannelLoops& loops, const Chunk& chunk,
   return packed;
 }
 
-/// Of y as the result.
+/// The volume where y is the result.
 Volume result_volume(const KernelCall& call) {
   const std::vector<std::string> names = spatial_names(num_spatial(call.operation));
   Volume volume;
@@ -200,7 +200,7 @@ Volume result_volume(const KernelCall& call) {
   return volume;
 }
 
-/// Of x's gradient as the result.
+/// The volume where the gradient of x is the result.
 Volume backward_volume(const KernelCall& call, const SpatialWindows& windows) {
   const std::vector<std::string> names = spatial_names(windows.size());
   Volume volume;
@@ -270,7 +270,7 @@ void convolution_kernel(const KernelCall& call) {
   });
 }
 
-/// Of ConvNDTranspose too.
+/// Serves ConvNDTranspose, too.
 template <std::size_t spatial>
 std::vector<TensorType> infer_backprop_input(const Operation& operation) {
   check_ranks<spatial>(operation, "c, out");

@@ -1,5 +1,6 @@
-// Dispatch and Combine are each other's transpose: y[e, g, c] = sum of gate * x[g, t] over the choices (t, k) of slot (e, c),
-// and back. So each is the other's gradient, and the gradient of the gates is the product of both sides summed over h.
+// Dispatch and Combine are each other's transpose: y[e, g, c] = sum of gate * x[g, t] over the choices (t, k) of slot
+// (e, c), and back. So each is the other's gradient, and the gradient of the gates is the product of both sides summed
+// over h.
 #include "operators/families/experts.h"
 
 #include <fmt/format.h>
@@ -81,8 +82,9 @@ void router_kernel(const KernelCall& call) {
 
 std::vector<TensorType> infer_router_grad(const Operation& operation) { return {operation.operands[1]}; }
 
-/// (dgates, logits, experts): by the shares p of the chosen experts and of all. With a sum s of the chosen shares, a gate is
-/// p / s, so that its own gradient of p is (dgate - sum of dgate * gate) / s; then softmax's, p (dp - sum of dp * p).
+/// (dgates, logits, experts): by the shares p of the chosen experts and of all. With a sum s of the chosen shares, a
+/// gate is p / s, so that its own gradient of p is (dgate - sum of dgate * gate) / s; then softmax's, p (dp - sum of dp
+/// * p).
 void router_grad_kernel(const KernelCall& call) {
   const std::int64_t experts = call.operands[1].shape[2];
   const std::int64_t k = call.operands[0].shape[2];
@@ -158,7 +160,7 @@ struct Sizes {
   std::int64_t g = 1, t = 1, k = 1, e = 1, c = 1, h = 1;
 };
 
-/// Of Dispatch: operands x, experts, slots[, gates].
+/// The sizes of a Dispatch with operands x, experts, slots[, gates].
 Sizes dispatch_sizes(const Operation& operation) {
   check_integers(operation, 1);
   const Shape& chosen = operation.operands[1].shape;
@@ -172,7 +174,8 @@ Sizes dispatch_sizes(const Operation& operation) {
   return {chosen[0], chosen[1], chosen[2], experts, capacity, x[2]};
 }
 
-/// Of Combine, whose first operand is y, and of GateGrad (y, x, experts, slots): `first` are the experts.
+/// The sizes of a Combine, whose first operand is y, or of a GateGrad (y, x, experts, slots); operand `first` holds the
+/// experts.
 Sizes combine_sizes(const Operation& operation, std::size_t first) {
   check_integers(operation, first);
   check_integers(operation, first + 1);
@@ -201,8 +204,8 @@ struct ExpertWalks {
   TensorWalk choices() const { return {g, t, whole()}; }
 };
 
-/// Calls body(choice, token, slot) with local offsets: of the choice in [g, t, k], of rows of h in [g, t] and [e, g, c]. Slots of
-/// other devices are passed over.
+/// Calls body(choice, token, slot) with local offsets: of the choice in [g, t, k], of rows of h in [g, t] and [e, g,
+/// c]. Slots of other devices are passed over.
 template <class Body>
 void for_each_choice(const KernelCall& call, const OperandView& experts, const OperandView& slots, Body body) {
   const Box e = call.box("e"), c = call.box("c");
@@ -337,7 +340,8 @@ Gradients combine_gradient(GradientBuilder& builder, const GradientRequest& requ
   return gradients;
 }
 
-/// A product and a sum for each number of each choice that is handled here; choices spread evenly over experts and slots.
+/// A product and a sum for each number of each choice that is handled here; choices spread evenly over experts and
+/// slots.
 double choice_flops(const Operation& operation, std::span<const std::int64_t> extents) {
   double points = 2;
   for (const char* name : {"g", "t", "h"}) points *= static_cast<double>(extents[*operation.rule.find(name)]);

@@ -95,7 +95,7 @@ Phases cross_entropy_phases(const Operation& operation, std::span<const std::int
                                  {"loss = Identity(terms)"}});
 }
 
-/// Of all gradients: shaped as the logits, the second operand.
+/// All gradients are shaped like the logits, the second operand.
 std::vector<TensorType> infer_dlogits(const Operation& operation) { return {operation.operands[1]}; }
 
 ShardingRule loss_grad_rule(const Operation& operation) {

@@ -1,6 +1,6 @@
-// Every norm is written once, as its phases; uncut, they run one after the other as one kernel. A phase is a statistic or
-// elementwise with the statistics broadcast (building/statistics.h). Variances are the means of squared distances from
-// the mean, a second statistic: sums of squares would lose half of the digits in float32.
+// Every norm is written once, as its phases; uncut, they run one after the other as one kernel. A phase is a statistic
+// or elementwise with the statistics broadcast (building/statistics.h). Variances are the means of squared distances
+// from the mean, a second statistic: sums of squares would lose half of the digits in float32.
 #include "operators/families/normalisation.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::vector<std::int64_t> axes_from(std::size_t first, std::size_t rank) {
   return axes;
 }
 
-/// Of x, or in gradients of dy, which is shaped alike.
+/// The shape of x; in gradients that of dy, which is the same.
 const Shape& x_shape(const Operation& operation) { return operation.operands[0].shape; }
 
 std::size_t begin_norm_axis(const Operation& operation) {
@@ -58,7 +58,7 @@ ShardingRule norm_rule(const Operation& operation, std::size_t begin_norm, std::
 
 Attributes epsilon_of(const Operation& operation) { return {{"epsilon", operation.number("epsilon")}}; }
 
-/// Of all norms: by the operator "<name>Grad" of (dy, x, gamma).
+/// Serves all norms: the operator "<name>Grad" of (dy, x, gamma).
 Gradients norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
   if (!request.result_gradients[0]) return no_gradients(request);
   return needed_gradients(request,

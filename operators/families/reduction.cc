@@ -150,7 +150,7 @@ Gradients reduce_mean_gradient(GradientBuilder& builder, const GradientRequest& 
   });
 }
 
-/// Of ReduceMax and ReduceMin: equal shares to all that are extreme.
+/// ReduceMax and ReduceMin: all elements that are extreme get equal shares.
 Gradients reduce_extreme_gradient(GradientBuilder& builder, const GradientRequest& request) {
   return gradient_of_first(request, [&](TensorId dy) {
     const TensorId extreme = with_kept_dims(builder, request.operation, request.results[0]);

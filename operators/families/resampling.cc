@@ -1,5 +1,5 @@
-// y = (M1 x M2 x ...) x: a map of each dimension, applied one after the other; the gradient applies the transposed maps.
-// So an operator is two functions: which dimensions it maps, to what size, and the sources of one position.
+// y = (M1 x M2 x ...) x: a map of each dimension, applied one after the other; the gradient applies the transposed
+// maps. So an operator is two functions: which dimensions it maps, to what size, and the sources of one position.
 #include "operators/families/resampling.h"
 
 #include <fmt/format.h>
@@ -37,11 +37,11 @@ struct Mapped {
 /// Positions of x and their weights.
 using Sources = std::vector<std::pair<std::int64_t, double>>;
 
-/// What tells these operators apart; `sources` is not asked about bins and copies.
+/// What distinguishes these operators; `sources` is not asked about bins and copies.
 using DimensionsOf = std::vector<Mapped> (*)(const Operation&, const Shape& x);
 using SourcesOf = Sources (*)(const Operation&, const Mapped&, std::int64_t i);
 
-/// Of x: the first operand or, in gradients, an attribute.
+/// The shape of x: of the first operand or, in gradients, an attribute.
 const Shape& input_shape(const Operation& operation) {
   return operation.attributes.contains("input_shape") ? operation.list("input_shape") : operation.operands[0].shape;
 }
@@ -330,7 +330,7 @@ Sources resized_sources(const Operation& operation, const Mapped& mapped, std::i
 
 // ---- pooling
 
-/// Of [n, c, ...], with one number for each spatial dimension or one for all.
+/// An attribute of an operator on [n, c, ...]: one number for each spatial dimension, or one for all.
 std::int64_t spatial_value(const Operation& operation, const char* attribute, std::size_t dimension, std::size_t rank) {
   const std::vector<std::int64_t>& values = operation.list(attribute);
   if (values.size() != 1 && values.size() != rank - 2) {

@@ -117,7 +117,7 @@ void slice_grad_kernel(const KernelCall& call) {
                        [&](std::int64_t at) { call.results[0].data[at] = *dy++; });
 }
 
-/// Of Slice and StridedSlice.
+/// Serves Slice and StridedSlice.
 Gradients slice_gradient(GradientBuilder& builder, const GradientRequest& request) {
   const Operation& operation = request.operation;
   const Shape& shape = operation.operands[0].shape;

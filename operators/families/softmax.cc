@@ -61,7 +61,7 @@ Phases log_softmax_grad_phases(const Operation& operation, std::span<const std::
                      {{"sum = ReduceSum(dy)", over_kept_axis(operation)}, {"dx = LogSoftmaxGradApply(dy, y, sum)"}});
 }
 
-/// Of Softmax and LogSoftmax: by the operator "<name>Grad" of (dy, y).
+/// Serves Softmax and LogSoftmax: the operator "<name>Grad" of (dy, y).
 Gradients softmax_gradient(GradientBuilder& builder, const GradientRequest& request) {
   return gradient_of_first(request, [&](TensorId dy) {
     return add_one(builder, request.operation.type->name + "Grad", {dy, request.results[0]},

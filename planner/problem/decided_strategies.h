@@ -16,9 +16,9 @@ struct DecidedStrategies {
   std::vector<std::string> notices;
 };
 
-/// The user's own strategies and those of `strategy_file` (a path; empty: none), and where the user wrote none what the parallel modes say (planner/problem/mode_strategies.h);
-/// with full_batch inputs are whole on every device. Everything else stays open. Throws InputError with all faults of
-/// the user's strategies, or of the file.
+/// The user's own strategies and those of `strategy_file` (a path; empty: none), and where the user wrote none, what
+/// the parallel modes demand (planner/problem/mode_strategies.h); with full_batch inputs are whole on every device.
+/// Everything else stays open. Throws InputError with all faults of the user's strategies, or of the file.
 DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
                                      const std::vector<AxisRef>& pieces, const std::string& strategy_file);
 

@@ -19,8 +19,8 @@ namespace shardplan {
 /// - A parameter that the user stores in further pieces (ZeRO-3) is gathered for the forward and again for the backward pass;
 ///   over micro-batches its gradient is summed in those pieces.
 /// - A parameter whose readers are all decided is stored as the first of them reads it, under pure data parallelism
-///   whole (but each device's own part of one with layerwise_parallel), and its states likewise. What updates it has that layout too, or that of the states where the
-///   parallel optimizer cuts them further.
+///   whole (but each device's own part of one with layerwise_parallel), and so are its states. What updates it has that
+///   layout, too, or that of the states where the parallel optimizer cuts them further.
 /// - enable_parallel_optimizer, in any mode: optimizer states in pieces (strategies/parallel_optimizer.h).
 /// - zero, in data_parallel and semi_auto_parallel, by stage:
 ///       1  optimizer states and updates in pieces (`zero_layout`) over all devices that hold the same part of a parameter
@@ -40,8 +40,8 @@ IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& 
                                           std::vector<std::string>& notices);
 
 /// The layouts of versions that follow: where all readers are decided and take a version alike it is held so, and an
-/// output is as its operator leaves it, or whole where that is a partial sum. `reshard_after_forward`: a parameter in pieces
-/// is in pieces between the forward and the backward pass as well.
+/// output is as its operator leaves it, or whole where that is a partial sum. `reshard_after_forward`: a parameter in
+/// pieces is in pieces between the forward and the backward pass as well.
 IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
                                                                  const IdVector<OperatorId, char>& is_decided,
                                                                  const OperatorGraph& graph,

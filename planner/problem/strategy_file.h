@@ -8,9 +8,10 @@
 namespace shardplan {
 
 // What strategy_ckpt_save_file keeps and strategy_ckpt_load_file takes again: the strategies of a plan's operators and
-// how inputs, parameters and states are stored, by name, on one mesh. Everything else of a plan follows from these or is
-// searched again, so the model may have changed elsewhere. MindSpore keeps forward operators and parameters only; whoever
-// wants the rest searched again deletes `training` and `states`, which models without training skip. A JSON document:
+// how inputs, parameters and states are stored, by name, on one mesh. Everything else of a plan follows from these or
+// is searched again, so the model may have changed elsewhere. MindSpore keeps forward operators and parameters only;
+// whoever wants the rest to be searched again deletes `training` and `states`, which models without training skip. A
+// JSON document:
 //
 //   {"schema": "shardplan.strategies/1", "model": "mlp", "mesh": "dp=2, mp=4",
 //    "operators": {"layer1.matmul": {"factors": {"m": "dp", "n": "mp"}}, ...},

@@ -21,19 +21,19 @@ constexpr std::uint64_t kPartWork = 400'000'000;
 constexpr double kGoodEnoughForPart = 1e-3;
 /// The share of the time that is left which all parts together may take.
 constexpr double kTimeOfParts = 0.3;
-/// Large problems are left after a handful of passes by the usual work. As long as the answer is loose, so many are worth
-/// waiting for: tens of seconds where there are a million values.
+/// Large problems are left after a handful of passes by the usual work. As long as the answer is loose, so many are
+/// worth waiting for: tens of seconds where there are a million values.
 constexpr std::uint64_t kWorthwhilePasses = 100;
 constexpr double kTightGap = kLooseGap / 2;
-/// After so much work so small a gap will do: what is proven soon is proven to the end, and 0.03 % of a larger problem is
-/// far below what any cost model knows of a step.
+/// After so much work so small a gap will do: what is proven soon is proven to the end, and 0.03 % of a larger problem
+/// is far below what any cost model knows of a step.
 constexpr std::uint64_t kEarlyWork = 200'000'000;
 constexpr double kEarlyGap = 3e-4;
 /// So many nodes are searched from the best choice of uniform layers on.
 constexpr std::size_t kManyNodes = 8'000;
 
-/// Where the matrices of all edges have more entries, the parts are searched before the whole: with a good choice known,
-/// presolve and reduced costs remove most of the values that make a pass expensive.
+/// Where the matrices of all edges have more entries, the parts are searched before the whole: with a good choice
+/// known, presolve and reduced costs remove most of the values that make a pass expensive.
 constexpr std::size_t kManyEntries = 50'000'000;
 
 std::size_t num_entries(const StrategyProblem& problem) {
@@ -118,10 +118,11 @@ LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, Leve
   return again;
 }
 
-// Plans that people make treat all layers alike, cut the batch alike in all operators and divide the rest of the devices
-// between the other dimensions. Where layers are alike, a model is as large as one of them. With the batch decided few strategies are left, so that what a part of the problem holds is soon known.
-// Where no contraction repeats work, few are left too, and the plan of least communication among them is seldom far from
-// the fastest. And propagation needs no search at all.
+// Plans that people make treat all layers alike, cut the batch alike in all operators and divide the rest of the
+// devices between the other dimensions. Where layers are alike, a model is as large as one of them. With the batch
+// decided, few strategies are left, so that what a part of the problem holds is soon known. Where no contraction
+// repeats work, few are left, too, and the plan of least communication among them is seldom far from the fastest. And
+// propagation needs no search at all.
 LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult found) const {
   const Evaluation known = evaluate(problem, *found.choice);
   const auto [first, second] = value_at(options_.level, known);
@@ -139,7 +140,8 @@ LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult
   return again;
 }
 
-// Of the least peak of many layers a search knows little: a limit below what it holds is met only by many changes at a time.
+// A search learns little about the least peak of many layers: a limit below the present peak is met only by many
+// changes at a time.
 LevelResult GuidedSearch::from_uniform(const StrategyProblem& problem, LevelResult found) const {
   const auto value = [&](const Choice& choice) { return value_at(Level::kMemory, evaluate(problem, choice)); };
   const std::int64_t peak = value(*found.choice).first;

@@ -17,8 +17,8 @@ struct ExportedText {
 
 /// Python: `configure()` sets the context, `shard(net)` calls `shard` on every forward operator of a net.
 ExportedText export_mindspore(const Plan& plan);
-/// Of a plan with `place` on workers of one device. Python: `configure()` joins the cluster, `place(net)` calls `place` on
-/// every forward operator.
+/// Exports a plan with `place` on workers of one device. Python: `configure()` joins the cluster, `place(net)` calls
+/// `place` on every forward operator.
 ExportedText export_mindspore_place(const Plan& plan);
 /// Python: NamedShardings of inputs, parameters and optimizer states by name, `tree` for trees of them, and `constrain`
 /// for the results inside a step.

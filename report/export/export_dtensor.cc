@@ -1,6 +1,6 @@
-// DTensor has one placement for each axis of the mesh. A plan of `parallelize_module` is a dictionary from a module's name
-// to a ParallelStyle; the styles of PyTorch know one axis and two kinds of modules, so the exported file brings a style
-// of its own, which takes placements over the whole mesh.
+// DTensor has one placement for each axis of the mesh. A plan of `parallelize_module` is a dictionary from a module's
+// name to a ParallelStyle; the styles of PyTorch know one axis and two kinds of modules, so the exported file brings a
+// style of its own, which takes placements over the whole mesh.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,7 +50,8 @@ class Placed(ParallelStyle):
 
 )";
 
-/// One placement for each axis of the mesh, "(Replicate(), Shard(0))"; nothing, with the reason in `why`, if there are none.
+/// One placement for each axis of the mesh, "(Replicate(), Shard(0))"; nothing, with the reason in `why`, if there are
+/// none.
 std::optional<std::string> placements(const ExportedTensor& tensor, const RefinedAxes& axes, std::string* why) {
   const auto dimensions = dimension_axes(tensor.layout, axes, why);
   if (!dimensions) return std::nullopt;
@@ -79,7 +80,8 @@ std::string dtensor_problem(const ExportedTensor& tensor, const std::string& why
   return fmt::format("{} {}; {}", tensor.name, to_string(tensor.layout, plan.mesh), why);
 }
 
-/// The block that a tensor or operator lies in: "layers.0.up" of "layers.0.up.weight"; empty for one of the model itself.
+/// The block that a tensor or operator lies in: "layers.0.up" of "layers.0.up.weight"; empty for one of the model
+/// itself.
 std::string_view module_block(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
@@ -177,7 +179,7 @@ class DTensorWriter {
         problems.push_back({tensor.name, "", dtensor_problem(tensor, why, plan_)});
       }
     }
-    // Of several constrained results of one module the last is the module's.
+    // Where several results of one module are constrained, the last one is the module's.
     for (const ExportedTensor& tensor : exported_.constraints) {
       std::string why;
       const auto placed = placements(tensor, axes_, &why);

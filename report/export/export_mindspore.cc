@@ -44,7 +44,8 @@ bool is_identifier(std::string_view part) {
   });
 }
 
-/// "net.layers[i].attn.qkv.matmul" of "layers.*.attn.qkv.matmul" in `net`; the n-th '*' from `star` on is the n-th index.
+/// "net.layers[i].attn.qkv.matmul" of "layers.*.attn.qkv.matmul" in `net`; the n-th '*' from `star` on is the n-th
+/// index.
 std::string cell_text(std::string text, std::string_view name, std::size_t star = 0) {
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('.'));
@@ -79,8 +80,8 @@ std::optional<std::string> layout_call(const TensorLayout& layout, const Refined
   return fmt::format("layout({})", fmt::join(entries, ", "));
 }
 
-/// What `shard` is called with for one operator. MindSpore takes tuples for all operators and Layouts for few, and never
-/// both in one call: tuples where they say the same.
+/// What `shard` is called with for one operator. MindSpore takes tuples for all operators and Layouts for few, and
+/// never both in one call: tuples where they say the same.
 class ShardCall {
  public:
   ShardCall(const Plan& plan, const RefinedAxes& axes, OperatorId id)
@@ -123,7 +124,7 @@ class ShardCall {
   }
 
  private:
-  /// The results as the plan wants them, if they lie otherwise than the operator leaves them and its sums are completed.
+  /// The layouts that the plan demands of the results, if the operator leaves them otherwise and its sums are complete.
   std::vector<TensorLayout> other_results(const std::map<std::string, const ExportedTensor*>& wanted) const {
     std::vector<TensorLayout> layouts;
     bool is_other = false;
@@ -283,7 +284,7 @@ class MindSporeWriter {
     }
   }
 
-  /// A parameter is stored as its first reader takes it, its states likewise or further cut along dimension 0.
+  /// A parameter is stored as its first reader takes it, its states the same way or cut further along dimension 0.
   void write_stored() {
     std::map<std::string, const TensorLayout*> stored;
     std::vector<ExportedEntry> kept;

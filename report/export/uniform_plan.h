@@ -8,8 +8,9 @@
 
 namespace shardplan {
 
-/// A plan that is said by global degrees: every weight and its operator are cut in `tensor` pieces, the batch in `data`,
-/// the sequence in `context`; together these are all devices. What frameworks with one setting for the whole model run.
+/// A plan that global degrees describe: every weight and its operator are cut into `tensor` pieces, the batch into
+/// `data`, the sequence into `context`; together these are all devices. Frameworks with one setting for the whole model
+/// run these.
 struct UniformPlan {
   std::int64_t data = 1;
   std::int64_t tensor = 1;
@@ -19,8 +20,8 @@ struct UniformPlan {
 
   std::int64_t micro_batch = 1;   // rows of the batch that a device takes at once
   std::int64_t global_batch = 1;  // rows of a step
-  /// In what the plan is not this one, one line each, copies of a repeat in one: "layers.*.attn.proj.matmul: weight in 1,
-  /// batch in 8". Empty if the plan is of this kind.
+  /// In what the plan is not this one, one line each, copies of a repeat in one: "layers.*.attn.proj.matmul: weight in
+  /// 1, batch in 8". Empty if the plan is of this kind.
   std::vector<std::string> differences;
 };
 

@@ -208,7 +208,7 @@ class PageData {
       } else if (op) {
         ref = row_of_[*op];
       }
-      // Of joined collectives each is as long as all.
+      // Each of several collectives in one bucket takes as long as the bucket.
       const Picoseconds length = spans[i].end - spans[i].begin;
       if (length >= kNanosecond && (is_comm || op)) {
         items_.push_back({lane, spans[i].begin / kNanosecond, length / kNanosecond, ref});

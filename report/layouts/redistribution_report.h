@@ -10,8 +10,8 @@
 
 namespace shardplan {
 
-/// All that `shardplan redistribute` tells: the collectives on the first mesh and, if the second has other devices, the
-/// sends to them.
+/// Everything that `shardplan redistribute` reports: the collectives on the first mesh and, if the second has other
+/// devices, the sends to them.
 struct RedistributionReport {
   struct Sends {
     DeviceMesh mesh;  // the receivers'

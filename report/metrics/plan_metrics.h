@@ -17,7 +17,7 @@ std::string three_digits(double value);
 std::optional<double> ratio(const StepTime& time);
 /// "3.55", "inf", "-".
 std::string ratio_text(const StepTime& time);
-/// The gap in percent, "0.3"; "-" if there is none to speak of.
+/// The gap in percent, "0.3"; "-" if there is none.
 std::string gap_text(const std::optional<double>& gap);
 
 /// How MindSpore's weighted bytes are printed: the power of 1000 in which `largest` has at most three digits before

@@ -29,9 +29,9 @@ struct CompareOptions {
 };
 
 /// What `shardplan compare` prints: plans side by side, the best figure of each column in bold, and below the table one
-/// sentence on each plan: which parallelism it is, and in how much it differs from the first; with `all` the layouts and
-/// strategies that differ too, repeats folded. A column in
-/// weighted bytes is added where a row has a value of MindSpore's cost model. Requires one plan at least, all of one graph on one mesh.
+/// sentence on each plan: which parallelism it is, and in how much it differs from the first; with `all` the layouts
+/// and strategies that differ, too, repeats folded. A column in weighted bytes is added where a row has a value of
+/// MindSpore's cost model. Requires one plan at least, all of one graph on one mesh.
 std::string compare_report(const std::vector<ComparedPlan>& plans, const CompareOptions& options = {});
 /// The same as one JSON document.
 std::string compare_json(const std::vector<ComparedPlan>& plans);

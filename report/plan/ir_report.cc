@@ -97,7 +97,7 @@ class EndReport : public IrWriter {
     write_title();
     write_head();
     write_broadcasts();
-    std::vector<std::size_t> lines_before;  // by instruction: so many were written before it
+    std::vector<std::size_t> lines_before;  // by instruction: the number of lines before it
     for (const Instruction& instruction : program_.instructions) {
       lines_before.push_back(next_);
       if (!is_own(instruction)) continue;

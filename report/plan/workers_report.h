@@ -6,7 +6,7 @@
 
 namespace shardplan {
 
-/// Of a plan with `place`: the outermost blocks that each worker computes.
+/// For a plan with `place`: the outermost blocks that each worker computes.
 std::string placed_lines(const Plan& plan);
 
 /// What each worker does in a step, how long it waits for others, and its peak.

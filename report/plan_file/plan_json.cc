@@ -399,7 +399,7 @@ class PlanWriter {
       json["axes"] = axes_json(plan_.mesh, step.axes);
       json["from_dim"] = step.from_dim ? Json(*step.from_dim) : Json(nullptr);
       json["to_dim"] = step.to_dim ? Json(*step.to_dim) : Json(nullptr);
-      // Of many devices the axes say it shorter.
+      // For many devices the axes say the same and are shorter.
       if (plan_.mesh.num_devices() <= 64) json["groups"] = plan_.mesh.groups(step.axes);
       const bool reduces = step.kind == CollectiveKind::kReduceScatter || step.kind == CollectiveKind::kAllReduce ||
                            step.kind == CollectiveKind::kToPartial;

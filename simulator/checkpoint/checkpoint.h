@@ -39,7 +39,7 @@ struct CheckpointTensor {
 /// What a checkpoint holds, and on which devices.
 struct CheckpointForm {
   std::string model;
-  std::int64_t step = 0;   // so many steps were made
+  std::int64_t step = 0;   // the number of steps made
   std::uint64_t seed = 0;  // from which weights and inputs were drawn
   bool is_integrated = false;
   DeviceMesh mesh;  // integrated: one device

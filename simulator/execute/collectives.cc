@@ -167,7 +167,8 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
       return result;
 
     case CollectiveKind::kToPartial:
-      // Of copies one keeps the value (of a sum; all of them of a maximum); what another device's shard held is padded.
+      // One of the copies keeps the value of a sum, all of them keep that of a maximum; the shards of other devices are
+      // padded.
       for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
         const std::vector<double>& own = at(buffers, point);
         std::vector<double>& made = at(result, point);

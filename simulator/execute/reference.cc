@@ -140,7 +140,7 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
   return run;
 }
 
-/// Of the bits that are disturbed, the first so many are only in the results of sums.
+/// Of the bits that are disturbed, the first few are disturbed only in the results of sums.
 constexpr int kBitsOfSums = 4;
 
 /// Whether the order of summands, which sharding changes, may round this tensor in another way.
@@ -164,9 +164,9 @@ TensorId original(const OperatorGraph& graph, TensorId id) {
 
 /// The step with an error put into every number that is given or computed: of its last `bits` bits (of 52) all but the
 /// first four are replaced by random ones. As with rounding, equal numbers stay equal and what is only moved is left
-/// alone (a maximum is still one of its operands); unlike rounding, nothing round escapes it. In the results of sums those
-/// four bits are replaced as well, in each tensor otherwise: two sums that are equal on one device may be added up in
-/// two orders on a mesh, and their difference is then not 0.
+/// alone (a maximum is still one of its operands); unlike rounding, nothing round escapes it. In the results of sums
+/// those four bits are replaced as well, in each tensor otherwise: two sums that are equal on one device may be added
+/// up in two orders on a mesh, and their difference is then not 0.
 ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, int bits, const std::stop_token& stop, Beside& beside) {
   const std::uint64_t of_all = (std::uint64_t{1} << (bits - kBitsOfSums)) - 1;

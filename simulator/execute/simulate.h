@@ -15,7 +15,7 @@ namespace shardplan {
 struct SimulationOptions {
   std::uint64_t seed = 0;
   int steps = 20;
-  std::int64_t first_step = 0;  // so many were made before
+  std::int64_t first_step = 0;  // the number of steps made before
   int threads = 1;
   std::stop_token stop = {};
   /// What parameters and states begin with; those that are missing are drawn, states begin at zero.

@@ -16,16 +16,17 @@
 #include "simulator/local/local_executor.h"
 #include "simulator/proof/comparison.h"
 
-// The two run side by side. A parameter that goes wrong does so because of its gradient, and what is wrong with that can
-// be seen in the numbers: whether the ranks that hold the same piece have different gradients whose mean, or sum, is the
-// reference's (nothing was exchanged), or all have so many times the reference's (it was exchanged once too often).
+// The two run side by side. A parameter that goes wrong does so because of its gradient, and what is wrong with that
+// can be seen in the numbers: whether the ranks that hold the same piece have different gradients whose mean, or sum,
+// is the reference's (nothing was exchanged), or all have a multiple of the reference's (it was exchanged once too
+// often).
 
 namespace shardplan {
 namespace {
 
 constexpr double kMostNumbers = 5e8;  // 4 GB of float64
 constexpr double kRelative = 1e-9;
-constexpr double kRelativeOfGradients = 1e-6;  // to tell causes apart
+constexpr double kRelativeOfGradients = 1e-6;  // to distinguish causes
 
 /// The box of `whole` that begins at `begin`.
 TensorValues piece_of(const TensorValues& values, const Shape& whole, const Shape& begin, const Shape& shape) {
@@ -246,7 +247,7 @@ class Validation {
 
   // ---- comparing
 
-  /// Of what is compared. Equal infinities would say nothing.
+  /// Whether everything that is compared is finite: equal infinities would prove nothing.
   bool is_finite(const MeasuredReference& reference) const {
     const auto is_so = [&](TensorId id) {
       const TensorValues& values = reference.exact.tensors[id];

@@ -21,7 +21,7 @@ namespace {
 /// A mesh of more devices than this is never executed as it is.
 constexpr std::int64_t kMostDevicesOfOwnMesh = 256;
 
-/// Of memory that a proof may take.
+/// The memory that a proof may take.
 constexpr double kMostBytes = 4.0 * (1 << 30);
 
 /// What a proof takes if sizes can be found for that: about half a minute.
@@ -57,8 +57,8 @@ std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) 
   return {};
 }
 
-/// Whether the pieces of each dimension, of which some are unequal, are after a step what its kind makes of those before:
-/// whole rows of them, or parts of which they are whole rows.
+/// Whether the pieces of each dimension, of which some are unequal, are after a step what its kind makes of those
+/// before: whole rows of them, or parts of which they are whole rows.
 bool pieces_follow(const CollectiveStep& step, const Shape& shape) {
   const std::int64_t members = num_pieces(step.axes);
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -249,9 +249,9 @@ Smaller thrifty(const Plan& plan, Smaller smaller) {
   return smaller;
 }
 
-/// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3, or on the plan's own where an axis of
-/// 8 takes the place of two of 2 and 4, so that no smaller one keeps their products alike. Two positions of everything on
-/// each device, or fewer where the plan itself has one and means it (8 heads on an axis of 8).
+/// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3, or on the plan's own where an axis
+/// of 8 takes the place of two of 2 and 4, so that no smaller one keeps their products alike. Two positions of
+/// everything on each device, or fewer where the plan itself has one and means it (8 heads on an axis of 8).
 std::optional<Smaller> find_smaller(const Plan& plan, std::int64_t most_devices, std::string& fault) {
   std::vector<SmallerMesh> meshes = {SmallerMesh(plan.program, most_devices, false)};
   if (meshes.front().is_smaller()) {

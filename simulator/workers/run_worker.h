@@ -26,9 +26,9 @@ using StoredTensors = std::map<std::string, TensorValues>;
 /// The largest buffer of one device that a worker is sent.
 std::int64_t largest_message(const ParallelProgram& program);
 
-/// Runs one worker's part of a program, as `simulate` runs all of it. `stored` is what parameters and states begin with,
-/// drawn where it has none, and becomes what this worker's end with. Worker 0 is told the graph's outputs of one number by
-/// those that have them and returns them (`SimulatedStep::mesh`); the other workers return none.
+/// Runs one worker's part of a program, as `simulate` runs all of it. `stored` is what parameters and states begin
+/// with, drawn where it has none, and becomes what this worker's end with. Worker 0 receives the graph's outputs of one
+/// number from those that have them and returns them (`SimulatedStep::mesh`); the other workers return none.
 ///
 /// Requires a kernel for every operator. Throws what `WorkerLink` throws.
 std::vector<SimulatedScalar> run_worker(const ParallelProgram& program, const OperatorGraph& graph, WorkerLink& link,

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kSliceSeconds = 0.1;  // between looks at whether to stop
 constexpr double kFarewellSeconds = 3;
-constexpr double kSecondsForTheLast = 0.5;  // a job that fails tells so those who are just coming
+constexpr double kSecondsForTheLast = 0.5;  // a job that fails still answers workers that arrive within this time
 constexpr int kMostRefusals = 100;          // of those who come too late; further ones get no answer
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -139,7 +139,7 @@ class Scheduler {
     }
     const std::optional<int> rank = number_in(hello[1]);
     const Worker* const other = rank ? holder_of(*rank) : nullptr;
-    workers_.push_back(worker);  // so that it too is told what is wrong
+    workers_.push_back(worker);  // so that it, too, receives the error
     if (const std::optional<int> count = number_in(hello[2]); count != options_.workers) {
       throw InputError(SourcePlace{}, "a worker comes for a job of {} workers; this one has {}", *count,
                        options_.workers);
@@ -159,13 +159,13 @@ class Scheduler {
     progress_(fmt::format("{} of {} workers are here", workers_.size(), options_.workers));
   }
 
-  /// Of those who come too late.
+  /// Sends `why` to a worker that comes too late.
   void refuse(const MessageParts& hello, const std::string& why) {
     if (++refusals_ > kMostRefusals) return;
     try {
       transport_.send(transport_.connect(hello[3]), {job_word::kStop, why});
     } catch (const InputError&) {
-      // It has no address that could be told so.
+      // It gave no address that could be answered.
     }
   }
 
@@ -206,7 +206,7 @@ class Scheduler {
     }
   }
 
-  /// The error of an error is said once.
+  /// Drops the "error: " of an error that another process printed, so that it appears once.
   static std::string without_prefix(const std::string& why) {
     const std::string prefix = "error: ";
     return why.starts_with(prefix) ? why.substr(prefix.size()) : why;

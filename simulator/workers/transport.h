@@ -12,8 +12,8 @@ namespace shardplan {
 /// What one process sends another: parts of bytes.
 using MessageParts = std::vector<std::string>;
 
-/// A process's end of the messages of a job. It listens at an address, writes to peers by their addresses, and sees when
-/// the connection to one is lost. Messages of one sender arrive in the order sent, each whole.
+/// A process's end of the messages of a job. It listens at an address, writes to peers by their addresses, and sees
+/// when the connection to one is lost. Messages of one sender arrive in the order sent, each whole.
 ///
 /// What listens accepts only those who know its key, so that bytes of strangers never become messages. Scheduler
 /// keys are all the same: a worker knows only the port. Every worker makes its own, which is part of its address. A
@@ -27,7 +27,7 @@ class Transport {
   struct Options {
     std::string host;     // a name or an address of this machine
     int port = 0;         // 0 takes a free one
-    double silence = 60;  // a peer that gives no sign of life for so many seconds is lost
+    double silence = 60;  // a peer that gives no sign of life for this long is lost
     Key key = Key::kOwn;
     std::int64_t most_bytes = 1 << 20;  // of a message's part that is received
   };

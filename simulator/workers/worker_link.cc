@@ -194,7 +194,7 @@ void WorkerLink::fail(const std::string& why) noexcept {
       if (event && !event->lost) take(event->message);  // throws where the scheduler ends the job
     }
   } catch (const std::exception&) {
-    // It has been told, or is gone, and so is the job.
+    // The scheduler knows already, or it is gone, and so is the job.
   }
 }
 

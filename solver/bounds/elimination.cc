@@ -75,7 +75,7 @@ Elimination::Elimination(const CoreProblem& core) : core_(&core) {
 /// Smallest next table first, by what it takes to make it.
 std::vector<std::uint32_t> Elimination::order() {
   struct Link {
-    std::uint32_t node, mine, theirs;  // what tables over both tell apart at this end and at the other
+    std::uint32_t node, mine, theirs;  // what tables over both distinguish at this end and at the other
   };
   const CoreProblem& core = *core_;
   const std::size_t count = core.num_nodes();
@@ -89,7 +89,7 @@ std::vector<std::uint32_t> Elimination::order() {
     }
   }
   std::vector<double> tables(count), sizes(count);
-  std::vector<std::uint32_t> own(count, 0);  // what all of a node's tables tell apart together
+  std::vector<std::uint32_t> own(count, 0);  // what all of a node's tables distinguish together
   const auto measure = [&](std::uint32_t node) {
     if (links[node].empty()) {
       tables[node] = sizes[node] = 1;

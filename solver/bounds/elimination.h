@@ -17,10 +17,10 @@ namespace shardplan {
 ///
 ///     a - b - c      eliminating b:  t(a, c) = min over b of cost(b) + ab(a, b) + bc(b, c)
 ///
-/// A table asks of a neighbour only what the matrices behind it ask: redistributions depend on layouts, and the 64
-/// strategies of an operator may have 8 layouts at one side. So the dimension of a node in a table is a *partition* of
-/// its values, the coarsest that tells apart what has to be told apart, and a layer whose forward and backward
-/// operators must be cut together has tables of 8^4 entries, not of 64^4.
+/// A table distinguishes values of a neighbour only as far as the matrices behind it do: redistributions depend on
+/// layouts, and the 64 strategies of an operator may have 8 layouts at one side. So the dimension of a node in a table
+/// is a *partition* of its values, the coarsest that separates what must be separated, and a layer whose forward and
+/// backward operators must be cut together has tables of 8^4 entries, not of 64^4.
 ///
 /// Tables are interned with their least entry taken off, and a step is remembered by its operands. Equal layers are
 /// thereby eliminated once; where one is eliminated after the other, tables repeat after a few layers, since what is
@@ -47,7 +47,7 @@ class Elimination {
   std::optional<Outcome> run(const std::vector<double>& costs, WorkMeter& meter) const;
 
  private:
-  /// Ways to tell values apart, by number; equal ones are one. Classes are numbered by their first value.
+  /// Partitions of values, by number; equal ones share a number. Classes are numbered by their first value.
   class Partitions {
    public:
     std::uint32_t intern(const std::vector<std::uint32_t>& class_of);
@@ -83,7 +83,7 @@ class Elimination {
 
   const CoreProblem* core_;
   Partitions partitions_;
-  std::vector<std::uint32_t> slot_partition_;  // by slot of `neighbours`: what its matrix tells apart at this end
+  std::vector<std::uint32_t> slot_partition_;  // by slot of `neighbours`: what its matrix distinguishes at this end
   std::vector<Step> steps_;
   bool is_possible_ = true;
   std::size_t largest_table_ = 0;

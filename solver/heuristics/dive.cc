@@ -104,7 +104,7 @@ std::optional<CoreChoice> dive(const CoreProblem& core, DualBound& dual, double 
       if (num_removed >= removed) break;
       if (usage.remove(alive, candidate.node, candidate.value)) ++num_removed;
     }
-    // What is left may all be needed to keep the limits: then the dearest nodes take what they can.
+    // Everything left may be needed to keep the limits: then the most expensive nodes take what they can.
     if (num_removed == 0 || !propagate_memory(core, alive)) break;
     dual.set_alive(std::move(alive));
     dual.forget_best();

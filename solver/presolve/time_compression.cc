@@ -5,12 +5,13 @@
 
 #include "solver/time_profile.h"
 
-// Of two neighbouring times the second implies the first if no choice can hold less at the second than at the first, less
-// what the limit there is lower. How much bytes can fall or rise is bounded node by node: by the largest fall (rise) over
-// its values. The sums say so for all choices at once, so a time can go though both bind.
+// The limit at the second of two neighbouring times implies the limit at the first if no choice's memory falls, from
+// the first to the second, by more than the limit does. How far memory can fall or rise is bounded node by node, by the
+// largest fall (rise) over its values; the sums hold for all choices at once, so a time can be removed though both
+// bind.
 //
-// Kept times form a stack: a new time is compared with the last kept one, which it may imply and remove, and so on down.
-// Each time is pushed and removed at most once, so this is linear in times and segments.
+// Kept times form a stack: a new time is compared with the last kept one, which it may imply and remove, and so on
+// down. Each time is pushed and removed at most once, so this is linear in times and segments.
 
 namespace shardplan {
 namespace {

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t kLargestPairs = 100'000;
 constexpr std::uint64_t kWorkPerEvent = 1'000'000;
-constexpr double kLargestCost = 1e12;  // beyond, GLPK's tolerances tell costs apart no more
+constexpr double kLargestCost = 1e12;  // beyond, GLPK's tolerances no longer distinguish costs
 
 /// GLPK reports faults of its own by a hook that must not return; this one leaves by longjmp, past GLPK's frames only.
 struct Escape {
@@ -128,7 +128,7 @@ struct Answer {
   std::optional<Limit> stopped_by;
 };
 
-/// When GLPK must end: at the deadline, or after so many events of its branch and bound.
+/// When GLPK must end: at the deadline, or after a number of events of its branch and bound.
 struct EventLimits {
   const Deadline* deadline;
   std::uint64_t events_left;

@@ -10,16 +10,16 @@
 #include "solver/core/restricted_core.h"
 #include "solver/searches/portfolio_worker.h"
 
-// An algorithm portfolio (Huberman, Lukose, Hogg, Science 275, 1997): bounds, dives, neighbourhoods and branch and bound
-// each stand still at some time where another does not, and none says beforehand when. So they take turns, on all
+// An algorithm portfolio (Huberman, Lukose, Hogg, Science 275, 1997): bounds, dives, neighbourhoods and branch and
+// bound each stand still at some time where another does not, and none says beforehand when. So they take turns, on all
 // threads, and share the best choice, the best bound and its prices.
 //
-// Threads meet at the end of epochs of fixed work instead of exchanging whenever one of them finds something. That costs
-// the wait for the slowest, a few per cent, and buys that the answer depends on the work alone and not on the machine,
-// its load, or the moment at which a lock was taken.
+// Threads meet at the end of epochs of fixed work instead of exchanging whenever one of them finds something. That
+// costs the wait for the slowest, a few per cent, and buys that the answer depends on the work alone and not on the
+// machine, its load, or the moment at which a lock was taken.
 //
-// What it gives up: the schedule does not learn which engine pays on this problem. Epochs are so short (some 40 ms) that
-// an engine that finds nothing costs little.
+// What it gives up: the schedule does not learn which engine pays on this problem. Epochs are so short (some 40 ms)
+// that an engine that finds nothing costs little.
 
 namespace shardplan {
 namespace {
@@ -287,7 +287,7 @@ class PortfolioSearch {
 
   std::optional<Limit> stopped_by(bool is_complete) const {
     if (is_complete) return std::nullopt;
-    // The clock may have cut the last epoch short, whatever else is reached with it.
+    // The clock may have cut the last epoch short, even if another limit was reached in it.
     if (const auto limit = deadline_.reached()) return limit;
     return is_work_spent() ? Limit::kWork : Limit::kGap;
   }

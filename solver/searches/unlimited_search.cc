@@ -17,8 +17,8 @@
 // satisfaction). Presolve has folded all trees and chains away, so what is left has cycles. The plan, in the order of
 // what each step costs:
 //
-// Elimination (solver/bounds/elimination.h) is exact and takes time exponential in the width of the graph, as far as the
-// matrices tell values apart; models are narrow, so it decides most of them at once. Where its tables would be too
+// Elimination (solver/bounds/elimination.h) is exact and takes time exponential in the width of the graph, as far as
+// the matrices distinguish values; models are narrow, so it decides most of them at once. Where its tables would be too
 // large, message passing bounds the cost, and its decoded choice is improved node by node. With a bound and a choice,
 // reduced-cost fixing removes the values that no better choice has; then the core is made smaller, passes become
 // cheaper, elimination may be possible after all, and the loop starts again: this is how large cores are decided. A
@@ -26,9 +26,9 @@
 // cycles. Only what stands still after all that goes to the portfolio, in slices that grow, since any better choice
 // lets the loop continue.
 //
-// The obvious alternative, branch and bound from the start, would prove again in each subproblem what fixing proves once
-// for all. What this gives up: bounds of single edges and nodes only, no higher-order cuts, so a small gap can remain on
-// dense cores.
+// The obvious alternative, branch and bound from the start, would prove again in each subproblem what fixing proves
+// once for all. What this gives up: bounds of single edges and nodes only, no higher-order cuts, so a small gap can
+// remain on dense cores.
 
 namespace shardplan {
 namespace {
@@ -117,7 +117,7 @@ class UnlimitedSearch {
   void pass_and_fix() {
     double before = -kInfinity;
     int still = 0;
-    // Of limited work a little is for other means in any case.
+    // A little of limited work is always kept for the other means.
     const std::uint64_t most = options_.work > 0
                                    ? meter_.used() + (options_.work - std::min(options_.work, meter_.used())) / 16 * 15
                                    : kInfiniteWork;
@@ -173,7 +173,7 @@ class UnlimitedSearch {
     if (!smaller) return false;
     const DualBound::State state = dual_->restricted_state(*smaller);
     restrictions_.push_back(std::make_unique<RestrictedCore>(*std::move(smaller)));
-    // Of the one before only the values are needed, to go back through.
+    // The core before this one is needed only for the way back, which takes its values but not its matrices.
     if (restrictions_.size() > 1) restrictions_[restrictions_.size() - 2]->core.matrices.reset();
     core_ = &restrictions_.back()->core;
     dual_ = std::make_unique<DualBound>(*core_);
@@ -236,7 +236,7 @@ class UnlimitedSearch {
   }
   std::optional<Limit> stopped_by(bool is_complete) const {
     if (is_complete) return std::nullopt;
-    // The clock may have cut the last step short, whatever else is reached with it.
+    // The clock may have cut the last step short, even if another limit was reached in it.
     if (const auto limit = deadline_.reached()) return limit;
     if (meter_.is_spent()) return Limit::kWork;
     return is_done() ? std::optional(Limit::kGap) : std::nullopt;

@@ -116,7 +116,7 @@ TEST(ProgramTest, StopsWhenInterrupted) {
   EXPECT_EQ(run.exit_code, kInterrupted) << run.err;
 }
 
-/// A perceptron of so many layers that reading and building it takes many seconds.
+/// A perceptron with enough layers that reading and building it takes many seconds.
 std::string deep_model(const TemporaryFolder& folder) {
   write_file(folder.path() + "/deep.yaml",
              "shardplan: 1\ndims: {B: 64, H: 256, L: 65536}\ninputs: {x: [B, H]}\n"
@@ -190,7 +190,7 @@ TEST(ProgramTest, PagesAreAsRecorded) {
   for (const PageCase& c : kPages) {
     ProgramRun run = run_program(c.arguments);
     EXPECT_EQ(run.exit_code, c.exit_code) << c.arguments;
-    if (std::string(c.name) == "solve") run.err.clear();  // it tells the time
+    if (std::string(c.name) == "solve") run.err.clear();  // it contains times
     expect_golden(std::string("cli/") + c.name + ".txt", page_of(run));
   }
 }

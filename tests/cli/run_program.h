@@ -12,7 +12,7 @@ struct ProgramRun {
 };
 
 /// Runs the shardplan that was built with the tests, in `folder`, with arguments as a shell would split them.
-/// `interrupt_after`, if above 0, sends it SIGINT after so many seconds.
+/// `interrupt_after`, if above 0, sends it SIGINT after that many seconds.
 ProgramRun run_program(const std::string& arguments, const std::string& folder = ".", int interrupt_after = 0);
 
 /// A folder of its own for one test, removed at its end, in which `configs` and `tests` lead to the project's.

@@ -44,7 +44,7 @@ TEST(ShellCompletionTest, BashOffersWhatMayStandThere) {
   EXPECT_EQ(offered(folder, "shardplan nonsense x"), "");
 }
 
-/// Scripts are parsed by their shells, the manual page by groff; what is not there is said.
+/// Scripts are parsed by their shells, the manual page by groff; the test prints which of these are missing.
 TEST(ShellCompletionTest, ScriptsAndManualPageAreReadWithoutComplaint) {
   const Program program = shardplan_program();
   const TemporaryFolder folder;

@@ -237,7 +237,7 @@ TEST(WorkerTest, OtherProgramsRanksAndNumbersAreRefused) {
     RunningScheduler scheduler(workers);
     const std::string job = fmt::format("--port {} --workers 2 ", scheduler.port());
     BackgroundProcess a(kTwo + job + first);
-    // Of a third worker's job the first that comes is refused: a second one would take its place by chance.
+    // Only one worker is started beside a worker of a third job: a second one might take that worker's place by chance.
     std::optional<BackgroundProcess> b;
     if (workers == 2) b.emplace(kTwo + job + second);
     const ProgramRun one = a.wait();

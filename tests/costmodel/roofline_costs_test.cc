@@ -111,7 +111,7 @@ TEST(RooflineCostsTest, FusedAttentionHasAnEfficiencyOfItsOwn) {
   const Picoseconds as_matmul = time() - cluster.device.start;
   cluster.device.attention_efficiency_ppm = cluster.device.matmul_efficiency_ppm / 2;
   EXPECT_NEAR(static_cast<double>(time() - cluster.device.start), 2.0 * static_cast<double>(as_matmul), 4);
-  // Beginning a row takes as long as so many more keys: of 4096 an eighth more.
+  // Beginning a row takes as long as a fixed number of keys: an eighth of 4096.
   cluster.device.attention_fill = 0;
   const Picoseconds without = time() - cluster.device.start;
   cluster.device.attention_fill = 512;

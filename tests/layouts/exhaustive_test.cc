@@ -88,7 +88,7 @@ class Oracle {
 
   static constexpr Picoseconds kNever = INT64_MAX / 4;
 
-  /// All pairs over states with at least so many shards (Floyd and Warshall).
+  /// All pairs over states with at least that many shards (Floyd and Warshall).
   std::vector<Picoseconds> closure(std::int64_t least_shards) const {
     std::vector<Picoseconds> best = direct_;
     const std::size_t n = grids_.size();

@@ -82,7 +82,7 @@ TEST(GradientTest, EqualsFiniteDifferences) {
         result_ids.push_back(builder.add_values(operation.results[r], results[r]));
         weights.emplace_back();
         result_gradients.emplace_back();
-        // Of several results one may have no gradient.
+        // Where there are several results, some may have no gradient.
         if (!carries_gradient(operation, r) || (r > 0 && random.below(4) == 0)) continue;
         weights.back() = make_values(operation.results[r].shape, [&] { return 2 * random.unit() - 1; });
         result_gradients.back() = builder.add_values(operation.results[r], *weights.back());

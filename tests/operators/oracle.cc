@@ -124,7 +124,7 @@ bool is_interval(const ShardingRule& rule, std::uint32_t factor) {
   return result;
 }
 
-/// Whether the last of so many pieces, of which the others have the least size that suffices, has anything.
+/// Whether the last piece holds anything if the others have the least size that suffices.
 bool leaves_none_empty(std::int64_t size, std::int64_t pieces) {
   return (size + pieces - 1) / pieces * (pieces - 1) < size;
 }

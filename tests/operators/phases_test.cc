@@ -80,7 +80,7 @@ TEST(PhasesTest, ReadOperandsAndEarlierResultsByName) {
   EXPECT_EQ(phases.phases[1].inputs, (std::vector<std::size_t>{0, 3}));
   EXPECT_EQ(phases.phases[2].inputs, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(phases.results, (std::vector<std::size_t>{5}));
-  // Of two values with one name the later one is meant: the moving statistics are operands and results.
+  // Where two values share a name the later one is meant: the moving statistics are both operands and results.
   const Operation batch_norm =
       make_operation(*find_operator_type("BatchNorm"), {{"is_training", true}}, {{{4, 2}}, {{2}}, {{2}}, {{2}}, {{2}}});
   EXPECT_EQ(whole_phases(batch_norm).results, (std::vector<std::size_t>{7, 8, 9, 5, 6}));

@@ -1,5 +1,5 @@
 // No key of a model file is silent: for each there are two models that differ in its value alone, and the plan, the
-// program or what is said about them differs too, or the value is refused.
+// program or the report on them differs, too, or the value is refused.
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// What a user sees of a model: its name and cluster, the graph, the plan, its program and what is said; or the faults.
+/// What a user sees of a model: its name and cluster, the graph, the plan, its program and the notices; or the faults.
 std::string planned_and_printed(const std::string& text) {
   try {
     auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
@@ -115,9 +115,8 @@ const std::string& seen(const std::string& text) {
   return at->second;
 }
 
-/// `from` in the model above becomes `first` in one and `second` in the other, `also_from` in both `also_to`. Where the key is refused, `fault` is in
-/// what is said.
-/// The custom operator's reduced factor in pieces.
+/// `from` in the model above becomes `first` in one and `second` in the other, `also_from` in both `also_to`. Where the
+/// key is refused, `fault` is in what is said. The custom operator's reduced factor in pieces.
 constexpr const char* kCutOverH = "parallel: {mesh: {dp: 2, mp: 4}}\nstrategies: {j: {in_strategy: ((1, 4), (4, 1))}}";
 
 struct KeyCase {

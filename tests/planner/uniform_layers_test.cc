@@ -137,7 +137,7 @@ TEST(UniformLayersTest, ManyFreeLayersAreNoWorseThanUniformOnes) {
     return ModelPlanner(model, job_cluster(*model, {}).cluster, options).plan(Level::kSpeed, kDefaultSearch);
   };
   const Plan uniform = planned(true), free = planned(false);
-  EXPECT_FALSE(uniform.free_bound.has_value());  // of so many operators it is not sought
+  EXPECT_FALSE(uniform.free_bound.has_value());  // for this many operators it is not computed
   EXPECT_LE(free.time.additive(), uniform.time.additive());
   EXPECT_LE(free.bound.amount, uniform.cost.amount);
 }

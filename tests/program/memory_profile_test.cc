@@ -12,7 +12,7 @@ std::shared_ptr<const Operation> operation(const char* type, const Attributes& a
       make_operation(*find_operator_type(type), attributes, {{shape, DataType::kF32}}));
 }
 
-/// Builds a program of values that hold so many bytes.
+/// Builds a program of values of the given bytes.
 class Hand {
  public:
   ValueId value(Bytes bytes) {

@@ -18,7 +18,7 @@ Instruction& first(ParallelProgram& program, InstructionKind kind) {
 struct Breakage {
   const char* name;
   std::function<void(ParallelProgram&)> breaks;
-  const char* fault;  // part of what is said
+  const char* fault;  // part of the message
 };
 
 void PrintTo(const Breakage& breakage, std::ostream* out) { *out << breakage.name; }

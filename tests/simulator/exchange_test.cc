@@ -97,7 +97,7 @@ struct LocalRun {
 
 // ---- definitions
 
-/// Of groups of ranks: each member gets `combine` over the members' elements.
+/// Each member of a group of ranks gets `combine` over the members' elements.
 Definition reduced(std::vector<std::vector<std::size_t>> groups, double (*combine)(double, double)) {
   return [=](const ByRank& x) {
     ByRank y = x;
@@ -132,7 +132,7 @@ ByRank gathered(const ByRank& x) {
   return y;
 }
 
-/// Of the group (3, 1) and (2, 0), in that order: the first two rows of the sum and the last two.
+/// In the groups (3, 1) and (2, 0), in that order: the first two rows of the sum, and the last two.
 ByRank sums_scattered(const ByRank& x) {
   ByRank y(kRanks);
   const auto rows = [&](std::size_t a, std::size_t b, std::size_t begin) {

@@ -1,5 +1,6 @@
-// What MindSpore's data parallelism leaves to each device: where it begins, parameters of its own, statistics of its own part of
-// the batch. Each against what MindSpore documents, written out by hand or computed by models of one device's rows.
+// What MindSpore's data parallelism leaves to each device: where it begins, parameters of its own, statistics of its
+// own part of the batch. Each against what MindSpore documents, written out by hand or computed by models of one
+// device's rows.
 #include "graph/per_device.h"
 
 #include <fmt/format.h>
@@ -270,7 +271,7 @@ TEST(PerDeviceTest, RandomNetworksAreProven) {
   }
 }
 
-// The sum of the devices' gradients is so many times their mean, but a device's own parameter has no sum.
+// The sum of the devices' gradients is their mean times the number of devices, but a device's own parameter has no sum.
 TEST(PerDeviceTest, OwnGradientsAreNotSummedWhereOthersAre) {
   const std::string own = "{shape: [3, 4], layerwise_parallel: true}";
   const PlannedStep whole(two_products(own));
@@ -288,7 +289,8 @@ TEST(PerDeviceTest, OwnGradientsAreNotSummedWhereOthersAre) {
   EXPECT_TRUE(is_equal(sums));
 }
 
-// A gradient that is added up over the micro-batches is complete behind the last of them, and multiplied by the devices there.
+// A gradient that is added up over the micro-batches is complete behind the last of them, and multiplied by the devices
+// there.
 TEST(PerDeviceTest, TheSumOfMeansIsTakenBehindTheLastMicroBatch) {
   const PlannedStep planned(R"(shardplan: 1
 cluster: dgx-a100
@@ -327,7 +329,8 @@ parallel: {parallel_mode: data_parallel}
   EXPECT_LT(proof.validation.num_devices, 128);
 }
 
-// --- batch normalisation -------------------------------------------------------------------------------------------------
+// --- batch normalisation
+// -------------------------------------------------------------------------------------------------
 
 std::string normalised(int rows, const std::string& parallel) {
   return "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [" + std::to_string(rows) + ", 2, 2, 3], t: [" +
@@ -343,8 +346,8 @@ parallel: {)" +
          parallel + "}\n";
 }
 
-// Four models of two rows, each on one device with its own statistics; what they train alike takes the mean of what they would
-// make of it alone.
+// Four models of two rows, each on one device with its own statistics; what they train alike takes the mean of what
+// they would make of it alone.
 TEST(PerDeviceTest, LocalBatchNormIsThatOfEachDevicesRows) {
   const PlannedStep planned(normalised(8, "parallel_mode: data_parallel, device_num: 4, batch_norm: local"));
   const PlannedStep alone(normalised(2, "parallel_mode: stand_alone"));
@@ -391,7 +394,8 @@ TEST(PerDeviceTest, LocalBatchNormSendsNoStatistics) {
       std::string::npos);
 }
 
-// --- parameter_broadcast -------------------------------------------------------------------------------------------------
+// --- parameter_broadcast
+// -------------------------------------------------------------------------------------------------
 
 std::string broadcast_model(const std::string& parallel) {
   return two_products("[3, 4]", parallel + ", parameter_broadcast: true");

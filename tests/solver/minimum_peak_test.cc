@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// Of all choices without kForbidden that hold the limits, by trying all.
+/// The least peak of all choices without kForbidden that hold the limits, by trying all.
 std::optional<Bytes> brute_force_peak(const StrategyProblem& problem) {
   std::optional<Bytes> best;
   for_each_choice(problem, [&](const Choice& choice) {

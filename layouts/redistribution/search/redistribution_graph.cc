@@ -1,7 +1,7 @@
 // The steps between states.
 //
-// A state says for every piece of the mesh in which slot (a digit of a dimension) it stands and in which order there, or
-// that it is partial or unused. What a device group can do in one collective:
+// A state says for every piece of the mesh in which slot (a digit of a dimension) it stands and in which order there,
+// or that it is partial or unused. What a device group can do in one collective:
 //
 //   slice            an unused piece is appended to a slot                             free
 //   to_partial       an unused piece, or the last of a slot, becomes partial           free
@@ -209,7 +209,7 @@ class RedistributionGraph::Expansion {
     }
   }
 
-  /// All states with the same number of shards along every slot, by filling the slots one after the other and the partial axes last.
+  /// All states with the same number of shards along every slot: fills the slots one by one, the partial axes last.
   void permutes() {
     for (std::size_t slot = 0; slot < space_.slots.size(); ++slot) {
       std::int64_t product = 1;

@@ -19,7 +19,7 @@ namespace shardplan {
 /// gathered for free.
 class RemainingCost {
  public:
-  /// Only over sets with at least so many shards. Zero everywhere if there are too many sets all the same.
+  /// Only over sets with at least `least_shards` shards. Zero everywhere if there are still too many sets.
   RemainingCost(RedistributionGraph& graph, EdgeCosts& costs, std::uint32_t target, std::int64_t least_shards);
 
   static constexpr Picoseconds kUnreachable = INT64_MAX;

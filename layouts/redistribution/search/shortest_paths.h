@@ -13,7 +13,7 @@ namespace shardplan {
 
 /// What a path may not exceed.
 struct PathBound {
-  std::int64_t least_shards = 1;  // every state cuts the tensor in at least so many pieces
+  std::int64_t least_shards = 1;  // every state cuts the tensor into at least this many pieces
   Bytes most_peak = INT64_MAX;    // input plus output of every step
   Picoseconds most_time = INT64_MAX;
   std::size_t most_settled = SIZE_MAX;  // states; then the search gives up

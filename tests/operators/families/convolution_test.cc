@@ -17,7 +17,7 @@ struct Geometry {
 
 Shape spatial_part(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
 
-/// A convolution over so many spatial dimensions.
+/// A convolution over the given number of spatial dimensions.
 OperatorCase convolution(Random& r, std::size_t spatial) {
   static const std::vector<Geometry> kGeometries = {{3, 1, "same", 0, 1},  {2, 2, "valid", 0, 1}, {3, 2, "same", 0, 1},
                                                     {1, 1, "valid", 0, 1}, {3, 1, "valid", 0, 1}, {1, 2, "valid", 0, 1},

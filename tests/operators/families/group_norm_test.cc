@@ -30,7 +30,7 @@ namespace {
 
 class GroupNormTest : public FamilyTest {
  protected:
-  /// Of x [2, 6, 3, 5], with `size` channels a group.
+  /// Expects the norm of x [2, 6, 3, 5] with `size` channels per group.
   void expect_normalised(const Values& found, const Values& x, const Values& gamma, const Values& beta,
                          std::int64_t size) {
     expect(found, [&](const Point& p) {

@@ -48,7 +48,7 @@ TEST(EliminationTest, TakesOtherCostsThanTheCores) {
   EXPECT_EQ(elimination.run(costs, meter)->cost, sketch.cost(*brute_force(sketch)));
 }
 
-/// What a run over so many equal layers, forward and backward, comes to.
+/// The cost of a run over the given number of equal layers, forward and backward.
 struct LayersRun {
   std::size_t entries = 0;
   std::size_t steps_made = 0;
