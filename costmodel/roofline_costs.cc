@@ -44,15 +44,16 @@ DataType contracted_type(const Operation& operation) {
 }
 
 /// The plain rate of elementwise work, or nothing if no floating-point number is touched. The vector unit works in f32
-/// (16-bit types are widened on the way), so f32's rate counts for all but f64; still each dtype must be one that the
-/// device has.
+/// (shorter types are widened on the way), so f32's rate counts for all but f64; still each dtype must be one that the
+/// device has, but f8e4m3, which every device can store and widen.
 std::int64_t plain_rate(const Cluster& cluster, const Operation& operation) {
   std::int64_t rate = 0;
   for (const std::vector<TensorType>* tensors : {&operation.operands, &operation.results}) {
     for (const TensorType& tensor : *tensors) {
       if (!is_floating(tensor.dtype)) continue;
-      std::int64_t own = rate_of(cluster, operation, tensor.dtype);
       const auto f32 = cluster.device.flops.find(DataType::kF32);
+      const bool is_widened = tensor.dtype == DataType::kF8E4M3 && f32 != cluster.device.flops.end();
+      std::int64_t own = is_widened ? f32->second : rate_of(cluster, operation, tensor.dtype);
       if (tensor.dtype != DataType::kF64 && f32 != cluster.device.flops.end()) own = f32->second;
       rate = rate == 0 ? own : std::min(rate, own);
     }

@@ -238,13 +238,14 @@ class Differentiation : public GradientBuilder {
     update_class_ = "grad." + folded(tensor.name);
     TensorId gradient = *total(id);
     builder_.tensor(gradient).gradient_of = id;
-    const bool is_wide = tensor.type.dtype == DataType::kF32 || tensor.type.dtype == DataType::kF64;
+    const DataType dtype = gradient_dtype(id);
     if (options_.micro_batches > 1) {
-      gradient = accumulated(gradient, is_wide ? tensor.type.dtype : DataType::kF32);
-    } else if (!is_wide) {
-      gradient = add("Cast", {{"dtype", std::string("f32")}}, {gradient})[0];
+      gradient = accumulated(gradient, dtype);
+    } else if (dtype != type(gradient).dtype) {
+      gradient = add("Cast", {{"dtype", std::string(to_string(dtype))}}, {gradient})[0];
     }
     if (options_.micro_batches == 1) gradient = of_means(id, gradient);
+    if (tensor.pins && tensor.pins->gradient_strategy) gradient = pinned(id, gradient);
     if (options_.exchanged_over && !options_.not_exchanged.contains(tensor.name)) {
       parameter_ = id;
       gradient = exchanged(gradient);
@@ -252,6 +253,33 @@ class Differentiation : public GradientBuilder {
     builder_.tensor(gradient).gradient_of = id;
     finished_[id] = gradient;
     parameter_ = std::nullopt;
+  }
+
+  /// The type in which a parameter's gradient is summed and held for the update.
+  DataType gradient_dtype(TensorId parameter) const {
+    const GraphTensor& tensor = forward_.tensor(parameter);
+    if (tensor.pins && tensor.pins->gradient_dtype) return *tensor.pins->gradient_dtype;
+    if (options_.gradient_dtype) return *options_.gradient_dtype;
+    return tensor.type.dtype == DataType::kF64 ? DataType::kF64 : DataType::kF32;
+  }
+
+  /// A gradient in the layout that the user gives it: its sum over micro-batches, or where there is none what an Identity
+  /// makes of it.
+  TensorId pinned(TensorId parameter, TensorId gradient) {
+    parameter_ = parameter;
+    if (options_.micro_batches == 1) gradient = add("Identity", {}, {gradient})[0];
+    const GraphTensor& tensor = forward_.tensor(parameter);
+    give_layout(builder_.op(*builder_.tensor(gradient).producer), *tensor.pins->gradient_strategy,
+                tensor.name + ": gradient_strategy");
+    return gradient;
+  }
+
+  /// Its first operand's layout; the other operands follow.
+  static void give_layout(GraphOperator& op, const StrategyEntry& entry, std::string owner) {
+    op.strategy.in.assign(op.operands.size(), StrategyEntry{});
+    op.strategy.in[0] = entry;
+    op.strategy.in_place = entry.place;
+    op.strategy.owner = std::move(owner);
   }
 
   /// A parameter's gradient from the losses of several devices, whose mean is the whole loss: their sum where the user
@@ -300,10 +328,16 @@ class Differentiation : public GradientBuilder {
   /// Scales all gradients by min(1, clip_norm / norm of all).
   void clip(std::vector<Trained>& trained) {
     update_name_ = update_class_ = "clip";
+    // Gradients of several types have one norm, in the widest of these.
+    DataType of_norm = type(trained[0].gradient).dtype;
+    for (const Trained& item : trained) {
+      const DataType own = type(item.gradient).dtype;
+      if (own != of_norm) of_norm = element_bytes(own) > element_bytes(of_norm) ? own : DataType::kF32;
+    }
     std::vector<TensorId> squares;
     for (const Trained& item : trained) {
       squared_ = item.parameter;
-      squares.push_back(add("SquareSum", {}, {item.gradient})[0]);
+      squares.push_back(as_type(add("SquareSum", {}, {item.gradient})[0], of_norm));
     }
     squared_ = std::nullopt;
     const TensorId sum = squares.size() == 1 ? squares[0] : add("AddN", {}, squares)[0];
@@ -313,16 +347,22 @@ class Differentiation : public GradientBuilder {
       update_name_ = "clip." + name;
       update_class_ = "clip." + folded(name);
       parameter_ = item.parameter;
-      item.gradient = add("Mul", {}, {item.gradient, scale})[0];
+      item.gradient = add("Mul", {}, {item.gradient, as_type(scale, type(item.gradient).dtype)})[0];
       builder_.tensor(item.gradient).gradient_of = item.parameter;
     }
     parameter_ = std::nullopt;
   }
 
-  TensorId state(TensorId parameter, const char* name, const Shape& shape, bool is_master_copy = false) {
+  TensorId as_type(TensorId tensor, DataType dtype) {
+    if (type(tensor).dtype == dtype) return tensor;
+    return add("Cast", {{"dtype", std::string(to_string(dtype))}}, {tensor})[0];
+  }
+
+  TensorId state(TensorId parameter, const char* name, const Shape& shape, DataType dtype,
+                 bool is_master_copy = false) {
     GraphTensor tensor;
     tensor.name = unique(fmt::format("{}.{}", forward_.tensor(parameter).name, name));
-    tensor.type = {shape, DataType::kF32};
+    tensor.type = {shape, dtype};
     tensor.kind = TensorKind::kState;
     tensor.state_of = parameter;
     tensor.is_master_copy = is_master_copy;
@@ -336,13 +376,16 @@ class Differentiation : public GradientBuilder {
     update_class_ = "update." + folded(parameter.name);
     const bool is_mixed = parameter.type.dtype != DataType::kF32 && parameter.type.dtype != DataType::kF64;
     parameter_ = item.parameter;
-    const TensorId weight = is_mixed ? state(item.parameter, "master", shape, true) : item.parameter;
+    const TensorId weight = is_mixed ? state(item.parameter, "master", shape, DataType::kF32, true) : item.parameter;
     std::vector<TensorId> stored{weight};
     std::vector<TensorId> operands{weight};
     std::string type_name;
     Attributes attributes{{"learning_rate", options_.learning_rate}};
-    const auto add_state = [&](const char* name, const Shape& state_shape) {
-      stored.push_back(state(item.parameter, name, state_shape));
+    const DataType moment = parameter.pins && parameter.pins->state_dtype
+                                ? *parameter.pins->state_dtype
+                                : options_.state_dtype.value_or(DataType::kF32);
+    const auto add_state = [&](const char* name, const Shape& state_shape, DataType dtype) {
+      stored.push_back(state(item.parameter, name, state_shape, dtype));
       operands.push_back(stored.back());
     };
     if (options_.optimizer == "sgd") {
@@ -352,16 +395,16 @@ class Differentiation : public GradientBuilder {
       type_name = "ApplyMomentum";
       attributes["momentum"] = options_.momentum;
       attributes["weight_decay"] = options_.weight_decay;
-      add_state("momentum", shape);
+      add_state("momentum", shape, moment);
     } else if (options_.optimizer == "adam" || options_.optimizer == "adamw") {
       type_name = options_.optimizer == "adam" ? "ApplyAdam" : "ApplyAdamW";
       attributes["beta1"] = options_.beta1;
       attributes["beta2"] = options_.beta2;
       attributes["eps"] = options_.eps;
       attributes["weight_decay"] = options_.weight_decay;
-      add_state("moment1", shape);
-      add_state("moment2", shape);
-      add_state("step", {});
+      add_state("moment1", shape, moment);
+      add_state("moment2", shape, moment);
+      add_state("step", {}, DataType::kF32);
     } else {
       throw InputError(options_.place, "training: no optimizer '{}'; expected sgd, momentum, adam or adamw",
                        options_.optimizer);
@@ -369,6 +412,10 @@ class Differentiation : public GradientBuilder {
     operands.push_back(item.gradient);
     const std::vector<TensorId> results = add(type_name, attributes, operands);
     SHARDPLAN_CHECK(results.size() == stored.size());
+    if (parameter.pins && parameter.pins->state_strategy) {
+      give_layout(builder_.op(*builder_.tensor(results[0]).producer), *parameter.pins->state_strategy,
+                  parameter.name + ": state_strategy");
+    }
     for (std::size_t i = 0; i < stored.size(); ++i) builder_.tensor(results[i]).updates = stored[i];
     if (is_mixed) {
       const TensorId cast = add("Cast", {{"dtype", std::string(to_string(parameter.type.dtype))}}, {results[0]})[0];

@@ -14,6 +14,8 @@ namespace shardplan {
 ///   gradient is cast to f32 and a master copy ("NAME.master") is what is updated.
 /// - With `exchanged_over` every gradient but those of `not_exchanged` is summed over the devices before its
 ///   update ("grad.PARAMETER.AllReduce").
+/// - What the user pins (`ParameterPins`): types of gradients and moments; the layout of a gradient on what makes its sum,
+///   without micro-batches on an Identity behind it; that of states on the update.
 /// - The forward pass updates the moving statistics of BatchNorm.
 /// - With micro-batches the forward and backward operators run several times a step (`OperatorGraph::runs`): each
 ///   gradient is added to a mean of its own, in f32 with mixed precision ("grad.PARAMETER.Accumulate"), as soon as it

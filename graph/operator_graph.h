@@ -58,6 +58,16 @@ struct UserStrategy {
   std::vector<StrategyEntry> out;
   SourcePlace in_place;
   SourcePlace out_place;
+  std::string owner;  // whose key `in` comes from where that is not the operator's in_strategy: "w: state_strategy"
+};
+
+/// What the user says of how one parameter is trained. What is left open follows from its type, and from the parallel
+/// mode or the search.
+struct ParameterPins {
+  std::optional<StrategyEntry> gradient_strategy;  // how the gradient that its update reads is held
+  std::optional<StrategyEntry> state_strategy;     // how its states are stored and its update is computed
+  std::optional<DataType> gradient_dtype;          // in which its gradient is summed, over micro-batches too, and held
+  std::optional<DataType> state_dtype;             // in which its moments are stored; not a master copy
 };
 
 struct Reader {
@@ -90,7 +100,8 @@ struct GraphTensor {
   bool is_output = false;  // the graph returns it; never partial
   /// The values of an integer input are drawn below it (the size of the dimension that it indexes); 0: none known.
   std::int64_t index_extent = 0;
-  std::optional<StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter
+  std::optional<StrategyEntry> layout;        // the user's: of an input (dataset_strategy), a parameter
+  std::shared_ptr<const ParameterPins> pins;  // of a trained parameter; null: the user says nothing
   SourcePlace place;
 };
 

@@ -28,7 +28,9 @@ struct TrainingOptions {
   std::set<std::string> not_exchanged;  // parameters of which every device has its own
   bool exchanges_means = false;         // and divided by their number
   std::optional<DataType> mixed_precision;
-  std::vector<std::string> recompute;  // names, '*' allowed
+  std::optional<DataType> gradient_dtype;  // of parameters that say nothing themselves (ParameterPins); nothing: f32,
+  std::optional<DataType> state_dtype;     // but gradients of f64 parameters are f64
+  std::vector<std::string> recompute;      // names, '*' allowed
   SourcePlace place;
 };
 

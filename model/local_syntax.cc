@@ -82,6 +82,8 @@ void refuse_layouts(const ModelSyntax& syntax, std::vector<Diagnostic>& faults) 
     one(settings.parallel_mode, "parallel_mode");
     one(settings.worker, "place");
     one(settings.comm_fusion, "comm_fusion");
+    one(settings.gradient_strategy, "gradient_strategy");
+    one(settings.state_strategy, "state_strategy");
   };
   for_each_line(syntax, [&](const OperatorSyntax& op) {
     check(op.settings, op.name.text);
@@ -91,8 +93,7 @@ void refuse_layouts(const ModelSyntax& syntax, std::vector<Diagnostic>& faults) 
   });
   for (const StrategyLine& line : syntax.strategies) check(line.settings, line.name.text);
   const auto check_tensor = [&](const TensorSyntax& tensor) {
-    if (tensor.strategy) refuse(tensor.strategy->place, tensor.name.text + ": strategy");
-    if (tensor.comm_fusion) refuse(tensor.comm_fusion->place, tensor.name.text + ": comm_fusion");
+    check(tensor.settings, tensor.name.text);
     if (!tensor.parallel_optimizer) refuse(tensor.name.place, tensor.name.text + ": parallel_optimizer");
   };
   for_each_tensor(syntax.body, check_tensor);

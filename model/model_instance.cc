@@ -3,6 +3,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "model/parameter_pins.h"
 #include "operators/catalogue.h"
 
 // Templates are walked like a call tree: each use of a block adds its copy's tensors and operators under the names of
@@ -24,6 +25,7 @@ struct Inherited {
   std::string recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
   std::optional<int> comm_fusion;
   std::optional<int> worker;
+  std::optional<Placed<DataType>> gradient_dtype, state_dtype;
 };
 
 /// Where in the model a copy stands.
@@ -97,20 +99,13 @@ class Instantiation {
     tensor.type = file.types[i];
     tensor.kind = TensorKind::kInput;
     tensor.place = syntax.name.place;
-    tensor.layout = layout_of(tensor.name, syntax.strategy, "an input");
-    if (tensor.layout && is_alone()) {
-      ignores_strategies_ = true;
-      tensor.layout.reset();
-    }
+    tensor.layout = layout_of(settings_of_tensor(tensor.name, syntax.settings, "an input", false).strategy, is_alone());
     return builder_.add_tensor(std::move(tensor));
   }
 
-  std::optional<StrategyEntry> layout_of(const std::string& name, const std::optional<StrategyEntry>& beside,
-                                         const char* what, std::optional<Placed<int>>* takes_fusion = nullptr) {
-    Settings said;
-    if (beside) said.strategy = {*beside, beside->place};
-    if (takes_fusion) said.comm_fusion = *takes_fusion;
-    said = settings_.find(name, said, faults_);
+  /// What is said of a tensor, beside it and elsewhere; what is not for a tensor of its kind is a fault.
+  Settings settings_of_tensor(const std::string& name, const Settings& beside, const char* what, bool is_parameter) {
+    Settings said = settings_.find(name, beside, faults_);
     const auto refuse = [&](const auto& field, const char* key) {
       if (field) fault(field->place, fmt::format("{} is {}; it takes strategy, not {}", name, what, key));
     };
@@ -119,10 +114,20 @@ class Instantiation {
     refuse(said.level, "level");
     refuse(said.parallel_mode, "parallel_mode");
     refuse(said.worker, "place");
-    if (!takes_fusion) refuse(said.comm_fusion, "comm_fusion");
     refuse(said.recompute, "recompute");
-    if (takes_fusion && said.comm_fusion) *takes_fusion = said.comm_fusion;
-    return said.strategy ? std::optional(said.strategy->value) : std::nullopt;
+    if (is_parameter) return said;
+    refuse(said.comm_fusion, "comm_fusion");
+    refuse(said.gradient_strategy, "gradient_strategy");
+    refuse(said.state_strategy, "state_strategy");
+    refuse(said.gradient_dtype, "gradient_dtype");
+    refuse(said.state_dtype, "state_dtype");
+    return said;
+  }
+
+  /// The layout that is said of an input or parameter; nothing where the mode knows no strategies.
+  std::optional<StrategyEntry> layout_of(const std::optional<Placed<StrategyEntry>>& strategy, bool is_ignored) {
+    if (strategy && is_ignored) ignores_strategies_ = true;
+    return strategy && !is_ignored ? std::optional(strategy->value) : std::nullopt;
   }
 
   void set_dataset_strategy(const std::vector<TensorId>& inputs) {
@@ -170,14 +175,19 @@ class Instantiation {
       tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
       tensor.layerwise_parallel = stored.syntax->layerwise_parallel;
       if (is_parameter) {
-        std::optional<Placed<int>> fusion = stored.syntax->comm_fusion;
-        tensor.layout = layout_of(tensor.name, stored.syntax->strategy, "a parameter", &fusion);
-        if (fusion) check_fusion(tensor.name, *fusion, tensor.requires_grad);
-        tensor.comm_fusion = fusion ? fusion->value : inherited.comm_fusion;
-      }
-      if (tensor.layout && ignores_strategies()) {
-        ignores_strategies_ = true;
-        tensor.layout.reset();
+        Settings said = settings_of_tensor(tensor.name, stored.syntax->settings, "a parameter", true);
+        tensor.layout = layout_of(said.strategy, ignores_strategies());
+        if (said.comm_fusion) check_fusion(tensor.name, *said.comm_fusion, tensor.requires_grad);
+        tensor.comm_fusion = said.comm_fusion ? said.comm_fusion->value : inherited.comm_fusion;
+        if (!said.gradient_dtype && tensor.requires_grad) said.gradient_dtype = inherited.gradient_dtype;
+        if (!said.state_dtype && tensor.requires_grad) said.state_dtype = inherited.state_dtype;
+        check_parameter_pins(tensor, said, parallel_, training_, faults_);
+        if (ignores_strategies() && (said.gradient_strategy || said.state_strategy)) {
+          ignores_strategies_ = true;
+          said.gradient_strategy.reset();
+          said.state_strategy.reset();
+        }
+        tensor.pins = parameter_pins(said);
       }
     }
     const std::string name = tensor.name;
@@ -254,6 +264,8 @@ class Instantiation {
     }
     if (settings.recompute) result.recompute = settings.recompute->value;
     if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
+    if (settings.gradient_dtype) result.gradient_dtype = settings.gradient_dtype;
+    if (settings.state_dtype) result.state_dtype = settings.state_dtype;
     if (settings.worker) {
       result.worker = settings.worker->value;
       if (!last_worker_ || last_worker_->value < settings.worker->value) last_worker_ = settings.worker;
@@ -318,11 +330,16 @@ class Instantiation {
     const Site site = site_of(item, position);
     const Settings settings = settings_of(site.name, item.syntax->settings);
     const Inherited inherited = inside(site.name, settings, around);
-    if (settings.comm_fusion) {
-      fault(settings.comm_fusion->place,
-            fmt::format("{} is an operator and has no parameters of its own; comm_fusion is for a block or a parameter",
-                        site.name));
-    }
+    const auto refuse = [&](const auto& field, const char* key, const char* takes_it) {
+      if (!field) return;
+      fault(field->place,
+            fmt::format("{} is an operator and has no parameters of its own; {} is for {}", site.name, key, takes_it));
+    };
+    refuse(settings.comm_fusion, "comm_fusion", "a block or a parameter");
+    refuse(settings.gradient_dtype, "gradient_dtype", "a block or a parameter");
+    refuse(settings.state_dtype, "state_dtype", "a block or a parameter");
+    refuse(settings.gradient_strategy, "gradient_strategy", "a parameter");
+    refuse(settings.state_strategy, "state_strategy", "a parameter");
     GraphOperator op = make_operator(site, "", inherited);
     op.operation = item.operation;
     for (const Value operand : item.operands) op.operands.push_back(ids[operand]);
@@ -386,6 +403,7 @@ class Instantiation {
                                      std::size_t num_results, const Inherited& around, const AddInside& add) {
     Inherited inherited = inside(site.name, settings, around);
     if (settings.comm_fusion) check_fusion(site.name, *settings.comm_fusion, true);
+    check_block_pins(site.name, settings, training_, faults_);
     block_names_.push_back(site.name);
     note_device(settings);
     auto out_strategy = settings.out_strategy;

@@ -151,6 +151,8 @@ TrainingOptions read_training(const YamlDocument& document, const YamlNode& node
   reader.number("clip_norm", options.clip_norm, 0, 1e308);
   options.micro_batches = reader.whole("micro_batches", 1, 1 << 20).value_or(1);
   if (const auto type = reader.choice("mixed_precision")) options.mixed_precision = parse_data_type(*type);
+  if (const auto type = reader.choice("gradient_dtype")) options.gradient_dtype = parse_data_type(*type);
+  if (const auto type = reader.choice("state_dtype")) options.state_dtype = parse_data_type(*type);
   options.recompute = reader.names("recompute");
   return options;
 }

@@ -64,7 +64,7 @@ Json value_of(ValueForm form) {
     case ValueForm::kShape:
       return list_of(reference("expression"));
     case ValueForm::kDataType:
-      return {{"enum", {"f64", "f32", "f16", "bf16", "i64", "i32", "i8", "u8", "bool"}}};
+      return {{"enum", {"f64", "f32", "f16", "bf16", "f8e4m3", "i64", "i32", "i8", "u8", "bool"}}};
     case ValueForm::kEntry:
       return reference("entry");
     case ValueForm::kEntries:

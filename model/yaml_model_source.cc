@@ -12,6 +12,7 @@
 #include "model/mindspore_compat.h"
 #include "model/model_instance.h"
 #include "model/model_options.h"
+#include "model/parameter_pins.h"
 #include "model/syntax/model_syntax.h"
 #include "model/syntax/settings_table.h"
 
@@ -175,6 +176,7 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
   }
   if (syntax.training) {
     model.training = read_training(*syntax.document, *syntax.training, faults);
+    check_training_pins(*syntax.document, *syntax.training, *model.training, model.parallel, faults);
     if (!syntax.loss)
       faults.push_back({model.training->place, "training: the model has no loss",
                         "loss: NAME names the scalar that training makes small"});

@@ -11,11 +11,12 @@ struct Description {
   std::string_view mindspore;
   Bytes bytes;
 };
-constexpr std::array<Description, 9> kDescriptions = {{
+constexpr std::array<Description, 10> kDescriptions = {{
     {DataType::kF64, "f64", "Float64", 8},
     {DataType::kF32, "f32", "Float32", 4},
     {DataType::kF16, "f16", "Float16", 2},
     {DataType::kBF16, "bf16", "BFloat16", 2},
+    {DataType::kF8E4M3, "f8e4m3", "Float8E4M3FN", 1},
     {DataType::kI64, "i64", "Int64", 8},
     {DataType::kI32, "i32", "Int32", 4},
     {DataType::kI8, "i8", "Int8", 1},
@@ -29,7 +30,7 @@ const Description& describe(DataType type) { return kDescriptions[static_cast<st
 
 Bytes element_bytes(DataType type) { return describe(type).bytes; }
 
-bool is_floating(DataType type) { return type <= DataType::kBF16; }
+bool is_floating(DataType type) { return type <= DataType::kF8E4M3; }
 
 std::string_view to_string(DataType type) { return describe(type).name; }
 

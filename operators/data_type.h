@@ -7,7 +7,8 @@
 
 namespace shardplan {
 
-enum class DataType { kF64, kF32, kF16, kBF16, kI64, kI32, kI8, kU8, kBool };
+/// kF8E4M3 has 4 bits of exponent and 3 of mantissa (Micikevicius et al., FP8 formats for deep learning, 2022).
+enum class DataType { kF64, kF32, kF16, kBF16, kF8E4M3, kI64, kI32, kI8, kU8, kBool };
 
 Bytes element_bytes(DataType type);
 bool is_floating(DataType type);

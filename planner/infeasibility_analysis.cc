@@ -27,7 +27,16 @@ struct Decision {
   Infeasibility::Obstacle obstacle;
   std::vector<OperatorId> operators;
   std::vector<TensorId> tensors;
+  std::vector<TensorId> pinned;  // parameters whose gradients or states it lays out
 };
+
+/// The same types, laid out as the modes or the search find.
+std::shared_ptr<const ParameterPins> without_layouts(const ParameterPins& pins) {
+  ParameterPins left = pins;
+  left.gradient_strategy.reset();
+  left.state_strategy.reset();
+  return std::make_shared<const ParameterPins>(std::move(left));
+}
 
 std::string entries_text(const std::vector<StrategyEntry>& entries) {
   std::string text;
@@ -176,7 +185,7 @@ class InfeasibilityAnalysis {
       obstacle.line = obstacle.is_option ? 0 : place.line;
       const auto [found, is_new] =
           position.try_emplace(std::tuple(obstacle.name, entry, obstacle.is_option, obstacle.line), result.size());
-      if (is_new) result.push_back({std::move(obstacle), {}, {}});
+      if (is_new) result.push_back({std::move(obstacle), {}, {}, {}});
       return result[found->second];
     };
     const OperatorGraph& graph = smallest_.model->graph;
@@ -192,6 +201,10 @@ class InfeasibilityAnalysis {
     for (const TensorId id : graph.tensors().ids()) {
       const GraphTensor& tensor = graph.tensor(id);
       if (tensor.layout) add(tensor.name, to_string(*tensor.layout), tensor.layout->place).tensors.push_back(id);
+      if (!tensor.pins) continue;
+      for (const auto* pin : {&tensor.pins->gradient_strategy, &tensor.pins->state_strategy}) {
+        if (*pin) add(tensor.name, to_string(**pin), (*pin)->place).pinned.push_back(id);
+      }
     }
     return result;
   }
@@ -202,6 +215,7 @@ class InfeasibilityAnalysis {
     for (const Decision& decision : left_out) {
       for (const OperatorId id : decision.operators) builder.op(id).strategy = {};
       for (const TensorId id : decision.tensors) builder.tensor(id).layout.reset();
+      for (const TensorId id : decision.pinned) builder.tensor(id).pins = without_layouts(*builder.tensor(id).pins);
     }
     model.graph = builder.build();
     return model;

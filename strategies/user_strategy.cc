@@ -33,6 +33,9 @@ std::string divisors_text(std::int64_t size) {
   return text + " pieces";
 }
 
+/// Whose entries `op` has, for messages.
+const std::string& owner_of(const GraphOperator& op) { return op.strategy.owner.empty() ? op.name : op.strategy.owner; }
+
 bool is_free(const AxisRef& piece, const std::vector<AxisRef>& used) {
   return std::none_of(used.begin(), used.end(), [&](const AxisRef& axis) { return overlaps(axis, piece); });
 }
@@ -110,10 +113,20 @@ class Resolver {
     strategy.factors = decided.axes;
     const std::string wrong = check_strategy(operation, strategy, mesh_);
     if (!wrong.empty()) {
-      fault(op.strategy.in_place, fmt::format("{}: {}", op.name, wrong));
+      fault(op.strategy.in_place, fmt::format("{}: {}", owner_of(op), wrong));
       return;
     }
     result_.operators[id] = complete(operation, strategy, decided.is_decided);
+    if (op.pass == Pass::kUpdate && op.parameter) store_states(id);
+  }
+
+  /// States lie as the user has the update that keeps them.
+  void store_states(OperatorId id) {
+    const GraphOperator& op = graph_.operators()[id];
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      if (graph_.tensor(op.operands[i]).kind != TensorKind::kState) continue;
+      result_.stored[op.operands[i]] = operand_layout(graph_.operation(id), result_.operators[id][0], mesh_, i);
+    }
   }
 
   void read_entry(OperatorId id, std::size_t operand, std::size_t number, const StrategyEntry& entry,
@@ -128,12 +141,15 @@ class Resolver {
         return;
       case StrategyEntry::Kind::kTuple:
         if (entry.tuple.size() != shape.size()) {
-          fault(entry.place, fmt::format("{}: entry {} has {} value{}, {} has {} dimension{}", op.name, number + 1,
+          fault(entry.place, fmt::format("{}: entry {} has {} value{}, {} has {} dimension{}", owner_of(op), number + 1,
                                          entry.tuple.size(), entry.tuple.size() == 1 ? "" : "s", tensor.name,
                                          shape.size(), shape.size() == 1 ? "" : "s"));
           return;
         }
-        if (!check_tuple(entry, op.name, "in_strategy", tensor.name, shape)) return;
+        if (!check_tuple(entry, owner_of(op), op.strategy.owner.empty() ? "in_strategy" : "the tuple", tensor.name,
+                         shape)) {
+          return;
+        }
         for (std::size_t d = 0; d < shape.size(); ++d)
           record_cut(id, operand, d, walk[d], entry.tuple[d], entry.place, decided);
         return;
@@ -142,7 +158,7 @@ class Resolver {
         if (!may_be_cut(shape[0], mesh_.num_devices())) {
           fault(
               entry.place,
-              fmt::format("{}: data parallel (null) cuts dimension 0 of {} in {}, but its size is {}{}", op.name,
+              fmt::format("{}: data parallel (null) cuts dimension 0 of {} in {}, but its size is {}{}", owner_of(op),
                           tensor.name, mesh_.num_devices(), shape[0], empty_pieces_text(shape[0], mesh_.num_devices())),
               "possible: " + divisors_text(shape[0]));
           return;
@@ -152,10 +168,10 @@ class Resolver {
         return;
       }
       case StrategyEntry::Kind::kLayout: {
-        const std::optional<TensorLayout> layout = read_layout(entry, op.name, tensor.name, shape);
+        const std::optional<TensorLayout> layout = read_layout(entry, owner_of(op), tensor.name, shape);
         if (!layout) return;
         if (!layout->partial.empty()) {
-          fault(entry.place, fmt::format("{}: {} cannot be asked for as partial", op.name, tensor.name));
+          fault(entry.place, fmt::format("{}: {} cannot be asked for as partial", owner_of(op), tensor.name));
           return;
         }
         for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -332,13 +348,14 @@ class Resolver {
       std::string factors;
       for (const std::int64_t cut : matrix) factors += (factors.empty() ? "" : " x ") + std::to_string(cut);
       fault(op.strategy.in_place,
-            fmt::format("{}: needs {} devices ({}), there are {}", op.name, product, factors, devices),
+            fmt::format("{}: needs {} devices ({}), there are {}", owner_of(op), product, factors, devices),
             product < devices ? "the number of devices must be a multiple" : "");
       return false;
     }
     const std::optional<std::vector<std::vector<AxisRef>>> pieces = split_ranks(mesh_, matrix);
     if (!pieces) {
-      fault(op.strategy.in_place, fmt::format("{}: these cuts do not fit the mesh {}", op.name, mesh_.to_string()));
+      fault(op.strategy.in_place,
+            fmt::format("{}: these cuts do not fit the mesh {}", owner_of(op), mesh_.to_string()));
       return false;
     }
     for (std::size_t i = 0; i < factor_of.size(); ++i) decided.axes[factor_of[i]] = (*pieces)[i];

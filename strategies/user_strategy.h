@@ -14,7 +14,7 @@ namespace shardplan {
 /// stored tensor or a result its layout.
 struct UserStrategies {
   IdVector<OperatorId, std::vector<Strategy>> operators;
-  IdVector<TensorId, std::optional<TensorLayout>> stored;     // inputs, parameters
+  IdVector<TensorId, std::optional<TensorLayout>> stored;     // inputs, parameters, states
   IdVector<TensorId, std::optional<TensorLayout>> requested;  // results with an out_strategy
 };
 

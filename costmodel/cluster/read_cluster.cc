@@ -160,7 +160,7 @@ class ClusterReader {
       for (const YamlEntry& entry : flops->entries) {
         const std::optional<DataType> type = parse_data_type(entry.key.text);
         if (!type || std::find(known.begin(), known.end(), entry.key.text) == known.end()) {
-          fault(entry.key, "device.flops: unknown dtype '{}'; expected f64, f32, f16, bf16, i64, i32, i8 or u8",
+          fault(entry.key, "device.flops: unknown dtype '{}'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8 or u8",
                 entry.key.text);
           continue;
         }

@@ -6,6 +6,12 @@ namespace {
 const std::vector<std::string> kModes = {"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel",
                                          "hybrid_parallel"};
 
+constexpr char kGradientStrategy[] =
+    "of a trained parameter: how its gradient is held for the update; over micro-batches: summed in these pieces";
+constexpr char kStateStrategy[] = "of a trained parameter: how its optimizer states are stored and updated";
+constexpr char kGradientType[] = "in which gradients are summed and held; f32";
+constexpr char kStateType[] = "in which moments are stored, but not a master copy; f32";
+
 KeySpecs joined(KeySpecs a, const KeySpecs& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -78,6 +84,10 @@ const KeySpecs& parameter_keys() {
                          {}},
                         {"parallel_optimizer", ValueForm::kFlag, "false: its states are not cut", {}},
                         {"comm_fusion", ValueForm::kWhole, "fusion id of its gradient; 0: joined to none", {}},
+                        {"gradient_strategy", ValueForm::kEntry, kGradientStrategy, {}},
+                        {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},
+                        {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
+                        {"state_dtype", ValueForm::kText, kStateType, state_types()},
                     });
   return keys;
 }
@@ -111,6 +121,10 @@ const KeySpecs& settings_keys() {
       {"comm_fusion", ValueForm::kWhole, "of a block or parameter: fusion id of its gradients; 0: joined to none", {}},
       {"recompute", ValueForm::kFlag, "true: computed again in the backward pass", {}},
       {"device", ValueForm::kText, "what the job runs on", device_names()},
+      {"gradient_strategy", ValueForm::kEntry, kGradientStrategy, {}},
+      {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},
+      {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
+      {"state_dtype", ValueForm::kText, kStateType, state_types()},
   };
   return keys;
 }
@@ -164,6 +178,8 @@ const KeySpecs& training_keys() {
       {"clip_norm", ValueForm::kNumber, "gradients are scaled down to this global norm; 0: they are not", {}},
       {"micro_batches", ValueForm::kWhole, "the batch is computed in so many parts; 1", {}},
       {"mixed_precision", ValueForm::kText, "type of weights and activations", {"f16", "bf16"}},
+      {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
+      {"state_dtype", ValueForm::kText, kStateType, state_types()},
       {"recompute", ValueForm::kNames, "blocks or operators computed again in the backward pass", {}},
   };
   return keys;
@@ -267,6 +283,16 @@ const KeySpecs& custom_operator_keys() {
       {"flops", ValueForm::kExpression, "of the factors' sizes; twice their product if not given", {}},
   };
   return keys;
+}
+
+const std::vector<std::string>& gradient_types() {
+  static const std::vector<std::string> types = {"f32", "bf16", "f16"};
+  return types;
+}
+
+const std::vector<std::string>& state_types() {
+  static const std::vector<std::string> types = {"f32", "bf16", "f16", "f8e4m3"};
+  return types;
 }
 
 const std::vector<std::string>& device_names() {

@@ -62,5 +62,8 @@ const KeySpecs& custom_operator_keys();
 std::vector<std::string> key_names(const KeySpecs& specs);
 /// What `device` may name: MindSpore's device targets.
 const std::vector<std::string>& device_names();
+/// The types in which a gradient is summed, and those in which moments are stored.
+const std::vector<std::string>& gradient_types();
+const std::vector<std::string>& state_types();
 
 }  // namespace shardplan

@@ -154,7 +154,8 @@ class SyntaxReader {
     const std::optional<DataType> dtype = node->is_scalar() ? parse_data_type(node->text) : std::nullopt;
     if (!dtype) {
       fault(*node,
-            fmt::format("{} is {}; expected f64, f32, f16, bf16, i64, i32, i8, u8 or bool", where, describe(*node)),
+            fmt::format("{} is {}; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8, u8 or bool", where,
+                        describe(*node)),
             "");
     }
     return dtype;
@@ -259,17 +260,17 @@ class SyntaxReader {
     tensor.layerwise_parallel = read_flag(node, "layerwise_parallel", false, where);
     if (const YamlNode* begin = node.find("begin")) tensor.begin = read_shape(*begin, where + ": begin");
     tensor.parallel_optimizer = read_flag(node, "parallel_optimizer", true, where);
-    if (const YamlNode* fusion = node.find("comm_fusion")) {
-      YamlNode only;
-      only.kind = YamlNode::Kind::kMap;
-      only.entries.push_back({YamlNode{}, *fusion});
-      only.entries[0].key.text = "comm_fusion";
-      tensor.comm_fusion = read_settings(*document_, only, where, faults_).comm_fusion;
+    YamlNode said;
+    said.kind = YamlNode::Kind::kMap;
+    for (const YamlEntry& own : node.entries) {
+      if (takes(keys, own.key.text)) said.entries.push_back(own);
     }
-    if (const YamlNode* strategy = node.find("strategy")) {
-      tensor.strategy = read_entry(*document_, *strategy, where + ": strategy", faults_);
-    }
+    tensor.settings = read_settings(*document_, said, where, faults_);
     return tensor;
+  }
+
+  static bool takes(const KeySpecs& keys, const std::string& name) {
+    return std::any_of(keys.begin(), keys.end(), [&](const KeySpec& key) { return key.name == name; });
   }
 
   TensorSyntax read_constant(const YamlEntry& entry) {

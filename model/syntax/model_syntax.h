@@ -43,8 +43,7 @@ struct TensorSyntax {
   bool parallel_optimizer = true;
   bool layerwise_parallel = false;
   std::optional<ShapeSyntax> begin;  // of a model written per device: where it stands in that of all devices
-  std::optional<Placed<int>> comm_fusion;
-  std::optional<StrategyEntry> strategy;
+  Settings settings;                 // of an input `strategy` alone, of a parameter also how it is trained
 };
 
 /// A line of `operators:`: an operator, or the use of a block.

@@ -37,6 +37,14 @@ class SettingsReader {
       set(settings.device, value, device(value));
     } else if (key == "place") {
       set(settings.worker, value, worker(value));
+    } else if (key == "gradient_strategy") {
+      set(settings.gradient_strategy, value, read_entry(document_, value, where_, faults_));
+    } else if (key == "state_strategy") {
+      set(settings.state_strategy, value, read_entry(document_, value, where_, faults_));
+    } else if (key == "gradient_dtype") {
+      set(settings.gradient_dtype, value, type(value, gradient_types()));
+    } else if (key == "state_dtype") {
+      set(settings.state_dtype, value, type(value, state_types()));
     }
   }
 
@@ -81,6 +89,13 @@ class SettingsReader {
       fault(node, fmt::format("{} is {}; expected {}", where_, describe(node), either(device_names())));
     }
     return name;
+  }
+
+  std::optional<DataType> type(const YamlNode& node, const std::vector<std::string>& types) {
+    const std::optional<std::string> name = choice_value(node, types);
+    if (name) return parse_data_type(*name);
+    fault(node, fmt::format("{} is {}; expected {}", where_, describe(node), either(types)));
+    return std::nullopt;
   }
 
   /// {role: MS_WORKER, rank: 3}, or MindSpore's two arguments, ("MS_WORKER", 3).
@@ -135,7 +150,8 @@ std::string read_set_option(const std::string& name, const std::string& entry, S
   YamlNode value;
   value.kind = entry == "null" ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar;
   value.text = entry;
-  for (const std::string ending : {"in_strategy", "out_strategy", "strategy", "level"}) {
+  for (const std::string ending : {"in_strategy", "out_strategy", "strategy", "level", "gradient_strategy",
+                                   "state_strategy", "gradient_dtype", "state_dtype"}) {
     if (!name.ends_with("." + ending)) continue;
     YamlNode map;
     map.kind = YamlNode::Kind::kMap;

@@ -29,6 +29,10 @@ void for_each_field(Settings& a, const Settings& b, Visit visit) {
   visit("comm_fusion", a.comm_fusion, b.comm_fusion);
   visit("recompute", a.recompute, b.recompute);
   visit("device", a.device, b.device);
+  visit("gradient_strategy", a.gradient_strategy, b.gradient_strategy);
+  visit("state_strategy", a.state_strategy, b.state_strategy);
+  visit("gradient_dtype", a.gradient_dtype, b.gradient_dtype);
+  visit("state_dtype", a.state_dtype, b.state_dtype);
 }
 
 /// Takes over every field that `stronger` sets.

@@ -14,8 +14,9 @@ namespace {
 std::vector<TensorType> infer_cast(const Operation& operation) {
   const std::optional<DataType> type = parse_data_type(operation.text("dtype"));
   if (!type) {
-    operand_error(operation, fmt::format("unknown dtype '{}'; expected f64, f32, f16, bf16, i64, i32, i8, u8 or bool",
-                                         operation.text("dtype")));
+    operand_error(operation,
+                  fmt::format("unknown dtype '{}'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8, u8 or bool",
+                              operation.text("dtype")));
   }
   return {{operation.operands[0].shape, *type}};
 }

@@ -307,10 +307,15 @@ class ModeDecisions {
     if (parallel_.enable_parallel_optimizer) {
       const auto states = parallel_optimizer_states(graph_, mesh_, pieces_, decided_.stored);
       for (const TensorId id : graph_.tensors().ids()) {
-        if (states[id]) decided_.stored[id] = states[id];
+        if (states[id] && !is_users[id]) decided_.stored[id] = states[id];
       }
     }
     updated_as_.resize(graph_.tensors().size());
+    for (const OperatorId id : graph_.operators().ids()) {
+      const GraphOperator& op = graph_.operators()[id];
+      if (op.pass != Pass::kUpdate || !op.parameter || op.strategy.in.empty()) continue;
+      updated_as_[*op.parameter] = operand_layout(graph_.operation(id), strategy(id), mesh_, 0);
+    }
     if (zero_stage() > 0) cut_by_zero(is_users);
     // States lie as their parameters, but where the parallel optimizer has cut them.
     for (const TensorId id : graph_.tensors().ids()) {
@@ -329,9 +334,10 @@ class ModeDecisions {
 
   void cut_by_zero(const IdVector<TensorId, char>& is_users) {
     std::vector<TensorId> left;
+    IdVector<TensorId, char> is_seen(graph_.tensors().size(), 0);
     for (const OperatorId id : graph_.operators().ids()) {
       const GraphOperator& op = graph_.operators()[id];
-      if (op.pass != Pass::kUpdate || !op.parameter || updated_as_[*op.parameter]) continue;
+      if (op.pass != Pass::kUpdate || !op.parameter || std::exchange(is_seen[*op.parameter], 1) != 0) continue;
       const GraphTensor& parameter = graph_.tensor(*op.parameter);
       Layout& stored = decided_.stored[*op.parameter];
       if (!stored || parameter.layerwise_parallel || !parameter.parallel_optimizer) continue;
@@ -340,7 +346,7 @@ class ModeDecisions {
         left.push_back(*op.parameter);
         continue;
       }
-      updated_as_[*op.parameter] = cut;
+      if (!updated_as_[*op.parameter]) updated_as_[*op.parameter] = cut;
       if (zero_stage() == 3 && !is_users[*op.parameter]) stored = cut;
     }
     if (left.empty()) return;

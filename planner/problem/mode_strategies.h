@@ -27,6 +27,7 @@ namespace shardplan {
 ///       2  sums of gradients over micro-batches as well: each is scattered with every micro-batch
 ///       3  weights as well, but those that the user stores himself: gathered for the forward, again for the backward pass
 ///   reshard_after_forward: false keeps what is gathered for the backward pass.
+///   A parameter's own state_strategy and gradient_strategy come before all of these.
 ///   gradient_accumulation_shard replaces what a stage says of sums over micro-batches, also of a user's own ZeRO-3.
 /// - stand_alone: all work on every device (there is one).
 ///

@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
@@ -51,14 +53,72 @@ const TrainingOptions* training_of(const Plan& plan) {
   return plan.model && plan.model->training ? &*plan.model->training : nullptr;
 }
 
+/// The types of what training keeps: summed gradients and moments. Nothing: there are none of this kind, or of several types.
+struct KeptTypes {
+  std::optional<DataType> gradients, moments;
+  std::vector<std::string> differences;  // "gradients are kept as f32 and bf16"
+};
+
+KeptTypes kept_types(const OperatorGraph& graph) {
+  std::set<DataType> gradients, moments;
+  for (const GraphOperator& op : graph.operators()) {
+    if (op.pass != Pass::kUpdate || !op.parameter || op.operands.size() < 2) continue;
+    const Shape& shape = graph.tensor(*op.parameter).type.shape;
+    gradients.insert(graph.tensor(op.operands.back()).type.dtype);
+    for (const TensorId id : op.operands) {
+      const GraphTensor& tensor = graph.tensor(id);
+      const bool is_moment = tensor.kind == TensorKind::kState && !tensor.is_master_copy;
+      if (is_moment && tensor.type.shape == shape) moments.insert(tensor.type.dtype);
+    }
+  }
+  KeptTypes types;
+  const auto one_of = [&](const std::set<DataType>& found, const char* what) -> std::optional<DataType> {
+    if (found.size() == 1) return *found.begin();
+    std::vector<std::string_view> names;
+    for (const DataType type : found) names.push_back(to_string(type));
+    if (found.size() > 1)
+      types.differences.push_back(fmt::format("{} are kept as {}", what, fmt::join(names, " and ")));
+    return std::nullopt;
+  };
+  types.gradients = one_of(gradients, "gradients");
+  types.moments = one_of(moments, "moments");
+  return types;
+}
+
+bool is_short(const std::optional<DataType>& type) { return type && element_bytes(*type) < 4; }
+
+/// "gradients are kept as bf16": what a framework has no option for.
+void refuse_short(const std::optional<DataType>& type, const char* what, std::vector<std::string>& differences) {
+  if (is_short(type)) differences.push_back(fmt::format("{} are kept as {}", what, to_string(*type)));
+}
+
+/// Megatron-LM's name of a type.
+std::string_view megatron_name(DataType type) {
+  switch (type) {
+    case DataType::kBF16:
+      return "bf16";
+    case DataType::kF16:
+      return "fp16";
+    case DataType::kF8E4M3:
+      return "fp8";
+    default:
+      return "fp32";
+  }
+}
+
 }  // namespace
 
 ExportedText export_megatron(const Plan& plan) {
   const UniformPlan uniform = nearest_uniform_plan(plan);
+  KeptTypes kept = kept_types(*plan.graph);
+  // The options of these types are those of its optimizer with precision in mind, which is distributed and keeps moments.
+  const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && uniform.zero > 0 && kept.moments;
+  if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
+  if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
   ExportedText result = opening(plan, uniform,
                                 {"How to use it: source this file, then",
                                  "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
-                                {});
+                                kept.differences);
   std::vector<std::string> options{fmt::format("--tensor-model-parallel-size {}", uniform.tensor),
                                    "--pipeline-model-parallel-size 1",
                                    fmt::format("--context-parallel-size {}", uniform.context),
@@ -71,6 +131,12 @@ ExportedText export_megatron(const Plan& plan) {
     options.emplace_back("--data-parallel-sharding-strategy optim_grads_params");
     options.emplace_back("--no-gradient-accumulation-fusion");
     options.emplace_back("--ckpt-format fsdp_dtensor");
+  }
+  if (is_precise) {
+    options.emplace_back("--use-precision-aware-optimizer");
+    if (kept.gradients == DataType::kBF16) options.emplace_back("--main-grads-dtype bf16 --grad-reduce-in-bf16");
+    options.push_back(fmt::format("--exp-avg-dtype {}", megatron_name(*kept.moments)));
+    options.push_back(fmt::format("--exp-avg-sq-dtype {}", megatron_name(*kept.moments)));
   }
   if (plan.is_overlapped && uniform.data > 1) options.emplace_back("--overlap-grad-reduce");
   if (plan.is_overlapped && uniform.zero > 0) options.emplace_back("--overlap-param-gather");
@@ -90,6 +156,10 @@ ExportedText export_torchtitan(const Plan& plan) {
   std::vector<std::string> own;
   if (uniform.tensor > 1 && !uniform.sequence)
     own.emplace_back("norms: torchtitan cuts their sequence with the tensors");
+  KeptTypes kept = kept_types(*plan.graph);
+  refuse_short(kept.gradients, "gradients", kept.differences);
+  refuse_short(kept.moments, "moments", kept.differences);
+  own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, uniform,
                                 {"How to use it: source this file, then",
                                  "  ./run_train.sh \"${TORCHTITAN[@]}\" and the options of model and data"},
@@ -120,6 +190,9 @@ ExportedText export_deepspeed(const Plan& plan) {
   std::vector<std::string> own;
   if (uniform.context > 1) own.push_back(fmt::format("the sequence is cut in {}", uniform.context));
   if (uniform.sequence) own.emplace_back("norms: they cut the sequence; DeepSpeed repeats them");
+  KeptTypes kept = kept_types(*plan.graph);
+  refuse_short(kept.moments, "moments", kept.differences);
+  own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, uniform,
                                 {"How to use it, as plan.py beside your program:",
                                  "  deepspeed.initialize(model=model, model_parameters=model.parameters(), "
@@ -143,6 +216,10 @@ ExportedText export_deepspeed(const Plan& plan) {
   if (const TrainingOptions* const training = training_of(plan)) {
     if (training->mixed_precision == DataType::kBF16) result.text += "    \"bf16\": {\"enabled\": True},\n";
     if (training->mixed_precision == DataType::kF16) result.text += "    \"fp16\": {\"enabled\": True},\n";
+    if (is_short(kept.gradients)) {
+      result.text +=
+          fmt::format("    \"data_types\": {{\"grad_accum_dtype\": \"{}\"}},\n", megatron_name(*kept.gradients));
+    }
     if (training->clip_norm > 0) result.text += fmt::format("    \"gradient_clipping\": {},\n", training->clip_norm);
   }
   result.text += "}\n";

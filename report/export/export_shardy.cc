@@ -61,6 +61,7 @@ std::string mlir_type(const TensorType& type) {
   std::string_view element = to_string(type.dtype);
   if (type.dtype == DataType::kBool) element = "i1";
   if (type.dtype == DataType::kU8) element = "ui8";
+  if (type.dtype == DataType::kF8E4M3) element = "f8E4M3FN";
   return fmt::format("{}{}>", text, element);
 }
 

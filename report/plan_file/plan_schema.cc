@@ -73,7 +73,7 @@ std::string plan_schema() {
       "seconds": {"$ref": "#/$defs/time"}, "flops": {"type": "number", "minimum": 0}}}},
     "tensors": {"type": "array", "items": {"type": "object", "required": ["name", "kind", "dtype", "shape", "versions"], "properties": {
       "name": {"type": "string"}, "kind": {"enum": ["input", "parameter", "state", "constant", "result"]},
-      "dtype": {"enum": ["f64", "f32", "f16", "bf16", "i64", "i32", "i8", "u8", "bool"]},
+      "dtype": {"enum": ["f64", "f32", "f16", "bf16", "f8e4m3", "i64", "i32", "i8", "u8", "bool"]},
       "shape": {"$ref": "#/$defs/shape"}, "layout": {"$ref": "#/$defs/layout"},
       "device_matrix": {"type": ["array", "null"], "items": {"type": "integer", "minimum": 1}},
       "tensor_map": {"type": ["array", "null"], "items": {"type": ["integer", "array"]}, "description": "axes counted from the right, -1 is not cut"},

@@ -190,7 +190,7 @@ c.yaml:2:10: error: cluster: expected a text, found a list
 c.yaml:5:11: error: device.memory.bandwidth: missing
 c.yaml:5:11: error: device.memory: 2 GiB reserved of 2 GiB leave nothing
 c.yaml:5:46: error: device.memory: unknown key 'bandwith'; did you mean 'bandwidth'?
-c.yaml:6:11: error: device.flops: unknown dtype 'f61'; expected f64, f32, f16, bf16, i64, i32, i8 or u8
+c.yaml:6:11: error: device.flops: unknown dtype 'f61'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8 or u8
 c.yaml:6:32: error: device.flops.f32: '1 TB/s' has the unknown unit 'TB/s'; expected GFLOP/s, TFLOP/s or PFLOP/s
 c.yaml:7:24: error: device.efficiency.matmul: 1.5 is outside the range above 0 and at most 1
 c.yaml:8:10: error: device.start: '5' has no unit; expected ns, us, ms or s, as in 5 us

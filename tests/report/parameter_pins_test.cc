@@ -1,0 +1,254 @@
+// What a user pins of a parameter's training: how its gradient and its states lie and of which types they are, in every mode; in
+// the program, its memory and its exports, and the training stays that of one device.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "model/read_model.h"
+#include "planner/job_cluster.h"
+#include "planner/model_planner.h"
+#include "program/program_checker.h"
+#include "report/export/export.h"
+#include "report/plan_file/plan_json.h"
+#include "simulator/proof/validate.h"
+
+namespace shardplan {
+namespace {
+
+Plan plan_of(const std::string& text) {
+  auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
+  return ModelPlanner(model, job_cluster(*model).cluster, PlanOptions()).plan(Level::kSpeed, "auto");
+}
+
+std::string fault_of(const std::string& text) {
+  try {
+    plan_of(text);
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+/// A product over eight devices. `training` and `parallel` are added to those sections, `rest` stands behind them.
+std::string product(const std::string& weight, const std::string& training, const std::string& parallel,
+                    const std::string& rest = "") {
+  return fmt::format(
+      "shardplan: 1\ncluster: dgx-a100\ndims: {{B: 32}}\ninputs: {{x: [B, 64]}}\nparameters: {{w: {{shape: [64, "
+      "48]{}}}}}\n"
+      "operators:\n  y:    {{op: MatMul, in: [x, w]}}\n  s:    {{op: Square, in: y}}\n"
+      "  loss: {{op: ReduceMean, in: s}}\nloss: loss\ntraining: {{optimizer: adamw{}}}\nparallel: {{{}}}\n{}",
+      weight, training, parallel, rest);
+}
+
+const ProgramValue* value_of(const Plan& plan, const std::string& name) {
+  for (const ProgramValue& value : plan.program.values) {
+    if (value.name == name) return &value;
+  }
+  return nullptr;
+}
+
+std::string layout_of(const Plan& plan, const std::string& name) {
+  const ProgramValue* const value = value_of(plan, name);
+  return value == nullptr ? "none" : to_string(value->layout, plan.mesh);
+}
+
+/// In which layout the parameter's update reads and leaves everything.
+std::string update_of(const Plan& plan, const std::string& name) {
+  const OperatorId op = *plan.graph->find_operator("update." + name + ".ApplyAdamW");
+  return to_string(operand_layout(plan.graph->operation(op), plan.strategies[op], plan.mesh, 4), plan.mesh);
+}
+
+struct LayoutCase {
+  const char* parallel;
+  const char* weight;
+  const char* training;
+  const char* gradient;  // the value that holds it, and its layout
+  const char* gradient_layout;
+  const char* states;
+};
+
+TEST(ParameterPinsTest, GradientsAndStatesLieAsTheUserSays) {
+  constexpr char kAuto[] = "mesh: {dp: 2, mp: 4}", kSemi[] = "parallel_mode: semi_auto_parallel, mesh: {dp: 2, mp: 4}";
+  constexpr char kZero[] = "parallel_mode: semi_auto_parallel, mesh: {dp: 2, mp: 4}, zero: 3";
+  constexpr char kBoth[] = ", gradient_strategy: \"[{mp}, {}]\", state_strategy: \"[{mp}, {dp}]\"";
+  const LayoutCase cases[] = {
+      {kAuto, kBoth, "", "grad.w.Identity", "[{mp}, {}]", "[{mp}, {dp}]"},
+      {kSemi, kBoth, "", "grad.w.Identity", "[{mp}, {}]", "[{mp}, {dp}]"},
+      {kZero, kBoth, "", "grad.w.Identity", "[{mp}, {}]", "[{mp}, {dp}]"},
+      {kAuto, kBoth, ", micro_batches: 2", "grad.w.Accumulate", "[{mp}, {}]", "[{mp}, {dp}]"},
+      {kZero, kBoth, ", micro_batches: 2", "grad.w.Accumulate", "[{mp}, {}]", "[{mp}, {dp}]"},
+      {kSemi, kBoth, ", mixed_precision: bf16", "grad.w.Identity", "[{mp}, {}]", "[{mp}, {dp}]"},
+      {kAuto, ", state_strategy: [4, 1]", "", "", "", "[{dp, mp:(1)2}, {}]"},
+      {"enable_parallel_optimizer: true, mesh: {dp: 2, mp: 4}", ", state_strategy: \"[{}, {mp}]\"", "", "", "",
+       "[{}, {mp}]"},
+  };
+  for (const LayoutCase& c : cases) {
+    SCOPED_TRACE(fmt::format("{} {} {}", c.parallel, c.weight, c.training));
+    const Plan plan = plan_of(product(c.weight, c.training, c.parallel));
+    if (c.gradient[0] != '\0') {
+      EXPECT_EQ(layout_of(plan, c.gradient), c.gradient_layout);
+    }
+    EXPECT_EQ(update_of(plan, "w"), c.states);
+    EXPECT_EQ(layout_of(plan, "w.moment1"), c.states);
+    EXPECT_EQ(layout_of(plan, "w.moment2"), c.states);
+    EXPECT_EQ(check_program(plan.program, *plan.graph), "");
+    EXPECT_TRUE(validate(plan.program, *plan.graph, {}).is_equal());
+  }
+}
+
+TEST(ParameterPinsTest, SgdHasAnUpdateToLayOut) {
+  std::string text = product(", state_strategy: [8, 1]", "", "parallel_mode: semi_auto_parallel");
+  text.replace(text.find("adamw"), 5, "sgd");
+  const Plan plan = plan_of(text);
+  const OperatorId op = *plan.graph->find_operator("update.w.ApplyGradientDescent");
+  EXPECT_EQ(to_string(operand_layout(plan.graph->operation(op), plan.strategies[op], plan.mesh, 0), plan.mesh),
+            "[{nvlink}, {}]");
+  EXPECT_TRUE(validate(plan.program, *plan.graph, {}).is_equal());
+}
+
+/// Bytes of one device's values of this name.
+Bytes bytes_of(const Plan& plan, const std::string& name) {
+  const ProgramValue* const value = value_of(plan, name);
+  return value == nullptr ? -1 : value->bytes;
+}
+
+TEST(ParameterPinsTest, TypesAreThoseOfStatesAndGradients) {
+  constexpr char kData[] = "parallel_mode: data_parallel";
+  constexpr Bytes kElements = 64 * 48;
+  const Plan wide = plan_of(product("", ", mixed_precision: bf16, micro_batches: 2", kData));
+  EXPECT_EQ(bytes_of(wide, "w.moment1"), 4 * kElements);
+  EXPECT_EQ(bytes_of(wide, "grad.w.Accumulate"), 4 * kElements);
+  // For all parameters, for one, and one that says otherwise.
+  const Plan narrow = plan_of(product("",
+                                      ", mixed_precision: bf16, micro_batches: 2, state_dtype: f8e4m3, "
+                                      "gradient_dtype: bf16",
+                                      kData));
+  EXPECT_EQ(bytes_of(narrow, "w.moment1"), kElements);
+  EXPECT_EQ(bytes_of(narrow, "w.moment2"), kElements);
+  EXPECT_EQ(bytes_of(narrow, "w.master"), 4 * kElements);
+  EXPECT_EQ(bytes_of(narrow, "w.step"), 4);
+  EXPECT_EQ(bytes_of(narrow, "grad.w.Accumulate"), 2 * kElements);
+  EXPECT_GE(wide.memory.peak - narrow.memory.peak, (3 + 3 + 2) * kElements);  // and the sum in flight
+  EXPECT_LT(narrow.time.communication, wide.time.communication);
+  EXPECT_TRUE(validate(narrow.program, *narrow.graph, {}).is_equal());
+  const Plan own = plan_of(product(", state_dtype: f32", ", state_dtype: bf16, clip_norm: 1", kData,
+                                   "strategies: {w: {gradient_dtype: f16}}\n"));
+  EXPECT_EQ(bytes_of(own, "w.moment1"), 4 * kElements);
+  EXPECT_EQ(bytes_of(own, "grad.w.Cast"), 2 * kElements);
+  EXPECT_TRUE(validate(own.program, *own.graph, {}).is_equal());
+  const std::string json = plan_json(narrow);
+  EXPECT_NE(json.find("f8e4m3"), std::string::npos);
+}
+
+/// Two layers, of which the second is frozen in one test; `lines` are of its strategies.
+std::string layers(const std::string& training, const std::string& lines) {
+  return fmt::format(
+      "shardplan: 1\ncluster: dgx-a100\ninputs: {{x: [32, 16]}}\nblocks:\n  layer:\n    inputs: {{x: [32, 16]}}\n"
+      "    operators:\n      fc:   {{block: nn.Dense, in: x, out_channels: 16}}\n      act:  {{op: Tanh, in: fc}}\n"
+      "    outputs: [act]\noperators:\n  layers: {{block: layer, in: x, repeat: 2}}\n  loss:   {{op: ReduceMean, in: "
+      "layers}}\n"
+      "loss: loss\ntraining: {{{}}}\nstrategies:\n{}",
+      training, lines);
+}
+
+TEST(ParameterPinsTest, PatternsAndBlocksNameManyParameters) {
+  const Plan plan = plan_of(layers("optimizer: adamw",
+                                   "  layers.*.fc.weight: {state_strategy: [8, 1]}\n  layers.1: {state_dtype: bf16}\n"
+                                   "  layers.1.fc.bias: {state_dtype: f32}\n"));
+  for (const std::string copy : {"0", "1"}) {
+    EXPECT_EQ(layout_of(plan, "layers." + copy + ".fc.weight.moment1"), "[{nvlink}, {}]");
+  }
+  EXPECT_EQ(value_of(plan, "layers.0.fc.weight.moment1")->type.dtype, DataType::kF32);
+  EXPECT_EQ(value_of(plan, "layers.1.fc.weight.moment1")->type.dtype, DataType::kBF16);
+  EXPECT_EQ(value_of(plan, "layers.1.fc.bias.moment1")->type.dtype, DataType::kF32);
+}
+
+TEST(ParameterPinsTest, ContradictionsAreRefusedWithTheirPlaces) {
+  const auto expect = [](const std::string& text, const std::string& fault) {
+    EXPECT_NE(fault_of(text).find(fault), std::string::npos) << fault_of(text);
+  };
+  constexpr char kData[] = "parallel_mode: data_parallel";
+  expect(product(", state_strategy: [3, 1]", "", "mesh: {dp: 8}, uneven: false"),
+         "m.yaml:5:51: error: w: state_strategy: the tuple (3, 1) cuts dimension 0 of w in 3, but its size is 64");
+  expect(product(", gradient_strategy: [8]", "", ""), "m.yaml:5:54: error: w: gradient_strategy: entry 1 has 1 value");
+  expect(product(", gradient_strategy: \"[{}, {}] unreduced={nvlink}\"", "", ""), "cannot be asked for as partial");
+  expect(product(", state_strategy: [8, 1], parallel_optimizer: false", "", ""),
+         "w: state_strategy and parallel_optimizer: false both say how its states are cut");
+  expect(
+      product(", gradient_dtype: bf16", "", std::string(kData) + ", gradient_fp32_sync: true"),
+      "m.yaml:5:51: error: w: gradient_dtype is bf16, but gradient_fp32_sync: true in line 12 sums gradients as f32");
+  expect(product("", ", gradient_dtype: bf16", std::string(kData) + ", gradient_fp32_sync: true"),
+         "m.yaml:11:46: error: training: gradient_dtype is bf16, but gradient_fp32_sync");
+  expect(product(", state_dtype: i8", "", ""), "w: state_dtype is 'i8'; expected f32, bf16, f16 or f8e4m3");
+  expect(product(", requires_grad: false, state_dtype: bf16", "", ""), "is not trained");
+  expect(layers("optimizer: sgd, state_dtype: bf16", "  layers: {gradient_dtype: bf16}\n"), "sgd keeps none");
+  expect(layers("optimizer: sgd", "  layers: {gradient_strategy: [8, 1]}\n"),
+         "layers is a block; gradient_strategy is for");
+  expect(layers("optimizer: sgd", "  layers.0.act: {state_dtype: bf16}\n"), "is an operator and has no parameters");
+  expect(layers("optimizer: sgd", "  x: {state_dtype: bf16}\n"), "x is an input; it takes strategy, not state_dtype");
+}
+
+TEST(ParameterPinsTest, WhereStrategiesAreNotUsedItIsSaid) {
+  const Plan plan = plan_of(product(", state_strategy: [8, 1]", "", "parallel_mode: data_parallel"));
+  EXPECT_EQ(layout_of(plan, "w.moment1"), "[{}, {}]");
+  const auto& notices = plan.model->notices;
+  EXPECT_NE(std::find(notices.begin(), notices.end(), "strategies are not used in parallel_mode data_parallel"),
+            notices.end());
+}
+
+TEST(ParameterPinsTest, ExportsNameTypesOrSayThatTheyCannot) {
+  const Plan plan = plan_of(product("", ", mixed_precision: bf16, state_dtype: bf16, gradient_dtype: bf16",
+                                    "parallel_mode: data_parallel, zero: 1"));
+  const ExportedText megatron = export_plan(plan, "megatron");
+  EXPECT_NE(megatron.text.find("--use-precision-aware-optimizer"), std::string::npos) << megatron.text;
+  EXPECT_NE(megatron.text.find("--main-grads-dtype bf16"), std::string::npos);
+  EXPECT_NE(megatron.text.find("--exp-avg-dtype bf16"), std::string::npos);
+  const ExportedText deepspeed = export_plan(plan, "deepspeed");
+  EXPECT_NE(deepspeed.text.find("\"grad_accum_dtype\": \"bf16\""), std::string::npos) << deepspeed.text;
+  EXPECT_NE(deepspeed.text.find("moments are kept as bf16"), std::string::npos);
+}
+
+TEST(ParameterPinsTest, RandomPinsTrainAsOneDevice) {
+  const char* const strategies[] = {"", "[8, 1]", "[1, 8]", "[2, 4]", "[1, 1]", "[4, 1]"};
+  const char* const types[] = {"", "f32", "bf16", "f16"};
+  const char* const modes[] = {"mesh: {dp: 8}",
+                               "mesh: {dp: 2, mp: 4}",
+                               "parallel_mode: semi_auto_parallel",
+                               "parallel_mode: semi_auto_parallel, zero: 1",
+                               "parallel_mode: semi_auto_parallel, zero: 2",
+                               "parallel_mode: semi_auto_parallel, zero: 3",
+                               "enable_parallel_optimizer: true",
+                               "layers: uniform"};
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    std::string pins;
+    const auto add = [&](const char* key, const std::string& value) {
+      if (!value.empty()) pins += fmt::format("{}{}: {}", pins.empty() ? "" : ", ", key, value);
+    };
+    add("gradient_strategy", strategies[random.below(6)]);
+    add("state_strategy", strategies[random.below(6)]);
+    add("gradient_dtype", types[random.below(4)]);
+    add("state_dtype", types[random.below(4)]);
+    add("strategy", random.below(3) == 0 ? strategies[random.below(6)] : "");
+    const std::string text = fmt::format(
+        "shardplan: 1\ncluster: dgx-a100\ndims: {{B: 32}}\ninputs: {{x: [B, 16]}}\nblocks:\n  layer:\n"
+        "    inputs: {{x: [B, 16]}}\n    operators:\n      fc:   {{block: nn.Dense, in: x, out_channels: 16}}\n"
+        "      act:  {{op: Tanh, in: fc}}\n    outputs: [act]\noperators:\n  layers: {{block: layer, in: x, repeat: "
+        "2}}\n"
+        "  s:      {{op: Square, in: layers}}\n  loss:   {{op: ReduceMean, in: s}}\nloss: loss\n"
+        "training: {{optimizer: {}, micro_batches: {}, clip_norm: {}{}}}\nparallel: {{{}}}\n"
+        "strategies:\n  layers.*.fc.weight: {{{}}}\n",
+        random.below(2) == 0 ? "adamw" : "momentum", 1 + random.below(2), random.below(2),
+        random.below(2) == 0 ? ", mixed_precision: bf16" : "", modes[random.below(8)], pins);
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    const Plan plan = plan_of(text);
+    EXPECT_EQ(check_program(plan.program, *plan.graph), "");
+    EXPECT_TRUE(validate(plan.program, *plan.graph, {}).is_equal());
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
