@@ -10,6 +10,7 @@
 #include "program/instruction_facts.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/uneven_cuts.h"
+#include "report/plan/layout_reasons.h"
 #include "report/text/layout_grid.h"
 #include "report/text/strategy_table.h"
 #include "report/text/strategy_text.h"
@@ -236,7 +237,9 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
       fmt::format("{}: {}({}) -> {}\n", styled(op.name, TextStyle::kBold, options.colour), operation.type->name,
                   tensors_text(graph, op.operands, true), tensors_text(graph, op.results, false));
   if (op.place.line > 0) text += fmt::format("{}:{}:{}; ", op.place.file, op.place.line, op.place.column);
-  text += fmt::format("{}\n\n", decided_by(plan, explanation.op));
+  text += fmt::format("{}\n", decided_by(plan, explanation.op));
+  for (const std::string& reason : layout_reasons(plan, explanation.op)) text += fmt::format("  {}\n", reason);
+  text += '\n';
   text += fmt::format("  chosen       {}", strategy_words(operation, strategy, plan.mesh));
   const auto in = input_tuples(operation, strategy, plan.mesh);
   const auto out = output_tuples(operation, strategy, plan.mesh);
@@ -292,6 +295,8 @@ std::string explain_json(const Explanation& explanation) {
   if (const std::string followed = followed_name(plan, explanation.op); !followed.empty()) {
     document["follows"] = followed;
   }
+  const std::vector<std::string> reasons = layout_reasons(plan, explanation.op);
+  if (!reasons.empty()) document["decided_by_keys"] = reasons;
   document["chosen"] = words(plan.strategies[explanation.op]);
   document["layouts"] = both_sides(plan, explanation.op, false);
   document["local_shapes"] = both_sides(plan, explanation.op, true);

@@ -12,6 +12,8 @@
 #include "planner/model_planner.h"
 #include "program/program_checker.h"
 #include "report/export/export.h"
+#include "report/plan/explain_report.h"
+#include "report/plan/layout_reasons.h"
 #include "report/plan_file/plan_json.h"
 #include "simulator/proof/validate.h"
 
@@ -209,6 +211,31 @@ TEST(ParameterPinsTest, ExportsNameTypesOrSayThatTheyCannot) {
   const ExportedText deepspeed = export_plan(plan, "deepspeed");
   EXPECT_NE(deepspeed.text.find("\"grad_accum_dtype\": \"bf16\""), std::string::npos) << deepspeed.text;
   EXPECT_NE(deepspeed.text.find("moments are kept as bf16"), std::string::npos);
+}
+
+TEST(ParameterPinsTest, ExplainNamesTheKeysThatDecideALayout) {
+  const auto reasons = [](const Plan& plan, const std::string& op) {
+    const std::vector<std::string> found = layout_reasons(plan, *plan.graph->find_operator(op));
+    return found.empty() ? std::string() : found[0];
+  };
+  const std::string two = ", micro_batches: 2";
+  // The last place is that of the key's value in line 12.
+  const Plan zero3 = plan_of(product("", two, "parallel_mode: data_parallel, zero: 3"));
+  EXPECT_EQ(reasons(zero3, "y"), "zero: 3 (m.yaml:12:48) stores w in 8 pieces; this gathers it");
+  EXPECT_EQ(reasons(zero3, "grad.w.Accumulate"),
+            "zero: 3 (m.yaml:12:48) sums the gradient of w in 8 pieces, with every micro-batch");
+  EXPECT_EQ(reasons(zero3, "update.w.ApplyAdamW"), "zero: 3 (m.yaml:12:48) keeps the states of w in 8 pieces");
+  const Plan whole =
+      plan_of(product("", two, "parallel_mode: data_parallel, zero: 2, gradient_accumulation_shard: false"));
+  EXPECT_EQ(reasons(whole, "grad.w.Accumulate"),
+            "gradient_accumulation_shard: false (m.yaml:12:80) sums the gradient of w on each device, over the devices "
+            "once a "
+            "step");
+  const Plan pinned = plan_of(product(", state_strategy: [8, 1]", "", "mesh: {dp: 8}"));
+  EXPECT_EQ(reasons(pinned, "update.w.ApplyAdamW"), "w: state_strategy (m.yaml:5:51)");
+  EXPECT_EQ(decided_by(pinned, *pinned.graph->find_operator("update.w.ApplyAdamW")), "set by the user");
+  const Plan searched = plan_of(product("", two, "mesh: {dp: 8}"));
+  for (const GraphOperator& op : searched.graph->operators()) EXPECT_EQ(reasons(searched, op.name), "") << op.name;
 }
 
 TEST(ParameterPinsTest, RandomPinsTrainAsOneDevice) {
