@@ -8,7 +8,9 @@
 
 #include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
+#include "operators/building/phase_list.h"
 #include "operators/building/rule_builder.h"
+#include "operators/building/statistics.h"
 #include "operators/building/strided_loop.h"
 
 namespace shardplan {
@@ -150,19 +152,62 @@ Gradients reduce_mean_gradient(GradientBuilder& builder, const GradientRequest& 
   });
 }
 
+// ---- the gradient of ReduceMax and ReduceMin
+//
+// One operator that finds the extremes of its own operand again. Compared with the forward result, an operand that was
+// completed by another collective differs from it in its last bits, and then nothing would be extreme.
+
+ShardingRule extreme_grad_rule(const Operation& operation) {
+  RuleBuilder builder;
+  const Shape& shape = operation.operands[1].shape;
+  const TensorWalk x = builder.add_positions(shape);
+  for (const std::size_t axis : normal_axes(operation, operation.list("axis"), x.size())) {
+    builder.set_kind(x[axis], FactorKind::kNormalised);
+  }
+  builder.operand(broadcast_walk(x, shape, operation.operands[0].shape));
+  builder.operand(x);
+  builder.result(x);
+  return builder.build();
+}
+
+Phases extreme_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
+  const Attributes axis = {{"axis", operation.list("axis")}};
+  Attributes kept = axis;
+  kept["keep_dims"] = true;
+  const bool is_maximum = operation.type->name == "ReduceMaxGrad";
+  return make_phases(operation, {{is_maximum ? "extreme = ReduceMax(x)" : "extreme = ReduceMin(x)", kept},
+                                 {"count = ExtremeCount(x, extreme)", axis},
+                                 {"dx = ExtremeGradApply(x, extreme, count, dy)"}});
+}
+
+void extreme_count_kernel(const KernelCall& call) {
+  add_terms<2>(call, 0, [](const auto& value) { return value(0) == value(1) ? 1.0 : 0.0; });
+}
+
+void extreme_grad_apply_kernel(const KernelCall& call) {
+  set_values<4>(call, [](const auto& value) { return value(0) == value(1) ? value(3) / value(2) : 0.0; });
+}
+
 /// ReduceMax and ReduceMin: all elements that are extreme get equal shares.
 Gradients reduce_extreme_gradient(GradientBuilder& builder, const GradientRequest& request) {
   return gradient_of_first(request, [&](TensorId dy) {
-    const TensorId extreme = with_kept_dims(builder, request.operation, request.results[0]);
     const TensorId kept = with_kept_dims(builder, request.operation, dy);
-    const std::string dtype(to_string(request.operation.operands[0].dtype));
-    const TensorId taken =
-        add_one(builder, "Cast", {add_one(builder, "Equal", {request.operands[0], extreme})}, {{"dtype", dtype}});
-    const TensorId count =
-        add_one(builder, "ReduceSum", {taken},
-                {{"axis", attribute_axes(reduced_dimensions(request.operation))}, {"keep_dims", true}});
-    return add_one(builder, "Mul", {taken, add_one(builder, "RealDiv", {kept, count})});
+    return add_one(builder, request.operation.type->name + "Grad", {kept, request.operands[0]},
+                   {{"axis", attribute_axes(reduced_dimensions(request.operation))}});
   });
+}
+
+/// Of (dy, x); the reduced dimensions of dy are 1.
+OperatorType extreme_grad(std::string name) {
+  return {.name = std::move(name),
+          .signature = "dy, x -> dx",
+          .attributes = {list("axis", std::nullopt, "dimensions that were reduced")},
+          .infer = [](const Operation& operation) { return std::vector<TensorType>{operation.operands[1]}; },
+          .rule_text = "... 1, ... k -> ... k; k: normalised",
+          .rule = extreme_grad_rule,
+          .phases = extreme_grad_phases,
+          .flops_per_point = 4,
+          .is_internal = true};
 }
 
 /// A reduction over `axis`.
@@ -189,6 +234,11 @@ std::vector<OperatorType> reduction_operators() {
                 reduce_mean_gradient),
       reduction("ReduceMax", "... k -> ...; k: max", {}, reduce_max_kernel, reduce_extreme_gradient),
       reduction("ReduceMin", "... k -> ...; k: min", {}, reduce_min_kernel, reduce_extreme_gradient),
+      extreme_grad("ReduceMaxGrad"),
+      extreme_grad("ReduceMinGrad"),
+      statistic("ExtremeCount", "x, extreme -> count", "... k, ... 1 -> ... 1; k: sum", extreme_count_kernel),
+      elementwise_phase("ExtremeGradApply", "x, extreme, count, dy -> dx", {}, "... k, ... 1, ... 1, ... 1 -> ... k",
+                        extreme_grad_apply_kernel),
       {.name = "SquareSum",
        .signature = "x -> y",
        .infer = infer_square_sum,

@@ -15,6 +15,15 @@ std::vector<CaseMaker> reduction_cases() {
       return {name, {{"axis", kAxes[r.below(5)]}, {"keep_dims", r.below(2) == 0}}, {real(random_shape(r, 3))}};
     });
   }
+  for (const std::string name : {"ReduceMaxGrad", "ReduceMinGrad"}) {
+    add_case(cases, name, [=](Random& r) -> OperatorCase {
+      const Shape s = random_shape(r, 3);
+      const List axis = r.below(2) == 0 ? List{2} : List{0, 1};
+      Shape reduced = s;
+      for (const std::int64_t d : axis) reduced[static_cast<std::size_t>(d)] = 1;
+      return {name, {{"axis", axis}}, {real(reduced), real(s)}};
+    });
+  }
   add_case(cases, "SquareSum", [](Random& r) -> OperatorCase { return {"SquareSum", {}, {real(random_shape(r, 2))}}; });
   return cases;
 }
@@ -50,6 +59,13 @@ TEST_F(ReductionTest, FoldsTheListedDimensions) {
   double squares = 0;
   for (const double v : x.data) squares += v * v;
   EXPECT_NEAR(run("SquareSum", {}, {x})[0].data[0], squares, 1e-12);
+}
+
+TEST_F(ReductionTest, ExtremesShareTheirGradient) {
+  const Attributes rows = {{"axis", List{1}}};
+  const Values dy = {{2, 1}, {6, 8}}, x = {{2, 3}, {5, 1, 5, -2, 0, -2}};
+  EXPECT_EQ(run("ReduceMaxGrad", rows, {dy, x})[0].data, (std::vector<double>{3, 0, 3, 0, 8, 0}));
+  EXPECT_EQ(run("ReduceMinGrad", rows, {dy, x})[0].data, (std::vector<double>{0, 6, 0, 4, 0, 4}));
 }
 
 }  // namespace
