@@ -42,7 +42,7 @@ void run_phases(const KernelCall& call, const BetweenPhases& between) {
     phase.type->kernel({phase, boxes, operands, results, call.seed});
     for (std::size_t r = 0; between && p + 1 < operations.size() && r < results.size(); ++r) {
       const std::size_t value = values.size() - results.size() + r;
-      between(value, phase.results[r].dtype,
+      between(phase, value, phase.results[r].dtype,
               {results[r].data, static_cast<std::size_t>(num_elements(results[r].shape))});
     }
   }

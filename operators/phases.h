@@ -21,9 +21,10 @@ std::vector<Operation> phase_operations(const Operation& operation, const Phases
 /// Executes an operator on one device: its kernel, or its phases one after the other, so that the phases and the fused
 /// form cannot differ. Requires `is_executable`.
 ///
-/// `between`, if given, is called with what each phase leaves to the next (numbered as in `Phase::inputs`), which it may
-/// change; not where a kernel runs.
-using BetweenPhases = std::function<void(std::size_t value, DataType dtype, std::span<double> values)>;
+/// `between`, if given, is called with each value that a phase leaves to the next (numbered as in `Phase::inputs`), which
+/// it may change; not where a kernel runs.
+using BetweenPhases =
+    std::function<void(const Operation& phase, std::size_t value, DataType dtype, std::span<double> values)>;
 void run_operation(const KernelCall& call, const BetweenPhases& between = {});
 
 }  // namespace shardplan

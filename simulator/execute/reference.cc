@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "operators/phases.h"
+#include "simulator/execute/cancellation.h"
 
 namespace shardplan {
 
@@ -16,7 +17,10 @@ namespace {
 struct Disturbance {
   std::function<void(TensorId, TensorValues&)> of_tensor;
   /// What phases of an operator leave to the next; may be empty.
-  std::function<void(OperatorId, std::size_t value, DataType, std::span<double>)> between_phases = {};
+  std::function<void(OperatorId, const Operation& phase, std::size_t value, DataType, std::span<double>)>
+      between_phases = {};
+  /// Called with each call of an operator, its results computed.
+  std::function<void(OperatorId, const KernelCall&)> of_terms = {};
 };
 
 /// `adds`: to what the results hold.
@@ -41,11 +45,13 @@ void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed,
   }
   BetweenPhases between;
   if (disturb.between_phases) {
-    between = [&](std::size_t value, DataType dtype, std::span<double> values) {
-      disturb.between_phases(id, value, dtype, values);
+    between = [&](const Operation& phase, std::size_t value, DataType dtype, std::span<double> values) {
+      disturb.between_phases(id, phase, value, dtype, values);
     };
   }
-  run_operation({operation, boxes, operands, results, seed}, between);
+  const KernelCall call{operation, boxes, operands, results, seed};
+  run_operation(call, between);
+  if (disturb.of_terms) disturb.of_terms(id, call);
   for (std::size_t i = 0; i < op.results.size(); ++i) {
     TensorValues& values = tensors[op.results[i]];
     for (std::size_t k = 0; k < before[i].size(); ++k) values[k] += before[i][k];
@@ -143,15 +149,18 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
 /// Of the bits that are disturbed, the first few are disturbed only in the results of sums.
 constexpr int kBitsOfSums = 4;
 
-/// Whether the order of summands, which sharding changes, may round this tensor in another way.
-bool is_summed(const OperatorGraph& graph, TensorId id) {
-  const std::optional<OperatorId>& producer = graph.tensor(id).producer;
-  if (!producer) return false;
-  const std::vector<Factor>& factors = graph.operation(*producer).rule.factors;
+/// Whether the order of summands, which sharding changes, may round the results in another way.
+bool sums_up(const Operation& operation) {
+  const std::vector<Factor>& factors = operation.rule.factors;
   return std::any_of(factors.begin(), factors.end(), [](const Factor& factor) {
     const bool is_sum = factor.kind == FactorKind::kReduction && factor.reduction == Reduction::kSum;
     return is_sum || factor.kind == FactorKind::kNormalised;
   });
+}
+
+bool is_summed(const OperatorGraph& graph, TensorId id) {
+  const std::optional<OperatorId>& producer = graph.tensor(id).producer;
+  return producer && sums_up(graph.operation(*producer));
 }
 
 /// What recomputation makes a second time is added up in the same order.
@@ -166,7 +175,8 @@ TensorId original(const OperatorGraph& graph, TensorId id) {
 /// first four are replaced by random ones. As with rounding, equal numbers stay equal and what is only moved is left
 /// alone (a maximum is still one of its operands); unlike rounding, nothing round escapes it. In the results of sums
 /// those four bits are replaced as well, in each tensor otherwise: two sums that are equal on one device may be added
-/// up in two orders on a mesh, and their difference is then not 0.
+/// up in two orders on a mesh, and their difference is then not 0. There are sixteen such errors, so that two sums have
+/// the same one now and then: a result that is nothing beside its terms gets errors of theirs as well (cancellation.h).
 ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, int bits, const std::stop_token& stop, Beside& beside) {
   const std::uint64_t of_all = (std::uint64_t{1} << (bits - kBitsOfSums)) - 1;
@@ -187,13 +197,22 @@ ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stor
   };
   // On a mesh the statistics of a norm are rounded and added up in another order too: where what is made of them
   // cancels, as in the gradient of a norm of two numbers, that is all that is left.
-  const auto between_phases = [&](OperatorId id, std::size_t value, DataType dtype, std::span<double> values) {
+  const auto between_phases = [&](OperatorId id, const Operation& phase, std::size_t value, DataType dtype,
+                                  std::span<double> values) {
     if (!is_floating(dtype)) return;
     const GraphOperator& op = graph.operators()[id];
     const std::uint64_t name = (op.is_copy ? *op.forward : id).value() * 64 + value + 1;
-    disturb(values, mix(~seed ^ mix(name)));
+    disturb(values, sums_up(phase) ? mix(~seed ^ mix(name)) : 0);
   };
-  return run_step(graph, stored, seed, step, stop, {of_tensor, between_phases}, &beside);
+  const auto of_terms = [&](OperatorId id, const KernelCall& call) {
+    const GraphOperator& op = graph.operators()[id];
+    const auto is_rounded = [&](std::size_t operand) {
+      return !holds_small_integers(beside.exact.tensors[op.operands[operand]]);
+    };
+    const std::uint64_t name = (op.is_copy ? *op.forward : id).value() + 1;
+    add_errors_of_terms(call, std::ldexp(1.0, bits - 54), mix(seed ^ mix(~name)), is_rounded);
+  };
+  return run_step(graph, stored, seed, step, stop, {of_tensor, between_phases, of_terms}, &beside);
 }
 
 }  // namespace

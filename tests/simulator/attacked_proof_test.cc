@@ -1,5 +1,6 @@
 // Small models that a proof once got wrong: a right plan called different or refused, numbers that prove nothing, memory
 // that a small file may take.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -160,6 +161,18 @@ operators:
   w: {op: Mul, in: [z, r]}
 outputs: [y, w]
 )"},
+    {"a_maximum_behind_a_softmax_that_is_averaged", "dgx-a100x6", Level::kRatio, "proven", R"(
+dims: {A: 6, C: 6, D: 8}
+parameters:
+  p1: [A, C, D]
+operators:
+  o2: {op: ReduceMax, in: [p1], axis: 2}
+  o3: {op: Pad, in: [o2], paddings: [2, 2, 0, 0]}
+  o5: {op: Softmax, in: [o3], axis: 0}
+  o6: {op: ReduceMean, in: [o5]}
+loss: o6
+training: {optimizer: momentum, learning_rate: 0.01}
+)"},
     {"a_size_that_no_dim_names", "ascend-910", Level::kRatio, "proven", R"(
 inputs: {x: [2147483647]}
 operators:
@@ -206,6 +219,98 @@ training: {optimizer: adamw, learning_rate: 0.01}
                              "ascend-910", {});
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     EXPECT_EQ(on_one_line(prove(random_plan(planned, seed), {.validation = {.steps = 2}})), "proven") << seed;
+  }
+}
+
+/// A softmax adds up to 1, so that its gradient of a constant dy is y (dy - dy): nothing but what rounding leaves, which
+/// two phases leave otherwise than one kernel. The errors that measure this must not be equal by chance.
+TEST(AttackedProofTest, TheGradientOfASoftmaxThatIsAveragedIsRounding) {
+  const PlannedModel planned(read_model_text(R"(
+shardplan: 1
+dims: {A: 3, B: 8, C: 6, D: 3}
+inputs:
+  x1: [A, D]
+parameters:
+  p2: [C, 8, 3]
+  p3: [C, 3, 2]
+  p13: [C, 3, C]
+operators:
+  o4: {op: BatchMatMul, in: [p2, p3]}
+  o5: {op: Softmax, in: [o4], axis: 1}
+  o6: {op: Roll, in: [o5], shifts: [1], axis: [1]}
+  o7: {op: BroadcastTo, in: [o6], shape: [C, 8, 2]}
+  o8: {op: Transpose, in: [o7], perm: [1, 0, 2]}
+  o9: {op: CumSum, in: [p2], axis: 0}
+  o10: {op: SiLU, in: [o9]}
+  o11: {op: Tile, in: [o8], multiples: [1, 1, 1]}
+  o12: {op: Slice, in: [o11], begin: [0, 1, 0], size: [-1, 2, -1]}
+  o14: {op: BatchMatMul, in: [o9, p13]}
+  o15: {op: ReLU, in: [x1]}
+  o16: {op: ReduceMean, in: [o10]}
+  o17: {op: ReduceMean, in: [o12]}
+  o18: {op: Add, in: [o16, o17]}
+  o19: {op: ReduceMean, in: [o14]}
+  o20: {op: Add, in: [o18, o19]}
+  o21: {op: ReduceMean, in: [o15]}
+  o22: {op: Add, in: [o20, o21]}
+loss: o22
+training: {optimizer: adam, learning_rate: 0.01}
+)",
+                                             "softmax.yaml"),
+                             "ascend-910", {}, UnevenCuts::kWhereNothingElseFits);
+  for (const std::uint64_t seed : {2294309484u, 1u, 2u, 3u}) {
+    const Proof proof = prove(random_plan(planned, seed), {.validation = {.seed = seed, .steps = 2}});
+    EXPECT_TRUE(proof.is_proven()) << seed << " " << on_one_line(proof);
+  }
+}
+
+/// The same of any length of the softmax and any data, where one operator is the whole model.
+TEST(AttackedProofTest, ErrorsOfTermsThatCancelAreNeverEqualByChance) {
+  for (const int length : {8, 24, 40}) {
+    const std::string model = fmt::format(R"(
+dims: {{N: 4, K: {}}}
+parameters: {{p: [N, K]}}
+operators:
+  y: {{op: Softmax, in: p}}
+  m: {{op: ReduceMean, in: y}}
+loss: m
+training: {{optimizer: sgd}}
+strategies:
+  y: {{in_strategy: [[1, 8]]}}
+)",
+                                          length);
+    const Plan plan = plan_of({"softmax", "ascend-910", Level::kSpeed, "", model.c_str()});
+    for (std::uint64_t seed = 0; seed < 32; ++seed) {
+      const Proof proof = prove(plan, {.validation = {.seed = seed, .steps = 1}});
+      EXPECT_TRUE(proof.is_proven()) << length << " " << seed << " " << on_one_line(proof);
+    }
+  }
+}
+
+/// A sum that is completed by two collectives differs from itself in its last bits. The gradient of its maximum must not
+/// ask which element of one is equal to the maximum of the other.
+TEST(AttackedProofTest, AMaximumOfASumThatIsCompletedTwiceHasAGradient) {
+  const PlannedModel planned(read_model_text(R"(
+shardplan: 1
+dims: {A: 3, C: 12, D: 8}
+inputs:
+  x: [C, C, A, 1]
+parameters:
+  p8: [C, C, 1, 2]
+  p11: [C, D]
+operators:
+  sum: {op: Einsum, in: [x, p8], equation: "abcd,abdz->bcdz"}
+  max: {op: ReduceMax, in: sum, axis: 2}
+  all: {op: Einsum, in: [max, p11], equation: "abc,az->bcz"}
+  mean: {op: ReduceMean, in: all}
+loss: mean
+training: {optimizer: sgd, learning_rate: 0.01}
+)",
+                                             "maximum.yaml"),
+                             "ascend-910", {}, UnevenCuts::kWhereNothingElseFits);
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    const Proof proof = prove(random_plan(planned, seed), {.validation = {.seed = seed, .steps = 2}});
+    EXPECT_TRUE(proof.is_proven()) << seed << " " << on_one_line(proof);
   }
 }
 
