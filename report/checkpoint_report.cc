@@ -13,6 +13,7 @@ constexpr std::size_t kMostRanks = 16;  // shown in text
 std::string devices_text(const CheckpointForm& form) {
   if (form.is_integrated) return "integrated, one file";
   const std::int64_t ranks = form.mesh.num_devices();
+  if (form.is_per_device) return fmt::format("written per device, {} rank{}", ranks, ranks == 1 ? "" : "s");
   return fmt::format("{} rank{}{}", ranks, ranks == 1 ? "" : "s",
                      form.mesh.axes().empty() ? "" : ", mesh " + form.mesh.to_string());
 }
@@ -28,13 +29,20 @@ Json json_of(const CheckpointForm& form) {
   json["step"] = form.step;
   json["seed"] = form.seed;
   json["integrated"] = form.is_integrated;
-  json["mesh"] = form.mesh.to_string();
+  json["mesh"] = form.is_per_device ? Json() : Json(form.mesh.to_string());
+  if (form.is_per_device) json["ranks"] = form.mesh.num_devices();
   json["tensors"] = Json::array();
   for (const CheckpointTensor& tensor : form.tensors) {
-    json["tensors"].push_back({{"name", tensor.name},
-                               {"dtype", tensor.dtype},
-                               {"shape", tensor.shape},
-                               {"layout", to_string(tensor.layout, form.mesh)}});
+    Json of = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
+    if (form.is_per_device) {
+      of["pieces"] = Json::array();
+      for (const auto& [rank, piece] : tensor.pieces) {
+        of["pieces"].push_back({{"rank", rank}, {"begin", piece.begin()}, {"shape", piece.shape()}});
+      }
+    } else {
+      of["layout"] = to_string(tensor.layout, form.mesh);
+    }
+    json["tensors"].push_back(std::move(of));
   }
   return json;
 }

@@ -68,6 +68,33 @@ const LocalStepComparison::Value* worst_of(const LocalStepComparison& step) {
   return worst;
 }
 
+/// The least and the largest of what ranks have; lower ranks first.
+struct RankExtremes {
+  std::size_t ranks = 0;  // that have it
+  double least = 0;
+  double largest = 0;
+  std::size_t least_at = 0;
+  std::size_t largest_at = 0;
+};
+
+RankExtremes extremes_of(const std::vector<std::optional<double>>& values) {
+  RankExtremes found;
+  for (std::size_t rank = 0; rank < values.size(); ++rank) {
+    if (!values[rank]) continue;
+    const double value = *values[rank];
+    const bool is_first = found.ranks++ == 0;
+    if (is_first || value < found.least) {
+      found.least = value;
+      found.least_at = rank;
+    }
+    if (is_first || value > found.largest) {
+      found.largest = value;
+      found.largest_at = rank;
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string local_plan_text(const LocalPlan& plan, const std::string& out_folder) {
@@ -213,6 +240,55 @@ std::string local_validation_json(const LocalSubject& subject, const LocalValida
                         {"equal", value.is_equal}});
     }
     json["steps"].push_back({{"agrees", step.agrees()}, {"values", std::move(values)}});
+  }
+  return json_document(json);
+}
+
+std::string local_simulation_text(const LocalSubject& subject, const std::vector<LocalScalar>& scalars,
+                                  std::int64_t first_step) {
+  std::string text =
+      fmt::format("{}, {}, written per device, {}, seed {}\n", subject.model,
+                  subject.is_training ? "training" : "forward", plural(subject.ranks, "rank"), subject.seed);
+  for (const LocalScalar& scalar : scalars) {
+    const bool all_alike = std::all_of(scalar.steps.begin(), scalar.steps.end(), [](const auto& step) {
+      const RankExtremes found = extremes_of(step);
+      return found.least == found.largest;
+    });
+    TextTable table({Columns::kRight, Columns::kRight, Columns::kLeft, Columns::kRight, Columns::kLeft});
+    table.add({subject.is_training ? "step" : "batch", all_alike ? scalar.name : "least " + scalar.name, "",
+               all_alike ? "" : "largest", ""});
+    for (std::size_t s = 0; s < scalar.steps.size(); ++s) {
+      const RankExtremes found = extremes_of(scalar.steps[s]);
+      const bool is_alike = found.least == found.largest;
+      table.add(
+          {fmt::format("{}", first_step + static_cast<std::int64_t>(s) + 1), fmt::format("{:.9f}", found.least),
+           is_alike ? fmt::format("on {}", plural(found.ranks, "rank")) : fmt::format("on rank {}", found.least_at),
+           is_alike ? "" : fmt::format("{:.9f}", found.largest),
+           is_alike ? "" : fmt::format("on rank {}", found.largest_at)});
+    }
+    text += "\n" + table.to_string(2);
+  }
+  return text;
+}
+
+std::string local_simulation_json(const LocalSubject& subject, const std::vector<LocalScalar>& scalars,
+                                  std::int64_t first_step) {
+  Json json;
+  json["schema"] = "shardplan.local_simulation/1";
+  json["model"] = subject.model;
+  json["training"] = subject.is_training;
+  json["ranks"] = subject.ranks;
+  json["seed"] = subject.seed;
+  json["first_step"] = first_step;
+  json["outputs"] = Json::object();
+  for (const LocalScalar& scalar : scalars) {
+    Json steps = Json::array();
+    for (const std::vector<std::optional<double>>& step : scalar.steps) {
+      Json values = Json::array();  // by rank; null where a rank does not have it
+      for (const std::optional<double>& value : step) values.push_back(value ? Json(*value) : Json());
+      steps.push_back(std::move(values));
+    }
+    json["outputs"][scalar.name] = std::move(steps);
   }
   return json_document(json);
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "planner/local_plan.h"
+#include "simulator/local/local_simulation.h"
 #include "simulator/local/local_validation.h"
 
 namespace shardplan {
@@ -14,16 +15,24 @@ std::string local_plan_json(const LocalPlan& plan);
 /// step_parallel_end.ir of one rank: what it runs, its communications among it.
 std::string local_ir(const LocalPlan& plan, std::size_t rank);
 
-/// What stands in the first line of a comparison.
+/// What stands in the first line of a comparison or a simulation.
 struct LocalSubject {
   std::string model;
-  std::string reference;
+  std::string reference;  // of a comparison
   std::size_t ranks = 1;
   std::uint64_t seed = 0;
+  bool is_training = false;  // a simulation
 };
 
 /// Every step beside the reference's, as terminal text or as one JSON document ("shardplan.local_validation/1").
 std::string local_validation_text(const LocalSubject& subject, const LocalValidation& validation);
 std::string local_validation_json(const LocalSubject& subject, const LocalValidation& validation);
+
+/// The loss and other outputs of one number in every step on all ranks, as terminal text or as one JSON document
+/// ("shardplan.local_simulation/1"). `first_step` were made before.
+std::string local_simulation_text(const LocalSubject& subject, const std::vector<LocalScalar>& scalars,
+                                  std::int64_t first_step);
+std::string local_simulation_json(const LocalSubject& subject, const std::vector<LocalScalar>& scalars,
+                                  std::int64_t first_step);
 
 }  // namespace shardplan

@@ -11,6 +11,8 @@
 #include "model/read_model.h"
 #include "planner/local_plan.h"
 #include "report/local_report.h"
+#include "simulator/checkpoint/checkpoint_folder.h"
+#include "simulator/local/local_checkpoint.h"
 #include "simulator/local/local_validation.h"
 
 namespace shardplan {
@@ -91,6 +93,56 @@ int validate_local_model(const WrittenPerDevice& found, const PlanningArguments&
   const LocalSubject subject{found.model->name, whole.name, ranks.size(), options.seed};
   print(json ? local_validation_json(subject, validation) : local_validation_text(subject, validation));
   return validation.agrees() ? kDone : kDifferenceFound;
+}
+
+int simulate_local_model(const WrittenPerDevice& found, const SimulateArguments& arguments) {
+  refuse_search(arguments.planning);
+  const SourcePlace place{arguments.planning.model, 0, 0};
+  if (arguments.planning.capacity) {
+    throw InputError(place, "--capacity has no effect on a simulation; `plan` says what fits");
+  }
+  if (arguments.full_size) {
+    throw InputError(place, "--full-size: a model written per device always runs at its own sizes");
+  }
+  if (arguments.integrated) {
+    throw InputError(place,
+                     "--integrated: a model written per device saves what each rank holds; `checkpoint merge` puts "
+                     "whole tensors together");
+  }
+  check_prefix(arguments.prefix);
+  const auto ranks = models_of_ranks(*found.model, found.cluster.num_devices());
+  const std::unique_ptr<const RankGraphs> run = rank_graphs(ranks);
+  const bool is_training = found.model->training.has_value();
+  if (!arguments.save.empty() && !is_training) {
+    throw InputError(SourcePlace{}, "--save {}: the model has no 'training', so there is nothing to save",
+                     arguments.save);
+  }
+  LocalSimulationOptions options;
+  options.seed = arguments.planning.seed.value_or(0);
+  options.steps = arguments.steps;
+  options.stop = interrupt_token();
+  if (!arguments.load.empty()) {
+    Checkpoint checkpoint(find_checkpoint(arguments.load, arguments.prefix));
+    LoadedRanks loaded = load_ranks(checkpoint, ranks, *run);
+    for (const std::string& text : loaded.notices) notice("notice: " + text);
+    options.loaded = std::move(loaded.values);
+    if (!arguments.planning.seed) options.seed = checkpoint.form().seed;
+    if (is_training) options.first_step = checkpoint.form().step;
+  }
+  const std::int64_t last = options.first_step + options.steps;
+  options.after_step = [&](std::int64_t steps, const LocalExecutor& executor) {
+    const bool is_due = steps == last || (arguments.save_every > 0 && steps % arguments.save_every == 0);
+    if (arguments.save.empty() || !is_due) return;
+    save_ranks(checkpoint_folder(arguments.save, arguments.prefix, steps), local_form(ranks, *run, steps, options.seed),
+               *run, executor);
+    if (arguments.keep_most > 0) keep_last_checkpoints(arguments.save, arguments.prefix, arguments.keep_most);
+  };
+  begin_phase("simulating", PhaseEnd::kBySelf);
+  const std::vector<LocalScalar> scalars = simulate_locally(ranks, *run, options);
+  const LocalSubject subject{found.model->name, "", ranks.size(), options.seed, is_training};
+  print(arguments.json ? local_simulation_json(subject, scalars, options.first_step)
+                       : local_simulation_text(subject, scalars, options.first_step));
+  return kDone;
 }
 
 }  // namespace shardplan

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/commands/planning_options.h"
+#include "cli/commands/simulate_arguments.h"
 
 namespace shardplan {
 
@@ -14,5 +15,8 @@ int plan_local_model(const WrittenPerDevice& found, const PlanningArguments& arg
 /// `validate MODEL --against FILE`.
 int validate_local_model(const WrittenPerDevice& found, const PlanningArguments& arguments,
                          const std::string& reference, int steps, bool json);
+
+/// `simulate MODEL`, with its checkpoints. Throws InputError for options that have no effect on such a model.
+int simulate_local_model(const WrittenPerDevice& found, const SimulateArguments& arguments);
 
 }  // namespace shardplan

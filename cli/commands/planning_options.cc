@@ -225,7 +225,7 @@ void save_strategies(const PlanningArguments& arguments, const PreparedPlan& pre
 WrittenPerDevice::WrittenPerDevice(std::shared_ptr<const Model> found, Cluster on)
     : InputError(found->parallel.parallel_mode_place,
                  "{} is written per device: there is nothing to search or to lay out; `plan` says what it costs, "
-                 "`validate --against FILE` runs it beside a model in the view of all devices",
+                 "`simulate` runs it, `validate --against FILE` beside a model in the view of all devices",
                  found->name),
       model(std::move(found)),
       cluster(std::move(on)) {}

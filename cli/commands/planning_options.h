@@ -36,8 +36,8 @@ struct PlanningArguments {
   bool proves = false;  // seed and threads are for a proof too: alone they are no reason to plan a plan.json again
 };
 
-/// Thrown where a command that plans reads a model written per device. `plan` and `validate` know what to do with one; of
-/// all others it is the error.
+/// Thrown where a command that plans reads a model written per device. `plan`, `simulate` and `validate` know what to do
+/// with one; of all others it is the error.
 struct WrittenPerDevice : InputError {
   WrittenPerDevice(std::shared_ptr<const Model> model, Cluster cluster);
   std::shared_ptr<const Model> model;

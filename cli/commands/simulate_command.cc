@@ -4,8 +4,9 @@
 
 #include "base/error.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/planning_options.h"
+#include "cli/commands/local_model_command.h"
 #include "cli/commands/proof_subject.h"
+#include "cli/commands/simulate_arguments.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
@@ -15,19 +16,6 @@
 
 namespace shardplan {
 namespace {
-
-struct SimulateArguments {
-  PlanningArguments planning;
-  int steps = 20;
-  bool full_size = false;
-  bool json = false;
-  std::string save;  // folder; empty: nothing is saved
-  std::string load;
-  std::string prefix = "checkpoint";
-  bool integrated = false;
-  std::int64_t save_every = 0;  // steps; 0: at the end alone
-  std::int64_t keep_most = 5;
-};
 
 void check(const SimulateArguments& arguments, const Plan& plan) {
   const SourcePlace model{arguments.planning.model, 0, 0};
@@ -43,7 +31,7 @@ void check(const SimulateArguments& arguments, const Plan& plan) {
   check_prefix(arguments.prefix);
 }
 
-int run(const SimulateArguments& arguments) {
+int simulate_plan(const SimulateArguments& arguments) {
   const PreparedPlan planned = plan_or_load(arguments.planning);
   if (!planned.is_found()) {
     notice("no plan fits");
@@ -89,6 +77,14 @@ int run(const SimulateArguments& arguments) {
   return executable.shrinking.refusal.empty() ? kDone : kBadInput;
 }
 
+int run(const SimulateArguments& arguments) {
+  try {
+    return simulate_plan(arguments);
+  } catch (const WrittenPerDevice& found) {
+    return simulate_local_model(found, arguments);
+  }
+}
+
 }  // namespace
 
 Command simulate_command() {
@@ -99,13 +95,14 @@ Command simulate_command() {
   command.summary = "Train on simulated devices and on one device, and print both losses side by side";
   command.description =
       "Outputs that are one number are printed beside the loss. A model without 'training' is run on a new batch in "
-      "each "
-      "step; with --load it is run with the trained weights.";
+      "each step; with --load it is run with the trained weights. A model written per device is run on all its ranks, "
+      "each from its own file of a checkpoint.";
   command.examples = {
       {"configs/mlp.yaml --steps 3", "three training steps"},
       {"configs/lenet.yaml --full-size", "at the model's own sizes"},
       {"configs/mnist-train.yaml --steps 4 --save saved", "and save what every rank holds"},
       {"configs/mnist-train.yaml --steps 2 --load saved --device-num 4", "go on from there, on other devices"},
+      {"configs/manual-mlp-averaged.yaml --steps 3", "a model written per device: the loss of every rank"},
   };
   arguments->planning.proves = true;
   command.options = planning_options(arguments->planning);

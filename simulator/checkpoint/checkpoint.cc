@@ -7,14 +7,11 @@
 #include "simulator/checkpoint/checkpoint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <span>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/pending_folder.h"
-#include "layouts/uneven.h"
 #include "simulator/checkpoint/checkpoint_folder.h"
 
 namespace shardplan {
@@ -22,145 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFormat[] = "shardplan.checkpoint/1";
 constexpr std::size_t kMostOpenFiles = 256;
-constexpr std::int64_t kMostRanks = 1 << 20;
-
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-/// "[512, 784]".
-std::optional<Shape> parse_shape(std::string_view text) {
-  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return std::nullopt;
-  text = text.substr(1, text.size() - 2);
-  Shape shape;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(", ");
-    const auto size = parse_number<std::int64_t>(text.substr(0, comma));
-    if (!size || *size < 0) return std::nullopt;
-    shape.push_back(*size);
-    text = comma == std::string_view::npos ? "" : text.substr(comma + 2);
-  }
-  return shape;
-}
-
-const std::string& metadata(const SafetensorsReader& file, const std::string& key) {
-  const std::string* text = file.header().find_metadata(key);
-  if (text == nullptr) throw InputError({file.path(), 0, 0}, "metadata: '{}' is missing", key);
-  return *text;
-}
-
-template <class Number>
-Number metadata_number(const SafetensorsReader& file, const std::string& key) {
-  const std::string& text = metadata(file, key);
-  const auto value = parse_number<Number>(text);
-  if (!value || *value < 0) {
-    throw InputError({file.path(), 0, 0}, "metadata: {} is '{}'; expected a whole number", key, text);
-  }
-  return *value;
-}
-
-/// Nothing, or that a piece is larger than its layout makes it; so that no shape is believed that the file cannot bear.
-std::string check_piece(const SafetensorsEntry& entry, const TensorLayout& layout, const Shape& shape) {
-  const Shape local = local_shape(layout, shape);
-  bool fits = entry.shape.size() == local.size();
-  for (std::size_t d = 0; fits && d < local.size(); ++d) fits = local[d] >= 1 && entry.shape[d] <= local[d];
-  const bool is_near = fits && num_elements(local) / 2 <= num_elements(entry.shape) * num_shards(layout);
-  return is_near ? "" : fmt::format("makes pieces of {}, the file's has {}", to_string(local), to_string(entry.shape));
-}
-
-/// Turns an InputError of `read`, which has no place of its own, into one of this file.
-template <class Read>
-auto read_metadata(const SafetensorsReader& file, const std::string& key, Read read) {
-  try {
-    return read();
-  } catch (const InputError& error) {
-    throw InputError({file.path(), 0, 0}, "metadata: {}: {}", key, error.diagnostics().front().message);
-  }
-}
-
-/// What a file says of the whole checkpoint.
-CheckpointForm form_of(const SafetensorsReader& file) {
-  const SourcePlace place{file.path(), 0, 0};
-  const std::string* format = file.header().find_metadata("format");
-  CheckpointForm form;
-  for (const SafetensorsEntry& entry : file.header().entries) {
-    if (num_elements(entry.shape) == 0) throw InputError(place, "tensor '{}' has no elements", entry.name);
-  }
-  if (format == nullptr || !format->starts_with("shardplan.")) {  // of another program
-    form.is_integrated = true;
-    for (const SafetensorsEntry& entry : file.header().entries) {
-      form.tensors.push_back({entry.name, entry.dtype, entry.shape, TensorLayout::replicated(entry.shape.size())});
-    }
-    return form;
-  }
-  if (*format != kFormat) throw InputError(place, "metadata: format is '{}'; expected {}", *format, kFormat);
-  form.model = metadata(file, "model");
-  form.step = metadata_number<std::int64_t>(file, "step");
-  form.seed = metadata_number<std::uint64_t>(file, "seed");
-  form.is_integrated = file.header().find_metadata("rank") == nullptr;
-  if (!form.is_integrated && !metadata(file, "mesh").empty()) {
-    form.mesh = read_metadata(file, "mesh", [&] { return DeviceMesh::parse(metadata(file, "mesh")); });
-  }
-  if (form.mesh.num_devices() > kMostRanks) {
-    throw InputError(place, "metadata: the mesh {} has {} devices; expected at most {}", form.mesh.to_string(),
-                     form.mesh.num_devices(), kMostRanks);
-  }
-  std::map<std::string_view, std::string_view> texts;
-  for (const auto& [key, text] : file.header().metadata) texts[key] = text;
-  for (const SafetensorsEntry& entry : file.header().entries) {
-    const auto shape_text = texts.find("shape:" + entry.name);
-    const auto layout_text = texts.find("layout:" + entry.name);
-    if (shape_text == texts.end() || layout_text == texts.end()) {
-      throw InputError(place, "metadata: 'shape:{0}' or 'layout:{0}' is missing", entry.name);
-    }
-    const std::optional<Shape> shape = parse_shape(shape_text->second);
-    if (!shape) throw InputError(place, "metadata: the shape of {} is '{}'", entry.name, shape_text->second);
-    const TensorLayout layout = read_metadata(file, std::string(layout_text->first),
-                                              [&] { return parse_layout(layout_text->second, form.mesh); });
-    std::string fault = check_uneven_layout(layout, form.mesh, *shape);
-    if (fault.empty()) fault = check_piece(entry, layout, *shape);
-    if (fault.empty() && !layout.partial.empty()) fault = "a stored tensor is never partial";
-    if (!fault.empty()) {
-      throw InputError(place, "metadata: the layout {} of {}: {}", layout_text->second, entry.name, fault);
-    }
-    form.tensors.push_back({entry.name, entry.dtype, *shape, layout});
-  }
-  return form;
-}
-
-SafetensorsHeader header_of(const CheckpointForm& form, std::int64_t rank) {
-  SafetensorsHeader header;
-  header.metadata = {{"format", kFormat},
-                     {"model", form.model},
-                     {"step", std::to_string(form.step)},
-                     {"seed", std::to_string(form.seed)}};
-  if (!form.is_integrated) {
-    header.metadata.emplace_back("mesh", form.mesh.to_string());
-    header.metadata.emplace_back("rank", std::to_string(rank));
-  }
-  for (const CheckpointTensor& tensor : form.tensors) {
-    header.metadata.emplace_back("shape:" + tensor.name, to_string(tensor.shape));
-    header.metadata.emplace_back("layout:" + tensor.name, to_string(tensor.layout, form.mesh));
-    header.entries.push_back(
-        {tensor.name, tensor.dtype, held_piece(tensor.layout, form.mesh, tensor.shape, rank).shape(), 0, 0});
-  }
-  return header;
-}
+constexpr std::size_t kMostAbsent = 3;
 
 }  // namespace
-
-CheckpointForm integrated(CheckpointForm form) {
-  form.is_integrated = true;
-  form.mesh = DeviceMesh();
-  for (CheckpointTensor& tensor : form.tensors) tensor.layout = TensorLayout::replicated(tensor.shape.size());
-  return form;
-}
 
 Checkpoint::Checkpoint(const std::string& path) : path_(path) {
   std::error_code error;
@@ -192,9 +54,15 @@ Checkpoint::Checkpoint(const std::string& path) : path_(path) {
   }
   const std::int64_t first = files_.begin()->first;
   auto reader = std::make_unique<SafetensorsReader>(files_.begin()->second);
-  form_ = form_of(*reader);
+  form_ = form_of_file(*reader);
   for (std::size_t i = 0; i < form_.tensors.size(); ++i) by_name_[form_.tensors[i].name] = i;
   check_file(first, *reader);
+  if (!form_.is_per_device) return;
+  for (auto at = std::next(files_.begin()); at != files_.end(); ++at) {
+    const SafetensorsReader other(at->second);
+    check_file(at->first, other);
+    add_pieces(form_of_file(other));
+  }
 }
 
 std::optional<std::size_t> Checkpoint::find(const std::string& name) const {
@@ -210,15 +78,20 @@ void Checkpoint::check_file(std::int64_t rank, const SafetensorsReader& reader) 
       throw InputError(place, "says that it holds whole tensors; expected a piece of rank {}", rank);
     return;
   }
-  const CheckpointForm other = form_of(reader);
+  const CheckpointForm other = form_of_file(reader);
   const std::string& first = files_.begin()->second;
-  const auto claimed = metadata_number<std::int64_t>(reader, "rank");
+  const std::int64_t claimed = claimed_rank(reader);
   if (claimed != rank) {
     throw InputError(place, "holds the pieces of rank {}; expected those of rank {}", claimed, rank);
   }
   if (rank >= form_.mesh.num_devices()) {
     throw InputError(place, "rank {} of a mesh of {} devices ({})", rank, form_.mesh.num_devices(),
                      form_.mesh.to_string());
+  }
+  if (other.is_per_device != form_.is_per_device) {
+    const auto kind = [](bool is_per_device) { return is_per_device ? "per device" : "in the view of all devices"; };
+    throw InputError(place, "is of a model written {}, {} of one {}", kind(other.is_per_device), first,
+                     kind(form_.is_per_device));
   }
   if (!(other.mesh == form_.mesh)) {
     throw InputError(place, "its mesh is {}, that of {} is {}", other.mesh.to_string(), first, form_.mesh.to_string());
@@ -227,6 +100,7 @@ void Checkpoint::check_file(std::int64_t rank, const SafetensorsReader& reader) 
     throw InputError(place, "is of step {} of {}, seed {}; {} is of step {} of {}, seed {}", other.step, other.model,
                      other.seed, first, form_.step, form_.model, form_.seed);
   }
+  if (form_.is_per_device) return check_pieces(other, reader);
   std::set<std::string> names;
   for (const CheckpointTensor& tensor : other.tensors) {
     names.insert(tensor.name);
@@ -248,6 +122,29 @@ void Checkpoint::check_file(std::int64_t rank, const SafetensorsReader& reader) 
     if (entry.shape == expected) continue;
     throw InputError(place, "tensor '{}' has the shape {}; the piece of rank {} in the layout {} has {}", entry.name,
                      to_string(entry.shape), rank, to_string(tensor.layout, form_.mesh), to_string(expected));
+  }
+}
+
+void Checkpoint::check_pieces(const CheckpointForm& other, const SafetensorsReader& reader) const {
+  for (const CheckpointTensor& tensor : other.tensors) {
+    const std::optional<std::size_t> known = find(tensor.name);
+    if (!known) continue;  // ranks may hold different tensors
+    const CheckpointTensor& of = form_.tensors[*known];
+    if (of.shape == tensor.shape && of.dtype == tensor.dtype) continue;
+    throw InputError({reader.path(), 0, 0}, "tensor '{}' is a piece of {}{}; that of rank {} is one of {}{}",
+                     tensor.name, tensor.dtype, to_string(tensor.shape), of.pieces.begin()->first, of.dtype,
+                     to_string(of.shape));
+  }
+}
+
+void Checkpoint::add_pieces(const CheckpointForm& other) {
+  for (const CheckpointTensor& tensor : other.tensors) {
+    const auto [at, is_new] = by_name_.emplace(tensor.name, form_.tensors.size());
+    if (is_new) {
+      form_.tensors.push_back(tensor);
+    } else {
+      form_.tensors[at->second].pieces.insert(tensor.pieces.begin(), tensor.pieces.end());
+    }
   }
 }
 
@@ -273,8 +170,18 @@ const SafetensorsEntry& Checkpoint::entry(std::int64_t rank, std::size_t tensor)
 
 const std::vector<Checkpoint::Holders>& Checkpoint::holders(std::size_t tensor) {
   const CheckpointTensor& of = form_.tensors[tensor];
-  const auto [found, is_new] = holders_.try_emplace({to_string(of.layout, form_.mesh), of.shape});
+  const std::string held = form_.is_per_device ? of.name : to_string(of.layout, form_.mesh);
+  const auto [found, is_new] = holders_.try_emplace({held, of.shape});
   if (!is_new) return found->second;
+  if (form_.is_per_device) {
+    std::map<std::pair<Shape, Shape>, std::size_t> by_place;
+    for (const auto& [rank, piece] : of.pieces) {
+      const auto [at, is_first] = by_place.try_emplace({piece.begin(), piece.shape()}, found->second.size());
+      if (is_first) found->second.push_back({piece, {}});
+      found->second[at->second].ranks.push_back(rank);
+    }
+    return found->second;
+  }
   std::vector<AxisRef> axes;  // that cut it: points with equal coordinates along them hold the same
   for (const DimensionLayout& dimension : of.layout.dimensions) {
     for (const DimensionPart& part : dimension.parts) axes.insert(axes.end(), part.axes.begin(), part.axes.end());
@@ -291,18 +198,27 @@ const std::vector<Checkpoint::Holders>& Checkpoint::holders(std::size_t tensor) 
 Checkpoint::Bytes Checkpoint::read(std::size_t tensor, const PieceRuns& piece, std::int64_t preferred) {
   const CheckpointTensor& of = form_.tensors[tensor];
   const std::int64_t size = element_bytes(of.dtype);
+  std::vector<const Holders*> sources;
+  for (const Holders& source : holders(tensor)) sources.push_back(&source);
+  const auto same =
+      std::find_if(sources.begin(), sources.end(), [&](const Holders* source) { return source->piece == piece; });
+  if (same != sources.end()) {
+    sources = {*same};
+  } else if (form_.is_per_device) {
+    check_covered(tensor, piece);
+  }
   Bytes bytes(static_cast<std::size_t>(num_elements(piece.shape()) * size));
-  for (const Holders& source : holders(tensor)) {
+  for (const Holders* source : sources) {
     std::optional<std::int64_t> rank;
-    for_each_shared_row(source.piece, piece, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    for_each_shared_row(source->piece, piece, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
       if (!rank) {
         const auto is_there = [&](std::int64_t holder) { return files_.contains(holder); };
-        const auto found = std::find_if(source.ranks.begin(), source.ranks.end(), is_there);
+        const auto found = std::find_if(source->ranks.begin(), source->ranks.end(), is_there);
         const bool is_preferred =
-            std::binary_search(source.ranks.begin(), source.ranks.end(), preferred) && is_there(preferred);
-        if (found == source.ranks.end()) {
+            std::binary_search(source->ranks.begin(), source->ranks.end(), preferred) && is_there(preferred);
+        if (found == source->ranks.end()) {
           throw InputError({path_, 0, 0}, "a piece of '{}' is missing: rank_{}.safetensors is not there", of.name,
-                           fmt::join(source.ranks, ".safetensors or rank_"));
+                           fmt::join(source->ranks, ".safetensors or rank_"));
         }
         rank = is_preferred ? preferred : *found;
         ranks_read_.insert(*rank);
@@ -315,6 +231,33 @@ Checkpoint::Bytes Checkpoint::read(std::size_t tensor, const PieceRuns& piece, s
     });
   }
   return bytes;
+}
+
+void Checkpoint::check_covered(std::size_t tensor, const PieceRuns& piece) {
+  const std::int64_t elements = num_elements(piece.shape());
+  std::int64_t shared = 0;
+  for (const Holders& source : holders(tensor)) {
+    for_each_shared_row(source.piece, piece, [&](std::int64_t, std::int64_t, std::int64_t count) { shared += count; });
+  }
+  // What is held bounds what is allocated: a file may claim any shape.
+  std::int64_t covered = 0;
+  if (shared >= elements) {
+    std::vector<bool> is_held(static_cast<std::size_t>(elements), false);
+    for (const Holders& source : holders(tensor)) {
+      for_each_shared_row(source.piece, piece, [&](std::int64_t, std::int64_t to, std::int64_t count) {
+        std::fill_n(is_held.begin() + to, count, true);
+      });
+    }
+    covered = std::count(is_held.begin(), is_held.end(), true);
+  }
+  if (covered == elements) return;
+  std::vector<std::string> absent;
+  for (std::int64_t rank = 0; rank < form_.mesh.num_devices() && absent.size() < kMostAbsent; ++rank) {
+    if (!files_.contains(rank)) absent.push_back(rank_file(rank));
+  }
+  throw InputError({path_, 0, 0}, "a part of '{}' {}, from {}, is on no rank{}", form_.tensors[tensor].name,
+                   to_string(piece.shape()), to_string(piece.begin()),
+                   absent.empty() ? "" : fmt::format(" that is there; {} is missing", fmt::join(absent, ", ")));
 }
 
 Checkpoint::Verification Checkpoint::verify() {
@@ -362,7 +305,9 @@ void write_checkpoint(const std::string& folder, const CheckpointForm& form, con
   for (std::int64_t rank = 0; rank < form.mesh.num_devices(); ++rank) {
     const std::string name = form.is_integrated ? kIntegratedFile : rank_file(rank);
     SafetensorsWriter writer((fs::path(pending.temporary()) / name).string(), header_of(form, rank));
-    for (std::size_t t = 0; t < form.tensors.size(); ++t) writer.append(source(t, rank));
+    for (std::size_t t = 0; t < form.tensors.size(); ++t) {
+      if (!form.is_per_device || form.tensors[t].pieces.contains(rank)) writer.append(source(t, rank));
+    }
     writer.finish();
   }
   pending.put_into_place();

@@ -11,45 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "layouts/tensor_layout.h"
-#include "simulator/checkpoint/piece.h"
+#include "simulator/checkpoint/checkpoint_form.h"
 #include "simulator/checkpoint/safetensors.h"
 
 namespace shardplan {
-
-// A checkpoint is a folder named PREFIX-STEP that appears whole (base/pending_folder.h). It holds
-//   rank_0.safetensors, rank_1.safetensors, ...   what each rank stores of every tensor, or
-//   model.safetensors                             every tensor whole ("integrated")
-// A file says in its metadata where its pieces belong, so that a checkpoint is read without the plan that wrote it:
-//   format  "shardplan.checkpoint/1"     model  "mlp"       step  "20"      seed  "0"
-//   mesh    "dp=2, mp=4"                 rank   "3"; neither in model.safetensors
-//   shape:NAME  "[512, 784]"             layout:NAME  "[{mp}, {}]"   of every tensor, the shape being that of the whole
-// A safetensors file of another program is taken as an integrated checkpoint.
-
-/// One tensor of a checkpoint.
-struct CheckpointTensor {
-  std::string name;
-  std::string dtype;    // of safetensors: "F64"
-  Shape shape;          // global
-  TensorLayout layout;  // not partial
-
-  bool operator==(const CheckpointTensor&) const = default;
-};
-
-/// What a checkpoint holds, and on which devices.
-struct CheckpointForm {
-  std::string model;
-  std::int64_t step = 0;   // the number of steps made
-  std::uint64_t seed = 0;  // from which weights and inputs were drawn
-  bool is_integrated = false;
-  DeviceMesh mesh;  // integrated: one device
-  std::vector<CheckpointTensor> tensors;
-
-  bool operator==(const CheckpointForm&) const = default;
-};
-
-/// The same tensors whole, in one file.
-CheckpointForm integrated(CheckpointForm form);
 
 /// A checkpoint that is read piece by piece. Nothing but headers is read before it is asked for.
 class Checkpoint {
@@ -63,8 +28,9 @@ class Checkpoint {
   std::optional<std::size_t> find(const std::string& name) const;  // a position in `form().tensors`
 
   using Bytes = std::vector<std::byte>;
-  /// The elements of `piece`, row-major, put together from the ranks that hold them. Of equal copies `preferred` is
-  /// read if it is one, else the lowest rank that is there. Throws InputError where a part is on no rank that is there.
+  /// The elements of `piece`, row-major, put together from the ranks that hold them: from one that holds exactly it, if
+  /// there is one. Of copies `preferred` is read if it is one, else the lowest rank that is there. Throws InputError
+  /// where a part is on no rank that is there.
   Bytes read(std::size_t tensor, const PieceRuns& piece, std::int64_t preferred = 0);
 
   /// What `read` has read so far.
@@ -89,6 +55,10 @@ class Checkpoint {
   };
   SafetensorsReader& file(std::int64_t rank);
   void check_file(std::int64_t rank, const SafetensorsReader& reader) const;
+  void check_pieces(const CheckpointForm& other, const SafetensorsReader& reader) const;
+  void add_pieces(const CheckpointForm& other);
+  /// Throws InputError if some of the piece is on no rank that is there.
+  void check_covered(std::size_t tensor, const PieceRuns& piece);
   const SafetensorsEntry& entry(std::int64_t rank, std::size_t tensor);
   const std::vector<Holders>& holders(std::size_t tensor);
 

@@ -44,6 +44,12 @@ Shape PieceRuns::shape() const {
   return shape;
 }
 
+Shape PieceRuns::begin() const {
+  Shape begin;
+  for (const std::vector<Run>& runs : dimensions) begin.push_back(runs.front().begin);
+  return begin;
+}
+
 PieceRuns whole_piece(const Shape& shape) {
   PieceRuns piece;
   for (const std::int64_t size : shape) piece.dimensions.push_back({{0, size}});

@@ -19,6 +19,7 @@ struct PieceRuns {
   std::vector<std::vector<Run>> dimensions;
 
   Shape shape() const;  // of the piece
+  Shape begin() const;  // its first position along each dimension
   bool operator==(const PieceRuns&) const = default;
 };
 PieceRuns whole_piece(const Shape& shape);

@@ -72,12 +72,17 @@ void round_to(Precision precision, DataType dtype, TensorValues& values) {
 
 TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t seed, std::uint64_t step,
                          States states) {
+  return draw_tensor(graph, id, graph.tensor(id).type.shape, seed, step, states);
+}
+
+TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, const Shape& shape, std::uint64_t seed,
+                         std::uint64_t step, States states) {
   const GraphTensor& tensor = graph.tensor(id);
   if (tensor.kind == TensorKind::kConstant) return fill_constant(tensor);
-  if (tensor.is_master_copy) return draw_tensor(graph, *tensor.state_of, seed, step, states);
+  if (tensor.is_master_copy) return draw_tensor(graph, *tensor.state_of, shape, seed, step, states);
   const bool is_input = tensor.kind == TensorKind::kInput;
   Random random(mix(seed ^ mix(hash_text(tensor.name) + (is_input ? step : 0))));
-  TensorValues values(static_cast<std::size_t>(num_elements(tensor.type.shape)));
+  TensorValues values(static_cast<std::size_t>(num_elements(shape)));
   if (!is_floating(tensor.type.dtype)) {
     const std::uint64_t bound = tensor.index_extent > 0 ? static_cast<std::uint64_t>(tensor.index_extent) : 2;
     for (double& value : values) value = static_cast<double>(random.below(bound));
@@ -85,7 +90,7 @@ TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, std::uint64_t 
   }
   if (tensor.kind == TensorKind::kState) {
     if (states == States::kFresh) return values;
-    if (tensor.type.shape.empty()) return {static_cast<double>(random.below(8))};
+    if (shape.empty()) return {static_cast<double>(random.below(8))};
     for (double& value : values) value = 0.01 * random.unit();
     return values;
   }

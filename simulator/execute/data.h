@@ -36,6 +36,9 @@ enum class States {
 ///   constants    their fill
 TensorValues draw_tensor(const OperatorGraph& graph, TensorId tensor, std::uint64_t seed, std::uint64_t step,
                          States states = States::kRandom);
+/// The same of another shape: of the whole of which the graph's tensor is a piece.
+TensorValues draw_tensor(const OperatorGraph& graph, TensorId tensor, const Shape& shape, std::uint64_t seed,
+                         std::uint64_t step, States states);
 
 /// What a random operator is given in `step`; with the global index it decides every draw. A copy of a forward
 /// operator, run again in the backward pass, draws what the original drew.

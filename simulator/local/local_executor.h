@@ -29,6 +29,11 @@ class LocalExecutor {
     return tensors_[static_cast<std::size_t>(rank)][id];
   }
 
+  /// After a step: what a parameter or state holds for the next one.
+  const TensorValues& stored(std::int64_t rank, TensorId id) const {
+    return stored_[static_cast<std::size_t>(rank)].at(id);
+  }
+
  private:
   void begin(std::size_t rank, std::uint64_t step, const Given& given);
   void communicate(const LocalStep& step);

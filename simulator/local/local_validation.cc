@@ -10,10 +10,9 @@
 #include "base/error.h"
 #include "model/model_source.h"
 #include "model/planned_model.h"
-#include "operators/families/communication.h"
-#include "program/local_program.h"
 #include "simulator/execute/reference.h"
 #include "simulator/local/local_executor.h"
+#include "simulator/local/rank_graphs.h"
 #include "simulator/proof/comparison.h"
 
 // The two run side by side. A parameter that goes wrong does so because of its gradient, and what is wrong with that
@@ -67,14 +66,6 @@ std::optional<TensorId> update_of(const OperatorGraph& graph, TensorId stored) {
   return std::nullopt;
 }
 
-void check_runs(const OperatorGraph& graph, const std::string& name) {
-  for (const GraphOperator& op : graph.operators()) {
-    const OperatorType& type = *graph.operations()[op.operation].type;
-    if (is_executable(type) || is_communication(type)) continue;
-    throw InputError(op.place, "{}: {} of {} has no kernel, so that it cannot be run", op.name, type.name, name);
-  }
-}
-
 bool is_near(const TensorValues& a, const TensorValues& b, double factor = 1) {
   const double allowed = kRelativeOfGradients * std::abs(factor) * scale_of(b);
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -97,18 +88,14 @@ class Validation {
     }
     reference_ = planned_graph(reference, static_cast<std::int64_t>(ranks.size()));
     check_runs(reference_, reference.name);
-    std::vector<const OperatorGraph*> pointers;
-    for (const auto& model : ranks) graphs_.push_back(planned_graph(*model));
-    for (const OperatorGraph& graph : graphs_) pointers.push_back(&graph);
-    for (const OperatorGraph& graph : graphs_) check_runs(graph, ranks[0]->name);
+    run_ = rank_graphs(ranks);
     check_size();
-    program_ = local_program(std::move(pointers));
     find_counterparts();
     find_outputs();
   }
 
   LocalValidation run() {
-    LocalExecutor executor(program_, options_.seed, options_.stop);
+    LocalExecutor executor(run_->program, options_.seed, options_.stop);
     ReferenceSteps reference(reference_, options_.seed, options_.stop);
     for (int s = 0; s < options_.steps; ++s) {
       const auto step = static_cast<std::uint64_t>(s);
@@ -132,7 +119,7 @@ class Validation {
   }
 
  private:
-  const OperatorGraph& graph(std::size_t rank) const { return graphs_[rank]; }
+  const OperatorGraph& graph(std::size_t rank) const { return run_->graphs[rank]; }
 
   /// The reference holds all its tensors, every rank what is stored.
   void check_size() const {
@@ -143,7 +130,7 @@ class Validation {
       numbers += elements;
     };
     for (const GraphTensor& tensor : reference_.tensors()) add(tensor);
-    for (const OperatorGraph& own : graphs_) {
+    for (const OperatorGraph& own : run_->graphs) {
       for (const GraphTensor& tensor : own.tensors()) {
         if (tensor.kind != TensorKind::kResult) add(tensor);
       }
@@ -195,8 +182,8 @@ class Validation {
 
   void find_counterparts() {
     std::set<std::string> known;
-    counterparts_.resize(graphs_.size());
-    for (std::size_t rank = 0; rank < graphs_.size(); ++rank) {
+    counterparts_.resize(run_->graphs.size());
+    for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
       for (const TensorId id : graph(rank).tensors().ids()) {
         const TensorKind kind = graph(rank).tensor(id).kind;
         if (kind == TensorKind::kConstant || kind == TensorKind::kResult) continue;
@@ -215,7 +202,7 @@ class Validation {
     const OperatorGraph& first = graph(0);
     const auto add = [&](const std::string& name, const std::optional<TensorId>& whole) {
       bool is_same = whole.has_value();
-      for (std::size_t rank = 0; rank < graphs_.size() && is_same; ++rank) {
+      for (std::size_t rank = 0; rank < run_->graphs.size() && is_same; ++rank) {
         const auto own = name == "loss" ? graph(rank).loss() : graph(rank).find_tensor(name);
         is_same = own && graph(rank).tensor(*own).type.shape == reference_.tensor(*whole).type.shape;
       }
@@ -291,7 +278,7 @@ class Validation {
     for (const auto& [name, whole] : outputs_) {
       LocalStepComparison::Value worst{name};
       const Tolerance tolerance{kRelative, reference.moved64[whole]};
-      for (std::size_t rank = 0; rank < graphs_.size(); ++rank) {
+      for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
         const TensorId own = name == "loss" ? *graph(rank).loss() : *graph(rank).find_tensor(name);
         const auto number = static_cast<std::int64_t>(rank);
         compare_values(worst, executor.value(number, own), reference.exact.tensors[whole], tolerance, number);
@@ -304,7 +291,7 @@ class Validation {
       if (!updated) continue;
       LocalStepComparison::Value worst{reference_.tensor(whole).name};
       const Tolerance tolerance{kRelative, reference.moved64[*updated]};
-      for (std::size_t rank = 0; rank < graphs_.size(); ++rank) {
+      for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
         const auto own = graph(rank).find_tensor(worst.name);
         if (!own) continue;
         const Shape& shape = graph(rank).tensor(*own).type.shape;
@@ -332,7 +319,7 @@ class Validation {
     const TensorId whole = *reference_.find_tensor(name);
     const auto whole_gradient = gradient_of(reference_, whole);
     std::map<Shape, Holders> by_begin;
-    for (std::size_t rank = 0; rank < graphs_.size() && whole_gradient; ++rank) {
+    for (std::size_t rank = 0; rank < run_->graphs.size() && whole_gradient; ++rank) {
       const auto own = graph(rank).find_tensor(name);
       const auto gradient = own ? gradient_of(graph(rank), *own) : std::nullopt;
       if (!gradient) continue;
@@ -404,7 +391,7 @@ class Validation {
     }
     const double factor = factor_of(pieces);
     if (factor != 0 && all_have(pieces, factor)) {
-      const bool is_sum = exchanges && std::abs(factor - static_cast<double>(graphs_.size())) < 1e-6;
+      const bool is_sum = exchanges && std::abs(factor - static_cast<double>(run_->graphs.size())) < 1e-6;
       return {fmt::format("the gradients are {:.6g} times the reference's", factor),
               is_sum
                   ? "gradients_mean: true divides the sum of the ranks' gradients by their number; a loss that "
@@ -438,7 +425,7 @@ class Validation {
         std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& other) { return other.first == value.name; });
     std::vector<Holders> pieces(1);
     pieces[0].should_be = reference.exact.tensors[output->second];
-    for (std::size_t rank = 0; rank < graphs_.size(); ++rank) {
+    for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
       const TensorId own = value.name == "loss" ? *graph(rank).loss() : *graph(rank).find_tensor(value.name);
       pieces[0].ranks.push_back(static_cast<std::int64_t>(rank));
       pieces[0].gradients.push_back(executor.value(static_cast<std::int64_t>(rank), own));
@@ -462,8 +449,7 @@ class Validation {
   const LocalValidationOptions& options_;
   const Model& reference_model_;
   OperatorGraph reference_;
-  std::vector<OperatorGraph> graphs_;  // by rank
-  LocalProgram program_;
+  std::unique_ptr<const RankGraphs> run_;
   std::vector<std::map<TensorId, Counterpart>> counterparts_;  // by rank
   std::vector<std::pair<std::string, TensorId>> outputs_;      // with the reference's tensor
   LocalValidation result_;

@@ -295,7 +295,8 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
   result.without_kernel = operators_without_kernel(graph);
   if (!result.without_kernel.empty()) return result;
   result.num_collectives = static_cast<std::size_t>(
-      std::count_if(program.instructions.begin(), program.instructions.end(), is_communication));
+      std::count_if(program.instructions.begin(), program.instructions.end(),
+                    [](const Instruction& instruction) { return is_communication(instruction); }));
   result.num_sends = static_cast<std::size_t>(
       std::count_if(program.instructions.begin(), program.instructions.end(),
                     [](const Instruction& instruction) { return instruction.kind == InstructionKind::kSend; }));

@@ -330,6 +330,10 @@ const std::vector<std::string> kCheckpoints = {
  "mesh": "dp=2, mp=2", "rank": "0", "shape:w": "[4, 2]", "layout:w": "[{mp}, {}]", "shape:b": "[2]", "layout:b": "[{}]"},
  "w": {"dtype": "F64", "shape": [2, 2], "data_offsets": [0, 32]}, "b": {"dtype": "F32", "shape": [2], "data_offsets": [32, 40]}}   )",
                     40),
+    checkpoint_text(R"({"__metadata__": {"format": "shardplan.checkpoint/1", "model": "m", "step": "2", "seed": "0",
+ "ranks": "1", "rank": "0", "shape:w": "[4, 2]", "begin:w": "[0, 0]", "shape:b": "[2]", "begin:b": "[0]"},
+ "w": {"dtype": "F64", "shape": [4, 2], "data_offsets": [0, 64]}, "b": {"dtype": "F32", "shape": [2], "data_offsets": [64, 72]}})",
+                    72),
 };
 
 void read_checkpoint_case(const std::string& folder, const std::string& text) {
