@@ -41,6 +41,8 @@ class Regrouping {
     places_.resize(program.instructions.size());
     for (std::size_t place = 0; place < order.sequence.size(); ++place) places_[order.sequence[place]] = place;
     result_.buckets.resize(program.instructions.size(), 0);
+    result_.sequence.reserve(program.instructions.size());
+    issued_.resize(program.instructions.size(), 0);
     producers_.resize(program.values.size(), kNone);
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
       for (const ValueId output : program.instructions[i].outputs) producers_[output] = i;
@@ -67,8 +69,9 @@ class Regrouping {
   using Entry = std::pair<std::size_t, std::size_t>;
 
   void run(std::size_t begin, std::size_t end) {
-    std::vector<std::vector<std::size_t>> readers(program_.instructions.size());
     std::vector<std::size_t> missing(program_.instructions.size(), 0);
+    std::vector<std::pair<std::size_t, std::size_t>> reads;  // producer, reader
+    std::vector<std::size_t> first(program_.instructions.size() + 1, 0);
     for (std::size_t place = begin; place < end; ++place) {
       const std::size_t i = order_.sequence[place];
       if (Group& group = groups_[order_.buckets[i]]; order_.buckets[i] != 0) {
@@ -78,10 +81,15 @@ class Regrouping {
       for (const ValueId input : program_.instructions[i].inputs) {
         const std::size_t producer = producers_[input];
         if (producer == kNone || places_[producer] < begin || places_[producer] >= end) continue;
-        readers[producer].push_back(i);
+        reads.emplace_back(producer, i);
+        ++first[producer + 1];
         ++missing[i];
       }
     }
+    // The readers of one producer stand beside each other, from first[producer] on.
+    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+    std::vector<std::size_t> readers(reads.size()), next = first;
+    for (const auto& [producer, reader] : reads) readers[next[producer]++] = reader;
     for (std::size_t place = begin; place < end; ++place) {
       if (missing[order_.sequence[place]] == 0) is_ready(order_.sequence[place]);
     }
@@ -96,15 +104,16 @@ class Regrouping {
       }
       const std::size_t i = queue_.top().second;
       queue_.pop();
-      for (const std::size_t issued : issue(i)) {
-        for (const std::size_t reader : readers[issued]) {
-          if (--missing[reader] == 0) is_ready(reader);
+      for (std::size_t issued = issue(i); issued < result_.sequence.size(); ++issued) {
+        const std::size_t producer = result_.sequence[issued];
+        for (std::size_t at = first[producer]; at < first[producer + 1]; ++at) {
+          if (--missing[readers[at]] == 0) is_ready(readers[at]);
         }
       }
     }
   }
 
-  bool is_issued(std::size_t i) const { return i < issued_.size() && issued_[i] != 0; }
+  bool is_issued(std::size_t i) const { return issued_[i] != 0; }
 
   void is_ready(std::size_t i) {
     const std::uint32_t bucket = order_.buckets[i];
@@ -122,23 +131,24 @@ class Regrouping {
     queue_.emplace(places_[group.ready.front()], group.ready.front());
   }
 
-  /// An instruction, or all members of its bucket that are ready.
-  std::vector<std::size_t> issue(std::size_t i) {
-    std::vector<std::size_t> members = {i};
-    if (order_.buckets[i] != 0) {
+  /// An instruction, or all members of its bucket that are ready; where they begin in the sequence.
+  std::size_t issue(std::size_t i) {
+    const std::size_t begin = result_.sequence.size();
+    if (order_.buckets[i] == 0) {
+      result_.sequence.push_back(i);
+    } else {
       Group& group = groups_[order_.buckets[i]];
-      members = std::exchange(group.ready, {});
+      std::vector<std::size_t> members = std::exchange(group.ready, {});
       group.left -= members.size();
       std::sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) { return places_[a] < places_[b]; });
-      if (members.size() > 1) ++last_bucket_;
+      if (members.size() > 1) {
+        ++last_bucket_;
+        for (const std::size_t member : members) result_.buckets[member] = last_bucket_;
+      }
+      result_.sequence.insert(result_.sequence.end(), members.begin(), members.end());
     }
-    issued_.resize(program_.instructions.size(), 0);
-    for (const std::size_t member : members) {
-      issued_[member] = 1;
-      result_.sequence.push_back(member);
-      if (members.size() > 1) result_.buckets[member] = last_bucket_;
-    }
-    return members;
+    for (std::size_t at = begin; at < result_.sequence.size(); ++at) issued_[result_.sequence[at]] = 1;
+    return begin;
   }
 
   const ParallelProgram& program_;

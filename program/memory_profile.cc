@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "program/instruction_facts.h"
 #include "program/last_run.h"
@@ -22,16 +23,16 @@ IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
   }
   std::map<TensorId, ValueId> stored;
   for (const Binding& given : program.given) stored.emplace(given.tensor, given.value);
-  std::map<ValueId, ValueId> old_values;  // by new value
-  for (const Binding& update : program.updates) old_values.emplace(update.value, stored.at(update.tensor));
+  IdVector<ValueId, std::optional<ValueId>> old_value(program.values.size());
+  for (const Binding& update : program.updates) old_value[update.value] = stored.at(update.tensor);
   IdVector<ValueId, ValueId> owner;
   for (const ValueId id : program.values.ids()) owner.push_back(id);
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     for (const ValueId output : instruction.outputs) {
-      const auto old = old_values.find(output);
-      if (old != old_values.end() && last_reader[old->second] <= i) {
-        owner[output] = old->second;
+      const std::optional<ValueId> old = old_value[output];
+      if (old && last_reader[*old] <= i) {
+        owner[output] = *old;
       } else if (instruction.kind == InstructionKind::kOperator &&
                  instruction.operation->type->work == WorkKind::kView) {
         owner[output] = owner[instruction.inputs[0]];

@@ -61,16 +61,16 @@ class Arrangement {
 
   const ParallelProgram& in(const IssueOrder& order) {
     std::map<std::uint32_t, std::uint32_t> ids;
-    std::vector<Instruction> instructions;
-    instructions.reserve(place_.size());
-    for (const std::size_t i : order.sequence) {
-      instructions.push_back(std::move(program_.instructions[place_[i]]));
+    spare_.resize(place_.size());
+    for (std::size_t place = 0; place < place_.size(); ++place) {
+      const std::size_t i = order.sequence[place];
+      spare_[place] = std::move(program_.instructions[place_[i]]);
       const std::uint32_t bucket = order.buckets[i];
       const auto next = static_cast<std::uint32_t>(ids.size() + 1);
-      instructions.back().fusion = bucket == 0 ? 0 : ids.try_emplace(bucket, next).first->second;
+      spare_[place].fusion = bucket == 0 ? 0 : ids.try_emplace(bucket, next).first->second;
     }
     for (std::size_t place = 0; place < place_.size(); ++place) place_[order.sequence[place]] = place;
-    program_.instructions = std::move(instructions);
+    std::swap(program_.instructions, spare_);
     program_.reduces_in_last_run = order.reduces_in_last_run;
     program_.buckets.clear();
     program_.values.resize(num_values_);  // without the buffers of the order before
@@ -84,6 +84,7 @@ class Arrangement {
   const CollectiveCosts& costs_;
   const std::size_t num_values_;
   std::vector<std::size_t> place_;  // by instruction as numbered in the program given
+  std::vector<Instruction> spare_;  // emptied ones, whose memory the next order takes
 };
 
 class Scheduler {
@@ -93,6 +94,11 @@ class Scheduler {
     producer_.resize(program.values.size(), kNowhere);
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
       for (const ValueId output : program.instructions[i].outputs) producer_[output] = i;
+    }
+    joinable_.resize(program.instructions.size());
+    for (JoinableCollective& one : joinable_collectives(program, graph, as_given().sequence)) {
+      num_keys_ = std::max(num_keys_, one.key + 1);
+      joinable_[one.instruction] = std::move(one);
     }
   }
 
@@ -182,7 +188,7 @@ class Scheduler {
     std::map<std::tuple<bool, std::int64_t, std::size_t>, std::uint32_t> numbers;
     std::map<std::size_t, std::pair<std::int64_t, Bytes>> open;  // by key: how many are full, and bytes of the last
     std::int64_t all_reduces = 0, segment = 0;
-    for (const JoinableCollective& one : joinable_collectives(program_, graph_, order.sequence)) {
+    for (const JoinableCollective& one : joinable(order)) {
       const std::optional<int> id = fusion_id(one);
       const CommFusion& rule = rules.of(one.kind);
       std::int64_t number = 0;
@@ -216,7 +222,7 @@ class Scheduler {
   IssueOrder best_bucketed(const IssueOrder& given, const Rules& rules, Arrangement& arrangement) const {
     IssueOrder order = bucketed(given, rules);
     std::map<std::size_t, std::vector<JoinableCollective>> by_key;
-    for (const JoinableCollective& one : joinable_collectives(program_, graph_, given.sequence)) {
+    for (const JoinableCollective& one : joinable(given)) {
       if (rules.of(one.kind).mode == CommFusion::Mode::kBest && !fusion_id(one)) by_key[one.key].push_back(one);
     }
     for (auto& [key, members] : by_key) {
@@ -278,6 +284,21 @@ class Scheduler {
 
  private:
   using GatherKey = std::tuple<std::vector<AxisRef>, DataType, int>;
+
+  /// `joinable_collectives` of that order: keys count in the order in which they come.
+  std::vector<JoinableCollective> joinable(const IssueOrder& order) const {
+    std::vector<JoinableCollective> result;
+    std::vector<std::size_t> numbers(num_keys_, kNowhere);
+    std::size_t next = 0;
+    for (const std::size_t i : order.sequence) {
+      if (!joinable_[i]) continue;
+      result.push_back(*joinable_[i]);
+      std::size_t& number = numbers[result.back().key];
+      if (number == kNowhere) number = next++;
+      result.back().key = number;
+    }
+    return result;
+  }
 
   void set_best_buckets(IssueOrder& order, std::vector<JoinableCollective> members, Arrangement& arrangement) const {
     const OverlappedTimeline times = overlapped_timeline(arrangement.in(order));
@@ -359,6 +380,7 @@ class Scheduler {
   template <class Chains>
   void emit_chains(IssueOrder& result, const std::vector<std::size_t>& old, const Chains& chains, std::size_t begin,
                    std::size_t end, std::optional<Bytes> joins) const {
+    if (begin == end) return;
     if (!joins) {
       for (std::size_t c = begin; c < end; ++c) {
         for (std::size_t place = chains[c].begin; place < chains[c].end; ++place) result.sequence.push_back(old[place]);
@@ -410,6 +432,8 @@ class Scheduler {
   const CollectiveCosts& costs_;
   const std::size_t loop_;
   IdVector<ValueId, std::size_t> producer_;
+  std::vector<std::optional<JoinableCollective>> joinable_;  // by instruction
+  std::size_t num_keys_ = 0;                                 // of theirs
 };
 
 /// The rules with what is left to the schedule decided.
@@ -431,12 +455,12 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
   Arrangement arrangement(program, costs);
   std::optional<IssueOrder> best;
   Picoseconds least = std::numeric_limits<Picoseconds>::max();
-  /// When the step ends; nothing if the order does not fit. Whether one that ends at `too_late` or later fits matters
-  /// only where another way to issue it could be tried instead.
+  /// When the step ends; nothing if the order does not fit. Whether one fits that ends at `too_late` or later, and no
+  /// earlier than the best, is of no interest.
   const auto try_one = [&](const IssueOrder& order, Picoseconds too_late) -> std::optional<Picoseconds> {
     const ParallelProgram& trial = arrangement.in(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
-    if (times.end >= std::max(least, too_late) && !order.reduces_in_last_run) return times.end;
+    if (times.end >= std::max(least, too_late)) return times.end;
     if (memory_profile(trial, times.spans).peak > options.most_memory) return std::nullopt;
     if (times.end < least) {
       least = times.end;
@@ -480,14 +504,19 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
   const auto try_rules = [&](const IssueOrder& moved) {
     std::optional<IssueOrder> fastest, last;
     Picoseconds least_of_rules = std::numeric_limits<Picoseconds>::max();
+    bool fits = true;
     for (const Rules& rule : rules) {
       const bool is_searched = has_choice && &rule == &rules.back();
+      if (!fits && !is_searched) continue;
       const IssueOrder order =
           is_searched ? scheduler.best_bucketed(moved, rule, arrangement) : scheduler.bucketed(moved, rule);
       // Above what all gradients come to, sizes make the same buckets.
       if (last && last->buckets == order.buckets && last->sequence == order.sequence) continue;
       last = order;
       const std::optional<Picoseconds> end = try_order(order, least_of_rules);
+      // What is joined, issued early or put into larger buckets is held for longer: where this does not fit, that does not.
+      fits = end.has_value();
+      if (!fits && &rule == &rules.front()) return;
       if (&rule == &rules.front()) try_prefetched(order);
       if (!end || *end >= least_of_rules) continue;
       least_of_rules = *end;
