@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "solver/core/memory_propagation.h"
 #include "solver/core/move_state.h"
+#include "solver/core/restricted_core.h"
 
 // Branching is on the values of one node. With prices, the choices that are nearly optimal often differ in how many bytes
 // a node takes; splitting there, by the price of the bytes, moves the bound most, since each half has prices of its
@@ -12,7 +14,8 @@
 //
 // A subproblem continues from its parent's messages and prices, so that a few dozen passes suffice where a bound from
 // nothing takes hundreds. Those states are what branch and bound takes memory for: beyond 64 MB, subproblems start from
-// the root's. Passes end when the bound hardly moves (less than 2 % of the gap in twenty passes), since two halves then
+// the root's. With half of the values a pass takes a quarter of the time, so that a subproblem which has lost that many is
+// restricted to what it has left, and its own parts begin there. Passes end when the bound hardly moves (less than 2 % of the gap in twenty passes), since two halves then
 // say more than more passes.
 
 namespace shardplan {
@@ -20,20 +23,31 @@ namespace {
 
 constexpr int kPasses = 120;              // per subproblem
 constexpr std::size_t kStored = 8 << 20;  // doubles of saved messages; beyond, subproblems start from the root's
+constexpr std::size_t kMostPartEntries = kStored;  // of a smaller core
+constexpr double kMostLeft = 0.7;                  // a smaller core is made if at most this share of the values is left
+constexpr std::uint64_t kPassesToShrink = 4;       // what making it costs
+
+/// What a subproblem takes in doubles; its parts share it.
+std::size_t stored_size(const BranchAndBound::Subproblem& subproblem) {
+  if (!subproblem.state) return 0;
+  return (subproblem.state->messages.size() + (subproblem.part ? subproblem.part->core.sweep_work : 0)) / 2;
+}
 
 }  // namespace
 
 BranchAndBound::BranchAndBound(const CoreProblem& core, const DualBound& root)
     : core_(&core), root_(root.state()), best_cost_(core.big_m) {
-  insert({root_.bound, 0, nullptr, root.alive()});
+  insert({root_.bound, 0, nullptr, nullptr, root.alive()});
 }
 
 void BranchAndBound::insert(Subproblem subproblem) {
   if (subproblem.state) {
     if (stored_ > kStored) {
+      subproblem.alive = alive_in_whole(subproblem);
+      subproblem.part.reset();
       subproblem.state.reset();
     } else {
-      stored_ += subproblem.state->messages.size() / 2;  // shared by two parts
+      stored_ += stored_size(subproblem);
     }
   }
   const double bound = subproblem.bound;
@@ -43,8 +57,7 @@ void BranchAndBound::insert(Subproblem subproblem) {
 void BranchAndBound::set_best_cost(double cost) {
   best_cost_ = std::min(best_cost_, cost);
   while (!open_.empty() && std::prev(open_.end())->first.first > best_cost_ - 1) {
-    const Subproblem& last = std::prev(open_.end())->second;
-    if (last.state) stored_ -= last.state->messages.size() / 2;
+    stored_ -= stored_size(std::prev(open_.end())->second);
     open_.erase(std::prev(open_.end()));
   }
 }
@@ -61,7 +74,7 @@ std::vector<BranchAndBound::Subproblem> BranchAndBound::take(std::size_t count) 
         if (candidate->second.depth > at->second.depth) at = candidate;
       }
     }
-    if (at->second.state) stored_ -= at->second.state->messages.size() / 2;
+    stored_ -= stored_size(at->second);
     batch.push_back(std::move(at->second));
     open_.erase(at);
     ++num_processed_;
@@ -69,12 +82,48 @@ std::vector<BranchAndBound::Subproblem> BranchAndBound::take(std::size_t count) 
   return batch;
 }
 
-BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound& dual, double best_cost,
+std::vector<std::uint8_t> BranchAndBound::alive_in_whole(const Subproblem& subproblem) const {
+  if (!subproblem.part) return subproblem.alive;
+  const RestrictedCore& part = *subproblem.part;
+  std::vector<std::uint8_t> alive(core_->costs.size(), 0);
+  for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
+    for (std::uint32_t at = part.core.first_value[node]; at < part.core.first_value[node + 1]; ++at) {
+      alive[core_->first_value[node] + part.values[at]] = subproblem.alive[at];
+    }
+  }
+  return alive;
+}
+
+void BranchAndBound::make_smaller(Subproblem& subproblem, WorkMeter& meter) const {
+  const CoreProblem& core = core_of(subproblem);
+  const auto left = std::count(subproblem.alive.begin(), subproblem.alive.end(), 1);
+  if (static_cast<double>(left) > kMostLeft * static_cast<double>(subproblem.alive.size())) return;
+  meter.spend(kPassesToShrink * 2 * core.sweep_work);
+  std::optional<RestrictedCore> part = restrict_core(core, subproblem.alive, kMostPartEntries);
+  if (!part) return;
+  const DualBound::State& state = subproblem.state ? *subproblem.state : root_;
+  subproblem.state = std::make_shared<const DualBound::State>(DualBound::restricted_state(core, state, *part));
+  if (subproblem.part) {  // values as the whole core counts them
+    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+      for (std::uint32_t at = part->core.first_value[node]; at < part->core.first_value[node + 1]; ++at) {
+        part->values[at] = subproblem.part->values[core.first_value[node] + part->values[at]];
+      }
+    }
+  }
+  subproblem.alive.assign(part->core.costs.size(), 1);
+  subproblem.part = std::make_shared<const RestrictedCore>(*std::move(part));
+}
+
+BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound& whole_dual, double best_cost,
                                                 WorkMeter& meter) const {
-  const CoreProblem& core = *core_;
   Outcome outcome;
   outcome.cost = best_cost;
-  if (!propagate_memory(core, subproblem.alive)) return outcome;
+  if (!propagate_memory(core_of(subproblem), subproblem.alive)) return outcome;
+  make_smaller(subproblem, meter);
+  const CoreProblem& core = core_of(subproblem);
+  std::optional<DualBound> own;
+  if (subproblem.part) own.emplace(core);
+  DualBound& dual = own ? *own : whole_dual;
   dual.restore(subproblem.state ? *subproblem.state : root_, subproblem.alive);
   dual.raise_bound(subproblem.bound);
   dual.restart_steps(0.5);
@@ -84,7 +133,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
     const CoreEvaluation result = evaluate(core, choice);
     if (result.excess > 0 || result.cost >= outcome.cost || result.cost >= core.big_m) return;
     outcome.cost = result.cost;
-    outcome.choice = choice;
+    outcome.choice = subproblem.part ? subproblem.part->expand(choice) : choice;
   };
   for (int pass = 1; pass <= kPasses; ++pass) {
     // Without a known cost, steps aim a little above the bound.
@@ -130,7 +179,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
 
 std::vector<BranchAndBound::Subproblem> BranchAndBound::split(const Subproblem& subproblem, const DualBound& dual,
                                                               double best_cost) const {
-  const CoreProblem& core = *core_;
+  const CoreProblem& core = core_of(subproblem);
   const double gap = best_cost < core.big_m ? best_cost - dual.best_bound() : std::max(0.01 * dual.best_bound(), 1.0);
   std::size_t chosen = core.num_nodes();
   double best_spread = 0;
@@ -175,7 +224,8 @@ std::vector<BranchAndBound::Subproblem> BranchAndBound::split(const Subproblem& 
   const auto state = std::make_shared<const DualBound::State>(dual.state());
   std::vector<Subproblem> parts(2);
   for (int part = 0; part < 2; ++part) {
-    parts[static_cast<std::size_t>(part)] = {subproblem.bound, subproblem.depth + 1, state, subproblem.alive};
+    parts[static_cast<std::size_t>(part)] = {subproblem.bound, subproblem.depth + 1, subproblem.part, state,
+                                             subproblem.alive};
     for (std::uint32_t value = 0; value < core.num_values(node); ++value) {
       const bool is_first = by_price ? dual.price_of_bytes(node, value) <= threshold : value == second_value;
       if (is_first != (part == 0)) parts[static_cast<std::size_t>(part)].alive[core.first_value[node] + value] = 0;

@@ -13,7 +13,8 @@ namespace shardplan {
 /// Exact search of a core: subproblems are cores with some values removed. Each is bounded from where its parent's
 /// bound stood, loses the values whose bound passes the best known cost and those that no longer fit, and is split in
 /// two: by the price of the bytes where near-optimal values disagree most about it, else the best value against the
-/// rest.
+/// rest. Where few values are left, a subproblem and what it is split into are cores of their own, whose passes are
+/// shorter.
 ///
 /// Subproblems are processed in batches, so that several threads may take one each and the outcome does not depend on
 /// who was first: `take` a batch, `process` each (any thread), `put` all back in order.
@@ -24,8 +25,9 @@ class BranchAndBound {
   struct Subproblem {
     double bound = 0;
     std::size_t depth = 0;
-    std::shared_ptr<const DualBound::State> state;  // null: start from the root's
-    std::vector<std::uint8_t> alive;
+    std::shared_ptr<const RestrictedCore> part;     // the core it is about; null: the whole
+    std::shared_ptr<const DualBound::State> state;  // of that core; null: start from the root's
+    std::vector<std::uint8_t> alive;                // by value of that core
   };
   struct Outcome {
     std::vector<Subproblem> parts;     // none: nothing better is in it
@@ -38,7 +40,7 @@ class BranchAndBound {
   double bound() const { return open_.empty() ? best_cost_ : open_.begin()->first.first; }
   void set_best_cost(double cost);
   std::vector<Subproblem> take(std::size_t count);
-  /// `dual` is the thread's own workspace.
+  /// `dual` is the thread's own workspace, a bound of the whole core.
   Outcome process(Subproblem subproblem, DualBound& dual, double best_cost, WorkMeter& meter) const;
   void put(Outcome outcome);
   /// Gives back what was taken when processing was cut short.
@@ -49,6 +51,12 @@ class BranchAndBound {
 
  private:
   void insert(Subproblem subproblem);
+  /// The same about a smaller core, if that is worth its making.
+  void make_smaller(Subproblem& subproblem, WorkMeter& meter) const;
+  std::vector<std::uint8_t> alive_in_whole(const Subproblem& subproblem) const;
+  const CoreProblem& core_of(const Subproblem& subproblem) const {
+    return subproblem.part ? subproblem.part->core : *core_;
+  }
   std::vector<Subproblem> split(const Subproblem& subproblem, const DualBound& dual, double best_cost) const;
 
   const CoreProblem* core_;
@@ -57,7 +65,7 @@ class BranchAndBound {
   std::map<std::pair<double, std::uint64_t>, Subproblem> open_;  // by bound, then age
   std::uint64_t num_inserted_ = 0;
   std::uint64_t num_processed_ = 0;
-  std::size_t stored_ = 0;  // doubles in stored states
+  std::size_t stored_ = 0;  // doubles in stored states and cores
 };
 
 }  // namespace shardplan

@@ -137,17 +137,20 @@ void DualBound::restore(const State& state, std::vector<std::uint8_t> alive) {
   price_values();
 }
 
-DualBound::State DualBound::restricted_state(const RestrictedCore& restricted) const {
+DualBound::State DualBound::restricted_state(const CoreProblem& core, const State& state,
+                                             const RestrictedCore& restricted) {
   State result;
-  result.prices = best_prices_;
-  result.bound = best_bound_;
-  for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
+  result.prices = state.prices;
+  result.bound = state.bound;
+  const double* received = state.messages.data();
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     const std::uint32_t begin = restricted.core.first_value[node];
     const std::uint32_t end = restricted.core.first_value[node + 1];
-    for (std::uint32_t slot = core_->first_neighbour[node]; slot < core_->first_neighbour[node + 1]; ++slot) {
+    for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
       for (std::uint32_t value = begin; value < end; ++value) {
-        result.messages.push_back(messages_[first_message_[slot] + restricted.values[value]]);
+        result.messages.push_back(received[restricted.values[value]]);
       }
+      received += core.num_values(node);
     }
   }
   return result;

@@ -86,7 +86,10 @@ class DualBound {
   };
   State state() const { return {messages_, best_prices_, best_bound_}; }
   /// The same for a bound of the restricted core, which it holds for too.
-  State restricted_state(const RestrictedCore& restricted) const;
+  State restricted_state(const RestrictedCore& restricted) const {
+    return restricted_state(*core_, state(), restricted);
+  }
+  static State restricted_state(const CoreProblem& core, const State& state, const RestrictedCore& restricted);
   void restore(const State& state, std::vector<std::uint8_t> alive);
 
   std::uint64_t work_per_pass() const { return work_; }

@@ -8,8 +8,8 @@ namespace shardplan {
 namespace {
 
 TEST(BranchAndBoundTest, ProvesTheOptimumWhateverTheBatches) {
-  int num_split = 0, num_infeasible = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  int num_split = 0, num_smaller = 0, num_infeasible = 0;
+  for (std::uint64_t seed = 0; seed < 2400; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const CoreSketch sketch = random_core(
@@ -38,6 +38,7 @@ TEST(BranchAndBoundTest, ProvesTheOptimumWhateverTheBatches) {
           cost = outcome.cost;
         }
         num_split += !outcome.parts.empty();
+        num_smaller += !outcome.parts.empty() && outcome.parts[0].part != nullptr;
         search.put(std::move(outcome));
       }
     }
@@ -49,6 +50,7 @@ TEST(BranchAndBoundTest, ProvesTheOptimumWhateverTheBatches) {
     }
   }
   EXPECT_GT(num_split, 20);
+  EXPECT_GT(num_smaller, 20);
   EXPECT_GT(num_infeasible, 5);
 }
 
