@@ -75,10 +75,10 @@ ExportedPlan exported_plan(const Plan& plan) {
     const OperatorType& type = *graph.operation(id).type;
     if (op.pass != Pass::kForward || (type.work != WorkKind::kContraction && type.role != OperatorRole::kLookup))
       continue;
-    for (const TensorId result : op.results) {
-      if (const ProgramValue* value = whole[result.value()]; value != nullptr) {
-        exported.constraints.push_back({graph.tensor(result).name, value->type, value->layout});
-      }
+    // What else a contraction leaves (the lse of attention) is its gradient's: no framework hands it out.
+    const TensorId result = op.results[0];
+    if (const ProgramValue* value = whole[result.value()]; value != nullptr) {
+      exported.constraints.push_back({graph.tensor(result).name, value->type, value->layout});
     }
   }
   for (const Binding& binding : plan.program.outputs) {

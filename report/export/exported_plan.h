@@ -24,7 +24,7 @@ struct ExportedPlan {
   std::vector<ExportedTensor> inputs;
   std::vector<ExportedTensor> parameters;   // as stored
   std::vector<ExportedTensor> states;       // under the parameter's name; under their own where they differ; no scalars
-  std::vector<ExportedTensor> constraints;  // results of forward contractions and lookups, once they are whole
+  std::vector<ExportedTensor> constraints;  // first results of forward contractions and lookups, once they are whole
   std::vector<ExportedTensor> outputs;
 };
 /// Throws InputError for a plan in which devices have tensors of their own (graph/per_device.h).

@@ -21,11 +21,14 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// A shipped file, without dropout (its masks are drawn by the operator's name) unless asked for.
+/// A shipped file with its attention as written, without dropout (its masks are drawn by the operator's name) unless asked
+/// for.
 std::string text_of(const std::string& path, bool has_dropout = false) {
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
-  return has_dropout ? text.str() : replaced(text.str(), "keep_prob: 0.9", "keep_prob: 1.0");
+  std::string written = replaced(text.str(), "parallel: {attention: fused}\n", "");
+  written = replaced(std::move(written), "parallel: {attention: fused, ", "parallel: {");
+  return has_dropout ? written : replaced(std::move(written), "keep_prob: 0.9", "keep_prob: 1.0");
 }
 
 /// The file may have a section `parallel:` or none.
