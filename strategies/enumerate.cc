@@ -1,5 +1,7 @@
 #include "strategies/enumerate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -61,6 +63,23 @@ std::set<std::int64_t> possible_cuts(const Operation& operation, std::size_t fac
     if (pieces > most_even && can_be_split(size, pieces) && wastes_little(size, pieces)) cuts.insert(pieces);
   }
   return cuts;
+}
+
+/// Why a factor is not cut in so many pieces, although fewer are possible.
+std::string why_not(const Operation& operation, std::size_t factor, std::int64_t pieces, UnevenCuts uneven) {
+  const Factor& info = operation.rule.factors[factor];
+  if (info.kind == FactorKind::kNeedReplication) return "each device needs all of it";
+  if (pieces > info.size) return fmt::format("there are {}", info.size);
+  if (uneven == UnevenCuts::kNone) return fmt::format("{} does not divide it", pieces);
+  if (const std::string only_even = why_only_even(operation, factor); !only_even.empty()) {
+    return fmt::format("{} does not divide it: {}", pieces, only_even);
+  }
+  const std::int64_t piece = largest_piece(info.size, pieces);
+  if (!can_be_split(info.size, pieces)) {
+    return fmt::format("pieces of {} would leave {} of them empty", piece, pieces - largest_piece(info.size, piece));
+  }
+  const double padding = 1 - static_cast<double>(info.size) / static_cast<double>(pieces * piece);
+  return fmt::format("{:.0f} % of pieces of {} would be padding", 100 * padding, piece);
 }
 
 class Enumeration {
@@ -152,6 +171,19 @@ bool wastes_little(std::int64_t extent, std::int64_t pieces) {
 Candidates enumerate_strategies(const Operation& operation, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
                                 const PartialGroups& groups, UnevenCuts uneven) {
   return Enumeration(operation, mesh, pieces, groups, uneven).run();
+}
+
+std::optional<NextCut> next_cut(const Operation& operation, std::size_t factor, std::int64_t num_devices,
+                                UnevenCuts uneven) {
+  std::set<std::int64_t> divisors;
+  for (std::int64_t pieces = 1; pieces <= num_devices; ++pieces) {
+    if (num_devices % pieces == 0) divisors.insert(pieces);
+  }
+  const bool is_whole = operation.rule.factors[factor].kind == FactorKind::kNeedReplication;
+  const std::int64_t most = is_whole ? 1 : *possible_cuts(operation, factor, divisors, uneven).rbegin();
+  const auto next = divisors.upper_bound(most);
+  if (next == divisors.end()) return std::nullopt;
+  return NextCut{*next, why_not(operation, factor, *next, uneven)};
 }
 
 }  // namespace shardplan

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "strategies/strategy.h"
@@ -34,6 +37,16 @@ enum class UnevenCuts {
   /// further candidates.
   kWhereNothingElseFits,
 };
+
+/// The least number of pieces that is more than any candidate has of a factor on so many devices, and why none has it.
+struct NextCut {
+  std::int64_t pieces = 0;
+  std::string reason;  // "8 does not divide it", "pieces of 2 would leave 2 of them empty"
+};
+
+/// Nothing for a factor that all devices can cut. Numbers of pieces are divisors of `num_devices`.
+std::optional<NextCut> next_cut(const Operation& operation, std::size_t factor, std::int64_t num_devices,
+                                UnevenCuts uneven);
 
 /// No list is longer; 216 = 6^3 is a batched matmul on three pieces.
 inline constexpr std::size_t kMaxCandidates = 2048;

@@ -25,6 +25,10 @@ std::vector<UnevenCut> uneven_cuts(const Plan& plan, OperatorId op);
 /// "k of 50257 in 8 pieces of 6283, 0.0 % of them padding".
 std::string to_string(const UnevenCut& cut);
 
+/// Factors that size alone keeps from being cut over all devices: those that count attention heads, and others that have
+/// more positions than there are devices. "g of 12, attention heads, in 8 pieces: pieces of 2 would leave 2 of them empty".
+std::vector<std::string> cuts_that_do_not_fit(const Plan& plan, OperatorId op);
+
 /// The summary's line: the operators that are cut in pieces of unequal sizes, and the most that buffers of one are padded.
 /// Empty if there are none.
 std::string uneven_line(const Plan& plan);

@@ -250,6 +250,9 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
   for (const UnevenCut& cut : uneven_cuts(plan, explanation.op)) {
     text += fmt::format("    uneven     {}\n", to_string(cut));
   }
+  for (const std::string& line : cuts_that_do_not_fit(plan, explanation.op)) {
+    text += fmt::format("    not cut    {}\n", line);
+  }
   text += needs_text(plan, explanation.op);
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     const Shape& shape = operation.results[i].shape;
@@ -300,6 +303,7 @@ std::string explain_json(const Explanation& explanation) {
   document["chosen"] = words(plan.strategies[explanation.op]);
   document["layouts"] = both_sides(plan, explanation.op, false);
   document["local_shapes"] = both_sides(plan, explanation.op, true);
+  if (const auto lines = cuts_that_do_not_fit(plan, explanation.op); !lines.empty()) document["not_cut"] = Json(lines);
   document["seconds"] = to_seconds(plan.time.step());
   document["peak_bytes"] = plan.memory.peak;
   document["needs"] = needs;

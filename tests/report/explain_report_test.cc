@@ -1,7 +1,11 @@
 #include "report/plan/explain_report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "model/read_model.h"
+#include "planner/model_planner.h"
+#include "report/metrics/uneven_cuts.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
@@ -30,6 +34,30 @@ TEST(ExplainReportTest, ShowsTheChosenStrategyAndOrdersTheOthers) {
   expect_golden("report/explain.txt", text);
   expect_golden("report/explain.json", explain_json(explanation));
   EXPECT_EQ(alternative_reason(plan, explanation.op, repeated), "all of the work done 8 times");
+}
+
+TEST(ExplainReportTest, SaysWhyHeadsAreNotCut) {
+  const auto lines = [](std::int64_t heads, std::int64_t key_heads) {
+    const auto model = std::make_shared<const Model>(read_model_text(fmt::format(R"(
+shardplan: 1
+dims: {{B: 2, H: {}, G: {}, S: 64, D: 64}}
+inputs: {{q: [B, H, S, D], k: [B, G, S, D], v: [B, G, S, D]}}
+operators:
+  attend: {{op: FlashAttention, in: [q, k, v], input_layout: BNSD, causal: true, out: [context, lse]}}
+outputs: [context]
+)",
+                                                                                 heads, key_heads),
+                                                                     "heads.yaml"));
+    const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kSpeed, "auto");
+    return cuts_that_do_not_fit(plan, *plan.graph->find_operator("attend"));
+  };
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(lines(12, 12), (Lines{"g of 12, attention heads, in 8 pieces: pieces of 2 would leave 2 of them empty"}));
+  EXPECT_EQ(lines(16, 16), Lines{});
+  EXPECT_EQ(lines(28, 4),
+            (Lines{"g of 4, attention heads, in 8 pieces: there are 4",
+                   "r of 7, attention heads, in 2 pieces: 2 does not divide it: it shares a dimension with other "
+                   "factors, so its pieces must be equal"}));
 }
 
 }  // namespace

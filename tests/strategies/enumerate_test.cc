@@ -1,5 +1,6 @@
 #include "strategies/enumerate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -74,6 +75,28 @@ TEST(EnumerateTest, UnequalPiecesAreTriedWhereNoEqualOnesAreAsMany) {
     }
     EXPECT_EQ(found, std::set<std::int64_t>(c.cuts.begin(), c.cuts.end())) << c.size;
   }
+}
+
+TEST(EnumerateTest, TheNextCutSaysWhatItWouldTake) {
+  const auto next = [](std::int64_t size, std::int64_t devices, UnevenCuts uneven) -> std::string {
+    const auto found = next_cut(operation_of("ReLU", {}, {{size}}), 0, devices, uneven);
+    return found ? fmt::format("{}: {}", found->pieces, found->reason) : "";
+  };
+  constexpr UnevenCuts kUneven = UnevenCuts::kWhereNothingElseFits;
+  EXPECT_EQ(next(12, 8, kUneven), "8: pieces of 2 would leave 2 of them empty");
+  EXPECT_EQ(next(12, 8, UnevenCuts::kNone), "8: 8 does not divide it");
+  EXPECT_EQ(next(28, 8, kUneven), "8: pieces of 4 would leave 1 of them empty");
+  EXPECT_EQ(next(30, 8, kUneven), "");
+  EXPECT_EQ(next(28, 8, UnevenCuts::kNone), "8: 8 does not divide it");
+  EXPECT_EQ(next(9, 8, kUneven), "4: pieces of 3 would leave 1 of them empty");
+  EXPECT_EQ(next(3, 2, kUneven), "2: 25 % of pieces of 2 would be padding");
+  EXPECT_EQ(next(4, 8, kUneven), "8: there are 4");
+  const Operation pool = operation_of(
+      "MaxPool", {{"kernel_size", std::vector<std::int64_t>{2}}, {"strides", std::vector<std::int64_t>{2}}},
+      {{1, 1, 12, 12}});
+  const auto rows = next_cut(pool, *pool.rule.find("h"), 4, kUneven);
+  ASSERT_TRUE(rows.has_value());
+  EXPECT_EQ(rows->reason, "4 does not divide it: it is read through a window, whose pieces must be equal");
 }
 
 TEST(EnumerateTest, ACutSummedFactorLeavesThePartialSum) {
