@@ -165,32 +165,63 @@ struct Thrift {
   std::int64_t least_local = 2;
   bool shrinks_literals = false;
   bool keeps_apart = true;
+  std::int64_t least_normalised = 8;
 };
 
-/// What running a program takes: the memory of the reference, and on the devices at least of what is given to them and
-/// their largest value.
+/// What running a program takes: memory of the reference and of all devices, and work.
 struct Expense {
   double bytes = 0;
-  double operations = 0;  // of a step on one device
+  double operations = 0;  // of a step on one device, and of what is rounded, moved and compared on all
 
   bool is_wanted() const { return bytes <= kWantedBytes && operations <= kWantedOperations; }
   /// How many times what is wanted.
   double excess() const { return std::max(bytes / kWantedBytes, operations / kWantedOperations); }
 };
 
+/// A number that a device makes is rounded, moved, compared, in two precisions: as expensive as so many operations.
+constexpr double kOperationsOfElement = 10;
+
+double elements_of(const ProgramValue& value) { return static_cast<double>(num_elements(value.local_shape)); }
+
+/// The most numbers that one device holds at a time.
+double most_elements(const ParallelProgram& program) {
+  constexpr std::size_t kToTheEnd = static_cast<std::size_t>(-1);
+  IdVector<ValueId, std::size_t> last_use(program.values.size(), 0);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    for (const ValueId id : program.instructions[i].inputs) last_use[id] = i;
+    for (const ValueId id : program.instructions[i].outputs) last_use[id] = i;
+  }
+  double held = 0;
+  for (const auto* bindings : {&program.given, &program.outputs, &program.updates}) {
+    for (const Binding& binding : *bindings) last_use[binding.value] = kToTheEnd;
+  }
+  for (const Binding& binding : program.given) held += elements_of(program.values[binding.value]);
+  double most = held;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    std::vector<ValueId> here = program.instructions[i].inputs;
+    for (const ValueId id : program.instructions[i].outputs) {
+      held += elements_of(program.values[id]);
+      here.push_back(id);
+    }
+    most = std::max(most, held);
+    std::sort(here.begin(), here.end());
+    here.erase(std::unique(here.begin(), here.end()), here.end());
+    for (const ValueId id : here) {
+      if (last_use[id] == i) held -= elements_of(program.values[id]);
+    }
+  }
+  return most;
+}
+
 Expense expense_of(const OperatorGraph& graph, const ParallelProgram& program) {
   Expense expense;
-  double largest = 0;
-  double given = 0;
-  for (const ProgramValue& value : program.values) {
-    largest = std::max(largest, static_cast<double>(num_elements(value.local_shape)));
-  }
-  for (const Binding& binding : program.given) {
-    given += static_cast<double>(num_elements(program.values[binding.value].local_shape));
-  }
-  const double elements =
-      reference_elements(graph) + static_cast<double>(program.mesh.num_devices()) * (given + largest);
-  expense.bytes = elements * sizeof(double);
+  const double devices = static_cast<double>(program.mesh.num_devices());  // of the worker that holds a value
+  double stored = 0;  // what the run in the other precision holds meanwhile
+  double made = 0;
+  for (const Binding& binding : program.given) stored += elements_of(program.values[binding.value]);
+  for (const ProgramValue& value : program.values) made += elements_of(value);
+  expense.bytes = (reference_elements(graph) + devices * (stored + most_elements(program))) * sizeof(double);
+  expense.operations = kOperationsOfElement * devices * made;
   for (const OperatorId op : graph.operators().ids()) {
     const Operation& operation = graph.operation(op);
     std::vector<std::int64_t> extents;
@@ -207,6 +238,7 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, c
   request.least_local = thrift.least_local;
   request.shrinks_literals = thrift.shrinks_literals;
   request.keeps_apart = thrift.keeps_apart;
+  request.least_normalised = thrift.least_normalised;
   request.check = [&](const Model&, const OperatorGraph& graph) -> std::optional<TooSmall> {
     if (!compare_structure(*plan.graph, graph).empty()) return std::nullopt;
     const Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);
@@ -234,10 +266,11 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, c
 /// The same with sizes that give up more, as long as it is expensive.
 Smaller thrifty(const Plan& plan, Smaller smaller) {
   Expense expense = expense_of(smaller.graph, smaller.program);
-  for (const Thrift& thrift :
-       {Thrift{1, false, true}, Thrift{2, true, true}, Thrift{1, true, true}, Thrift{1, true, false}}) {
+  for (const Thrift& thrift : {Thrift{1, false, true, 8}, Thrift{2, true, true, 8}, Thrift{1, true, true, 8},
+                               Thrift{1, true, true, 4}, Thrift{1, true, false, 4}}) {
     if (expense.is_wanted()) break;
-    if (thrift.keeps_apart && thrift.shrinks_literals && plan.model->literals.empty()) continue;
+    const bool only_adds_literals = thrift.keeps_apart && thrift.shrinks_literals && thrift.least_normalised == 8;
+    if (only_adds_literals && plan.model->literals.empty()) continue;
     std::string fault;
     std::optional<Smaller> other = find_smaller(plan, smaller.mesh, thrift, fault);
     if (!other) continue;

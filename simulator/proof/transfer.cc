@@ -23,6 +23,7 @@
 #include <memory>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -83,7 +84,6 @@ class Transferring {
     new_.outputs = program.outputs;
     new_.updates = program.updates;
     operations_.resize(to.operations().size());
-    phases_run_.resize(from.operators().size(), 0);
     boundaries_.resize(from.tensors().size());
     find_boundaries();
   }
@@ -229,6 +229,14 @@ class Transferring {
     return operations_[id];
   }
 
+  /// Which of its operator's phases an instruction is: "norm.phase2". They need not be issued in their order.
+  std::size_t phase_number(const Instruction& instruction) const {
+    constexpr std::string_view kInfix = ".phase";
+    const std::size_t begin = from_.operators()[*instruction.op].name.size() + kInfix.size();
+    SHARDPLAN_CHECK(instruction.name.size() > begin);
+    return std::stoul(instruction.name.substr(begin));
+  }
+
   /// Phases follow from the whole operator; their operands are values that have been placed.
   std::shared_ptr<const Operation> operation_of(const Instruction& instruction) {
     SHARDPLAN_CHECK(instruction.op.has_value());
@@ -240,7 +248,7 @@ class Transferring {
       return whole;
     }
     const Phases phases = phases_of(*whole, smaller_.at(instruction.strategy));
-    const std::size_t number = phases_run_[*instruction.op]++;
+    const std::size_t number = phase_number(instruction);
     if (number >= phases.phases.size()) throw Mismatch{fmt::format("{}: fewer phases", instruction.name)};
     const Phase& phase = phases.phases[number];
     std::vector<TensorType> operands;
@@ -338,7 +346,6 @@ class Transferring {
   const SmallerMesh& smaller_;
   ParallelProgram new_;
   IdVector<OperationId, std::shared_ptr<const Operation>> operations_;
-  IdVector<OperatorId, std::size_t> phases_run_;
   IdVector<TensorId, std::vector<Boundaries>> boundaries_;
   std::set<std::string> checked_steps_;
 };

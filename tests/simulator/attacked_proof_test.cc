@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -312,6 +313,51 @@ training: {optimizer: sgd, learning_rate: 0.01}
     const Proof proof = prove(random_plan(planned, seed), {.validation = {.seed = seed, .steps = 2}});
     EXPECT_TRUE(proof.is_proven()) << seed << " " << on_one_line(proof);
   }
+}
+
+/// What holds the memory of a proof is named, and before it is taken.
+TEST(AttackedProofTest, ARefusalForMemoryNamesTheDims) {
+  const auto refusal = [](const std::string& dims, const std::string& x) {
+    const std::string model = fmt::format(
+        "dims: {}\ninputs: {{x: {}}}\nparameters: {{w: [D, D]}}\noperators: {{y: {{op: MatMul, in: [x, w]}}}}\n", dims,
+        x);
+    const Proof proof = prove(plan_of({"large", "dgx-a100", Level::kSpeed, "", model.c_str()}), {});
+    EXPECT_TRUE(proof.shrinking.refusal.starts_with("running it takes ")) << proof.shrinking.refusal;
+    const std::size_t reason = proof.shrinking.refusal.find("above");
+    return reason == std::string::npos ? std::string() : proof.shrinking.refusal.substr(reason);
+  };
+  EXPECT_EQ(
+      refusal("{B: 2, D: 30000*B}", "[B, D]"),
+      "above the limit of 4 GiB; the largest tensor is w [60000, 60000], at full size [60000, 60000]; its dimension "
+      "0 comes from B; its dimension 1 comes from B");
+  EXPECT_EQ(
+      refusal("{D: 3*10000}", "[8, D]"),
+      "above the limit of 4 GiB; the largest tensor is w [30000, 30000], at full size [30000, 30000]; no dim of the "
+      "file makes its dimension 0: as a dim it could be smaller; no dim of the file makes its dimension 1: as a dim "
+      "it could be smaller");
+}
+
+/// With eight values in the softmax of the smallest of two scales, images would be 48 wide on the largest one, whose attention
+/// then has five times as many scores.
+TEST(AttackedProofTest, ASoftmaxOfTheSmallestScaleDoesNotDecideTheLargest) {
+  const AttackedCase scales = {"scales", "dgx-a100", Level::kRatio, "", R"(
+dims: {B: 8, side: 128, C: 64, heads: 8}
+inputs: {x: [B, C, side, side]}
+operators:
+  large:   {op: Reshape, in: x, shape: [B, heads, C/heads, side*side]}
+  scores:  {op: BatchMatMul, in: [large, large], transpose_a: true}
+  weights: {op: Softmax, in: scores}
+  mixed:   {op: BatchMatMul, in: [large, weights]}
+  image:   {op: Reshape, in: mixed, shape: [B, C, side, side]}
+  small:   {op: MaxPool, in: image, kernel_size: 16, strides: 16}
+  flat:    {op: Reshape, in: small, shape: [B, C, side*side/256]}
+  y:       {op: Softmax, in: flat}
+)"};
+  const Executable executable = make_executable(plan_of(scales), true, 32);
+  ASSERT_EQ(executable.shrinking.refusal, "");
+  const auto found = std::ranges::find(executable.shrinking.dims, std::string("side"), &ShrunkSize::name);
+  ASSERT_NE(found, executable.shrinking.dims.end());
+  EXPECT_EQ(found->to, 32);
 }
 
 }  // namespace
