@@ -32,8 +32,9 @@ constexpr double kEarlyGap = 3e-4;
 /// So many nodes are searched from the best choice of uniform layers on.
 constexpr std::size_t kManyNodes = 8'000;
 
-/// Where the matrices of all edges have more entries, the parts are searched before the whole: with a good choice
-/// known, presolve and reduced costs remove most of the values that make a pass expensive.
+/// Where the matrices of all edges have more entries, a good choice is sought before the whole is searched: with one
+/// known, presolve and reduced costs remove most of the values that make a pass expensive. It is that of uniform layers,
+/// or else of the first part: each of the others takes as long as many passes of the whole, which find more.
 constexpr std::size_t kManyEntries = 50'000'000;
 
 std::size_t num_entries(const StrategyProblem& problem) {
@@ -73,17 +74,22 @@ LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_vie
 LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::optional<Choice>& start) const {
   LevelOptions options = options_;
   options.start = start;
-  if (problem.nodes.size() > kManyNodes && find_search(name_)->takes_guidance) {
+  const bool is_guided = find_search(name_)->takes_guidance;
+  const bool parts_first = is_guided && options_.level != Level::kMemory && num_entries(problem) > kManyEntries;
+  bool knows_uniform = false;
+  if (is_guided && (parts_first || problem.nodes.size() > kManyNodes)) {
     std::optional<Choice> uniform = best_uniform(problem, options_.level);
+    knows_uniform = uniform.has_value();
     const auto value = [&](const Choice& choice) { return value_at(options_.level, evaluate(problem, choice)); };
     const bool start_is_better =
         uniform && start && evaluate(problem, *start).feasible && value(*start) <= value(*uniform);
     if (uniform && !start_is_better) options.start = std::move(uniform);
   }
-  const bool is_guided = find_search(name_)->takes_guidance;
-  const bool parts_first = is_guided && options_.level != Level::kMemory && num_entries(problem) > kManyEntries;
   if (parts_first) {
-    if (std::optional<Choice> better = best_of_parts(problem, options.start)) options.start = std::move(better);
+    if (!knows_uniform) {
+      std::optional<Choice> better = best_of_parts(problem, options.start, Parts::kFirst);
+      if (better) options.start = std::move(better);
+    }
     if (takes_longer_) {
       options.limits.passes = kWorthwhilePasses;
       options.limits.loose_gap = kTightGap;
@@ -127,7 +133,7 @@ LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult
   const Evaluation known = evaluate(problem, *found.choice);
   const auto [first, second] = value_at(options_.level, known);
   if (!is_loose(options_.level == Level::kRatio ? first : second, found.bound.amount)) return found;
-  const std::optional<Choice> better = best_of_parts(problem, *found.choice);
+  const std::optional<Choice> better = best_of_parts(problem, *found.choice, Parts::kAll);
   if (!better && !takes_longer_) return found;
   LevelOptions options = options_;
   options.start = better ? better : found.choice;
@@ -171,8 +177,8 @@ std::optional<Choice> GuidedSearch::best_uniform(const StrategyProblem& problem,
   return found.choice ? std::optional(tied.expanded(*found.choice)) : std::nullopt;
 }
 
-std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem,
-                                                  const std::optional<Choice>& known) const {
+std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem, const std::optional<Choice>& known,
+                                                  Parts which) const {
   std::optional<Choice> best;
   std::pair<std::int64_t, std::int64_t> least{INT64_MAX, INT64_MAX};
   const auto keep_better = [&](std::optional<Choice> choice) {
@@ -215,7 +221,7 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     std::optional<Choice> found = search(part, name, options).choice;
     if (!is_hopeless) keep_better(std::move(found));
   };
-  if (problem.nodes.size() <= kManyNodes) keep_better(best_uniform(problem, options_.level));
+  if (which == Parts::kAll && problem.nodes.size() <= kManyNodes) keep_better(best_uniform(problem, options_.level));
   StrategyProblem part = problem;
   const auto whole = [&] {
     part.strategy_tables = problem.strategy_tables;
@@ -227,6 +233,7 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     whole();
     cut_batch(part, pieces);
     consider(part, name_, options_.level);
+    if (which == Parts::kFirst) return knows && best == known ? std::nullopt : best;
   }
   whole();
   if (options_.level == Level::kSpeed) {

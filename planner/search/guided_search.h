@@ -36,8 +36,10 @@ class GuidedSearch {
   /// The best choice in which the copies of a repeated block have one strategy, if there is one: soon found, however many
   /// copies there are.
   std::optional<Choice> best_uniform(const StrategyProblem& problem, Level level) const;
+  enum class Parts { kFirst, kAll };
   /// The best choice of the parts, if one is better than what is known.
-  std::optional<Choice> best_of_parts(const StrategyProblem& problem, const std::optional<Choice>& known) const;
+  std::optional<Choice> best_of_parts(const StrategyProblem& problem, const std::optional<Choice>& known,
+                                      Parts which) const;
   /// The batch cut over the first so many pieces by every operator that can.
   void cut_batch(StrategyProblem& problem, std::size_t num_pieces) const;
   /// Contractions without the strategies that take longer than the shortest: those repeat work.
