@@ -129,6 +129,37 @@ void read_own_of_devices(const OptionReader& reader, ParallelOptions& options) {
   }
 }
 
+/// Words of MindSpore's set_auto_parallel_context for which there is another way here, or nothing to decide.
+constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
+    {"global_rank", "one run plans all ranks; `--rank R` writes what rank R runs"},
+    {"auto_parallel_search_mode", "it is called search_mode"},
+    {"all_reduce_fusion_config", "comm_fusion: {allreduce: {mode: index, config: [20, 35]}}"},
+    {"strategy_ckpt_config", "strategy_ckpt_save_file: FILE, strategy_ckpt_load_file: FILE"},
+    {"grad_accumulation_step", "training: {micro_batches: N}"},
+    {"pipeline_stages", "place: {rank: W} beside a block or an operator puts it on worker W"},
+    {"pipeline_config", "micro-batches overlap among the workers of `place` by themselves"},
+    {"enable_alltoall", "all_to_all is used wherever it is the cheapest"},
+    {"loss_repeated_mean", "the gradient is always that of one loss, however often it is computed"},
+    {"communi_parallel_mode", "collectives run beside kernels in every group; `--overlap off` does without"},
+    {"parallel_optimizer_config",
+     "a parameter with `parallel_optimizer: false` is exempt from enable_parallel_optimizer"},
+    {"optimizer_weight_shard_size", "enable_parallel_optimizer cuts states over all devices that hold the same part"},
+};
+
+/// Says so where the key was found to be unknown.
+void explain_other_words(const YamlDocument& document, const YamlNode& node, std::vector<Diagnostic>& faults) {
+  for (const YamlEntry& entry : node.entries) {
+    for (const auto& [word, hint] : kOtherWords) {
+      if (entry.key.text != word) continue;
+      const SourcePlace place = document.place(entry.key);
+      const auto found =
+          std::find_if(faults.begin(), faults.end(), [&](const Diagnostic& fault) { return fault.place == place; });
+      if (found != faults.end())
+        *found = {place, fmt::format("parallel: there is no '{}' here", word), std::string(hint)};
+    }
+  }
+}
+
 }  // namespace
 
 TrainingOptions read_training(const YamlDocument& document, const YamlNode& node, std::vector<Diagnostic>& faults) {
@@ -159,6 +190,7 @@ TrainingOptions read_training(const YamlDocument& document, const YamlNode& node
 
 ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node, std::vector<Diagnostic>& faults) {
   const OptionReader reader(document, node, "parallel", parallel_keys(), faults);
+  explain_other_words(document, node, faults);
   ParallelOptions options;
   options.place = document.place(node);
   if (!node.is_map()) return options;

@@ -20,6 +20,7 @@
 #include "base/integer.h"
 #include "costmodel/roofline_costs.h"
 #include "model/planned_model.h"
+#include "planner/divided_bound.h"
 #include "planner/model_mesh.h"
 #include "planner/placed_plan.h"
 #include "planner/plan_notices.h"
@@ -310,7 +311,7 @@ Plan ModelPlanner::placed(Plan plan, const ModelProblem& problem, std::stop_toke
     const std::optional<Choice> least = smallest_choice(problem, std::move(stop));
     if (least) plan = in_sequence(decisions_of(problem, *least), std::move(plan));
   }
-  judge_divided(plan);
+  judge_divided(plan, least_divided_step(*graph_, problem, workers_));
   return plan;
 }
 

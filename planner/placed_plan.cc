@@ -1,10 +1,13 @@
 #include "planner/placed_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "planner/plan_notices.h"
 #include "planner/worker_groups.h"
 #include "program/loop_order.h"
 #include "program/place_program.h"
@@ -25,6 +28,16 @@ void set_times(Plan& plan, const WorkerTimeline& times) {
 void overlap_micro_batches(Plan& plan) {
   if (plan.program.num_in_micro_batch() == 0) return;
   WorkerTimeline fastest = worker_timeline(plan.program);
+  const auto in_loop = static_cast<std::int64_t>(plan.program.num_in_micro_batch());
+  if (plan.program.micro_batches > kMostTurns / in_loop) {
+    add_notice(
+        plan.notices,
+        fmt::format(
+            "micro-batches follow each other without overlap: {} of them with {} instructions each are more than "
+            "the {} turns that are ordered",
+            plan.program.micro_batches, in_loop, kMostTurns));
+    return;
+  }
   const Bytes most = std::max(plan.usable, plan.memory.peak);
   ParallelProgram program = plan.program;
   for (const std::vector<int>& in_flight : runs_in_flight_to_try(program)) {
@@ -51,12 +64,12 @@ void divide(Plan& plan, const OperatorGraph& graph, const Cluster& cluster, int 
   if (plan.options.overlap && plan.options.level != Level::kMemory) overlap_micro_batches(plan);
 }
 
-void judge_divided(Plan& plan) {
+void judge_divided(Plan& plan, Picoseconds least) {
   const Level level = plan.options.level;
   plan.cost = value_at(level, plan.time, plan.memory.peak);
   if (level == Level::kSpeed) plan.cost.amount = plan.time.step();
   const bool is_only_one = plan.mesh.num_devices() == 1;
-  plan.bound = !is_only_one             ? LevelValue{level, 0}
+  plan.bound = !is_only_one             ? LevelValue{level, level == Level::kSpeed ? least : 0}
                : level == Level::kSpeed ? LevelValue{level, least_step(plan.program)}
                                         : plan.cost;
   const bool is_best = plan.bound.amount == plan.cost.amount;

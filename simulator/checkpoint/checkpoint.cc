@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/pending_folder.h"
+#include "base/shortened.h"
 #include "simulator/checkpoint/checkpoint_folder.h"
 
 namespace shardplan {
@@ -97,15 +98,15 @@ void Checkpoint::check_file(std::int64_t rank, const SafetensorsReader& reader) 
     throw InputError(place, "its mesh is {}, that of {} is {}", other.mesh.to_string(), first, form_.mesh.to_string());
   }
   if (other.step != form_.step || other.model != form_.model || other.seed != form_.seed) {
-    throw InputError(place, "is of step {} of {}, seed {}; {} is of step {} of {}, seed {}", other.step, other.model,
-                     other.seed, first, form_.step, form_.model, form_.seed);
+    throw InputError(place, "is of step {} of {}, seed {}; {} is of step {} of {}, seed {}", other.step,
+                     shortened(other.model), other.seed, first, form_.step, shortened(form_.model), form_.seed);
   }
   if (form_.is_per_device) return check_pieces(other, reader);
   std::set<std::string> names;
   for (const CheckpointTensor& tensor : other.tensors) {
     names.insert(tensor.name);
     const std::optional<std::size_t> known = find(tensor.name);
-    if (!known) throw InputError(place, "has a tensor '{}', which {} has not", tensor.name, first);
+    if (!known) throw InputError(place, "has a tensor '{}', which {} has not", shortened(tensor.name), first);
     if (!(form_.tensors[*known] == tensor)) {
       throw InputError(place, "tensor '{}' is {}{} in the layout {}; in {} it is {}{} in the layout {}", tensor.name,
                        tensor.dtype, to_string(tensor.shape), to_string(tensor.layout, form_.mesh), first,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/shortened.h"
 #include "layouts/uneven.h"
 
 namespace shardplan {
@@ -40,7 +41,7 @@ std::optional<Shape> parse_shape(std::string_view text) {
 
 const std::string& metadata(const SafetensorsReader& file, const std::string& key) {
   const std::string* text = file.header().find_metadata(key);
-  if (text == nullptr) throw InputError({file.path(), 0, 0}, "metadata: '{}' is missing", key);
+  if (text == nullptr) throw InputError({file.path(), 0, 0}, "metadata: '{}' is missing", shortened(key));
   return *text;
 }
 
@@ -49,7 +50,7 @@ Number metadata_number(const SafetensorsReader& file, const std::string& key) {
   const std::string& text = metadata(file, key);
   const auto value = parse_number<Number>(text);
   if (!value || *value < 0) {
-    throw InputError({file.path(), 0, 0}, "metadata: {} is '{}'; expected a whole number", key, text);
+    throw InputError({file.path(), 0, 0}, "metadata: {} is '{}'; expected a whole number", key, shortened(text));
   }
   return *value;
 }
@@ -69,7 +70,7 @@ auto read_metadata(const SafetensorsReader& file, const std::string& key, Read r
   try {
     return read();
   } catch (const InputError& error) {
-    throw InputError({file.path(), 0, 0}, "metadata: {}: {}", key, error.diagnostics().front().message);
+    throw InputError({file.path(), 0, 0}, "metadata: {}: {}", shortened(key), error.diagnostics().front().message);
   }
 }
 
@@ -77,7 +78,9 @@ auto read_metadata(const SafetensorsReader& file, const std::string& key, Read r
 Shape metadata_shape(const SafetensorsReader& file, const std::string& key) {
   const std::string& text = metadata(file, key);
   std::optional<Shape> shape = parse_shape(text);
-  if (!shape) throw InputError({file.path(), 0, 0}, "metadata: {} is '{}'; expected as in [512, 784]", key, text);
+  if (!shape)
+    throw InputError({file.path(), 0, 0}, "metadata: {} is '{}'; expected as in [512, 784]", shortened(key),
+                     shortened(text));
   return *std::move(shape);
 }
 
@@ -105,8 +108,8 @@ void read_per_device(const SafetensorsReader& file, CheckpointForm& form) {
       piece.dimensions.push_back({{begin[d], entry.shape[d]}});
     }
     if (!fits || elements > kMostElements) {
-      throw InputError(place, "metadata: {}: {} from {} is no piece of {}", entry.name, to_string(entry.shape),
-                       to_string(begin), to_string(shape));
+      throw InputError(place, "metadata: {}: {} from {} is no piece of {}", shortened(entry.name),
+                       to_string(entry.shape), to_string(begin), to_string(shape));
     }
     form.tensors.push_back(
         {entry.name, entry.dtype, shape, TensorLayout::replicated(shape.size()), {{rank, std::move(piece)}}});
@@ -142,7 +145,7 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
   const std::string* format = file.header().find_metadata("format");
   CheckpointForm form;
   for (const SafetensorsEntry& entry : file.header().entries) {
-    if (num_elements(entry.shape) == 0) throw InputError(place, "tensor '{}' has no elements", entry.name);
+    if (num_elements(entry.shape) == 0) throw InputError(place, "tensor '{}' has no elements", shortened(entry.name));
   }
   if (format == nullptr || !format->starts_with("shardplan.")) {  // of another program
     form.is_integrated = true;
@@ -151,7 +154,7 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
     }
     return form;
   }
-  if (*format != kFormat) throw InputError(place, "metadata: format is '{}'; expected {}", *format, kFormat);
+  if (*format != kFormat) throw InputError(place, "metadata: format is '{}'; expected {}", shortened(*format), kFormat);
   form.model = metadata(file, "model");
   form.step = metadata_number<std::int64_t>(file, "step");
   form.seed = metadata_number<std::uint64_t>(file, "seed");
@@ -173,17 +176,20 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
     const auto shape_text = texts.find("shape:" + entry.name);
     const auto layout_text = texts.find("layout:" + entry.name);
     if (shape_text == texts.end() || layout_text == texts.end()) {
-      throw InputError(place, "metadata: 'shape:{0}' or 'layout:{0}' is missing", entry.name);
+      throw InputError(place, "metadata: 'shape:{0}' or 'layout:{0}' is missing", shortened(entry.name));
     }
     const std::optional<Shape> shape = parse_shape(shape_text->second);
-    if (!shape) throw InputError(place, "metadata: the shape of {} is '{}'", entry.name, shape_text->second);
+    if (!shape)
+      throw InputError(place, "metadata: the shape of {} is '{}'", shortened(entry.name),
+                       shortened(shape_text->second));
     const TensorLayout layout = read_metadata(file, std::string(layout_text->first),
                                               [&] { return parse_layout(layout_text->second, form.mesh); });
     std::string fault = check_uneven_layout(layout, form.mesh, *shape);
     if (fault.empty()) fault = check_piece(entry, layout, *shape);
     if (fault.empty() && !layout.partial.empty()) fault = "a stored tensor is never partial";
     if (!fault.empty()) {
-      throw InputError(place, "metadata: the layout {} of {}: {}", layout_text->second, entry.name, fault);
+      throw InputError(place, "metadata: the layout {} of {}: {}", shortened(layout_text->second),
+                       shortened(entry.name), fault);
     }
     form.tensors.push_back({entry.name, entry.dtype, *shape, layout});
   }

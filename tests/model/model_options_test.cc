@@ -72,6 +72,25 @@ TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
             "m.yaml:4:48: error: parallel: dataset_strategy cuts the inputs, but full_batch is true");
 }
 
+/// What set_auto_parallel_context knows and the section does not: one error that says what to write.
+TEST(ModelOptionsTest, OtherWordsOfMindSporesContextAreExplained) {
+  const std::pair<const char*, const char*> kWords[] = {
+      {"global_rank: 0", "`--rank R`"},
+      {"auto_parallel_search_mode: sharding_propagation", "search_mode"},
+      {"all_reduce_fusion_config: [20, 35]", "comm_fusion: {allreduce: {mode: index"},
+      {"strategy_ckpt_config: {save_file: s.json}", "strategy_ckpt_save_file"},
+      {"grad_accumulation_step: 4", "micro_batches"},
+      {"pipeline_stages: 2", "place: {rank: W}"},
+  };
+  for (const auto& [option, hint] : kWords) {
+    const std::string found = faults_of_parallel(option);
+    EXPECT_EQ(found.find("m.yaml:4:12: error: parallel: there is no '"), 0u) << found;
+    EXPECT_NE(found.find(hint), std::string::npos) << found;
+    EXPECT_EQ(found.find("unknown key"), std::string::npos) << found;
+    EXPECT_EQ(found.find("error", found.find("error") + 1), std::string::npos) << "one error: " << found;
+  }
+}
+
 TEST(ModelOptionsTest, CommunicationFusionIsReadAsMindSporeReadsIt) {
   const auto fault = [](const std::string& fusion) { return faults_of_parallel("comm_fusion: {" + fusion + "}"); };
   EXPECT_EQ(fault("allgather: {mode: index, config: [20, 35]}").substr(0, 92),
