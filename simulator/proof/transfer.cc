@@ -318,7 +318,7 @@ class Transferring {
         instruction.step.before = new_.values[input].layout;
         instruction.step.after = new_.values[output].layout;
         instruction.step.local_shape = new_.values[output].local_shape;
-        check_step(old.name, instruction.step, new_.values[input].type.shape);
+        check_step(old.name, instruction.step, new_.values[input]);
         instruction.step.sent = 0;
         instruction.step.time = 0;
         break;
@@ -327,9 +327,10 @@ class Transferring {
     return instruction;
   }
 
-  /// On the plan's own mesh and with equal pieces a step is what it was.
-  void check_step(const std::string& name, const CollectiveStep& step, const Shape& shape) {
-    if (!smaller_.is_smaller() && !is_uneven(step.before, shape) && !is_uneven(step.after, shape)) return;
+  /// A step may reach other devices at other sizes even with equal pieces: a layout in canonical form no longer shows that
+  /// the 8 of [8 * 12] was cut into 8, which the 4 of [4 * 12] cannot be.
+  void check_step(const std::string& name, const CollectiveStep& step, const ProgramValue& value) {
+    const Shape& shape = value.type.shape;
     std::string key =
         fmt::format("{} {} {} {} {}", to_string(step.kind), new_.mesh.to_string(step.axes),
                     to_string(step.before, new_.mesh), to_string(step.after, new_.mesh), to_string(shape));
@@ -337,7 +338,36 @@ class Transferring {
     const std::string fault = check_reach(step, new_.mesh, shape);
     if (fault.empty()) return;
     throw Mismatch{fmt::format("{}: {} {}", name, fault,
-                               smaller_.is_smaller() ? "on a mesh whose axes differ" : "at sizes of other pieces")};
+                               smaller_.is_smaller() ? "on a mesh whose axes differ" : "at sizes of other pieces"),
+                   value.tensor ? smaller_factor(*value.tensor, step) : std::nullopt};
+  }
+
+  /// A factor that is smaller than it was, in a dimension whose pieces the step moves; best one of several that share it.
+  std::optional<std::pair<OperatorId, std::size_t>> smaller_factor(TensorId tensor, const CollectiveStep& step) const {
+    std::optional<std::pair<OperatorId, std::size_t>> best;
+    std::size_t best_shared = 0;
+    const auto look = [&](OperatorId id, const TensorWalk& walk) {
+      for (const auto& d : {step.from_dim, step.to_dim}) {
+        if (!d || walk[*d].factors.size() <= best_shared) continue;
+        for (const std::uint32_t factor : walk[*d].factors) {
+          if (to_.operation(id).rule.factors[factor].size >= from_.operation(id).rule.factors[factor].size) continue;
+          best = {id, factor};
+          best_shared = walk[*d].factors.size();
+          break;
+        }
+      }
+    };
+    for (const OperatorId id : from_.operators().ids()) {
+      const GraphOperator& op = from_.operators()[id];
+      const ShardingRule& rule = from_.operation(id).rule;
+      for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        if (op.operands[i] == tensor) look(id, rule.operands[i]);
+      }
+      for (std::size_t i = 0; i < op.results.size(); ++i) {
+        if (op.results[i] == tensor) look(id, rule.results[i]);
+      }
+    }
+    return best;
   }
 
   const ParallelProgram& old_;

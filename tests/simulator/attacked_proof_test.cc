@@ -47,6 +47,18 @@ TEST_P(AttackedProof, SaysWhatIsTrue) {
 }
 
 const AttackedCase kAttackedCases[] = {
+    // [8 * 12] cut into 8 by 3 is written as 24 pieces; with 4 for the 8 the exchange reached other devices.
+    {"an_exchange_between_parts_of_a_dimension", "dgx-h100x3", Level::kRatio, "proven", R"(
+dims: {B: 8, C: 12}
+inputs: {x: [B, C, 1]}
+parameters: {p: [B*C]}
+operators:
+  flat: {op: Reshape, in: [x], shape: [B*C]}
+  y: {op: Add, in: [flat, p]}
+strategies:
+  flat: {in_strategy: ["[{nvlink:(1)2}, {ib, nvlink:(2)4}, {}]"]}
+  y: {in_strategy: ["[{nvlink, ib}]", "[{nvlink, ib}]"]}
+)"},
     // On smaller meshes whose axes are not alike, permutes lose or double summands and pieces.
     {"a_permute_of_summands", "ascend-910x8", Level::kRatio, "proven", R"(
 dims: {A: 2, E: 4}
