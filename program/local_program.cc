@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::string_view kV2 = "NeighborExchangeV2";
 
-class Scheduler {
+class LocalProgramBuilder {
  public:
-  explicit Scheduler(std::vector<const OperatorGraph*> graphs) : next_(graphs.size(), 0) {
+  explicit LocalProgramBuilder(std::vector<const OperatorGraph*> graphs) : next_(graphs.size(), 0) {
     program_.graphs = std::move(graphs);
   }
 
@@ -161,7 +161,9 @@ class Scheduler {
 
 }  // namespace
 
-LocalProgram local_program(std::vector<const OperatorGraph*> graphs) { return Scheduler(std::move(graphs)).run(); }
+LocalProgram local_program(std::vector<const OperatorGraph*> graphs) {
+  return LocalProgramBuilder(std::move(graphs)).run();
+}
 
 std::vector<NeighbourSend> neighbour_sends(const LocalProgram& program, const LocalStep& step) {
   const auto operation = [&](std::size_t member) -> const Operation& {

@@ -365,8 +365,8 @@ OperatorType communication(std::string name, Signature signature, std::vector<At
   return type;
 }
 
-/// Rows and columns of NeighborExchangeV2 before anything is received.
-Shape kept_shape(const Operation& operation) {
+/// The shape of NeighborExchangeV2's tensor without the rows and columns that are received.
+Shape unpadded_shape(const Operation& operation) {
   const bool is_gradient = operation.type->name == "NeighborExchangeV2Grad";
   return is_gradient ? operation.results[0].shape : operation.operands[0].shape;
 }
@@ -424,7 +424,7 @@ std::vector<std::int64_t> flat_shapes(const std::vector<Shape>& shapes) {
 }
 
 Patch sent_patch(const Operation& operation, std::size_t k) {
-  const Shape shape = kept_shape(operation);
+  const Shape shape = unpadded_shape(operation);
   const std::vector<std::int64_t>& lengths = operation.list("send_lens");
   Patch patch{0, 0, shape[2], shape[3]};
   if (is_above(k)) patch.rows = lengths[kTopLength];
@@ -437,7 +437,7 @@ Patch sent_patch(const Operation& operation, std::size_t k) {
 }
 
 Patch kept_patch(const Operation& operation) {
-  const Shape shape = kept_shape(operation);
+  const Shape shape = unpadded_shape(operation);
   return {received_length(operation, kTop, kTopLength), received_length(operation, kLeft, kLeftLength), shape[2],
           shape[3]};
 }

@@ -32,7 +32,7 @@ parallel: {mesh: {x: 2, y: 4}}
 )";
 }
 
-Plan planned(const std::string& settings, Level level) {
+Plan planned_layers(const std::string& settings, Level level) {
   auto model = std::make_shared<const Model>(read_model_text(layers(settings), "m.yaml"));
   PlanOptions options;
   options.level = level;
@@ -50,8 +50,8 @@ Bytes stored_by(const Plan& plan, const std::string& block) {
 }
 
 TEST(OwnLevelsTest, ABlockIsSearchedAtItsLevelAndTheRestStays) {
-  const Plan fast = planned("", Level::kSpeed);
-  const Plan mixed = planned(", level: 1", Level::kSpeed);
+  const Plan fast = planned_layers("", Level::kSpeed);
+  const Plan mixed = planned_layers(", level: 1", Level::kSpeed);
   EXPECT_LT(stored_by(mixed, "second"), stored_by(fast, "second"));
   EXPECT_EQ(stored_by(mixed, "first"), stored_by(fast, "first"));
   for (const OperatorId op : fast.graph->operators().ids()) {
@@ -65,8 +65,8 @@ TEST(OwnLevelsTest, ABlockIsSearchedAtItsLevelAndTheRestStays) {
 }
 
 TEST(OwnLevelsTest, TheLevelOfTheWholeModelIsNoSearchOfItsOwn) {
-  const Plan plan = planned(", level: 1", Level::kMemory);
-  EXPECT_EQ(plan.strategies, planned("", Level::kMemory).strategies);
+  const Plan plan = planned_layers(", level: 1", Level::kMemory);
+  EXPECT_EQ(plan.strategies, planned_layers("", Level::kMemory).strategies);
   EXPECT_TRUE(plan.notices.empty());
 }
 

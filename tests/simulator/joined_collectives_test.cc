@@ -22,15 +22,15 @@ bool same(const DeviceBuffers& a, const DeviceBuffers& b) {
   return true;
 }
 
-struct Case {
+struct SingleCollective {
   CollectiveStep step;
   Shape shape;
   DeviceBuffers input;
 };
 
 /// Collectives of one kind between layouts of a few shapes, with the buffers before them.
-std::vector<Case> cases_of(CollectiveKind kind, const DeviceMesh& mesh, Random& random) {
-  std::vector<Case> cases;
+std::vector<SingleCollective> single_collectives(CollectiveKind kind, const DeviceMesh& mesh, Random& random) {
+  std::vector<SingleCollective> cases;
   const std::vector<TestCosts::Axis> axes{{2, 1}, {2, 1}};
   RedistributionPlanner planner(mesh, std::make_shared<TestCosts>(5, axes));
   for (const Shape& shape : {Shape{4, 6}, Shape{8}, Shape{2, 4, 3}}) {
@@ -58,19 +58,19 @@ TEST(JoinedCollectivesTest, GiveWhatEachMemberGivesAlone) {
        {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
     SCOPED_TRACE(to_string(kind));
     Random random(5);
-    const std::vector<Case> cases = cases_of(kind, mesh, random);
+    const std::vector<SingleCollective> cases = single_collectives(kind, mesh, random);
     ASSERT_GT(cases.size(), 10u);
     int joined = 0;
     for (int draw = 0; draw < 200; ++draw) {
-      const Case& first = cases[random.below(cases.size())];
-      std::vector<const Case*> bucket{&first};
+      const SingleCollective& first = cases[random.below(cases.size())];
+      std::vector<const SingleCollective*> bucket{&first};
       for (int more = 0; more < 40 && bucket.size() < 4; ++more) {
-        const Case& other = cases[random.below(cases.size())];
+        const SingleCollective& other = cases[random.below(cases.size())];
         const bool fits = other.step.axes == first.step.axes && other.step.reduction == first.step.reduction;
         if (fits) bucket.push_back(&other);
       }
       std::vector<JoinedCollective> members;
-      for (const Case* one : bucket) members.push_back({&one->step, one->shape, &one->input});
+      for (const SingleCollective* one : bucket) members.push_back({&one->step, one->shape, &one->input});
       const std::vector<DeviceBuffers> results = apply_joined(members, mesh);
       ASSERT_EQ(results.size(), bucket.size());
       for (std::size_t i = 0; i < bucket.size(); ++i) {
