@@ -1,3 +1,8 @@
+// Scripts for shells and the manual page, written from the command table alone, so that they can never be behind it.
+//
+// Each shell gets its own words for the same three things: the commands, the options of each, and the values of an
+// option as far as they can be listed. The scripts call nothing, so completion costs no start of the program.
+
 #include "cli/shell_completion.h"
 
 #include <fmt/format.h>

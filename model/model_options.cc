@@ -1,3 +1,9 @@
+// The sections `training:` and `parallel:`, key by key, then what the keys say together.
+//
+// Which keys there are, and which values each takes, stands in syntax/model_keys.h, from which the JSON Schema is written
+// too. Here are the rules between them: options of data parallelism need a mode that decides it, stages of ZeRO exclude
+// the words that they stand for. A key that could have no effect is a fault, not a default.
+
 #include "model/model_options.h"
 
 #include <algorithm>

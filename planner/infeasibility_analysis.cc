@@ -1,3 +1,7 @@
+// Why nothing fits is answered by trying: each change that a user could make is made, one at a time, to a copy of the model or
+// the cluster, and planned again for the least memory. What fits is a remedy. The plan of least memory is a good one to look
+// at, since what holds its peak must go in any case.
+
 #include "planner/infeasibility_analysis.h"
 
 #include <fmt/format.h>

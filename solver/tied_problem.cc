@@ -1,3 +1,9 @@
+// How copies become one node.
+//
+// Costs and matrices of tied nodes are added, tables of equal sums once. Memory is the harder half: the uses of ten thousand
+// layers would stay ten thousand. Only the times that can be fullest are kept (periodic_times.h), and what a set of nodes
+// holds from one of them to the next is summed into one use.
+
 #include "solver/tied_problem.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// What every command that plans has in common: its options, and the way from them to a planner.
+//
+// A job is put together from three places: the options, what a plan.json keeps of the run that wrote it, and the model
+// file; what comes first in this list decides. Options of planning that are given beside a plan.json make it be planned
+// again; without any, its decisions are taken as they are and only the figures are computed from them.
+
 #include "cli/commands/planning_options.h"
 
 #include <fmt/format.h>

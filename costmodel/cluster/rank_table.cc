@@ -1,3 +1,9 @@
+// HCCL's rank tables: read into a cluster whose devices have these ranks, and written from one.
+//
+// Reading has two halves. The first takes the JSON apart and checks each value where it stands; the second looks at all
+// servers together, puts them and their cards in order, and checks what HCCL demands of the whole: which numbers of cards
+// it takes, and that ranks follow the order of the servers. Both add faults and go on.
+
 #include "costmodel/cluster/rank_table.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A cluster file is read in one pass that never stops at a fault.
+//
+// Every fault is added with its place, and reading goes on with a value that causes no further ones, so that a user sees
+// all of them at once. What a key may hold is written where the key is read; quantities ("600 GB/s", "1.2 us") are
+// parsed by costmodel/cluster/quantity.h into integers, and all later arithmetic is done with these.
+
 #include <algorithm>
 #include <set>
 

@@ -1,3 +1,8 @@
+// From a YAML tree to the lines of a model file, without asking what a name or a number means.
+//
+// Every fault is added and reading goes on; a line that makes no sense keeps its name, so that what refers to it causes no
+// second fault. Names are checked for their form and for being used twice here, and resolved in model/blocks/.
+
 #include "model/syntax/model_syntax.h"
 
 #include <algorithm>

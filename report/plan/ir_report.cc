@@ -1,3 +1,8 @@
+// Two texts in the form of MindSpore's step_parallel_begin.ir and step_parallel_end.ir.
+//
+// The first is written from the graph, the second from the program of one rank: an instruction of ours is as many lines as
+// MindSpore has operators for it (an all_gather along dimension 1 is AllGather, Split, Concat).
+
 #include "report/plan/ir_report.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// plan.json read back, as untrusted input.
+//
+// `Node` walks through the document and knows its path and its line, so that every fault names both. The form is checked
+// up to the first fault; decisions are then looked up in the graph of the model that the file holds, where all that do not
+// fit are collected, up to a limit.
+
 #include "report/plan_file/plan_file.h"
 
 #include <fmt/format.h>

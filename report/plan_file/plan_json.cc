@@ -1,3 +1,9 @@
+// plan.json is written from the plan in the order of its schema (plan_schema.cc), one function for each section.
+//
+// It holds the decisions, from which everything else can be computed again, and the figures that follow from them for those
+// who read it with other programs. Names stand for operators and tensors, numbers for values of the program, so that a
+// file can be read against a model whose operators have other numbers.
+
 #include "report/plan_file/plan_json.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// How a plan becomes small enough to be executed.
+//
+// A mesh is chosen first: the plan's own, or beyond `most_devices` one whose axes are 3 or 2. model/shrink.h then finds sizes
+// at which every factor is cut as it was; transfer.h writes the program out at these, and what it finds too small grows.
+// What running the result would take is estimated before any memory is taken. While that is too much, sizes are sought that
+// give up more (`Thrift`): fewer positions on a device, smaller numbers in the model's text, shorter sums of a softmax. If
+// nothing suffices the proof is refused, and the refusal names the largest tensor and the dims that it comes from.
+//
+// What a smaller mesh cannot show, that boxes tile and groups partition at full size, is checked by arithmetic on the plan's
+// own program.
+
 #include "simulator/proof/prove.h"
 
 #include <fmt/format.h>
