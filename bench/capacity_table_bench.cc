@@ -117,7 +117,7 @@ bool run(const Subject& subject) {
   };
   const std::int64_t devices = whole->mesh().num_devices();
   const std::string semi_auto = ", parallel_mode: semi_auto_parallel";
-  add("data parallel, weights whole, update searched", semi_auto, stored_in(subject, 1));
+  add("data parallel by its mode, gradients summed as f32", semi_auto, stored_in(subject, 1));
   add("ZeRO-1", semi_auto + ", enable_parallel_optimizer: true", stored_in(subject, 1));
   add("ZeRO-3", semi_auto + ", enable_parallel_optimizer: true", stored_in(subject, devices));
   add("Megatron, tp=4 dp=2, rest searched", "", subject.tensor_pieces);
