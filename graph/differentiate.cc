@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "operators/catalogue.h"
+#include "operators/per_device.h"
 
 // Reverse-mode differentiation, one operator at a time: walking the forward operators backwards, each operator's own
 // gradient function turns the gradients of its results into those of its operands. What several readers of a tensor
@@ -69,7 +69,7 @@ class Differentiation : public GradientBuilder {
       op.name = unique(fmt::format("{}.{}", update_name_, type_name));
       op.repeat_class = fmt::format("{}.{}", update_class_, type_name);
     }
-    const OperatorType* found = find_operator_type(type_name);
+    const OperatorType* found = find_graph_operator_type(type_name);
     SHARDPLAN_CHECK(found != nullptr);
     std::vector<TensorType> types;
     for (const TensorId operand : operands) types.push_back(type(operand));
@@ -427,7 +427,7 @@ class Differentiation : public GradientBuilder {
   void update_statistics() {
     for (const GraphOperator& op : forward_.operators()) {
       const OperatorType& type = *forward_.operations()[op.operation].type;
-      if (find_operator_type(type.name) != &type) continue;  // custom operators name as they like
+      if (find_graph_operator_type(type.name) != &type) continue;  // custom operators name as they like
       for (std::size_t i = 0; i < std::min(op.results.size(), type.signature.results.size()); ++i) {
         for (std::size_t k = 0; k < std::min(op.operands.size(), type.signature.operands.size()); ++k) {
           const GraphTensor& stored = forward_.tensor(op.operands[k]);

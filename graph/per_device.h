@@ -11,16 +11,19 @@ namespace shardplan {
 /// batch normalisation in training normalises. Device d computes rows d B/N to (d+1) B/N - 1 of a batch of B, so one device
 /// that computes the whole graph gets the same numbers. On N devices:
 ///
-///   y = MatMul(x [B, k], w [k, n])       x as [N, B/N, k], w [N, k, n], BatchMatMul, the result as [B, n]
-///   y = Add(x [B, n], b [n])             x as [N, B/N, n], b [N, n] as [N, 1, n], Add, the result as [B, n]
+///   y = Conv2D(x [B, c, h, w], weight)   x as [N, B/N, c, h, w], weight [N, o, c, 3, 3], PerDevice.Conv2D
+///                                        (operators/per_device.h), the result as [B, o, h, w]
+///   t = Tanh(weight)                     PerDevice.Tanh: what is made of a device's own is its own as well
 ///   BatchNorm(x [B, c, h, w], ...)       parts: N, moving statistics [N, c]
 ///
-/// The product or sum keeps the operator's name; what only changes shapes is NAME.parted and NAME.joined. Parameters keep their
-/// names, too; dimension 0 counts the devices, over which a gradient is never summed (graph/differentiate.h). On one device
-/// nothing changes.
+/// The operator of each device keeps the name, and NAME.parted and NAME.joined only change shapes. An operand that all
+/// devices read alike (a bias that is not its own) stays one tensor, whose gradient is summed over them. Parameters keep
+/// their names, too; dimension 0 counts the devices, over which a gradient is never summed (graph/differentiate.h). On one
+/// device nothing changes.
 ///
 /// Requires operators without strategies, as data parallelism has them. Throws InputError with all faults: rows that the
-/// devices do not divide, a reader of another kind.
+/// devices do not divide, an operator that reads something own and does not compute each row of the batch by itself, an
+/// output that every device has another of.
 OperatorGraph with_per_device_parts(const OperatorGraph& forward, std::int64_t num_devices, bool local_batch_norm);
 
 }  // namespace shardplan

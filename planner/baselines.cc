@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "graph/batch_factors.h"
 #include "model/planned_model.h"
 #include "planner/model_planner.h"
 #include "planner/problem/uniform_layers.h"
@@ -42,7 +43,7 @@ Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>
 const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   if (data_parallel_) return *data_parallel_;
   Restrictions limits = no_restrictions(*graph_, versions_);
-  const auto batch = batch_factors(*graph_);
+  const auto batch = find_batch(*graph_).factors;
   for (const OperatorId op : graph_->operators().ids()) {
     limits.operators[op] = {data_parallel_strategy(graph_->operation(op), batch[op], mesh(), uneven_cuts())};
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/batch_factors.h"
 #include "layouts/uneven.h"
 #include "strategies/data_parallel.h"
 #include "strategies/parallel_optimizer.h"
@@ -105,7 +106,7 @@ class ModeDecisions {
         mesh_(mesh),
         pieces_(pieces),
         notices_(notices),
-        batch_(batch_factors(graph)),
+        batch_(find_batch(graph).factors),
         is_by_mode_(graph.operators().size(), 0),
         natural_(graph.tensors().size()) {}
 
@@ -302,7 +303,6 @@ class ModeDecisions {
         layout = TensorLayout::replicated(tensor.type.shape.size());
       }
       if (check_uneven_layout(*layout, mesh_, tensor.type.shape).empty()) decided_.stored[id] = layout;
-      if (tensor.layerwise_parallel) check_own(tensor, *layout);
     }
     if (parallel_.enable_parallel_optimizer) {
       const auto states = parallel_optimizer_states(graph_, mesh_, pieces_, decided_.stored);
@@ -354,23 +354,6 @@ class ModeDecisions {
     notices_.push_back(fmt::format(
         "zero: {}{} whole: no dimension of {} can be cut over the devices that hold the same", first.name,
         left.size() > 1 ? fmt::format(" and {} more stay", left.size() - 1) : " stays", to_string(first.type.shape)));
-  }
-
-  /// A device has its own parameter where the operator that reads it, perhaps in another shape, computes one part of the
-  /// batch.
-  void check_own(const GraphTensor& parameter, const TensorLayout& layout) const {
-    Reader reader = parameter.readers.front();
-    const GraphOperator& first = graph_.operators()[reader.op];
-    if (first.operands.size() == 1) reader = graph_.tensor(first.results[0]).readers.front();
-    const DimensionWalk& walk = graph_.operation(reader.op).rule.operands[reader.operand][0];
-    const std::optional<std::uint32_t>& batch = batch_[reader.op];
-    const bool is_in_batch = batch && walk.factors == std::vector<std::uint32_t>{*batch};
-    if (is_in_batch && layout.dimensions[0].num_pieces() == mesh_.num_devices()) return;
-    throw InputError(
-        parameter.place,
-        "{}: every device has its own (layerwise_parallel), but dimension 0 of what {} reads beside it is not "
-        "the batch",
-        parameter.name, graph_.operators()[reader.op].name);
   }
 
   // ---- backward -----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/integer.h"
+#include "graph/batch_factors.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/searches/search_list.h"
 #include "solver/tied_problem.h"
@@ -56,7 +57,7 @@ GuidedSearch::GuidedSearch(const OperatorGraph& graph, const TensorVersions& ver
       versions_(versions),
       model_(model),
       pieces_(pieces),
-      batch_(batch_factors(graph)),
+      batch_(find_batch(graph).factors),
       name_(search),
       options_(std::move(options)),
       takes_longer_(takes_longer),

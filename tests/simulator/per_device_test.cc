@@ -164,7 +164,7 @@ training: {optimizer: adamw, mixed_precision: bf16, clip_norm: 1}
 parallel: {parallel_mode: data_parallel, device_num: 4}
 )");
     EXPECT_TRUE(is_equal(planned)) << shape;
-    EXPECT_EQ(planned.graph().operation(*planned.graph().find_operator("a.product")).type->name, "BatchMatMul");
+    EXPECT_EQ(planned.graph().operation(*planned.graph().find_operator("a.product")).type->name, "PerDevice.MatMul");
   }
 }
 
@@ -173,19 +173,47 @@ TEST(PerDeviceTest, WhatCannotBeWrittenForOneDeviceIsAnErrorAtItsPlace) {
       fault_of_model(two_products("{shape: [3, 4], layerwise_parallel: true}", "mesh: {dp: 4}"))
           .find("m.yaml:4:14: error: w: layerwise_parallel is for parallel_mode data_parallel and hybrid_parallel"),
       std::string::npos);
-  std::string convolution = R"(shardplan: 1
+  // A sum over the rows has no rows that could be joined, nor a norm over the batch.
+  const auto reader = [](const std::string& line) {
+    return "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [8, 4]}\nparameters: {w: {shape: [4], layerwise_parallel: "
+           "true}}\noperators:\n  h: {op: Mul, in: [x, w]}\n  c: " +
+           line +
+           "\n  loss: {op: ReduceMean, in: c}\nloss: loss\ntraining: {optimizer: sgd}\n"
+           "parallel: {parallel_mode: data_parallel}\n";
+  };
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"{op: MatMul, in: [w2, h], transpose_a: true}", "w2: layerwise_parallel: c (MatMul) reads it"},
+      {"{op: Concat, in: [h, w2], axis: 0}", "w2: layerwise_parallel: c (Concat) reads it"},
+  };
+  for (const auto& [line, part] : kRefused) {
+    std::string text = reader(line);
+    text.replace(text.find("{w: "), 4, "{w2: {shape: [8, 4], layerwise_parallel: true}, w: ");
+    const std::string fault = fault_of_model(text);
+    EXPECT_NE(fault.find(std::string("m.yaml:4:14: error: ") + part), std::string::npos) << line << "\n" << fault;
+  }
+  const std::string norm = R"(shardplan: 1
 cluster: dgx-a100
-inputs: {x: [8, 3, 4, 4]}
-parameters: {w: {shape: [2, 3, 1, 1], layerwise_parallel: true}}
+inputs: {x: [8, 2, 4, 4]}
+parameters: {g: {shape: [2], layerwise_parallel: true}}
 operators:
-  c: {op: Conv2D, in: [x, w]}
+  c: {op: BatchNorm, in: [x, g, b, m, v], is_training: true}
   loss: {op: ReduceMean, in: c}
 loss: loss
 training: {optimizer: sgd}
 parallel: {parallel_mode: data_parallel}
 )";
-  const std::string fault = fault_of_model(convolution);
-  EXPECT_NE(fault.find("m.yaml:4:14: error: w: layerwise_parallel: c (Conv2D) reads it"), std::string::npos) << fault;
+  std::string with_rest = norm;
+  with_rest.replace(with_rest.find("{g: "), 4,
+                    "{b: [2], m: {shape: [2], requires_grad: false}, v: {shape: [2], requires_grad: false}, g: ");
+  const std::string fault = fault_of_model(with_rest);
+  EXPECT_NE(fault.find("g: layerwise_parallel: c (BatchNorm) reads it, and computes with all rows"), std::string::npos)
+      << fault;
+  EXPECT_NE(fault.find("batch_norm: local"), std::string::npos) << fault;
+  std::string output = reader("{op: Tanh, in: h}");
+  output.replace(output.find("operators:\n"), 11, "operators:\n  t: {op: Tanh, in: w}\n");
+  output.replace(output.find("loss: loss"), 10, "outputs: [t]\nloss: loss");
+  EXPECT_NE(fault_of_model(output).find("t: every device has another one"), std::string::npos)
+      << fault_of_model(output);
   // Rows that are no batch: the transposed input of the first product.
   const std::string transposed = R"(shardplan: 1
 cluster: dgx-a100
@@ -270,6 +298,142 @@ TEST(PerDeviceTest, RandomNetworksAreProven) {
     EXPECT_TRUE(is_equal(planned));
   }
 }
+
+/// A layer whose parameters are some every device's own and some of all, behind an input of images [B, C, 4, 4] or
+/// rows [B, 6, C].
+struct OwnLayer {
+  const char* name;
+  bool is_of_images;
+  const char* parameters;  // their shapes; `own` stands where a parameter may be every device's own
+  const char* operators;   // of "x"; the result is "y"
+};
+const OwnLayer kOwnLayers[] = {
+    {"convolution", true, "w: {shape: [C, C, 3, 3], own}, b: {shape: [C], own}",
+     "  c: {op: Conv2D, in: [x, w], pad_mode: same}\n  y: {op: BiasAdd, in: [c, b]}\n"},
+    {"batch_norm", true,
+     "g: {shape: [C], own}, b: {shape: [C], own}, m: {shape: [C], requires_grad: false}, v: {shape: [C], "
+     "requires_grad: "
+     "false}",
+     "  y: {op: BatchNorm, in: [x, g, b, m, v], is_training: true}\n"},
+    {"group_norm", true, "g: {shape: [C], own}, b: {shape: [C], own}",
+     "  y: {op: GroupNorm, in: [x, g, b], num_groups: 2}\n"},
+    {"layer_norm", false, "g: {shape: [C], own}, b: {shape: [C], own}", "  y: {op: LayerNorm, in: [x, g, b]}\n"},
+    {"rms_norm", false, "g: {shape: [C], own}", "  y: {op: RmsNorm, in: [x, g]}\n"},
+    {"batched_product", false, "w: {shape: [6, C], own}, u: {shape: [C, 6], own}",
+     "  r: {op: Tanh, in: w}\n  p: {op: MatMul, in: [u, r]}\n  y: {op: MatMul, in: [x, p]}\n"},
+    {"embedding", false, "t: {shape: [9, C], own}",
+     "  e: {op: Gather, in: [t, ids], axis: 0}\n  y: {op: Add, in: [x, e]}\n"},
+    {"elementwise", false, "a: {shape: [C], own}, b: {shape: [6, C], own}, c: {shape: [1], own}",
+     "  h: {op: Mul, in: [x, a]}\n  i: {op: Maximum, in: [b, h]}\n  s: {op: Sigmoid, in: c}\n  y: {op: Sub, in: [i, "
+     "s]}\n"},
+    {"prelu", true, "w: {shape: [C], own}", "  y: {op: PReLU, in: [x, w]}\n"},
+};
+
+class OwnLayerTest : public testing::TestWithParam<OwnLayer> {};
+
+/// `own` of the layer's parameters is layerwise_parallel, or not.
+std::string network_of(const OwnLayer& layer, Random& random) {
+  const std::int64_t devices = 2 + static_cast<std::int64_t>(random.below(3));
+  const std::int64_t micro_batches = 1 + static_cast<std::int64_t>(random.below(2));
+  std::string parameters = layer.parameters;
+  bool is_first = true;
+  for (std::size_t at = parameters.find(", own"); at != std::string::npos; at = parameters.find(", own")) {
+    const bool is_own = is_first || random.below(2) == 0;
+    parameters.replace(at, 5, is_own ? ", layerwise_parallel: true" : "");
+    is_first = false;
+  }
+  const char* const optimizers[] = {"sgd", "momentum", "adamw"};
+  return fmt::format(
+      "shardplan: 1\ncluster: dgx-a100\ndims: {{B: {}, C: 4}}\ninputs: {{data: {}, ids: {{shape: [B, 6], dtype: "
+      "i32}}}}\nparameters: {{{}}}\noperators:\n"
+      "  before: {{op: Tanh, in: data}}\n{}  squares: {{op: Square, in: y}}\n  loss: {{op: ReduceMean, in: squares}}\n"
+      "loss: loss\n"
+      "training: {{optimizer: {}, micro_batches: {}}}\n"
+      "parallel: {{parallel_mode: data_parallel, device_num: {}, batch_norm: local, gradients_mean: {}, "
+      "enable_parallel_optimizer: {}}}\n",
+      devices * 2 * micro_batches, layer.is_of_images ? "[B, C, 4, 4]" : "[B, 6, C]", parameters,
+      [&] {
+        std::string text = layer.operators;
+        for (const char* x : {"[x,", ", x]", "in: x"}) {
+          for (std::size_t at = text.find(x); at != std::string::npos; at = text.find(x)) {
+            text.replace(text.find('x', at), 1, "before");
+          }
+        }
+        return text;
+      }(),
+      optimizers[random.below(3)], micro_batches, devices, random.below(2) == 0, random.below(2) == 0);
+}
+
+void drop_unread_ids(std::string& text) {
+  if (text.find("ids]") != std::string::npos) return;
+  const std::string input = ", ids: {shape: [B, 6], dtype: i32}";
+  text.erase(text.find(input), input.size());
+}
+
+TEST_P(OwnLayerTest, IsProvenAndTrainedByItsOwnDevice) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    Random random(seed);
+    std::string text = network_of(GetParam(), random);
+    drop_unread_ids(text);
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    const PlannedStep planned(text);
+    EXPECT_EQ(check_program(planned.plan.program, planned.graph()), "");
+    EXPECT_TRUE(is_equal(planned));
+  }
+}
+
+/// With equal numbers on every device, and rows that are equal too, each device's own layer learns what one device's would.
+TEST_P(OwnLayerTest, LearnsWhatOneDeviceLearnsAlone) {
+  std::string parameters = GetParam().parameters;
+  for (std::size_t at = parameters.find(", own"); at != std::string::npos; at = parameters.find(", own")) {
+    parameters.replace(at, 5, ", layerwise_parallel: true");
+  }
+  const auto text = [&](int rows, const std::string& parallel) {
+    OwnLayer layer = GetParam();
+    layer.parameters = parameters.c_str();
+    Random random(1);
+    std::string all = network_of(layer, random);
+    all.replace(all.find("B: "), all.find(", C: 4") - all.find("B: "), fmt::format("B: {}", rows));
+    all.replace(all.find("\ntraining:") + 1, std::string::npos,
+                "training: {optimizer: sgd, learning_rate: 0.5}\nparallel: {" + parallel + "}\n");
+    drop_unread_ids(all);
+    return all;
+  };
+  const PlannedStep planned(text(6, "parallel_mode: data_parallel, device_num: 3, batch_norm: local"));
+  std::string alone_text = text(2, "parallel_mode: stand_alone");
+  for (std::size_t at = alone_text.find(", layerwise_parallel: true"); at != std::string::npos;
+       at = alone_text.find(", layerwise_parallel: true")) {
+    alone_text.erase(at, std::string(", layerwise_parallel: true").size());
+  }
+  const PlannedStep alone(alone_text);
+  const ReferenceStep step = planned.reference(3);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const auto part_of = [&](const TensorValues& whole, std::size_t size) {
+      const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(d * size);
+      return TensorValues(begin, begin + static_cast<std::ptrdiff_t>(size));
+    };
+    const ReferenceStep own = run_reference(
+        alone.graph(),
+        [&](TensorId tensor, std::uint64_t) {
+          const GraphTensor& wanted = alone.graph().tensor(tensor);
+          return part_of(draw_tensor(planned.graph(), planned.id(wanted.name), 3, 0),
+                         static_cast<std::size_t>(num_elements(wanted.type.shape)));
+        },
+        3, 0, Precision::kFloat64);
+    for (const TensorId id : alone.graph().tensors().ids()) {
+      const GraphTensor& tensor = alone.graph().tensor(id);
+      if (tensor.kind != TensorKind::kParameter) continue;
+      const TensorValues& expected = alone.updated(own, tensor.name);
+      const TensorValues found = part_of(planned.updated(step, tensor.name), expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_NEAR(found[i], expected[i], 1e-11) << tensor.name << " of device " << d << " at " << i;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OwnLayerTest, testing::ValuesIn(kOwnLayers),
+                         [](const auto& layer) { return std::string(layer.param.name); });
 
 // The sum of the devices' gradients is their mean times the number of devices, but a device's own parameter has no sum.
 TEST(PerDeviceTest, OwnGradientsAreNotSummedWhereOthersAre) {

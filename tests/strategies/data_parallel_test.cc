@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/batch_factors.h"
 #include "model/planned_model.h"
 #include "model/read_model.h"
 
@@ -23,7 +24,7 @@ OperatorGraph trained(const std::string& batch) {
 /// The factor's name, or "" if the operator has no batch.
 std::string batch_factor(const OperatorGraph& graph, const std::string& name) {
   const OperatorId op = *graph.find_operator(name);
-  const std::optional<std::uint32_t> factor = batch_factors(graph)[op];
+  const std::optional<std::uint32_t> factor = find_batch(graph).factors[op];
   return factor ? graph.operation(op).rule.factors[*factor].name : "";
 }
 
@@ -42,7 +43,7 @@ TEST(DataParallelTest, TheBatchIsCutOverAsManyAxesAsDivideIt) {
   const auto layout = [](const std::string& batch) {
     const OperatorGraph graph = trained(batch);
     const OperatorId fc = *graph.find_operator("fc.matmul");
-    const Strategy strategy = data_parallel_strategy(graph.operation(fc), batch_factors(graph)[fc], kParallelMesh);
+    const Strategy strategy = data_parallel_strategy(graph.operation(fc), find_batch(graph).factors[fc], kParallelMesh);
     return to_string(operand_layout(graph.operation(fc), strategy, kParallelMesh, 0), kParallelMesh);
   };
   EXPECT_EQ(layout("16"), "[{x, y}, {}]");

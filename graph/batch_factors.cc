@@ -1,0 +1,41 @@
+#include "graph/batch_factors.h"
+
+namespace shardplan {
+
+std::optional<std::uint32_t> leading_factor(const TensorWalk& walk) {
+  if (walk.empty()) return std::nullopt;
+  if (walk[0].window) return walk[0].window->output;
+  if (walk[0].factors.empty()) return std::nullopt;
+  return walk[0].factors[0];
+}
+
+BatchFactors find_batch(const OperatorGraph& graph) {
+  BatchFactors found;
+  found.factors.resize(graph.operators().size());
+  found.has_batch.resize(graph.tensors().size(), 0);
+  IdVector<TensorId, char> is_own(graph.tensors().size(), 0);
+  for (const TensorId id : graph.tensors().ids()) {
+    const GraphTensor& tensor = graph.tensor(id);
+    found.has_batch[id] = tensor.kind == TensorKind::kInput && !tensor.type.shape.empty();
+    is_own[id] = tensor.layerwise_parallel;
+  }
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    const ShardingRule& rule = graph.operation(id).rule;
+    std::optional<std::uint32_t>& factor = found.factors[id];
+    const auto take_from = [&](const IdVector<TensorId, char>& is_it) {
+      for (std::size_t operand = 0; operand < op.operands.size() && !factor; ++operand) {
+        if (is_it[op.operands[operand]]) factor = leading_factor(rule.operands[operand]);
+      }
+      return factor.has_value();
+    };
+    const bool has_batch = take_from(found.has_batch);
+    if (!has_batch && (op.pass != Pass::kForward || !take_from(is_own))) continue;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      (has_batch ? found.has_batch : is_own)[op.results[i]] = leading_factor(rule.results[i]) == factor;
+    }
+  }
+  return found;
+}
+
+}  // namespace shardplan

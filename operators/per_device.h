@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "operators/operator_type.h"
+
+namespace shardplan {
+
+/// "PerDevice.": what the names of these types begin with.
+inline constexpr std::string_view kPerDevice = "PerDevice.";
+
+/// The operator that each of N devices computes by itself: what `base` computes of the i-th of each operand, for i below N.
+/// Operands and results are those of `base` behind a first dimension of N, but for the operands that `shared` lists by
+/// position, which all devices read alike:
+///
+///   PerDevice.Conv2D(x [N, b, c, h, w], weight [N, o, c, 3, 3]) -> y [N, b, o, h, w]
+///
+/// The first dimension is the factor "device", the only one that can be cut. Its gradient is made of the gradient
+/// operators of `base`, each per device as well, and sums those of shared operands over the devices. A random operator
+/// draws otherwise on every device.
+///
+/// The type has the attributes of `base` and "shared". It lives as long as the program.
+///
+/// The type of that name, "PerDevice.X" or one of the catalogue; null if there is none. A model file cannot name the first.
+const OperatorType* find_graph_operator_type(std::string_view name);
+
+}  // namespace shardplan
