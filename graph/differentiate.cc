@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -41,6 +42,7 @@ class Differentiation : public GradientBuilder {
         if (forward_.tensor(operand).readers.front().op == OperatorId(i)) finish_gradient(operand);
       }
     }
+    exchange_joined();
     update_parameters();
     update_statistics();
     builder_.set_training(options_.micro_batches);
@@ -92,6 +94,12 @@ class Differentiation : public GradientBuilder {
   TensorType type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
 
  private:
+  /// Gradients that are summed over the devices together.
+  struct Joined {
+    std::vector<TensorId> parameters;
+    std::vector<TensorId> gradients;
+    OperatorId behind{0};  // the next operator when the last of them was there
+  };
   struct Trained {
     TensorId parameter;
     TensorId gradient;
@@ -167,6 +175,28 @@ class Differentiation : public GradientBuilder {
   /// The sum of all devices' gradients: MindSpore's DistributedGradReducer.
   TensorId exchanged(TensorId gradient) {
     return add("AllReduce", {{"reduce", std::string("sum")}, {"rank_size", *options_.exchanged_over}}, {gradient})[0];
+  }
+
+  /// Those of one fusion id and one type, as if that had been added when the last of them was there.
+  void exchange_joined() {
+    current_ = std::nullopt;
+    for (auto& [key, joined] : joined_) {
+      const auto& [id, dtype] = key;
+      parameter_ = joined.parameters[0];
+      update_name_ = update_class_ = fmt::format("comm_fusion.{}", id);
+      const std::vector<TensorId> sums = add("FusedAllReduce",
+                                             {{"reduce", std::string("sum")},
+                                              {"rank_size", *options_.exchanged_over},
+                                              {"fusion", static_cast<std::int64_t>(id)}},
+                                             joined.gradients);
+      builder_.place_before(*builder_.tensor(sums[0]).producer, joined.behind);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        builder_.tensor(sums[i]).gradient_of = joined.parameters[i];
+        builder_.tensor(joined.parameters[i]).comm_fusion.reset();  // what it asks for is done
+        finished_[joined.parameters[i]] = sums[i];
+      }
+    }
+    parameter_ = std::nullopt;
   }
 
   /// The mean instead. It is made with the updates: behind the sum it would keep the kernels waiting for that.
@@ -248,7 +278,14 @@ class Differentiation : public GradientBuilder {
     if (tensor.pins && tensor.pins->gradient_strategy) gradient = pinned(id, gradient);
     if (options_.exchanged_over && !options_.not_exchanged.contains(tensor.name)) {
       parameter_ = id;
-      gradient = exchanged(gradient);
+      if (tensor.comm_fusion.value_or(0) > 0) {
+        Joined& joined = joined_[{*tensor.comm_fusion, type(gradient).dtype}];
+        joined.parameters.push_back(id);
+        joined.gradients.push_back(gradient);
+        joined.behind = OperatorId(builder_.num_operators());
+      } else {
+        gradient = exchanged(gradient);
+      }
     }
     builder_.tensor(gradient).gradient_of = id;
     finished_[id] = gradient;
@@ -470,6 +507,7 @@ class Differentiation : public GradientBuilder {
   mutable OperatorGraphBuilder builder_;
   IdVector<TensorId, char> needed_;
   IdVector<TensorId, std::vector<TensorId>> gradients_;
+  std::map<std::pair<int, DataType>, Joined> joined_;     // by fusion id and type
   IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
   std::set<std::string> names_;
   std::optional<OperatorId> current_;  // the forward operator whose gradient is being added

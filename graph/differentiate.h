@@ -13,7 +13,8 @@ namespace shardplan {
 /// - Every trained parameter gets its update, and states of its shape ("NAME.moment1", ...). With mixed precision the
 ///   gradient is cast to f32 and a master copy ("NAME.master") is what is updated.
 /// - With `exchanged_over` every gradient but those of `not_exchanged` is summed over the devices before its
-///   update ("grad.PARAMETER.AllReduce").
+///   update ("grad.PARAMETER.AllReduce"); those of one `comm_fusion` above 0 and one type together, behind the last of them
+///   ("comm_fusion.ID.FusedAllReduce").
 /// - What the user pins (`ParameterPins`): types of gradients and moments; the layout of a gradient on what makes its sum,
 ///   without micro-batches on an Identity behind it; that of states on the update.
 /// - The forward pass updates the moving statistics of BatchNorm.

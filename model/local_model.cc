@@ -13,8 +13,10 @@ constexpr std::int64_t kMostOperators = 2'000'000;  // every rank has a graph of
 std::vector<std::shared_ptr<const Model>> models_of_ranks(const Model& model, std::int64_t num_devices) {
   SHARDPLAN_CHECK(model.local.has_value());
   if (model.training && model.training->micro_batches > 1) {
-    throw InputError(model.training->place,
-                     "training: micro_batches is not supported in a model written per device; one step is one batch");
+    throw InputError(
+        model.training->place,
+        "training: micro_batches is for models in the view of all devices; one step of a model written per "
+        "device is one batch");
   }
   const auto operators = static_cast<std::int64_t>(model.graph.operators().size());
   if (operators * num_devices > kMostOperators) {

@@ -63,13 +63,13 @@ void refuse_ranks(const ModelSyntax& syntax, std::vector<Diagnostic>& faults) {
   for (const BlockSyntax& block : syntax.blocks) for_each_tensor(block, refuse);
 }
 
-/// In a model written per device: what lays something out.
-void refuse_layouts(const ModelSyntax& syntax, std::vector<Diagnostic>& faults) {
-  const auto refuse = [&](const SourcePlace& place, const std::string& what) {
+/// In a model written per device: what lays something out, and what says of exchanges what none has.
+void refuse_layouts(const ModelSyntax& syntax, bool is_hybrid, std::vector<Diagnostic>& faults) {
+  const auto refuse = [&](const SourcePlace& place, const std::string& what, std::string hint = "") {
     faults.push_back({place,
                       what + " has no meaning in a model written per device: each rank holds what the file says and "
                              "nothing is searched",
-                      ""});
+                      std::move(hint)});
   };
   const auto check = [&](const Settings& settings, const std::string& name) {
     const auto one = [&](const auto& setting, const char* key) {
@@ -81,7 +81,12 @@ void refuse_layouts(const ModelSyntax& syntax, std::vector<Diagnostic>& faults) 
     one(settings.level, "level");
     one(settings.parallel_mode, "parallel_mode");
     one(settings.worker, "place");
-    one(settings.comm_fusion, "comm_fusion");
+    if (settings.comm_fusion && !is_hybrid) {
+      faults.push_back(
+          {settings.comm_fusion->place,
+           fmt::format("{}: comm_fusion: in stand_alone no gradients are exchanged that could be joined", name),
+           "parallel_mode: hybrid_parallel sums them over all ranks"});
+    }
     one(settings.gradient_strategy, "gradient_strategy");
     one(settings.state_strategy, "state_strategy");
   };
@@ -94,6 +99,14 @@ void refuse_layouts(const ModelSyntax& syntax, std::vector<Diagnostic>& faults) 
   for (const StrategyLine& line : syntax.strategies) check(line.settings, line.name.text);
   const auto check_tensor = [&](const TensorSyntax& tensor) {
     check(tensor.settings, tensor.name.text);
+    if (is_hybrid && tensor.layerwise_parallel && tensor.settings.comm_fusion) {
+      faults.push_back(
+          {tensor.settings.comm_fusion->place,
+           fmt::format("{}: comm_fusion: its gradient is not exchanged, since every rank has a {} of its own "
+                       "(layerwise_parallel)",
+                       tensor.name.text, tensor.name.text),
+           ""});
+    }
     if (!tensor.parallel_optimizer) refuse(tensor.name.place, tensor.name.text + ": parallel_optimizer");
   };
   for_each_tensor(syntax.body, check_tensor);
@@ -118,7 +131,9 @@ void refuse_layouts(const ModelSyntax& syntax, std::vector<Diagnostic>& faults) 
     const bool is_refused = std::any_of(faults.begin(), faults.end(),
                                         [&](const Diagnostic& fault) { return fault.message.starts_with(said); });
     if (!kKnown.contains(entry.key.text) && !is_refused) {
-      refuse(syntax.document->place(entry.key), "parallel: " + entry.key.text);
+      const bool is_fusion = entry.key.text == "comm_fusion" && is_hybrid;
+      refuse(syntax.document->place(entry.key), "parallel: " + entry.key.text,
+             is_fusion ? "`comm_fusion: 1` beside a block or a parameter joins gradients of equal ids" : "");
     }
   }
 }
@@ -143,7 +158,7 @@ std::optional<LocalView> local_view(const ModelSyntax& syntax, const ParallelOpt
     refuse_ranks(syntax, faults);
     return std::nullopt;
   }
-  refuse_layouts(syntax, faults);
+  refuse_layouts(syntax, is_hybrid, faults);
   if (!asked && !parallel.device_num) {
     faults.push_back({parallel.place,
                       "parallel: device_num is missing: a model written per device says for how many it is written",

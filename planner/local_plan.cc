@@ -52,6 +52,7 @@ class CommunicationCosts {
     if (type == "ReduceScatter") return of_kind(CollectiveKind::kReduceScatter, x);
     if (type == "AlltoAll") return of_kind(CollectiveKind::kAllToAll, x * size);
     if (type == "AllReduce") return of_kind(CollectiveKind::kAllReduce, x);
+    if (type == "FusedAllReduce") return of_kind(CollectiveKind::kAllReduce, bytes_of(first));
     return collective(step, [&](const std::vector<AxisRef>& axes, const CollectiveCosts& costs) {
       return broadcast_time(axes, x, costs);
     });
@@ -62,6 +63,12 @@ class CommunicationCosts {
   }
   const std::string& name(const LocalOperator& at) const {
     return program_.graphs[static_cast<std::size_t>(at.rank)]->operators()[at.op].name;
+  }
+  /// What a member brings.
+  static Bytes bytes_of(const Operation& operation) {
+    Bytes sum = 0;
+    for (const TensorType& operand : operation.operands) sum += operand.bytes();
+    return sum;
   }
   static std::vector<std::int64_t> ranks_of(const LocalStep& step) {
     std::vector<std::int64_t> ranks;
@@ -177,8 +184,8 @@ void run_timeline(LocalPlan& plan, const LocalProgram& program) {
     }
     if (!communicates) continue;
     plan.communications.push_back({costs.name(step[0]), costs.operation(step[0]).type->name,
-                                   CommunicationCosts::ranks_of(step), costs.operation(step[0]).operands[0].bytes(),
-                                   begin, time});
+                                   CommunicationCosts::ranks_of(step),
+                                   CommunicationCosts::bytes_of(costs.operation(step[0])), begin, time});
   }
   plan.step = plan.ranks[plan.slowest()].end;
 }

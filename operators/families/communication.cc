@@ -380,6 +380,9 @@ std::vector<OperatorType> communication_operators() {
   const std::vector<AttributeSpec> rooted = {integer("root_rank", std::nullopt, "whose x all get"), group, size};
   return {
       communication("AllReduce", "x -> y", {reduction, group, size}, infer_all_reduce, all_reduce_gradient),
+      communication("FusedAllReduce", "x... -> y...",
+                    {reduction, group, size, integer("fusion", 0, "the id by which they were joined")},
+                    infer_all_reduce, nullptr, true),
       communication("AllGather", "x -> y", {group, size}, infer_all_gather, all_gather_gradient),
       communication("ReduceScatter", "x -> y", {reduction, group, size}, infer_reduce_scatter, reduce_scatter_gradient),
       communication("Broadcast", "x -> y", rooted, infer_rooted, broadcast_gradient),

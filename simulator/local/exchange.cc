@@ -68,10 +68,10 @@ double combined(const std::string& op, double a, double b) {
   return op == "max" ? std::max(a, b) : std::min(a, b);
 }
 
-TensorValues reduced(std::span<const ExchangeMember> members, const std::string& op) {
-  TensorValues all = *members[0].operands[0];
+TensorValues reduced(std::span<const ExchangeMember> members, const std::string& op, std::size_t operand = 0) {
+  TensorValues all = *members[0].operands[operand];
   for (const ExchangeMember& member : members.subspan(1)) {
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = combined(op, all[i], (*member.operands[0])[i]);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = combined(op, all[i], (*member.operands[operand])[i]);
   }
   return all;
 }
@@ -134,9 +134,11 @@ void run_exchange(std::span<ExchangeMember> members, std::span<const NeighbourSe
   for (ExchangeMember& member : members) make_zero(member);
   const Operation& first = *members[0].operation;
   const std::string& name = first.type->name;
-  if (name == "AllReduce") {
-    const TensorValues all = reduced(members, first.text("reduce"));
-    for (ExchangeMember& member : members) member.results[0] = all;
+  if (name == "AllReduce" || name == "FusedAllReduce") {
+    for (std::size_t i = 0; i < first.operands.size(); ++i) {
+      const TensorValues all = reduced(members, first.text("reduce"), i);
+      for (ExchangeMember& member : members) member.results[i] = all;
+    }
   } else if (name == "ReduceScatter") {
     const TensorValues all = reduced(members, first.text("reduce"));
     for (std::size_t i = 0; i < members.size(); ++i) {

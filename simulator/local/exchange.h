@@ -19,6 +19,7 @@ struct ExchangeMember {
 /// group's order. Summands are added in that order.
 ///
 ///   AllReduce           every member gets the sum (product, maximum, minimum) of all x
+///   FusedAllReduce      that of each of several tensors
 ///   AllGather           the x of all, one behind the other along dimension 0
 ///   ReduceScatter       of that sum the i-th of equal pieces along dimension 0
 ///   Broadcast           the root's x

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <tuple>
+
 #include "costmodel/hierarchical_costs.h"
 #include "model/local_model.h"
+#include "model/planned_model.h"
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/local_plan.h"
@@ -160,6 +164,80 @@ TEST(LocalValidationTest, BothTrainWithOneOptimizer) {
               std::string::npos)
         << error.what();
   }
+}
+
+// ---- comm_fusion
+
+/// manual-mlp-averaged with a fusion id beside each of its layers, or none.
+std::string with_fusion_ids(const std::vector<std::string>& ids) {
+  std::ifstream file("configs/manual-mlp-averaged.yaml");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::size_t at = text.find("{block: nn.Dense", text.find(fmt::format("layer{}:", i + 1)));
+    if (!ids[i].empty()) text.insert(at + 16, ", comm_fusion: " + ids[i]);
+  }
+  return text;
+}
+
+std::vector<std::string> gradient_sums(const Model& model) {
+  std::vector<std::string> names;
+  const auto ranks = models_of_ranks(model, 8);
+  const OperatorGraph graph = planned_graph(*ranks[0], 1);
+  for (const GraphOperator& op : graph.operators()) {
+    const Operation& operation = graph.operations()[op.operation];
+    if (operation.type->name == "FusedAllReduce") names.push_back(fmt::format("{} of {}", op.name, op.operands.size()));
+    if (operation.type->name == "AllReduce" && op.name.starts_with("grad.layer")) names.push_back(op.name);
+  }
+  return names;
+}
+
+/// Gradients of equal ids above 0 are one AllReduce, behind the last of them; the steps are those of one card.
+TEST(LocalValidationTest, GradientsOfEqualFusionIdsAreSummedTogether) {
+  const Model model = read_model_text(with_fusion_ids({"1", "0", "1"}), "m.yaml", kSmall);
+  EXPECT_EQ(gradient_sums(model),
+            (std::vector<std::string>{"grad.layer2.bias.AllReduce", "grad.layer2.weight.AllReduce",
+                                      "comm_fusion.1.FusedAllReduce of 4"}));
+  const LocalValidation found = validate_against(
+      models_of_ranks(model, 8), read_model("configs/manual-mlp-reference.yaml", kSmall), {.seed = 3, .steps = 3});
+  EXPECT_TRUE(found.agrees());
+  EXPECT_EQ(gradient_sums(read_model_text(with_fusion_ids({"2", "7", "7"}), "m.yaml", kSmall)),
+            (std::vector<std::string>{"comm_fusion.7.FusedAllReduce of 4", "comm_fusion.2.FusedAllReduce of 2"}));
+}
+
+/// One collective of all the bytes takes less than one for each tensor.
+TEST(LocalPlanTest, JoinedGradientsStartOnce) {
+  const auto communication = [](const std::vector<std::string>& ids) {
+    const auto model = std::make_shared<const Model>(read_model_text(with_fusion_ids(ids), "m.yaml"));
+    const LocalPlan plan = plan_locally(model, job_cluster(*model).cluster);
+    Bytes bytes = 0;
+    for (const LocalCommunication& one : plan.communications) bytes += one.bytes;
+    return std::tuple(plan.communications.size(), bytes, plan.ranks[0].communication);
+  };
+  const auto [alone, bytes_alone, time_alone] = communication({"", "", ""});
+  const auto [joined, bytes_joined, time_joined] = communication({"3", "3", "3"});
+  EXPECT_EQ(alone, 8u);
+  EXPECT_EQ(joined, 3u);
+  EXPECT_EQ(bytes_joined, bytes_alone);
+  EXPECT_LT(time_joined, time_alone);
+}
+
+TEST(LocalValidationTest, FusionIdsThatJoinNothingAreRefused) {
+  const auto fault = [](std::string text, const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+    try {
+      read_model_text(text, "m.yaml");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string joined = with_fusion_ids({"1", "", ""});
+  EXPECT_EQ(fault(joined, "hybrid_parallel, gradients_mean: true", "stand_alone"),
+            "m.yaml:13:43: error: layer1: comm_fusion: in stand_alone no gradients are exchanged that could be joined\n"
+            "    parallel_mode: hybrid_parallel sums them over all ranks");
+  EXPECT_NE(fault(joined, "hybrid_parallel,", "hybrid_parallel, comm_fusion: {allreduce: {mode: auto}},")
+                .find("`comm_fusion: 1` beside a block or a parameter joins gradients of equal ids"),
+            std::string::npos);
 }
 
 // ---- costs
