@@ -137,8 +137,7 @@ class Parser {
     while (here() != '"') {
       if (at_ >= text_.size() || static_cast<unsigned char>(here()) < 0x20) fail("expected the end of the string");
       if (here() != '\\') {
-        result += here();
-        advance();
+        take_character(result);
         continue;
       }
       advance();
@@ -155,6 +154,30 @@ class Parser {
     }
     advance();
     return result;
+  }
+
+  /// One character of UTF-8: what is no such sequence, an overlong one or half of a surrogate pair is refused, since nothing
+  /// that is printed of it later could be right.
+  void take_character(std::string& result) {
+    const auto byte = [&](std::size_t i) -> std::uint32_t {
+      return at_ + i < text_.size() ? static_cast<unsigned char>(text_[at_ + i]) : 0;
+    };
+    const std::uint32_t first = byte(0);
+    const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    std::uint32_t code = length == 1 ? first : first & (0x7fu >> length);
+    bool is_right = first < 0x80 || (first >= 0xc2 && first < 0xf5);
+    for (std::size_t i = 1; i < length; ++i) {
+      is_right = is_right && (byte(i) & 0xc0) == 0x80;
+      code = code << 6 | (byte(i) & 0x3f);
+    }
+    is_right = is_right && (length < 3 || code >= 0x800) && (length < 4 || (code >= 0x10000 && code < 0x110000));
+    if (!is_right || (code >= 0xd800 && code < 0xe000)) {
+      throw InputError(place_, "not JSON: the byte 0x{:02x} is no part of a character in UTF-8", first);
+    }
+    for (std::size_t i = 0; i < length; ++i) {
+      result += here();
+      advance();
+    }
   }
 
   std::uint32_t four_digits() {

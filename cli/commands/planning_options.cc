@@ -129,8 +129,10 @@ JobCluster job_of(const PlanningArguments& arguments, const PlanFile* file, cons
   AskedDevices asked{arguments.cluster, arguments.device_num, arguments.rank_table};
   const char* table = std::getenv(kRankTableVariable);
   if (file == nullptr && !asked.rank_table && table != nullptr && *table != '\0') {
-    notice(fmt::format("notice: ranks stand as {} says ({})", table, kRankTableVariable));
     asked.rank_table = table;
+    JobCluster job = job_cluster(model, asked);
+    notice(fmt::format("notice: ranks stand as {} says ({})", table, kRankTableVariable));
+    return job;
   }
   return job_cluster(model, asked);
 }

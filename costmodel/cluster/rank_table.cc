@@ -60,6 +60,12 @@ std::optional<std::array<std::int64_t, 4>> address_numbers(const std::string& te
   return result;
 }
 
+/// Four numbers, or the hexadecimal ones of IPv6.
+bool is_address(const std::string& text) {
+  if (address_numbers(text)) return true;
+  return text.find(':') != std::string::npos && text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
+}
+
 class RankTableReader {
  public:
   RankTableReader(const std::string& text, const std::string& file) : file_(file), root_(parse_json(text, file)) {}
@@ -183,6 +189,7 @@ class RankTableReader {
       if (const JsonNode* address = string(item, "device_ip")) {
         device.address = address->text;
         check_unique("device_ip", "", *address);
+        if (!is_address(address->text)) fault(address->place, "device_ip \"{}\" is no IP address", address->text);
       }
       server.devices.push_back(std::move(device));
     }

@@ -157,6 +157,7 @@ SafetensorsReader& Checkpoint::file(std::int64_t rank) {
   const auto [positions, is_new] = positions_.emplace(rank, std::map<std::string, std::size_t>());
   if (is_new) {
     check_file(rank, *reader);
+    reader->check_hash();
     for (std::size_t i = 0; i < reader->header().entries.size(); ++i) {
       positions->second[reader->header().entries[i].name] = i;
     }

@@ -16,7 +16,8 @@
 
 namespace shardplan {
 
-/// A checkpoint that is read piece by piece. Nothing but headers is read before it is asked for.
+/// A checkpoint that is read piece by piece. Nothing but headers is read before it is asked for; a file of which something
+/// is asked for is first compared with the hash that it was written with.
 class Checkpoint {
  public:
   /// `path` is the checkpoint's folder, or a file of its own. Throws InputError: nothing there, files of both kinds, a

@@ -198,7 +198,8 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
 
 SafetensorsHeader header_of(const CheckpointForm& form, std::int64_t rank) {
   SafetensorsHeader header;
-  header.metadata = {{"format", kFormat},
+  header.metadata = {{kFileHash, ""},  // by the writer
+                     {"format", kFormat},
                      {"model", form.model},
                      {"step", std::to_string(form.step)},
                      {"seed", std::to_string(form.seed)}};

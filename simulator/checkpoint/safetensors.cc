@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/json_tree.h"
+#include "base/shortened.h"
 
 namespace shardplan {
 namespace {
@@ -35,6 +36,23 @@ constexpr DtypeBytes kDtypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2
                                   {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
 
 std::string system_reason() { return std::strerror(errno); }
+
+// FNV-1a (Fowler, Noll, Vo). Each step is one-to-one in the state and in the byte, so one changed byte changes the hash.
+constexpr std::uint64_t kHashOfNothing = 0xcbf29ce484222325u;
+std::uint64_t hashed(std::uint64_t hash, std::span<const std::byte> bytes) {
+  for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3u;
+  return hash;
+}
+
+constexpr std::size_t kHashDigits = 16;
+std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+/// Where the digits of the hash begin in a header that this program wrote.
+std::optional<std::size_t> find_hash(std::string_view header) {
+  const std::string before = fmt::format("{{\"{}\":{{\"{}\":\"", kMetadata, kFileHash);
+  if (!header.starts_with(before)) return std::nullopt;
+  return before.size();
+}
 
 const JsonNode& member(const JsonNode& object, std::string_view key, JsonNode::Kind kind, const char* what,
                        const std::string& tensor) {
@@ -190,7 +208,32 @@ void SafetensorsReader::read(const SafetensorsEntry& entry, std::int64_t offset,
   if (!is_read) throw InputError({path_, 0, 0}, "tensor '{}' cannot be read: the file became shorter", entry.name);
 }
 
-SafetensorsWriter::SafetensorsWriter(std::string path, SafetensorsHeader header) : path_(std::move(path)) {
+void SafetensorsReader::check_hash() {
+  const std::string* said = header_.find_metadata(kFileHash);
+  if (said == nullptr) return;
+  const SourcePlace place{path_, 0, 0};
+  if (fseeko(file_.get(), 0, SEEK_SET) != 0) throw InputError(place, "cannot be read: {}", system_reason());
+  std::vector<char> bytes(std::size_t{1} << 20);
+  std::uint64_t hash = kHashOfNothing;
+  for (bool is_first = true;; is_first = false) {
+    const std::size_t count = std::fread(bytes.data(), 1, bytes.size(), file_.get());
+    if (count == 0) break;
+    const std::string_view header = std::string_view(bytes.data(), count).substr(std::min(count, kLengthBytes));
+    const std::optional<std::size_t> at = is_first ? find_hash(header) : std::nullopt;
+    if (at && *at + kHashDigits <= header.size()) std::fill_n(bytes.begin() + kLengthBytes + *at, kHashDigits, '0');
+    hash = hashed(hash, std::as_bytes(std::span(bytes.data(), count)));
+  }
+  if (std::ferror(file_.get()) != 0) throw InputError(place, "cannot be read: {}", system_reason());
+  if (hash_text(hash) == *said) return;
+  throw InputError(place, "is damaged: its bytes are not those that were written ({} is {}; expected {})", kFileHash,
+                   hash_text(hash), shortened(*said));
+}
+
+SafetensorsWriter::SafetensorsWriter(std::string path, SafetensorsHeader header)
+    : path_(std::move(path)), hash_(kHashOfNothing) {
+  if (!header.metadata.empty() && header.metadata.front().first == kFileHash) {
+    header.metadata.front().second.assign(kHashDigits, '0');
+  }
   Json json = Json::object();
   // Appended, since looking a key up among those before it would take quadratic time.
   auto& members = json.get_ref<Json::object_t&>();
@@ -212,15 +255,21 @@ SafetensorsWriter::SafetensorsWriter(std::string path, SafetensorsHeader header)
   const std::uint64_t length = text.size();
   file_.reset(std::fopen(path_.c_str(), "wb"));
   if (!file_) throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
-  if (std::fwrite(&length, 1, kLengthBytes, file_.get()) != kLengthBytes ||
-      std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) {
-    throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
+  if (const std::optional<std::size_t> at = find_hash(text)) {
+    hash_at_ = static_cast<std::int64_t>(kLengthBytes + *at);
   }
+  write(std::as_bytes(std::span(&length, 1)));
+  write(std::as_bytes(std::span(text)));
 }
 
 void SafetensorsWriter::append(std::span<const std::byte> bytes) {
   left_ -= static_cast<std::int64_t>(bytes.size());
   SHARDPLAN_CHECK(left_ >= 0);
+  write(bytes);
+}
+
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  if (hash_at_) hash_ = hashed(hash_, bytes);
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) {
     throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
   }
@@ -228,6 +277,13 @@ void SafetensorsWriter::append(std::span<const std::byte> bytes) {
 
 void SafetensorsWriter::finish() {
   SHARDPLAN_CHECK(left_ == 0);
+  if (hash_at_) {
+    const std::string digits = hash_text(hash_);
+    if (fseeko(file_.get(), *hash_at_, SEEK_SET) != 0 ||
+        std::fwrite(digits.data(), 1, digits.size(), file_.get()) != digits.size()) {
+      throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
+    }
+  }
   if (std::fclose(file_.release()) != 0) throw InputError({path_, 0, 0}, "cannot be written: {}", system_reason());
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ namespace shardplan {
 // the header, little-endian; the header, one JSON object that may end in blanks; the data, each tensor row-major and
 // little-endian. The header gives each tensor by its name a dtype ("F32"), a shape and two offsets into the data, which
 // tile it without holes; under "__metadata__" it may hold texts by name.
+
+// The format has no checksum. A file whose metadata has the key `kFileHash` has one there: FNV-1a of 64 bits over all bytes of
+// the file, in which these 16 hexadecimal digits are zeros.
+inline constexpr char kFileHash[] = "fnv1a64";
 
 /// One tensor of a file.
 struct SafetensorsEntry {
@@ -54,6 +59,9 @@ class SafetensorsReader {
   const SafetensorsHeader& header() const { return header_; }
   /// Reads `bytes.size()` bytes from `offset` within the tensor. Throws InputError if the file gives fewer.
   void read(const SafetensorsEntry& entry, std::int64_t offset, std::span<std::byte> bytes);
+  /// Reads the whole file and compares its hash, if the metadata has one. Throws InputError if the file is not as it was
+  /// written.
+  void check_hash();
 
  private:
   struct Close {
@@ -65,7 +73,8 @@ class SafetensorsReader {
   std::int64_t data_begin_ = 0;
 };
 
-/// A file that is written tensor by tensor. Offsets of the entries are set here.
+/// A file that is written tensor by tensor. Offsets of the entries are set here, and so is the hash where the metadata
+/// begins with `kFileHash`, whatever its text.
 class SafetensorsWriter {
  public:
   /// Throws InputError that names the file and the system's reason.
@@ -81,8 +90,12 @@ class SafetensorsWriter {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::string path_;
+  void write(std::span<const std::byte> bytes);
+
   std::unique_ptr<std::FILE, Close> file_;
   std::int64_t left_ = 0;
+  std::uint64_t hash_;
+  std::optional<std::int64_t> hash_at_;  // in the file
 };
 
 }  // namespace shardplan

@@ -21,5 +21,18 @@ TEST(JsonTreeTest, ReadsValuesWithPlacesAndRefusesWhatIsNotJson) {
             "j.json:1:102: error: brackets nest deeper than 100");
 }
 
+TEST(JsonTreeTest, TextIsUtf8) {
+  for (const char* text : {"\x7f", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(parse_json(std::string("\"a") + text + "b\"", "j.json").text, std::string("a") + text + "b");
+  }
+  for (const char* text : {"\x80", "\xff", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xe2\x82", "\xed\xa0\x80",
+                           "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
+    EXPECT_TRUE(error_of([&] {
+                  parse_json(std::string("[\n \"a") + text + "b\"]", "j.json");
+                }).starts_with("j.json:2:4: error: not JSON: the byte 0x"))
+        << text;
+  }
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -123,6 +123,14 @@ TEST(RankTable, EveryRuleHasItsMessage) {
   devices[5] = device("5", "192.4.27.6", "5");
   EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
             "rank_table.json:13:42: error: device_ip 192.4.27.6 was given at 11:42");
+  devices[5] = device("5", "192.6.27", "5");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
+            "rank_table.json:13:42: error: device_ip \"192.6.27\" is no IP address");
+  devices[5] = device("5", "192.6.2\xff.6", "5");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
+            "rank_table.json:13:50: error: not JSON: the byte 0xff is no part of a character in UTF-8");
+  devices[5] = device("5", "fe80::1", "5");
+  EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")), "no error");
   devices[5] = device("4", "192.6.27.6", "9");
   devices[6] = device("8", "192.7.27.6", "x");
   EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
@@ -192,7 +200,7 @@ TEST(RankTable, DamagedTablesGiveErrorsWithPlaces) {
         EXPECT_GE(diagnostic.place.line, 1) << diagnostic.message;
     }
   }
-  EXPECT_GT(num_read, 10);
+  EXPECT_GT(num_read, 5);
 }
 
 /// What a plan file keeps of a cluster says where its ranks stand.

@@ -215,12 +215,23 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
             }),
       "tensor 'v' is missing");
   has(fault("copy differs",
-            [](const std::string& c) {
-              std::fstream file(c + "/rank_1.safetensors", std::ios::in | std::ios::out | std::ios::binary);
-              file.seekp(-1, std::ios::end);
-              file.put('x');
+            [&](const std::string& c) {
+              write_checkpoint(c, form, [](std::size_t t, std::int64_t rank) {
+                return std::vector<std::byte>(t == 0 ? 32 : 16, std::byte(rank));
+              });
             }),
       "tensor 'v' differs from the copy of rank 0");
+  // One bit anywhere in the data, of whatever rank.
+  for (int bit = 0; bit < 8; ++bit) {
+    const std::string damaged = fault(("bit " + std::to_string(bit)).c_str(), [&](const std::string& c) {
+      std::fstream file(c + "/rank_1.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(-1 - 5 * bit, std::ios::end);
+      const int byte = file.peek();
+      file.seekp(-1 - 5 * bit, std::ios::end);
+      file.put(static_cast<char>(byte ^ 1 << bit));
+    });
+    has(damaged, "rank_1.safetensors: error: is damaged: its bytes are not those that were written (fnv1a64 is ");
+  }
   // Found by random changes: metadata that cannot be read was an error that named no file.
   for (const auto& [from, to, message] :
        {std::tuple{"x=2", "x=0", "metadata: mesh: mesh 'x=0': axis 'x' has size '0'"},
