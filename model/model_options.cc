@@ -65,11 +65,12 @@ std::optional<Placed<bool>> placed_flag(const OptionReader& reader, const char* 
 void check_gradient_options(const OptionReader& reader, const ParallelOptions& options) {
   const bool is_data_parallel = options.parallel_mode == ParallelMode::kDataParallel;
   const bool is_semi_auto = options.parallel_mode == ParallelMode::kSemiAutoParallel;
-  if (options.gradients_mean && !is_data_parallel && options.parallel_mode != ParallelMode::kHybridParallel) {
-    reader.fault(
-        *reader.find("gradients_mean"),
-        "parallel: gradients_mean is for parallel_mode data_parallel and hybrid_parallel; elsewhere a gradient is "
-        "always that of the loss of the whole batch");
+  const bool is_sum = options.gradients_mean && !options.gradients_mean->value;
+  if (is_sum && !is_data_parallel && options.parallel_mode != ParallelMode::kHybridParallel) {
+    reader.fault(*reader.find("gradients_mean"),
+                 "parallel: gradients_mean: false is for parallel_mode data_parallel and hybrid_parallel; elsewhere a "
+                 "gradient is "
+                 "always that of the loss of the whole batch, which is the mean");
   }
   if (options.gradient_fp32_sync && !is_data_parallel && !is_semi_auto) {
     reader.fault(
@@ -137,18 +138,27 @@ void read_own_of_devices(const OptionReader& reader, ParallelOptions& options) {
 
 /// Words of MindSpore's set_auto_parallel_context for which there is another way here, or nothing to decide.
 constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
+    {"mode", "it stands at the top of the file: `mode: pynative`"},
+    {"save_graphs", "`plan --out DIR` writes step_parallel_end.ir"},
+    {"device_target", "it is called device"},
+    {"sharding_propagation", "search_mode: sharding_propagation"},
     {"global_rank", "one run plans all ranks; `--rank R` writes what rank R runs"},
     {"auto_parallel_search_mode", "it is called search_mode"},
     {"all_reduce_fusion_config", "comm_fusion: {allreduce: {mode: index, config: [20, 35]}}"},
     {"strategy_ckpt_config", "strategy_ckpt_save_file: FILE, strategy_ckpt_load_file: FILE"},
     {"grad_accumulation_step", "training: {micro_batches: N}"},
+    {"group_ckpt_save_file", "ranks that hold the same pieces are found in the files of a checkpoint"},
+    {"auto_pipeline", "place: {rank: W} beside a block or an operator puts it on worker W"},
     {"pipeline_stages", "place: {rank: W} beside a block or an operator puts it on worker W"},
     {"pipeline_config", "micro-batches overlap among the workers of `place` by themselves"},
     {"enable_alltoall", "all_to_all is used wherever it is the cheapest"},
     {"loss_repeated_mean", "the gradient is always that of one loss, however often it is computed"},
     {"communi_parallel_mode", "collectives run beside kernels in every group; `--overlap off` does without"},
     {"parallel_optimizer_config",
-     "a parameter with `parallel_optimizer: false` is exempt from enable_parallel_optimizer"},
+     "gradient_accumulation_shard stands under parallel: itself; there is no threshold: a parameter with "
+     "`parallel_optimizer: false` is exempt"},
+    {"parallel_optimizer_threshold", "a parameter with `parallel_optimizer: false` is exempt, whatever its size"},
+    {"optimizer_level", "zero: 1, 2 or 3 says what is in pieces"},
     {"optimizer_weight_shard_size", "enable_parallel_optimizer cuts states over all devices that hold the same part"},
 };
 

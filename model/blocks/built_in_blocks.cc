@@ -152,12 +152,11 @@ std::string embedding(const Attributes& options, const std::vector<TensorType>&)
 }
 
 /// Logits of two bytes are cast first: losses are computed in f32.
-std::string cross_entropy(const Attributes& options, const std::vector<TensorType>& inputs) {
+std::string softmax_cross_entropy(const Attributes& options, const std::vector<TensorType>& inputs, bool is_sparse) {
   last_dimension(inputs[0]);
   const std::string& reduction = one_of(options, "reduction", {"none", "mean", "sum"});
   const DataType dtype = inputs[0].dtype;
   const bool is_cast = dtype == DataType::kF16 || dtype == DataType::kBF16;
-  const bool is_sparse = is_set(options, "sparse");
   std::string text = fmt::format(
       "dims: {{classes: inferred}}\n"
       "inputs: {{logits: [..., classes], labels: [...]}}\n"
@@ -176,6 +175,18 @@ std::string cross_entropy(const Attributes& options, const std::vector<TensorTyp
   if (reduction == "mean") text += "  mean: {op: ReduceMean, in: cross_entropy}\n";
   if (reduction == "sum") text += "  sum: {op: ReduceSum, in: cross_entropy}\n";
   return text;
+}
+
+std::string sparse_or_not(const Attributes& options, const std::vector<TensorType>& inputs) {
+  return softmax_cross_entropy(options, inputs, is_set(options, "sparse"));
+}
+
+/// Labels are class numbers [N], or probabilities [N, C]. (With more dimensions MindSpore's classes are the second.)
+std::string cross_entropy_loss(const Attributes& options, const std::vector<TensorType>& inputs) {
+  if (inputs[0].shape.size() != 2) {
+    throw InputError({}, "the logits are {}; expected [N, C]", to_string(inputs[0].shape));
+  }
+  return softmax_cross_entropy(options, inputs, !is_floating(inputs[1].dtype));
 }
 
 std::vector<BuiltInBlock> make_blocks() {
@@ -199,6 +210,11 @@ std::vector<BuiltInBlock> make_blocks() {
         integer("group", 1, "groups of channels"), flag("has_bias", false, "adds a bias")},
        1,
        conv2d},
+      {"nn.CrossEntropyLoss",
+       "one_hot if labels are whole numbers, cross_entropy, mean; logits [N, C]",
+       {text("reduction", "mean", "none, mean or sum")},
+       2,
+       cross_entropy_loss},
       {"nn.Dense",
        "matmul, bias_add; weight [out, in], bias",
        {integer("in_channels", 0, "inferred from the input"),
@@ -226,7 +242,7 @@ std::vector<BuiltInBlock> make_blocks() {
        "one_hot if sparse, cross_entropy, mean if reduction: mean; classes are the last dimension",
        {flag("sparse", false, "labels are class numbers"), text("reduction", "none", "none, mean or sum")},
        2,
-       cross_entropy},
+       sparse_or_not},
   };
 }
 

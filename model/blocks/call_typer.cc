@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/blocks/operator_line.h"
+#include "operators/catalogue.h"
 
 namespace shardplan {
 
@@ -16,8 +17,13 @@ std::optional<BlockUse> CallTyper::find_block(const OperatorSyntax& call, std::v
     for (const auto& [name, block] : file_.blocks) known.push_back(name);
     for (const BuiltInBlock& block : built_in_blocks()) known.push_back(block.name);
     const std::string nearest = nearest_name(call.type.text, known);
-    faults_.add(call.type.place, fmt::format("{}: no block '{}'{}", faults_.name(call.name.text), call.type.text,
-                                             nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+    const std::string behind_dot = call.type.text.substr(call.type.text.rfind('.') + 1);
+    const OperatorType* type = find_operator_type(behind_dot);
+    const bool is_operator = type != nullptr && !type->is_internal;
+    faults_.add(call.type.place,
+                fmt::format("{}: no block '{}'{}", faults_.name(call.name.text), call.type.text,
+                            nearest.empty() || is_operator ? "" : fmt::format("; did you mean '{}'?", nearest)),
+                is_operator ? fmt::format("{} is an operator: op: {}", behind_dot, behind_dot) : "");
     return std::nullopt;
   }
   std::optional<BlockUse> use = built_in ? built_in_block(call, *built_in, inputs) : file_block(call, found->second);

@@ -7,6 +7,7 @@
 
 #include "model/blocks/operator_line.h"
 #include "model/syntax/attribute_reader.h"
+#include "model/syntax/scalar_values.h"
 #include "operators/families/communication.h"
 
 namespace shardplan {
@@ -22,6 +23,7 @@ class CommunicationReader {
 
   /// The ranks of the group; empty for all.
   Ranks group(const YamlNode& node) {
+    if (node.is_scalar() && choice_value(node, {"WORLD_COMM_GROUP", "hccl_world_group", "nccl_world_group"})) return {};
     if (node.is_scalar()) return along_axis(node);
     const bool has_groups = node.is_sequence() && !node.items.empty() && node.items[0].is_sequence();
     if (!has_groups) return own_group(node, {checked(node)});
@@ -125,6 +127,10 @@ std::optional<Attributes> read_communication(const OperatorSyntax& op, const Ope
                                     [&key = key](const AttributeSpec& spec) { return spec.name == key.text; });
     if (!is_own) continue;
     if (key.text == "group") group = reader.group(*node);
+    if (key.text == "reduce") {  // ReduceOp.SUM as well
+      const std::optional<std::string> word = choice_value(*node, {"sum", "prod", "max", "min"});
+      if (word) (*attributes)[key.text] = *word;
+    }
     if (key.text == "recv_shapes" || key.text == "send_shapes") {
       (*attributes)[key.text] = reader.shapes(*node, key.text);
     }

@@ -3,13 +3,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "base/integer.h"
 #include "model/syntax/attribute_reader.h"
 
 namespace shardplan {
 namespace {
+
+/// Words of MindSpore's scripts for which there is another way here.
+constexpr std::pair<std::string_view, std::string_view> kScriptWords[] = {
+    {"shard", "shard(((1, 8),), ((8, 1),)) is: in_strategy: ((1, 8),), out_strategy: ((8, 1),)"},
+    {"set_comm_fusion", "it is called comm_fusion"},
+    {"fusion", "comm_fusion beside a block or a parameter says with what its gradient is joined"},
+    {"op_type", "the kind of a reduction is called reduce"},
+    {"activation", "an operator behind it: {op: ReLU, in: NAME}"},
+};
 
 /// True where `word` stands in `text` as a whole word, at its first occurrence.
 bool names(std::string_view text, std::string_view word) {
@@ -44,11 +55,16 @@ std::optional<Attributes> read_attributes(const OperatorSyntax& op, const std::v
       std::vector<std::string> own;
       for (const AttributeSpec& s : specs) own.push_back(s.name);
       known.insert(known.end(), own.begin(), own.end());
-      const std::string nearest = nearest_name(key.text, known);
+      const auto other = std::find_if(std::begin(kScriptWords), std::end(kScriptWords),
+                                      [&](const auto& word) { return word.first == key.text; });
+      const bool is_other = other != std::end(kScriptWords);
+      const std::string nearest = is_other ? "" : nearest_name(key.text, known);
+      std::string hint = own.empty() ? "" : fmt::format("attributes of {}: {}", op.type.text, fmt::join(own, ", "));
+      if (is_other) hint = other->second;
       faults.add(key.place,
                  fmt::format("{}: unknown key '{}'{}", name, key.text,
                              nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)),
-                 own.empty() ? "" : fmt::format("attributes of {}: {}", op.type.text, fmt::join(own, ", ")));
+                 std::move(hint));
       is_good = false;
     }
   }

@@ -16,8 +16,9 @@ class AttributeReader {
         if (const std::optional<bool> flag = flag_value(node)) return *flag;
         refuse(node, "true or false");
       case AttributeKind::kText:
-        if (node.is_scalar()) return node.text;
-        refuse(node, "a word");
+        if (!node.is_scalar()) refuse(node, "a word");
+        if (const std::optional<DataType> type = data_type_value(node.text)) return std::string(to_string(*type));
+        return node.text;
       case AttributeKind::kNumber:
         return evaluate(node, "a number", &DimScope::real);
       case AttributeKind::kInteger:

@@ -44,6 +44,13 @@ std::int64_t DimScope::lookup(std::string_view name_view) {
       file_.used_dims.insert(name);
       return found->second;
     }
+    if (name == "rank" || name == "group_size") {
+      throw InputError(
+          SourcePlace{},
+          "{} is known only where a model is written per device: parallel_mode hybrid_parallel, or stand_alone "
+          "with communication operators",
+          name);
+    }
     std::vector<std::string> known;
     for (const auto& [other, value] : file_.dims) known.push_back(other);
     for (const auto& [other, dim] : own_) known.push_back(other);

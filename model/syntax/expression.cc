@@ -29,7 +29,7 @@ bool is_name(std::string_view text) {
 }
 
 /// sum: product (('+' | '-') product)*;  product: factor (('*' | '/' | '//' | '%') factor)*;
-/// factor: '-' factor | '(' sum ')' | 'sqrt' '(' sum ')' | number | name.
+/// factor: '-' factor | '(' sum ')' | 'sqrt' '(' sum ')' | number | name | 'get_rank()' | 'get_group_size()'.
 class ExpressionParser {
  public:
   explicit ExpressionParser(std::string_view text) : text_(text) { expression_.text_ = text; }
@@ -119,6 +119,9 @@ class ExpressionParser {
         sum(depth + 1);
         expect(')');
         push(Kind::kSquareRoot);
+      } else if ((name == "get_rank" || name == "get_group_size") && accept('(')) {  // MindSpore's functions
+        expect(')');
+        expression_.steps_.push_back({Kind::kName, 0, 0, std::string(name.substr(4))});
       } else {
         expression_.steps_.push_back({Kind::kName, 0, 0, std::string(name)});
       }

@@ -156,7 +156,7 @@ class SyntaxReader {
 
   std::optional<DataType> read_dtype(const YamlNode* node, const std::string& where) {
     if (!node) return std::nullopt;
-    const std::optional<DataType> dtype = node->is_scalar() ? parse_data_type(node->text) : std::nullopt;
+    const std::optional<DataType> dtype = node->is_scalar() ? data_type_value(node->text) : std::nullopt;
     if (!dtype) {
       fault(*node,
             fmt::format("{} is {}; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8, u8 or bool", where,
@@ -332,6 +332,7 @@ class SyntaxReader {
     op.is_block = block != nullptr;
     const YamlNode* called = type && block ? nullptr : block ? block : type;
     if (called && is_text(*called, where + (block ? ": block" : ": op"))) op.type = word(*called);
+    if (!op.is_block) op.type.text.erase(0, op.type.text.rfind('.') + 1);  // ops.MatMul, nn.ReLU
     op.settings = read_settings(*document_, node, where, faults_);
     const std::vector<std::string> known = key_names(op.is_block ? call_keys() : operator_keys());
     for (const YamlEntry& item : node.entries) {

@@ -386,7 +386,7 @@ inputs: {x: [8]}
 operators: {a: {op: ReLU, in: x}}
 training: {optimizer: adamm, beta1: 2, micro_batches: 0, learning_rate: fast}
 parallel: {parallel_mode: auto, search_mode: dp, device_num: 7, mesh: {dp: 2, mp: 4}, full_batch: yes, level: 5, dataset_strategy: 3}
-dtype: float32
+dtype: float31
 )",
      R"(m.yaml:4:11: error: training: the model has no loss
     loss: NAME names the scalar that training makes small
@@ -402,7 +402,7 @@ m.yaml:5:111: error: parallel: level is '5'; expected a whole number from 0 to 2
 m.yaml:5:132: error: parallel: dataset_strategy is '3'; expected entries of a strategy
     an entry is [2, 4] (pieces per dimension), [{dp}, {mp}] (axes per dimension),
     null (data parallel) or [] (follows)
-m.yaml:6:8: error: dtype is 'float32'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8, u8 or bool)",
+m.yaml:6:8: error: dtype is 'float31'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8, u8 or bool)",
      ""},
     {"loss_is_no_scalar",
      R"(shardplan: 1

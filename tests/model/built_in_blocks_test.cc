@@ -31,6 +31,14 @@ TEST(BuiltInBlocksTest, BlocksAreWhatTheirOperatorsMake) {
                      "block: nn.SoftmaxCrossEntropyWithLogits, in: [x, y], sparse: true, reduction: mean"),
             "a.one_hot = OneHot(y) [3, 5]\na.cross_entropy = SoftmaxCrossEntropyWithLogits(x, a.one_hot) [3]\n"
             "a.mean = ReduceMean(a.cross_entropy) []\n");
+  EXPECT_EQ(expanded("x: [3, 5], y: {shape: [3], dtype: i32}", "block: nn.CrossEntropyLoss, in: [x, y]"),
+            expanded("x: [3, 5], y: {shape: [3], dtype: i32}",
+                     "block: nn.SoftmaxCrossEntropyWithLogits, in: [x, y], sparse: true, reduction: mean"));
+  EXPECT_EQ(expanded("x: [3, 5], y: [3, 5]", "block: nn.CrossEntropyLoss, in: [x, y], reduction: none"),
+            "a.cross_entropy = SoftmaxCrossEntropyWithLogits(x, y) [3]\n");
+  EXPECT_EQ(faults_of("shardplan: 1\ninputs: {x: [3, 5, 2], y: [3, 5, 2]}\n"
+                      "operators: {a: {block: nn.CrossEntropyLoss, in: [x, y]}}\n"),
+            "m.yaml:3:49: error: a: the logits are [3, 5, 2]; expected [N, C]");
 }
 
 TEST(BuiltInBlocksTest, TheirNamesAreSorted) {

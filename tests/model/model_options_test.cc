@@ -59,6 +59,47 @@ parallel: {parallel_mode: DATA_PARALLEL, gradients_mean: True, full_batch: False
   EXPECT_TRUE(model.parallel.is_pynative);
 }
 
+/// As MindSpore's scripts spell operators and types of numbers.
+TEST(ModelOptionsTest, NamesOfModulesBeforeADotAreTaken) {
+  const Model model = read(R"(shardplan: 1
+dtype: ms.float16
+inputs: {x: [8, 8], ids: {shape: [8], dtype: mindspore.int32}}
+parameters: {w: {shape: [8, 8], dtype: bfloat16}}
+operators:
+  c: {op: ops.Cast, in: w, dtype: mstype.float16}
+  a: {op: P.MatMul, in: [x, c]}
+  r: {op: nn.ReLU, in: a}
+  o: {op: OneHot, in: ids, depth: 8, dtype: np.float16}
+  s: {op: Add, in: [r, o]}
+  loss: {op: ReduceSum, in: s}
+loss: loss
+training: {optimizer: nn.SGD, mixed_precision: Float16}
+parallel: {parallel_mode: ParallelMode.DATA_PARALLEL}
+)");
+  const auto dtype = [&](const char* name) { return model.graph.tensor(*model.graph.find_tensor(name)).type.dtype; };
+  EXPECT_EQ(dtype("x"), DataType::kF16);
+  EXPECT_EQ(dtype("ids"), DataType::kI32);
+  EXPECT_EQ(dtype("w"), DataType::kBF16);
+  EXPECT_EQ(dtype("o"), DataType::kF16);
+  EXPECT_EQ(model.graph.operation(*model.graph.find_operator("c")).text("dtype"), "f16");
+  EXPECT_EQ(model.graph.operation(*model.graph.find_operator("r")).type->name, "ReLU");
+  EXPECT_EQ(model.training->mixed_precision, DataType::kF16);
+}
+
+/// What a script says in another way is one error with what to write.
+TEST(ModelOptionsTest, OtherWordsOfMindSporesScriptsAreExplained) {
+  const auto fault = [](const std::string& line) {
+    return faults_of("shardplan: 1\ninputs: {x: [8, 8]}\noperators: {a: {" + line + ", in: x}}\n");
+  };
+  EXPECT_EQ(fault("block: nn.Dense, out_channels: 8, shard: ((1, 8),)"),
+            "m.yaml:3:51: error: a: unknown key 'shard'\n"
+            "    shard(((1, 8),), ((8, 1),)) is: in_strategy: ((1, 8),), out_strategy: ((8, 1),)");
+  EXPECT_EQ(fault("block: nn.ReLU"), "m.yaml:3:24: error: a: no block 'nn.ReLU'\n    ReLU is an operator: op: ReLU");
+  EXPECT_EQ(fault("op: StridedSlice, begin: [get_rank()], end: [8]"),
+            "m.yaml:3:43: error: a: begin: rank is known only where a model is written per device: parallel_mode "
+            "hybrid_parallel, or stand_alone with communication operators");
+}
+
 TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
   EXPECT_EQ(faults_of_parallel("parameter_broadcast: false, batch_norm: global, comm_fusion: {openstate: false}"), "");
   EXPECT_EQ(faults_of_parallel("parameter_broadcast: True"), "");
@@ -66,8 +107,9 @@ TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
             "m.yaml:4:33: error: parallel: parameter_broadcast is for several devices, not f");
   EXPECT_EQ(faults_of_parallel("batch_norm: local").substr(0, 78),
             "m.yaml:4:24: error: parallel: batch_norm local is for parallel_mode data_paral");
-  EXPECT_EQ(faults_of_parallel("gradients_mean: true").substr(0, 72),
-            "m.yaml:4:28: error: parallel: gradients_mean is for parallel_mode data_p");
+  EXPECT_EQ(faults_of_parallel("gradients_mean: false").substr(0, 79),
+            "m.yaml:4:28: error: parallel: gradients_mean: false is for parallel_mode data_p");
+  EXPECT_EQ(faults_of_parallel("gradients_mean: true"), "");  // as it is in every mode
   EXPECT_EQ(faults_of_parallel("full_batch: true, dataset_strategy: data_parallel").substr(0, 86),
             "m.yaml:4:48: error: parallel: dataset_strategy cuts the inputs, but full_batch is true");
 }
@@ -81,6 +123,9 @@ TEST(ModelOptionsTest, OtherWordsOfMindSporesContextAreExplained) {
       {"strategy_ckpt_config: {save_file: s.json}", "strategy_ckpt_save_file"},
       {"grad_accumulation_step: 4", "micro_batches"},
       {"pipeline_stages: 2", "place: {rank: W}"},
+      {"parallel_optimizer_config: {gradient_accumulation_shard: true}", "gradient_accumulation_shard stands under"},
+      {"mode: pynative", "at the top of the file"},
+      {"save_graphs: 2", "--out"},
   };
   for (const auto& [option, hint] : kWords) {
     const std::string found = faults_of_parallel(option);
