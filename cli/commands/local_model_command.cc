@@ -11,7 +11,6 @@
 #include "model/read_model.h"
 #include "planner/local_plan.h"
 #include "report/local_report.h"
-#include "simulator/checkpoint/checkpoint_folder.h"
 #include "simulator/local/local_checkpoint.h"
 #include "simulator/local/local_validation.h"
 
@@ -109,33 +108,21 @@ int simulate_local_model(const WrittenPerDevice& found, const SimulateArguments&
                      "--integrated: a model written per device saves what each rank holds; `checkpoint merge` puts "
                      "whole tensors together");
   }
-  check_prefix(arguments.prefix);
   const auto ranks = models_of_ranks(*found.model, found.cluster.num_devices());
   const std::unique_ptr<const RankGraphs> run = rank_graphs(ranks);
   const bool is_training = found.model->training.has_value();
-  if (!arguments.save.empty() && !is_training) {
-    throw InputError(SourcePlace{}, "--save {}: the model has no 'training', so there is nothing to save",
-                     arguments.save);
-  }
+  check_saving(arguments, is_training);
   LocalSimulationOptions options;
   options.seed = arguments.planning.seed.value_or(0);
   options.steps = arguments.steps;
   options.stop = interrupt_token();
-  if (!arguments.load.empty()) {
-    Checkpoint checkpoint(find_checkpoint(arguments.load, arguments.prefix));
-    LoadedRanks loaded = load_ranks(checkpoint, ranks, *run);
-    for (const std::string& text : loaded.notices) notice("notice: " + text);
-    options.loaded = std::move(loaded.values);
-    if (!arguments.planning.seed) options.seed = checkpoint.form().seed;
-    if (is_training) options.first_step = checkpoint.form().step;
-  }
+  begin_with_checkpoint(arguments, is_training, options,
+                        [&](Checkpoint& checkpoint) { return load_ranks(checkpoint, ranks, *run); });
   const std::int64_t last = options.first_step + options.steps;
   options.after_step = [&](std::int64_t steps, const LocalExecutor& executor) {
-    const bool is_due = steps == last || (arguments.save_every > 0 && steps % arguments.save_every == 0);
-    if (arguments.save.empty() || !is_due) return;
-    save_ranks(checkpoint_folder(arguments.save, arguments.prefix, steps), local_form(ranks, *run, steps, options.seed),
-               *run, executor);
-    if (arguments.keep_most > 0) keep_last_checkpoints(arguments.save, arguments.prefix, arguments.keep_most);
+    save_if_due(arguments, steps, last, [&](const std::string& folder) {
+      save_ranks(folder, local_form(ranks, *run, steps, options.seed), *run, executor);
+    });
   };
   begin_phase("simulating", PhaseEnd::kBySelf);
   const std::vector<LocalScalar> scalars = simulate_locally(ranks, *run, options);

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "cli/commands/planning_options.h"
+#include "cli/terminal.h"
+#include "simulator/checkpoint/checkpoint.h"
+#include "simulator/checkpoint/checkpoint_folder.h"
 
 namespace shardplan {
 
@@ -20,5 +24,26 @@ struct SimulateArguments {
   std::int64_t save_every = 0;  // steps; 0: at the end alone
   std::int64_t keep_most = 5;
 };
+
+/// Throws InputError: `--save` of a model that is not trained, a prefix that is no plain name.
+void check_saving(const SimulateArguments& arguments, bool is_training);
+
+/// What a run begins with if `--load` is given: `load(checkpoint)` returns values and notices; the step, and the seed
+/// unless another is given, are those of the checkpoint. Throws InputError as `load`.
+template <class Options, class Load>
+void begin_with_checkpoint(const SimulateArguments& arguments, bool is_training, Options& options, const Load& load) {
+  if (arguments.load.empty()) return;
+  Checkpoint checkpoint(find_checkpoint(arguments.load, arguments.prefix));
+  auto loaded = load(checkpoint);
+  for (const std::string& text : loaded.notices) notice("notice: " + text);
+  options.loaded = std::move(loaded.values);
+  if (!arguments.planning.seed) options.seed = checkpoint.form().seed;
+  if (is_training) options.first_step = checkpoint.form().step;
+}
+
+/// After step `step` of a run whose last one is `last`: calls `save` with the folder of a checkpoint if one is due, and
+/// removes those beyond `--keep-checkpoint-max`.
+void save_if_due(const SimulateArguments& arguments, std::int64_t step, std::int64_t last,
+                 const std::function<void(const std::string& folder)>& save);
 
 }  // namespace shardplan

@@ -11,7 +11,6 @@
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "report/proof_report.h"
-#include "simulator/checkpoint/checkpoint_folder.h"
 #include "simulator/checkpoint/training_checkpoint.h"
 
 namespace shardplan {
@@ -24,11 +23,7 @@ void check(const SimulateArguments& arguments, const Plan& plan) {
   }
   const std::vector<std::string> missing = operators_without_kernel(*plan.graph);
   if (!missing.empty()) throw InputError(model, "no local computation is known for {}", missing.front());
-  if (!arguments.save.empty() && !plan.graph->is_training()) {
-    throw InputError(SourcePlace{}, "--save {}: the model has no 'training', so there is nothing to save",
-                     arguments.save);
-  }
-  check_prefix(arguments.prefix);
+  check_saving(arguments, plan.graph->is_training());
 }
 
 int simulate_plan(const SimulateArguments& arguments) {
@@ -50,22 +45,15 @@ int simulate_plan(const SimulateArguments& arguments) {
   std::vector<SimulatedScalar> scalars;
   if (executable.shrinking.refusal.empty()) {
     const ParallelProgram& program = executable.program;
-    if (!arguments.load.empty()) {
-      Checkpoint checkpoint(find_checkpoint(arguments.load, arguments.prefix));
-      LoadedTensors loaded = load_checkpoint(checkpoint, program, *executable.graph);
-      for (const std::string& text : loaded.notices) notice("notice: " + text);
-      options.loaded = std::move(loaded.values);
-      if (!arguments.planning.seed) options.seed = checkpoint.form().seed;
-      if (executable.graph->is_training()) options.first_step = checkpoint.form().step;
-    }
+    begin_with_checkpoint(arguments, executable.graph->is_training(), options, [&](Checkpoint& checkpoint) {
+      return load_checkpoint(checkpoint, program, *executable.graph);
+    });
     const std::int64_t last = options.first_step + options.steps;
     options.after_step = [&](std::int64_t steps, const Executor& executor) {
-      const bool is_due = steps == last || (arguments.save_every > 0 && steps % arguments.save_every == 0);
-      if (arguments.save.empty() || !is_due) return;
-      const CheckpointForm form = stored_form(program, *executable.graph, steps, options.seed);
-      save_checkpoint(checkpoint_folder(arguments.save, arguments.prefix, steps),
-                      arguments.integrated ? integrated(form) : form, program, *executable.graph, executor);
-      if (arguments.keep_most > 0) keep_last_checkpoints(arguments.save, arguments.prefix, arguments.keep_most);
+      save_if_due(arguments, steps, last, [&](const std::string& folder) {
+        const CheckpointForm form = stored_form(program, *executable.graph, steps, options.seed);
+        save_checkpoint(folder, arguments.integrated ? integrated(form) : form, program, *executable.graph, executor);
+      });
     };
     begin_phase("simulating", PhaseEnd::kBySelf);
     scalars = simulate(program, *executable.graph, options);

@@ -197,7 +197,7 @@ Gradients reduce_extreme_gradient(GradientBuilder& builder, const GradientReques
   });
 }
 
-/// Of (dy, x); the reduced dimensions of dy are 1.
+/// The gradient of a maximum or minimum with regard to x; dy has size 1 in the reduced dimensions.
 OperatorType extreme_grad(std::string name) {
   return {.name = std::move(name),
           .signature = "dy, x -> dx",

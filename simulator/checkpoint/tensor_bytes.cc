@@ -11,8 +11,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kMostNamed = 3;
-
 double half_number(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const double fraction = bits & 1023;
@@ -62,14 +60,6 @@ TensorValues read_numbers(Checkpoint& checkpoint, std::size_t tensor, const Piec
   if (numbers) return *std::move(numbers);
   throw InputError({checkpoint.path(), 0, 0}, "tensor '{}' is {}; expected F64, F32, F16, BF16, I64 or I32", of.name,
                    of.dtype);
-}
-
-std::string some_names(const std::vector<std::string>& names) {
-  const auto shown = std::min(names.size(), kMostNamed);
-  std::string text =
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
 }
 
 }  // namespace shardplan

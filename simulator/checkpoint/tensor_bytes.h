@@ -19,7 +19,4 @@ std::vector<std::byte> bytes_of_numbers(std::span<const double> numbers);
 TensorValues read_numbers(Checkpoint& checkpoint, std::size_t tensor, const PieceRuns& piece,
                           std::int64_t preferred = 0);
 
-/// "a, b, c and 4 more".
-std::string some_names(const std::vector<std::string>& names);
-
 }  // namespace shardplan

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "simulator/checkpoint/checkpoint_match.h"
 #include "simulator/checkpoint/tensor_bytes.h"
 #include "simulator/execute/collectives.h"
 
@@ -66,46 +67,21 @@ void save_checkpoint(const std::string& folder, const CheckpointForm& form, cons
 CheckpointForm form_for_plan(const Checkpoint& checkpoint, const ParallelProgram& program, const OperatorGraph& graph,
                              std::vector<std::string>& notices) {
   CheckpointForm form = stored_form(program, graph, checkpoint.form().step, checkpoint.form().seed);
-  std::vector<Diagnostic> faults;
-  std::vector<std::string> fresh;
-  std::set<std::string> taken;
-  const SourcePlace place{checkpoint.path(), 0, 0};
+  CheckpointMatch match(checkpoint);
   std::vector<CheckpointTensor> tensors;
   for (CheckpointTensor& tensor : form.tensors) {
-    const std::optional<std::size_t> found = checkpoint.find(tensor.name);
-    const bool is_state = graph.tensor(*graph.find_tensor(tensor.name)).kind == TensorKind::kState;
-    if (!found && is_state) {
-      fresh.push_back(tensor.name);
-      continue;
-    }
-    if (!found) {
-      faults.push_back({place, fmt::format("has no tensor '{}', which the model has", tensor.name), {}});
-      continue;
-    }
+    const std::optional<std::size_t> found = match.find(graph.tensor(*graph.find_tensor(tensor.name)));
+    if (!found) continue;
     const CheckpointTensor& stored = checkpoint.form().tensors[*found];
     if (stored.shape != tensor.shape) {
-      faults.push_back({place,
-                        fmt::format("tensor '{}' has the shape {}, in the model it has {}", tensor.name,
-                                    to_string(stored.shape), to_string(tensor.shape)),
-                        {}});
+      match.add_other_shape(tensor.name, stored.shape, tensor.shape);
       continue;
     }
     tensor.dtype = stored.dtype;
-    taken.insert(tensor.name);
     tensors.push_back(std::move(tensor));
   }
-  if (!faults.empty()) throw InputError(std::move(faults));
+  for (std::string& notice : match.notices()) notices.push_back(std::move(notice));
   form.tensors = std::move(tensors);
-  std::vector<std::string> extra;
-  for (const CheckpointTensor& stored : checkpoint.form().tensors) {
-    if (!taken.contains(stored.name)) extra.push_back(stored.name);
-  }
-  if (!fresh.empty()) {
-    notices.push_back(fmt::format("optimizer states that the checkpoint does not hold: {}", some_names(fresh)));
-  }
-  if (!extra.empty()) {
-    notices.push_back(fmt::format("tensors of the checkpoint that the model does not have: {}", some_names(extra)));
-  }
   return form;
 }
 

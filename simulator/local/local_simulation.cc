@@ -45,12 +45,11 @@ void check_numbers(const Model& model, const RankGraphs& run, const RankPieces& 
 }
 
 TensorValues cut_from(const TensorValues& whole, const RankPiece& piece) {
-  PieceRuns part;
-  for (std::size_t d = 0; d < piece.shape.size(); ++d) part.dimensions.push_back({{piece.begin[d], piece.shape[d]}});
   TensorValues values(static_cast<std::size_t>(num_elements(piece.shape)));
-  for_each_shared_row(whole_piece(piece.whole), part, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-    std::copy_n(whole.begin() + from, count, values.begin() + to);
-  });
+  for_each_shared_row(whole_piece(piece.whole), runs_of(piece),
+                      [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+                        std::copy_n(whole.begin() + from, count, values.begin() + to);
+                      });
   return values;
 }
 

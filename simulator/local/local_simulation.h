@@ -20,11 +20,11 @@ using RankValues = std::vector<std::map<TensorId, TensorValues>>;
 struct LocalSimulationOptions {
   std::uint64_t seed = 0;
   int steps = 20;
-  std::int64_t first_step = 0;  // so many were made before
+  std::int64_t first_step = 0;  // how many steps a loaded checkpoint has behind it
   std::stop_token stop = {};
   /// What they begin with; those that are missing are drawn, states begin at zero. Empty, or one for every rank.
   RankValues loaded = {};
-  /// Called after each step with how many were made in all.
+  /// Called after each step with the number of steps made since training began, those before `first_step` included.
   std::function<void(std::int64_t steps, const LocalExecutor&)> after_step = {};
 };
 

@@ -61,6 +61,12 @@ std::unique_ptr<const RankGraphs> rank_graphs(const std::vector<std::shared_ptr<
   return run;
 }
 
+PieceRuns runs_of(const RankPiece& piece) {
+  PieceRuns runs;
+  for (std::size_t d = 0; d < piece.shape.size(); ++d) runs.dimensions.push_back({{piece.begin[d], piece.shape[d]}});
+  return runs;
+}
+
 std::vector<std::map<TensorId, RankPiece>> rank_pieces(const std::vector<std::shared_ptr<const Model>>& ranks,
                                                        const std::vector<OperatorGraph>& graphs) {
   std::vector<std::map<TensorId, RankPiece>> pieces(graphs.size());

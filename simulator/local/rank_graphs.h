@@ -7,6 +7,7 @@
 
 #include "model/model.h"
 #include "program/local_program.h"
+#include "simulator/checkpoint/piece.h"
 
 namespace shardplan {
 
@@ -31,6 +32,8 @@ struct RankPiece {
 
   bool operator==(const RankPiece&) const = default;
 };
+/// The entries of the whole that the piece covers.
+PieceRuns runs_of(const RankPiece& piece);
 
 /// By rank. `begin` of the file says where a piece begins (states as their parameter), and the whole ends where the last
 /// piece does. Without it a tensor is whole on every rank: an input, or a parameter whose gradients are exchanged; any
