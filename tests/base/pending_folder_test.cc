@@ -1,13 +1,12 @@
 #include "base/pending_folder.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/write_files.h"
+#include "tests/support/files.h"
 
 namespace shardplan {
 namespace {
@@ -16,17 +15,13 @@ namespace fs = std::filesystem;
 
 class PendingFolderTest : public testing::Test {
  protected:
-  PendingFolderTest() : path_(testing::TempDir() + "pending_folder_" + std::to_string(::getpid())) {}
-  ~PendingFolderTest() override { fs::remove_all(path_); }
-  std::string text(const std::string& name) const {
-    std::ifstream file(path_ + "/" + name);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string text(const std::string& name) const { return content_of(folder_.at(name)); }
   std::size_t num_entries() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
   }
 
-  std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.path();
 };
 
 TEST_F(PendingFolderTest, AppearsWholeAndExchangesTheOlderOne) {

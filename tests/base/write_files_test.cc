@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.h"
+#include "tests/support/files.h"
 
 namespace shardplan {
 namespace {
@@ -15,20 +14,10 @@ namespace fs = std::filesystem;
 
 class WriteFilesTest : public ::testing::Test {
  protected:
-  WriteFilesTest() {
-    std::string name = (fs::temp_directory_path() / "write_files.XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~WriteFilesTest() override { fs::remove_all(folder_); }
+  std::string text(const std::string& name) const { return content_of(folder_ / name); }
 
-  std::string text(const std::string& name) const {
-    std::ifstream file(folder_ / name);
-    std::ostringstream out;
-    out << file.rdbuf();
-    return out.str();
-  }
-
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(WriteFilesTest, ReplacesItsFilesAndNothingElse) {

@@ -6,18 +6,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <thread>
 
 namespace shardplan {
 namespace {
 
 constexpr std::chrono::seconds kLongestRun{180};
-
-std::string text_in(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
 
@@ -46,7 +40,7 @@ bool BackgroundProcess::has_ended() {
   return has_ended_;
 }
 
-std::string BackgroundProcess::err() const { return text_in(streams_.path() + "/err"); }
+std::string BackgroundProcess::err() const { return content_of(streams_.path() + "/err"); }
 
 bool BackgroundProcess::waits_for(const std::string& text) {
   for (;;) {
@@ -65,7 +59,7 @@ ProgramRun BackgroundProcess::wait() {
   }
   ProgramRun run;
   run.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
-  run.out = text_in(streams_.path() + "/out");
+  run.out = content_of(streams_.path() + "/out");
   run.err = err();
   return run;
 }

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -99,8 +98,7 @@ std::vector<std::pair<std::string, std::string>> files_in(const std::string& tex
 
 /// What configs/documents holds is there to be shown.
 TEST(DocumentsTest, ShowEveryConfigurationMadeForThem) {
-  std::ifstream file("docs/mindspore.md");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = content_of("docs/mindspore.md");
   for (const auto& entry : std::filesystem::directory_iterator("configs/documents")) {
     EXPECT_NE(text.find(entry.path().string()), std::string::npos) << entry.path();
   }
@@ -123,10 +121,9 @@ TEST(DocumentsTest, FindsTheCommandsOfADocument) {
 class DocumentTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(DocumentTest, CommandsEndAsShown) {
-  std::ifstream file(GetParam());
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = content_of(GetParam());
   ASSERT_FALSE(text.empty());
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   std::filesystem::copy_file("tests/data/contest_problem.json", folder.path() + "/problem.json");
   for (const auto& [name, content] : files_in(text)) write_file(folder.path() + "/" + name, content);
   for (const ShownCommand& command : commands_in(text)) {
@@ -161,7 +158,7 @@ class HelpExamplesTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(HelpExamplesTest, EndAsShown) {
   const Program program = shardplan_program();
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   std::filesystem::copy_file("tests/data/contest_problem.json", folder.path() + "/problem.json");
   ASSERT_EQ(run_program("plan configs/mlp.yaml --out out", folder.path()).exit_code, 0);
   ASSERT_EQ(run_program("plan configs/mlp.yaml --level 1 --out memory", folder.path()).exit_code, 0);

@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "tests/cli/run_program.h"
 
@@ -14,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(InstallTest, WhatIsInstalledWorksFromAnyFolder) {
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   const std::string prefix = folder.path() + "/prefix";
   ASSERT_EQ(std::system(fmt::format("cmake --install '{}' --prefix '{}' >/dev/null", SHARDPLAN_BUILD, prefix).c_str()),
             0);
@@ -33,8 +32,7 @@ TEST(InstallTest, WhatIsInstalledWorksFromAnyFolder) {
   }
   for (const char* page : {"bash-completion/completions/shardplan", "zsh/site-functions/_shardplan",
                            "fish/vendor_completions.d/shardplan.fish", "man/man1/shardplan.1"}) {
-    std::ifstream file(prefix + "/share/" + page);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string text = content_of(prefix + "/share/" + page);
     EXPECT_NE(text.find("redistribute"), std::string::npos) << page;
   }
 }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <fstream>
 #include <functional>
 
 #include "base/write_files.h"
@@ -66,7 +65,7 @@ TEST(ProgramTest, ExitsAsDocumented) {
 
 /// What is given beside a plan.json takes effect, or is refused.
 TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   const ProgramRun written = run_program("plan configs/mlp.yaml --out out --seed 3", folder.path());
   ASSERT_EQ(written.exit_code, kDone) << written.err;
   const ProgramRun read = run_program("plan out/plan.json", folder.path());
@@ -91,7 +90,7 @@ TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
 
 /// A plan.json keeps where its ranks stand, and every rank's program may be written.
 TEST(ProgramTest, RankTablesAndRanks) {
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   const ProgramRun written = run_program(
       "plan configs/mnist-train.yaml --rank-table configs/rank_table_8pcs.json --out out --rank all", folder.path());
   ASSERT_EQ(written.exit_code, kDone) << written.err;
@@ -104,11 +103,9 @@ TEST(ProgramTest, RankTablesAndRanks) {
   for (const char* rank : {"0", "7"}) {
     const std::string all = std::string("out/rank_") + rank + "/step_parallel_end.ir";
     ASSERT_EQ(run_program(std::string("plan out/plan.json --out one --rank ") + rank, folder.path()).exit_code, kDone);
-    std::ifstream one_file(folder.path() + "/one/step_parallel_end.ir");
-    std::ifstream all_file(folder.path() + "/" + all);
-    const std::string one{std::istreambuf_iterator<char>(one_file), {}};
+    const std::string one = content_of(folder.at("one/step_parallel_end.ir"));
     EXPECT_FALSE(one.empty());
-    EXPECT_EQ((std::string{std::istreambuf_iterator<char>(all_file), {}}), one) << all;
+    EXPECT_EQ(content_of(folder.at(all)), one) << all;
   }
   EXPECT_EQ(run_program("plan configs/mnist-train.yaml --rank 8", folder.path()).exit_code, kBadInput);
 }
@@ -119,7 +116,7 @@ TEST(ProgramTest, StopsWhenInterrupted) {
 }
 
 /// A perceptron with enough layers that reading and building it takes many seconds.
-std::string deep_model(const TemporaryFolder& folder) {
+std::string deep_model(const ProjectFolder& folder) {
   write_file(folder.path() + "/deep.yaml",
              "shardplan: 1\ndims: {B: 64, H: 256, L: 65536}\ninputs: {x: [B, H]}\n"
              "blocks:\n  layer:\n    inputs: {x: [B, H]}\n    operators:\n"
@@ -137,7 +134,7 @@ double seconds_of(const std::function<void()>& run) {
 
 /// Before there is a plan a limit ends the command in whatever phase it is; else it ends with the plan that there is.
 TEST(ProgramTest, TimeLimitsHoldWhileAModelIsReadAndItsProblemIsBuilt) {
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   const std::string command = deep_model(folder);
   ProgramRun run;
   EXPECT_LT(seconds_of([&] { run = run_program(command + " --time-limit 1", folder.path()); }), 60) << run.err;
@@ -147,7 +144,7 @@ TEST(ProgramTest, TimeLimitsHoldWhileAModelIsReadAndItsProblemIsBuilt) {
 }
 
 TEST(ProgramTest, AnInterruptEndsWhatHasNoAnswerYet) {
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   const std::string command = deep_model(folder);
   ProgramRun run;
   EXPECT_LT(seconds_of([&] { run = run_program(command, folder.path(), 1); }), 60) << run.err;

@@ -5,28 +5,13 @@
 #include <sys/wait.h>
 
 #include <filesystem>
-#include <fstream>
 
 namespace shardplan {
-namespace {
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace
-
-TemporaryFolder::TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "shardplan.XXXXXX").string()) {
-  if (mkdtemp(path_.data()) == nullptr) throw std::filesystem::filesystem_error("mkdtemp", path_, std::error_code());
+ProjectFolder::ProjectFolder() {
   for (const char* folder : {"configs", "tests"}) {
-    std::filesystem::create_directory_symlink(std::filesystem::absolute(folder), path_ + "/" + folder);
+    std::filesystem::create_directory_symlink(std::filesystem::absolute(folder), at(folder));
   }
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 ProgramRun run_program(const std::string& arguments, const std::string& folder, int interrupt_after) {
@@ -38,8 +23,8 @@ ProgramRun run_program(const std::string& arguments, const std::string& folder, 
   const int status = std::system(command.c_str());
   ProgramRun run;
   run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  run.out = text_of(streams.path() + "/out");
-  run.err = text_of(streams.path() + "/err");
+  run.out = content_of(streams.path() + "/out");
+  run.err = content_of(streams.path() + "/err");
   return run;
 }
 

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "tests/support/files.h"
+
 namespace shardplan {
 
 /// What a run of the program left.
@@ -15,17 +17,10 @@ struct ProgramRun {
 /// `interrupt_after`, if above 0, sends it SIGINT after that many seconds.
 ProgramRun run_program(const std::string& arguments, const std::string& folder = ".", int interrupt_after = 0);
 
-/// A folder of its own for one test, removed at its end, in which `configs` and `tests` lead to the project's.
-class TemporaryFolder {
+/// A temporary folder in which `configs` and `tests` lead to the project's.
+class ProjectFolder : public TemporaryFolder {
  public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
+  ProjectFolder();
 };
 
 }  // namespace shardplan

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -17,7 +16,7 @@ namespace shardplan {
 namespace {
 
 /// What bash offers at the end of a line, in one line; `words` are the line's, quoted for a shell.
-std::string offered(const TemporaryFolder& folder, const std::string& words) {
+std::string offered(const ProjectFolder& folder, const std::string& words) {
   write_file(folder.path() + "/shardplan.bash", completion_script(shardplan_program(), "bash"));
   write_file(folder.path() + "/ask.bash", fmt::format("source shardplan.bash\nCOMP_WORDS=({})\n"
                                                       "COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n_shardplan\n"
@@ -31,7 +30,7 @@ std::string offered(const TemporaryFolder& folder, const std::string& words) {
 }
 
 TEST(ShellCompletionTest, BashOffersWhatMayStandThere) {
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   write_file(folder.path() + "/my model.yaml", "");
   EXPECT_EQ(offered(folder, "shardplan co"), "compare completion");
   EXPECT_EQ(offered(folder, "shardplan plan --le"), "--level");
@@ -47,7 +46,7 @@ TEST(ShellCompletionTest, BashOffersWhatMayStandThere) {
 /// Scripts are parsed by their shells, the manual page by groff; the test prints which of these are missing.
 TEST(ShellCompletionTest, ScriptsAndManualPageAreReadWithoutComplaint) {
   const Program program = shardplan_program();
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   struct ShellReader {
     const char* program;
     std::string text;

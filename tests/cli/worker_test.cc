@@ -119,8 +119,7 @@ TEST(WorkerTest, WorkersOfSeveralDevicesRunMicroBatches) {
 
 /// The block of commands in docs/mindspore.md, with another port.
 TEST(WorkerTest, TheDocumentsCommandsRunAJob) {
-  std::ifstream file("docs/mindspore.md");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = content_of("docs/mindspore.md");
   const std::size_t begin = text.find("    export MS_WORKER_NUM=5");
   ASSERT_NE(begin, std::string::npos);
   const std::string block = text.substr(begin, text.find("\n\n", begin) - begin);
@@ -137,12 +136,11 @@ TEST(WorkerTest, TheDocumentsCommandsRunAJob) {
   const std::string port = std::to_string(std::stoi(said.substr(said.find("127.0.0.1:") + 10)));
   std::string script = replaced(block, "MS_ROLE=MS_SCHED ./run scheduler &\n", "");
   script = replaced(replaced(script, "8118", port), "./run", SHARDPLAN_BINARY);
-  const TemporaryFolder folder;
+  const ProjectFolder folder;
   std::ofstream(folder.path() + "/script") << script << "\nwait\n";
   const std::string command = fmt::format("sh {}/script >{}/out 2>&1", folder.path(), folder.path());
   const int status = std::system(command.c_str());
-  std::ifstream out(folder.path() + "/out");
-  const std::string printed{std::istreambuf_iterator<char>(out), {}};
+  const std::string printed = content_of(folder.path() + "/out");
   EXPECT_EQ(status, 0) << printed;
   EXPECT_EQ(scheduler.wait().exit_code, 0);
   EXPECT_EQ(rows_of(printed).size(), 4u) << printed;

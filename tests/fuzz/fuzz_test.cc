@@ -1,12 +1,11 @@
 // A few seconds of what bench/fuzz_bench does for minutes, the same cases every time.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <map>
 
 #include "tests/fuzz/guard.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/files.h"
 
 namespace shardplan {
 namespace {
@@ -29,9 +28,8 @@ const std::map<std::string, std::uint64_t> kCases = {{"models", 100},
                                                      {"graphs", 12}};
 
 TEST(FuzzTest, NothingBreaks) {
-  std::string folder = (std::filesystem::temp_directory_path() / "shardplan-fuzz.XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  for (const FuzzTarget& target : fuzz_targets(folder)) {
+  const TemporaryFolder folder;
+  for (const FuzzTarget& target : fuzz_targets(folder.path())) {
     SCOPED_TRACE(target.name);
     ASSERT_EQ(kCases.count(target.name), 1u);
     const std::uint64_t cases = kCases.at(target.name);
@@ -45,7 +43,6 @@ TEST(FuzzTest, NothingBreaks) {
                     << target.text(kSeed, broken.index);
     }
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include <sstream>
 
 #include "tests/house/include_graph.h"
+#include "tests/support/files.h"
 
 namespace shardplan {
 namespace {
@@ -69,8 +69,8 @@ TEST(HouseTest, FoldersFormNoCircle) {
 
 /// The same checks on a house with faults planted in it: each is found, and named by its includes.
 TEST(HouseTest, PlantedFaultsAreFound) {
-  std::string top = (std::filesystem::temp_directory_path() / "house.XXXXXX").string();
-  ASSERT_NE(mkdtemp(top.data()), nullptr);
+  const TemporaryFolder folder;
+  const std::string& top = folder.path();
   const auto plant = [&](const std::string& path, const std::string& text) {
     std::filesystem::create_directories((std::filesystem::path(top) / path).parent_path());
     std::ofstream(std::filesystem::path(top) / path) << text;
@@ -91,12 +91,11 @@ TEST(HouseTest, PlantedFaultsAreFound) {
             (std::vector<Include>{{"solver/bounds/dual.cc", "solver/core/work.h"},
                                   {"solver/core/work.cc", "solver/bounds/dual.h"}}));
   EXPECT_EQ(shortest_circle(folder_graph(includes_in(top, order))).size(), 2u);
-  std::filesystem::remove_all(top);
 }
 
 TEST(HouseTest, LibrariesAreEnteredByOneDoor) {
   for (const std::string& path : product_sources()) {
-    for (const std::string& header : library_includes(shardplan::text_of(path))) {
+    for (const std::string& header : library_includes(content_of(path))) {
       for (const Door& door : kDoors) {
         if (header.starts_with(door.library)) {
           EXPECT_EQ(path, door.file) << "includes <" << header << ">";
@@ -128,7 +127,7 @@ std::vector<std::string> named_files(const std::string& line) {
 TEST(HouseTest, DocumentsNameFilesThatExist) {
   for (const auto& entry : std::filesystem::directory_iterator("docs")) {
     if (entry.path().extension() != ".md") continue;
-    std::istringstream lines(shardplan::text_of(entry.path().string()));
+    std::istringstream lines(content_of(entry.path().string()));
     for (std::string line; std::getline(lines, line);) {
       for (const std::string& file : named_files(line)) {
         // A page on one folder may name that folder's files shortly.
@@ -142,7 +141,7 @@ TEST(HouseTest, DocumentsNameFilesThatExist) {
 
 TEST(HouseTest, FilesStayShort) {
   for (const std::string& path : product_sources()) {
-    const std::string text = shardplan::text_of(path);
+    const std::string text = content_of(path);
     EXPECT_LE(std::count(text.begin(), text.end(), '\n'), kMostLines) << path;
   }
 }

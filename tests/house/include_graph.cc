@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <sstream>
+
+#include "tests/support/files.h"
 
 namespace shardplan {
 namespace {
@@ -65,15 +66,10 @@ std::vector<Include> includes_in(const std::filesystem::path& top, const std::ve
   for (const std::string& folder : folders) {
     for (const std::string& path : sources_in(top / folder)) {
       const std::string from = std::filesystem::path(path).lexically_relative(top).generic_string();
-      for (const std::string& header : quoted_includes(text_of(path))) includes.push_back({from, header});
+      for (const std::string& header : quoted_includes(content_of(path))) includes.push_back({from, header});
     }
   }
   return includes;
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::vector<std::string> quoted_includes(const std::string& text) { return includes_between(text, '"', '"'); }

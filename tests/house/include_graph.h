@@ -20,7 +20,6 @@ struct Include {
 std::vector<std::string> sources_in(const std::filesystem::path& folder);
 /// The includes in quotes of all sources in the folders below `top`, their paths from `top`.
 std::vector<Include> includes_in(const std::filesystem::path& top, const std::vector<std::string>& folders);
-std::string text_of(const std::string& path);
 
 /// The includes in quotes of a text.
 std::vector<std::string> quoted_includes(const std::string& text);

@@ -1,20 +1,15 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
 
 #include "model/read_model.h"
 #include "planner/model_planner.h"
+#include "tests/support/files.h"
 
 namespace shardplan {
 namespace {
-
-std::string file_text(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 struct Sizes {
   std::int64_t batch = 4, length = 2048, hidden = 6144, heads = 64, layers = 1;  // the 22B model of Korthikanti et al.
@@ -26,7 +21,7 @@ struct Sizes {
 ModelPlanner transformer_planning(const Sizes& sizes, const std::string& parallel, const std::string& strategies) {
   const std::map<std::string, std::int64_t> dims{{"B", sizes.batch},     {"S", sizes.length}, {"H", sizes.hidden},
                                                  {"heads", sizes.heads}, {"V", 64},           {"L", sizes.layers}};
-  const std::string file = file_text("configs/gpt2-small.yaml");
+  const std::string file = content_of("configs/gpt2-small.yaml");
   const std::size_t end = file.find("parallel: {attention: fused}\n");
   EXPECT_NE(end, std::string::npos);
   const std::string text = file.substr(0, end) + "parallel: {mesh: {x: " + std::to_string(sizes.devices) + "}" +

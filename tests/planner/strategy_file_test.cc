@@ -1,13 +1,13 @@
 #include "planner/problem/strategy_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/write_files.h"
 #include "model/read_model.h"
 #include "planner/model_planner.h"
+#include "tests/support/files.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
@@ -28,9 +28,6 @@ parallel: {mesh: {dp: 2, mp: 4}}
 
 class StrategyFileTest : public testing::Test {
  protected:
-  StrategyFileTest() : path_(testing::TempDir() + "strategies_" + std::to_string(::getpid()) + ".json") {}
-  ~StrategyFileTest() override { std::filesystem::remove(path_); }
-
   Plan plan(const std::string& text, Level level, bool loads) const {
     PlanOptions options;
     options.level = level;
@@ -43,7 +40,8 @@ class StrategyFileTest : public testing::Test {
     return error_of([&] { plan(text, Level::kRatio, true); });
   }
 
-  const std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.at("strategies.json");
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

@@ -16,6 +16,7 @@
 #include "report/export/uniform_plan.h"
 #include "report/metrics/plan_metrics.h"
 #include "tests/report/sdy_checker.h"
+#include "tests/support/files.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/python.h"
@@ -190,15 +191,13 @@ TEST(ExportTest, DegreesAreThoseOfTheNearestUniformPlan) {
   for (const char* target : {"megatron", "torchtitan"}) {
     const ExportedText exported = export_plan(gpt2, target);
     const std::string variable = target == std::string("megatron") ? "MEGATRON" : "TORCHTITAN";
-    std::string folder = (std::filesystem::temp_directory_path() / "bash.XXXXXX").string();
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    write_file(folder + "/flags.sh", exported.text);
+    const TemporaryFolder folder;
+    write_file(folder.at("flags.sh"), exported.text);
     const std::string command = fmt::format(
         "bash -euc '. {}/flags.sh; for word in \"${{{}[@]}}\"; do "
         "[[ \"$word\" == --* || \"$word\" =~ ^[a-z0-9_]+$ ]]; done'",
-        folder, variable);
+        folder.path(), variable);
     EXPECT_EQ(std::system(command.c_str()), 0) << exported.text;
-    std::filesystem::remove_all(folder);
   }
 }
 

@@ -5,11 +5,10 @@
 #include <stdlib.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "base/write_files.h"
 #include "report/html/html_report.h"
+#include "tests/support/files.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
 
@@ -70,19 +69,15 @@ std::string with_scripts(std::string page) {
 
 /// What --dump-dom prints of the page as the scripts left it.
 std::string dump_of(const std::string& page, const std::string& options) {
-  std::string folder = (std::filesystem::temp_directory_path() / "page.XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return "";
-  write_file(folder + "/page.html", with_scripts(page));
+  const TemporaryFolder folder;
+  write_file(folder.at("page.html"), with_scripts(page));
   const std::string command =
-      "cd " + folder +
+      "cd " + folder.path() +
       " && HOME=$PWD timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage "
       "--user-data-dir=$PWD/profile " +
       options + " --dump-dom file://$PWD/page.html >dump.html 2>/dev/null";
   const int status = std::system(command.c_str());
-  std::ifstream file(folder + "/dump.html");
-  const std::string dump{std::istreambuf_iterator<char>(file), {}};
-  std::filesystem::remove_all(folder);
-  return status == 0 ? dump : "";
+  return status == 0 ? content_of(folder.at("dump.html")) : "";
 }
 
 bool has_chromium() { return std::system("chromium --version >/dev/null 2>&1") == 0; }

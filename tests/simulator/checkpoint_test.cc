@@ -16,6 +16,7 @@
 #include "simulator/checkpoint/training_checkpoint.h"
 #include "simulator/execute/collectives.h"
 #include "simulator/execute/simulate.h"
+#include "tests/support/files.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/text.h"
 
@@ -26,13 +27,9 @@ namespace fs = std::filesystem;
 
 class CheckpointTest : public testing::Test {
  protected:
-  CheckpointTest() : folder_(testing::TempDir() + "checkpoint_" + std::to_string(::getpid())) {
-    fs::create_directories(folder_);
-  }
-  ~CheckpointTest() override { fs::remove_all(folder_); }
-  std::string at(const std::string& name) const { return folder_ + "/" + name; }
+  std::string at(const std::string& name) const { return folder_.at(name); }
 
-  const std::string folder_;
+  const TemporaryFolder folder_;
 };
 
 /// Some tensors in layouts drawn by chance.
@@ -237,8 +234,7 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
        {std::tuple{"x=2", "x=0", "metadata: mesh: mesh 'x=0': axis 'x' has size '0'"},
         std::tuple{"[{x}]", "[{q}]", "metadata: layout:w: layout '[{q}]', character 3: unknown axis 'q'"}}) {
     const std::string said = fault(from, [&](const std::string& c) {
-      std::ifstream file(c + "/rank_0.safetensors", std::ios::binary);
-      std::string bytes{std::istreambuf_iterator<char>(file), {}};
+      std::string bytes = content_of(c + "/rank_0.safetensors");
       for (std::size_t k = bytes.find(from); k != std::string::npos; k = bytes.find(from))
         bytes.replace(k, std::strlen(from), to);
       std::ofstream(c + "/rank_0.safetensors", std::ios::binary) << bytes;
@@ -276,15 +272,16 @@ TEST_F(CheckpointTest, AWriterMayBeKilledAtAnyTime) {
 TEST_F(CheckpointTest, TheLastStepsAreKept) {
   CheckpointForm form;
   form.tensors = {{"w", "F64", {2}, TensorLayout::replicated(1)}};
-  for (const std::int64_t step : {9, 10, 100}) write(checkpoint_folder(folder_, "p", step), form);
-  write(checkpoint_folder(folder_, "q", 1000), form);
+  for (const std::int64_t step : {9, 10, 100}) write(checkpoint_folder(folder_.path(), "p", step), form);
+  write(checkpoint_folder(folder_.path(), "q", 1000), form);
   fs::create_directory(at("p-11.XyZabc"));
-  EXPECT_EQ(find_checkpoint(folder_, "p"), at("p-100"));
+  EXPECT_EQ(find_checkpoint(folder_.path(), "p"), at("p-100"));
   EXPECT_EQ(find_checkpoint(at("p-9"), "p"), at("p-9"));
-  keep_last_checkpoints(folder_, "p", 2);
+  keep_last_checkpoints(folder_.path(), "p", 2);
   EXPECT_FALSE(fs::exists(at("p-9")));
   for (const char* kept : {"p-10", "p-100", "q-1000", "p-11.XyZabc"}) EXPECT_TRUE(fs::exists(at(kept))) << kept;
-  EXPECT_NE(error_of([&] { find_checkpoint(folder_, "r"); }).find("expected folders r-1, r-2"), std::string::npos);
+  EXPECT_NE(error_of([&] { find_checkpoint(folder_.path(), "r"); }).find("expected folders r-1, r-2"),
+            std::string::npos);
 }
 
 const std::string kTrained = R"(

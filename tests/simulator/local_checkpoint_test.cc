@@ -4,11 +4,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/random.h"
 #include "model/local_model.h"
@@ -17,6 +15,7 @@
 #include "simulator/checkpoint/checkpoint_folder.h"
 #include "simulator/checkpoint/training_checkpoint.h"
 #include "simulator/execute/simulate.h"
+#include "tests/support/files.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
@@ -26,13 +25,9 @@ namespace fs = std::filesystem;
 
 class LocalCheckpointTest : public testing::Test {
  protected:
-  LocalCheckpointTest() : folder_(testing::TempDir() + "local_checkpoint_" + std::to_string(::getpid())) {
-    fs::create_directories(folder_);
-  }
-  ~LocalCheckpointTest() override { fs::remove_all(folder_); }
-  std::string at(const std::string& name) const { return folder_ + "/" + name; }
+  std::string at(const std::string& name) const { return folder_.at(name); }
 
-  const std::string folder_;
+  const TemporaryFolder folder_;
 };
 
 struct Ranks {
@@ -42,11 +37,6 @@ struct Ranks {
   std::vector<std::shared_ptr<const Model>> models;
   std::unique_ptr<const RankGraphs> run;
 };
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// Trains and saves into `folder` at the end.
 std::vector<std::vector<std::optional<double>>> trained(const Ranks& ranks, LocalSimulationOptions options,

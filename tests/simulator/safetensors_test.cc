@@ -1,26 +1,16 @@
 #include "simulator/checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "base/random.h"
+#include "tests/support/files.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
 namespace {
-
-std::string temporary_file() {
-  return testing::TempDir() + "safetensors_" + std::to_string(::getpid()) + ".safetensors";
-}
-
-std::string bytes_in(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
@@ -45,12 +35,13 @@ void write_two(const std::string& path) {
 }
 
 TEST(SafetensorsTest, AFileIsAsTheFormatSays) {
-  const std::string path = temporary_file();
+  const TemporaryFolder folder;
+  const std::string path = folder.at("a.safetensors");
   write_two(path);
   const std::string header =
       R"({"__metadata__":{"format":"pt","say":"\"yes\""},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
       R"("b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})";
-  const std::string text = bytes_in(path);
+  const std::string text = content_of(path);
   ASSERT_GT(text.size(), 8 + header.size());
   EXPECT_EQ(text.substr(8, header.size()), header);
   std::uint64_t length = 0;
@@ -58,11 +49,11 @@ TEST(SafetensorsTest, AFileIsAsTheFormatSays) {
   EXPECT_EQ(length % 8, 0u) << "so that the data begin at a multiple of 8";
   EXPECT_EQ(text.find_first_not_of(' ', 8 + header.size()), 8 + length);
   EXPECT_EQ(text.substr(8 + length), std::string("\0\0\x80\x3f\0\0\0\x40\7\10\11", 11));
-  std::filesystem::remove(path);
 }
 
 TEST(SafetensorsTest, IsReadPieceByPiece) {
-  const std::string path = temporary_file();
+  const TemporaryFolder folder;
+  const std::string path = folder.at("a.safetensors");
   write_two(path);
   SafetensorsReader reader(path);
   ASSERT_NE(reader.header().find("b"), nullptr);
@@ -74,7 +65,6 @@ TEST(SafetensorsTest, IsReadPieceByPiece) {
   std::byte last{};
   reader.read(*reader.header().find("b"), 2, std::span(&last, 1));
   EXPECT_EQ(last, std::byte{9});
-  std::filesystem::remove(path);
 }
 
 struct CorruptCase {
@@ -117,21 +107,23 @@ TEST(SafetensorsTest, EveryFaultIsNamed) {
                    "1234567"),
        "bytes 4 to 5 before tensor 'b'"},
   };
-  const std::string path = temporary_file();
+  const TemporaryFolder folder;
+  const std::string path = folder.at("a.safetensors");
   for (const CorruptCase& c : cases) {
     write_text(path, c.text);
     EXPECT_NE(error_of([&] { SafetensorsReader reader(path); }).find(c.fault), std::string::npos)
         << c.name << ": " << error_of([&] { SafetensorsReader reader(path); });
   }
-  std::filesystem::remove(path);
-  EXPECT_NE(error_of([&] { SafetensorsReader reader(path); }).find("cannot be read"), std::string::npos);
+  const std::string missing = folder.at("missing.safetensors");
+  EXPECT_NE(error_of([&] { SafetensorsReader reader(missing); }).find("cannot be read"), std::string::npos);
 }
 
 /// A byte of the header changed by chance, or the file cut anywhere, is read or refused, never worse.
 TEST(SafetensorsTest, BytesChangedByChanceDoNoHarm) {
-  const std::string path = temporary_file();
+  const TemporaryFolder folder;
+  const std::string path = folder.at("a.safetensors");
   write_two(path);
-  const std::string right = bytes_in(path);
+  const std::string right = content_of(path);
   Random random(7);
   for (int i = 0; i < 100; ++i) {
     std::string wrong = right;
@@ -147,7 +139,6 @@ TEST(SafetensorsTest, BytesChangedByChanceDoNoHarm) {
     } catch (const InputError&) {
     }
   }
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "base/write_files.h"
+#include "tests/support/files.h"
 
 namespace shardplan {
 
@@ -19,9 +18,8 @@ inline void expect_golden(const std::string& name, const std::string& text) {
     write_file(path, text);
     return;
   }
-  std::ifstream file(path);
-  const std::string expected{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(text, expected) << "if the new page is right: SHARDPLAN_RENEW=1 ./run test, then git diff tests/golden";
+  EXPECT_EQ(text, content_of(path))
+      << "if the new page is right: SHARDPLAN_RENEW=1 ./run test, then git diff tests/golden";
 }
 
 }  // namespace shardplan

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "base/write_files.h"
+#include "tests/support/files.h"
 
 namespace shardplan {
 
@@ -19,14 +19,11 @@ inline bool has_python() { return std::system("python3 -c pass >/dev/null 2>&1")
 /// modules, and `environment` is set. True if it ends well; what it prints goes to the test's output.
 inline bool python_runs(const std::string& script, const std::vector<NamedText>& files, const std::string& path,
                         const std::string& environment = "") {
-  std::string folder = (std::filesystem::temp_directory_path() / "python.XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return false;
-  write_files(folder, files);
-  const std::string command = fmt::format("cd {} && {} PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={}:. python3 {}", folder,
-                                          environment, std::filesystem::absolute(path).string(), script);
-  const int result = std::system(command.c_str());
-  std::filesystem::remove_all(folder);
-  return result == 0;
+  const TemporaryFolder folder;
+  write_files(folder.path(), files);
+  const std::string command = fmt::format("cd {} && {} PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={}:. python3 {}",
+                                          folder.path(), environment, std::filesystem::absolute(path).string(), script);
+  return std::system(command.c_str()) == 0;
 }
 
 }  // namespace shardplan
