@@ -42,6 +42,7 @@
 #include "layouts/redistribution/greedy_redistribution.h"
 #include "layouts/redistribution/search/best_first_path.h"
 #include "layouts/redistribution/search/search_graphs.h"
+#include "layouts/redistribution/search/shape_layouts.h"
 #include "layouts/redistribution/uneven_redistribution.h"
 #include "layouts/redistribution/uneven_times.h"
 #include "layouts/uneven.h"
@@ -149,15 +150,47 @@ Path path_of_least_peak(const SearchRoute& route, EdgeCosts& costs) {
 }  // namespace
 
 struct RedistributionPlanner::State {
+  /// For tensors of one shape and dtype, with the layouts as its states.
+  struct UnevenOfSize {
+    UnevenTimes times;
+    std::vector<std::optional<UnevenTimes::End>> known_ends;  // by ShapeLayouts::Id
+
+    std::vector<UnevenTimes::End> ends(const ShapeLayouts& layouts, const std::vector<ShapeLayouts::Id>& ids) {
+      known_ends.resize(layouts.size());
+      std::vector<UnevenTimes::End> result;
+      for (const ShapeLayouts::Id id : ids) {
+        std::optional<UnevenTimes::End>& end = known_ends[id.value()];
+        if (!end) end = times.add(layouts[id].layout);
+        result.push_back(*end);
+      }
+      return result;
+    }
+  };
+  struct OfShape {
+    ShapeLayouts layouts;
+    std::map<Bytes, UnevenOfSize> uneven;  // by bytes of an element
+  };
+
   State(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> collective_costs, const RedistributionOptions& options)
       : costs(std::move(collective_costs)),
         bounded_memory(options.bounded_memory),
         pieces(options.pieces),
         graphs(std::move(mesh), options.pieces, options.bounded_memory) {}
 
+  OfShape& of_shape(const Shape& shape) {
+    const auto known = shapes.find(shape);
+    if (known != shapes.end()) return known->second;
+    return shapes.emplace(shape, OfShape{{shape, graphs}, {}}).first->second;
+  }
+  UnevenOfSize& uneven(const Shape& shape, Bytes element_bytes) {
+    std::map<Bytes, UnevenOfSize>& sizes = of_shape(shape).uneven;
+    const auto known = sizes.find(element_bytes);
+    if (known != sizes.end()) return known->second;
+    UnevenOfSize made = {{shape, element_bytes, *costs, bounded_memory, pieces}, {}};
+    return sizes.emplace(element_bytes, std::move(made)).first->second;
+  }
   EdgeCosts& costs_of(const SearchRoute& route, Bytes tensor_bytes) { return route.graph->costs(*costs, tensor_bytes); }
   Redistribution make_plan(const PlanKey& key);
-  UnevenTimes& uneven_times_of(const Shape& shape, Bytes element_bytes);
   std::optional<Redistribution> plan_in_finer_graph(const SearchRoute& route, const PlanKey& key,
                                                     const PathBound& bound);
 
@@ -165,17 +198,9 @@ struct RedistributionPlanner::State {
   bool bounded_memory;
   std::vector<AxisRef> pieces;
   SearchGraphs graphs;
-  std::map<std::pair<Shape, Bytes>, std::unique_ptr<UnevenTimes>> uneven_times;
+  std::map<Shape, OfShape> shapes;
   std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;  // looked up, never walked
 };
-
-UnevenTimes& RedistributionPlanner::State::uneven_times_of(const Shape& shape, Bytes element_bytes) {
-  std::unique_ptr<UnevenTimes>& times = uneven_times[{shape, element_bytes}];
-  if (times == nullptr) {
-    times = std::make_unique<UnevenTimes>(shape, element_bytes, *costs, bounded_memory, pieces);
-  }
-  return *times;
-}
 
 Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
   if (is_uneven(key.from, key.shape) || is_uneven(key.to, key.shape)) {
@@ -247,7 +272,9 @@ Picoseconds RedistributionPlanner::time(const TensorLayout& from, const TensorLa
   const TensorLayout target = canonical(to, mesh(), shape);
   if (source == target) return 0;
   if (is_uneven(source, shape) || is_uneven(target, shape)) {
-    const std::optional<Picoseconds> time = state_->uneven_times_of(shape, element_bytes).time(source, target);
+    UnevenTimes& uneven = state_->uneven(shape, element_bytes).times;
+    const UnevenTimes::End begin = uneven.add(source);
+    const std::optional<Picoseconds> time = uneven.time(begin, uneven.add(target));
     return time ? *time : plan(source, target, shape, element_bytes).time;
   }
   const SearchRoute route = state_->graphs.route(source, target, shape);
@@ -263,64 +290,67 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
                                                       std::span<const TensorLayout* const> to, const Shape& shape,
                                                       Bytes element_bytes) {
   constexpr Picoseconds kUnknown = -1;
-  // Layouts whose parts end at the same products are states of the same graphs.
-  struct Class {
-    std::vector<std::size_t> members;
-    std::vector<TensorLayout> layouts;
-  };
-  const auto classes_of = [&](std::span<const TensorLayout* const> layouts) {
-    std::map<PartBorders, Class> classes;
+  using Id = ShapeLayouts::Id;
+  ShapeLayouts& known = state_->of_shape(shape).layouts;
+  std::vector<Id> sources, targets;
+  for (const TensorLayout* layout : from) sources.push_back(known.id(*layout));
+  for (const TensorLayout* layout : to) targets.push_back(known.id(*layout));
+  // Layouts whose parts end at the same products are states of the same graphs; uneven ones of none of them.
+  using Positions = std::vector<std::size_t>;
+  const auto by_borders = [&](const std::vector<Id>& layouts) {
+    std::map<ShapeLayouts::BordersId, Positions> classes;
     for (std::size_t i = 0; i < layouts.size(); ++i) {
-      TensorLayout layout = canonical(*layouts[i], mesh(), shape);
-      if (is_uneven(layout, shape)) continue;  // no state of those graphs
-      Class& same = classes[part_borders(layout, shape)];
-      same.members.push_back(i);
-      same.layouts.push_back(std::move(layout));
+      if (!known[layouts[i]].is_uneven) classes[known[layouts[i]].borders].push_back(i);
     }
     return classes;
   };
   std::vector<Picoseconds> result(from.size() * to.size(), kUnknown);
-  const auto fill = [&](SearchGraph& graph, const Class& sources, const Class& targets) {
-    const auto find = [&](const Class& layouts) {
+  const auto fill = [&](SearchGraph& graph, const Positions& rows, const Positions& columns) {
+    // All states first: a new one would make the rows before it worthless.
+    const auto states = [&](const std::vector<Id>& layouts, const Positions& positions) {
       std::vector<std::optional<std::uint32_t>> found;
-      for (const TensorLayout& layout : layouts.layouts) found.push_back(graph.graph.find(layout, shape));
+      for (const std::size_t i : positions) found.push_back(known.state(layouts[i], graph));
       return found;
     };
-    const auto source_states = find(sources);
-    const auto target_states = find(targets);
+    const auto source_states = states(sources, rows);
+    const auto target_states = states(targets, columns);
     EdgeCosts& edge_costs = graph.costs(*state_->costs, num_bytes(shape, element_bytes));
-    for (std::size_t i = 0; i < source_states.size(); ++i) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
       if (!source_states[i]) continue;
       const std::vector<Picoseconds>& row = graph.times.row(*source_states[i], edge_costs);
-      for (std::size_t j = 0; j < target_states.size(); ++j) {
-        Picoseconds& value = result[sources.members[i] * to.size() + targets.members[j]];
+      for (std::size_t j = 0; j < columns.size(); ++j) {
+        Picoseconds& value = result[rows[i] * to.size() + columns[j]];
         if (value != kUnknown || !target_states[j]) continue;
         if (row[*target_states[j]] != PairwiseTimes::kNoPath) value = row[*target_states[j]];
       }
     }
   };
-  const std::map<PartBorders, Class> from_classes = classes_of(from);
-  const std::map<PartBorders, Class> to_classes = classes_of(to);
-  for (const auto& [from_borders, sources] : from_classes) {
-    for (const auto& [to_borders, targets] : to_classes) {
-      for (SearchGraph* const graph : state_->graphs.graphs_of_pieces(from_borders, to_borders, shape)) {
-        fill(*graph, sources, targets);
+  const auto source_classes = by_borders(sources);
+  const auto target_classes = by_borders(targets);
+  for (const auto& [from_borders, rows] : source_classes) {
+    for (const auto& [to_borders, columns] : target_classes) {
+      for (SearchGraph* const graph : known.graphs(from_borders, to_borders)) fill(*graph, rows, columns);
+    }
+  }
+  const auto is_uneven_id = [&](Id id) { return known[id].is_uneven; };
+  const bool has_uneven = std::ranges::any_of(sources, is_uneven_id) || std::ranges::any_of(targets, is_uneven_id);
+  if (has_uneven) {
+    State::UnevenOfSize& uneven = state_->uneven(shape, element_bytes);
+    const std::vector<UnevenTimes::End> begins = uneven.ends(known, sources);
+    const std::vector<UnevenTimes::End> ends = uneven.ends(known, targets);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      for (std::size_t j = 0; j < targets.size(); ++j) {
+        if (!is_uneven_id(sources[i]) && !is_uneven_id(targets[j])) continue;
+        const std::optional<Picoseconds> time = uneven.times.time(begins[i], ends[j]);
+        if (time) result[i * to.size() + j] = *time;
       }
     }
   }
-  const auto has_uneven = [&](std::span<const TensorLayout* const> layouts) {
-    return std::ranges::any_of(layouts, [&](const TensorLayout* layout) { return is_uneven(*layout, shape); });
-  };
-  if (has_uneven(from) || has_uneven(to)) {
-    UnevenTimes& uneven = state_->uneven_times_of(shape, element_bytes);
-    for (const auto& layouts : {from, to}) {
-      for (const TensorLayout* layout : layouts) uneven.add(canonical(*layout, mesh(), shape));
-    }
-  }
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    for (std::size_t j = 0; j < to.size(); ++j) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    for (std::size_t j = 0; j < targets.size(); ++j) {
       Picoseconds& value = result[i * to.size() + j];
-      if (value == kUnknown) value = time(*from[i], *to[j], shape, element_bytes);
+      if (value == kUnknown && sources[i] == targets[j]) value = 0;
+      if (value == kUnknown) value = time(known[sources[i]].layout, known[targets[j]].layout, shape, element_bytes);
     }
   }
   return result;

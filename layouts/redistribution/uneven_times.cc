@@ -1,28 +1,46 @@
 #include "layouts/redistribution/uneven_times.h"
 
 #include <algorithm>
+#include <compare>
 #include <functional>
 #include <map>
 #include <queue>
+#include <unordered_map>
 #include <utility>
 
+#include "base/random.h"
+#include "layouts/redistribution/search/bounded_times.h"
 #include "layouts/redistribution/uneven_states.h"
 
-// All steps between the states that layouts of one tensor can have, found once; then each source and bound is one run of
-// Dijkstra's algorithm over numbers. The labels are those of Search, so the times are too: that states here stand in any
+// All steps between the states that layouts of one tensor can have, found once; then each source is one run of
+// Dijkstra's algorithm over numbers. The times are those of the search for one pair: that states here stand in any
 // layout's parts, and there in those of the two ends, changes none, since what is done while a dimension stands in parts
 // can be done while the same pieces cut it in rows, at the same cost.
 namespace shardplan {
+namespace {
+
+constexpr std::size_t kMostTimesOfUneven = std::size_t{1} << 21;  // kept; 16 MiB a graph
+
+struct StateHash {
+  std::size_t operator()(const UnevenStates::State& state) const noexcept {
+    std::uint64_t value = static_cast<std::uint64_t>(state.reduction);
+    const auto add = [&](const UnevenStates::Pieces& pieces) {
+      std::uint64_t digits = 1;  // at most UnevenStates::kMostPermuted pieces
+      for (const std::uint8_t piece : pieces) digits = digits << 8 | piece;
+      value = mix(value ^ digits);
+    };
+    for (const UnevenStates::Pieces& pieces : state.dimensions) add(pieces);
+    for (const char form : state.parts) value = value * 31 + static_cast<unsigned char>(form);
+    add(state.partial);
+    return value;
+  }
+};
+
+}  // namespace
 
 struct UnevenTimes::Graph {
   using State = UnevenStates::State;
-  using Label = UnevenStates::Label;
   using Edge = UnevenStates::Edge;
-
-  struct Arc {
-    std::uint32_t target = 0;
-    StepCost cost;
-  };
 
   Graph(const Shape& shape, Bytes element_bytes, const CollectiveCosts& costs, bool bounded_memory,
         const std::vector<AxisRef>& pieces)
@@ -32,10 +50,7 @@ struct UnevenTimes::Graph {
   std::uint32_t add(const TensorLayout& layout) {
     const std::size_t before = space.num_known();
     const State state = space.encode(layout);
-    if (space.num_known() != before) {
-      arcs.clear();
-      rows.clear();
-    }
+    if (space.num_known() != before) is_complete = false;
     return number(state);
   }
   std::uint32_t number(const State& state) {
@@ -47,54 +62,99 @@ struct UnevenTimes::Graph {
     return at->second;
   }
 
-  const std::vector<Arc>& arcs_of(std::uint32_t state) {
-    if (arcs.size() < states.size()) arcs.resize(states.size());
-    if (!arcs[state]) {
-      const State from = states[state];
-      std::vector<Arc> found;
+  /// Finds all states that can be reached from the known ones and the cheapest step from each to each next one.
+  void complete() {
+    if (is_complete && arcs.num_states() == states.size()) return;
+    rows.clear();
+    rows_above.clear();
+    num_times = 0;
+    std::vector<std::size_t> first_arc = {0};
+    std::vector<BoundedTimes::Arc> found;
+    std::vector<Picoseconds> costs;
+    std::unordered_map<std::uint32_t, std::size_t> arc_to;
+    for (std::uint32_t at = 0; at < states.size(); ++at) {
+      const State from = states[at];
+      arc_to.clear();
       space.leave(from, nullptr, [&](const Edge& edge) {
-        found.push_back({number(edge.target), space.cost_of(from, edge)});
+        const std::uint32_t target = number(edge.target);
+        const Picoseconds cost = space.cost_of(from, edge).time;
+        const auto [arc, is_new] = arc_to.try_emplace(target, found.size());
+        if (is_new) {
+          found.push_back({target, static_cast<std::uint32_t>(costs.size())});
+          costs.push_back(cost);
+        } else {
+          costs[arc->second] = std::min(costs[arc->second], cost);
+        }
       });
-      arcs.resize(states.size());
-      arcs[state] = std::move(found);
+      first_arc.push_back(found.size());
     }
-    return *arcs[state];
+    arcs = BoundedTimes(sizes, std::move(first_arc), std::move(found));
+    arc_times.clear();
+    for (const BoundedTimes::Arc& arc : arcs.arcs()) arc_times.push_back(costs[arc.cost]);
+    is_complete = true;
   }
 
-  /// The least time to each state from `source` if shards of `bound` elements cost nothing.
-  const std::vector<Picoseconds>& row(std::uint32_t source, std::int64_t bound) {
-    std::vector<Picoseconds>& result = rows[{source, bound}];
+  std::optional<Picoseconds> time(std::uint32_t source, std::uint32_t target) {
+    complete();
+    if (num_times > kMostTimesOfUneven) {
+      rows.clear();
+      num_times = 0;
+    }
+    rows.resize(states.size());
+    if (rows[source].empty()) {
+      rows[source] = arcs.row(source, arc_times, is_bounded);
+      num_times += states.size();
+    }
+    Picoseconds time = rows[source][target];
+    if (time == BoundedTimes::kNoPath && is_bounded) {
+      time = row_above(source, std::max(sizes[source], sizes[target]))[target];
+    }
+    return time == BoundedTimes::kNoPath ? std::nullopt : std::optional(time);
+  }
+
+  /// The same where the bound cannot be kept: of the paths whose largest shard is least the fastest.
+  const std::vector<Picoseconds>& row_above(std::uint32_t source, std::int64_t bound) {
+    struct Label {
+      std::int64_t largest = 0;  // elements of a shard on the way, or the bound
+      Picoseconds time = 0;
+      auto operator<=>(const Label&) const = default;
+    };
+    std::vector<Picoseconds>& result = rows_above[{source, bound}];
     if (!result.empty()) return result;
     std::vector<std::optional<Label>> best(states.size());
     using Entry = std::pair<Label, std::uint32_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-    best[source] = Label{bound, 0, 0, 0};
+    best[source] = Label{bound, 0};
     queue.push({*best[source], source});
     while (!queue.empty()) {
       const auto [here, at] = queue.top();
       queue.pop();
       if (here != *best[at]) continue;  // was reached better since
-      const std::vector<Arc>& leaving = arcs_of(at);
-      best.resize(states.size());
-      for (const Arc& arc : leaving) {
-        const Label next = here.then(arc.cost, sizes[arc.target]);
-        std::optional<Label>& known = best[arc.target];
-        if (known && *known <= next) continue;
-        known = next;
-        queue.push({next, arc.target});
+      const std::span<const BoundedTimes::Arc> leaving = arcs.arcs_of(at);
+      const auto first = static_cast<std::size_t>(leaving.data() - arcs.arcs().data());
+      for (std::size_t i = 0; i < leaving.size(); ++i) {
+        const std::uint32_t target = leaving[i].target;
+        const Label next = {std::max(here.largest, sizes[target]), here.time + arc_times[first + i]};
+        if (best[target] && *best[target] <= next) continue;
+        best[target] = next;
+        queue.push({next, target});
       }
     }
-    for (const std::optional<Label>& label : best) result.push_back(label ? label->time : -1);
+    for (const std::optional<Label>& label : best) result.push_back(label ? label->time : BoundedTimes::kNoPath);
     return result;
   }
 
   bool is_bounded;
+  bool is_complete = true;  // no parts became known since `arcs` were found
   UnevenStates space;
-  std::map<State, std::uint32_t> numbers;
+  std::unordered_map<State, std::uint32_t, StateHash> numbers;  // looked up, never walked
   std::vector<State> states;
   std::vector<std::int64_t> sizes;
-  std::vector<std::optional<std::vector<Arc>>> arcs;
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<Picoseconds>> rows;
+  BoundedTimes arcs;
+  std::vector<Picoseconds> arc_times;
+  std::vector<std::vector<Picoseconds>> rows;  // by source; empty if not asked for
+  std::size_t num_times = 0;                   // in all rows
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<Picoseconds>> rows_above;
 };
 
 UnevenTimes::UnevenTimes(const Shape& shape, Bytes element_bytes, const CollectiveCosts& costs, bool bounded_memory,
@@ -105,30 +165,26 @@ UnevenTimes::UnevenTimes(const Shape& shape, Bytes element_bytes, const Collecti
     graph = std::make_unique<Graph>(shape, element_bytes, costs, bounded_memory, pieces);
   }
 }
+UnevenTimes::UnevenTimes(UnevenTimes&&) noexcept = default;
 UnevenTimes::~UnevenTimes() = default;
 
-void UnevenTimes::add(const TensorLayout& layout) {
-  if (graphs_[0] == nullptr || !consists_of(layout, pieces_)) return;
+UnevenTimes::End UnevenTimes::add(const TensorLayout& layout) {
+  End end;
+  end.reduction = layout.reduction;
+  if (graphs_[0] == nullptr || !consists_of(layout, pieces_)) return end;
   for (std::size_t i = 0; i < graphs_.size(); ++i) {
     const bool is_met = layout.reduction == Reduction::kSum || static_cast<std::size_t>(layout.reduction) == i;
-    if (is_met) graphs_[i]->add(layout);
+    if (is_met) end.states[i] = graphs_[i]->add(layout);
   }
+  return end;
 }
 
-std::optional<Picoseconds> UnevenTimes::time(const TensorLayout& from, const TensorLayout& to) {
-  if (graphs_[0] == nullptr) return std::nullopt;
-  if (!consists_of(from, pieces_) || !consists_of(to, pieces_)) return std::nullopt;
-  const Reduction reduction = from.reduction == Reduction::kSum ? to.reduction : from.reduction;
-  if (from.reduction != Reduction::kSum && to.reduction != Reduction::kSum && from.reduction != to.reduction) {
-    return std::nullopt;
-  }
-  Graph& graph = *graphs_[static_cast<std::size_t>(reduction)];
-  const std::uint32_t source = graph.add(from);
-  const std::uint32_t target = graph.add(to);
-  const std::int64_t bound = graph.is_bounded ? std::max(graph.sizes[source], graph.sizes[target]) : INT64_MAX;
-  const std::vector<Picoseconds>& row = graph.row(source, bound);
-  if (target >= row.size() || row[target] < 0) return std::nullopt;
-  return row[target];
+std::optional<Picoseconds> UnevenTimes::time(const End& from, const End& to) {
+  const auto reduction = static_cast<std::size_t>(from.reduction == Reduction::kSum ? to.reduction : from.reduction);
+  const std::optional<std::uint32_t>& source = from.states[reduction];
+  const std::optional<std::uint32_t>& target = to.states[reduction];
+  if (!source || !target) return std::nullopt;
+  return graphs_[reduction]->time(*source, *target);
 }
 
 }  // namespace shardplan

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+
+namespace shardplan {
+
+/// Least times between the states of a graph in which no state on the way from a to b may be larger than both: a row from
+/// one state to every other. Arcs lie in one array and no path is kept, since cost matrices need some hundred thousand
+/// of these times.
+class BoundedTimes {
+ public:
+  static constexpr Picoseconds kNoPath = INT64_MAX;
+
+  struct Arc {
+    std::uint32_t target = 0;
+    std::uint32_t cost = 0;  // position in the caller's list of costs
+  };
+
+  BoundedTimes() = default;
+  /// `sizes`: by state. `arcs`: those of a state together, of state i from `first_arc[i]` to `first_arc[i + 1]`.
+  BoundedTimes(std::vector<std::int64_t> sizes, std::vector<std::size_t> first_arc, std::vector<Arc> arcs);
+
+  std::size_t num_states() const { return sizes_.size(); }
+  /// In an order of its own: those of a state together, smallest targets first.
+  std::span<const Arc> arcs() const { return arcs_; }
+  std::span<const Arc> arcs_of(std::uint32_t state) const {
+    return std::span(arcs_).subspan(first_arc_[state], first_arc_[state + 1] - first_arc_[state]);
+  }
+
+  /// From `source` to every state by number; kNoPath where no path keeps the bound. `times`: of `arcs()`. Without
+  /// `bounded` every path counts.
+  std::vector<Picoseconds> row(std::uint32_t source, std::span<const Picoseconds> times, bool bounded);
+
+ private:
+  struct QueueEntry {
+    Picoseconds time = 0;
+    std::uint32_t state = 0;
+    bool operator<(const QueueEntry& other) const { return time > other.time; }  // the heap gives the largest first
+  };
+  void settle(std::int64_t bound, std::span<const Picoseconds> times);
+  void relax(std::uint32_t state, std::size_t arc, std::int64_t bound, std::span<const Picoseconds> times);
+
+  std::vector<std::int64_t> sizes_;
+  std::vector<std::int64_t> bounds_;  // the different sizes, ascending
+  std::vector<std::size_t> first_arc_;
+  std::vector<Arc> arcs_;
+  // The state of the search for one row:
+  std::vector<Picoseconds> reached_;
+  std::vector<std::size_t> next_arc_;  // by state, the first that leads above the bound
+  std::vector<QueueEntry> queue_;
+};
+
+}  // namespace shardplan
