@@ -154,13 +154,12 @@ SafetensorsReader& Checkpoint::file(std::int64_t rank) {
   if (found != open_.end()) return *found->second;
   if (open_.size() >= kMostOpenFiles) open_.clear();
   auto reader = std::make_unique<SafetensorsReader>(files_.at(rank));
-  const auto [positions, is_new] = positions_.emplace(rank, std::map<std::string, std::size_t>());
-  if (is_new) {
+  if (!positions_.contains(rank)) {
     check_file(rank, *reader);
     reader->check_hash();
-    for (std::size_t i = 0; i < reader->header().entries.size(); ++i) {
-      positions->second[reader->header().entries[i].name] = i;
-    }
+    std::map<std::string, std::size_t> positions;
+    for (std::size_t i = 0; i < reader->header().entries.size(); ++i) positions[reader->header().entries[i].name] = i;
+    positions_.emplace(rank, std::move(positions));  // now that nothing is wrong: who asks again is told again
   }
   return *open_.emplace(rank, std::move(reader)).first->second;
 }

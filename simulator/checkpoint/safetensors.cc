@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <set>
@@ -179,6 +180,11 @@ std::int64_t element_bytes(std::string_view dtype) {
 
 SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {
   const SourcePlace place{path_, 0, 0};
+  std::error_code error;  // whoever opens a pipe waits for its other end
+  const std::filesystem::file_status status = std::filesystem::status(path_, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw InputError(place, "cannot be read: it is no regular file");
+  }
   file_.reset(std::fopen(path_.c_str(), "rb"));
   if (!file_) throw InputError(place, "cannot be read: {}", system_reason());
   if (fseeko(file_.get(), 0, SEEK_END) != 0) throw InputError(place, "cannot be read: {}", system_reason());

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "tests/cli/background_process.h"
 
 namespace shardplan {
@@ -229,6 +231,57 @@ const SignalCase kSignals[] = {
 };
 INSTANTIATE_TEST_SUITE_P(All, SignalTest, testing::ValuesIn(kSignals),
                          [](const auto& param) { return param.param.name; });
+
+/// Killed or stopped at any moment, before the workers have found each other too.
+TEST(WorkerTest, AFaultAtAnyMomentEndsAllWithOneError) {
+  const char* text = std::getenv("SHARDPLAN_TRIALS");
+  const int trials = text == nullptr ? 3 : std::atoi(text);
+  for (int trial = 0; trial < trials; ++trial) {
+    Random random(static_cast<std::uint64_t>(trial));
+    RunningScheduler scheduler(2, "--timeout 2");
+    BackgroundProcess workers[] = {BackgroundProcess(kTwo + scheduler.job() + "--rank 0 --timeout 2" + kEndless),
+                                   BackgroundProcess(kTwo + scheduler.job() + "--rank 1 --timeout 2" + kEndless)};
+    const std::size_t victim = random.below(3);
+    BackgroundProcess& hit = victim < 2 ? workers[victim] : scheduler.process();
+    const int signal = random.below(3) == 0 ? SIGSTOP : SIGKILL;
+    const std::uint64_t delay = random.below(random.below(2) == 0 ? 100 : 1000);
+    SCOPED_TRACE(fmt::format("trial {}: signal {} to process {} after {} ms", trial, signal, victim, delay));
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+    const Clock::time_point begin = Clock::now();
+    hit.send_signal(signal);
+    for (BackgroundProcess* process : {&workers[0], &workers[1], &scheduler.process()}) {
+      if (process == &hit) continue;
+      const ProgramRun run = process->wait();
+      EXPECT_EQ(run.exit_code, 3) << run.err;
+      const std::size_t error = run.err.find("error: ");
+      EXPECT_NE(error, std::string::npos) << run.err;
+      EXPECT_EQ(run.err.find("error: ", error + 1), std::string::npos) << run.err;
+      EXPECT_EQ(run.out, "");
+    }
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(40));
+    if (signal == SIGSTOP) hit.send_signal(SIGCONT);
+    EXPECT_EQ(hit.wait().exit_code, signal == SIGSTOP ? 3 : 137);
+  }
+}
+
+/// A scheduler that begins again at the port of one that was killed waits for workers of its own.
+TEST(WorkerTest, ASchedulerThatBeginsAgainDoesNotTakeTheOldWorkers) {
+  RunningScheduler scheduler(2, "--timeout 3");
+  BackgroundProcess zero(kTwo + scheduler.job() + "--rank 0 --timeout 3" + kEndless);
+  BackgroundProcess one(kTwo + scheduler.job() + "--rank 1 --timeout 3" + kEndless);
+  scheduler.wait_for_workers();
+  scheduler.process().send_signal(SIGKILL);
+  EXPECT_EQ(scheduler.process().wait().exit_code, 137);
+  const ProgramRun again =
+      run_program(fmt::format("scheduler --workers 2 --port {} --timeout 3", scheduler.port()), ".", 60);
+  EXPECT_EQ(again.exit_code, 3);
+  EXPECT_TRUE(contains(again.err, "error: 0 of 2 workers came within 3 seconds")) << again.err;
+  for (BackgroundProcess* worker : {&zero, &one}) {
+    const ProgramRun run = worker->wait();
+    EXPECT_EQ(run.exit_code, 3);
+    EXPECT_TRUE(contains(run.err, "error: the scheduler is gone\n")) << run.err;
+  }
+}
 
 TEST(WorkerTest, OtherProgramsRanksAndNumbersAreRefused) {
   const auto refused = [](int workers, const std::string& first, const std::string& second) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,6 +229,28 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
       file.put(static_cast<char>(byte ^ 1 << bit));
     });
     has(damaged, "rank_1.safetensors: error: is damaged: its bytes are not those that were written (fnv1a64 is ");
+  }
+  // Found by random faults: a pipe was waited for, and a tensor that was asked for after another one's file was found to be
+  // damaged ended the program.
+  has(fault("pipe",
+            [](const std::string& c) {
+              fs::remove(c + "/rank_1.safetensors");
+              mkfifo((c + "/rank_1.safetensors").c_str(), 0600);
+            }),
+      "rank_1.safetensors: error: cannot be read: it is no regular file");
+  write(at("again"), form);
+  {
+    std::fstream file(at("again/rank_0.safetensors"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('x');
+    file.close();
+    Checkpoint again(at("again"));
+    for (const std::size_t tensor : {0u, 1u, 0u}) {
+      has(error_of([&] {
+            again.read(tensor, held_piece(form.tensors[tensor].layout, form.mesh, form.tensors[tensor].shape, 0));
+          }),
+          "rank_0.safetensors: error: is damaged");
+    }
   }
   // Found by random changes: metadata that cannot be read was an error that named no file.
   for (const auto& [from, to, message] :
