@@ -144,11 +144,12 @@ class RankTableReader {
     if (!value) fault(place, "{} \"{}\" is not a whole number", key, node->text);
     return value;
   }
-  /// Notes a value that was given before.
-  void check_unique(const std::string& key, const std::string& scope, const JsonNode& node) {
+  /// Notes a value that was given before; false then.
+  bool check_unique(const std::string& key, const std::string& scope, const JsonNode& node) {
     const auto [before, is_new] = seen_.try_emplace({key, scope, node.text}, node.place);
     if (!is_new)
       fault(node.place, "{} {} was given at {}:{}", key, node.text, before->second.line, before->second.column);
+    return is_new;
   }
 
   void read_server(const JsonNode& node) {
@@ -160,7 +161,7 @@ class RankTableReader {
     PlacedServer server;
     if (const JsonNode* id = string(node, "server_id")) {
       server.id = id->text;
-      check_unique("server_id", "", *id);
+      if (!check_unique("server_id", "", *id)) return;  // its cards would each be a fault of their own
     }
     if (node.find("host_nic_ip") != nullptr) string(node, "host_nic_ip");
     const JsonNode* devices = need(node, "device");

@@ -140,6 +140,8 @@ TEST(RankTable, EveryRuleHasItsMessage) {
             "rank_table.json:14:66: error: rank_id \"x\" is not a whole number");
   EXPECT_EQ(read_error(table({server("a", cards(kAllCards)), server("a", cards(kAllCards, 8, 28))}, "2")),
             "rank_table.json:19:20: error: server_id a was given at 6:20");
+  EXPECT_EQ(read_error(table({server("a", cards(kAllCards)), server("a", cards(kAllCards))}, "2")),
+            "rank_table.json:19:20: error: server_id a was given at 6:20");
   EXPECT_EQ(read_error("[]"),
             "rank_table.json:1:1: error: expected an object with version, server_count, server_list and status; found "
             "a list");
