@@ -72,7 +72,8 @@ output of `bench/published_bench`; the runs are `bench/published/*.yaml`, their 
 A run is a model file in which the words of its parallelism are replaced by axes of its mesh: what cuts the batch, features and
 heads, the sequence, and what is stored in pieces. Its mode is `semi_auto_parallel`, so that nothing is left to the search. *Published*
 seconds follow from the figure in the source: tokens or floating-point operations of a step over the rate, operations counted as the source
-counts them. *Exposed* is the share of our step in which a collective is waited for.
+counts them. *Exposed* is the share of our step in which a collective is waited for. Kernels stand in the order of the graph, as those systems
+run them; the plans of level 2 reorder them where that hides more.
 
 Left out: runs with pipeline parallelism (interleaved or not), with FP8, and BERT with sequences binned by length, whose number of tokens is not
 known.

@@ -271,6 +271,7 @@ Plan ModelPlanner::overlapped(Plan plan) const {
   ScheduleOptions options;
   options.reorders = plan.options.level != Level::kMemory;  // its bound is about the order of the graph
   options.most_memory = options.reorders || asks ? std::max(plan.usable, plan.memory.peak) : plan.memory.peak;
+  options.lists_kernels = plan.options.level == Level::kSpeed && plan.options.reorders_kernels;
   options.fusions = model_->parallel.comm_fusion;
   std::optional<ParallelProgram> program = scheduled(plan.program, *graph_, *costs_->collectives(), options);
   if (!program) {
@@ -299,9 +300,11 @@ Plan ModelPlanner::in_sequence(const Decisions& decisions, Plan like) const {
   like.versions = decisions.versions;
   if (workers_ > 1) {
     divide(like, *graph_, cluster_, workers_);
+    like.peak_in_sequence = like.memory.peak;
     return like;
   }
   like.memory = memory_profile(like.program);
+  like.peak_in_sequence = like.memory.peak;
   like.time = time_in_sequence(like.program);
   return like;
 }

@@ -49,9 +49,10 @@ bool is_better(const Plan& plan, const Plan& than) {
              plan.time.repeated <= than.time.repeated;
     case Level::kMemory: {
       const auto slack_ppm = static_cast<std::int64_t>(than.options.memory_slack * 1e6 + 0.5);
-      const Bytes most = plan.memory.peak + multiply_divide(plan.memory.peak, slack_ppm, 1'000'000);
-      return than.memory.peak > most ||
-             (plan.memory.peak <= than.memory.peak && plan.time.additive() < than.time.additive());
+      const Bytes peak = plan.peak_in_sequence;
+      const Bytes most = peak + multiply_divide(peak, slack_ppm, 1'000'000);
+      return than.peak_in_sequence > most ||
+             (peak <= than.peak_in_sequence && plan.time.additive() < than.time.additive());
     }
     case Level::kSpeed:
       if (plan.is_overlapped && than.is_overlapped) return plan.time.step() < than.time.step();

@@ -43,6 +43,8 @@ struct PlanOptions {
   std::optional<Bytes> capacity;  // instead of the cluster's usable bytes
   bool bounded_redistribution = true;
   bool overlap = true;  // collectives run beside kernels, in the order that hides the most; else one after the other
+  /// At level 2 kernels are reordered as well (program/list_order.h). False: they run as the systems of published runs do.
+  bool reorders_kernels = true;
   /// Strategies to take (planner/problem/strategy_file.h); empty: none. Nothing: what the model says.
   std::optional<std::string> strategy_file = {};
   /// The pieces of the mesh that the search may use, major to minor; empty: `search_pieces`, or the user's axes.
@@ -115,6 +117,7 @@ struct Plan {
   ParallelProgram program;
   bool is_overlapped = false;  // its collectives run beside its kernels
   MemoryProfile memory;
+  Bytes peak_in_sequence = 0;  // instructions one after the other, in the order of the graph: what level 1 makes least
   std::vector<Baseline> baselines;
   std::vector<TriedShape> tried_shapes;  // of `mesh: auto`, in the order of the trials; the bound is then that of all
   std::vector<StageStatistics> statistics;  // what the search did
@@ -127,7 +130,7 @@ struct Plan {
 
 /// Whether `plan` is better than `than` in what the level of `than` makes least, and `than` should have found it:
 ///   kRatio   less communication, or as much and less computation, without more work repeated
-///   kMemory  a peak that is lower by more than the slack, or no higher at a shorter step
+///   kMemory  a peak that is lower by more than the slack, or no higher at a shorter step; in the order of the graph
 ///   kSpeed   a shorter step
 /// Steps are those that reports name: where the collectives of both run beside their kernels, as they then take. Else,
 /// and for kMemory, as they are searched, one instruction after the other. Whatever fits is better than what does not;

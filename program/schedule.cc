@@ -11,7 +11,9 @@
 //   3. A kernel that reads nothing but what such reductions leave (the cast of a reduced gradient, its share of a norm) is
 //      issued right before the first that needs it. Kernels run in order: behind its reduction it would keep the rest of the
 //      backward pass waiting for the links.
-//   4. Prefetch: an all_gather of what is stored is issued so early that it ends when its reader begins, counted from
+//   4. List scheduling (program/list_order.h), instead of 1 and 3: what most of the step waits for goes first, updates and
+//      gradients of weights fill the gaps.
+//   5. Prefetch: an all_gather of what is stored is issued so early that it ends when its reader begins, counted from
 //      the end of the step as if the links had nothing else to do; those that then stand beside each other are one.
 // Each move costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
 // that fits is taken.
@@ -29,6 +31,7 @@
 #include "program/best_buckets.h"
 #include "program/buckets.h"
 #include "program/instruction_facts.h"
+#include "program/list_order.h"
 #include "program/memory_profile.h"
 #include "program/overlapped_timeline.h"
 
@@ -527,6 +530,11 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
   try_rules(hoisted);
   const IssueOrder delayed = scheduler.delayed(hoisted);
   if (delayed.sequence != hoisted.sequence) try_rules(delayed);
+  if (options.lists_kernels && !is_long) {
+    IssueOrder listed = hoisted;
+    listed.sequence = list_order(program);
+    try_rules(listed);
+  }
   return chosen();
 }
 

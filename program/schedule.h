@@ -11,9 +11,10 @@
 namespace shardplan {
 
 struct ScheduleOptions {
-  Bytes most_memory = 0;     // that an order may hold while collectives run beside kernels
-  bool reorders = true;      // false: the order given, but for what `fusions` and the parameters' fusion ids ask
-  CommFusions fusions = {};  // which gradients and updated weights are communicated together
+  Bytes most_memory = 0;      // that an order may hold while collectives run beside kernels
+  bool reorders = true;       // false: the order given, but for what `fusions` and the parameters' fusion ids ask
+  bool lists_kernels = true;  // list scheduling (program/list_order.h) is tried as well
+  CommFusions fusions = {};   // which gradients and updated weights are communicated together
 };
 
 /// The same instructions in the order in which they hide the most communication (program/overlapped_timeline.h), and

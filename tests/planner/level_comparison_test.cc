@@ -24,7 +24,7 @@ Plan plan_of(Level level, Picoseconds computation, Picoseconds communication, By
   plan.strategies.push_back({});
   plan.usable = 1'000'000;
   plan.time = {computation, communication, communication, repeated};
-  plan.memory.peak = peak;
+  plan.memory.peak = plan.peak_in_sequence = peak;
   return plan;
 }
 

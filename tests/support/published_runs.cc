@@ -214,6 +214,7 @@ Plan plan_of(const PublishedRun& run) {
   PlanOptions options;
   options.level = Level::kSpeed;
   options.overlap = run.overlap;
+  options.reorders_kernels = false;
   return ModelPlanner(model, job.cluster, options).plan(Level::kSpeed, "auto");
 }
 

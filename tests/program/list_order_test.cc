@@ -1,0 +1,120 @@
+#include "program/list_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "operators/catalogue.h"
+#include "program/overlapped_timeline.h"
+
+namespace shardplan {
+namespace {
+
+/// Programs of kernels and collectives that are only times and dependencies.
+class Draft {
+ public:
+  ValueId kernel(Picoseconds time, std::vector<ValueId> inputs) {
+    return add(InstructionKind::kOperator, time, inputs, 0);
+  }
+  ValueId collective(Picoseconds time, ValueId input, std::uint32_t links = 1) {
+    return add(InstructionKind::kCollective, time, {input}, links);
+  }
+  /// The end of the step in this order.
+  Picoseconds end(const std::vector<std::size_t>& sequence) const {
+    ParallelProgram ordered = program;
+    ordered.instructions.clear();
+    for (const std::size_t i : sequence) ordered.instructions.push_back(program.instructions[i]);
+    return overlapped_timeline(ordered).end;
+  }
+
+  ParallelProgram program;
+
+ private:
+  std::shared_ptr<const Operation> relu_ =
+      std::make_shared<const Operation>(make_operation(*find_operator_type("ReLU"), {}, {{{1}, DataType::kF32}}));
+
+  ValueId add(InstructionKind kind, Picoseconds time, const std::vector<ValueId>& inputs, std::uint32_t links) {
+    Instruction instruction;
+    instruction.kind = kind;
+    instruction.time = time;
+    instruction.inputs = inputs;
+    instruction.outputs = {program.values.push_back({})};
+    instruction.operation = relu_;
+    instruction.step.kind = CollectiveKind::kAllReduce;
+    instruction.links = links;
+    program.instructions.push_back(std::move(instruction));
+    return program.instructions.back().outputs[0];
+  }
+};
+
+TEST(ListOrderTest, WhatALongChainWaitsForGoesFirst) {
+  Draft draft;
+  const ValueId a = draft.kernel(1, {});
+  draft.kernel(12, {a});
+  const ValueId b = draft.kernel(1, {a});
+  const ValueId reduced = draft.collective(15, b);
+  draft.kernel(1, {reduced});
+  EXPECT_EQ(list_order(draft.program), (std::vector<std::size_t>{0, 2, 3, 1, 4}));
+  EXPECT_EQ(draft.end({0, 1, 2, 3, 4}), 30);
+  EXPECT_EQ(draft.end(list_order(draft.program)), 18);
+}
+
+// An update fills the time in which the backward pass waits for its own communication.
+TEST(ListOrderTest, WhatCanWaitFillsTheGaps) {
+  Draft draft;
+  const ValueId first = draft.kernel(10, {});
+  const ValueId gradient = draft.collective(5, first);
+  const ValueId passed = draft.collective(10, first, 2);
+  const ValueId second = draft.kernel(10, {passed});
+  draft.kernel(4, {gradient});
+  draft.kernel(1, {second});
+  EXPECT_EQ(draft.end({0, 1, 2, 3, 4, 5}), 35);
+  EXPECT_EQ(draft.end(list_order(draft.program)), 31);
+}
+
+// A new weight is written over the old one, which may still be on its way to a reader.
+TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
+  Draft draft;
+  const ValueId weight = draft.program.values.push_back({});
+  draft.program.given.push_back({TensorId(0), weight});
+  const ValueId gathered = draft.collective(9, weight);
+  const ValueId gradient = draft.kernel(2, {});
+  draft.kernel(3, {gathered});
+  const ValueId updated = draft.kernel(1, {weight, gradient});
+  draft.kernel(20, {updated});
+  draft.program.updates.push_back({TensorId(0), updated});
+  const std::vector<std::size_t> order = list_order(draft.program);
+  const auto place = [&](std::size_t i) { return std::find(order.begin(), order.end(), i) - order.begin(); };
+  EXPECT_LT(place(2), place(3));
+}
+
+TEST(ListOrderTest, IsAnOrderOfTheProgram) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Draft draft;
+    std::vector<ValueId> values;
+    for (std::uint64_t i = 0, count = 1 + random.below(40); i < count; ++i) {
+      std::vector<ValueId> inputs;
+      for (std::uint64_t k = random.below(3); k > 0 && !values.empty(); --k) {
+        inputs.push_back(values[random.below(values.size())]);
+      }
+      const auto time = static_cast<Picoseconds>(random.below(3));
+      const bool is_kernel = inputs.empty() || random.below(2) == 0;
+      values.push_back(is_kernel ? draft.kernel(time, inputs)
+                                 : draft.collective(time, inputs[0], static_cast<std::uint32_t>(1 + random.below(3))));
+    }
+    const std::vector<std::size_t> order = list_order(draft.program);
+    std::vector<char> is_there(values.size(), 0);
+    for (const std::size_t i : order) {
+      for (const ValueId input : draft.program.instructions[i].inputs) EXPECT_TRUE(is_there[input.value()]);
+      EXPECT_FALSE(is_there[i]);
+      is_there[i] = 1;
+    }
+    EXPECT_EQ(std::count(is_there.begin(), is_there.end(), 1), static_cast<std::ptrdiff_t>(values.size()));
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
