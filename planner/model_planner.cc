@@ -388,16 +388,21 @@ ModelPlanner::Draft ModelPlanner::or_known(Draft draft, const ModelProblem& prob
 
 Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<const Plan> known) const {
   if (plan.options.level != Level::kSpeed || !plan.is_overlapped) return plan;
-  for (const Plan& other : known) {
-    if (!other.is_overlapped || !is_better(other, plan)) continue;
-    std::optional<Choice> choice = find_choice(versions_, problem, other.strategies, other.versions);
-    if (!choice) continue;
+  const auto take_if_faster = [&](const Decisions& decisions) {
+    const std::optional<Choice> choice = find_choice(versions_, problem, decisions.strategies, decisions.versions);
+    if (!choice || evaluate(problem.problem, *choice).forbidden_count > 0) return;
     Plan trial = overlapped(in_sequence(decisions_of(problem, *choice), plan));
-    if (!is_better(trial, plan)) continue;
+    if (!is_better(trial, plan)) return;
     trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
     trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
     plan = std::move(trial);
+  };
+  for (const Plan& other : known) {
+    if (other.is_overlapped && is_better(other, plan)) take_if_faster({other.strategies, other.versions});
   }
+  // Gradients hide well, which the sum of all times does not know.
+  const auto& data_parallel = data_parallel_decisions();
+  if (data_parallel && plan.time.exposed > 0) take_if_faster(*data_parallel);
   return plan;
 }
 

@@ -123,7 +123,8 @@ class ModelPlanner {
   Draft or_smallest(Draft draft, const ModelProblem& problem, std::stop_token stop) const;
   /// A known plan instead, if one is better when all that the program holds and takes is counted.
   Draft or_known(Draft draft, const ModelProblem& problem, std::span<const Plan> known) const;
-  /// A known plan instead, if its step is shorter where collectives run beside kernels: what is searched is their sum.
+  /// A known plan or data parallelism instead, if its step is shorter where collectives run beside kernels: what is
+  /// searched is their sum.
   Plan or_faster(Plan plan, const ModelProblem& problem, std::span<const Plan> known) const;
 
   std::shared_ptr<const Model> model_;
