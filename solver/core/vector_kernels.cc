@@ -54,4 +54,12 @@ SHARDPLAN_VECTOR_CODE void column_minima(const double* entries, std::size_t rows
   }
 }
 
+SHARDPLAN_VECTOR_CODE void lower_to_sums(std::int64_t first, const std::int64_t* row, std::size_t count,
+                                         std::int64_t* __restrict out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t sum = first + row[i];
+    out[i] = sum < out[i] ? sum : out[i];
+  }
+}
+
 }  // namespace shardplan

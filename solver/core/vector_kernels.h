@@ -5,9 +5,9 @@
 
 namespace shardplan {
 
-/// The hot loops over doubles. Each is compiled for plain x86-64 and for AVX2, and the loader picks. Both do the same
-/// operations in the same order on each element (no fused multiply-add, no reordered sums), so that results are the same
-/// on every machine. Matrices are row-major.
+/// The hot loops. Each is compiled for plain x86-64 and for AVX2, and the loader picks. Both do the same operations in
+/// the same order on each element (no fused multiply-add, no reordered sums), so that results are the same on every
+/// machine. Matrices are row-major.
 
 /// out[c] = min over r of in[r] + matrix[r][c]; infinity if there are no rows.
 void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns, double* __restrict out);
@@ -17,5 +17,8 @@ void gather_add(const double* table, const std::uint32_t* at, std::size_t count,
 
 /// out[c] = min over r of entries[r][c]. Requires at least one row.
 void column_minima(const double* entries, std::size_t rows, std::size_t columns, double* __restrict out);
+
+/// out[i] = min(out[i], first + row[i])
+void lower_to_sums(std::int64_t first, const std::int64_t* row, std::size_t count, std::int64_t* __restrict out);
 
 }  // namespace shardplan

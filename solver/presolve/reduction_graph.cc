@@ -375,14 +375,28 @@ void ReductionGraph::follow(std::size_t follower, std::size_t leader, Positions 
 }
 
 void ReductionGraph::replace_by_edge(std::size_t id, std::size_t first, std::size_t second, const TableRef& table,
-                                     const Positions& best) {
+                                     Between between) {
   SHARDPLAN_CHECK(nodes_[id].memory.empty());
   records_.push_back({Rule::kBetween, static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(first),
                       static_cast<std::uint32_t>(second), nodes_[id].values, nodes_[first].values,
-                      nodes_[second].values, best});
+                      nodes_[second].values, nullptr, std::move(between)});
   for (const std::uint32_t edge : std::vector(edges_of(id))) remove_edge(edge);
   remove_node(id);
   add_table(first, second, table);
+}
+
+std::uint32_t ReductionGraph::Between::best(std::size_t first_value, std::size_t second_value) const {
+  std::uint32_t best = 0;
+  std::int64_t least = kForbidden;
+  for (std::uint32_t middle = 0; middle < before->columns; ++middle) {
+    const std::int64_t first = before->at(first_value, middle);
+    if (first >= kForbidden) continue;
+    const std::int64_t sum = first + (*costs)[middle] + after->at(middle, second_value);
+    if (sum >= least) continue;
+    least = sum;
+    best = middle;
+  }
+  return best;
 }
 
 void ReductionGraph::gather_memory() {
@@ -429,10 +443,11 @@ Choice ReductionGraph::expand(const std::vector<std::uint32_t>& values) const {
   for (auto record = records_.rbegin(); record != records_.rend(); ++record) {
     std::size_t at = 0;
     if (record->rule != Rule::kFixed) at = position_of(*record->first_values, strategy[record->first]);
-    if (record->rule == Rule::kBetween) {
-      at = at * record->second_values->size() + position_of(*record->second_values, strategy[record->second]);
-    }
-    strategy[record->node] = (*record->node_values)[(*record->map)[at]];
+    const std::size_t value =
+        record->rule == Rule::kBetween
+            ? record->between.best(at, position_of(*record->second_values, strategy[record->second]))
+            : (*record->map)[at];
+    strategy[record->node] = (*record->node_values)[value];
   }
   Choice choice;
   choice.strategy.reserve(strategy.size());

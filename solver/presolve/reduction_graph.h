@@ -99,10 +99,18 @@ class ReductionGraph {
   /// Removes `follower`, whose value is `map[value of leader]`. Its costs and edges move to the leader (sums of parallel
   /// ones), its memory stays where it is until `gather_memory`.
   void follow(std::size_t follower, std::size_t leader, Positions map);
-  /// Removes a node of degree two without memory: `table` (rows: values of `first`) is added between its neighbours,
-  /// `best` has the node's value for each pair in the same order.
-  void replace_by_edge(std::size_t id, std::size_t first, std::size_t second, const TableRef& table,
-                       const Positions& best);
+  /// A node of degree two without memory, between its neighbours: the tables of its edges (rows of `before`: values of the
+  /// first neighbour; columns of `after`: of the second) and its costs.
+  struct Between {
+    TableRef before;
+    TableRef after;
+    Numbers costs;
+
+    /// The value that costs least with these of the neighbours; the first of several.
+    std::uint32_t best(std::size_t first_value, std::size_t second_value) const;
+  };
+  /// Removes such a node: `table`, the least costs of all pairs of its neighbours' values, is added between these.
+  void replace_by_edge(std::size_t id, std::size_t first, std::size_t second, const TableRef& table, Between between);
   /// Removes a node without edges, which takes the value.
   void fix(std::size_t id, std::size_t value);
 
@@ -122,7 +130,8 @@ class ReductionGraph {
     Rule rule;
     std::uint32_t node, first, second;
     Positions node_values, first_values, second_values;
-    Positions map;  // positions in node_values, by position in first_values (and second_values)
+    Positions map;         // positions in node_values, by position in first_values
+    Between between = {};  // of kBetween, which has no map
   };
 
   void add_cost(std::size_t id, std::size_t value, std::int64_t cost);

@@ -48,6 +48,22 @@ TEST(VectorKernelsTest, GatherAddAddsThePickedEntries) {
   }
 }
 
+TEST(VectorKernelsTest, LowerToSumsTakesTheSmallerOfSumAndEntry) {
+  Random random(4);
+  const auto numbers = [&](std::size_t count) {
+    std::vector<std::int64_t> result(count);
+    for (std::int64_t& number : result) number = static_cast<std::int64_t>(random.below(1000)) - 500;
+    return result;
+  };
+  for (std::size_t count = 0; count < 20; ++count) {
+    const std::vector<std::int64_t> row = numbers(count);
+    const std::vector<std::int64_t> before = numbers(count);
+    std::vector<std::int64_t> out = before;
+    lower_to_sums(17, row.data(), count, out.data());
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(out[i], std::min(before[i], 17 + row[i]));
+  }
+}
+
 TEST(VectorKernelsTest, ColumnMinimaAreTheLeastOfEachColumn) {
   Random random(3);
   for (std::size_t rows = 1; rows < 8; ++rows) {

@@ -66,12 +66,17 @@ TEST(ReductionGraphTest, AFollowersMemoryMovesToItsLeader) {
   EXPECT_EQ(evaluate(problem, graph.expand({0, 0, 0})).worst_excess, 1);
 }
 
-TEST(ReductionGraphTest, ANodeBetweenIsRecordedWithItsAnswers) {
+TEST(ReductionGraphTest, ANodeBetweenTakesItsBestAnswer) {
   const StrategyProblem problem = chain();
   ReductionGraph graph = graph_of(problem);
   const std::int64_t before = graph.constant_cost();
   const TableRef zero = graph.shared().tables.intern(CostMatrix{2, 2, {0, 1, 2, 3}});
-  graph.replace_by_edge(1, 0, 2, zero, positions(graph, {0, 1, 1, 0}));
+  const ReductionGraph::Between between = {graph.shared().tables.intern(CostMatrix{2, 2, {5, 1, 1, 5}}),
+                                           graph.shared().tables.intern(CostMatrix{2, 2, {0, 0, 9, 1}}),
+                                           graph.shared().numbers.intern({0, 0})};
+  EXPECT_EQ(between.best(0, 0), 0u);  // 5 + 0 against 1 + 9
+  EXPECT_EQ(between.best(0, 1), 1u);  // 5 + 0 against 1 + 1
+  graph.replace_by_edge(1, 0, 2, zero, between);
   EXPECT_EQ(graph.num_alive(), 2u);
   EXPECT_EQ(graph.expand({0, 0, 1}).strategy[NodeId(1)], StrategyId(1));
   EXPECT_EQ(graph.expand({1, 0, 1}).strategy[NodeId(1)], StrategyId(0));
