@@ -26,6 +26,9 @@ constexpr double kTimeOfParts = 0.3;
 /// worth waiting for: tens of seconds where there are a million values.
 constexpr std::uint64_t kWorthwhilePasses = 100;
 constexpr double kTightGap = kLooseGap / 2;
+/// A first search for the fastest plan that is loose after so much work ends there, since parts are worth a look. (At
+/// level 0 the bound of communication is sought for longer.)
+constexpr std::uint64_t kFirstWork = 500'000'000;
 /// After so much work so small a gap will do: what is proven soon is proven to the end, and 0.03 % of a larger problem
 /// is far below what any cost model knows of a step.
 constexpr std::uint64_t kEarlyWork = 200'000'000;
@@ -95,6 +98,10 @@ LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::option
       options.limits.passes = kWorthwhilePasses;
       options.limits.loose_gap = kTightGap;
     }
+  }
+  if (is_guided && !parts_first && takes_longer_ && options_.level == Level::kSpeed) {
+    options.limits.give_up_work = kFirstWork;
+    options.limits.give_up_gap = kLooseGap;
   }
   LevelResult found = search(problem, name_, options);
   if (found.status == PlanStatus::kInfeasible) return found;

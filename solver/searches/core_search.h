@@ -31,6 +31,7 @@ struct CoreSearchOptions {
     double gap = 0;          // a share of the bound; a cost that is at most this far above it ends the search
   };
   std::vector<GoodEnough> good_enough;
+  GoodEnough give_up;        // work above 0: after it the portfolio ends if the gap is above this one
   double constant_cost = 0;  // what the problem costs beside the core; gaps are shares of both
   bool is_exact = true;      // whether branch and bound takes part where a pass is cheap
   bool has_bound = true;     // false: neighbourhood searches only
@@ -44,9 +45,15 @@ struct CoreSearchOptions {
       return done >= one.work && cost - bound <= one.gap * std::max(constant_cost + bound, 0.0);
     });
   }
+  /// Whether the search has done its work and is so far from its bound that it ends. Without a choice it goes on.
+  bool gives_up(double cost, double bound, std::uint64_t done) const {
+    return give_up.work > 0 && done >= give_up.work && cost < kInfinity &&
+           cost - bound > give_up.gap * std::max(constant_cost + bound, 0.0);
+  }
   /// For a search that continues one which has done so much.
   void count_as_done(std::uint64_t done) {
     for (GoodEnough& one : good_enough) one.work -= std::min(one.work, done);
+    if (give_up.work > 0) give_up.work = std::max<std::uint64_t>(give_up.work - std::min(give_up.work, done), 1);
   }
 };
 

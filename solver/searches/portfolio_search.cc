@@ -66,7 +66,10 @@ class PortfolioSearch {
   bool is_within_gap() const {
     return known_.is_proven() || (known_.best.choice && options_.is_good_enough(known_.best.cost, known_.bound, work_));
   }
-  bool is_work_spent() const { return options_.work > 0 && work_ >= options_.work; }
+  bool is_work_spent() const {
+    return (options_.work > 0 && work_ >= options_.work) ||
+           (known_.best.choice && options_.gives_up(known_.best.cost, known_.bound, work_));
+  }
   bool is_done() const { return is_within_gap() || is_complete_ || deadline_.is_over() || is_work_spent(); }
 
   std::uint64_t pass_work() const { return workers_[0].dual().work_per_pass(); }

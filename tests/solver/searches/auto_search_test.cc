@@ -73,6 +73,14 @@ TEST(AutoSearchTest, SaysWhatStoppedIt) {
   EXPECT_EQ(result.stopped_by, Limit::kGap);
   EXPECT_LE(result.lower_bound, bound);
 
+  // A loose answer is given up early, whatever work there would be.
+  options.limits = {};
+  options.limits.work = 1'000'000'000;
+  options.limits.give_up_work = 200'000;
+  result = search->search(problem, options);
+  EXPECT_EQ(result.stopped_by, Limit::kWork);
+  EXPECT_EQ(result.status, PlanStatus::kFeasible);
+
   options.limits = {};
   options.limits.gap = 100;
   result = search->search(problem, options);
