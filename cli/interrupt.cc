@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <ctime>
@@ -26,7 +27,8 @@ const Clock::time_point kStart = Clock::now();
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-constexpr double kGrace = 1;             // seconds, and half the limit again: in which a phase may end by itself
+constexpr double kGrace = 1;             // seconds, or a share of the limit if that is more ...
+constexpr double kShareOfGrace = 0.2;    // ... in which a phase may end by itself
 constexpr double kFirstProgress = 1;     // seconds into a phase
 constexpr double kBetweenProgress = 10;  // seconds
 
@@ -68,7 +70,8 @@ class Watch {
 
   void on_tick() {
     const std::lock_guard lock(mutex_);
-    if (limit_ > 0 && end_ == PhaseEnd::kAtOnce && seconds_since(kStart) > 1.5 * limit_ + kGrace) {
+    const double most = limit_ + std::max(kGrace, kShareOfGrace * limit_);
+    if (limit_ > 0 && end_ == PhaseEnd::kAtOnce && seconds_since(kStart) > most) {
       notice(
           fmt::format("the time limit of {:g} s ended while {}: there is no plan yet; --time-limit takes more seconds",
                       limit_, phase_));

@@ -50,6 +50,10 @@ constexpr std::size_t kMostFreeOperators = 5000;
 
 /// What a search is given at the end of a time limit.
 constexpr double kLeastSeconds = 1e-3;
+/// Lowering, memory and the order of the instructions take about as often the time that making the problem took. A
+/// limit leaves time for what of it would exceed a second, of which at most so large a share.
+constexpr double kShareBehind = 2;
+constexpr double kMostBehind = 0.75;
 
 /// How often a plan whose true memory is above a limit is repaired by lowering that limit.
 constexpr int kMaxRepairs = 4;
@@ -192,6 +196,10 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   }
   if (!found.choice) return plan;
   if (plan.status == PlanStatus::kNoPlanFound) plan.status = PlanStatus::kFeasible;
+  if (search.is_out_of_time() && plan.status != PlanStatus::kOptimal) {
+    add_notice(plan.notices, fmt::format("the time limit of {:g} s ended the search: this is the best plan so far",
+                                         options_.time_limit));
+  }
 
   plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
   if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
@@ -426,7 +434,9 @@ LevelOptions ModelPlanner::search_options(Level level, std::stop_token stop, con
   options.threads = options_.threads;
   // What is left of the limit; where nothing is, a search ends at what it begins with.
   if (options_.time_limit > 0) {
-    options.limits.seconds = std::max(options_.time_limit - options_.time_spent - spent, kLeastSeconds);
+    const double left = std::max(options_.time_limit - options_.time_spent - spent, kLeastSeconds);
+    const double behind = std::max(kShareBehind * spent - 1, 0.0);
+    options.limits.seconds = left - std::min(behind, kMostBehind * left);
   }
   options.limits.work = options_.work_limit;
   if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;

@@ -336,10 +336,9 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
     begin_phase("planning", PhaseEnd::kAtOnce);
     result = plan_in_all_shapes(job);
   } else {
-    begin_phase("planning", PhaseEnd::kBySelf);
+    begin_phase("planning", PhaseEnd::kAtOnce);
     result.planning = make_planner(std::move(job));
     const PlanOptions& options = result.planning->options();
-    begin_phase("planning", PhaseEnd::kAtOnce);
     result.plan = result.planning->plan(options.level, options.search, interrupt_token(), report_progress);
   }
   begin_phase("writing the answer", PhaseEnd::kBySelf);

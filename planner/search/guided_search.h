@@ -28,6 +28,9 @@ class GuidedSearch {
   /// under other memory limits.
   LevelResult find(const StrategyProblem& problem, const std::optional<Choice>& start) const;
 
+  /// Whether the seconds are over: what is found may then be another run's second best.
+  bool is_out_of_time() const { return deadline_.reached() == Limit::kTime; }
+
  private:
   LevelResult search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const;
   LevelResult from_least_memory(const StrategyProblem& problem, LevelResult found) const;

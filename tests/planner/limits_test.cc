@@ -1,6 +1,8 @@
 // Answers where a limit ends the search early, and for steps that are longer than times can say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "model/read_model.h"
 #include "planner/model_planner.h"
@@ -48,6 +50,23 @@ TEST(LimitsTest, HowLittleWorkThereIsSoLittleIsDone) {
       }
     }
   }
+}
+
+TEST(LimitsTest, APlanSaysThatItsTimeLimitEndedTheSearch) {
+  ModelOverrides overrides;
+  overrides.dims = {{"L", 2}};
+  const auto model = std::make_shared<const Model>(read_model("configs/gpt2-small.yaml", overrides));
+  const auto says_so = [&](double seconds) {
+    PlanOptions options;
+    options.time_limit = seconds;
+    const Plan plan = ModelPlanner(model, read_cluster("ascend-910"), options).plan(Level::kSpeed, "auto");
+    EXPECT_FALSE(plan.strategies.empty());
+    return std::ranges::any_of(plan.notices, [](const std::string& notice) {
+      return notice.find("ended the search: this is the best plan so far") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says_so(1e-3));
+  EXPECT_FALSE(says_so(0));  // no limit
 }
 
 TEST(LimitsTest, AMeshOfOtherDevicesIsAnErrorAtItsPlace) {
