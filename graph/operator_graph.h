@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "graph/padded_shape.h"
 #include "operators/operation.h"
 #include "operators/operator_type.h"
 
@@ -100,8 +101,9 @@ struct GraphTensor {
   bool is_output = false;  // the graph returns it; never partial
   /// The values of an integer input are drawn below it (the size of the dimension that it indexes); 0: none known.
   std::int64_t index_extent = 0;
-  std::optional<StrategyEntry> layout;        // the user's: of an input (dataset_strategy), a parameter
-  std::shared_ptr<const ParameterPins> pins;  // of a trained parameter; null: the user says nothing
+  std::optional<StrategyEntry> layout;         // the user's: of an input (dataset_strategy), a parameter
+  std::shared_ptr<const ParameterPins> pins;   // of a trained parameter; null: the user says nothing
+  std::shared_ptr<const PaddedShape> padding;  // which positions exist without padding (graph/pad.h); null: all do
   SourcePlace place;
 };
 

@@ -100,7 +100,60 @@ class DimEvaluator {
   std::set<std::string> broken_;  // without a value, themselves or by what they depend on
 };
 
+/// Dims that were evaluated without padding: they refer to each other in no circle.
+class PaddedDimEvaluator {
+ public:
+  PaddedDimEvaluator(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& real,
+                     const std::map<std::string, std::int64_t>& given,
+                     const std::map<std::string, std::int64_t>& padded)
+      : real_(real), given_(given), padded_(padded) {
+    for (const BlockDim& dim : dims) dims_.emplace(dim.name.text, &dim);
+  }
+
+  std::map<std::string, std::int64_t> evaluate() {
+    for (const auto& [name, dim] : dims_) value_of(name, *dim);
+    return std::move(values_);
+  }
+
+ private:
+  std::int64_t value_of(const std::string& name, const BlockDim& dim) {
+    if (const auto known = values_.find(name); known != values_.end()) return known->second;
+    std::int64_t value = real_.at(name);
+    if (!given_.contains(name)) value = std::max(value, expression_of(dim).value_or(value));
+    if (const auto own = padded_.find(name); own != padded_.end()) {
+      value = std::max(value, own->second);
+    } else if (dim.pad && value % *dim.pad != 0 && value <= INT64_MAX - *dim.pad) {
+      value += *dim.pad - value % *dim.pad;
+    }
+    return values_[name] = value;
+  }
+
+  std::optional<std::int64_t> expression_of(const BlockDim& dim) {
+    try {
+      return dim.expression.evaluate([&](std::string_view other) {
+        const auto found = dims_.find(std::string(other));
+        return found == dims_.end() ? real_.at(std::string(other)) : value_of(found->first, *found->second);
+      });
+    } catch (const InputError&) {
+      return std::nullopt;  // no whole number
+    }
+  }
+
+  std::map<std::string, const BlockDim*> dims_;
+  const std::map<std::string, std::int64_t>& real_;
+  const std::map<std::string, std::int64_t>& given_;
+  const std::map<std::string, std::int64_t>& padded_;
+  std::map<std::string, std::int64_t> values_;
+};
+
 }  // namespace
+
+std::map<std::string, std::int64_t> padded_file_dims(const std::vector<BlockDim>& dims,
+                                                     const std::map<std::string, std::int64_t>& real,
+                                                     const std::map<std::string, std::int64_t>& given,
+                                                     const std::map<std::string, std::int64_t>& padded) {
+  return PaddedDimEvaluator(dims, real, given, padded).evaluate();
+}
 
 FileDims evaluate_file_dims(const std::vector<BlockDim>& dims, const std::map<std::string, std::int64_t>& overrides,
                             std::vector<Diagnostic>& faults, const std::map<std::string, std::int64_t>& known) {

@@ -98,6 +98,16 @@ struct ModelOverrides {
   std::map<std::string, std::string> strategies;       // --set NAME=ENTRY
   std::optional<LocalView> local = {};                 // of a model written per device; nothing: rank 0 of device_num
   std::map<std::int64_t, std::int64_t> literals = {};  // instead of whole numbers written in shapes and attributes
+  std::map<std::string, std::int64_t> padded = {};     // what dims with `pad` are padded to, instead of the multiple
+  bool pads = true;                                    // false: `pad` has no effect
+};
+
+/// A dim that the file pads: `dims: {V: {size: 50257, pad: 128}}`.
+struct PaddedDim {
+  std::int64_t real = 1;    // its size
+  std::int64_t padded = 1;  // rounded up
+
+  bool operator==(const PaddedDim&) const = default;
 };
 
 class ModelSource;
@@ -110,7 +120,7 @@ struct Model {
   std::optional<TrainingOptions> training;
   ParallelOptions parallel;
   Placed<std::string> cluster;               // preset or path; "": the source names none
-  std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated
+  std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated, padded ones as they are padded
   std::vector<std::string>
       free_dims;  // those given as plain numbers, in the order of the file: a proof may shrink them
   std::vector<std::int64_t> literals;    // whole numbers written in shapes and attributes, the large ones, ascending
@@ -123,9 +133,11 @@ struct Model {
   std::set<std::string> not_exchanged;  // its layerwise_parallel parameters
   std::map<std::string, Shape> begins;  // where its inputs and parameters begin in those of all devices, if it says so
   ModelOverrides overrides;             // with which it was asked for
-  std::int64_t divided_by = 1;          // micro-batches: the model is of one (model/planned_model.h)
-  std::optional<Placed<int>> last_worker;  // the highest that a `place` names; nothing: no operator has one
-  std::vector<std::string> notices;        // for standard error
+  std::map<std::string, PaddedDim> padded_dims;  // those that `pad` makes larger
+  std::shared_ptr<const Model> unpadded;         // the same without padding; null: nothing is padded (graph/pad.h)
+  std::int64_t divided_by = 1;                   // micro-batches: the model is of one (model/planned_model.h)
+  std::optional<Placed<int>> last_worker;        // the highest that a `place` names; nothing: no operator has one
+  std::vector<std::string> notices;              // for standard error
 };
 
 }  // namespace shardplan

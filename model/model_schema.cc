@@ -72,7 +72,7 @@ Json value_of(ValueForm form) {
     case ValueForm::kPlace:
       return reference("place");
     case ValueForm::kDims:
-      return map_of(reference("expression"));
+      return map_of({{"anyOf", Json::array({reference("expression"), reference("dim")})}});
     case ValueForm::kBlockDims:
       return map_of({{"anyOf", Json::array({{{"enum", {"inferred", "given"}}}, reference("expression")})}});
     case ValueForm::kTensors:
@@ -209,6 +209,8 @@ std::string model_schema() {
             {{"type", "string"}, {"description", "a layout, or Python's tuple"}},
             list_of({{"anyOf", Json::array({{{"type", "integer"}, {"minimum", 1}},
                                             {{"type", "object"}, {"additionalProperties", {{"type", "null"}}}}})}})})}};
+  definitions["dim"] = closed(dim_keys());
+  definitions["dim"]["required"] = {"size"};
   definitions["tensor"] = shape_or(parameter_keys());
   definitions["constant"] = {
       {"anyOf", Json::array({{{"type", Json::array({"number", "string"})}}, closed(constant_keys())})}};

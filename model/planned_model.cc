@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/differentiate.h"
+#include "graph/padded_positions.h"
 #include "graph/per_device.h"
 #include "graph/recompute.h"
 #include "model/model_source.h"
@@ -44,7 +45,8 @@ Model one_micro_batch(const Model& model) {
                      "so that it can be divided",
                      input->name, model.batch);
   }
-  const std::int64_t whole = dim->second * model.divided_by;
+  const auto padded = model.padded_dims.find(model.batch);  // each micro-batch is padded by itself
+  const std::int64_t whole = (padded == model.padded_dims.end() ? dim->second : padded->second.real) * model.divided_by;
   if (whole % count != 0) {
     throw InputError(place, "training: micro_batches is {}, which does not divide {} = {}", count, model.batch, whole);
   }
@@ -69,7 +71,8 @@ OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::i
     training.exchanges_means = asks_for_mean;
     training.not_exchanged = model.not_exchanged;
   }
-  return recompute_marked(differentiate(forward, training));
+  const OperatorGraph graph = differentiate(forward, training);
+  return recompute_marked(model.unpadded ? with_padding_of_results(graph) : graph);
 }
 
 }  // namespace shardplan

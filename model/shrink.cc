@@ -97,7 +97,7 @@ class Shrinker {
 
     reads_ = 0;
     for (std::size_t d = 0; d < unknowns_.size(); ++d)
-      values_.push_back(unknowns_[d].literals.empty() ? 1 : kLeastOfLiteral);
+      values_.push_back(unknowns_[d].literals.empty() ? least_of(unknowns_[d].name) : kLeastOfLiteral);
     while (reads_ < request_.max_reads) {
       grow();
       if (values_ == full_) break;
@@ -132,13 +132,35 @@ class Shrinker {
     }
   }
 
+  /// A padded dim keeps the padding's part of it.
+  void set_dim(const std::string& name, std::int64_t value, ModelOverrides& overrides) const {
+    overrides.dims[name] = value;
+    const auto padded = model_.padded_dims.find(name);
+    if (padded == model_.padded_dims.end()) return;
+    overrides.padded[name] = value;
+    overrides.dims[name] = real_part(padded->second, value);
+  }
+
+  static std::int64_t real_part(const PaddedDim& dim, std::int64_t value) {
+    return std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<Wide>(value) * dim.real / dim.padded), 1);
+  }
+
+  /// From which a dim may grow: a padded one has two positions that exist, and padding.
+  std::int64_t least_of(const std::string& name) const {
+    const auto padded = model_.padded_dims.find(name);
+    if (padded == model_.padded_dims.end()) return 1;
+    std::int64_t value = 1;
+    while (value < padded->second.padded && real_part(padded->second, value) < 2) ++value;
+    return value;
+  }
+
   /// The model at these dims; nothing if there is none.
   std::optional<Model> read(const Values& values) {
     ++reads_;
     ModelOverrides overrides = model_.overrides;
     std::map<std::int64_t, Wide> numerators;
     for (std::size_t d = 0; d < values.size(); ++d) {
-      if (unknowns_[d].literals.empty()) overrides.dims[unknowns_[d].name] = values[d];
+      if (unknowns_[d].literals.empty()) set_dim(unknowns_[d].name, values[d], overrides);
       for (const std::int64_t literal : unknowns_[d].literals) {
         Wide& number = numerators.emplace(literal, literal).first->second;
         if (number * values[d] % full_[d] != 0) return std::nullopt;
@@ -497,6 +519,9 @@ class Shrinker {
       const std::int64_t from = model_.dims.at(name);
       const std::int64_t to = small.dims.at(name);
       if (from != to) result.dims.push_back({name, from, to});
+      const auto padded = small.padded_dims.find(name);
+      if (padded == small.padded_dims.end()) continue;
+      result.notes.push_back(fmt::format("{}: {} of {} are padding", name, to - padded->second.real, to));
     }
     for (const auto& [from, to] : small.overrides.literals) {
       if (from != to) result.dims.push_back({fmt::format("the number {}", from), from, to});

@@ -6,6 +6,7 @@
 
 #include "graph/fuse_attention.h"
 #include "graph/index_extents.h"
+#include "graph/pad.h"
 #include "model/blocks/template_library.h"
 #include "model/file_dims.h"
 #include "model/local_syntax.h"
@@ -125,6 +126,29 @@ std::vector<std::string> unused_dims(const ModelSyntax& syntax, std::set<std::st
   return unused;
 }
 
+/// Which dims the model has at other sizes.
+std::string padding_note(const std::map<std::string, std::int64_t>& padded,
+                         const std::map<std::string, std::int64_t>& real) {
+  std::vector<std::string> dims;
+  for (const auto& [name, size] : padded) {
+    if (size != real.at(name)) dims.push_back(fmt::format("{} is {} instead of {}", name, size, real.at(name)));
+  }
+  return fmt::format("without padding the model is right; with it {}", fmt::join(dims, ", "));
+}
+
+std::vector<Diagnostic> padded_per_device(const ModelSyntax& syntax, const std::map<std::string, std::int64_t>& padded,
+                                          const std::map<std::string, std::int64_t>& real) {
+  std::vector<Diagnostic> faults;
+  for (const BlockDim& dim : syntax.body.dims) {
+    if (!dim.pad || padded.at(dim.name.text) == real.at(dim.name.text)) continue;
+    faults.push_back(
+        {dim.name.place,
+         fmt::format("dims: {}: pad is for models of all devices; this one is written per device", dim.name.text),
+         "write the padded size and mask it"});
+  }
+  return faults;
+}
+
 bool has_strategies(OperatorGraphBuilder& graph) {
   for (std::size_t i = 0; i < graph.num_operators(); ++i) {
     const UserStrategy& strategy = graph.op(OperatorId(i)).strategy;
@@ -144,6 +168,32 @@ std::shared_ptr<const YamlModelSource> YamlModelSource::parse(std::string text, 
 }
 
 Model YamlModelSource::at(const ModelOverrides& overrides) const {
+  const bool pads = overrides.pads && std::any_of(syntax_.body.dims.begin(), syntax_.body.dims.end(),
+                                                  [](const BlockDim& dim) { return dim.pad.has_value(); });
+  Model real = read(overrides, nullptr);
+  if (!pads) return real;
+  const auto sizes = padded_file_dims(syntax_.body.dims, real.dims, overrides.dims, overrides.padded);
+  if (sizes == real.dims) return real;
+  if (real.local) throw_faults(padded_per_device(syntax_, sizes, real.dims), file_, {});
+  real.overrides.pads = false;
+  Model model;
+  try {
+    model = read(overrides, &sizes);
+    model.graph = pad(real.graph, model.graph);
+  } catch (const InputError& error) {
+    throw_faults(error.diagnostics(), file_, padding_note(sizes, real.dims));
+  }
+  for (const BlockDim& dim : syntax_.body.dims) {
+    const std::string& name = dim.name.text;
+    if (dim.pad && sizes.at(name) != real.dims.at(name)) {
+      model.padded_dims[name] = {real.dims.at(name), sizes.at(name)};
+    }
+  }
+  model.unpadded = std::make_shared<const Model>(std::move(real));
+  return model;
+}
+
+Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std::string, std::int64_t>* sizes) const {
   std::vector<Diagnostic> faults = faults_;
 
   Model model;
@@ -157,7 +207,8 @@ Model YamlModelSource::at(const ModelOverrides& overrides) const {
     if (model.local) add_reader(*model.local, faults);
     throw_faults(std::move(faults), file_, note);
   };
-  const FileDims dims = evaluate_file_dims(syntax_.body.dims, overrides.dims, faults, known);
+  const FileDims dims =
+      sizes != nullptr ? FileDims{*sizes} : evaluate_file_dims(syntax_.body.dims, overrides.dims, faults, known);
   std::optional<ModelSyntax> own;
   if (model.local) own = syntax_of_rank(syntax_, *model.local, dims.values, faults);
   const ModelSyntax& syntax = own ? *own : syntax_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +24,8 @@ class YamlModelSource : public ModelSource, public std::enable_shared_from_this<
 
  private:
   YamlModelSource() = default;
+  /// The model at these dims, or at those of the file where there are none.
+  Model read(const ModelOverrides& overrides, const std::map<std::string, std::int64_t>* sizes) const;
 
   std::string text_;
   std::string file_;

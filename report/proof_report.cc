@@ -41,6 +41,25 @@ std::string table_text(const ValidationResult& validation) {
   return text;
 }
 
+/// One more line of the table, of a padded model.
+std::string unpadded_text(const UnpaddedComparison& unpadded) {
+  std::string text =
+      fmt::format("  without padding  {}  {}, largest difference {}, allowed {:.0e}   {}\n",
+                  plural(static_cast<std::size_t>(unpadded.compared.steps), "step"), compared_text(unpadded.compared),
+                  unpadded.compared.largest == 0 ? "0" : fmt::format("{:.1e}", unpadded.compared.largest),
+                  unpadded.compared.allowed, unpadded.is_equal() ? "equal" : "different");
+  for (std::size_t i = 0; i < std::min(kMostListed, unpadded.missing.size()); ++i) {
+    text += fmt::format("  not compared       {}: the padded model has nothing of its name and shape\n",
+                        unpadded.missing[i]);
+  }
+  if (const auto& wrong = unpadded.first_wrong) {
+    text += fmt::format("  first wrong        {} in step {} at {}: found {:.6g}, should be {:.6g} (allowed {:.2g})\n",
+                        wrong->tensor, wrong->step, to_string(wrong->index), wrong->found, wrong->should_be,
+                        wrong->allowed);
+  }
+  return text;
+}
+
 std::string failure_text(const ValidationSubject& subject, const ValidationResult& validation) {
   const FirstWrong& wrong = *validation.first_wrong;
   const Comparison& comparison = wrong.comparison;
@@ -128,6 +147,21 @@ Json json_of(const FirstWrong& wrong) {
   return json;
 }
 
+Json json_of(const UnpaddedComparison& unpadded) {
+  const PrecisionResult& compared = unpadded.compared;
+  Json json = {{"steps", compared.steps},           {"loss", compared.has_loss},
+               {"outputs", compared.outputs},       {"gradients", compared.gradients},
+               {"parameters", compared.parameters}, {"states", compared.states},
+               {"between", compared.between},       {"largest_difference", compared.largest},
+               {"allowed", compared.allowed},       {"equal", unpadded.is_equal()},
+               {"missing", unpadded.missing}};
+  if (const auto& wrong = unpadded.first_wrong) {
+    json["first_wrong"] = {{"tensor", wrong->tensor}, {"step", wrong->step},           {"index", wrong->index},
+                           {"found", wrong->found},   {"should_be", wrong->should_be}, {"allowed", wrong->allowed}};
+  }
+  return json;
+}
+
 /// The first lines: what it is about, and what was made smaller.
 std::string subject_text(const ValidationSubject& subject, const Shrinking& shrinking) {
   const std::string axes = subject.mesh.axes().empty() ? "" : " " + subject.mesh.to_string();
@@ -166,16 +200,25 @@ ProofRecord proof_record(const Proof& proof, std::uint64_t seed) {
     record.checks.push_back({precision.precision == Precision::kFloat64 ? "f64" : "f32", precision.steps,
                              compared_text(precision), precision.largest, precision.allowed, precision.is_equal});
   }
+  if (proof.unpadded) {
+    const PrecisionResult& compared = proof.unpadded->compared;
+    record.checks.push_back({"f64", compared.steps, "without padding: " + compared_text(compared), compared.largest,
+                             compared.allowed, proof.unpadded->is_equal()});
+  }
   return record;
 }
 
 std::string proof_summary(const Proof& proof) {
   if (!proof.shrinking.refusal.empty()) return "no         " + proof.shrinking.refusal;
+  if (proof.unpadded && !proof.unpadded->is_equal()) {
+    return "NO         the padded model does not compute what the model does: shardplan validate says where";
+  }
   if (!proof.is_proven()) return "NO         the devices do not compute what one does: shardplan validate says where";
   std::vector<std::string> parts;
   for (const PrecisionResult& precision : proof.validation.precisions) {
     parts.push_back(fmt::format("{} {:.1e}", name_of(precision.precision), precision.largest));
   }
+  if (proof.unpadded) parts.push_back(fmt::format("without padding {:.1e}", proof.unpadded->compared.largest));
   return fmt::format("equal      {} devices compute what one does; largest difference {}", proof.validation.num_devices,
                      fmt::join(parts, ", "));
 }
@@ -193,7 +236,12 @@ std::string validation_text(const ValidationSubject& subject, const Proof& proof
                         validation.first_wrong->step);
     return text + failure_text(subject, validation);
   }
-  text += "\n" + table_text(validation) + "\n";
+  text += "\n" + table_text(validation);
+  if (proof.unpadded) text += unpadded_text(*proof.unpadded);
+  text += "\n";
+  if (proof.unpadded && !proof.unpadded->is_equal()) {
+    return text + "different: the padded model does not compute what the model does\n";
+  }
   for (std::size_t i = 0; i < std::min(kMostListed, validation.unproven.size()); ++i) {
     text += fmt::format("  not proven         {}: {}\n", validation.unproven[i].tensor, validation.unproven[i].reason);
   }
@@ -243,6 +291,7 @@ std::string validation_json(const ValidationSubject& subject, const Proof& proof
                                   {"allowed", result.allowed},
                                   {"equal", result.is_equal}});
   }
+  if (proof.unpadded) json["without_padding"] = json_of(*proof.unpadded);
   json["first_wrong"] = validation.first_wrong ? json_of(*validation.first_wrong) : Json();
   json["unproven"] = Json::array();
   for (const Unproven& unproven : validation.unproven) {
@@ -260,6 +309,7 @@ std::string validation_json(const ValidationSubject& subject, const Proof& proof
 
 int validation_exit_code(const Proof& proof) {
   if (!proof.shrinking.refusal.empty() || !proof.validation.without_kernel.empty()) return 3;
+  if (proof.unpadded && !proof.unpadded->is_equal()) return 5;
   return proof.validation.first_wrong || count(proof.mutations, MutationOutcome::kUncaught) > 0 ? 5 : 0;
 }
 

@@ -45,6 +45,14 @@ const KeySpecs& file_keys() {
   return keys;
 }
 
+const KeySpecs& dim_keys() {
+  static const KeySpecs keys = {
+      {"size", ValueForm::kExpression, "the model's", {}},
+      {"pad", ValueForm::kWhole, "the size is rounded up to a multiple of this; what is computed stays the same", {}},
+  };
+  return keys;
+}
+
 const KeySpecs& block_keys() {
   static const KeySpecs keys = {
       {"dims",

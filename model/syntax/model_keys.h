@@ -46,6 +46,7 @@ using KeySpecs = std::vector<KeySpec>;
 
 const KeySpecs& file_keys();
 const KeySpecs& block_keys();
+const KeySpecs& dim_keys();  // of the file's
 const KeySpecs& input_keys();
 const KeySpecs& parameter_keys();
 const KeySpecs& constant_keys();

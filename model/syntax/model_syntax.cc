@@ -30,6 +30,9 @@ bool is_path(std::string_view text) {
   }
 }
 
+/// The largest multiple to which a dim is padded.
+constexpr std::int64_t kMostPad = std::int64_t{1} << 30;
+
 constexpr const char* kOperatorForms = "as in: {op: ReLU, in: x} or {block: nn.Dense, in: x, out_channels: 10}";
 
 class SyntaxReader {
@@ -229,6 +232,15 @@ class SyntaxReader {
     return words;
   }
 
+  std::optional<std::int64_t> read_pad(const YamlNode& node, const std::string& where) {
+    const std::optional<PlacedExpression> expression = read_expression(node, where);
+    if (!expression) return std::nullopt;
+    const std::optional<std::int64_t> value = expression->expression.literal();
+    if (value && *value >= 1 && *value <= kMostPad) return value;
+    fault(node, fmt::format("{} is {}; expected a whole number from 1 to {}", where, describe(node), kMostPad), "");
+    return std::nullopt;
+  }
+
   void read_dim(const YamlEntry& entry, BlockSyntax& body) {
     if (!check_name(entry.key, "a dim's name")) return;
     BlockDim dim;
@@ -238,7 +250,16 @@ class SyntaxReader {
     } else if (!prefix_.empty() && entry.value.text == "given") {
       dim.kind = BlockDim::Kind::kGiven;
     } else {
-      std::optional<PlacedExpression> expression = read_expression(entry.value, prefix_ + "dims: " + entry.key.text);
+      const std::string where = prefix_ + "dims: " + entry.key.text;
+      const YamlNode* size = &entry.value;
+      if (prefix_.empty() && size->is_map()) {
+        check_keys(*document_, *size, key_names(dim_keys()), where, faults_);
+        if (const YamlNode* pad = size->find("pad")) dim.pad = read_pad(*pad, where + ": pad");
+        size = size->find("size");
+        if (size == nullptr) fault(entry.value, fmt::format("{} has no size", where), "{size: 50257, pad: 128}");
+      }
+      std::optional<PlacedExpression> expression;
+      if (size != nullptr) expression = read_expression(*size, where);
       // A dim that cannot be read stays known as a name, so that its uses are not faults as well.
       dim.expression = expression ? std::move(expression->expression) : Expression::parse("1");
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +68,7 @@ struct BlockDim {
   Word name;
   Kind kind = Kind::kExpression;
   Expression expression;
+  std::optional<std::int64_t> pad;  // of the file: the size is rounded up to a multiple of it
 };
 
 /// A block, or the file itself.

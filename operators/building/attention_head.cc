@@ -87,7 +87,9 @@ void score(const AttentionHead& head, const AttentionOptions& options, const Ran
     const double query = head.q_positions[static_cast<std::size_t>(queries.begin + i)];
     for (std::int64_t j = 0; j < keys.size; ++j, ++at) {
       const double key = head.k_positions[static_cast<std::size_t>(keys.begin + j)];
-      scores[at] = sees(options, query, key) ? options.scale * scores[at] : -std::numeric_limits<double>::infinity();
+      const bool exists = options.valid_keys == 0 || head.first_key + keys.begin + j < options.valid_keys;
+      scores[at] =
+          exists && sees(options, query, key) ? options.scale * scores[at] : -std::numeric_limits<double>::infinity();
     }
   }
 }

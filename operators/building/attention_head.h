@@ -18,11 +18,12 @@ using ResultRows = RowsOf<double>;
 
 /// Which keys a query sees, and how scores become weights.
 struct AttentionOptions {
-  double scale = 1;          // what q k is multiplied by
-  bool is_causal = false;    // a query sees keys at positions up to its own
-  std::int64_t window = 0;   // and less than this many positions away; 0: any
-  double keep_prob = 1;      // dropout of the weights
-  std::uint64_t stream = 0;  // which stream its draws come from
+  double scale = 1;             // what q k is multiplied by
+  bool is_causal = false;       // a query sees keys at positions up to its own
+  std::int64_t window = 0;      // and less than this many positions away; 0: any
+  std::int64_t valid_keys = 0;  // those behind so many first ones are padding, which no query sees; 0: all are keys
+  double keep_prob = 1;         // dropout of the weights
+  std::uint64_t stream = 0;     // which stream its draws come from
 };
 
 /// One query head of one batch element, and the keys and values that it reads: q [queries, depth], k [keys, depth],
@@ -35,6 +36,7 @@ struct AttentionHead {
   std::int64_t width = 0;
   std::vector<double> q_positions;  // by query
   std::vector<double> k_positions;  // by key
+  std::int64_t first_key = 0;       // the number of key 0 of this piece
   std::uint64_t first_draw =
       0;  // the number of the draw for (query 0, key 0) of this piece in [batch, heads, queries, keys]
   std::uint64_t draws_per_query = 0;

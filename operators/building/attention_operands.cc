@@ -47,7 +47,8 @@ std::vector<AttributeSpec> attention_attributes() {
           number("scale", 0, "of the scores; 0: 1 / sqrt(depth)"),
           flag("causal", false, "a query sees no key behind it"),
           integer("window", 0, "a query sees keys less than so many positions away; 0: all"),
-          number("keep_prob", 1, "dropout: probability that a weight is kept")};
+          number("keep_prob", 1, "dropout: probability that a weight is kept"),
+          integer("valid_keys", 0, "keys behind so many first ones are padding, which no query sees; 0: all are keys")};
 }
 bool is_bsnd(const Operation& operation) {
   const std::string& layout = operation.text("input_layout");
@@ -101,6 +102,10 @@ void check_attention_attributes(const Operation& operation) {
   if (operation.integer("window") < 0) {
     operand_error(operation, fmt::format("window is {}; expected 0 (all) or more", operation.integer("window")));
   }
+  if (operation.integer("valid_keys") < 0) {
+    operand_error(operation,
+                  fmt::format("valid_keys is {}; expected 0 (all) or more", operation.integer("valid_keys")));
+  }
 }
 
 DataType statistics_type(DataType type) { return type == DataType::kF64 ? type : DataType::kF32; }
@@ -131,8 +136,12 @@ double attention_flops(const Operation& operation, std::span<const std::int64_t>
 AttentionOptions attention_options(const KernelCall& call, std::int64_t depth) {
   const Operation& operation = call.operation;
   const double scale = operation.number("scale");
-  return {scale == 0 ? 1 / std::sqrt(static_cast<double>(depth)) : scale, operation.flag("causal"),
-          operation.integer("window"), operation.number("keep_prob"), mix(call.seed)};
+  return {scale == 0 ? 1 / std::sqrt(static_cast<double>(depth)) : scale,
+          operation.flag("causal"),
+          operation.integer("window"),
+          operation.integer("valid_keys"),
+          operation.number("keep_prob"),
+          mix(call.seed)};
 }
 
 LocalAttentionHeads::LocalAttentionHeads(const KernelCall& call, const AttentionSizes& sizes, const AttentionForm& form,

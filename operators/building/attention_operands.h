@@ -126,6 +126,7 @@ class LocalAttentionHeads {
           head.width = sizes_.width;
           head.q_positions = q_positions_;
           head.k_positions = k_positions_;
+          head.first_key = keys_.begin;
           const std::int64_t row = ((batch.begin + b) * sizes_.heads() + global) * sizes_.queries + s_.begin;
           head.first_draw = static_cast<std::uint64_t>(row * sizes_.keys + keys_.begin);
           head.draws_per_query = static_cast<std::uint64_t>(sizes_.keys);

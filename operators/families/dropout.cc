@@ -10,10 +10,21 @@
 namespace shardplan {
 namespace {
 
-std::vector<TensorType> infer_dropout(const Operation& operation) {
+void check_draws(const Operation& operation, const Shape& shape) {
   const double keep = operation.number("keep_prob");
   if (!(keep > 0 && keep <= 1))
     operand_error(operation, fmt::format("keep_prob is {}; expected above 0, at most 1", keep));
+  const std::vector<std::int64_t>& drawn = operation.list("drawn_shape");
+  bool fits = drawn.empty() || drawn.size() == shape.size();
+  for (std::size_t d = 0; fits && d < drawn.size(); ++d) fits = drawn[d] >= 1 && drawn[d] <= shape[d];
+  if (!fits) {
+    operand_error(operation, fmt::format("drawn_shape is {}; expected no more positions than {}", to_string(drawn),
+                                         to_string(shape)));
+  }
+}
+
+std::vector<TensorType> infer_dropout(const Operation& operation) {
+  check_draws(operation, operation.operands[0].shape);
   return {operation.operands[0], {operation.operands[0].shape, DataType::kBool}};
 }
 
@@ -22,8 +33,10 @@ template <class Body>
 void for_each_draw(const KernelCall& call, Body body) {
   const double keep = call.operation.number("keep_prob");
   const Shape& local = call.results[0].shape;
-  // The offset of each local point in the global tensor: global strides from the first local element on.
-  const Shape strides = row_major_strides(call.operation.results[0].shape);
+  // The offset of each local point in the global tensor: global strides from the first local element on. In a padded
+  // tensor draws are counted as without padding.
+  const std::vector<std::int64_t>& drawn = call.operation.list("drawn_shape");
+  const Shape strides = row_major_strides(drawn.empty() ? call.operation.results[0].shape : drawn);
   std::int64_t first = 0;
   for (std::size_t d = 0; d < local.size(); ++d) first += strides[d] * call.result_box(0, d).begin;
   const std::uint64_t stream = mix(call.seed);
@@ -44,9 +57,7 @@ void dropout_kernel(const KernelCall& call) {
 
 /// Draws of a whole mask without a tensor: as Dropout's, by seed and global index.
 std::vector<TensorType> infer_mask(const Operation& operation) {
-  const double keep = operation.number("keep_prob");
-  if (!(keep > 0 && keep <= 1))
-    operand_error(operation, fmt::format("keep_prob is {}; expected above 0, at most 1", keep));
+  check_draws(operation, operation.list("shape"));
   return {{operation.list("shape"), DataType::kBool}};
 }
 
@@ -82,9 +93,15 @@ void dropout_grad_kernel(const KernelCall& call) {
   }
 }
 
+AttributeSpec drawn_shape() {
+  return list("drawn_shape", empty_list(),
+              "the shape in which draws are counted; empty: that of x (of a padded one: without)");
+}
+
 Gradients dropout_gradient(GradientBuilder& builder, const GradientRequest& request) {
   return gradient_of_first(request, [&](TensorId dy) {
-    return add_one(builder, "DropoutGrad", {dy, request.results[1]}, request.operation.attributes);
+    return add_one(builder, "DropoutGrad", {dy, request.results[1]},
+                   {{"keep_prob", request.operation.number("keep_prob")}});
   });
 }
 
@@ -95,7 +112,7 @@ std::vector<OperatorType> dropout_operators() {
       {.name = "DropoutGenMask",
        .signature = " -> mask",
        .attributes = {list("shape", std::nullopt, "of the mask"),
-                      number("keep_prob", 0.5, "probability that an element is kept")},
+                      number("keep_prob", 0.5, "probability that an element is kept"), drawn_shape()},
        .infer = infer_mask,
        .rule_text = " -> ...",
        .rule = mask_rule,
@@ -111,7 +128,7 @@ std::vector<OperatorType> dropout_operators() {
        .gradient = do_mask_gradient},
       {.name = "Dropout",
        .signature = "x -> y, mask",
-       .attributes = {number("keep_prob", 0.5, "probability that an element is kept")},
+       .attributes = {number("keep_prob", 0.5, "probability that an element is kept"), drawn_shape()},
        .infer = infer_dropout,
        .rule_text = "... -> ..., ...",
        .rule = elementwise_rule,

@@ -10,6 +10,7 @@
 #include "program/instruction_facts.h"
 #include "program/startup_broadcasts.h"
 #include "program/timeline.h"
+#include "report/metrics/padding_waste.h"
 #include "report/metrics/parallelism_patterns.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/uneven_cuts.h"
@@ -570,7 +571,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   text += objective_line(plan);
   text += layers_line(plan);
   text += mindspore_line(plan);
-  text += uneven_line(plan);
+  text += uneven_line(plan) + padding_line(plan);
   if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {
     text +=
         fmt::format("  searched    for at most {:g} s: another run may find another plan\n", plan.options.time_limit);

@@ -17,6 +17,7 @@
 #include "program/startup_broadcasts.h"
 #include "program/timeline.h"
 #include "program/worker_timeline.h"
+#include "report/metrics/padding_waste.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/plan_file/sha256.h"
 #include "report/text/strategy_table.h"
@@ -117,6 +118,7 @@ class PlanWriter {
     if (!program_.broadcasts.empty()) document["startup"] = startup();
     document["program"] = program();
     document["memory"] = memory();
+    if (!plan_.model->padded_dims.empty()) document["padding"] = padding();
     document["proof"] = proof == nullptr ? Json(nullptr) : proof_json(*proof);
     return document;
   }
@@ -460,6 +462,15 @@ class PlanWriter {
             {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(spans_[memory.peak_instruction].begin)}}},
             {"alive", alive},
             {"profile", profile}};
+  }
+
+  Json padding() const {
+    Json dims = Json::object();
+    for (const auto& [name, dim] : plan_.model->padded_dims) {
+      dims[name] = {{"size", dim.real}, {"padded", dim.padded}};
+    }
+    const PaddingWaste waste = padding_waste(plan_);
+    return {{"dims", dims}, {"peak_bytes", waste.at_peak}, {"mask_seconds", to_seconds(waste.masks)}};
   }
 
   static Json proof_json(const ProofRecord& proof) {

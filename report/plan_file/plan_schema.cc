@@ -61,6 +61,10 @@ std::string plan_schema() {
       "broadcasts": {"type": "array", "items": {"type": "object", "required": ["collective", "tensor", "axes", "bytes", "seconds"], "properties": {
         "collective": {"const": "broadcast"}, "tensor": {"type": "string"}, "axes": {"type": "array", "items": {"type": "string"}},
         "bytes": {"type": "integer"}, "seconds": {"type": "number"}}}}}},
+    "padding": {"type": "object", "description": "dims that the model pads, and what that costs a device", "required": ["dims", "peak_bytes", "mask_seconds"], "properties": {
+      "dims": {"type": "object", "additionalProperties": {"type": "object", "required": ["size", "padded"], "properties": {
+        "size": {"type": "integer", "minimum": 1}, "padded": {"type": "integer", "minimum": 1}}}},
+      "peak_bytes": {"$ref": "#/$defs/bytes"}, "mask_seconds": {"type": "number", "minimum": 0}}},
     "baselines": {"type": "array", "items": {"type": "object", "required": ["name", "seconds", "peak_bytes", "fits"], "properties": {
       "name": {"type": "string"}, "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "fits": {"type": "boolean"}}}},
     "operators": {"type": "array", "description": "of the model, in program order", "items": {"type": "object",

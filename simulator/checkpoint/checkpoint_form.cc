@@ -192,6 +192,16 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
                        shortened(entry.name), fault);
     }
     form.tensors.push_back({entry.name, entry.dtype, *shape, layout});
+    const auto unpadded = texts.find("unpadded:" + entry.name);
+    if (unpadded == texts.end()) continue;
+    const std::optional<Shape> without = parse_shape(unpadded->second);
+    bool fits = without && without->size() == shape->size();
+    for (std::size_t d = 0; fits && d < shape->size(); ++d) fits = (*without)[d] >= 1 && (*without)[d] <= (*shape)[d];
+    if (!fits) {
+      throw InputError(place, "metadata: without padding {} is '{}', which is no part of {}", shortened(entry.name),
+                       shortened(unpadded->second), to_string(*shape));
+    }
+    form.tensors.back().unpadded = *without;
   }
   return form;
 }
@@ -217,6 +227,9 @@ SafetensorsHeader header_of(const CheckpointForm& form, std::int64_t rank) {
       header.metadata.emplace_back("begin:" + tensor.name, to_string(piece->begin()));
     } else {
       header.metadata.emplace_back("layout:" + tensor.name, to_string(tensor.layout, form.mesh));
+    }
+    if (!tensor.unpadded.empty()) {
+      header.metadata.emplace_back("unpadded:" + tensor.name, to_string(tensor.unpadded));
     }
     header.entries.push_back({tensor.name, tensor.dtype, piece->shape(), 0, 0});
   }

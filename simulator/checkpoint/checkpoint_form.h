@@ -19,6 +19,7 @@ namespace shardplan {
 //   format  "shardplan.checkpoint/1"     model  "mlp"       step  "20"      seed  "0"
 //   mesh    "dp=2, mp=4"                 rank   "3"; neither in model.safetensors
 //   shape:NAME  "[512, 784]"             layout:NAME  "[{mp}, {}]"   of every tensor, the shape being that of the whole
+//   unpadded:NAME  "[50257, 784]"        of a tensor whose shape is padded, what it is without (graph/pad.h)
 // What a model written per device left has no layouts: each rank says where its pieces begin, and ranks may hold different
 // tensors. Instead of mesh and layouts its files have
 //   ranks   "8"                          begin:NAME   "[0, 64]"
@@ -32,6 +33,7 @@ struct CheckpointTensor {
   TensorLayout layout;  // not partial
   /// Of a checkpoint that is per device: what each rank holds that holds a part of it. `layout` says nothing then.
   std::map<std::int64_t, PieceRuns> pieces = {};
+  Shape unpadded = {};  // of one that is padded
 
   bool operator==(const CheckpointTensor&) const = default;
 };

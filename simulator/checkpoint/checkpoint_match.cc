@@ -40,6 +40,17 @@ void CheckpointMatch::add_other_shape(const std::string& name, const Shape& stor
              {}});
 }
 
+void CheckpointMatch::add_other_padding(const std::string& name, const Shape& shape, const Shape& stored,
+                                        const Shape& expected) {
+  const auto words = [](const Shape& unpadded) {
+    return unpadded.empty() ? std::string("without padding") : fmt::format("of which {} exist", to_string(unpadded));
+  };
+  add_fault({{checkpoint_.path(), 0, 0},
+             fmt::format("tensor '{}' has the shape {} {}, in the model {}", name, to_string(shape), words(stored),
+                         words(expected)),
+             "give the dims of the model the same `size` and `pad`"});
+}
+
 void CheckpointMatch::add_fault(Diagnostic fault) {
   const auto is_it = [&](const Diagnostic& known) { return known.message == fault.message; };
   if (std::none_of(faults_.begin(), faults_.end(), is_it)) faults_.push_back(std::move(fault));

@@ -24,6 +24,9 @@ class CheckpointMatch {
   /// The checkpoint holds `name` in the shape `stored`; `remark` is put behind the model's shape.
   void add_other_shape(const std::string& name, const Shape& stored, const Shape& expected,
                        const std::string& remark = "");
+  /// The shape is the model's, but of one of the two another part of it is padding; `stored` and `expected` are without,
+  /// and empty where there is none.
+  void add_other_padding(const std::string& name, const Shape& shape, const Shape& stored, const Shape& expected);
   /// Adds a fault unless it is known, so that what many ranks lack is reported once.
   void add_fault(Diagnostic fault);
 

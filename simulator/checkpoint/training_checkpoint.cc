@@ -47,6 +47,7 @@ CheckpointForm stored_form(const ParallelProgram& program, const OperatorGraph& 
   for (const Binding& binding : stored_values(program, graph)) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
     form.tensors.push_back({tensor.name, kSimulatedDtype, tensor.type.shape, program.values[binding.value].layout});
+    if (tensor.padding) form.tensors.back().unpadded = real_shape(*tensor.padding);
   }
   return form;
 }
@@ -75,6 +76,10 @@ CheckpointForm form_for_plan(const Checkpoint& checkpoint, const ParallelProgram
     const CheckpointTensor& stored = checkpoint.form().tensors[*found];
     if (stored.shape != tensor.shape) {
       match.add_other_shape(tensor.name, stored.shape, tensor.shape);
+      continue;
+    }
+    if (stored.unpadded != tensor.unpadded) {
+      match.add_other_padding(tensor.name, stored.shape, stored.unpadded, tensor.unpadded);
       continue;
     }
     tensor.dtype = stored.dtype;

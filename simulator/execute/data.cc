@@ -28,10 +28,19 @@ TensorValues fill_constant(const GraphTensor& tensor) {
   return values;
 }
 
+/// The first that reads the tensor, behind a mask of its padding; null if nothing does.
+const Reader* first_reader(const OperatorGraph& graph, const GraphTensor& tensor) {
+  if (tensor.readers.empty()) return nullptr;
+  const Reader& first = tensor.readers.front();
+  const bool is_mask = graph.operation(first.op).type->name == "MaskPadding";
+  return is_mask ? first_reader(graph, graph.tensor(graph.operators()[first.op].results[0])) : &first;
+}
+
 /// True if the first reader multiplies or divides others by the tensor: "gamma".
 bool is_scale(const OperatorGraph& graph, const GraphTensor& tensor) {
-  if (tensor.readers.empty()) return false;
-  const Reader& reader = tensor.readers.front();
+  const Reader* first = first_reader(graph, tensor);
+  if (first == nullptr) return false;
+  const Reader& reader = *first;
   const OperatorType& type = *graph.operation(reader.op).type;
   const std::vector<std::string>& names = type.signature.operands;
   return reader.operand < names.size() && std::ranges::find(type.scales, names[reader.operand]) != type.scales.end();
@@ -50,8 +59,9 @@ bool is_walked(const std::vector<TensorWalk>& tensors, std::uint32_t factor) {
 /// summed, or that no result walks, as the positions of a convolution's window.
 double fan_in(const OperatorGraph& graph, const GraphTensor& tensor) {
   double count = 1;
-  if (tensor.readers.empty()) return count;
-  const Reader& reader = tensor.readers.front();
+  const Reader* first = first_reader(graph, tensor);
+  if (first == nullptr) return count;
+  const Reader& reader = *first;
   const ShardingRule& rule = graph.operation(reader.op).rule;
   for (const DimensionWalk& walk : rule.operands[reader.operand]) {
     for (const std::uint32_t factor : walk.factors) {

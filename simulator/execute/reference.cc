@@ -229,16 +229,17 @@ ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stor
                   }});
 }
 
-ReferenceSteps::Stored::Stored(const OperatorGraph& graph, std::uint64_t seed) : graph_(&graph), seed_(seed) {
+ReferenceSteps::Stored::Stored(const OperatorGraph& graph, StoredValues given)
+    : graph_(&graph), given_(std::move(given)) {
   for (const TensorId id : graph.tensors().ids()) {
     const TensorKind kind = graph.tensor(id).kind;
-    if (kind == TensorKind::kParameter || kind == TensorKind::kState) values_[id] = draw_tensor(graph, id, seed, 0);
+    if (kind == TensorKind::kParameter || kind == TensorKind::kState) values_[id] = given_(id, 0);
   }
 }
 
 TensorValues ReferenceSteps::Stored::at(TensorId id, std::uint64_t micro_batch) const {
   const auto found = values_.find(id);
-  return found != values_.end() ? found->second : draw_tensor(*graph_, id, seed_, micro_batch);
+  return found != values_.end() ? found->second : given_(id, micro_batch);
 }
 
 void ReferenceSteps::Stored::update(const ReferenceStep& run) {
@@ -249,7 +250,12 @@ void ReferenceSteps::Stored::update(const ReferenceStep& run) {
 }
 
 ReferenceSteps::ReferenceSteps(const OperatorGraph& graph, std::uint64_t seed, std::stop_token stop)
-    : graph_(graph), seed_(seed), stop_(std::move(stop)), exact_(graph, seed), disturbed_(graph, seed) {}
+    : ReferenceSteps(
+          graph, seed, [&graph, seed](TensorId id, std::uint64_t m) { return draw_tensor(graph, id, seed, m); },
+          std::move(stop)) {}
+
+ReferenceSteps::ReferenceSteps(const OperatorGraph& graph, std::uint64_t seed, StoredValues given, std::stop_token stop)
+    : graph_(graph), seed_(seed), stop_(std::move(stop)), exact_(graph, given), disturbed_(graph, std::move(given)) {}
 
 MeasuredReference ReferenceSteps::next(bool float32) {
   const std::uint64_t step = next_++;

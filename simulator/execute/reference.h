@@ -64,6 +64,8 @@ class ReferenceSteps {
  public:
   /// Requires a kernel for every operator.
   ReferenceSteps(const OperatorGraph& graph, std::uint64_t seed, std::stop_token stop = {});
+  /// From given values instead of those drawn from the seed.
+  ReferenceSteps(const OperatorGraph& graph, std::uint64_t seed, StoredValues given, std::stop_token stop = {});
 
   /// Throws Stopped if asked to stop.
   MeasuredReference next(bool float32);
@@ -72,13 +74,13 @@ class ReferenceSteps {
   /// What parameters and states hold between steps, on one device.
   class Stored {
    public:
-    Stored(const OperatorGraph& graph, std::uint64_t seed);
+    Stored(const OperatorGraph& graph, StoredValues given);
     TensorValues at(TensorId id, std::uint64_t micro_batch) const;
     void update(const ReferenceStep& run);
 
    private:
     const OperatorGraph* graph_;
-    std::uint64_t seed_;
+    StoredValues given_;
     std::map<TensorId, TensorValues> values_;
   };
 

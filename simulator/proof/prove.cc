@@ -164,6 +164,13 @@ ShrinkRequest request_of(const Plan& plan, const SmallerMesh& mesh) {
   return request;
 }
 
+/// The graph without padding of what `planned_graph` makes of the model; null: nothing is padded.
+std::shared_ptr<const OperatorGraph> unpadded_graph(const Model& model, std::int64_t num_devices,
+                                                    std::int64_t micro_batches) {
+  if (!model.unpadded) return nullptr;
+  return std::make_shared<const OperatorGraph>(planned_graph(*model.unpadded, num_devices, micro_batches));
+}
+
 struct Smaller {
   SmallerMesh mesh;
   ShrunkModel model;
@@ -378,6 +385,7 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
   if (!shrink) {
     executable.program = plan.program;
     executable.graph = plan.graph;
+    executable.unpadded = unpadded_graph(*plan.model, plan.program.mesh.num_devices(), plan.program.micro_batches);
     shrinking.refusal = check_memory(plan, executable, nullptr);
     return executable;
   }
@@ -405,6 +413,7 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
   shrinking.mesh = smaller->mesh.mesh();
   executable.program = std::move(smaller->program);
   executable.graph = std::make_shared<const OperatorGraph>(std::move(smaller->graph));
+  executable.unpadded = unpadded_graph(smaller->model.model, smaller->mesh.mesh().num_devices(), kMicroBatchesOfProof);
   if (shrinking.refusal.empty()) shrinking.refusal = check_memory(plan, executable, &smaller->model);
   return executable;
 }
@@ -418,6 +427,10 @@ Proof prove(const Plan& plan, const ProofOptions& options) {
   proof.shrinking = executable.shrinking;
   if (!proof.shrinking.refusal.empty()) return proof;
   proof.validation = validate(executable.program, *executable.graph, options.validation);
+  if (executable.unpadded && proof.validation.is_equal()) {
+    if (options.validation.progress) options.validation.progress("the model without padding");
+    proof.unpadded = compare_with_unpadded(*executable.graph, *executable.unpadded, options.validation);
+  }
   if (options.mutations && options.validation.progress) options.validation.progress("faults");
   if (options.mutations && proof.validation.is_equal()) {
     proof.mutations = test_mutations(executable.program, *executable.graph, options.validation);

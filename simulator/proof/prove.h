@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/plan.h"
 #include "simulator/proof/mutations.h"
+#include "simulator/proof/unpadded.h"
 #include "simulator/proof/validate.h"
 
 namespace shardplan {
@@ -33,6 +35,7 @@ struct Executable {
   Shrinking shrinking;
   ParallelProgram program;
   std::shared_ptr<const OperatorGraph> graph;
+  std::shared_ptr<const OperatorGraph> unpadded;  // the same without padding; null: nothing is padded
 };
 
 /// Finds sizes (model/shrink.h) and writes the program out at these (simulator/proof/transfer.h). On a smaller mesh, which
@@ -51,12 +54,16 @@ struct ProofOptions {
 struct Proof {
   Shrinking shrinking;
   ValidationResult validation;
+  std::optional<UnpaddedComparison> unpadded;  // of a padded model whose devices compute what one does
   std::vector<MutationResult> mutations;
 
-  bool is_proven() const { return shrinking.refusal.empty() && validation.is_equal(); }
+  bool is_proven() const {
+    return shrinking.refusal.empty() && validation.is_equal() && (!unpadded || unpadded->is_equal());
+  }
 };
 
-/// Proves a plan: runs it on the simulated mesh and compares (simulator/proof/validate.h). Requires a plan with a program.
+/// Proves a plan: runs it on the simulated mesh and compares (simulator/proof/validate.h); a padded model is compared with
+/// the one without padding as well (simulator/proof/unpadded.h). Requires a plan with a program.
 Proof prove(const Plan& plan, const ProofOptions& options);
 
 /// Nothing, or the first fault: the boxes of an operator do not tile a factor, the groups of a collective are no

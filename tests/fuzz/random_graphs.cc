@@ -2,6 +2,7 @@
 // that redistributions are seen that no search would choose. The plan is lowered, checked, executed and compared.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -26,10 +27,11 @@ struct GraphCase {
   int level = -1;           // -1: a random plan; else the plan of this level
   bool is_uneven = false;   // random plans may cut sizes that the devices do not divide
   bool has_faults = false;  // faults are made on purpose too
+  bool is_padded = false;   // some dims are padded: such a model may be refused
 
   std::string line() const {
-    return fmt::format("# seed {} cluster {} level {} uneven {} faults {}\n", seed, cluster, level, int{is_uneven},
-                       int{has_faults});
+    return fmt::format("# seed {} cluster {} level {} uneven {} faults {} padded {}\n", seed, cluster, level,
+                       int{is_uneven}, int{has_faults}, int{is_padded});
   }
   static GraphCase of(const std::string& text) {
     GraphCase result;
@@ -37,14 +39,16 @@ struct GraphCase {
     char cluster[32] = "";
     int uneven = 0;
     int faults = 0;
-    if (std::sscanf(text.c_str(), "# seed %llu cluster %31s level %d uneven %d faults %d", &seed, cluster,
-                    &result.level, &uneven, &faults) != 5) {
+    int padded = 0;
+    if (std::sscanf(text.c_str(), "# seed %llu cluster %31s level %d uneven %d faults %d padded %d", &seed, cluster,
+                    &result.level, &uneven, &faults, &padded) != 6) {
       return result;
     }
     result.seed = seed;
     result.cluster = cluster;
     result.is_uneven = uneven != 0;
     result.has_faults = faults != 0;
+    result.is_padded = padded != 0;
     return result;
   }
 };
@@ -96,6 +100,13 @@ CaseResult proven(const GraphCase& c, const Plan& plan) {
                         wrong->precision == Precision::kFloat64 ? "float64" : "float32", wrong->comparison.found,
                         wrong->comparison.should_be, wrong->allowed, wrong->comparison.scale, wrong->looks_like)};
   }
+  if (proof.unpadded && !proof.unpadded->is_equal()) {
+    const auto& wrong = proof.unpadded->first_wrong;
+    return {Kind::kFault, "the padded model computes something else\n" +
+                              (wrong ? fmt::format("{} at {} in step {}: found {}, should be {}", wrong->tensor,
+                                                   to_string(wrong->index), wrong->step, wrong->found, wrong->should_be)
+                                     : fmt::format("without {}", fmt::join(proof.unpadded->missing, ", ")))};
+  }
   for (const MutationResult& result : proof.mutations) {
     if (result.outcome == MutationOutcome::kUncaught) {
       return {Kind::kFault, "a fault made on purpose is not noticed\n" + result.mutation.description};
@@ -109,6 +120,7 @@ CaseResult run_graph(const std::string& text) {
   try {
     return proven(c, c.level < 0 ? random_plan_of(c, text) : searched_plan(c, text));
   } catch (const InputError& error) {
+    if (c.is_padded) return {CaseResult::Kind::kUncertain, error.diagnostics().front().message};
     return fault_of("a right model is refused", error, error.diagnostics().front());
   }
 }
@@ -127,7 +139,9 @@ FuzzTarget graph_target(int share_with_faults) {
     if (random.below(3) == 0) c.level = static_cast<int>(random.below(3));
     c.is_uneven = random.below(2) == 0;
     c.has_faults = static_cast<int>(random.below(100)) < share_with_faults;
-    return c.line() + random_model(random);
+    c.is_padded = random.below(4) == 0;
+    const std::string model = random_model(random);
+    return c.line() + (c.is_padded ? with_random_padding(model, random) : model);
   };
   target.run = run_graph;
   return target;

@@ -420,4 +420,22 @@ class Writer {
 
 std::string random_model(Random& random, std::size_t most_operators) { return Writer(random, most_operators).text(); }
 
+std::string with_random_padding(const std::string& model, Random& random) {
+  const std::size_t begin = model.find("dims: {") + std::string_view("dims: {").size();
+  const std::size_t end = model.find('}', begin);
+  std::string dims;
+  for (std::size_t at = begin; at < end;) {
+    const std::size_t stop = std::min(model.find(", ", at), end);
+    const std::string dim = model.substr(at, stop - at);  // "A: 6"
+    const std::size_t colon = dim.find(": ");
+    const bool pads = random.below(2) == 0;
+    dims += dims.empty() ? "" : ", ";
+    dims +=
+        pads ? fmt::format("{}: {{size:{}, pad: {}}}", dim.substr(0, colon), dim.substr(colon + 1), 2 + random.below(7))
+             : dim;
+    at = stop + 2;
+  }
+  return model.substr(0, begin) + dims + model.substr(end);
+}
+
 }  // namespace shardplan

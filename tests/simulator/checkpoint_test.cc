@@ -382,5 +382,46 @@ TEST_F(CheckpointTest, AModelThatDiffersIsRefused) {
   EXPECT_NE(text.find("tensor '" + wrong + "' has the shape"), std::string::npos) << text;
 }
 
+/// A tensor is that of a padded model or of one without padding, whatever its shape.
+TEST_F(CheckpointTest, PaddedAndUnpaddedAreNotMixed) {
+  const auto plan_of = [](const std::string& dims, std::int64_t devices) {
+    const std::string text = "shardplan: 1\ndims: {B: 8, " + dims + R"(}
+inputs: {x: [B, 4], label: {shape: [B], dtype: i32}}
+operators:
+  head: {block: nn.Dense, in: x, out_channels: V}
+  loss: {op: SparseSoftmaxCrossEntropyWithLogits, in: [head, label]}
+loss: loss
+training: {optimizer: adam, learning_rate: 0.01}
+)";
+    return random_plan(PlannedModel(read_model_text(text, "m.yaml"), "dgx-a100", {{"x", devices}, {"y", 8 / devices}}),
+                       1);
+  };
+  const Plan plan = plan_of("V: {size: 13, pad: 8}", 2);
+  const CheckpointForm form = stored_form(plan.program, *plan.graph, 1, 0);
+  write(at("rank"), form);
+  write(at("whole"), integrated(form));
+  Checkpoint ranks(at("rank"));
+  ranks.verify();
+  transform_checkpoint(ranks, integrated(form), at("transformed"));
+  const Plan same = plan_of("V: {size: 13, pad: 4}", 4), plain = plan_of("V: 16", 2),
+             other = plan_of("V: {size: 14, pad: 8}", 2);
+  for (const char* name : {"rank", "whole", "transformed"}) {
+    Checkpoint checkpoint(at(name));
+    EXPECT_FALSE(load_checkpoint(checkpoint, same.program, *same.graph).values.empty()) << name;
+    const std::string from_plain = error_of([&] { load_checkpoint(checkpoint, plain.program, *plain.graph); });
+    EXPECT_NE(from_plain.find(
+                  "tensor 'head.weight' has the shape [16, 4] of which [13, 4] exist, in the model without padding"),
+              std::string::npos)
+        << from_plain;
+    const std::string from_other = error_of([&] { load_checkpoint(checkpoint, other.program, *other.graph); });
+    EXPECT_NE(from_other.find("of which [13, 4] exist, in the model of which [14, 4] exist"), std::string::npos)
+        << from_other;
+  }
+  write(at("plain"), stored_form(plain.program, *plain.graph, 1, 0));
+  Checkpoint without(at("plain"));
+  const std::string text = error_of([&] { load_checkpoint(without, plan.program, *plan.graph); });
+  EXPECT_NE(text.find("without padding, in the model of which [13, 4] exist"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -26,7 +26,8 @@ OperatorCase random_attention(Random& r, bool is_gradient) {
                         {"causal", r.below(2) == 0},
                         {"window", r.below(3) == 0 ? std::int64_t{3} : std::int64_t{0}},
                         {"scale", r.below(2) == 0 ? 0.0 : 0.7},
-                        {"keep_prob", r.below(3) == 0 ? 0.6 : 1.0}};
+                        {"keep_prob", r.below(3) == 0 ? 0.6 : 1.0},
+                        {"valid_keys", r.below(4) == 0 ? std::int64_t{3} : std::int64_t{0}}};
   if (is_gradient) {
     example.operands = {real(o), {q, -2, 2}, {k, -2, 2}, real(v), real(o), {lse, 1, 3}};
     if (r.below(2) == 0) example.operands.push_back(real(lse));
@@ -85,7 +86,9 @@ TEST_F(AttentionTest, EqualsTheMaterialisedGraph) {
     const auto is_seen = [&](std::int64_t query, std::int64_t key) {
       const double distance = position(3, query) - position(4, key);
       const auto window = static_cast<double>(operation.integer("window"));
-      return !(operation.flag("causal") && distance < 0) && (window == 0 || std::abs(distance) < window);
+      const std::int64_t valid = operation.integer("valid_keys");
+      return !(operation.flag("causal") && distance < 0) && (window == 0 || std::abs(distance) < window) &&
+             (valid == 0 || key < valid);
     };
     const Values scores =
         tabulate(products.shape, [&](const Point& p) { return is_seen(p[2], p[3]) ? scale * at(products, p) : -1e9; });

@@ -1,5 +1,6 @@
 #include "operators/families/dropout.h"
 
+#include "base/error.h"
 #include "operators/catalogue.h"
 #include "tests/operators/family_fixture.h"
 
@@ -37,6 +38,14 @@ TEST_F(DropoutTest, MaskDependsOnSeedAlone) {
   double kept = 0;
   for (const double mask : first[1].data) kept += mask;
   EXPECT_NEAR(kept / 1024, 0.5, 0.07);
+}
+
+TEST_F(DropoutTest, DrawsOfAPaddedTensorAreThoseWithoutPadding) {
+  const Values small = run("DropoutGenMask", {{"shape", List{5, 6, 7}}, {"keep_prob", 0.6}}, {})[0];
+  const Values large =
+      run("DropoutGenMask", {{"shape", List{8, 6, 9}}, {"keep_prob", 0.6}, {"drawn_shape", List{5, 6, 7}}}, {})[0];
+  expect(small, [&](const Point& p) { return at(large, {p[0], p[1], p[2]}); });
+  EXPECT_THROW(run("DropoutGenMask", {{"shape", List{8}}, {"drawn_shape", List{8, 1}}}, {}), InputError);
 }
 
 TEST_F(DropoutTest, MaskAndItsUseAreDropout) {

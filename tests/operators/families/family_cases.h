@@ -20,6 +20,7 @@ std::vector<CaseMaker> expert_cases();
 std::vector<CaseMaker> group_norm_cases();
 std::vector<CaseMaker> indexing_cases();
 std::vector<CaseMaker> loss_cases();
+std::vector<CaseMaker> masking_cases();
 std::vector<CaseMaker> normalisation_cases();
 std::vector<CaseMaker> optimizer_cases();
 std::vector<CaseMaker> pooling_cases();

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "planner/plan.h"
+
+namespace shardplan {
+
+/// What the padding of a model costs one device (graph/pad.h).
+struct PaddingWaste {
+  Bytes at_peak = 0;      // of what is alive at the peak of memory
+  Picoseconds masks = 0;  // of a step: all MaskPadding
+};
+
+PaddingWaste padding_waste(const Plan& plan);
+
+/// The summary's line: "V 50304 (50257 + 47 padding), 1.2 MiB of the peak, masks take 1.2 ms". Empty if nothing is padded.
+std::string padding_line(const Plan& plan);
+
+}  // namespace shardplan
