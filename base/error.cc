@@ -45,7 +45,7 @@ std::string to_string(const Diagnostic& diagnostic) {
   std::string text;
   const SourcePlace& place = diagnostic.place;
   if (!place.file.empty()) {
-    text = place.file;
+    text = place.file.str();
     if (place.line > 0) text += fmt::format(":{}:{}", place.line, place.column);
     text += ": ";
   }

@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/shared_text.h"
+
 namespace shardplan {
 
 /// Where in the user's files something stands; line and column count from 1, 0 means "no particular place".
 struct SourcePlace {
-  std::string file;
+  SharedText file;
   int line = 0;
   int column = 0;
 

@@ -44,7 +44,7 @@ struct YamlEntry {
 
 /// A file's tree together with the name that diagnostics show.
 struct YamlDocument {
-  std::string file;
+  SharedText file;
   YamlNode root;
 
   SourcePlace place(const YamlNode& node) const { return {file, node.line, node.column}; }

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -60,7 +60,6 @@ class Differentiation : public GradientBuilder {
     if (current_) {
       const GraphOperator& forward = forward_.operators()[*current_];
       op.name = unique(fmt::format("grad.{}.{}", forward.name, type_name));
-      op.repeat_class = fmt::format("grad.{}.{}", forward.repeat_class, type_name);
       op.scope = forward.scope;
       op.place = forward.place;
       op.worker = forward.worker;
@@ -69,7 +68,6 @@ class Differentiation : public GradientBuilder {
       op.parameter = parameter_;
       if (const auto& beside = parameter_ ? parameter_ : squared_) op.worker = home_of(*beside);
       op.name = unique(fmt::format("{}.{}", update_name_, type_name));
-      op.repeat_class = fmt::format("{}.{}", update_class_, type_name);
     }
     const OperatorType* found = find_graph_operator_type(type_name);
     SHARDPLAN_CHECK(found != nullptr);
@@ -160,7 +158,7 @@ class Differentiation : public GradientBuilder {
       throw InputError(tensor.place, "{}: with micro_batches only the loss can be an output of the model", tensor.name);
     }
     const GraphTensor loss = forward_.tensor(*forward_.loss());
-    update_name_ = update_class_ = "mean." + loss.name;
+    update_name_ = "mean." + loss.name;
     const TensorId mean = accumulated(*forward_.loss(), loss.type.dtype);
     builder_.tensor(*forward_.loss()).is_output = false;
     builder_.tensor(mean).is_output = true;
@@ -183,7 +181,7 @@ class Differentiation : public GradientBuilder {
     for (auto& [key, joined] : joined_) {
       const auto& [id, dtype] = key;
       parameter_ = joined.parameters[0];
-      update_name_ = update_class_ = fmt::format("comm_fusion.{}", id);
+      update_name_ = fmt::format("comm_fusion.{}", id);
       const std::vector<TensorId> sums = add("FusedAllReduce",
                                              {{"reduce", std::string("sum")},
                                               {"rank_size", *options_.exchanged_over},
@@ -206,7 +204,6 @@ class Differentiation : public GradientBuilder {
       const GraphTensor& tensor = forward_.tensor(item.parameter);
       if (options_.not_exchanged.contains(tensor.name)) continue;
       update_name_ = "mean." + tensor.name;
-      update_class_ = "mean." + folded(tensor.name);
       parameter_ = item.parameter;
       item.gradient =
           add("Mul", {}, {item.gradient, constant(part, type(item.gradient).dtype, update_name_ + ".part")})[0];
@@ -265,7 +262,6 @@ class Differentiation : public GradientBuilder {
     current_ = std::nullopt;
     parameter_ = id;
     update_name_ = "grad." + tensor.name;
-    update_class_ = "grad." + folded(tensor.name);
     TensorId gradient = *total(id);
     builder_.tensor(gradient).gradient_of = id;
     const DataType dtype = gradient_dtype(id);
@@ -328,7 +324,6 @@ class Differentiation : public GradientBuilder {
     if (!times) return gradient;
     parameter_ = parameter;
     update_name_ = "grad." + tensor.name;
-    update_class_ = "grad." + folded(tensor.name);
     const auto means = static_cast<double>(*times);
     gradient = add("Mul", {}, {gradient, constant(means, type(gradient).dtype, update_name_ + ".devices")})[0];
     builder_.tensor(gradient).gradient_of = parameter;
@@ -364,7 +359,7 @@ class Differentiation : public GradientBuilder {
 
   /// Scales all gradients by min(1, clip_norm / norm of all).
   void clip(std::vector<Trained>& trained) {
-    update_name_ = update_class_ = "clip";
+    update_name_ = "clip";
     // Gradients of several types have one norm, in the widest of these.
     DataType of_norm = type(trained[0].gradient).dtype;
     for (const Trained& item : trained) {
@@ -382,7 +377,6 @@ class Differentiation : public GradientBuilder {
     for (Trained& item : trained) {
       const std::string name = forward_.tensor(item.parameter).name;
       update_name_ = "clip." + name;
-      update_class_ = "clip." + folded(name);
       parameter_ = item.parameter;
       item.gradient = add("Mul", {}, {item.gradient, as_type(scale, type(item.gradient).dtype)})[0];
       builder_.tensor(item.gradient).gradient_of = item.parameter;
@@ -410,7 +404,6 @@ class Differentiation : public GradientBuilder {
     const GraphTensor parameter = forward_.tensor(item.parameter);
     const Shape& shape = parameter.type.shape;
     update_name_ = "update." + parameter.name;
-    update_class_ = "update." + folded(parameter.name);
     const bool is_mixed = parameter.type.dtype != DataType::kF32 && parameter.type.dtype != DataType::kF64;
     parameter_ = item.parameter;
     const TensorId weight = is_mixed ? state(item.parameter, "master", shape, DataType::kF32, true) : item.parameter;
@@ -488,20 +481,6 @@ class Differentiation : public GradientBuilder {
     return result;
   }
 
-  /// Numbers between dots are copies of a repeat: "layers.3.up.weight" -> "layers.*.up.weight".
-  static std::string folded(const std::string& name) {
-    std::string result;
-    std::size_t begin = 0;
-    while (begin <= name.size()) {
-      const std::size_t end = std::min(name.find('.', begin), name.size());
-      const std::string part = name.substr(begin, end - begin);
-      const bool is_number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-      result += (begin == 0 ? "" : ".") + (is_number ? "*" : part);
-      begin = end + 1;
-    }
-    return result;
-  }
-
   const OperatorGraph& forward_;
   const TrainingOptions& options_;
   mutable OperatorGraphBuilder builder_;
@@ -509,13 +488,12 @@ class Differentiation : public GradientBuilder {
   IdVector<TensorId, std::vector<TensorId>> gradients_;
   std::map<std::pair<int, DataType>, Joined> joined_;     // by fusion id and type
   IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
-  std::set<std::string> names_;
-  std::optional<OperatorId> current_;  // the forward operator whose gradient is being added
-  std::optional<TensorId> parameter_;  // the parameter whose gradient is finished or that is updated
-  std::optional<TensorId> squared_;    // the parameter whose gradient's norm is taken
+  std::unordered_set<std::string> names_;                 // looked up, never walked
+  std::optional<OperatorId> current_;                     // the forward operator whose gradient is being added
+  std::optional<TensorId> parameter_;                     // the parameter whose gradient is finished or that is updated
+  std::optional<TensorId> squared_;                       // the parameter whose gradient's norm is taken
   Pass pass_ = Pass::kBackward;
   std::string update_name_;
-  std::string update_class_;
 };
 
 }  // namespace

@@ -48,6 +48,13 @@ bool is_same(const Operation& a, const Operation& b) {
   return a.type == b.type && a.operands == b.operands && a.attributes == b.attributes;
 }
 
+/// The name at a position of a list of operators or tensors.
+template <class List>
+auto name_in(const List& list) {
+  return
+      [begin = list.begin()](std::size_t i) -> std::string_view { return begin[static_cast<std::ptrdiff_t>(i)].name; };
+}
+
 /// The operators of one cycle, in the order of addition.
 std::vector<std::size_t> find_cycle(const DependencyGraph& graph) {
   std::vector<std::size_t> component(num_vertices(graph));
@@ -70,13 +77,14 @@ std::vector<std::size_t> find_cycle(const DependencyGraph& graph) {
 }  // namespace
 
 std::optional<OperatorId> OperatorGraph::find_operator(std::string_view name) const {
-  const auto found = operator_by_name_.find(name);
-  return found == operator_by_name_.end() ? std::nullopt : std::optional(found->second);
+  const auto found = operator_names_.find(name, name_in(operators_));
+  return found ? std::optional(OperatorId(*found)) : std::nullopt;
 }
 
 std::optional<TensorId> OperatorGraph::find_tensor(std::string_view name) const {
-  const auto found = tensor_by_name_.find(name);
-  return found == tensor_by_name_.end() ? std::nullopt : std::optional(found->second);
+  if (const auto found = tensor_names_.find(name, name_in(tensors_))) return TensorId(*found);
+  const auto alias = aliases_.find(name);
+  return alias == aliases_.end() ? std::nullopt : std::optional(alias->second);
 }
 
 struct OperatorGraphBuilder::State {
@@ -92,10 +100,10 @@ OperatorGraphBuilder::~OperatorGraphBuilder() = default;
 OperatorGraphBuilder::OperatorGraphBuilder(OperatorGraphBuilder&&) noexcept = default;
 OperatorGraphBuilder& OperatorGraphBuilder::operator=(OperatorGraphBuilder&&) noexcept = default;
 
-OperatorGraphBuilder::OperatorGraphBuilder(const OperatorGraph& graph) : state_(std::make_unique<State>()) {
-  state_->graph = graph;
-  for (const OperationId id : graph.operations_.ids()) {
-    state_->operation_by_hash.emplace(hash_of(graph.operations_[id]), id);
+OperatorGraphBuilder::OperatorGraphBuilder(OperatorGraph graph) : state_(std::make_unique<State>()) {
+  state_->graph = std::move(graph);
+  for (const OperationId id : state_->graph.operations_.ids()) {
+    state_->operation_by_hash.emplace(hash_of(state_->graph.operations_[id]), id);
   }
 }
 
@@ -189,15 +197,15 @@ void OperatorGraphBuilder::remove(const IdVector<OperatorId, char>& is_removed) 
     for (TensorId& id : op.results) id = new_tensor[id.value()].value();
   }
   renumber(graph.loss_);
-  std::erase_if(graph.tensor_by_name_, [&](const auto& entry) { return !new_tensor[entry.second.value()]; });
-  for (auto& [name, id] : graph.tensor_by_name_) id = *new_tensor[id.value()];
+  std::erase_if(graph.aliases_, [&](const auto& entry) { return !new_tensor[entry.second.value()]; });
+  for (auto& [name, id] : graph.aliases_) id = *new_tensor[id.value()];
   graph.operators_ = std::move(operators);
   graph.tensors_ = std::move(tensors);
 }
 
 void OperatorGraphBuilder::set_loss(TensorId loss) { state_->graph.loss_ = loss; }
 void OperatorGraphBuilder::add_alias(std::string name, TensorId tensor) {
-  state_->graph.tensor_by_name_.emplace(std::move(name), tensor);
+  state_->graph.aliases_.emplace(std::move(name), tensor);
 }
 void OperatorGraphBuilder::set_training(std::int64_t micro_batches) {
   state_->graph.is_training_ = true;
@@ -261,28 +269,30 @@ OperatorGraph OperatorGraphBuilder::build() {
   sorted.reserve(num_operators);
   for (const std::size_t v : order) new_id[v] = sorted.push_back(std::move(graph.operators_[OperatorId(v)]));
   graph.operators_ = std::move(sorted);
+  IdVector<TensorId, GraphTensor> tensors;  // without the room that adding left
+  tensors.reserve(graph.tensors_.size());
+  for (GraphTensor& tensor : graph.tensors_) tensors.push_back(std::move(tensor));
+  graph.tensors_ = std::move(tensors);
 
   for (GraphTensor& tensor : graph.tensors_) {
     tensor.readers.clear();
     if (tensor.producer) tensor.producer = new_id[tensor.producer->value()];
   }
-  graph.operator_by_name_.clear();
-  const auto aliases = std::move(graph.tensor_by_name_);
-  graph.tensor_by_name_.clear();
+  graph.operator_names_.clear();
+  graph.tensor_names_.clear();
   for (const OperatorId id : graph.operators_.ids()) {
     GraphOperator& op = graph.operators_[id];
     if (op.forward) op.forward = new_id[op.forward->value()];
     for (std::size_t i = 0; i < op.operands.size(); ++i) graph.tensors_[op.operands[i]].readers.push_back({id, i});
-    if (!graph.operator_by_name_.emplace(op.name, id).second) {
+    if (!graph.operator_names_.add(id.value(), name_in(graph.operators_))) {
       throw InputError(op.place, "two operators are called '{}'", op.name);
     }
   }
   for (const TensorId id : graph.tensors_.ids()) {
-    if (!graph.tensor_by_name_.emplace(graph.tensors_[id].name, id).second) {
+    if (!graph.tensor_names_.add(id.value(), name_in(graph.tensors_))) {
       throw InputError(graph.tensors_[id].place, "two tensors are called '{}'", graph.tensors_[id].name);
     }
   }
-  for (const auto& [name, id] : aliases) graph.tensor_by_name_.emplace(name, id);
   return graph;
 }
 

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/shared_text.h"
+#include "graph/name_table.h"
 #include "graph/padded_shape.h"
 #include "operators/operation.h"
 #include "operators/operator_type.h"
@@ -116,18 +118,17 @@ struct GraphOperator {
   std::optional<OperatorId> forward;  // the operator whose gradient or copy a backward one is
   std::optional<TensorId> parameter;  // the parameter whose gradient it finishes or which it updates
   bool is_copy = false;               // computes `forward` again in the backward pass, under its strategy
-  std::string scope;         // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
-  std::string repeat_class;  // name with repeat indices as '*': "layers.*.attn.qkv.matmul"
+  SharedText scope;  // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
   UserStrategy strategy;
   bool is_data_parallel = false;  // by parallel_mode of its block or the file (semi-auto without a strategy)
   std::optional<int> level;       // its own or that of the innermost block that has one
-  std::string level_scope;        // full name of that operator or block: a search of its own
-  std::string recompute_scope;    // full name of the operator or outermost block computed again; empty: kept
+  SharedText level_scope;         // full name of that operator or block: a search of its own
+  SharedText recompute_scope;     // full name of the operator or outermost block computed again; empty: kept
   int worker = 0;                 // the worker that computes it (program/place_program.h)
   bool is_placed = false;         // by `place`; what is not is on worker 0, an update where its parameter is read first
   /// Set for an Identity that holds a strategy on the border of a block or on a result: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
-  std::string border_of;
+  SharedText border_of;
   SourcePlace place;
 };
 
@@ -160,8 +161,9 @@ class OperatorGraph {
   IdVector<OperationId, Operation> operations_;
   IdVector<TensorId, GraphTensor> tensors_;
   IdVector<OperatorId, GraphOperator> operators_;
-  std::map<std::string, OperatorId, std::less<>> operator_by_name_;
-  std::map<std::string, TensorId, std::less<>> tensor_by_name_;
+  NameTable operator_names_;
+  NameTable tensor_names_;
+  std::map<std::string, TensorId, std::less<>> aliases_;  // other names of tensors
   std::optional<TensorId> loss_;
   bool is_training_ = false;
   std::int64_t micro_batches_ = 1;
@@ -178,7 +180,7 @@ class OperatorGraphBuilder {
   OperatorGraphBuilder(OperatorGraphBuilder&&) noexcept;
   OperatorGraphBuilder& operator=(OperatorGraphBuilder&&) noexcept;
   /// Goes on from a finished graph, its tensors and operators keeping their indices.
-  explicit OperatorGraphBuilder(const OperatorGraph& graph);
+  explicit OperatorGraphBuilder(OperatorGraph graph);
 
   TensorId add_tensor(GraphTensor tensor);
   /// `op.results` is filled with new kResult tensors named by `result_names` (or the operator's name if there is one

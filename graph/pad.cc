@@ -19,7 +19,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "graph/folded_names.h"
 #include "graph/padded_positions.h"
 #include "graph/padded_reads.h"
 #include "operators/catalogue.h"
@@ -214,10 +213,9 @@ class Padding {
     while (!names_.insert(name).second) name += "_";
     GraphOperator op = builder_.op(anchor);
     op.name = name;
-    op.repeat_class = folded_name(name);
     op.operands = operands;
     op.strategy = {};
-    op.border_of.clear();
+    op.border_of = {};
     return add(anchor, std::move(op), type, attributes, name);
   }
 
@@ -351,7 +349,6 @@ class Padding {
         builder_.intern(make_operation(*find_operator_type(type), attributes, std::move(types)));
     GraphOperator& op = builder_.op(id);
     op.name += suffix;
-    op.repeat_class += suffix;
     op.operation = operation;
     op.operands = std::move(operands);
     op.strategy = {};

@@ -278,7 +278,6 @@ class PerDeviceParts {
                const Attributes& attributes, const std::vector<TensorId>& operands) {
     GraphOperator op = graph_.operators()[origin];
     op.name += suffix;
-    op.repeat_class += suffix;
     op.operands = operands;
     Operation operation = make_operation(*find_operator_type(type), attributes, types_of(operands));
     const OperatorId id = builder_.add_operator(std::move(op), std::move(operation));

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardplan {
@@ -35,14 +37,14 @@ class Recomputation {
 
  private:
   /// The block that an operator belongs to; a backward operator belongs to that of its forward operator.
-  const std::string& scope_of(OperatorId id) const {
+  const SharedText& scope_of(OperatorId id) const {
     const GraphOperator& op = graph_.operators()[id];
     return op.forward ? graph_.operators()[*op.forward].recompute_scope : op.recompute_scope;
   }
 
   /// The block of the forward operator that makes the tensor; empty for other tensors.
-  const std::string& scope_of(TensorId id) const {
-    static const std::string none;
+  const SharedText& scope_of(TensorId id) const {
+    static const SharedText none;
     const GraphTensor& tensor = graph_.tensor(id);
     const bool is_forward = tensor.producer && graph_.operators()[*tensor.producer].pass == Pass::kForward;
     return is_forward ? graph_.operators()[*tensor.producer].recompute_scope : none;
@@ -85,7 +87,6 @@ class Recomputation {
       const GraphOperator& original = graph_.operators()[id];
       GraphOperator copy = original;
       copy.name = "recompute." + original.name;
-      copy.repeat_class = "recompute." + original.repeat_class;
       copy.pass = Pass::kBackward;
       copy.forward = id;
       copy.is_copy = true;
@@ -112,6 +113,10 @@ class Recomputation {
 
 }  // namespace
 
-OperatorGraph recompute_marked(const OperatorGraph& training) { return Recomputation(training).run(); }
+OperatorGraph recompute_marked(OperatorGraph training) {
+  const bool is_marked = std::any_of(training.operators().begin(), training.operators().end(),
+                                     [](const GraphOperator& op) { return !op.recompute_scope.empty(); });
+  return is_marked ? Recomputation(training).run() : std::move(training);
+}
 
 }  // namespace shardplan

@@ -12,6 +12,6 @@ namespace shardplan {
 /// - Only what backward needs is copied. A tensor that something outside of the block keeps anyway is not made again.
 /// - A copy follows its original's strategy (planner/problem/model_problem.h) and draws what it drew (`operator_seed`).
 /// - A copy stores nothing: running statistics are updated once.
-OperatorGraph recompute_marked(const OperatorGraph& training);
+OperatorGraph recompute_marked(OperatorGraph training);
 
 }  // namespace shardplan

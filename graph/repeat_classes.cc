@@ -2,11 +2,12 @@
 
 #include <map>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/random.h"
+#include "graph/folded_names.h"
 
 namespace shardplan {
 namespace {
@@ -54,7 +55,7 @@ class Classes {
 
   void add(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
-    const RepeatClassId own = number(key(id, op));
+    const RepeatClassId own = number(key(op));
     operators_.push_back(own);
     for (std::size_t i = 0; i < op.results.size(); ++i) tensors_[op.results[i]] = number({kResultOf, own.value(), i});
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
@@ -64,7 +65,7 @@ class Classes {
     }
   }
 
-  Words key(OperatorId id, const GraphOperator& op) {
+  Words key(const GraphOperator& op) {
     const std::uint64_t operation = op.operation.value();
     if (op.is_copy) return {kCopy, operators_[*op.forward].value(), operation};
     if (op.forward) {
@@ -75,10 +76,9 @@ class Classes {
       const std::uint64_t rank = next_of_parameter_[*op.parameter]++;
       return {kOfParameter, class_of(*op.parameter).value(), rank, of_parameter_[*op.parameter], operation};
     }
-    if (op.pass == Pass::kForward && !op.repeat_class.empty()) {
-      return {kPlace, places_.try_emplace(op.repeat_class, places_.size()).first->second, operation};
+    if (op.pass == Pass::kForward) {
+      return {kPlace, places_.try_emplace(folded_name(op.name), places_.size()).first->second, operation};
     }
-    if (op.pass == Pass::kForward) return {kAlone, 0, id.value()};
     Words key{kByOperands, operation};
     for (const TensorId operand : op.operands) {
       key.push_back(graph_.tensor(operand).kind == TensorKind::kConstant ? UINT64_MAX : class_of(operand).value());
@@ -99,8 +99,8 @@ class Classes {
   IdVector<TensorId, std::uint32_t> next_of_parameter_;
   IdVector<OperatorId, RepeatClassId> operators_;
   IdVector<TensorId, std::optional<RepeatClassId>> tensors_;
-  std::unordered_map<Words, RepeatClassId, WordsHash> known_;   // looked up, never walked
-  std::unordered_map<std::string_view, std::uint64_t> places_;  // looked up, never walked
+  std::unordered_map<Words, RepeatClassId, WordsHash> known_;  // looked up, never walked
+  std::unordered_map<std::string, std::uint64_t> places_;      // by folded name; looked up, never walked
 };
 
 }  // namespace

@@ -11,8 +11,8 @@ using RepeatClassId = Index<struct RepeatClassTag>;
 
 /// Which operators and tensors are the same thing in different copies of a repeated block.
 ///
-/// - Forward operators are if their place in the block is the same (`GraphOperator::repeat_class`) and they compute the
-///   same operation.
+/// - Forward operators are if their names are but for the indices of repeats (`folded_name`) and they compute the same
+///   operation.
 /// - What belongs to a forward operator or to a parameter (its gradients, copies that are computed again, its update) follows
 ///   it: the second of three gradients of one copy is the second of three of another, if the operation is the same.
 /// - Other operators are if what they read is.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shared_vector.h"
 #include "layouts/device_mesh.h"
 #include "layouts/dimension_layout.h"
 #include "layouts/shape.h"
@@ -24,7 +25,7 @@ std::string_view to_string(Reduction reduction);
 /// Invariant (`check_layout`): axes are disjoint; every part is divisible by its axes. Logs, tests and files use the
 /// text; `parse_layout` inverts `to_string`. Compare layouts only in canonical form.
 struct TensorLayout {
-  std::vector<DimensionLayout> dimensions;
+  SharedVector<DimensionLayout> dimensions;
   std::vector<AxisRef> partial;           // in mesh order when canonical
   Reduction reduction = Reduction::kSum;  // meaningful if `partial` is not empty
 

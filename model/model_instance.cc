@@ -20,9 +20,9 @@ using Value = BlockTemplate::Value;
 struct Inherited {
   ParallelMode mode = ParallelMode::kAutoParallel;
   std::optional<int> level;
-  std::string level_scope;
+  SharedText level_scope;
   bool recompute = false;
-  std::string recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
+  SharedText recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
   std::optional<int> comm_fusion;
   std::optional<int> worker;
   std::optional<Placed<DataType>> gradient_dtype, state_dtype;
@@ -31,19 +31,17 @@ struct Inherited {
 /// Where in the model a copy stands.
 struct Position {
   std::string prefix;                  // "layers.3."
-  std::string class_prefix;            // "layers.*."
-  std::string scope;                   // "layers-CellList/3-layer"
+  SharedText scope;                    // "layers-CellList/3-layer"
   std::string parameter_prefix;        // before the names of its parameters: `prefix`, but where they are another's
   const Word* share = nullptr;         // where the user says that they are
   const SourcePlace* place = nullptr;  // of the use, inside a built-in block
 
-  std::string scope_of(const std::string& part) const { return scope.empty() ? part : scope + "/" + part; }
+  std::string scope_of(const std::string& part) const { return scope.empty() ? part : scope.str() + "/" + part; }
 };
 
 /// One operator or block of the model, by its full name.
 struct Site {
   std::string name;          // "layers.3.attn"
-  std::string repeat_class;  // "layers.*.attn"
   const Position& position;  // of the block that it stands in
   SourcePlace place;
 };
@@ -278,7 +276,7 @@ class Instantiation {
         result.recompute = true;
       }
     }
-    if (!result.recompute) result.recompute_scope.clear();
+    if (!result.recompute) result.recompute_scope = {};
     if (result.recompute && result.recompute_scope.empty()) result.recompute_scope = name;
     return result;
   }
@@ -286,7 +284,6 @@ class Instantiation {
   GraphOperator make_operator(const Site& site, const std::string& suffix, const Inherited& inherited) {
     GraphOperator op;
     op.name = site.name + suffix;
-    op.repeat_class = site.repeat_class + suffix;
     op.scope = site.position.scope;
     op.place = site.place;
     op.level = inherited.level;
@@ -299,8 +296,7 @@ class Instantiation {
 
   static Site site_of(const BlockTemplate::Item& item, const Position& position) {
     const Word& name = item.syntax->name;
-    return {position.prefix + name.text, position.class_prefix + name.text, position,
-            position.place ? *position.place : name.place};
+    return {position.prefix + name.text, position, position.place ? *position.place : name.place};
   }
 
   bool is_alone() const { return parallel_.parallel_mode == ParallelMode::kStandAlone; }
@@ -360,7 +356,7 @@ class Instantiation {
       ids[item.results[i]] = results[i];
       const Settings of_result = result_names[i] == site.name ? settings : settings_of(result_names[i], {});
       if (!of_result.strategy) continue;
-      const Site of_name{result_names[i], position.class_prefix + item.result_names[i], position, site.place};
+      const Site of_name{result_names[i], position, site.place};
       ids[item.results[i]] = add_border(of_name, ".out0", results[i], of_result.strategy->value, inherited);
     }
   }
@@ -468,12 +464,8 @@ class Instantiation {
     const auto add_inner = [&](std::size_t copy, const Site& inner_site, const std::string& scope, const Settings& said,
                                const std::vector<TensorId>& arguments, const Inherited& outside) {
       const BlockTemplate& block = *item.copies[copy];
-      Position inner{inner_site.name + ".",
-                     inner_site.repeat_class + ".",
-                     position.scope_of(scope),
-                     parameter_prefix(caller, item, copy, position),
-                     syntax.share ? &*syntax.share : position.share,
-                     position.place};
+      Position inner{inner_site.name + ".", position.scope_of(scope), parameter_prefix(caller, item, copy, position),
+                     syntax.share ? &*syntax.share : position.share, position.place};
       if (!inner.place && block.syntax->is_built_in) inner.place = &syntax.name.place;
       return add_bordered(inner_site, said, arguments, block.outputs.size(), outside,
                           [&](const std::vector<TensorId>& bordered, const Inherited& inherited) {
@@ -489,9 +481,9 @@ class Instantiation {
       const auto add_copies = [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
         std::vector<TensorId> next = arguments;
         Inherited each = inherited;
-        if (each.recompute_scope == site.name) each.recompute_scope.clear();
+        if (each.recompute_scope == site.name) each.recompute_scope = {};
         for (std::size_t i = 0; i < item.copies.size(); ++i) {
-          const Site copy{fmt::format("{}.{}", site.name, i), site.repeat_class + ".*", position, site.place};
+          const Site copy{fmt::format("{}.{}", site.name, i), position, site.place};
           const std::string scope = fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name);
           next[0] = add_inner(i, copy, scope, settings_of(copy.name, {}), next, each)[0];
           results.push_back(next[0]);

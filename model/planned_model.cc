@@ -1,6 +1,7 @@
 #include "model/planned_model.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "graph/differentiate.h"
 #include "graph/padded_positions.h"
@@ -11,8 +12,8 @@
 namespace shardplan {
 namespace {
 
-/// The model's graph, with what each device has for itself.
-OperatorGraph forward_graph(const Model& model, std::int64_t num_devices) {
+/// The model's graph with what each device has for itself; nothing where that is nothing.
+std::optional<OperatorGraph> per_device_graph(const Model& model, std::int64_t num_devices) {
   bool has_own = model.parallel.local_batch_norm;
   for (const GraphTensor& tensor : model.graph.tensors()) {
     if (!tensor.layerwise_parallel) continue;
@@ -24,13 +25,18 @@ OperatorGraph forward_graph(const Model& model, std::int64_t num_devices) {
         "tensor of all devices",
         tensor.name);
   }
-  return has_own ? with_per_device_parts(model.graph, num_devices, model.parallel.local_batch_norm) : model.graph;
+  if (!has_own) return std::nullopt;
+  return with_per_device_parts(model.graph, num_devices, model.parallel.local_batch_norm);
 }
 
 }  // namespace
 
+bool is_one_micro_batch(const Model& model) {
+  return !model.training || model.training->micro_batches == model.divided_by;
+}
+
 Model one_micro_batch(const Model& model) {
-  if (!model.training || model.training->micro_batches == model.divided_by) return model;
+  if (is_one_micro_batch(model)) return model;
   const std::int64_t count = model.training->micro_batches;
   const SourcePlace& place = model.training->place;
   const GraphTensor* input = nullptr;
@@ -59,7 +65,8 @@ Model one_micro_batch(const Model& model) {
 }
 
 OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::int64_t most_micro_batches) {
-  const OperatorGraph forward = forward_graph(model, num_devices);
+  const std::optional<OperatorGraph> own = per_device_graph(model, num_devices);
+  const OperatorGraph& forward = own ? *own : model.graph;
   if (!model.training) return forward;
   TrainingOptions training = *model.training;
   training.micro_batches = std::min(training.micro_batches, most_micro_batches);

@@ -13,6 +13,7 @@ namespace shardplan {
 ///
 /// Throws InputError if that dimension is no dim of the file, or is not divisible.
 Model one_micro_batch(const Model& model);
+bool is_one_micro_batch(const Model& model);
 
 /// The graph that a plan of the model is for: its own, or with `training:` that of one training step with marked blocks
 /// computed again in its backward pass. `model` is of one micro-batch; at most `most_micro_batches` of them run.

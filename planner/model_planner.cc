@@ -81,7 +81,9 @@ PlanStatus status_of(const Plan& plan) {
 }  // namespace
 
 ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options)
-    : model_(std::make_shared<const Model>(one_micro_batch(*model))), cluster_(cluster), options_(std::move(options)) {
+    : model_(is_one_micro_batch(*model) ? std::move(model) : std::make_shared<const Model>(one_micro_batch(*model))),
+      cluster_(cluster),
+      options_(std::move(options)) {
   const Deadline since_begin(0, {});
   if (model_->local && cluster_.num_devices() != 1) {
     throw InputError(model_->parallel.parallel_mode_place,
@@ -281,15 +283,12 @@ Plan ModelPlanner::overlapped(Plan plan) const {
   options.most_memory = options.reorders || asks ? std::max(plan.usable, plan.memory.peak) : plan.memory.peak;
   options.lists_kernels = plan.options.level == Level::kSpeed && plan.options.reorders_kernels;
   options.fusions = model_->parallel.comm_fusion;
-  std::optional<ParallelProgram> program = scheduled(plan.program, *graph_, *costs_->collectives(), options);
-  if (!program) {
+  std::optional<std::string> unused = unused_fusion_index(plan.program, *graph_, options.fusions);
+  if (!schedule(plan.program, *graph_, *costs_->collectives(), options)) {
     say_unjoined("no order with its buckets fits in memory");
     return plan;
   }
-  if (auto unused = unused_fusion_index(plan.program, *graph_, options.fusions)) {
-    add_notice(plan.notices, *std::move(unused));
-  }
-  plan.program = *std::move(program);
+  if (unused) add_notice(plan.notices, *std::move(unused));
   plan.is_overlapped = true;
   const OverlappedTimeline times = overlapped_timeline(plan.program);
   if (options.reorders || !plan.program.buckets.empty()) plan.memory = memory_profile(plan.program, times.spans);

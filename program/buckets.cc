@@ -15,7 +15,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr std::uint32_t kUnmade = std::numeric_limits<std::uint32_t>::max();
 
 bool is_joinable(const OperatorGraph& graph, const Instruction& instruction) {
   if (instruction.kind != InstructionKind::kCollective) return false;
@@ -37,25 +37,21 @@ bool is_joinable(const OperatorGraph& graph, const Instruction& instruction) {
 /// does.
 class Regrouping {
  public:
-  Regrouping(const ParallelProgram& program, const IssueOrder& order) : program_(program), order_(order) {
-    places_.resize(program.instructions.size());
+  Regrouping(const InstructionReads& reads, const IssueOrder& order) : reads_(reads), order_(order) {
+    places_.resize(reads.size());
     for (std::size_t place = 0; place < order.sequence.size(); ++place) places_[order.sequence[place]] = place;
-    result_.buckets.resize(program.instructions.size(), 0);
-    result_.sequence.reserve(program.instructions.size());
-    issued_.resize(program.instructions.size(), 0);
-    producers_.resize(program.values.size(), kNone);
-    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-      for (const ValueId output : program.instructions[i].outputs) producers_[output] = i;
-    }
+    result_.buckets.resize(reads.size(), 0);
+    result_.sequence.reserve(reads.size());
+    issued_.resize(reads.size(), 0);
+    missing_.resize(reads.size());
     const std::uint32_t last = *std::max_element(order.buckets.begin(), order.buckets.end());
     groups_.resize(last + 1);
   }
 
   IssueOrder run() {
-    const std::size_t loop = program_.num_in_micro_batch();
     result_.reduces_in_last_run = order_.reduces_in_last_run;
-    run(0, loop);
-    run(loop, order_.sequence.size());
+    run(0, reads_.loop());
+    run(reads_.loop(), order_.sequence.size());
     return std::move(result_);
   }
 
@@ -69,29 +65,16 @@ class Regrouping {
   using Entry = std::pair<std::size_t, std::size_t>;
 
   void run(std::size_t begin, std::size_t end) {
-    std::vector<std::size_t> missing(program_.instructions.size(), 0);
-    std::vector<std::pair<std::size_t, std::size_t>> reads;  // producer, reader
-    std::vector<std::size_t> first(program_.instructions.size() + 1, 0);
     for (std::size_t place = begin; place < end; ++place) {
       const std::size_t i = order_.sequence[place];
+      missing_[i] = reads_.num_made(i);
       if (Group& group = groups_[order_.buckets[i]]; order_.buckets[i] != 0) {
         ++group.left;
         group.place = place;
       }
-      for (const ValueId input : program_.instructions[i].inputs) {
-        const std::size_t producer = producers_[input];
-        if (producer == kNone || places_[producer] < begin || places_[producer] >= end) continue;
-        reads.emplace_back(producer, i);
-        ++first[producer + 1];
-        ++missing[i];
-      }
     }
-    // The readers of one producer stand beside each other, from first[producer] on.
-    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
-    std::vector<std::size_t> readers(reads.size()), next = first;
-    for (const auto& [producer, reader] : reads) readers[next[producer]++] = reader;
     for (std::size_t place = begin; place < end; ++place) {
-      if (missing[order_.sequence[place]] == 0) is_ready(order_.sequence[place]);
+      if (missing_[order_.sequence[place]] == 0) is_ready(order_.sequence[place]);
     }
     const std::size_t all = result_.sequence.size() + (end - begin);
     std::size_t first_left = begin;  // a place
@@ -105,9 +88,8 @@ class Regrouping {
       const std::size_t i = queue_.top().second;
       queue_.pop();
       for (std::size_t issued = issue(i); issued < result_.sequence.size(); ++issued) {
-        const std::size_t producer = result_.sequence[issued];
-        for (std::size_t at = first[producer]; at < first[producer + 1]; ++at) {
-          if (--missing[readers[at]] == 0) is_ready(readers[at]);
+        for (const std::uint32_t reader : reads_.readers(result_.sequence[issued])) {
+          if (--missing_[reader] == 0) is_ready(reader);
         }
       }
     }
@@ -151,11 +133,11 @@ class Regrouping {
     return begin;
   }
 
-  const ParallelProgram& program_;
+  const InstructionReads& reads_;
   const IssueOrder& order_;
-  std::vector<std::size_t> places_;  // by instruction
-  IdVector<ValueId, std::size_t> producers_;
-  std::vector<Group> groups_;  // by bucket
+  std::vector<std::size_t> places_;     // by instruction
+  std::vector<std::uint32_t> missing_;  // by instruction: operands that are not made yet
+  std::vector<Group> groups_;           // by bucket
   std::vector<char> issued_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::uint32_t last_bucket_ = 0;
@@ -200,9 +182,38 @@ std::vector<JoinableCollective> joinable_collectives(const ParallelProgram& prog
   return result;
 }
 
-IssueOrder with_buckets(const ParallelProgram& program, const IssueOrder& order) {
-  if (order.sequence.empty()) return order;
-  return Regrouping(program, order).run();
+InstructionReads::InstructionReads(const ParallelProgram& program) : loop_(program.num_in_micro_batch()) {
+  const std::size_t count = program.instructions.size();
+  IdVector<ValueId, std::uint32_t> producers(program.values.size(), kUnmade);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const ValueId output : program.instructions[i].outputs) producers[output] = static_cast<std::uint32_t>(i);
+  }
+  first_.resize(count + 1, 0);
+  num_made_.resize(count, 0);
+  const auto for_each_read = [&](const auto& visit) {
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const ValueId input : program.instructions[i].inputs) {
+        const std::uint32_t producer = producers[input];
+        if (producer != kUnmade && (producer < loop_) == (i < loop_)) visit(producer, i);
+      }
+    }
+  };
+  for_each_read([&](std::uint32_t producer, std::size_t reader) {
+    ++first_[producer + 1];
+    ++num_made_[reader];
+  });
+  for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+  readers_.resize(first_.back());
+  std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+  for_each_read([&](std::uint32_t producer, std::size_t reader) {
+    readers_[next[producer]++] = static_cast<std::uint32_t>(reader);
+  });
+}
+
+IssueOrder with_buckets(const InstructionReads& reads, IssueOrder order) {
+  const bool has_bucket =
+      std::any_of(order.buckets.begin(), order.buckets.end(), [](std::uint32_t bucket) { return bucket != 0; });
+  return has_bucket ? Regrouping(reads, order).run() : order;
 }
 
 ParallelProgram in_order(const ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs) {

@@ -32,10 +32,31 @@ struct JoinableCollective {
 std::vector<JoinableCollective> joinable_collectives(const ParallelProgram& program, const OperatorGraph& graph,
                                                      std::span<const std::size_t> sequence);
 
+/// Which instruction reads what which other makes, within the loop of micro-batches and within what is behind it.
+class InstructionReads {
+ public:
+  explicit InstructionReads(const ParallelProgram& program);
+
+  std::size_t size() const { return num_made_.size(); }
+  std::size_t loop() const { return loop_; }  // instructions of the loop, the first ones
+  /// The readers of what `i` makes; one that reads it twice stands there twice.
+  std::span<const std::uint32_t> readers(std::size_t i) const {
+    return std::span(readers_).subspan(first_[i], first_[i + 1] - first_[i]);
+  }
+  /// How many of the operands of `i` other instructions make.
+  std::uint32_t num_made(std::size_t i) const { return num_made_[i]; }
+
+ private:
+  std::size_t loop_ = 0;
+  std::vector<std::uint32_t> first_;  // in readers_, by instruction
+  std::vector<std::uint32_t> readers_;
+  std::vector<std::uint32_t> num_made_;
+};
+
 /// The same instructions, each bucket behind the last of its members' producers and what reads one of them behind it;
 /// all else keeps its order. A bucket of which one member needs what another one gives, directly or through other
 /// instructions and buckets, is split there; one that is left with a single member is none.
-IssueOrder with_buckets(const ParallelProgram& program, const IssueOrder& order);
+IssueOrder with_buckets(const InstructionReads& reads, IssueOrder order);
 
 /// The program in this order, its fusion ids counted from 1 in the order of issue, with a flat buffer for each bucket.
 ParallelProgram in_order(const ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "costmodel/operator_steps.h"
@@ -21,7 +23,7 @@ class Lowering {
     program_.speeds_together = costs.speeds_together();
     version_values_.resize(versions.all.size());
     made_at_.resize(versions.num_times + 1);
-    shared_operations_.resize(graph.operations().size());
+    operations_.resize(graph.operations().size());
     fusion_ = kernel_fusion(graph, costs.fusion());
   }
 
@@ -42,10 +44,43 @@ class Lowering {
       lower_operator(op);
     }
     make_versions(graph_.operators().size());
+    program_.instructions.shrink_to_fit();  // a plan keeps its program
     return std::move(program_);
   }
 
  private:
+  /// What equal operators under one strategy do: all copies of a layer.
+  struct SharedSteps {
+    Strategy strategy;
+    KernelTraffic traffic;
+    std::vector<TensorLayout> operands;  // as its steps take them
+    OperatorSteps steps;
+  };
+  struct PlannedOperation {
+    std::shared_ptr<const Operation> operation;
+    std::vector<std::unique_ptr<const SharedSteps>> plans;
+  };
+
+  const SharedSteps& steps_of(OperatorId id) {
+    const OperationId operation = graph_.operators()[id].operation;
+    PlannedOperation& planned = operations_[operation];
+    if (!planned.operation) planned.operation = std::make_shared<const Operation>(graph_.operations()[operation]);
+    const Strategy& strategy = decisions_.strategies[id];
+    const KernelTraffic& traffic = fusion_.traffic[id];
+    for (const auto& known : planned.plans) {
+      if (known->strategy == strategy && known->traffic == traffic) return *known;
+    }
+    auto plan = std::make_unique<SharedSteps>();
+    plan->strategy = strategy;
+    plan->traffic = traffic;
+    for (std::size_t i = 0; i < planned.operation->operands.size(); ++i) {
+      plan->operands.push_back(operand_layout(*planned.operation, strategy, program_.mesh, i));
+    }
+    plan->steps = operator_steps(planned.operation, strategy, costs_, redistributions_, traffic);
+    planned.plans.push_back(std::move(plan));
+    return *planned.plans.back();
+  }
+
   ValueId add_value(std::string name, std::optional<TensorId> tensor, const TensorType& type, TensorLayout layout) {
     ProgramValue value;
     value.name = std::move(name);
@@ -126,8 +161,8 @@ class Lowering {
   /// Emits the steps from a value's layout to another; gives the value itself if they place alike.
   ValueId redistribute(ValueId from, const TensorLayout& to, Origin origin, const std::string& name, Pass pass,
                        std::optional<OperatorId> op) {
+    if (program_.values[from].layout == to) return from;
     const ProgramValue source = program_.values[from];
-    if (source.layout == to) return from;
     const Redistribution& plan =
         redistributions_.plan(source.layout, to, source.type.shape, element_bytes(source.type.dtype));
     ValueId current = from;
@@ -166,16 +201,18 @@ class Lowering {
   void lower_operator(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     runs_ = graph_.runs(id);
-    const Strategy& strategy = decisions_.strategies[id];
-    std::shared_ptr<const Operation>& operation = shared_operations_[op.operation];
-    if (!operation) operation = std::make_shared<const Operation>(graph_.operations()[op.operation]);
-
+    const SharedSteps& plan = steps_of(id);
     std::vector<ValueId> values;  // as the steps count them
     for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
-      const TensorLayout layout = operand_layout(*operation, strategy, program_.mesh, operand);
+      const TensorLayout& layout = plan.operands[operand];
       const std::optional<VersionId> version = versions_.read[id][operand];
       if (!version) {
         values.push_back(make_constant(op.operands[operand], layout, id, operand));
+        continue;
+      }
+      const ValueId from = *version_values_[*version];
+      if (program_.values[from].layout == layout) {
+        values.push_back(from);
         continue;
       }
       const GraphTensor& tensor = graph_.tensor(op.operands[operand]);
@@ -184,14 +221,12 @@ class Lowering {
       origin.consumer = op.name;
       origin.operand = operand;
       origin.because = fmt::format("{} takes it so", op.name);
-      values.push_back(redistribute(*version_values_[*version], layout, origin,
-                                    fmt::format("{}.in{}", op.name, operand), op.pass, id));
+      values.push_back(redistribute(from, layout, origin, fmt::format("{}.in{}", op.name, operand), op.pass, id));
     }
-    const OperatorSteps steps = operator_steps(operation, strategy, costs_, redistributions_, fusion_.traffic[id]);
     std::size_t run = 0, inserted = 0;
-    for (const OperatorStep& step : steps.steps) add_step(step, id, values, run, inserted);
+    for (const OperatorStep& step : plan.steps.steps) add_step(step, id, values, run, inserted);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const ValueId value = values[steps.results[i]];
+      const ValueId value = values[plan.steps.results[i]];
       program_.values[value].name = graph_.tensor(op.results[i]).name;
       program_.values[value].tensor = op.results[i];
       program_.values[value].in_registers = fusion_.in_registers[op.results[i]] != 0;
@@ -271,7 +306,7 @@ class Lowering {
   IdVector<VersionId, std::optional<ValueId>> version_values_;
   std::vector<std::vector<VersionId>> made_at_;
   std::int64_t runs_ = 1;  // of what is being written
-  IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
+  IdVector<OperationId, PlannedOperation> operations_;
   KernelFusion fusion_;
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 
 #include "program/instruction_facts.h"
 #include "program/last_run.h"
@@ -21,7 +21,7 @@ IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     for (const ValueId input : program.instructions[i].inputs) last_reader[input] = i;
   }
-  std::map<TensorId, ValueId> stored;
+  std::unordered_map<TensorId, ValueId> stored;  // looked up, never walked
   for (const Binding& given : program.given) stored.emplace(given.tensor, given.value);
   IdVector<ValueId, std::optional<ValueId>> old_value(program.values.size());
   for (const Binding& update : program.updates) old_value[update.value] = stored.at(update.tensor);
@@ -89,6 +89,31 @@ class WorkerMemory {
   const ParallelProgram& program_;
   std::vector<Bytes> in_use_;
   int peak_worker_ = 0;
+};
+
+/// The values to which something happens at each instruction.
+class ValuesByInstruction {
+ public:
+  /// `when` is kNeverMade for values to which nothing happens.
+  ValuesByInstruction(const IdVector<ValueId, std::size_t>& when, std::size_t num_instructions)
+      : first_(num_instructions + 1, 0) {
+    for (const std::size_t i : when) {
+      if (i != kNeverMade) ++first_[i];
+    }
+    for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+    values_.resize(first_.back());
+    for (std::size_t v = when.size(); v-- > 0;) {
+      if (const std::size_t i = when[ValueId(v)]; i != kNeverMade) values_[--first_[i]] = ValueId(v);
+    }
+  }
+
+  std::span<const ValueId> at(std::size_t i) const {
+    return std::span(values_).subspan(first_[i], first_[i + 1] - first_[i]);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_;
+  std::vector<ValueId> values_;
 };
 
 void sort_by_bytes(std::vector<MemoryProfile::Alive>& alive) {
@@ -263,16 +288,14 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
   if (!program.loop_order.turns.empty()) return ProfileOfTurns(program, owner, first, last).run();
   WorkerMemory memory(program);
   MemoryProfile profile = memory.empty_profile();
-  std::vector<std::vector<ValueId>> begins(count + 1), ends(count + 1);
   for (const ValueId id : program.values.ids()) {
-    if (first[id] == kNeverMade) continue;
-    begins[first[id]].push_back(id);
-    if (last[id] + 1 <= count) ends[last[id] + 1].push_back(id);
+    if (first[id] == kNeverMade) last[id] = kNeverMade;
   }
+  const ValuesByInstruction begins(first, count), ends(last, count);
   for (std::size_t i = 0; i < count; ++i) {
-    for (const ValueId id : ends[i]) memory.add(id, -1);
-    for (const ValueId id : begins[i]) memory.add(id, 1);
+    for (const ValueId id : begins.at(i)) memory.add(id, 1);
     memory.note(profile, i, i);
+    for (const ValueId id : ends.at(i)) memory.add(id, -1);
   }
   for (const ValueId id : program.values.ids()) {
     if (first[id] != kNeverMade && first[id] <= profile.peak_instruction && profile.peak_instruction <= last[id] &&

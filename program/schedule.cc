@@ -57,43 +57,66 @@ struct Rules {
 /// The program in one order after the other. Its instructions are moved, never copied: there may be a million of them.
 class Arrangement {
  public:
-  Arrangement(const ParallelProgram& program, const CollectiveCosts& costs)
+  Arrangement(ParallelProgram& program, const CollectiveCosts& costs)
       : program_(program), costs_(costs), num_values_(program.values.size()), place_(program.instructions.size()) {
-    std::iota(place_.begin(), place_.end(), std::size_t{0});
+    std::iota(place_.begin(), place_.end(), std::uint32_t{0});
   }
+
+  /// An instruction as numbered in the program given.
+  const Instruction& at(std::size_t i) const { return program_.instructions[place_[i]]; }
 
   const ParallelProgram& in(const IssueOrder& order) {
     std::map<std::uint32_t, std::uint32_t> ids;
-    spare_.resize(place_.size());
+    std::vector<Instruction>& instructions = program_.instructions;
+    // What comes to each place stands at `from` now. Along every cycle of places one instruction makes room for the next.
+    std::vector<std::uint32_t> from(place_.size());
+    for (std::size_t place = 0; place < place_.size(); ++place) from[place] = place_[order.sequence[place]];
+    for (std::size_t begin = 0; begin < from.size(); ++begin) {
+      if (from[begin] == begin) continue;
+      Instruction first = std::move(instructions[begin]);
+      std::size_t place = begin;
+      while (from[place] != begin) {
+        const std::size_t next = from[place];
+        instructions[place] = std::move(instructions[next]);
+        from[place] = static_cast<std::uint32_t>(place);
+        place = next;
+      }
+      instructions[place] = std::move(first);
+      from[place] = static_cast<std::uint32_t>(place);
+    }
     for (std::size_t place = 0; place < place_.size(); ++place) {
       const std::size_t i = order.sequence[place];
-      spare_[place] = std::move(program_.instructions[place_[i]]);
+      place_[i] = static_cast<std::uint32_t>(place);
       const std::uint32_t bucket = order.buckets[i];
       const auto next = static_cast<std::uint32_t>(ids.size() + 1);
-      spare_[place].fusion = bucket == 0 ? 0 : ids.try_emplace(bucket, next).first->second;
+      instructions[place].fusion = bucket == 0 ? 0 : ids.try_emplace(bucket, next).first->second;
     }
-    for (std::size_t place = 0; place < place_.size(); ++place) place_[order.sequence[place]] = place;
-    std::swap(program_.instructions, spare_);
     program_.reduces_in_last_run = order.reduces_in_last_run;
     program_.buckets.clear();
     program_.values.resize(num_values_);  // without the buffers of the order before
     describe_buckets(program_, &costs_);
     return program_;
   }
-  ParallelProgram release() { return std::move(program_); }
 
  private:
-  ParallelProgram program_;
+  ParallelProgram& program_;
   const CollectiveCosts& costs_;
   const std::size_t num_values_;
-  std::vector<std::size_t> place_;  // by instruction as numbered in the program given
-  std::vector<Instruction> spare_;  // emptied ones, whose memory the next order takes
+  std::vector<std::uint32_t> place_;  // by instruction as numbered in the program given
 };
 
 class Scheduler {
  public:
-  Scheduler(const ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs)
-      : program_(program), graph_(graph), costs_(costs), loop_(program.num_in_micro_batch()) {
+  /// `arrangement` is of `program`, which stands in its first order.
+  Scheduler(const ParallelProgram& program, const Arrangement& arrangement, const OperatorGraph& graph,
+            const CollectiveCosts& costs)
+      : program_(program),
+        arrangement_(arrangement),
+        graph_(graph),
+        costs_(costs),
+        loop_(program.num_in_micro_batch()),
+        num_instructions_(program.instructions.size()),
+        reads_(program) {
     producer_.resize(program.values.size(), kNowhere);
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
       for (const ValueId output : program.instructions[i].outputs) producer_[output] = i;
@@ -107,7 +130,7 @@ class Scheduler {
 
   IssueOrder as_given() const {
     IssueOrder order;
-    order.sequence.resize(program_.instructions.size());
+    order.sequence.resize(num_instructions_);
     std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
     order.buckets.resize(order.sequence.size(), 0);
     return order;
@@ -217,7 +240,7 @@ class Scheduler {
           numbers.try_emplace({id.has_value(), number, one.key}, static_cast<std::uint32_t>(numbers.size() + 1))
               .first->second;
     }
-    return with_buckets(program_, order);
+    return with_buckets(reads_, std::move(order));
   }
 
   /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on
@@ -338,10 +361,10 @@ class Scheduler {
       }
       order.buckets[members[i].instruction] = last;
     }
-    order = with_buckets(program_, order);
+    order = with_buckets(reads_, std::move(order));
   }
 
-  const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
+  const Instruction& at(std::size_t i) const { return arrangement_.at(i); }
 
   /// Whether a cheap kernel reads something that `waits`, and beside that only what is there from the beginning.
   bool only_waits(const Instruction& kernel, const IdVector<ValueId, char>& waits) const {
@@ -430,10 +453,13 @@ class Scheduler {
 
   std::optional<int> fusion_id(const JoinableCollective& one) const { return graph_.tensor(one.parameter).comm_fusion; }
 
-  const ParallelProgram& program_;
+  const ParallelProgram& program_;  // its instructions stand in the order that was tried last: `at` finds them
+  const Arrangement& arrangement_;
   const OperatorGraph& graph_;
   const CollectiveCosts& costs_;
   const std::size_t loop_;
+  const std::size_t num_instructions_;
+  const InstructionReads reads_;
   IdVector<ValueId, std::size_t> producer_;
   std::vector<std::optional<JoinableCollective>> joinable_;  // by instruction
   std::size_t num_keys_ = 0;                                 // of theirs
@@ -450,12 +476,12 @@ Rules decided(const CommFusions& fusions, CommFusion::Mode mode, Bytes size = 0)
 
 }  // namespace
 
-std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const OperatorGraph& graph,
-                                         const CollectiveCosts& costs, const ScheduleOptions& options) {
+bool schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
+              const ScheduleOptions& options) {
   using Mode = CommFusion::Mode;
-  if (program.instructions.empty()) return program;
-  const Scheduler scheduler(program, graph, costs);
+  if (program.instructions.empty()) return true;
   Arrangement arrangement(program, costs);
+  const Scheduler scheduler(program, arrangement, graph, costs);
   std::optional<IssueOrder> best;
   Picoseconds least = std::numeric_limits<Picoseconds>::max();
   /// When the step ends; nothing if the order does not fit. Whether one fits that ends at `too_late` or later, and no
@@ -477,15 +503,14 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
     order.reduces_in_last_run = false;  // what is reduced early is held beside the last run's activations
     return try_one(order, too_late);
   };
-  const auto chosen = [&]() -> std::optional<ParallelProgram> {
-    if (!best) return std::nullopt;
-    arrangement.in(*best);
-    return arrangement.release();
+  const IssueOrder given = scheduler.as_given();
+  const auto arrange_best = [&] {
+    arrangement.in(best ? *best : given);
+    return best.has_value();
   };
   const CommFusions& fusions = options.fusions;
-  const IssueOrder given = scheduler.as_given();
   try_order(scheduler.bucketed(given, decided(fusions, Mode::kNone)));
-  if (!options.reorders) return chosen();
+  if (!options.reorders) return arrange_best();
   const IssueOrder hoisted = scheduler.hoisted(given);
   const auto try_prefetched = [&](const IssueOrder& order) {
     const CommFusion& gathers = fusions.all_gather;
@@ -532,10 +557,10 @@ std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const O
   if (delayed.sequence != hoisted.sequence) try_rules(delayed);
   if (options.lists_kernels && !is_long) {
     IssueOrder listed = hoisted;
-    listed.sequence = list_order(program);
+    listed.sequence = list_order(arrangement.in(given));
     try_rules(listed);
   }
-  return chosen();
+  return arrange_best();
 }
 
 }  // namespace shardplan

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "base/units.h"
 #include "graph/operator_graph.h"
 #include "layouts/collective.h"
@@ -17,7 +15,7 @@ struct ScheduleOptions {
   CommFusions fusions = {};   // which gradients and updated weights are communicated together
 };
 
-/// The same instructions in the order in which they hide the most communication (program/overlapped_timeline.h), and
+/// Brings the instructions into the order in which they hide the most communication (program/overlapped_timeline.h), and makes
 /// buckets of those that are communicated together (`ParallelProgram::buckets`). Nothing else is changed, so that what
 /// is executed stays what is printed. `costs` are those of the program's times.
 ///
@@ -25,8 +23,9 @@ struct ScheduleOptions {
 /// the same id of one kind, group and dtype are one bucket. Kinds of mode `best` take the buckets that hide the most:
 /// none, of one of sixteen sizes, or between the boundaries that `best_buckets` finds.
 ///
-/// Where nothing is asked for, never slower than the order given if that fits; nothing if no order that was tried fits.
-std::optional<ParallelProgram> scheduled(const ParallelProgram& program, const OperatorGraph& graph,
-                                         const CollectiveCosts& costs, const ScheduleOptions& options);
+/// Where nothing is asked for, never slower than the order given if that fits. False, and the order given, if no order that
+/// was tried fits. The program given has no buckets.
+bool schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
+              const ScheduleOptions& options);
 
 }  // namespace shardplan

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/shared_vector.h"
 #include "layouts/device_mesh.h"
 #include "layouts/tensor_layout.h"
 #include "operators/operator_type.h"
@@ -15,7 +16,7 @@ namespace shardplan {
 /// MatMul (m k, k n -> m n) on dp=2, mp=4 with m over dp and k over mp: operands [{dp}, {mp}], [{mp}, {}], result
 /// [{dp}, {}] unreduced={mp}.
 struct Strategy {
-  std::vector<std::vector<AxisRef>> factors;  // by factor of the rule, major to minor
+  SharedVector<std::vector<AxisRef>> factors;  // by factor of the rule, major to minor
   /// Axes over which the operands of group `group` of `rule.linear` (or `rule.monotone` if `reduction` is not a sum)
   /// come as partial and the results stay so.
   std::vector<AxisRef> partial;

@@ -511,12 +511,16 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
                                                   const ModelProblem& problem, const Choice& choice,
                                                   const DeviceMesh& mesh) {
   IdVector<VersionId, TensorLayout> layouts(versions.all.size());
+  std::map<std::tuple<OperationId, const Strategy*, std::size_t>, TensorLayout> results;
   for (const VersionId id : versions.all.ids()) {
     const TensorVersion& version = versions.all[id];
     if (version.kind == TensorVersion::Kind::kProduced) {
       const GraphTensor& tensor = graph.tensor(version.tensor);
-      layouts[id] = result_layout(graph.operation(*tensor.producer), problem.strategy(*tensor.producer, choice), mesh,
-                                  tensor.result);
+      const OperationId operation = graph.operators()[*tensor.producer].operation;
+      const Strategy& strategy = problem.strategy(*tensor.producer, choice);
+      const auto [found, is_new] = results.try_emplace({operation, &strategy, tensor.result});
+      if (is_new) found->second = result_layout(graph.operations()[operation], strategy, mesh, tensor.result);
+      layouts[id] = found->second;
     } else if (version.kind == TensorVersion::Kind::kUpdated) {
       layouts[id] = layouts[*version.stored];
     } else {

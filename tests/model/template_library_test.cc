@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/folded_names.h"
 #include "tests/model/read_text.h"
 
 namespace shardplan {
@@ -38,7 +39,7 @@ operators:
             "tied = MatMul(sum, layers.1.up.weight) [4, 32]\n");
   const OperatorGraph& graph = model.graph;
   const GraphOperator& op = operator_of(graph, "layers.1.up.matmul");
-  EXPECT_EQ(op.repeat_class, "layers.*.up.matmul");
+  EXPECT_EQ(folded_name(op.name), "layers.*.up.matmul");
   EXPECT_EQ(op.scope, "layers-CellList/1-layer/up-Dense");
   EXPECT_EQ(op.place.line, 9);
   EXPECT_EQ(graph.find_tensor("layers"), graph.find_tensor("layers.2.out"));  // a block's name is its result's

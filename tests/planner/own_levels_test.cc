@@ -55,7 +55,7 @@ TEST(OwnLevelsTest, ABlockIsSearchedAtItsLevelAndTheRestStays) {
   EXPECT_LT(stored_by(mixed, "second"), stored_by(fast, "second"));
   EXPECT_EQ(stored_by(mixed, "first"), stored_by(fast, "first"));
   for (const OperatorId op : fast.graph->operators().ids()) {
-    if (fast.graph->operators()[op].scope.starts_with("first")) {
+    if (fast.graph->operators()[op].scope.str().starts_with("first")) {
       EXPECT_EQ(mixed.strategies[op], fast.strategies[op]) << fast.graph->operators()[op].name;
     }
   }

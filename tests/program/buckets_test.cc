@@ -38,7 +38,7 @@ IssueOrder in_given_order(Buckets buckets) {
 TEST(BucketsTest, ABucketStandsBehindItsLastProducerAndItsReadersBehindIt) {
   // 0 and 2 make what 1 and 3 reduce; 4 reads the first sum, 5 nothing of either.
   const ParallelProgram program = program_of({{}, {0}, {}, {2}, {1}, {}});
-  const IssueOrder order = with_buckets(program, in_given_order({0, 7, 0, 7, 0, 0}));
+  const IssueOrder order = with_buckets(InstructionReads(program), in_given_order({0, 7, 0, 7, 0, 0}));
   EXPECT_EQ(order.sequence, (Sequence{0, 2, 1, 3, 4, 5}));
   EXPECT_EQ(order.buckets, (Buckets{0, 1, 0, 1, 0, 0}));
 }
@@ -46,7 +46,7 @@ TEST(BucketsTest, ABucketStandsBehindItsLastProducerAndItsReadersBehindIt) {
 TEST(BucketsTest, ABucketIsSplitWhereOneMemberNeedsAnother) {
   // 1 and 4 reduce 0; 2 needs 1; 3 reduces 2.
   const ParallelProgram program = program_of({{}, {0}, {1}, {2}, {0}});
-  const IssueOrder order = with_buckets(program, in_given_order({0, 1, 0, 1, 1}));
+  const IssueOrder order = with_buckets(InstructionReads(program), in_given_order({0, 1, 0, 1, 1}));
   EXPECT_EQ(order.sequence, (Sequence{0, 1, 4, 2, 3}));
   EXPECT_EQ(order.buckets, (Buckets{0, 1, 0, 0, 1}));
 }
@@ -54,7 +54,7 @@ TEST(BucketsTest, ABucketIsSplitWhereOneMemberNeedsAnother) {
 TEST(BucketsTest, TwoBucketsThatNeedEachOtherAreSplit) {
   // Bucket 1 is {1, 5}, bucket 2 is {3, 4}: 3 needs 1, 5 needs 4.
   const ParallelProgram program = program_of({{}, {0}, {}, {1}, {2}, {4}});
-  const IssueOrder order = with_buckets(program, in_given_order({0, 1, 0, 2, 2, 1}));
+  const IssueOrder order = with_buckets(InstructionReads(program), in_given_order({0, 1, 0, 2, 2, 1}));
   EXPECT_EQ(order.sequence, (Sequence{0, 2, 1, 3, 4, 5}));
   EXPECT_EQ(order.buckets, (Buckets{0, 0, 0, 1, 1, 0}));
 }
@@ -73,7 +73,7 @@ TEST(BucketsTest, AnyRequestGivesAnOrderThatCanRun) {
       wanted[i] = static_cast<std::uint32_t>(random.below(4));
     }
     const ParallelProgram program = program_of(reads);
-    const IssueOrder order = with_buckets(program, in_given_order(wanted));
+    const IssueOrder order = with_buckets(InstructionReads(program), in_given_order(wanted));
     ASSERT_EQ(std::set<std::size_t>(order.sequence.begin(), order.sequence.end()).size(), count);
     std::vector<std::size_t> places(count);
     for (std::size_t place = 0; place < count; ++place) places[order.sequence[place]] = place;

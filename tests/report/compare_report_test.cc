@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/folded_names.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
@@ -14,7 +15,7 @@ TEST(CompareReportTest, FoldsWhatDiffers) {
   Plan other = tiny_plan();
   other.options.level = other.cost.level = other.bound.level = Level::kMemory;
   for (const OperatorId op : other.graph->operators().ids()) {
-    if (other.graph->operators()[op].repeat_class == "layers.*.relu") other.strategies[op].factors = {{}, {}, {}};
+    if (folded_name(other.graph->operators()[op].name) == "layers.*.relu") other.strategies[op].factors = {{}, {}, {}};
   }
   const std::vector<ComparedPlan> rows{
       compared("level 0", first), compared("level 1", other),

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/folded_names.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
@@ -21,7 +22,7 @@ TEST(PlanDiffTest, FoldsCopiesAndCountsThem) {
   const Plan before = tiny_plan();
   Plan after = tiny_plan();
   for (const OperatorId op : after.graph->operators().ids()) {
-    if (after.graph->operators()[op].repeat_class == "layers.*.relu") after.strategies[op].factors = {{}, {}, {}};
+    if (folded_name(after.graph->operators()[op].name) == "layers.*.relu") after.strategies[op].factors = {{}, {}, {}};
   }
   const PlanDiff diff = plan_diff(before, after);
   EXPECT_EQ(diff.num_differing, 2u);

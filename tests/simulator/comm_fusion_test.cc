@@ -230,7 +230,8 @@ TEST(CommFusionTest, BestIsTheLeastOverlappedStepOfAllBoundaries) {
       order.buckets[members[i]] = bucket;
       if ((cuts >> i & 1) != 0) ++bucket;
     }
-    least = std::min(least, overlapped_timeline(in_order(program, with_buckets(program, order), *costs)).end);
+    const IssueOrder joined = with_buckets(InstructionReads(program), order);
+    least = std::min(least, overlapped_timeline(in_order(program, joined, *costs)).end);
   }
   EXPECT_EQ(best, least);
 }

@@ -145,9 +145,7 @@ Plan tiny_plan() {
   for (int i = 0; i < 2; ++i) {
     const std::string layer = "layers." + std::to_string(i);
     x = graph.op(layer + ".up.matmul", "MatMul", {x, weights[static_cast<std::size_t>(i)]});
-    graph.last().repeat_class = "layers.*.up.matmul";
     x = graph.op(layer + ".relu", "ReLU", {x});
-    graph.last().repeat_class = "layers.*.relu";
   }
   const TensorId logits = graph.op("head", "MatMul", {x, table}, {{"transpose_b", true}});
   const TensorId loss = graph.op("loss", "ReduceSum", {logits}, {{"axis", std::vector<std::int64_t>{0, 1, 2}}});
