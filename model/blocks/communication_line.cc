@@ -7,6 +7,7 @@
 
 #include "model/blocks/operator_line.h"
 #include "model/syntax/attribute_reader.h"
+#include "model/syntax/bracket_text.h"
 #include "model/syntax/scalar_values.h"
 #include "operators/families/communication.h"
 
@@ -23,6 +24,7 @@ class CommunicationReader {
 
   /// The ranks of the group; empty for all.
   Ranks group(const YamlNode& node) {
+    if (const std::optional<YamlNode> tuple = bracket_list(node)) return group(*tuple);
     if (node.is_scalar() && choice_value(node, {"WORLD_COMM_GROUP", "hccl_world_group", "nccl_world_group"})) return {};
     if (node.is_scalar()) return along_axis(node);
     const bool has_groups = node.is_sequence() && !node.items.empty() && node.items[0].is_sequence();
@@ -33,6 +35,7 @@ class CommunicationReader {
   }
 
   std::vector<std::int64_t> shapes(const YamlNode& node, const std::string& key) {
+    if (const std::optional<YamlNode> tuple = bracket_list(node)) return shapes(*tuple, key);
     std::vector<Shape> shapes;
     const bool is_list = node.is_sequence() && std::all_of(node.items.begin(), node.items.end(),
                                                            [](const YamlNode& item) { return item.is_sequence(); });

@@ -29,6 +29,10 @@ std::optional<Operation> OperatorTyper::make(const OperatorSyntax& op, const std
   try {
     const OperatorType* type = find_type(op, operands);
     if (!type) return std::nullopt;
+    if (!file_.options.local && is_communication(*type)) {  // refused where the file was found to be of all devices
+      faults_.mark();
+      return std::nullopt;
+    }
     const std::optional<Attributes> attributes =
         file_.options.local && is_communication(*type)
             ? read_communication(op, *type, *block_.document, tensors_.dims(), file_.options, faults_)

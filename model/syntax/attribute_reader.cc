@@ -1,5 +1,6 @@
 #include "model/syntax/attribute_reader.h"
 
+#include "model/syntax/bracket_text.h"
 #include "model/syntax/scalar_values.h"
 
 namespace shardplan {
@@ -27,6 +28,7 @@ class AttributeReader {
         break;
     }
     std::vector<std::int64_t> list;
+    if (const std::optional<YamlNode> tuple = bracket_list(node)) return read(*tuple, kind);
     if (!node.is_sequence()) return std::vector{whole(node, "a list of whole numbers")};
     for (const YamlNode& item : node.items) list.push_back(whole(item, "a list of whole numbers"));
     return list;

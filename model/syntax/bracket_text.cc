@@ -129,4 +129,14 @@ bool is_in_brackets(std::string_view text) {
 
 YamlNode parse_brackets(std::string_view text, const YamlNode& at) { return BracketParser(text, at).parse(); }
 
+std::optional<YamlNode> bracket_list(const YamlNode& node) {
+  if (!node.is_scalar() || !is_in_brackets(node.text)) return std::nullopt;
+  try {
+    YamlNode list = parse_brackets(node.text, node);
+    return list.is_sequence() ? std::optional(std::move(list)) : std::nullopt;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace shardplan

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "base/yaml.h"
@@ -16,5 +17,9 @@ YamlNode parse_brackets(std::string_view text, const YamlNode& at);
 
 /// True for text that `parse_brackets` is meant for.
 bool is_in_brackets(std::string_view text);
+
+/// The list that a scalar is in Python's brackets, "(2, 3)" or "([2, 3], [4])"; nothing for other nodes and for text that
+/// merely begins with a bracket, as in "(a + b)*2".
+std::optional<YamlNode> bracket_list(const YamlNode& node);
 
 }  // namespace shardplan

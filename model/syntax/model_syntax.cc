@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "model/syntax/bracket_text.h"
 #include "model/syntax/model_keys.h"
 #include "model/syntax/scalar_values.h"
 #include "model/syntax/strategy_syntax.h"
@@ -191,6 +192,7 @@ class SyntaxReader {
   }
 
   std::optional<ShapeSyntax> read_shape(const YamlNode& node, const std::string& where) {
+    if (const std::optional<YamlNode> tuple = bracket_list(node)) return read_shape(*tuple, where);
     if (!node.is_sequence()) {
       fault(node, fmt::format("{} is {}; expected a list, as in [B, 4*H]", where, describe(node)), "");
       return std::nullopt;

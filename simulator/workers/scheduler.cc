@@ -22,6 +22,7 @@ constexpr double kSliceSeconds = 0.1;  // between looks at whether to stop
 constexpr double kFarewellSeconds = 3;
 constexpr double kSecondsForTheLast = 0.5;  // a job that fails still answers workers that arrive within this time
 constexpr int kMostRefusals = 100;          // of those who come too late; further ones get no answer
+constexpr int kMostNamed = 8;               // of the workers that are missing
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -117,10 +118,20 @@ class Scheduler {
       throw InputError(SourcePlace{}, "within {:g} seconds, nothing came from {}", options_.timeout,
                        fmt::join(silent, ", "));
     }
-    std::vector<std::string> known;
-    for (const Worker& worker : workers_) known.push_back(worker.name());
+    const bool all_said =
+        std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.rank.has_value(); });
+    std::string missing;
+    int count = 0;
+    for (int rank = 0; all_said && !workers_.empty() && rank < options_.workers; ++rank) {
+      if (holder_of(rank) != nullptr) continue;
+      if (++count <= kMostNamed) missing += fmt::format("{} worker {}", count == 1 ? ";" : ",", rank);
+    }
+    if (count > kMostNamed) missing += fmt::format(" and {} more", count - kMostNamed);
     throw InputError(SourcePlace{}, "{} of {} workers came within {:g} seconds{}{}", workers_.size(), options_.workers,
-                     options_.timeout, known.empty() ? "" : ": ", fmt::join(known, ", "));
+                     options_.timeout, missing,
+                     count == 0   ? ""
+                     : count == 1 ? " is missing"
+                                  : " are missing");
   }
 
   const Worker* holder_of(int rank) const {

@@ -167,7 +167,7 @@ TEST(WorkerTest, AMissingWorkerEndsTheOthersWithinTheTimeLimit) {
   BackgroundProcess worker(kTwo + scheduler.job() + "--rank 1 --timeout 60");
   const ProgramRun alone = worker.wait();
   const ProgramRun bringing = scheduler.process().wait();
-  const std::string why = "error: 1 of 2 workers came within 2 seconds: worker 1\n";
+  const std::string why = "error: 1 of 2 workers came within 2 seconds; worker 0 is missing\n";
   EXPECT_EQ(bringing.exit_code, 3);
   EXPECT_TRUE(contains(bringing.err, why)) << bringing.err;
   EXPECT_EQ(alone.exit_code, 3);

@@ -86,6 +86,30 @@ parallel: {parallel_mode: ParallelMode.DATA_PARALLEL}
   EXPECT_EQ(model.training->mixed_precision, DataType::kF16);
 }
 
+/// Python's tuples stand for lists: shapes, attributes, groups.
+TEST(ModelOptionsTest, TuplesAreLists) {
+  const auto model = [](bool is_python) {
+    const auto list = [&](const std::string& items) { return is_python ? "(" + items + ",)" : "[" + items + "]"; };
+    return "shardplan: 1\ndims: {B: 4}\ninputs: {x: " + list("B, 2*B, 3") +
+           ", k: {shape: " + list("2*(B - 1), 1, 3, 3") +
+           "}}\noperators:\n  t: {op: Transpose, in: x, perm: " + list("1, 0, 2") +
+           "}\n  r: {op: Reshape, in: t, shape: " + list("B, 1, 2*B, 3") +
+           "}\n  c: {op: Conv2D, in: [r, k], stride: " + list("1, 2") +
+           "}\n  m: {op: ReduceMean, in: c, axis: (1 + 1)*1}\n";
+  };
+  EXPECT_EQ(faults_of(model(true)), "");
+  EXPECT_EQ(outline(read(model(true)).graph), outline(read(model(false)).graph));
+  const auto ranks = [](const std::string& shapes, const std::string& group) {
+    return read(
+        "shardplan: 1\ninputs: {x: [2, 3]}\noperators:\n"
+        "  y: {op: NeighborExchange, in: x, send_rank_ids: [1-rank], recv_rank_ids: [1-rank], recv_shapes: " +
+        shapes + "}\n  z: {op: AllReduce, in: y, group: " + group +
+        "}\nparallel: {parallel_mode: stand_alone, device_num: 2}\n");
+  };
+  EXPECT_EQ(outline(ranks("([2, 3],)", "(0, 1)").graph), outline(ranks("[[2, 3]]", "[0, 1]").graph));
+  EXPECT_EQ(outline(ranks("([2, 3],)", "GlobalComm.WORLD_COMM_GROUP").graph), outline(ranks("[[2, 3]]", "[]").graph));
+}
+
 /// What a script says in another way is one error with what to write.
 TEST(ModelOptionsTest, OtherWordsOfMindSporesScriptsAreExplained) {
   const auto fault = [](const std::string& line) {

@@ -126,6 +126,9 @@ TEST(LocalErrorsTest, CommunicationNeedsAModelPerDevice) {
   EXPECT_NE(outcome("  a: {op: StridedSlice, in: x, begin: [rank], end: [4]}\n", "parallel_mode: auto_parallel")
                 .find("rank is known only where"),
             std::string::npos);
+  const std::string once =
+      outcome("  a: {op: AllGather, in: x, group: [[0, 1], [2, 3]]}\n", "parallel_mode: auto_parallel");
+  EXPECT_EQ(once.find("error", once.find("error") + 1), std::string::npos) << "one fault is one error: " << once;
 }
 
 TEST(LocalErrorsTest, DevicesMustBeCounted) {
