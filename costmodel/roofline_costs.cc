@@ -71,11 +71,20 @@ std::int64_t seen_keys(const Operation& operation, std::span<const std::int64_t>
                                                                              : keys;
 }
 
+/// The rate at which a contraction is computed, before any efficiency.
+std::int64_t product_rate(const Cluster& cluster, const Operation& operation, bool is_convolution) {
+  const DataType type = contracted_type(operation);
+  const bool is_tf32 =
+      type == DataType::kF32 && (cluster.tf32 == Tf32::kAll || (cluster.tf32 == Tf32::kConvolutions && is_convolution));
+  return is_tf32 ? *cluster.device.tf32_flops : rate_of(cluster, operation, type);
+}
+
 /// The time of a contraction at the rate of the device's matrix units.
 Picoseconds contraction_time(const Cluster& cluster, const Operation& operation,
                              std::span<const std::int64_t> factor_extents) {
   const ClusterDevice& device = cluster.device;
-  const std::int64_t rate = rate_of(cluster, operation, contracted_type(operation));
+  const bool is_convolution = operation.type->name.starts_with("Conv");
+  const std::int64_t rate = product_rate(cluster, operation, is_convolution);
   const std::int64_t operations = rounded_up(flops(operation, factor_extents));
   if (operation.type->role == OperatorRole::kAttention) {
     const std::int64_t share = device.attention_efficiency_ppm.value_or(device.matmul_efficiency_ppm);
@@ -83,7 +92,6 @@ Picoseconds contraction_time(const Cluster& cluster, const Operation& operation,
     const std::int64_t keys = seen_keys(operation, factor_extents);
     return keys == 0 ? time : multiply_divide(time, keys + device.attention_fill, keys);
   }
-  const bool is_convolution = operation.type->name.starts_with("Conv");
   const std::int64_t share = is_convolution ? device.convolution_efficiency_ppm.value_or(device.matmul_efficiency_ppm)
                                             : device.matmul_efficiency_ppm;
   const Picoseconds time = duration(operations, rate, share);

@@ -136,6 +136,7 @@ std::string cluster_json(const Cluster& cluster) {
   document["devices"] = cluster.num_devices();
   Json flops = Json::object();
   for (const auto& [type, rate] : device.flops) flops[std::string(to_string(type))] = rate;
+  if (device.tf32_flops) flops["tf32"] = *device.tf32_flops;
   document["device"] = {
       {"name", device.name},
       {"capacity", device.capacity},

@@ -51,6 +51,8 @@ Json value_of(ClusterValue value) {
       return {{"enum", {"device", "group"}}};
     case ClusterValue::kFusion:
       return {{"enum", {"none", "library", "hand-written", "elementwise"}}};
+    case ClusterValue::kTf32:
+      return {{"enum", {"none", "convolutions", "all"}}};
     case ClusterValue::kAlgorithms:
       return {{"enum", {"level by level", "rings and trees"}}};
     case ClusterValue::kCollective:

@@ -16,7 +16,7 @@ struct ClusterArguments {
   std::optional<std::int64_t> device_num;  // that many of its devices, the first ones
   std::string capacity;                    // "16GiB" of usable memory; empty: the cluster's
   std::string rank_table;                  // file; empty: none
-  std::string to;                          // "" or "rank-table"
+  std::string to;                          // "", "yaml" or "rank-table"
   bool json = false;
   bool verbose = false;  // the sources in full
 };
@@ -31,6 +31,8 @@ int show(const ClusterArguments& arguments) {
   if (arguments.to == "rank-table") {
     notice("notice: server_id and device_ip are placeholders; put in the addresses of your servers");
     print(write_rank_table(cluster));
+  } else if (arguments.to == "yaml") {
+    print(write_cluster(cluster));
   } else {
     print(arguments.json ? cluster_json(cluster) : cluster_summary(cluster, arguments.verbose));
   }
@@ -48,6 +50,7 @@ Command cluster_command() {
   command.examples = {
       {"dgx-a100x8", "eight nodes of eight A100"},
       {"dgx-a100x8 --verbose", "with the source of every number"},
+      {"dgx-a100x8 --to yaml", "as a cluster file, to change and give to --cluster"},
       {"ascend-910x2 --to rank-table", "a rank table to fill in"},
   };
   command.options = {
@@ -61,7 +64,7 @@ Command cluster_command() {
         option("--rank-table", "FILE", &arguments->rank_table, "servers, devices and ranks from this file")
             .completed_by(Completion::kFile)}},
       {"Output",
-       {option("--to", "FORM", &arguments->to, "print it in another form", one_of({"rank-table"})),
+       {option("--to", "FORM", &arguments->to, "print it in another form", one_of({"yaml", "rank-table"})),
         flag("--json", arguments->json, "print one JSON document"),
         flag("--verbose", arguments->verbose, "print the source of every number")}},
   };

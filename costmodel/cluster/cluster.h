@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "costmodel/fusion.h"
 #include "costmodel/matrix_units.h"
+#include "costmodel/tf32.h"
 #include "layouts/collective.h"
 #include "operators/data_type.h"
 
@@ -72,6 +73,7 @@ struct ClusterDevice {
   Bytes reserved = 0;
   std::int64_t memory_bandwidth = 0;       // bytes per second
   std::map<DataType, std::int64_t> flops;  // per second; a dtype that is absent cannot be computed
+  std::optional<std::int64_t> tf32_flops;  // of products of f32 that are computed in TF32
   std::int64_t matmul_efficiency_ppm = 1'000'000;
   std::optional<std::int64_t> attention_efficiency_ppm;    // fused attention's; nothing: as matmul's
   std::optional<std::int64_t> convolution_efficiency_ppm;  // nothing: as matmul's
@@ -104,6 +106,7 @@ struct Cluster {
   std::string name;
   ClusterDevice device;
   Fusion fusion = Fusion::kNone;
+  Tf32 tf32 = Tf32::kNone;  // other than kNone only where `device.tf32_flops` is known
   CollectiveSoftware collectives;
   std::vector<ClusterLevel> levels;
   std::vector<CollectiveTable> tables;

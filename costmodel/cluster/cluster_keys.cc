@@ -11,6 +11,9 @@ const ClusterKeys& cluster_file_keys() {
        "what the software makes one kernel of: none, library (a matmul and its bias, all updates), hand-written (also "
        "bias and activation, bias, dropout and addition, scale, mask and softmax), or elementwise (all chains of "
        "elementwise operators); none"},
+      {"tf32", ClusterValue::kTf32, false,
+       "which products of f32 the software computes in TF32, at flops.tf32: none, convolutions (PyTorch's default), or "
+       "all (torch.set_float32_matmul_precision('high'), JAX's default); none"},
       {"collectives", ClusterValue::kCollectives, false, "what the software does to run a collective"},
       {"levels", ClusterValue::kLevels, true, "the levels of links, outermost first: mesh axes and digits of ranks"},
       {"ranks", ClusterValue::kRanks, false,
@@ -51,9 +54,10 @@ const ClusterKeys& cluster_memory_keys() {
 const ClusterKeys& cluster_flops_keys() {
   static const ClusterKeys keys = [] {
     ClusterKeys all;
-    for (const char* type : {"f64", "f32", "f16", "bf16", "i64", "i32", "i8", "u8"}) {
+    for (const char* type : {"f64", "f32", "f16", "bf16", "f8e4m3", "i64", "i32", "i8", "u8"}) {
       all.push_back({type, ClusterValue::kOperationRate, false, ""});
     }
+    all.push_back({"tf32", ClusterValue::kOperationRate, false, "of products of f32 that are computed in TF32"});
     return all;
   }();
   return keys;

@@ -19,7 +19,8 @@ enum class ClusterValue {
   kShare,          // above 0, at most 1
   kOperationRate,  // "256 TFLOP/s"
   kLinkPer,        // device or group
-  kFusion,         // none or elementwise
+  kFusion,         // none, library, hand-written, elementwise
+  kTf32,           // none, convolutions, all
   kAlgorithms,     // level by level, or rings and trees
   kCollective,     // all_gather, reduce_scatter, all_reduce, all_to_all, permute
   kDevice,         // the maps and lists of the sections below

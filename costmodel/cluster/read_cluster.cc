@@ -30,6 +30,22 @@ constexpr std::pair<std::string_view, Fusion> kFusions[] = {{"none", Fusion::kNo
                                                             {"hand-written", Fusion::kHandWritten},
                                                             {"elementwise", Fusion::kElementwise}};
 
+constexpr std::pair<std::string_view, Tf32> kTf32s[] = {
+    {"none", Tf32::kNone}, {"convolutions", Tf32::kConvolutions}, {"all", Tf32::kAll}};
+
+template <class Table>
+std::string names_of(const Table& table) {
+  std::string names;
+  for (std::size_t i = 0; i < std::size(table); ++i) {
+    names += fmt::format("{}{}", i == 0 ? "" : i + 1 < std::size(table) ? ", " : " or ", table[i].first);
+  }
+  return names;
+}
+template <class Table, class Value>
+std::string_view name_of(const Table& table, const Value& value) {
+  return std::find_if(std::begin(table), std::end(table), [&](const auto& one) { return one.second == value; })->first;
+}
+
 /// Reads one file; every fault is noted and reading goes on with a value that makes no further faults.
 class ClusterReader {
  public:
@@ -50,15 +66,11 @@ class ClusterReader {
     }
     if (const YamlNode* name = need(root, "cluster", "")) cluster_.name = scalar(*name, "cluster");
     if (const YamlNode* device = need(root, "device", "")) read_device(*device);
-    if (const YamlNode* fusion = root.find("fusion")) {
-      const std::string text = scalar(*fusion, "fusion");
-      const auto known =
-          std::find_if(std::begin(kFusions), std::end(kFusions), [&](const auto& f) { return f.first == text; });
-      if (known != std::end(kFusions)) {
-        cluster_.fusion = known->second;
-      } else if (!text.empty()) {
-        fault(*fusion, "fusion: '{}'; expected none, library, hand-written or elementwise", text);
-      }
+    read_word(root, "fusion", kFusions, cluster_.fusion);
+    read_word(root, "tf32", kTf32s, cluster_.tf32);
+    if (cluster_.tf32 != Tf32::kNone && !cluster_.device.tf32_flops) {
+      fault(*root.find("tf32"), "tf32: device.flops has no rate tf32 at which the products would be computed");
+      cluster_.tf32 = Tf32::kNone;
     }
     if (const YamlNode* collectives = root.find("collectives")) read_collectives(*collectives);
     if (const YamlNode* levels = need(root, "levels", "")) read_levels(*levels);
@@ -143,6 +155,21 @@ class ClusterReader {
     return value;
   }
 
+  /// One of a table's words; `value` stays where the key is absent or wrong (noted).
+  template <class Table, class Value>
+  void read_word(const YamlNode& map, const std::string& key, const Table& table, Value& value) {
+    const YamlNode* node = map.find(key);
+    if (node == nullptr) return;
+    const std::string text = scalar(*node, key);
+    const auto known =
+        std::find_if(std::begin(table), std::end(table), [&](const auto& one) { return one.first == text; });
+    if (known != std::end(table)) {
+      value = known->second;
+    } else if (!text.empty()) {
+      fault(*node, "{}: '{}'; expected {}", key, text, names_of(table));
+    }
+  }
+
   void read_device(const YamlNode& node) {
     if (!is_map(node, "device")) return;
     keys(node, cluster_device_keys(), "device");
@@ -164,13 +191,17 @@ class ClusterReader {
       if (flops->entries.empty()) fault(*flops, "device.flops: no dtype; expected at least one");
       const std::vector<std::string> known = key_names(cluster_flops_keys());
       for (const YamlEntry& entry : flops->entries) {
-        const std::optional<DataType> type = parse_data_type(entry.key.text);
-        if (!type || std::find(known.begin(), known.end(), entry.key.text) == known.end()) {
-          fault(entry.key, "device.flops: unknown dtype '{}'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8 or u8",
-                entry.key.text);
+        if (std::find(known.begin(), known.end(), entry.key.text) == known.end()) {
+          fault(entry.key, "device.flops: unknown dtype '{}'; expected {}", entry.key.text, fmt::join(known, ", "));
           continue;
         }
-        device.flops[*type] = parsed(entry.value, "device.flops." + entry.key.text, positive<parse_operation_rate>, 1);
+        const std::int64_t rate =
+            parsed(entry.value, "device.flops." + entry.key.text, positive<parse_operation_rate>, 1);
+        if (entry.key.text == "tf32") {
+          device.tf32_flops = rate;
+        } else {
+          device.flops[*parse_data_type(entry.key.text)] = rate;
+        }
       }
     }
     if (const YamlNode* share = node.find("efficiency"); share != nullptr && is_map(*share, "device.efficiency")) {
@@ -438,16 +469,6 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-std::string_view fusion_name(Fusion fusion) {
-  return std::find_if(std::begin(kFusions), std::end(kFusions), [&](const auto& f) { return f.second == fusion; })
-      ->first;
-}
-
-std::string_view table_name(CollectiveKind kind) {
-  return std::find_if(std::begin(kTableKinds), std::end(kTableKinds), [&](const auto& k) { return k.second == kind; })
-      ->first;
-}
-
 std::string other_efficiencies(const ClusterDevice& device) {
   std::string text;
   const auto add = [&](const char* name, const std::optional<std::int64_t>& share) {
@@ -479,6 +500,9 @@ std::string write_cluster(const Cluster& cluster) {
   for (const auto& [type, rate] : device.flops) {
     flops += fmt::format("{}{}: {}", flops.empty() ? "" : ", ", to_string(type), write_operation_rate(rate));
   }
+  if (device.tf32_flops) {
+    flops += fmt::format("{}tf32: {}", flops.empty() ? "" : ", ", write_operation_rate(*device.tf32_flops));
+  }
   std::string text = fmt::format(
       "shardplan: 1\ncluster: {}\ndevice:\n  name: {}\n"
       "  memory: {{capacity: {}, reserved: {}, bandwidth: {}}}\n  flops: {{{}}}\n"
@@ -487,7 +511,8 @@ std::string write_cluster(const Cluster& cluster) {
       write_byte_rate(device.memory_bandwidth), flops, write_share(device.matmul_efficiency_ppm),
       other_efficiencies(device), write_share(device.memory_efficiency_ppm), shape_constants(device),
       write_time(device.start),
-      cluster.fusion == Fusion::kNone ? "" : fmt::format("fusion: {}\n", fusion_name(cluster.fusion)));
+      cluster.fusion == Fusion::kNone ? "" : fmt::format("fusion: {}\n", name_of(kFusions, cluster.fusion)));
+  if (cluster.tf32 != Tf32::kNone) text += fmt::format("tf32: {}\n", name_of(kTf32s, cluster.tf32));
   if (cluster.collectives != CollectiveSoftware{}) {
     const CollectiveSoftware& software = cluster.collectives;
     const std::string per_device =
@@ -525,7 +550,7 @@ std::string write_cluster(const Cluster& cluster) {
       times += (times.empty() ? "" : ", ") + write_time(time);
     }
     text += fmt::format("  - {{collective: {}, level: {}, devices: {}, bytes: [{}], time: [{}]}}\n",
-                        table_name(table.kind), quoted(table.level), table.devices, bytes, times);
+                        name_of(kTableKinds, table.kind), quoted(table.level), table.devices, bytes, times);
   }
   if (!cluster.sources.empty()) text += "sources:\n";
   for (const auto& [key, source] : cluster.sources) text += fmt::format("  {}: {}\n", quoted(key), quoted(source));

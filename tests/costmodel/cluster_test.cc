@@ -88,6 +88,8 @@ TEST(Cluster, WhatIsWrittenReadsBack) {
     cluster.levels[0].together = {900'000, 1'000'000};
     cluster.collectives = {.launch = 7'000'000, .per_device = 20'000'000, .has_rings_and_trees = true};
     cluster.fusion = Fusion::kHandWritten;
+    cluster.device.tf32_flops = 156'000'000'000'000;
+    cluster.tf32 = Tf32::kConvolutions;
     cluster.tables.push_back(
         {CollectiveKind::kCollectivePermute, cluster.levels[1].name, 2, {{1, 5}, {1024, 7'000'001}}});
     cluster.sources.emplace_back("odd key: #", "\"quotes\" \\ and: colons # and, [brackets]");
@@ -166,6 +168,26 @@ TEST(Cluster, SearchesCutTheInnerLevelsFirst) {
   EXPECT_EQ(pieces(DeviceMesh(), 3), "{}");
 }
 
+TEST(Cluster, ProductsInTf32NeedTheirRate) {
+  const std::string text = read_cluster("dgx-a100").text;
+  const std::size_t rate = text.find(", tf32: 156 TFLOP/s"), choice = text.find("tf32: none");
+  ASSERT_NE(rate, std::string::npos);
+  ASSERT_NE(choice, std::string::npos);
+  std::string all = text;
+  all.replace(choice, 10, "tf32: all");
+  EXPECT_EQ(read_cluster_text(all, "c.yaml").tf32, Tf32::kAll);
+  std::string other = text;
+  other.replace(choice, 10, "tf32: high");
+  EXPECT_NE(
+      error_of([&] { read_cluster_text(other, "c.yaml"); }).find("tf32: 'high'; expected none, convolutions or all"),
+      std::string::npos);
+  all.erase(rate, 19);
+  EXPECT_NE(error_of([&] {
+              read_cluster_text(all, "c.yaml");
+            }).find("tf32: device.flops has no rate tf32 at which the products would be computed"),
+            std::string::npos);
+}
+
 TEST(Cluster, AllFaultsOfAFileAreShownAtOnce) {
   const std::string text = R"(shardplan: 2
 cluster: [x]
@@ -190,7 +212,7 @@ c.yaml:2:10: error: cluster: expected a text, found a list
 c.yaml:5:11: error: device.memory.bandwidth: missing
 c.yaml:5:11: error: device.memory: 2 GiB reserved of 2 GiB leave nothing
 c.yaml:5:46: error: device.memory: unknown key 'bandwith'; did you mean 'bandwidth'?
-c.yaml:6:11: error: device.flops: unknown dtype 'f61'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8 or u8
+c.yaml:6:11: error: device.flops: unknown dtype 'f61'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8, u8, tf32
 c.yaml:6:32: error: device.flops.f32: '1 TB/s' has the unknown unit 'TB/s'; expected GFLOP/s, TFLOP/s or PFLOP/s
 c.yaml:7:24: error: device.efficiency.matmul: 1.5 is outside the range above 0 and at most 1
 c.yaml:8:10: error: device.start: '5' has no unit; expected ns, us, ms or s, as in 5 us

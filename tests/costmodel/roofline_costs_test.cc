@@ -127,6 +127,31 @@ TEST(RooflineCostsTest, FusedAttentionHasAnEfficiencyOfItsOwn) {
   EXPECT_NEAR(static_cast<double>(filled), 2.0 * static_cast<double>(part_time()), 4);
 }
 
+TEST(RooflineCostsTest, ProductsOfF32MayBeComputedInTf32) {
+  Cluster cluster = read_cluster("dgx-a100");  // f32 19.5 TFLOP/s, TF32 156
+  cluster.device.start = 0;
+  const auto product_of = [](DataType dtype) {
+    return typed_operation("MatMul", {{{4096, 4096}, dtype}, {{4096, 4096}, dtype}});
+  };
+  const auto convolution_of = [](DataType dtype) {
+    return typed_operation("Conv2D", {{{32, 256, 28, 28}, dtype}, {{256, 256, 3, 3}, dtype}},
+                           {{"pad_mode", std::string("same")}});
+  };
+  const auto speedup = [&](const Operation& operation, Tf32 tf32) {
+    const auto time = [&](Tf32 chosen) {
+      cluster.tf32 = chosen;
+      return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), operation, 0));
+    };
+    return time(Tf32::kNone) / time(tf32);
+  };
+  EXPECT_NEAR(speedup(product_of(DataType::kF32), Tf32::kAll), 8, 1e-3);
+  EXPECT_EQ(speedup(product_of(DataType::kF32), Tf32::kConvolutions), 1);
+  EXPECT_NEAR(speedup(convolution_of(DataType::kF32), Tf32::kConvolutions), 8, 1e-3);
+  EXPECT_NEAR(speedup(convolution_of(DataType::kF32), Tf32::kAll), 8, 1e-3);
+  EXPECT_EQ(speedup(product_of(DataType::kBF16), Tf32::kAll), 1) << "other types keep their rate";
+  EXPECT_EQ(speedup(typed_operation("Exp", {{{1 << 20}, DataType::kF32}}), Tf32::kAll), 1) << "no product";
+}
+
 TEST(RooflineCostsTest, ConvolutionsAndShapesHaveEfficienciesOfTheirOwn) {
   Cluster cluster = read_cluster("dgx-a100");
   cluster.device.start = 0;

@@ -1,0 +1,13 @@
+#pragma once
+
+namespace shardplan {
+
+/// Which products of f32 the software computes in TF32 (f32's range with 10 bits behind the point, summed in f32), at the
+/// device's rate for it.
+enum class Tf32 {
+  kNone,          // torch.set_float32_matmul_precision('highest') without cudnn's TF32
+  kConvolutions,  // PyTorch's default: torch.backends.cudnn.allow_tf32
+  kAll,           // set_float32_matmul_precision('high'); JAX's default on these devices
+};
+
+}  // namespace shardplan
