@@ -29,7 +29,18 @@ BatchFactors find_batch(const OperatorGraph& graph) {
       }
       return factor.has_value();
     };
-    const bool has_batch = take_from(found.has_batch);
+    // What a mean or sum hands back to all that it was made of is no longer made of an input: it has the batch of that.
+    const auto take_from_forward = [&] {
+      if (op.pass != Pass::kBackward || !op.forward || op.results.empty()) return false;
+      const Shape& shape = graph.tensor(op.results[0]).type.shape;
+      for (const TensorId operand : graph.operators()[*op.forward].operands) {
+        if (!found.has_batch[operand] || graph.tensor(operand).type.shape != shape) continue;
+        factor = leading_factor(rule.results[0]);
+        return factor.has_value();
+      }
+      return false;
+    };
+    const bool has_batch = take_from(found.has_batch) || take_from_forward();
     if (!has_batch && (op.pass != Pass::kForward || !take_from(is_own))) continue;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       (has_batch ? found.has_batch : is_own)[op.results[i]] = leading_factor(rule.results[i]) == factor;

@@ -39,6 +39,32 @@ TEST(DataParallelTest, TheBatchIsFollowedThroughTheGraph) {
   EXPECT_EQ(batch_factor(graph, "update.fc.weight.ApplyGradientDescent"), "");
 }
 
+/// The gradient of a mean is made of nothing that came from an input, yet all that follows it is to be cut like the
+/// forward pass: data parallelism repeated those products on every device, and was reported as twice as slow as it is.
+TEST(DataParallelTest, TheBackwardPassOfAMeanHasTheBatch) {
+  const OperatorGraph graph = planned_graph(read_model_text(R"(shardplan: 1
+inputs: {x: [16, 4]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: 8, has_bias: false}
+  down: {block: nn.Dense, in: up, out_channels: 2, has_bias: false}
+  loss: {op: ReduceMean, in: down}
+loss: loss
+training: {optimizer: sgd}
+)",
+                                                            "m.yaml"));
+  const BatchFactors batch = find_batch(graph);
+  std::size_t products = 0;
+  for (const OperatorId op : graph.operators().ids()) {
+    const GraphOperator& info = graph.operators()[op];
+    if (graph.operation(op).type->name != "MatMul") continue;
+    EXPECT_TRUE(batch.factors[op]) << info.name;
+    const Strategy strategy = data_parallel_strategy(graph.operation(op), batch.factors[op], kParallelMesh);
+    EXPECT_FALSE(strategy == replicated_strategy(graph.operation(op))) << info.name << " is repeated on every device";
+    ++products;
+  }
+  EXPECT_EQ(products, 5u) << "two forward, two gradients of weights, one of what is between them";
+}
+
 TEST(DataParallelTest, TheBatchIsCutOverAsManyAxesAsDivideIt) {
   const auto layout = [](const std::string& batch) {
     const OperatorGraph graph = trained(batch);
