@@ -1,5 +1,5 @@
-// One operator after the other, in program order. What an operator does with a padded dimension says the kind of the
-// factor that walks it: it maps along pass-through ones, so that nothing is to be done; along all others it combines
+// One operator after the other, in program order. The kind of the factor that walks a padded dimension says what an
+// operator does with it: along pass-through ones it maps, so that nothing is to be done; along all others it combines
 // positions, and those of the padding must become neutral. What an operator holds in the padding is followed so far that
 // a 0 is known as one (`zero_`): a mask is then left out, and above all gradients need none, since a loss that does not
 // see the padding has gradients of 0 there.
@@ -207,7 +207,7 @@ class Padding {
     return mask;
   }
 
-  /// A new operator in front of `anchor`, in its block; its only result has the padding of `like` where the shape is its.
+  /// A new operator in front of `anchor`, in its block; its only result has the padding of an operand of the same shape.
   TensorId add(OperatorId anchor, std::string name, std::string_view type, const Attributes& attributes,
                const std::vector<TensorId>& operands) {
     while (!names_.insert(name).second) name += "_";
@@ -336,8 +336,7 @@ class Padding {
   /// The operator in front of its own place; its only result there.
   TensorId move_ahead(OperatorId id, std::string_view type, const Attributes& attributes) {
     const std::string result = builder_.op(id).name + ".padded";
-    const TensorId ahead = add(id, builder_.op(id), type, attributes, result);
-    return ahead;
+    return add(id, builder_.op(id), type, attributes, result);
   }
 
   /// What takes the operator's place.

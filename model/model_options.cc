@@ -69,8 +69,7 @@ void check_gradient_options(const OptionReader& reader, const ParallelOptions& o
   if (is_sum && !is_data_parallel && options.parallel_mode != ParallelMode::kHybridParallel) {
     reader.fault(*reader.find("gradients_mean"),
                  "parallel: gradients_mean: false is for parallel_mode data_parallel and hybrid_parallel; elsewhere a "
-                 "gradient is "
-                 "always that of the loss of the whole batch, which is the mean");
+                 "gradient is always that of the loss of the whole batch, which is the mean");
   }
   if (options.gradient_fp32_sync && !is_data_parallel && !is_semi_auto) {
     reader.fault(

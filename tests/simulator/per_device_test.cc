@@ -13,60 +13,14 @@
 
 #include "base/random.h"
 #include "model/read_model.h"
-#include "planner/job_cluster.h"
 #include "planner/model_planner.h"
 #include "program/program_checker.h"
-#include "program/startup_broadcasts.h"
 #include "simulator/execute/simulate.h"
-#include "simulator/proof/mutations.h"
 #include "simulator/proof/prove.h"
+#include "tests/simulator/planned_step.h"
 
 namespace shardplan {
 namespace {
-
-struct PlannedStep {
-  explicit PlannedStep(const std::string& text)
-      : model(std::make_shared<const Model>(read_model_text(text, "m.yaml"))) {
-    planner = std::make_unique<ModelPlanner>(model, job_cluster(*model).cluster, PlanOptions());
-    plan = planner->plan(Level::kSpeed, "auto");
-  }
-  const OperatorGraph& graph() const { return planner->graph(); }
-  TensorId id(const std::string& name) const { return *graph().find_tensor(name); }
-  ReferenceStep reference(std::uint64_t seed) const {
-    return run_reference(
-        graph(), [&](TensorId tensor, std::uint64_t m) { return draw_tensor(graph(), tensor, seed, m); }, seed, 0,
-        Precision::kFloat64);
-  }
-  /// The new value of a parameter after a step.
-  const TensorValues& updated(const ReferenceStep& step, const std::string& name) const {
-    for (const TensorId tensor : graph().tensors().ids()) {
-      if (graph().tensor(tensor).updates == id(name)) return step.tensors[tensor];
-    }
-    throw std::runtime_error("no update of " + name);
-  }
-
-  std::shared_ptr<const Model> model;
-  std::unique_ptr<ModelPlanner> planner;
-  Plan plan;
-};
-
-std::string fault_of_model(const std::string& text) {
-  try {
-    PlannedStep planned(text);
-    return "";
-  } catch (const InputError& error) {
-    return error.what();
-  }
-}
-
-bool is_equal(const PlannedStep& planned) {
-  ValidationOptions options;
-  options.seed = 7;
-  const ValidationResult result = validate(planned.plan.program, planned.graph(), options);
-  EXPECT_TRUE(result.first_wrong == std::nullopt)
-      << result.first_wrong->tensor << " " << result.first_wrong->instruction;
-  return result.is_equal();
-}
 
 int gradient_sums(const PlannedStep& planned) {
   const auto& instructions = planned.plan.program.instructions;
@@ -76,21 +30,6 @@ int gradient_sums(const PlannedStep& planned) {
 }
 
 // --- layerwise_parallel ----------------------------------------------------------------------------------------------
-
-std::string two_products(const std::string& w,
-                         const std::string& parallel = "parallel_mode: data_parallel, mesh: {dp: 4}") {
-  return "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [8, 3], t: [8, 2]}\nparameters: {w: " + w + R"(, v: [4, 2]}
-operators:
-  h:    {op: MatMul, in: [x, w]}
-  y:    {op: MatMul, in: [h, v]}
-  e:    {op: Sub, in: [y, t]}
-  s:    {op: Square, in: e}
-  loss: {op: ReduceMean, in: s}
-loss: loss
-training: {optimizer: sgd, learning_rate: 0.5}
-parallel: {device_num: 4, )" +
-         parallel + "}\n";
-}
 
 // Device d: its loss is the mean over its 2 x 2 errors, and trains its own w; v takes the mean of the four gradients.
 TEST(PerDeviceTest, ADeviceTrainsItsOwnParameterByItsOwnLoss) {
@@ -556,81 +495,6 @@ TEST(PerDeviceTest, LocalBatchNormSendsNoStatistics) {
   EXPECT_NE(
       fault_of_model(normalised(8, "batch_norm: local")).find("batch_norm local is for parallel_mode data_parallel"),
       std::string::npos);
-}
-
-// --- parameter_broadcast
-// -------------------------------------------------------------------------------------------------
-
-std::string broadcast_model(const std::string& parallel) {
-  return two_products("[3, 4]", parallel + ", parameter_broadcast: true");
-}
-
-struct Losses {
-  std::vector<double> values;
-};
-
-/// Three steps of training on one batch; `fault` at the start.
-Losses train(const PlannedStep& planned, const Fault* fault) {
-  const StoredValues given = [&](TensorId tensor, std::uint64_t) {
-    return draw_tensor(planned.graph(), tensor, 11, 0, States::kFresh);
-  };
-  Executor executor(planned.plan.program, planned.graph(), {.seed = 11});
-  Losses losses;
-  for (std::uint64_t step = 0; step < 3; ++step) {
-    if (step == 0) {
-      executor.start(step, given, fault);
-    } else {
-      executor.start_next(step, given);
-    }
-    while (!executor.is_done()) executor.run_next();
-    losses.values.push_back(executor.value(planned.plan.program.outputs[0].value).data[0][0]);
-  }
-  return losses;
-}
-
-TEST(PerDeviceTest, WithoutTheBroadcastDevicesThatBeginDifferentlyTrainAnotherModel) {
-  const PlannedStep planned(broadcast_model("parallel_mode: data_parallel"));
-  ASSERT_EQ(planned.plan.program.broadcasts.size(), 2u);
-  EXPECT_TRUE(is_equal(planned));
-  const std::vector<SimulatedScalar> simulated =
-      simulate(planned.plan.program, planned.graph(), {.seed = 11, .steps = 3});
-  const Losses right = train(planned, nullptr);
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_NEAR(simulated[0].steps[i].one_device, simulated[0].steps[i].mesh, 1e-12);
-    EXPECT_EQ(simulated[0].steps[i].mesh, right.values[i]);
-  }
-  for (std::size_t i = 0; i < 2; ++i) {
-    for (const FaultKind kind : {FaultKind::kRemoved, FaultKind::kSwapped}) {
-      const Fault fault{.kind = kind, .broadcast = i};
-      EXPECT_GT(std::abs(train(planned, &fault).values[2] - right.values[2]), 1e-3 * right.values[2]);
-    }
-  }
-}
-
-TEST(PerDeviceTest, EveryBroadcastLeftOutIsCaughtAndBelongsToTheProof) {
-  for (const char* parallel : {"parallel_mode: data_parallel", "mesh: {dp: 2, mp: 2}"}) {
-    const PlannedStep planned(broadcast_model(parallel));
-    int broadcasts = 0;
-    for (const MutationResult& result : test_mutations(planned.plan.program, planned.graph(), {})) {
-      EXPECT_NE(result.outcome, MutationOutcome::kUncaught) << result.mutation.description;
-      if (!result.mutation.fault.broadcast) continue;
-      ++broadcasts;
-      EXPECT_EQ(result.outcome, MutationOutcome::kCaught) << result.mutation.description;
-    }
-    EXPECT_EQ(broadcasts > 0, !planned.plan.program.broadcasts.empty());
-  }
-}
-
-// A parameter that every device has its own of is not sent (MindSpore: neither broadcast nor averaged).
-TEST(PerDeviceTest, OwnParametersAreNotBroadcast) {
-  const PlannedStep planned(two_products("{shape: [3, 4], layerwise_parallel: true}",
-                                         "parallel_mode: data_parallel, parameter_broadcast: true"));
-  ASSERT_EQ(planned.plan.program.broadcasts.size(), 1u);
-  EXPECT_EQ(planned.plan.program.given[planned.plan.program.broadcasts[0].given].tensor, planned.id("v"));
-  EXPECT_TRUE(is_equal(planned));
-  EXPECT_NE(fault_of_model(two_products("[3, 4]", "parallel_mode: stand_alone, parameter_broadcast: true"))
-                .find("parameter_broadcast is for several devices"),
-            std::string::npos);
 }
 
 }  // namespace
