@@ -26,6 +26,22 @@ PaddingWaste padding_waste(const Plan& plan) {
   return waste;
 }
 
+std::vector<std::string> padded_dimensions(const Plan& plan, OperatorId id) {
+  const GraphOperator& op = plan.graph->operators()[id];
+  std::vector<TensorId> tensors = op.operands;
+  tensors.insert(tensors.end(), op.results.begin(), op.results.end());
+  std::vector<std::string> lines;
+  for (const TensorId tensor : tensors) {
+    const std::shared_ptr<const PaddedShape>& padding = plan.graph->tensor(tensor).padding;
+    for (std::size_t d = 0; padding && d < padding->size(); ++d) {
+      if (!has_padding((*padding)[d])) continue;
+      lines.push_back(
+          fmt::format("dimension {} of {} is {}", d, plan.graph->tensor(tensor).name, to_string((*padding)[d])));
+    }
+  }
+  return lines;
+}
+
 std::string padding_line(const Plan& plan) {
   if (plan.model == nullptr || plan.model->padded_dims.empty()) return {};
   std::vector<std::string> dims;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/plan.h"
 
@@ -16,5 +17,8 @@ PaddingWaste padding_waste(const Plan& plan);
 
 /// The summary's line: "V 50304 (50257 + 47 padding), 1.2 MiB of the peak, masks take 1.2 ms". Empty if nothing is padded.
 std::string padding_line(const Plan& plan);
+
+/// The padded dimensions of what an operator reads and makes: "dimension 2 of head is 50304 (50257 + 47 padding)".
+std::vector<std::string> padded_dimensions(const Plan& plan, OperatorId op);
 
 }  // namespace shardplan

@@ -8,6 +8,7 @@
 
 #include "base/json_text.h"
 #include "program/instruction_facts.h"
+#include "report/metrics/padding_waste.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/uneven_cuts.h"
 #include "report/plan/layout_reasons.h"
@@ -249,6 +250,9 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
                       time_text(plan, explanation.op));
   for (const UnevenCut& cut : uneven_cuts(plan, explanation.op)) {
     text += fmt::format("    uneven     {}\n", to_string(cut));
+  }
+  for (const std::string& line : padded_dimensions(plan, explanation.op)) {
+    text += fmt::format("    padded     {}\n", line);
   }
   for (const std::string& line : cuts_that_do_not_fit(plan, explanation.op)) {
     text += fmt::format("    not cut    {}\n", line);

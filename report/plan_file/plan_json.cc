@@ -322,6 +322,7 @@ class PlanWriter {
                 {"kind", kind_name(tensor.kind)},
                 {"dtype", to_string(tensor.type.dtype)},
                 {"shape", tensor.type.shape}};
+      if (tensor.padding) json["unpadded_shape"] = real_shape(*tensor.padding);
       if (const ProgramValue* value = first[id.value()]; value != nullptr) {
         json["layout"] = to_string(value->layout, plan_.mesh);
         if (const auto matrix = per_axis_mindspore_layout(value->layout, plan_.mesh)) {

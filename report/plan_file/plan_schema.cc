@@ -79,6 +79,7 @@ std::string plan_schema() {
       "name": {"type": "string"}, "kind": {"enum": ["input", "parameter", "state", "constant", "result"]},
       "dtype": {"enum": ["f64", "f32", "f16", "bf16", "f8e4m3", "i64", "i32", "i8", "u8", "bool"]},
       "shape": {"$ref": "#/$defs/shape"}, "layout": {"$ref": "#/$defs/layout"},
+      "unpadded_shape": {"allOf": [{"$ref": "#/$defs/shape"}], "description": "where the model pads it: its shape without"},
       "device_matrix": {"type": ["array", "null"], "items": {"type": "integer", "minimum": 1}},
       "tensor_map": {"type": ["array", "null"], "items": {"type": ["integer", "array"]}, "description": "axes counted from the right, -1 is not cut"},
       "local_shape": {"$ref": "#/$defs/shape"}, "bytes": {"$ref": "#/$defs/bytes"},

@@ -31,7 +31,7 @@ TEST(PlanFileTest, IsReadBackAsTheSameDecisions) {
   }
 }
 
-std::string fault_of(const std::string& text) {
+std::string read_fault(const std::string& text) {
   try {
     read_plan_file(text, "plan.json");
   } catch (const InputError& error) {
@@ -60,17 +60,17 @@ TEST(PlanFileTest, HoldsWhatMindSporesCostModelSaidOfItsPlan) {
 
 TEST(PlanFileTest, HostileFilesGiveOneClearError) {
   const std::string text = plan_json(block_plan());
-  EXPECT_EQ(fault_of(replaced(text, "shardplan.plan/1", "shardplan.plan/2")),
+  EXPECT_EQ(read_fault(replaced(text, "shardplan.plan/1", "shardplan.plan/2")),
             "plan.json:1:12: error: schema: found 'shardplan.plan/2', this version reads 'shardplan.plan/1'");
-  EXPECT_EQ(fault_of(replaced(text, "shardplan.plan/1", "shardplan.plan/1.7")), "");
-  EXPECT_EQ(fault_of(replaced(text, "\"level\": 0", "\"level\": 7")),
+  EXPECT_EQ(read_fault(replaced(text, "shardplan.plan/1", "shardplan.plan/1.7")), "");
+  EXPECT_EQ(read_fault(replaced(text, "\"level\": 0", "\"level\": 7")),
             "plan.json:5:23: error: options.level: expected a whole number from 0 to 2");
-  EXPECT_EQ(fault_of(replaced(text, "\"k\": [\"pcie\", \"hccs\"]", "\"k\": 3")),
+  EXPECT_EQ(read_fault(replaced(text, "\"k\": [\"pcie\", \"hccs\"]", "\"k\": 3")),
             "plan.json:11:276: error: operators[1].strategy.factors.k: expected a list");
-  EXPECT_EQ(fault_of("{\n  \"schema\": }"), "plan.json:2:13: error: not JSON: found '}'; expected a value");
-  EXPECT_EQ(fault_of("[]"), "plan.json:1:1: error: the document: expected an object");
-  EXPECT_TRUE(fault_of(std::string(1000000, '[')).starts_with("plan.json:1:102: error: brackets nest deeper"));
-  EXPECT_NE(fault_of(replaced(text, "\"size\": 2", "\"size\": 2000000000")), "");
+  EXPECT_EQ(read_fault("{\n  \"schema\": }"), "plan.json:2:13: error: not JSON: found '}'; expected a value");
+  EXPECT_EQ(read_fault("[]"), "plan.json:1:1: error: the document: expected an object");
+  EXPECT_TRUE(read_fault(std::string(1000000, '[')).starts_with("plan.json:1:102: error: brackets nest deeper"));
+  EXPECT_NE(read_fault(replaced(text, "\"size\": 2", "\"size\": 2000000000")), "");
 
   const Plan plan = tiny_plan();
   EXPECT_THROW(decisions_of(read_plan_file(text, "plan.json"), *plan.graph, tensor_versions(*plan.graph), plan.mesh),
@@ -81,7 +81,7 @@ TEST(PlanFileTest, HostileFilesGiveOneClearError) {
     std::string broken = text;
     for (int k = 0; k < 3; ++k) broken[random.below(broken.size())] = static_cast<char>(random.below(256));
     if (i % 3 == 0) broken.resize(random.below(broken.size()));
-    fault_of(broken);  // an error or none, never a crash
+    read_fault(broken);  // an error or none, never a crash
   }
 }
 
