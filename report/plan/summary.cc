@@ -176,15 +176,15 @@ std::string shapes_table(const Plan& plan) {
 
 // --- laid out --------------------------------------------------------------------------------------------------------
 
-/// The first layout of a tensor in which it is whole, else the first in which it is partial.
-std::string produced_layout(const Plan& plan, TensorId tensor) {
-  const ProgramValue* found = nullptr;
+/// By tensor the first value in which it is whole, else the last in which it is partial; null where no value holds it.
+IdVector<TensorId, const ProgramValue*> produced_values(const Plan& plan) {
+  IdVector<TensorId, const ProgramValue*> produced(plan.graph->tensors().size(), nullptr);
   for (const ProgramValue& value : plan.program.values) {
-    if (value.tensor != tensor) continue;
+    if (!value.tensor) continue;
+    const ProgramValue*& found = produced[*value.tensor];
     if (found == nullptr || !found->layout.partial.empty()) found = &value;
-    if (value.layout.partial.empty()) break;
   }
-  return found == nullptr ? "" : to_string(found->layout, plan.mesh);
+  return produced;
 }
 
 /// Two different texts at most, the first ones, and "..." for more.
@@ -239,10 +239,12 @@ std::vector<BlockRow> block_rows(const Plan& plan) {
     updated[*tensor.updates] =
         to_string(result_layout(graph.operation(op), plan.strategies[op], plan.mesh, tensor.result), plan.mesh);
   }
+  const IdVector<TensorId, const ProgramValue*> produced = produced_values(plan);
   std::vector<BlockRow> rows;
   for (Block& block : blocks) {
     if (block.parameters.empty()) continue;
-    BlockRow row{block.name, produced_layout(plan, block.result), "", ""};
+    const ProgramValue* result = produced[block.result];
+    BlockRow row{block.name, result == nullptr ? "" : to_string(result->layout, plan.mesh), "", ""};
     std::vector<TensorId> own;
     std::string owner;
     for (const TensorId parameter : block.parameters) {
