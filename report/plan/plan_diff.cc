@@ -9,11 +9,16 @@
 
 #include "base/json_text.h"
 #include "graph/folded_names.h"
+#include "report/metrics/collective_groups.h"
+#include "report/metrics/peak_holders.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/step_shares.h"
-#include "report/plan/summary.h"
 #include "report/text/strategy_text.h"
 #include "report/text/text_table.h"
+
+// Both plans are reduced to lists by name in the model's words (time by block, collectives, holders of the peak,
+// layouts, strategies), and lists are compared by name. So plans of different graphs can be compared, and copies of a
+// layer count as one.
 
 namespace shardplan {
 namespace {

@@ -10,13 +10,20 @@
 #include "program/instruction_facts.h"
 #include "program/startup_broadcasts.h"
 #include "program/timeline.h"
+#include "report/metrics/collective_groups.h"
 #include "report/metrics/padding_waste.h"
 #include "report/metrics/parallelism_patterns.h"
+#include "report/metrics/peak_holders.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/uneven_cuts.h"
 #include "report/plan/fusion_report.h"
 #include "report/plan/workers_report.h"
+#include "report/text/origin_words.h"
 #include "report/text/text_table.h"
+
+// One function per line or table, in the order of the page; `summary_report` puts them together. Figures come from
+// report/metrics, words from report/text; here is only what the terminal's width demands: how many rows are shown and
+// what is shortened.
 
 namespace shardplan {
 namespace {
@@ -361,51 +368,6 @@ std::string time_table(const Plan& plan) {
 
 // --- costliest collectives ---------------------------------------------------------------------------------------------
 
-/// "layers.*" of "layers.3.attn.qkv.matmul".
-std::string folded_block(std::string_view name) { return folded_name(top_block(name)); }
-
-/// A name inside its outermost block: "attn.qkv.matmul" of "layers.3.attn.qkv.matmul".
-std::string inner_name(std::string_view name) {
-  const std::string block = top_block(name);
-  return folded_name(name.size() > block.size() ? name.substr(block.size() + 1) : name);
-}
-
-/// The model's name for an operator of the training graph: that of the forward operator which a backward one belongs
-/// to, "head.weight.ApplyAdam" for what updates head.weight.
-std::string model_name(const OperatorGraph& graph, const std::string& name) {
-  const std::optional<OperatorId> id = graph.find_operator(name);
-  if (!id) return name;
-  const GraphOperator& op = graph.operators()[*id];
-  if (op.forward) return graph.operators()[*op.forward].name;
-  if (op.parameter) return fmt::format("{}.{}", graph.tensor(*op.parameter).name, graph.operation(*id).type->name);
-  return name;
-}
-
-std::string origin_words(const Plan& plan, const Instruction& instruction) {
-  const OperatorGraph& graph = *plan.graph;
-  const Origin& origin = instruction.origin;
-  if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
-    const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
-    const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
-    const std::string of = parameter ? graph.tensor(*parameter).name : model_name(graph, origin.producer);
-    return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
-  }
-  const std::string producer = model_name(graph, origin.producer);
-  const std::string consumer = model_name(graph, origin.consumer);
-  const std::string_view backward = instruction.pass == Pass::kBackward ? "backward of " : "";
-  if (origin.kind == Origin::Kind::kForwardOp || consumer.empty() || producer.empty()) {
-    const std::string& of = producer.empty() ? consumer : producer;
-    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step.before.partial.empty();
-    if (is_sum && producer != consumer) return fmt::format("{}sum of {}", backward, folded_name(of));
-    const std::string because = origin.because.empty() ? "" : ", " + origin.because;
-    return fmt::format("{}{}{}", backward, folded_name(of), because);
-  }
-  const std::string from = folded_block(producer);
-  const std::string to = folded_block(consumer);
-  if (from == to) return fmt::format("{}{}: {} -> {}", backward, from, inner_name(producer), inner_name(consumer));
-  return fmt::format("{}{} -> {}", backward, from, to);
-}
-
 std::string collectives_table(const Plan& plan) {
   const std::vector<CollectiveGroup> groups = costliest_collectives(plan);
   if (groups.empty()) return "";
@@ -487,76 +449,6 @@ std::string verbose_lines(const Plan& plan) {
 }
 
 }  // namespace
-
-std::vector<CollectiveGroup> costliest_collectives(const Plan& plan) {
-  std::map<std::string, std::size_t> position;
-  std::vector<CollectiveGroup> groups;
-  for (std::size_t i = 0; i < plan.program.instructions.size(); ++i) {
-    const Instruction& instruction = plan.program.instructions[i];
-    if (!is_communication(instruction)) continue;
-    CollectiveGroup group;
-    if (instruction.kind == InstructionKind::kSend) {
-      group.what = "send";
-      group.axes = workers_text(plan.program, instruction);
-    } else if (instruction.kind == InstructionKind::kHalo) {
-      std::vector<AxisRef> axes;
-      for (const Halo& halo : instruction.halo) axes.insert(axes.end(), halo.axes.begin(), halo.axes.end());
-      group.what = "halo exchange";
-      group.axes = plan.mesh.to_string(axes);
-    } else {
-      group.what = to_string(instruction.step.kind);
-      group.axes = plan.mesh.to_string(instruction.step.axes);
-    }
-    group.from = origin_words(plan, instruction);
-    group.first = i;
-    const auto [found, is_new] = position.try_emplace(group.what + group.axes + group.from, groups.size());
-    if (is_new) groups.push_back(group);
-    CollectiveGroup& sum = groups[found->second];
-    sum.count += static_cast<std::size_t>(instruction.runs);
-    sum.bytes += instruction.runs * group_bytes(plan.program, instruction);
-    sum.time += instruction.time_of_step();
-  }
-  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.time > b.time; });
-  return groups;
-}
-
-std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
-  const OperatorGraph& graph = *plan.graph;
-  std::map<std::string, std::size_t> position;
-  std::vector<std::pair<std::string, Bytes>> holders;
-  for (const MemoryProfile::Alive& alive : plan.memory.alive_at_peak) {
-    const ProgramValue& value = plan.program.values[alive.value];
-    std::string name = "buffers";
-    if (value.tensor) {
-      const GraphTensor& tensor = graph.tensor(*value.tensor);
-      switch (tensor.kind) {
-        case TensorKind::kInput:
-          name = "inputs";
-          break;
-        case TensorKind::kParameter:
-          name = "weights";
-          break;
-        case TensorKind::kState:
-          name = "optimizer states";
-          break;
-        case TensorKind::kConstant:
-          name = "constants";
-          break;
-        case TensorKind::kResult: {
-          const Pass pass = tensor.producer ? graph.operators()[*tensor.producer].pass : Pass::kForward;
-          name = pass == Pass::kForward    ? "activations of " + folded_block(tensor.name)
-                 : pass == Pass::kBackward ? "gradients"
-                                           : "new weights and states";
-        }
-      }
-    }
-    const auto [found, is_new] = position.try_emplace(name, holders.size());
-    if (is_new) holders.emplace_back(name, 0);
-    holders[found->second].second += alive.bytes;
-  }
-  std::stable_sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  return holders;
-}
 
 std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   std::string text = fmt::format("{}, {}on {}: {}{} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(),

@@ -21,20 +21,4 @@ struct SummaryOptions {
 /// are folded. Requires a plan that was found.
 std::string summary_report(const Plan& plan, const SummaryOptions& options = {});
 
-/// One group of collectives that look alike: a line of the summary.
-struct CollectiveGroup {
-  std::string what;  // "reduce_scatter  {pcie, hccs}"
-  std::string axes;
-  std::string from;  // "gradients of layers.*", "norm_f -> head"
-  std::size_t count = 0;
-  Bytes bytes = 0;        // all together
-  Picoseconds time = 0;   // all together
-  std::size_t first = 0;  // the first instruction of it
-};
-/// All collectives that take time, costliest first.
-std::vector<CollectiveGroup> costliest_collectives(const Plan& plan);
-
-/// What is alive at the peak, joined by kind and outermost block: {"activations of layers.*", bytes}; largest first.
-std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan);
-
 }  // namespace shardplan

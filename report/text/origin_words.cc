@@ -1,0 +1,57 @@
+#include "report/text/origin_words.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "graph/folded_names.h"
+#include "program/instruction_facts.h"
+
+namespace shardplan {
+namespace {
+
+/// A name inside its outermost block: "attn.qkv.matmul" of "layers.3.attn.qkv.matmul".
+std::string inner_name(std::string_view name) {
+  const std::string block = top_block(name);
+  return folded_name(name.size() > block.size() ? name.substr(block.size() + 1) : name);
+}
+
+}  // namespace
+
+std::string folded_block(std::string_view name) { return folded_name(top_block(name)); }
+
+std::string model_name(const OperatorGraph& graph, const std::string& name) {
+  const std::optional<OperatorId> id = graph.find_operator(name);
+  if (!id) return name;
+  const GraphOperator& op = graph.operators()[*id];
+  if (op.forward) return graph.operators()[*op.forward].name;
+  if (op.parameter) return fmt::format("{}.{}", graph.tensor(*op.parameter).name, graph.operation(*id).type->name);
+  return name;
+}
+
+std::string origin_words(const Plan& plan, const Instruction& instruction) {
+  const OperatorGraph& graph = *plan.graph;
+  const Origin& origin = instruction.origin;
+  if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
+    const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
+    const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
+    const std::string of = parameter ? graph.tensor(*parameter).name : model_name(graph, origin.producer);
+    return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
+  }
+  const std::string producer = model_name(graph, origin.producer);
+  const std::string consumer = model_name(graph, origin.consumer);
+  const std::string_view backward = instruction.pass == Pass::kBackward ? "backward of " : "";
+  if (origin.kind == Origin::Kind::kForwardOp || consumer.empty() || producer.empty()) {
+    const std::string& of = producer.empty() ? consumer : producer;
+    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step.before.partial.empty();
+    if (is_sum && producer != consumer) return fmt::format("{}sum of {}", backward, folded_name(of));
+    const std::string because = origin.because.empty() ? "" : ", " + origin.because;
+    return fmt::format("{}{}{}", backward, folded_name(of), because);
+  }
+  const std::string from = folded_block(producer);
+  const std::string to = folded_block(consumer);
+  if (from == to) return fmt::format("{}{}: {} -> {}", backward, from, inner_name(producer), inner_name(consumer));
+  return fmt::format("{}{} -> {}", backward, from, to);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "planner/plan.h"
+
+namespace shardplan {
+
+/// Where an instruction comes from, in the words of the model that the user wrote; repeats are folded to '*'.
+
+/// "layers.*" of "layers.3.attn.qkv.matmul".
+std::string folded_block(std::string_view name);
+
+/// The model's name for an operator of the training graph: that of the forward operator which a backward one belongs
+/// to, "head.weight.ApplyAdam" for what updates head.weight.
+std::string model_name(const OperatorGraph& graph, const std::string& name);
+
+/// Why a collective is there: "gradients of layers.*", "norm_f -> head", "backward of sum of head".
+std::string origin_words(const Plan& plan, const Instruction& instruction);
+
+}  // namespace shardplan
