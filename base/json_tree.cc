@@ -2,6 +2,10 @@
 
 #include <cstdint>
 
+// A recursive-descent parser of strict JSON (RFC 8259) that keeps the place of every value, which common libraries do
+// not. It fails at the first fault: behind it nothing of the text could be trusted. Depth is limited, so that brackets
+// of a hostile file cannot exhaust the stack.
+
 namespace shardplan {
 namespace {
 

@@ -8,6 +8,10 @@
 #include <unordered_map>
 #include <utility>
 
+// The builder takes operators in any order and interns their operations by hash, so that the copies of a layer share
+// one. `build` sorts once (Kahn's algorithm with a priority queue: among ready operators the one that was added first),
+// names the operators of a cycle if there is one, renumbers, and fills readers and name tables.
+
 namespace shardplan {
 namespace {
 

@@ -6,6 +6,10 @@
 #include "operators/catalogue.h"
 #include "operators/families/communication.h"
 
+// A model per device is one text that is read once per rank. So the checks are of two kinds: what has no meaning in the
+// other view (ranks in a model of all devices, layouts in one per device), refused once for the text; and what a rank
+// leaves out, found by following names from the operators that it runs to the inputs and parameters that these read.
+
 namespace shardplan {
 namespace {
 

@@ -10,6 +10,10 @@
 
 #include "base/error.h"
 
+// Two steps. The lexer turns the text into lists of names and knows no sizes. The builder gives each name a size, from
+// plain dimensions first and then as what is left of a product, numbers the factors in the order in which the text
+// names them, and checks every dimension against the sizes that it found.
+
 namespace shardplan {
 namespace {
 

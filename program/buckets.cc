@@ -12,6 +12,11 @@
 #include "base/error.h"
 #include "program/instruction_facts.h"
 
+// Joining collectives must not make a circle: a bucket stands behind the producers of all its members and before their
+// readers. So instructions are listed again, whatever is ready in the order given, a bucket when its last member is
+// ready; members that wait for each other through other instructions can never be ready together, and there the bucket
+// is split.
+
 namespace shardplan {
 namespace {
 

@@ -12,6 +12,10 @@
 #include "base/error.h"
 #include "program/instruction_facts.h"
 
+// A discrete simulation. A priority queue holds what each worker could begin next, the earliest first, of these sends
+// first, of these the oldest run; what is taken from it moves the clocks of its workers and offers what it made
+// possible. The result is only an order: the timeline computes its times again.
+
 namespace shardplan {
 namespace {
 

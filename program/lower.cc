@@ -10,6 +10,11 @@
 #include "costmodel/operator_steps.h"
 #include "program/instruction_facts.h"
 
+// One walk through the operators in graph order. Before operator k come the versions that time k makes (a layout
+// delivered to several readers, kept for the backward pass, stored), then redistributions of its operands, then its own
+// steps. Steps of equal operators under equal strategies are planned once and shared by all copies. Everything is
+// looked up, nothing chosen: that is why times add up to `evaluate`.
+
 namespace shardplan {
 namespace {
 

@@ -11,6 +11,10 @@
 #include "program/last_run.h"
 #include "program/loop_order.h"
 
+// Three passes: which value's memory each value occupies (views, updates in place); from which instruction to which
+// each owner lives; and a walk through the program with one counter per worker. Where workers overlap micro-batches,
+// each run's values have lives of their own, and the walk goes through turns instead of instructions.
+
 namespace shardplan {
 namespace {
 

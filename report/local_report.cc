@@ -11,6 +11,9 @@
 #include "report/plan/ir_report.h"
 #include "report/text/text_table.h"
 
+// Ranks that do the same are one line: communications are joined by name with the slowest group's time, tensors by what
+// differs most. A rank is named where it stands for others.
+
 namespace shardplan {
 namespace {
 

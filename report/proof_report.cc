@@ -7,6 +7,9 @@
 
 #include "base/json_text.h"
 
+// Text and JSON of one proof are written from the same `Proof`; the text shows the largest differences beside what is
+// allowed, and for a failure the first instruction that was wrong, since later ones only carry it on.
+
 namespace shardplan {
 namespace {
 

@@ -7,6 +7,10 @@
 #include "base/error.h"
 #include "layouts/uneven.h"
 
+// A strategy gives axes to factors; all else follows from the operator's rule. A dimension that walks several factors
+// is cut by their axes, major first; an axis of a summed factor makes results partial; a windowed dimension is cut as
+// its output factor is and reads a halo of its neighbours.
+
 namespace shardplan {
 namespace {
 

@@ -10,6 +10,10 @@
 #include "layouts/mindspore_layout.h"
 #include "operators/operator_type.h"
 
+// MindSpore thinks in a device matrix whose digits are the factors' cuts, we in axes of a named mesh. The translation
+// lists all pieces of the mesh in rank order, gives each to the factor that it cuts (or to none: it repeats) and joins
+// neighbours that belong together.
+
 namespace shardplan {
 namespace {
 

@@ -1,5 +1,8 @@
 #include "model/syntax/model_keys.h"
 
+// The tables of keys, map by map: {key, form of its value, one line of description, allowed words}. The reader, the
+// JSON Schema, near-miss hints in errors and the test that shows an effect of each key all read these tables.
+
 namespace shardplan {
 namespace {
 

@@ -11,6 +11,11 @@
 #include "operators/building/gradient_support.h"
 #include "operators/building/phase_list.h"
 
+// BatchNorm is written as the phases that it runs in where a dimension of its statistics is cut: mean, share of the
+// variance, normalisation, and likewise for the gradient. The whole operator is these phases one after the other, so
+// that one set of kernels serves both. Statistics are sums of shares divided by the global count; a batch that is
+// normalised in parts has a `part` factor in front of n.
+
 namespace shardplan {
 namespace {
 

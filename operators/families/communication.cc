@@ -12,6 +12,10 @@
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
 
+// Inference, derivatives and checks only: what an exchange needs to know of other devices is in simulator/local, and
+// nothing here may be cut. Shapes that differ by rank are attributes, since an operator sees the tensors of its own
+// rank alone.
+
 namespace shardplan {
 namespace {
 

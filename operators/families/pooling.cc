@@ -10,6 +10,10 @@
 #include "operators/building/rule_builder.h"
 #include "operators/building/sliding_window.h"
 
+// Windows are computed once, in global positions (building/sliding_window.h), and each kernel clips them to the tensor,
+// so that a device with a halo reads what one device would. Gradients walk the windows that touch the local part of dx;
+// a maximum is found again from x.
+
 namespace shardplan {
 namespace {
 

@@ -10,6 +10,10 @@
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
 
+// Both operators are loops over steps in which nothing may be cut, around loops over samples and channels, which may be
+// cut freely. Gradients keep no states: they run forward again for one channel and then back, so that an operator holds
+// what its operands and results hold and little else.
+
 namespace shardplan {
 namespace {
 

@@ -13,6 +13,10 @@
 #include "operators/building/statistics.h"
 #include "operators/building/strided_loop.h"
 
+// One loop (`reduce`) adds every element of the operand to its result by strides that are 0 along reduced dimensions;
+// the operators differ in what they fold. A mean divides by the global count, so that the means of pieces add up to the
+// mean and a cut dimension makes a partial sum.
+
 namespace shardplan {
 namespace {
 

@@ -11,6 +11,9 @@
 #include "operators/building/rule_builder.h"
 #include "operators/building/strided_loop.h"
 
+// Split and Concat are one arrangement of pieces in a tensor, read from either side: one rule (`together` is the whole)
+// and one loop over the rows of pieces serve both and their gradients.
+
 namespace shardplan {
 namespace {
 

@@ -12,6 +12,10 @@
 #include "base/yaml.h"
 #include "layouts/uneven.h"
 
+// The writer is a fold over the plan. The reader works on a JSON tree with places: each name is looked up in the graph,
+// each layout parsed and checked as the user's own would be, and all faults are collected before one error is thrown.
+// What fits is laid over the decisions made so far; a contradiction names both places.
+
 namespace shardplan {
 namespace {
 

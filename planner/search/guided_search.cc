@@ -12,6 +12,11 @@
 #include "solver/tied_problem.h"
 #include "strategies/data_parallel.h"
 
+// A search in stages, each of which begins at the best choice so far and ends early once the gap is small: the uniform
+// choice of large problems, the whole problem with limited work, then restrictions that people would try (the batch cut
+// over some axes everywhere, no work done twice), and the whole again from the best of these. Bounds are only taken
+// from searches of the whole.
+
 namespace shardplan {
 namespace {
 

@@ -11,6 +11,11 @@
 #include "report/export/python_text.h"
 #include "report/metrics/plan_metrics.h"
 
+// MindSpore names a cut in two ways: tuples of counts, over devices in the order of the cluster, for all operators, and
+// Layouts with named axes for a few. `ShardCall` takes tuples wherever they say the same as the plan, else Layouts,
+// else names the operator as one that cannot be expressed. `MindSporeWriter` puts the context, these calls, stored
+// layouts and fusion ids into one module.
+
 namespace shardplan {
 namespace {
 

@@ -16,6 +16,10 @@
 #include "report/text/layout_grid.h"
 #include "report/text/strategy_text.h"
 
+// The page gets data, not markup: rows of operators folded by equal strategy, edges between rows, timeline items by
+// lane, memory points and tables, as one JSON object with short keys that html/report.js reads. What grows with a
+// model's layers is folded or limited here, so that the page of a model with thousands of operators stays small.
+
 namespace shardplan {
 namespace {
 

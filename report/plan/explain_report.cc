@@ -17,6 +17,10 @@
 #include "report/text/strategy_text.h"
 #include "report/text/text_table.h"
 
+// The figures come from searches with the operator's strategy forced; the reason of an alternative is read from its
+// strategy alone: work that is repeated, else a partial result that must be added up, else the largest operand that
+// must come in another layout.
+
 namespace shardplan {
 namespace {
 

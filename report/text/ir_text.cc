@@ -11,6 +11,10 @@
 #include "program/last_run.h"
 #include "report/text/strategy_text.h"
 
+// Every function writes one piece of a line from the program alone, in MindSpore's spelling. A piece that differs by
+// device is written for one device and, where pieces are equal or evenly spaced, as a formula of its rank, so that one
+// file can stand for all ranks.
+
 namespace shardplan {
 namespace {
 

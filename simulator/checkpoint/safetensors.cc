@@ -18,6 +18,9 @@
 #include "base/json_tree.h"
 #include "base/shortened.h"
 
+// Reader and writer stream: only the header is held, data pass through in pieces. All sizes and offsets of a header are
+// checked against each other and the file's length before any is used to read or to allocate.
+
 namespace shardplan {
 namespace {
 

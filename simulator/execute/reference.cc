@@ -9,6 +9,10 @@
 #include "operators/phases.h"
 #include "simulator/execute/cancellation.h"
 
+// One device runs the graph twice: exactly, and with errors of known size in every number (`Disturbance`). How far a
+// result moves under them says how large a difference of the mesh may be before it is a fault. The disturbed run holds
+// differences only as long as somebody reads them.
+
 namespace shardplan {
 
 namespace {

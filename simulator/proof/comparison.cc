@@ -8,6 +8,10 @@
 
 #include "simulator/execute/padding.h"
 
+// For each device the positions of the reference that its buffer should hold are listed (with halo, without padding)
+// and compared one by one; partial values are first reduced over the group. If something differs, a few simple faults
+// are tried against the numbers, so that the message can name what it looks like.
+
 namespace shardplan {
 namespace {
 

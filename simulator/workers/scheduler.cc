@@ -13,6 +13,10 @@
 #include "simulator/execute/reference.h"
 #include "simulator/workers/transport.h"
 
+// A state machine over messages: gather (hello from every worker), welcome (ranks and addresses), watch (ready, done,
+// failed or lost). It waits in short slices, so that interrupts and time limits are noticed, and whatever ends a job
+// early is sent to every worker that is still there.
+
 namespace shardplan {
 namespace {
 

@@ -11,6 +11,10 @@
 
 #include "base/error.h"
 
+// ZeroMQ does what sockets make hard: whole messages, reconnection, encryption. Losses are seen through monitors of the
+// sending sockets, which is why every peer has one of its own; the receiving socket only listens. Waiting is one poll
+// over all of them.
+
 namespace shardplan {
 namespace {
 

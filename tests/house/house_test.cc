@@ -34,6 +34,7 @@ const Door kDoors[] = {
 };
 
 constexpr int kMostLines = 600;
+constexpr int kLongSource = 250;
 
 std::vector<std::string> product_sources() {
   std::vector<std::string> paths;
@@ -143,6 +144,33 @@ TEST(HouseTest, FilesStayShort) {
   for (const std::string& path : product_sources()) {
     const std::string text = content_of(path);
     EXPECT_LE(std::count(text.begin(), text.end(), '\n'), kMostLines) << path;
+  }
+}
+
+/// True if a comment of two lines at least stands in front of a source's code.
+bool opens_with_its_idea(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  int comments = 0;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("//") && !line.starts_with("///")) {
+      ++comments;
+    } else if (!line.empty() && line[0] != '#' && !line.starts_with("namespace ")) {
+      break;
+    }
+  }
+  return comments >= 2;
+}
+
+TEST(HouseTest, LongSourcesOpenWithTheirIdea) {
+  EXPECT_TRUE(opens_with_its_idea("#include <map>\n\n// One.\n// Two.\n\nnamespace shardplan {\nint x;\n"));
+  EXPECT_FALSE(opens_with_its_idea("#include <map>\n\nnamespace shardplan {\nint x;\n// One.\n// Two.\n"));
+  for (const std::string& path : product_sources()) {
+    if (!path.ends_with(".cc")) continue;
+    const std::string text = content_of(path);
+    if (std::count(text.begin(), text.end(), '\n') > kLongSource) {
+      EXPECT_TRUE(opens_with_its_idea(text)) << path << ": say in a few lines how it does what its header promises";
+    }
   }
 }
 
