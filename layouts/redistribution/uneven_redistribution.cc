@@ -111,7 +111,8 @@ class Search {
       step.sent = cost.sent;
       plan.time += cost.time;
       plan.sent += cost.sent;
-      const std::int64_t after = std::max(states_.local_elements(edge->target), states_.padded_elements(at, *edge));
+      const std::int64_t padded = is_local(edge->step.kind) ? 0 : states_.padded_elements(at, *edge);
+      const std::int64_t after = std::max(states_.local_elements(edge->target), padded);
       plan.peak = std::max(plan.peak, element_bytes_ * (states_.local_elements(at) + after));
       plan.steps.push_back(std::move(step));
       at = edge->target;

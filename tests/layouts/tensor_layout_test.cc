@@ -4,7 +4,6 @@
 
 #include <map>
 
-#include "base/error.h"
 #include "tests/layouts/all_layouts.h"
 
 namespace shardplan {
@@ -45,67 +44,6 @@ TEST(TensorLayoutTest, HoldsTheIndicesOfItsParts) {
   EXPECT_EQ(held("[(2:{}, 4:{x})]", 8, 4), (std::vector<std::int64_t>{2, 3, 6, 7}));
   // The same heads of q, k and v in a fused projection.
   EXPECT_EQ(held("[(3:{}, 4:{y}, 2:{})]", 24, 1), (std::vector<std::int64_t>{2, 3, 10, 11, 18, 19}));
-}
-
-struct TextCase {
-  const char* text;
-  const char* read;  // as it is written
-  const char* note = "";
-};
-const TextCase kTexts[] = {
-    {"[ {\"x\"},{'y'} ]", "[{x}, {y}]"},
-    {"[{x,y:(1)2},{}] unreduced={y:(2)2}", "[{x, y:(1)2}, {}] unreduced={y:(2)2}"},
-    {"[{}] unreduced={x} unreduced_kind=max", "[{}] unreduced={x} unreduced_kind=max"},
-    {"[{\"x\", ?}p0, {?}p1]", "[{x}, {}]",
-     "layout '[{\"x\", ?}p0, {?}p1]': '?', priorities read and dropped; they place nothing"},
-    {"[{x}] replicated={y}", "[{x}]",
-     "layout '[{x}] replicated={y}': replicated={...} read and dropped; they place nothing"},
-    {"[(2:{}, 4:{x})]", "[(2:{}, 4:{x})]"},
-    {"[{y:(1)4}]", "[{y}]"},
-};
-TEST(TensorLayoutTest, ReadsShardysNotation) {
-  for (const TextCase& c : kTexts) {
-    std::string note;
-    const TensorLayout layout = parse_layout(c.text, kMesh, &note);
-    EXPECT_EQ(to_string(layout, kMesh), c.read);
-    EXPECT_EQ(note, c.note);
-    EXPECT_EQ(parse_layout(to_string(layout, kMesh), kMesh), layout);
-  }
-}
-
-struct FaultCase {
-  const char* text;
-  const char* fault;
-};
-const FaultCase kTextFaults[] = {
-    {"", "layout '', character 1: found the end; expected '['"},
-    {"[{x}", "layout '[{x}', character 5: found the end; expected ']'"},
-    {"[{z}]", "layout '[{z}]', character 3: unknown axis 'z'; the mesh is x=2, y=4"},
-    {"[{x}, {x}]", "layout '[{x}, {x}]': axis x is used twice"},
-    {"[{y:(1)2}, {y}]", "layout '[{y:(1)2}, {y}]': y:(1)2 and y overlap"},
-    {"[{y:(1)3}]", "layout '[{y:(1)3}]', character 3: y:(1)3 is no part of axis y of size 4; 1 * 3 must divide it"},
-    {"[{y:(0)2}]", "layout '[{y:(0)2}]', character 6: found '0'; expected a number of at least 1"},
-    {"[{x}] unreduced", "layout '[{x}] unreduced', character 16: found the end; expected '='"},
-    {"[{x}] partial={y}",
-     "layout '[{x}] partial={y}', character 7: found 'partial'; expected 'unreduced={...}', 'unreduced_kind=max' or "
-     "the "
-     "end"},
-    {"[{x}] unreduced={y} unreduced_kind=avg",
-     "layout '[{x}] unreduced={y} unreduced_kind=avg', character 36: found 'avg'; expected sum, max or min"},
-    {"[{x}] unreduced_kind=max",
-     "layout '[{x}] unreduced_kind=max', character 25: 'unreduced_kind' is given without 'unreduced={...}'"},
-    {"[(99999999999999999999:{})]",
-     "layout '[(99999999999999999999:{})]', character 3: found '99999999999999999999'; expected a whole number"},
-};
-TEST(TensorLayoutTest, SaysWhereTheTextIsWrong) {
-  for (const FaultCase& c : kTextFaults) {
-    try {
-      parse_layout(c.text, kMesh);
-      ADD_FAILURE() << c.text;
-    } catch (const InputError& error) {
-      EXPECT_STREQ(error.diagnostics().at(0).message.c_str(), c.fault);
-    }
-  }
 }
 
 struct CheckCase {
@@ -194,23 +132,6 @@ TEST(TensorLayoutTest, EqualFormsPlaceAlikeAndOthersDoNot) {
   EXPECT_GT(repeats, 300u);
   std::map<std::string, int> forms;
   for (const auto& [held, layout] : known) EXPECT_EQ(forms[to_string(layout, mesh)]++, 0) << to_string(layout, mesh);
-}
-
-TEST(TensorLayoutTest, SurvivesAnyText) {
-  Random random(3);
-  const std::string letters = "[]{}(),:=\"'?xyz0123456789 unreduced_kindmaxp";
-  for (int i = 0; i < 5000; ++i) {
-    std::string text = random.below(2) == 0 ? "[{x}, {y}] unreduced={y}" : "[(2:{}, 4:{x})]";
-    for (std::uint64_t n = random.below(4) + 1; n-- > 0;) {
-      const std::size_t at = random.below(text.size());
-      text[at] = letters[random.below(letters.size())];
-    }
-    try {
-      const TensorLayout layout = parse_layout(text, kMesh);
-      EXPECT_EQ(parse_layout(to_string(layout, kMesh), kMesh), layout);
-    } catch (const InputError&) {
-    }
-  }
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+#include "base/json_text.h"
+
+#include <gtest/gtest.h>
+
+namespace shardplan {
+namespace {
+
+TEST(JsonTextTest, ALineHasBlanksBehindCommasAndColons) {
+  Json value;
+  value["z"] = 1;  // keys stay in the order in which they are set
+  value["a"] = {1, 2.5, true, nullptr, "x\"y"};
+  value["empty"] = Json::object();
+  value["list"] = Json::array();
+  EXPECT_EQ(json_line(value), R"({"z": 1, "a": [1, 2.5, true, null, "x\"y"], "empty": {}, "list": []})");
+  EXPECT_EQ(json_line("text"), "\"text\"");
+}
+
+TEST(JsonTextTest, ADocumentHasAKeyALine) {
+  Json document;
+  document["name"] = "mlp";
+  document["shape"] = {2, 3};
+  document["steps"] = {{{"kind", "slice"}, {"sent", 0}}, {{"kind", "all_gather"}, {"sent", 360}}};
+  document["none"] = Json::array();
+  EXPECT_EQ(json_document(document),
+            "{\"name\": \"mlp\",\n"
+            " \"shape\": [2, 3],\n"
+            " \"steps\": [\n"
+            "  {\"kind\": \"slice\", \"sent\": 0},\n"
+            "  {\"kind\": \"all_gather\", \"sent\": 360}],\n"
+            " \"none\": []}\n");
+}
+
+// Names in messages may hold any bytes; documents are UTF-8 whatever they are.
+TEST(JsonTextTest, BytesThatAreNotTextAreReplaced) {
+  EXPECT_EQ(json_line("a\xff"
+                      "b"),
+            "\"a\xef\xbf\xbd"
+            "b\"");
+  EXPECT_EQ(json_line("\n\x01"), "\"\\n\\u0001\"");
+  const Json value = {{"\xc3\xa9", "\xc3\xa9"}};
+  EXPECT_EQ(json_line(value), "{\"\xc3\xa9\": \"\xc3\xa9\"}");
+}
+
+// What is written is read back, by the library's own reader.
+TEST(JsonTextTest, IsReadBack) {
+  const Json value =
+      Json::parse(R"({"a": [[], [1, [2]], {"b": {"c": [{"d": "e"}]}}], "f": -1e-7, "g": 12345678901234})");
+  EXPECT_EQ(Json::parse(json_line(value)), value);
+  EXPECT_EQ(Json::parse(json_document(value)), value);
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,86 @@
+#include "layouts/redistribution/search/bounded_times.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+
+namespace shardplan {
+namespace {
+
+constexpr Picoseconds kNone = INT64_MAX / 4;
+
+struct Graph {
+  std::vector<std::int64_t> sizes;
+  std::vector<std::vector<Picoseconds>> costs;  // kNone: no arc
+};
+
+Graph random_graph(Random& random) {
+  Graph graph;
+  const std::size_t n = 1 + random.below(9);
+  const std::uint64_t percent = 15 + random.below(60);
+  for (std::size_t i = 0; i < n; ++i) graph.sizes.push_back(static_cast<std::int64_t>(1 + random.below(5)));
+  graph.costs.assign(n, std::vector<Picoseconds>(n, kNone));
+  for (std::size_t a = 0; a < n; ++a) {
+    for (std::size_t b = 0; b < n; ++b) {
+      if (random.below(100) < percent) graph.costs[a][b] = static_cast<Picoseconds>(random.below(20));
+    }
+  }
+  return graph;
+}
+
+/// Floyd and Warshall's algorithm over the states that are no larger than the bound.
+Picoseconds least_time(const Graph& graph, std::size_t from, std::size_t to, std::int64_t bound) {
+  std::vector<std::vector<Picoseconds>> best = graph.costs;
+  const std::size_t n = graph.sizes.size();
+  for (std::size_t i = 0; i < n; ++i) best[i][i] = 0;
+  for (std::size_t via = 0; via < n; ++via) {
+    if (graph.sizes[via] > bound) continue;
+    for (std::size_t a = 0; a < n; ++a) {
+      for (std::size_t b = 0; b < n; ++b) best[a][b] = std::min(best[a][b], best[a][via] + best[via][b]);
+    }
+  }
+  return best[from][to];
+}
+
+TEST(BoundedTimesTest, AreThoseOfAllPathsWithinTheBound) {
+  constexpr std::uint64_t kSeed = 17;
+  Random random(kSeed);
+  std::size_t longer = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Graph graph = random_graph(random);
+    const std::size_t n = graph.sizes.size();
+    std::vector<std::size_t> first_arc = {0};
+    std::vector<BoundedTimes::Arc> arcs;
+    std::vector<Picoseconds> costs;
+    for (std::size_t a = 0; a < n; ++a) {
+      for (std::size_t b = 0; b < n; ++b) {
+        if (graph.costs[a][b] == kNone) continue;
+        arcs.push_back({static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(costs.size())});
+        costs.push_back(graph.costs[a][b]);
+      }
+      first_arc.push_back(arcs.size());
+    }
+    BoundedTimes times(graph.sizes, first_arc, arcs);
+    ASSERT_EQ(times.num_states(), n);
+    std::vector<Picoseconds> arc_times;
+    for (const BoundedTimes::Arc& arc : times.arcs()) arc_times.push_back(costs[arc.cost]);
+    for (std::uint32_t a = 0; a < n; ++a) {
+      const std::vector<Picoseconds> bounded = times.row(a, arc_times, true);
+      const std::vector<Picoseconds> free = times.row(a, arc_times, false);
+      for (std::size_t b = 0; b < n; ++b) {
+        const auto expected = [&](std::int64_t bound) {
+          const Picoseconds time = least_time(graph, a, b, bound);
+          return time >= kNone ? BoundedTimes::kNoPath : time;
+        };
+        ASSERT_EQ(bounded[b], expected(std::max(graph.sizes[a], graph.sizes[b])))
+            << a << " to " << b << ", seed " << kSeed << ", round " << round;
+        ASSERT_EQ(free[b], expected(INT64_MAX)) << a << " to " << b << ", seed " << kSeed << ", round " << round;
+        longer += bounded[b] != free[b] ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(longer, 500u);  // the bound matters
+}
+
+}  // namespace
+}  // namespace shardplan
