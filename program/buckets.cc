@@ -236,6 +236,39 @@ ParallelProgram in_order(const ParallelProgram& program, const IssueOrder& order
   return result;
 }
 
+TableOrder in_order(const InstructionTable& table, const IssueOrder& order, const CollectiveCosts& costs) {
+  const ParallelProgram& program = table.program();
+  TableOrder result(table, order.sequence);
+  result.reduces_in_last_run = order.reduces_in_last_run;
+  if (order.buckets.empty()) return result;
+  std::vector<std::uint32_t> ids(*std::max_element(order.buckets.begin(), order.buckets.end()) + 1, 0);
+  std::vector<std::size_t> firsts;  // by bucket: one of its members
+  std::vector<Bytes> together;      // group_bytes of all members
+  for (std::size_t place = 0; place < result.size(); ++place) {
+    const std::size_t i = order.sequence[place];
+    if (order.buckets[i] == 0) continue;
+    std::uint32_t& id = ids[order.buckets[i]];
+    if (id == 0) {
+      result.buckets.push_back({0, ValueId(table.num_values() + result.buckets.size()), 0});
+      firsts.push_back(i);
+      together.push_back(0);
+      id = static_cast<std::uint32_t>(result.buckets.size());
+    }
+    result.fusion[place] = id;
+    const ProgramValue& input = program.values[table.inputs(i)[0]];
+    const ProgramValue& output = program.values[table.outputs(i)[0]];
+    result.buckets[id - 1].bytes +=
+        std::max(num_elements(input.local_shape), num_elements(output.local_shape)) * element_bytes(input.type.dtype);
+    together[id - 1] += group_bytes(program, program.instructions[i]);
+  }
+  result.num_buffers = result.buckets.size();
+  for (std::size_t b = 0; b < result.buckets.size(); ++b) {
+    const CollectiveStep& step = program.instructions[firsts[b]].step;
+    result.buckets[b].time = costs.time(step.kind, step.axes, together[b]);
+  }
+  return result;
+}
+
 void describe_buckets(ParallelProgram& program, const CollectiveCosts* costs) {
   const std::vector<Bucket> before = std::exchange(program.buckets, {});
   std::vector<std::int64_t> elements;

@@ -8,6 +8,7 @@
 
 #include "graph/operator_graph.h"
 #include "layouts/collective.h"
+#include "program/instruction_table.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
@@ -60,6 +61,8 @@ IssueOrder with_buckets(const InstructionReads& reads, IssueOrder order);
 
 /// The program in this order, its fusion ids counted from 1 in the order of issue, with a flat buffer for each bucket.
 ParallelProgram in_order(const ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs);
+/// The same as timelines and memory profiles read it: without moving an instruction.
+TableOrder in_order(const InstructionTable& table, const IssueOrder& order, const CollectiveCosts& costs);
 
 /// Fills `buckets` from the fusion ids, which count from 1 in the order of issue; buffers that are there keep their
 /// values' places. Without `costs` the buckets take no time.

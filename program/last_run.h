@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "program/instruction_table.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
@@ -17,5 +18,6 @@ struct LastRunCollective {
 /// Those of a program with `reduces_in_last_run`: the communication that stands right behind the loop, each piece issued
 /// once the loop has made its inputs and what stands before it is issued. Empty for other programs.
 std::vector<LastRunCollective> issued_in_last_run(const ParallelProgram& program);
+std::vector<LastRunCollective> issued_in_last_run(const TableOrder& order);
 
 }  // namespace shardplan

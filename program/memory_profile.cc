@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <unordered_map>
 
+#include "base/error.h"
 #include "program/instruction_facts.h"
 #include "program/last_run.h"
 #include "program/loop_order.h"
@@ -18,37 +18,98 @@
 namespace shardplan {
 namespace {
 
+constexpr std::size_t kNeverMade = std::numeric_limits<std::size_t>::max();
+
 /// The value in whose memory each value stands: itself, unless it is a view of another or a stored tensor's new value,
 /// which is written over the old one once that is no longer read.
-IdVector<ValueId, ValueId> memory_owners(const ParallelProgram& program) {
-  IdVector<ValueId, std::size_t> last_reader(program.values.size(), 0);
-  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-    for (const ValueId input : program.instructions[i].inputs) last_reader[input] = i;
+IdVector<ValueId, ValueId> memory_owners(const TableOrder& order) {
+  IdVector<ValueId, std::uint32_t> last_reader(order.num_values(), 0);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const ValueId input : order.inputs(i)) last_reader[input] = static_cast<std::uint32_t>(i);
   }
-  std::unordered_map<TensorId, ValueId> stored;  // looked up, never walked
-  for (const Binding& given : program.given) stored.emplace(given.tensor, given.value);
-  IdVector<ValueId, std::optional<ValueId>> old_value(program.values.size());
-  for (const Binding& update : program.updates) old_value[update.value] = stored.at(update.tensor);
   IdVector<ValueId, ValueId> owner;
-  for (const ValueId id : program.values.ids()) owner.push_back(id);
-  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-    const Instruction& instruction = program.instructions[i];
-    for (const ValueId output : instruction.outputs) {
-      const std::optional<ValueId> old = old_value[output];
+  owner.reserve(order.num_values());
+  for (std::size_t v = 0; v < order.num_values(); ++v) owner.push_back(ValueId(v));
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const bool is_joined = order.fusion[i] > 0 && order[i].is_collective(CollectiveKind::kAllReduce);
+    for (const ValueId output : order.outputs(i)) {
+      const std::optional<ValueId> old = order.table->old_value(output);
       if (old && last_reader[*old] <= i) {
         owner[output] = *old;
-      } else if (instruction.kind == InstructionKind::kOperator &&
-                 instruction.operation->type->work == WorkKind::kView) {
-        owner[output] = owner[instruction.inputs[0]];
-      } else if (instruction.fusion > 0 && instruction.step.kind == CollectiveKind::kAllReduce) {
-        owner[output] = program.buckets[instruction.fusion - 1].buffer;
+      } else if (order[i].is_view) {
+        owner[output] = owner[order.inputs(i)[0]];
+      } else if (is_joined) {
+        owner[output] = order.buckets[order.fusion[i] - 1].buffer;
       }
     }
   }
   return owner;
 }
 
-constexpr std::size_t kNeverMade = std::numeric_limits<std::size_t>::max();
+/// When the memory of each value is in use, by the value whose memory it is: places of an order, from the first to the last.
+struct MemoryLives {
+  IdVector<ValueId, ValueId> owner;
+  IdVector<ValueId, std::size_t> first;  // kNeverMade: never
+  IdVector<ValueId, std::size_t> last;
+};
+
+/// Without `spans` instructions run one after the other.
+MemoryLives memory_lives(const TableOrder& order, std::span<const OverlappedTimeline::Span> spans) {
+  const ParallelProgram& program = order.table->program();
+  const std::size_t count = order.size();
+  MemoryLives lives{memory_owners(order), {}, {}};
+  auto& [owner, first, last] = lives;
+  first.resize(order.num_values(), kNeverMade);
+  last.resize(order.num_values(), 0);
+  const std::size_t end = count == 0 ? 0 : count - 1;
+  // Kernels begin in program order: the last that begins before a collective ends, of the same run of the loop.
+  const std::size_t loop = order.table->loop();
+  std::vector<std::size_t> kernels;
+  std::size_t kernels_in_loop = 0;
+  for (std::size_t i = 0; !spans.empty() && i < count; ++i) {
+    if (i == loop) kernels_in_loop = kernels.size();
+    if (order[i].is_timed_kernel()) kernels.push_back(i);
+  }
+  if (loop >= count) kernels_in_loop = kernels.size();
+  std::size_t kernels_before = 0;  // of what is looked at
+  const auto last_beside = [&](std::size_t i) {
+    while (kernels_before < kernels.size() && kernels[kernels_before] <= i) ++kernels_before;
+    if (!order[i].is_communication) return i;
+    const auto first_behind = kernels.begin() + static_cast<std::ptrdiff_t>(kernels_before);
+    const auto end_of_run = i < loop ? kernels.begin() + static_cast<std::ptrdiff_t>(kernels_in_loop) : kernels.end();
+    const auto not_beside = std::lower_bound(first_behind, end_of_run, spans[i].end,
+                                             [&](std::size_t kernel, auto time) { return spans[kernel].begin < time; });
+    return not_beside == first_behind ? i : *std::prev(not_beside);
+  };
+  std::vector<std::size_t> issued_at(count);
+  std::iota(issued_at.begin(), issued_at.end(), std::size_t{0});
+  for (const LastRunCollective& early : issued_in_last_run(order)) {
+    for (std::size_t i = early.begin; i < early.end; ++i) issued_at[i] = early.after == 0 ? 0 : early.after - 1;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t until = spans.empty() ? i : last_beside(i);
+    for (const ValueId input : order.inputs(i)) last[owner[input]] = std::max(last[owner[input]], until);
+    if (const std::uint32_t fusion = order.fusion[i]; fusion > 0) {
+      const ValueId buffer = order.buckets[fusion - 1].buffer;
+      first[buffer] = std::min(first[buffer], issued_at[i]);
+      last[buffer] = std::max(last[buffer], until);
+    }
+    for (const ValueId output : order.outputs(i)) {
+      if (owner[output] == output) first[output] = order[i].is_accumulating ? 0 : issued_at[i];
+      last[owner[output]] = std::max(last[owner[output]], i);
+    }
+  }
+  for (const Binding& given : program.given) {
+    first[given.value] = 0;
+    if (!given.is_input) last[given.value] = end;  // parameters and states stay; inputs go after their last reader
+  }
+  for (const Binding& output : program.outputs) last[owner[output.value]] = end;
+  for (const Binding& update : program.updates) last[owner[update.value]] = end;
+  for (const ValueId id : program.values.ids()) {
+    if (order.table->is_in_registers(id)) first[id] = kNeverMade;
+  }
+  return lives;
+}
 
 /// What every worker has in use while a program is walked through, and the most that it had.
 class WorkerMemory {
@@ -240,55 +301,9 @@ class ProfileOfTurns {
 MemoryProfile memory_profile(const ParallelProgram& program) { return memory_profile(program, {}); }
 
 MemoryProfile memory_profile(const ParallelProgram& program, std::span<const OverlappedTimeline::Span> spans) {
+  const InstructionTable table(program);
+  auto [owner, first, last] = memory_lives(TableOrder(table), spans);
   const std::size_t count = program.instructions.size();
-  const IdVector<ValueId, ValueId> owner = memory_owners(program);
-  IdVector<ValueId, std::size_t> first(program.values.size(), kNeverMade), last(program.values.size(), 0);
-  const std::size_t end = count == 0 ? 0 : count - 1;
-  // Kernels begin in program order: the last that begins before a collective ends, of the same run of the loop.
-  const std::size_t loop = program.num_in_micro_batch();
-  std::vector<std::size_t> kernels;
-  for (std::size_t i = 0; !spans.empty() && i < count; ++i) {
-    const Instruction& instruction = program.instructions[i];
-    if (instruction.kind == InstructionKind::kOperator && instruction.time > 0) kernels.push_back(i);
-  }
-  const auto last_beside = [&](std::size_t i) {
-    if (!is_communication(program.instructions[i])) return i;
-    const auto first_behind = std::upper_bound(kernels.begin(), kernels.end(), i);
-    const auto end_of_run = std::lower_bound(first_behind, kernels.end(), i < loop ? loop : count);
-    const auto not_beside = std::lower_bound(first_behind, end_of_run, spans[i].end,
-                                             [&](std::size_t kernel, auto time) { return spans[kernel].begin < time; });
-    return not_beside == first_behind ? i : *std::prev(not_beside);
-  };
-  std::vector<std::size_t> issued_at(count);
-  std::iota(issued_at.begin(), issued_at.end(), std::size_t{0});
-  for (const LastRunCollective& early : issued_in_last_run(program)) {
-    for (std::size_t i = early.begin; i < early.end; ++i) issued_at[i] = early.after == 0 ? 0 : early.after - 1;
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t until = spans.empty() ? i : last_beside(i);
-    for (const ValueId input : program.instructions[i].inputs) {
-      last[owner[input]] = std::max(last[owner[input]], until);
-    }
-    if (const std::uint32_t fusion = program.instructions[i].fusion; fusion > 0) {
-      const ValueId buffer = program.buckets[fusion - 1].buffer;
-      first[buffer] = std::min(first[buffer], issued_at[i]);
-      last[buffer] = std::max(last[buffer], until);
-    }
-    for (const ValueId output : program.instructions[i].outputs) {
-      if (owner[output] == output) first[output] = is_accumulating(program.instructions[i]) ? 0 : issued_at[i];
-      last[owner[output]] = std::max(last[owner[output]], i);
-    }
-  }
-  for (const Binding& given : program.given) {
-    first[given.value] = 0;
-    if (!given.is_input) last[given.value] = end;  // parameters and states stay; inputs go after their last reader
-  }
-  for (const Binding& output : program.outputs) last[owner[output.value]] = end;
-  for (const Binding& update : program.updates) last[owner[update.value]] = end;
-
-  for (const ValueId id : program.values.ids()) {
-    if (program.values[id].in_registers) first[id] = kNeverMade;
-  }
   if (!program.loop_order.turns.empty()) return ProfileOfTurns(program, owner, first, last).run();
   WorkerMemory memory(program);
   MemoryProfile profile = memory.empty_profile();
@@ -309,6 +324,24 @@ MemoryProfile memory_profile(const ParallelProgram& program, std::span<const Ove
   }
   sort_by_bytes(profile.alive_at_peak);
   return profile;
+}
+
+Bytes memory_peak(const TableOrder& order, std::span<const OverlappedTimeline::Span> spans) {
+  SHARDPLAN_CHECK(order.table->program().workers == 1);
+  const auto [owner, first, last] = memory_lives(order, spans);
+  std::vector<Bytes> changes(order.size() + 1, 0);  // by place
+  const auto add = [&](ValueId id, Bytes bytes) {
+    if (first[id] == kNeverMade) return;
+    changes[first[id]] += bytes;
+    changes[last[id] + 1] -= bytes;
+  };
+  for (std::size_t v = 0; v < order.table->num_values(); ++v) add(ValueId(v), order.table->bytes(ValueId(v)));
+  if (order.num_buffers > 0) {
+    for (const TableOrder::TriedBucket& bucket : order.buckets) add(bucket.buffer, bucket.bytes);
+  }
+  Bytes in_use = 0, peak = 0;
+  for (const Bytes change : changes) peak = std::max(peak, in_use += change);
+  return peak;
 }
 
 }  // namespace shardplan

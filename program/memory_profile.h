@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "program/instruction_table.h"
 #include "program/overlapped_timeline.h"
 #include "program/parallel_program.h"
 
@@ -33,5 +34,7 @@ MemoryProfile memory_profile(const ParallelProgram& program);
 /// The same where collectives run beside kernels (`overlapped_timeline`): one holds its input until it ends, while later
 /// instructions run.
 MemoryProfile memory_profile(const ParallelProgram& program, std::span<const OverlappedTimeline::Span> spans);
+/// The peak of an order of a table, of one worker.
+Bytes memory_peak(const TableOrder& order, std::span<const OverlappedTimeline::Span> spans);
 
 }  // namespace shardplan

@@ -8,12 +8,13 @@
 #include "program/overlapped_timeline.h"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <limits>
+#include <span>
 
 #include "base/error.h"
 #include "base/integer.h"
-#include "program/instruction_facts.h"
 #include "program/last_run.h"
 
 namespace shardplan {
@@ -37,23 +38,25 @@ Picoseconds work_done(Picoseconds time, std::int64_t speed) {
 
 class Streams {
  public:
-  explicit Streams(const ParallelProgram& program)
-      : program_(program),
-        loop_(program.num_in_micro_batch()),
-        early_(issued_in_last_run(program)),
-        ready_(program.values.size()),
-        pending_(program.values.size(), kNobody),
+  explicit Streams(const TableOrder& order)
+      : order_(order),
+        loop_(order.table->loop()),
+        micro_batches_(order.table->program().micro_batches),
+        speeds_together_(order.table->program().speeds_together),
+        early_(issued_in_last_run(order)),
+        ready_(order.num_values()),
+        pending_(order.num_values(), kNobody),
         queues_(kLevels),
         links_(kLevels) {
-    result_.spans.resize(program.instructions.size());
+    result_.spans.resize(order.size());
     result_.link_busy.resize(kLevels, 0);
-    before_.resize(program.instructions.size(), kNobody);
-    was_issued_.resize(program.instructions.size(), 0);
+    before_.resize(order.size(), kNobody);
+    was_issued_.resize(order.size(), 0);
   }
 
   OverlappedTimeline run() {
     const std::int64_t last_runs = early_.empty() ? 0 : 1;
-    std::int64_t left = loop_ > 0 ? program_.micro_batches - last_runs : 0;
+    std::int64_t left = loop_ > 0 ? micro_batches_ - last_runs : 0;
     std::vector<Picoseconds> lags;
     for (std::int64_t number = 0; left > 0; ++number) {
       const Picoseconds began = now_;
@@ -68,7 +71,7 @@ class Streams {
     }
     is_last_run_ = true;
     if (!early_.empty()) run(0, loop_);
-    run(early_.empty() ? loop_ : early_.back().end, program_.instructions.size());
+    run(early_.empty() ? loop_ : early_.back().end, order_.size());
     while (advance(nullptr)) {
     }
     Event last = kernels_;
@@ -76,8 +79,10 @@ class Streams {
     result_.end = last.end;
     for (std::size_t i = last.by; i != kNobody; i = before_[i]) result_.critical.push_back(i);
     std::reverse(result_.critical.begin(), result_.critical.end());
-    for (const Instruction& instruction : program_.instructions) {
-      if (is_computation(instruction)) result_.computation += instruction.time_of_step();
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const InstructionTable::Row& row = order_[i];
+      const bool is_computed = row.kind == InstructionKind::kOperator || row.kind == InstructionKind::kConstant;
+      if (is_computed) result_.computation += row.time * row.runs;
     }
     while (!result_.link_busy.empty() && result_.link_busy.back() == 0) result_.link_busy.pop_back();
     return std::move(result_);
@@ -107,14 +112,14 @@ class Streams {
     std::size_t early = is_last_run_ && begin < loop_ ? 0 : early_.size();
     for (std::size_t i = begin; i < end;) {
       std::size_t next = i + 1;
-      const Instruction& instruction = program_.instructions[i];
-      if (is_communication(instruction)) {
-        next = std::min(end_of_bucket(program_, i), end);
+      const InstructionTable::Row& row = order_[i];
+      if (row.is_communication) {
+        next = std::min(order_.end_of_bucket(i), end);
         communicate(i, next);
-      } else if (instruction.kind == InstructionKind::kOperator && instruction.time > 0) {
+      } else if (row.is_timed_kernel()) {
         compute(i);
       } else {
-        issue(i, next, instruction.time, 0, Event{});
+        issue(i, next, row.time, 0, Event{});
       }
       i = next;
       for (; early < early_.size() && early_[early].after <= i; ++early)
@@ -123,38 +128,37 @@ class Streams {
   }
 
   void compute(std::size_t i) {
-    const Instruction& instruction = program_.instructions[i];
-    for (const ValueId input : instruction.inputs) {
+    const std::span<const ValueId> inputs = order_.inputs(i);
+    for (const ValueId input : inputs) {
       while (pending_[input] != kNobody) SHARDPLAN_CHECK(advance(nullptr));
     }
     Event start;
-    for (const ValueId input : instruction.inputs) start = later(start, ready_[input]);
+    for (const ValueId input : inputs) start = later(start, ready_[input]);
     start = later(start, kernels_);
     const Picoseconds began = now_;
-    for (Picoseconds left = instruction.time; left > 0;) advance(&left);
+    for (Picoseconds left = order_[i].time; left > 0;) advance(&left);
     if (!was_issued_[i]) {
       result_.spans[i] = {began, now_};
       before_[i] = start.by;
       was_issued_[i] = 1;
     }
     kernels_ = {now_, i};
-    for (const ValueId output : instruction.outputs) {
+    for (const ValueId output : order_.outputs(i)) {
       ready_[output] = kernels_;
       pending_[output] = kNobody;
     }
   }
 
   void communicate(std::size_t begin, std::size_t end) {
-    const Instruction& first = program_.instructions[begin];
+    const InstructionTable::Row& first = order_[begin];
+    const std::uint32_t bucket = order_.fusion[begin];
     std::uint32_t links = 0;
-    for (std::size_t i = begin; i < end; ++i) links |= program_.instructions[i].links;
-    SHARDPLAN_CHECK(first.fusion <= program_.buckets.size());
-    const Picoseconds time = first.fusion > 0 ? program_.buckets[first.fusion - 1].time : first.time;
+    for (std::size_t i = begin; i < end; ++i) links |= order_[i].links;
+    SHARDPLAN_CHECK(bucket <= order_.buckets.size());
+    const Picoseconds time = bucket > 0 ? order_.buckets[bucket - 1].time : first.time;
     if (!was_issued_[begin]) {
       result_.communication += time * first.runs;
-      for (std::size_t level = 0; level < kLevels; ++level) {
-        if ((links >> level & 1) != 0) result_.link_busy[level] += time * first.runs;
-      }
+      for_each_level(links, [&](std::size_t level) { result_.link_busy[level] += time * first.runs; });
     }
     issue(begin, end, time, links, kernels_);
   }
@@ -167,11 +171,18 @@ class Streams {
       number = free_.back();
       free_.pop_back();
     }
-    Flight& flight = flights_[number];
-    flight = {begin, end, time, links, 0, {}, after, was_issued_[begin] == 0, false};
+    Flight& flight = flights_[number];  // its list of dependents is empty
+    flight.begin = begin;
+    flight.end = end;
+    flight.left = time;
+    flight.links = links;
+    flight.waits = 0;
+    flight.after = after;
+    flight.has_spans = was_issued_[begin] == 0;
+    flight.has_begun = false;
     for (std::size_t i = begin; i < end; ++i) {
       was_issued_[i] = 1;
-      for (const ValueId input : program_.instructions[i].inputs) {
+      for (const ValueId input : order_.inputs(i)) {
         if (pending_[input] == kNobody) {
           flight.after = later(flight.after, ready_[input]);
         } else {
@@ -181,28 +192,25 @@ class Streams {
       }
     }
     for (std::size_t i = begin; i < end; ++i) {
-      for (const ValueId output : program_.instructions[i].outputs) pending_[output] = number;
+      for (const ValueId output : order_.outputs(i)) pending_[output] = number;
     }
-    for (std::size_t level = 0; level < kLevels; ++level) {
-      if ((links >> level & 1) != 0) queues_[level].push_back(number);
-    }
+    for_each_level(links, [&](std::size_t level) { queues_[level].push_back(number); });
     begin_if_possible(number);
   }
 
   /// Begins it if its inputs are there and its links free, and ends at once what takes no time.
   void begin_if_possible(std::size_t first) {
-    std::vector<std::size_t> tried{first};
-    while (!tried.empty()) {
-      const std::size_t number = tried.back();
-      tried.pop_back();
+    tried_.push_back(first);
+    while (!tried_.empty()) {
+      const std::size_t number = tried_.back();
+      tried_.pop_back();
       Flight& flight = flights_[number];
       if (flight.waits > 0 || flight.has_begun) continue;
       bool is_free = true;
-      for (std::size_t level = 0; level < kLevels; ++level) {
-        if ((flight.links >> level & 1) == 0) continue;
+      for_each_level(flight.links, [&](std::size_t level) {
         is_free = is_free && queues_[level].front() == number;
         flight.after = later(flight.after, links_[level]);
-      }
+      });
       if (!is_free) continue;
       flight.has_begun = true;
       for (std::size_t i = flight.begin; flight.has_spans && i < flight.end; ++i) {
@@ -212,7 +220,7 @@ class Streams {
       if (flight.left > 0) {
         active_.push_back(number);
       } else {
-        end(number, flight.after.end, tried);
+        end(number, flight.after.end, tried_);
       }
     }
   }
@@ -222,18 +230,17 @@ class Streams {
     Flight& flight = flights_[number];
     for (std::size_t i = flight.begin; i < flight.end; ++i) {
       if (flight.has_spans) result_.spans[i].end = time;
-      for (const ValueId output : program_.instructions[i].outputs) {
+      for (const ValueId output : order_.outputs(i)) {
         if (pending_[output] != number) continue;
         ready_[output] = {time, i};
         pending_[output] = kNobody;
       }
     }
-    for (std::size_t level = 0; level < kLevels; ++level) {
-      if ((flight.links >> level & 1) == 0) continue;
+    for_each_level(flight.links, [&](std::size_t level) {
       links_[level] = {time, flight.end - 1};
       queues_[level].pop_front();
       if (!queues_[level].empty()) tried.push_back(queues_[level].front());
-    }
+    });
     for (const std::size_t dependent : flight.dependents) {
       flights_[dependent].after = later(flights_[dependent].after, {time, flight.end - 1});
       if (--flights_[dependent].waits == 0) tried.push_back(dependent);
@@ -259,18 +266,18 @@ class Streams {
     if (kernel != nullptr) {
       *kernel = time_needed(*kernel, kernel_speed) == step ? 0 : *kernel - work_done(step, kernel_speed);
     }
-    std::vector<std::size_t> ended;
+    ended_.clear();
     for (const std::size_t number : active_) {
       Flight& flight = flights_[number];
       const bool is_over = time_needed(flight.left, speed(flight)) == step;
       flight.left = is_over ? 0 : flight.left - work_done(step, speed(flight));
-      if (is_over) ended.push_back(number);
+      if (is_over) ended_.push_back(number);
     }
     std::erase_if(active_, [&](std::size_t number) { return flights_[number].left == 0; });
-    for (const std::size_t number : ended) {
-      std::vector<std::size_t> tried;
-      end(number, now_, tried);
-      for (const std::size_t other : tried) begin_if_possible(other);
+    for (const std::size_t number : ended_) {
+      freed_.clear();
+      end(number, now_, freed_);
+      for (const std::size_t other : freed_) begin_if_possible(other);
     }
     return true;
   }
@@ -278,10 +285,15 @@ class Streams {
   /// The least of what the levels leave.
   std::int64_t speed_of(std::uint32_t links, std::int64_t SpeedsTogether::*which) const {
     std::int64_t least = kFullSpeed;
-    for (std::size_t level = 0; level < program_.speeds_together.size(); ++level) {
-      if ((links >> level & 1) != 0) least = std::min(least, program_.speeds_together[level].*which);
+    for (std::size_t level = 0; level < speeds_together_.size(); ++level) {
+      if ((links >> level & 1) != 0) least = std::min(least, speeds_together_[level].*which);
     }
     return least;
+  }
+
+  template <class Do>
+  static void for_each_level(std::uint32_t links, const Do& act) {
+    for (; links != 0; links &= links - 1) act(static_cast<std::size_t>(std::countr_zero(links)));
   }
 
   /// What is issued and not over, in order of its levels.
@@ -303,17 +315,20 @@ class Streams {
     for (Flight& flight : flights_) flight.after.end += time;
   }
 
-  const ParallelProgram& program_;
+  const TableOrder& order_;
   const std::size_t loop_;
+  const std::int64_t micro_batches_;
+  const std::vector<SpeedsTogether>& speeds_together_;
   std::vector<LastRunCollective> early_;
   bool is_last_run_ = false;
   Picoseconds now_ = 0;  // of the kernels
   IdVector<ValueId, Event> ready_;
   IdVector<ValueId, std::size_t> pending_;  // the flight that makes it; kNobody: it is there
   std::vector<Flight> flights_;
-  std::vector<std::size_t> free_;                // places in `flights_`
-  std::vector<std::size_t> active_;              // flights that run
-  std::vector<std::deque<std::size_t>> queues_;  // by level: flights that were issued and are not over
+  std::vector<std::size_t> free_;                   // places in `flights_`
+  std::vector<std::size_t> active_;                 // flights that run
+  std::vector<std::size_t> tried_, ended_, freed_;  // of `begin_if_possible` and `advance`: kept for their room
+  std::vector<std::deque<std::size_t>> queues_;     // by level: flights that were issued and are not over
   Event kernels_;
   std::vector<Event> links_;         // by level: the last that ended
   std::vector<std::size_t> before_;  // by instruction, of its first run
@@ -323,6 +338,11 @@ class Streams {
 
 }  // namespace
 
-OverlappedTimeline overlapped_timeline(const ParallelProgram& program) { return Streams(program).run(); }
+OverlappedTimeline overlapped_timeline(const TableOrder& order) { return Streams(order).run(); }
+
+OverlappedTimeline overlapped_timeline(const ParallelProgram& program) {
+  const InstructionTable table(program);
+  return overlapped_timeline(TableOrder(table));
+}
 
 }  // namespace shardplan

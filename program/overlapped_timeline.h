@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "program/instruction_table.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
@@ -33,5 +34,7 @@ struct OverlappedTimeline {
   Picoseconds exposed() const { return end - computation; }  // waiting, and what kernels lose while collectives run
 };
 OverlappedTimeline overlapped_timeline(const ParallelProgram& program);
+/// The same of one order of a table; spans are by place.
+OverlappedTimeline overlapped_timeline(const TableOrder& order);
 
 }  // namespace shardplan

@@ -54,67 +54,44 @@ struct Rules {
   }
 };
 
-/// The program in one order after the other. Its instructions are moved, never copied: there may be a million of them.
-class Arrangement {
- public:
-  Arrangement(ParallelProgram& program, const CollectiveCosts& costs)
-      : program_(program), costs_(costs), num_values_(program.values.size()), place_(program.instructions.size()) {
-    std::iota(place_.begin(), place_.end(), std::uint32_t{0});
-  }
-
-  /// An instruction as numbered in the program given.
-  const Instruction& at(std::size_t i) const { return program_.instructions[place_[i]]; }
-
-  const ParallelProgram& in(const IssueOrder& order) {
-    std::map<std::uint32_t, std::uint32_t> ids;
-    std::vector<Instruction>& instructions = program_.instructions;
-    // What comes to each place stands at `from` now. Along every cycle of places one instruction makes room for the next.
-    std::vector<std::uint32_t> from(place_.size());
-    for (std::size_t place = 0; place < place_.size(); ++place) from[place] = place_[order.sequence[place]];
-    for (std::size_t begin = 0; begin < from.size(); ++begin) {
-      if (from[begin] == begin) continue;
-      Instruction first = std::move(instructions[begin]);
-      std::size_t place = begin;
-      while (from[place] != begin) {
-        const std::size_t next = from[place];
-        instructions[place] = std::move(instructions[next]);
-        from[place] = static_cast<std::uint32_t>(place);
-        place = next;
-      }
-      instructions[place] = std::move(first);
-      from[place] = static_cast<std::uint32_t>(place);
+/// Brings the program's instructions into that order, its buckets with them. They are moved, never copied: there may be a
+/// million of them.
+void put_in_order(ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs) {
+  std::vector<Instruction>& instructions = program.instructions;
+  // What comes to each place stands at `from` now. Along every cycle of places one instruction makes room for the next.
+  std::vector<std::size_t> from = order.sequence;
+  for (std::size_t begin = 0; begin < from.size(); ++begin) {
+    if (from[begin] == begin) continue;
+    Instruction first = std::move(instructions[begin]);
+    std::size_t place = begin;
+    while (from[place] != begin) {
+      const std::size_t next = from[place];
+      instructions[place] = std::move(instructions[next]);
+      from[place] = place;
+      place = next;
     }
-    for (std::size_t place = 0; place < place_.size(); ++place) {
-      const std::size_t i = order.sequence[place];
-      place_[i] = static_cast<std::uint32_t>(place);
-      const std::uint32_t bucket = order.buckets[i];
-      const auto next = static_cast<std::uint32_t>(ids.size() + 1);
-      instructions[place].fusion = bucket == 0 ? 0 : ids.try_emplace(bucket, next).first->second;
-    }
-    program_.reduces_in_last_run = order.reduces_in_last_run;
-    program_.buckets.clear();
-    program_.values.resize(num_values_);  // without the buffers of the order before
-    describe_buckets(program_, &costs_);
-    return program_;
+    instructions[place] = std::move(first);
+    from[place] = place;
   }
-
- private:
-  ParallelProgram& program_;
-  const CollectiveCosts& costs_;
-  const std::size_t num_values_;
-  std::vector<std::uint32_t> place_;  // by instruction as numbered in the program given
-};
+  std::map<std::uint32_t, std::uint32_t> ids;
+  for (std::size_t place = 0; place < order.sequence.size(); ++place) {
+    const std::uint32_t bucket = order.buckets[order.sequence[place]];
+    const auto next = static_cast<std::uint32_t>(ids.size() + 1);
+    instructions[place].fusion = bucket == 0 ? 0 : ids.try_emplace(bucket, next).first->second;
+  }
+  program.reduces_in_last_run = order.reduces_in_last_run;
+  program.buckets.clear();
+  describe_buckets(program, &costs);
+}
 
 class Scheduler {
  public:
-  /// `arrangement` is of `program`, which stands in its first order.
-  Scheduler(const ParallelProgram& program, const Arrangement& arrangement, const OperatorGraph& graph,
-            const CollectiveCosts& costs)
+  Scheduler(const ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs)
       : program_(program),
-        arrangement_(arrangement),
         graph_(graph),
         costs_(costs),
-        loop_(program.num_in_micro_batch()),
+        table_(program),
+        loop_(table_.loop()),
         num_instructions_(program.instructions.size()),
         reads_(program) {
     producer_.resize(program.values.size(), kNowhere);
@@ -136,6 +113,9 @@ class Scheduler {
     return order;
   }
 
+  /// The order as timelines and memory profiles read it.
+  TableOrder tried(const IssueOrder& order) const { return in_order(table_, order, costs_); }
+
   IssueOrder hoisted(IssueOrder order) const {
     // The instruction behind which it goes, its own number if it stays; what is moved keeps its order. What goes to the
     // beginning of what stands behind the loop does so in the order in which the loop makes its inputs.
@@ -150,15 +130,14 @@ class Scheduler {
     const auto behind = [&](std::size_t i) -> std::size_t& { return places[i].behind; };
     for (const std::size_t i : order.sequence) {
       places[i] = {i, i >= loop_, 0};
-      const Instruction& instruction = at(i);
-      if (instruction.kind != InstructionKind::kCollective || instruction.inputs.size() != 1) continue;
-      const std::size_t producer = producer_[instruction.inputs[0]];
+      if (!is_collective(i) || table_.inputs(i).size() != 1) continue;
+      const std::size_t producer = producer_[table_.inputs(i)[0]];
       if (producer == kNowhere) continue;
       const bool is_moved = behind(producer) != producer;
-      began_with[i] = is_moved ? began_with[producer] : program_.values[instruction.inputs[0]].bytes;
+      began_with[i] = is_moved ? began_with[producer] : table_.bytes(table_.inputs(i)[0]);
       // The second part of an all_reduce in two parts follows the first.
-      const bool goes_on = is_moved && program_.values[instruction.outputs[0]].bytes <= began_with[i];
-      if (!goes_on && !never_grows(instruction)) continue;
+      const bool goes_on = is_moved && table_.bytes(table_.outputs(i)[0]) <= began_with[i];
+      if (!goes_on && !never_grows(i)) continue;
       if (i >= loop_ && producer < loop_) {
         places[i] = {loop_, false, producer};
       } else {
@@ -177,17 +156,14 @@ class Scheduler {
     IdVector<ValueId, char> waits(program_.values.size(), 0);
     std::vector<char> is_delayed(old.size(), 0);  // by instruction
     for (const std::size_t i : old) {
-      const Instruction& instruction = at(i);
-      if (instruction.kind == InstructionKind::kOperator) {
-        is_delayed[i] = only_waits(instruction, waits);
-      } else if (instruction.kind != InstructionKind::kCollective) {
+      if (is_operator(i)) {
+        is_delayed[i] = only_waits(i, waits);
+      } else if (!is_collective(i)) {
         continue;
       }
       bool waits_here = is_delayed[i] != 0;
-      if (instruction.kind == InstructionKind::kCollective) {
-        waits_here = never_grows(instruction) || waits[instruction.inputs[0]] != 0;
-      }
-      for (const ValueId output : instruction.outputs) waits[output] = waits_here;
+      if (is_collective(i)) waits_here = never_grows(i) || waits[table_.inputs(i)[0]] != 0;
+      for (const ValueId output : table_.outputs(i)) waits[output] = waits_here;
     }
     // Before which place each instruction is issued, its own if it stays.
     std::vector<std::size_t> before(old.size());
@@ -197,11 +173,11 @@ class Scheduler {
       before[i] = place;
       if (is_delayed[i] != 0) {
         std::size_t first = kNowhere;
-        for (const ValueId output : at(i).outputs) first = std::min(first, needed[output]);
+        for (const ValueId output : table_.outputs(i)) first = std::min(first, needed[output]);
         is_delayed[i] = first != kNowhere;
         if (first != kNowhere) before[i] = i < loop_ ? std::min(first, loop_) : first;
       }
-      for (const ValueId input : at(i).inputs) needed[input] = std::min(needed[input], before[i]);
+      for (const ValueId input : table_.inputs(i)) needed[input] = std::min(needed[input], before[i]);
     }
     std::stable_sort(order.sequence.begin(), order.sequence.end(), [&](std::size_t a, std::size_t b) {
       return std::pair(before[a], is_delayed[a] == 0) < std::pair(before[b], is_delayed[b] == 0);
@@ -245,14 +221,14 @@ class Scheduler {
 
   /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on
   /// the timeline that those before it give.
-  IssueOrder best_bucketed(const IssueOrder& given, const Rules& rules, Arrangement& arrangement) const {
+  IssueOrder best_bucketed(const IssueOrder& given, const Rules& rules) const {
     IssueOrder order = bucketed(given, rules);
     std::map<std::size_t, std::vector<JoinableCollective>> by_key;
     for (const JoinableCollective& one : joinable(given)) {
       if (rules.of(one.kind).mode == CommFusion::Mode::kBest && !fusion_id(one)) by_key[one.key].push_back(one);
     }
     for (auto& [key, members] : by_key) {
-      if (members.size() > 1) set_best_buckets(order, std::move(members), arrangement);
+      if (members.size() > 1) set_best_buckets(order, std::move(members));
     }
     return order;
   }
@@ -262,8 +238,7 @@ class Scheduler {
     const std::vector<std::size_t>& old = order.sequence;
     std::vector<Picoseconds> before(old.size() + 1, 0);  // kernels before a place
     for (std::size_t place = 0; place < old.size(); ++place) {
-      const bool is_kernel = at(old[place]).kind == InstructionKind::kOperator;
-      before[place + 1] = before[place] + (is_kernel ? at(old[place]).time : 0);
+      before[place + 1] = before[place] + (is_operator(old[place]) ? table_[old[place]].time : 0);
     }
     struct Chain {
       std::size_t begin, end, to;
@@ -280,7 +255,7 @@ class Scheduler {
     for (std::size_t c = chains.size(); c-- > 0;) {
       Chain& chain = chains[c];
       Picoseconds time = 0;
-      for (std::size_t place = chain.begin; place < chain.end; ++place) time += at(old[place]).time;
+      for (std::size_t place = chain.begin; place < chain.end; ++place) time += table_[old[place]].time;
       const std::size_t region = chain.begin < loop_ ? 0 : loop_;
       if (c + 1 < chains.size() && chains[c + 1].begin >= loop_ && chain.begin < loop_) {
         link_is_free = std::numeric_limits<Picoseconds>::max();
@@ -326,28 +301,29 @@ class Scheduler {
     return result;
   }
 
-  void set_best_buckets(IssueOrder& order, std::vector<JoinableCollective> members, Arrangement& arrangement) const {
-    const OverlappedTimeline times = overlapped_timeline(arrangement.in(order));
+  void set_best_buckets(IssueOrder& order, std::vector<JoinableCollective> members) const {
+    const OverlappedTimeline times = overlapped_timeline(tried(order));
     IdVector<ValueId, Picoseconds> ready(program_.values.size(), 0);
     IdVector<ValueId, Picoseconds> tails(program_.values.size(), 0);  // what follows once a value is there
     Picoseconds kernels = 0;
     for (std::size_t place = order.sequence.size(); place-- > 0;) {
-      const Instruction& instruction = at(order.sequence[place]);
-      const bool is_kernel = instruction.kind == InstructionKind::kOperator;
-      if (is_kernel) kernels += instruction.time;
-      Picoseconds tail = is_kernel ? kernels : instruction.time;
-      for (const ValueId output : instruction.outputs) {
+      const std::size_t i = order.sequence[place];
+      const bool is_kernel = is_operator(i);
+      const Picoseconds time = table_[i].time;
+      if (is_kernel) kernels += time;
+      Picoseconds tail = is_kernel ? kernels : time;
+      for (const ValueId output : table_.outputs(i)) {
         ready[output] = times.spans[place].end;
-        tail = std::max(tail, tails[output] + (is_kernel ? 0 : instruction.time));
+        tail = std::max(tail, tails[output] + (is_kernel ? 0 : time));
       }
-      for (const ValueId input : instruction.inputs) tails[input] = std::max(tails[input], tail);
+      for (const ValueId input : table_.inputs(i)) tails[input] = std::max(tails[input], tail);
     }
-    const auto ready_at = [&](const JoinableCollective& one) { return ready[at(one.instruction).inputs[0]]; };
+    const auto ready_at = [&](const JoinableCollective& one) { return ready[table_.inputs(one.instruction)[0]]; };
     std::stable_sort(members.begin(), members.end(),
                      [&](const auto& a, const auto& b) { return ready_at(a) < ready_at(b); });
     std::vector<WaitingCollective> waiting;
     for (const JoinableCollective& one : members) {
-      waiting.push_back({ready_at(one), one.bytes, tails[at(one.instruction).outputs[0]]});
+      waiting.push_back({ready_at(one), one.bytes, tails[table_.outputs(one.instruction)[0]]});
     }
     const CollectiveStep& step = at(members[0].instruction).step;
     const std::vector<std::size_t> begins =
@@ -364,25 +340,27 @@ class Scheduler {
     order = with_buckets(reads_, std::move(order));
   }
 
-  const Instruction& at(std::size_t i) const { return arrangement_.at(i); }
+  const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
+  bool is_operator(std::size_t i) const { return table_[i].kind == InstructionKind::kOperator; }
+  bool is_collective(std::size_t i) const { return table_[i].kind == InstructionKind::kCollective; }
 
   /// Whether a cheap kernel reads something that `waits`, and beside that only what is there from the beginning.
-  bool only_waits(const Instruction& kernel, const IdVector<ValueId, char>& waits) const {
-    if (kernel.operation->type->work == WorkKind::kContraction) return false;
+  bool only_waits(std::size_t kernel, const IdVector<ValueId, char>& waits) const {
+    if (at(kernel).operation->type->work == WorkKind::kContraction) return false;
     bool is_waiting = false;
-    for (const ValueId input : kernel.inputs) {
+    for (const ValueId input : table_.inputs(kernel)) {
       const std::size_t producer = producer_[input];
       if (waits[input] != 0) {
         is_waiting = true;
-      } else if (producer != kNowhere && at(producer).kind != InstructionKind::kConstant) {
+      } else if (producer != kNowhere && table_[producer].kind != InstructionKind::kConstant) {
         return false;
       }
     }
     return is_waiting;
   }
 
-  static bool never_grows(const Instruction& instruction) {
-    switch (instruction.step.kind) {
+  bool never_grows(std::size_t i) const {
+    switch (table_[i].collective) {
       case CollectiveKind::kReduceScatter:
       case CollectiveKind::kAllReduce:
       case CollectiveKind::kAllToAll:
@@ -394,13 +372,11 @@ class Scheduler {
   }
 
   bool begins_gather(std::size_t i) const {
-    const Instruction& instruction = at(i);
-    return instruction.kind == InstructionKind::kCollective && instruction.step.kind == CollectiveKind::kAllGather &&
-           producer_[instruction.inputs[0]] == kNowhere;
+    return table_[i].is_collective(CollectiveKind::kAllGather) && producer_[table_.inputs(i)[0]] == kNowhere;
   }
   bool continues(std::size_t previous, std::size_t i) const {
-    const Instruction& instruction = at(i);
-    return instruction.kind == InstructionKind::kCollective && instruction.inputs == at(previous).outputs;
+    const auto inputs = table_.inputs(i), outputs = table_.outputs(previous);
+    return is_collective(i) && std::equal(inputs.begin(), inputs.end(), outputs.begin(), outputs.end());
   }
 
   template <class Chains>
@@ -453,10 +429,10 @@ class Scheduler {
 
   std::optional<int> fusion_id(const JoinableCollective& one) const { return graph_.tensor(one.parameter).comm_fusion; }
 
-  const ParallelProgram& program_;  // its instructions stand in the order that was tried last: `at` finds them
-  const Arrangement& arrangement_;
+  const ParallelProgram& program_;
   const OperatorGraph& graph_;
   const CollectiveCosts& costs_;
+  const InstructionTable table_;
   const std::size_t loop_;
   const std::size_t num_instructions_;
   const InstructionReads reads_;
@@ -480,17 +456,16 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
               const ScheduleOptions& options) {
   using Mode = CommFusion::Mode;
   if (program.instructions.empty()) return true;
-  Arrangement arrangement(program, costs);
-  const Scheduler scheduler(program, arrangement, graph, costs);
+  const Scheduler scheduler(program, graph, costs);
   std::optional<IssueOrder> best;
   Picoseconds least = std::numeric_limits<Picoseconds>::max();
   /// When the step ends; nothing if the order does not fit. Whether one fits that ends at `too_late` or later, and no
   /// earlier than the best, is of no interest.
   const auto try_one = [&](const IssueOrder& order, Picoseconds too_late) -> std::optional<Picoseconds> {
-    const ParallelProgram& trial = arrangement.in(order);
+    const TableOrder trial = scheduler.tried(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
     if (times.end >= std::max(least, too_late)) return times.end;
-    if (memory_profile(trial, times.spans).peak > options.most_memory) return std::nullopt;
+    if (memory_peak(trial, times.spans) > options.most_memory) return std::nullopt;
     if (times.end < least) {
       least = times.end;
       best = order;
@@ -505,7 +480,7 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
   };
   const IssueOrder given = scheduler.as_given();
   const auto arrange_best = [&] {
-    arrangement.in(best ? *best : given);
+    put_in_order(program, best ? *best : given, costs);
     return best.has_value();
   };
   const CommFusions& fusions = options.fusions;
@@ -536,8 +511,7 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
     for (const Rules& rule : rules) {
       const bool is_searched = has_choice && &rule == &rules.back();
       if (!fits && !is_searched) continue;
-      const IssueOrder order =
-          is_searched ? scheduler.best_bucketed(moved, rule, arrangement) : scheduler.bucketed(moved, rule);
+      const IssueOrder order = is_searched ? scheduler.best_bucketed(moved, rule) : scheduler.bucketed(moved, rule);
       // Above what all gradients come to, sizes make the same buckets.
       if (last && last->buckets == order.buckets && last->sequence == order.sequence) continue;
       last = order;
@@ -557,7 +531,7 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
   if (delayed.sequence != hoisted.sequence) try_rules(delayed);
   if (options.lists_kernels && !is_long) {
     IssueOrder listed = hoisted;
-    listed.sequence = list_order(arrangement.in(given));
+    listed.sequence = list_order(program);
     try_rules(listed);
   }
   return arrange_best();

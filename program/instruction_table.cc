@@ -1,0 +1,70 @@
+#include "program/instruction_table.h"
+
+#include <numeric>
+#include <unordered_map>
+
+#include "program/instruction_facts.h"
+
+namespace shardplan {
+
+InstructionTable::InstructionTable(const ParallelProgram& program)
+    : program_(&program),
+      loop_(program.num_in_micro_batch()),
+      bytes_(program.values.size()),
+      is_in_registers_(program.values.size(), 0),
+      old_values_(program.values.size(), kReplacesNone) {
+  rows_.reserve(program.instructions.size());
+  std::size_t num_operands = 0;
+  for (const Instruction& instruction : program.instructions) {
+    num_operands += instruction.inputs.size() + instruction.outputs.size();
+  }
+  operands_.reserve(num_operands);
+  for (const Instruction& instruction : program.instructions) {
+    Row row;
+    row.time = instruction.time;
+    row.runs = instruction.runs;
+    row.links = instruction.links;
+    row.first = static_cast<std::uint32_t>(operands_.size());
+    row.num_inputs = static_cast<std::uint32_t>(instruction.inputs.size());
+    row.num_outputs = static_cast<std::uint32_t>(instruction.outputs.size());
+    row.kind = instruction.kind;
+    row.collective = instruction.step.kind;
+    row.is_communication = is_communication(instruction);
+    row.is_view =
+        instruction.kind == InstructionKind::kOperator && instruction.operation->type->work == WorkKind::kView;
+    row.is_accumulating = is_accumulating(instruction);
+    operands_.insert(operands_.end(), instruction.inputs.begin(), instruction.inputs.end());
+    operands_.insert(operands_.end(), instruction.outputs.begin(), instruction.outputs.end());
+    rows_.push_back(row);
+  }
+  for (const ValueId id : program.values.ids()) {
+    bytes_[id] = program.values[id].bytes;
+    is_in_registers_[id] = program.values[id].in_registers ? 1 : 0;
+  }
+  std::unordered_map<TensorId, ValueId> stored;  // looked up, never walked
+  for (const Binding& given : program.given) stored.emplace(given.tensor, given.value);
+  for (const Binding& update : program.updates) {
+    const auto old = stored.find(update.tensor);
+    if (old != stored.end()) old_values_[update.value] = static_cast<std::uint32_t>(old->second.value());
+  }
+}
+
+TableOrder::TableOrder(const InstructionTable& of)
+    : table(&of), sequence(of.size()), fusion(of.size()), reduces_in_last_run(of.program().reduces_in_last_run) {
+  std::iota(sequence.begin(), sequence.end(), std::uint32_t{0});
+  for (std::size_t i = 0; i < of.size(); ++i) fusion[i] = of.program().instructions[i].fusion;
+  for (const Bucket& bucket : of.program().buckets) {
+    buckets.push_back({bucket.time, bucket.buffer, of.bytes(bucket.buffer)});
+  }
+}
+
+TableOrder::TableOrder(const InstructionTable& of, std::span<const std::size_t> order)
+    : table(&of), sequence(order.begin(), order.end()), fusion(order.size(), 0) {}
+
+std::size_t TableOrder::end_of_bucket(std::size_t begin) const {
+  std::size_t end = begin + 1;
+  while (fusion[begin] > 0 && end < size() && fusion[end] == fusion[begin]) ++end;
+  return end;
+}
+
+}  // namespace shardplan

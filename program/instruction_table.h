@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/index.h"
+#include "base/units.h"
+#include "layouts/collective.h"
+#include "program/parallel_program.h"
+
+namespace shardplan {
+
+/// What timelines and memory profiles ask of a program's instructions, in one flat table: fifty bytes an instruction, of
+/// which the program itself has ten times as many. Orders are tried on the table, and nothing is moved until one is chosen.
+/// It refers to the program, which must outlive it and keep its instructions where they are.
+class InstructionTable {
+ public:
+  struct Row {
+    Picoseconds time = 0;  // per run
+    std::int64_t runs = 1;
+    std::uint32_t links = 0;
+    std::uint32_t first = 0;  // of its inputs in a list of all operands; its outputs follow
+    std::uint32_t num_inputs = 0;
+    std::uint32_t num_outputs = 0;
+    InstructionKind kind = InstructionKind::kOperator;
+    CollectiveKind collective = CollectiveKind::kSlice;  // of a kCollective
+    bool is_communication = false;                       // occupies links (program/instruction_facts.h)
+    bool is_view = false;
+    bool is_accumulating = false;
+
+    bool is_collective(CollectiveKind of) const { return kind == InstructionKind::kCollective && collective == of; }
+    /// Kernels that take time run one after the other.
+    bool is_timed_kernel() const { return kind == InstructionKind::kOperator && time > 0; }
+  };
+
+  explicit InstructionTable(const ParallelProgram& program);
+
+  const ParallelProgram& program() const { return *program_; }
+  std::size_t size() const { return rows_.size(); }
+  /// Instructions of the loop of micro-batches, the first ones.
+  std::size_t loop() const { return loop_; }
+  const Row& operator[](std::size_t i) const { return rows_[i]; }
+  std::span<const ValueId> inputs(std::size_t i) const {
+    return std::span(operands_).subspan(rows_[i].first, rows_[i].num_inputs);
+  }
+  std::span<const ValueId> outputs(std::size_t i) const {
+    return std::span(operands_).subspan(rows_[i].first + rows_[i].num_inputs, rows_[i].num_outputs);
+  }
+  std::size_t num_values() const { return bytes_.size(); }
+  Bytes bytes(ValueId value) const { return bytes_[value]; }
+  bool is_in_registers(ValueId value) const { return is_in_registers_[value] != 0; }
+  /// The stored value that this one replaces; nothing for others.
+  std::optional<ValueId> old_value(ValueId value) const {
+    const std::uint32_t old = value.value() < old_values_.size() ? old_values_[value] : kReplacesNone;
+    return old == kReplacesNone ? std::nullopt : std::optional(ValueId(old));
+  }
+
+ private:
+  static constexpr std::uint32_t kReplacesNone = std::numeric_limits<std::uint32_t>::max();
+
+  const ParallelProgram* program_;
+  std::size_t loop_ = 0;
+  std::vector<Row> rows_;
+  std::vector<ValueId> operands_;
+  IdVector<ValueId, Bytes> bytes_;
+  IdVector<ValueId, char> is_in_registers_;
+  IdVector<ValueId, std::uint32_t> old_values_;
+};
+
+/// The instructions of a table in one order: that of its program, or one that is tried.
+struct TableOrder {
+  /// A bucket as in `ParallelProgram::buckets`.
+  struct TriedBucket {
+    Picoseconds time = 0;
+    ValueId buffer;  // of an order that is tried: one behind the program's values
+    Bytes bytes = 0;
+  };
+
+  /// The program's own order, with its buckets.
+  explicit TableOrder(const InstructionTable& table);
+  /// Without buckets.
+  TableOrder(const InstructionTable& table, std::span<const std::size_t> sequence);
+
+  std::size_t size() const { return sequence.size(); }
+  const InstructionTable::Row& operator[](std::size_t place) const { return (*table)[sequence[place]]; }
+  std::span<const ValueId> inputs(std::size_t place) const { return table->inputs(sequence[place]); }
+  std::span<const ValueId> outputs(std::size_t place) const { return table->outputs(sequence[place]); }
+  std::size_t num_values() const { return table->num_values() + num_buffers; }
+  /// One past the last place that is issued together with `begin`: the end of its bucket, or `begin + 1`.
+  std::size_t end_of_bucket(std::size_t begin) const;
+
+  const InstructionTable* table;
+  std::vector<std::uint32_t> sequence;  // by place: the instruction
+  std::vector<std::uint32_t> fusion;    // by place: as Instruction::fusion
+  std::vector<TriedBucket> buckets;     // fusion id n is buckets[n - 1]
+  std::size_t num_buffers = 0;          // that are no values of the program
+  bool reduces_in_last_run = false;
+};
+
+}  // namespace shardplan
