@@ -24,10 +24,7 @@ namespace {
 class Differentiation : public GradientBuilder {
  public:
   Differentiation(const OperatorGraph& forward, const TrainingOptions& options)
-      : forward_(forward), options_(options), builder_(forward) {
-    for (const GraphTensor& tensor : forward.tensors()) names_.insert(tensor.name);
-    for (const GraphOperator& op : forward.operators()) names_.insert(op.name);
-  }
+      : forward_(forward), options_(options), builder_(forward) {}
 
   OperatorGraph run() {
     check_loss();
@@ -46,6 +43,7 @@ class Differentiation : public GradientBuilder {
     update_parameters();
     update_statistics();
     builder_.set_training(options_.micro_batches);
+    names_.clear();
     return builder_.build();
   }
 
@@ -73,13 +71,13 @@ class Differentiation : public GradientBuilder {
     SHARDPLAN_CHECK(found != nullptr);
     std::vector<TensorType> types;
     for (const TensorId operand : operands) types.push_back(type(operand));
-    Operation operation = make_operation(*found, attributes, std::move(types));
+    op.operation = operation_of(*found, attributes, std::move(types));
+    const std::size_t num_results = builder_.operation(op.operation).results.size();
     std::vector<std::string> result_names;
-    const std::string name = op.name;
-    if (operation.results.size() > 1) {
-      for (std::size_t i = 0; i < operation.results.size(); ++i) result_names.push_back(fmt::format("{}.{}", name, i));
+    for (std::size_t i = 0; num_results > 1 && i < num_results; ++i) {
+      result_names.push_back(fmt::format("{}.{}", op.name, i));
     }
-    const OperatorId id = builder_.add_operator(std::move(op), std::move(operation), std::move(result_names));
+    const OperatorId id = builder_.add_operator(std::move(op), std::move(result_names));
     return builder_.op(id).results;
   }
 
@@ -92,6 +90,25 @@ class Differentiation : public GradientBuilder {
   TensorType type(TensorId tensor) const override { return builder_.tensor(tensor).type; }
 
  private:
+  struct AddedOperation {
+    Attributes attributes;  // as asked for: without defaults
+    std::vector<TensorType> types;
+    OperationId id;
+  };
+  /// Of one type so many are known at first sight; others are made and then found to be equal.
+  static constexpr std::size_t kMostKnown = 32;
+
+  /// Shapes and rules are inferred once for all copies of a layer.
+  OperationId operation_of(const OperatorType& type, const Attributes& attributes, std::vector<TensorType> types) {
+    std::vector<AddedOperation>& known = operations_[&type];
+    for (const AddedOperation& operation : known) {
+      if (operation.types == types && operation.attributes == attributes) return operation.id;
+    }
+    const OperationId id = builder_.intern(make_operation(type, attributes, types));
+    if (known.size() < kMostKnown) known.push_back({attributes, std::move(types), id});
+    return id;
+  }
+
   /// Gradients that are summed over the devices together.
   struct Joined {
     std::vector<TensorId> parameters;
@@ -477,18 +494,27 @@ class Differentiation : public GradientBuilder {
 
   std::string unique(const std::string& name) {
     std::string result = name;
-    for (int number = 1; !names_.insert(result).second; ++number) result = fmt::format("{}_{}", name, number);
+    for (int number = 1; is_forward(result) || !names_.insert(result).second; ++number) {
+      result = fmt::format("{}_{}", name, number);
+    }
     return result;
+  }
+
+  bool is_forward(const std::string& name) const {
+    if (forward_.find_operator(name)) return true;
+    const std::optional<TensorId> tensor = forward_.find_tensor(name);
+    return tensor && forward_.tensor(*tensor).name == name;  // not an alias
   }
 
   const OperatorGraph& forward_;
   const TrainingOptions& options_;
   mutable OperatorGraphBuilder builder_;
+  std::map<const OperatorType*, std::vector<AddedOperation>> operations_;  // looked up, never walked
   IdVector<TensorId, char> needed_;
   IdVector<TensorId, std::vector<TensorId>> gradients_;
   std::map<std::pair<int, DataType>, Joined> joined_;     // by fusion id and type
   IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
-  std::unordered_set<std::string> names_;                 // looked up, never walked
+  std::unordered_set<std::string> names_;                 // that are not of the forward graph; looked up, never walked
   std::optional<OperatorId> current_;                     // the forward operator whose gradient is being added
   std::optional<TensorId> parameter_;                     // the parameter whose gradient is finished or that is updated
   std::optional<TensorId> squared_;                       // the parameter whose gradient's norm is taken

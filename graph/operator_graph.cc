@@ -1,6 +1,6 @@
 #include "graph/operator_graph.h"
 
-#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/strong_components.hpp>
 #include <functional>
 #include <queue>
@@ -15,7 +15,7 @@
 namespace shardplan {
 namespace {
 
-using DependencyGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
+using DependencyGraph = boost::compressed_sparse_row_graph<boost::directedS>;
 
 void combine(std::size_t& hash, std::size_t value) { hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2); }
 
@@ -225,16 +225,17 @@ OperatorGraph OperatorGraphBuilder::build() {
   state_.reset();
   const std::size_t num_operators = graph.operators_.size();
 
-  DependencyGraph dependencies(num_operators);
+  std::vector<std::pair<std::size_t, std::size_t>> edges;  // from producer to reader
   std::vector<std::size_t> num_missing(num_operators);
   for (const OperatorId id : graph.operators_.ids()) {
     for (const TensorId operand : graph.operators_[id].operands) {
       const std::optional<OperatorId> producer = graph.tensors_[operand].producer;
       if (!producer) continue;
-      add_edge(producer->value(), id.value(), dependencies);
+      edges.emplace_back(producer->value(), id.value());
       ++num_missing[id.value()];
     }
   }
+  const DependencyGraph dependencies(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), num_operators);
 
   // Kahn's algorithm; of the operators that are ready, the one that was added first goes first.
   using Turn = std::tuple<std::size_t, bool, std::size_t>;  // anchored ones come before their anchor

@@ -13,6 +13,7 @@ class VersionBuilder {
     versions_.num_times = static_cast<std::uint32_t>(graph.operators().size()) + 1;
     for (const OperatorId op : graph.operators().ids()) num_in_micro_batch_ += graph.is_in_micro_batch(op) ? 1 : 0;
     versions_.first.resize(graph.tensors().size());
+    last_.resize(graph.tensors().size());
     versions_.read.resize(graph.operators().size());
     for (const OperatorId op : graph.operators().ids())
       versions_.read[op].resize(graph.operators()[op].operands.size());
@@ -88,13 +89,13 @@ class VersionBuilder {
       read(last, backward);
     }
     if (tensor.is_output) add(TensorVersion::Kind::kOutput, id, last, std::nullopt);
-    last_[id.value()] = last;
+    last_[id] = last;
   }
 
   void add_updates() {
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& tensor = graph_.tensor(id);
-      if (tensor.updates) add(TensorVersion::Kind::kUpdated, id, last_[id.value()], versions_.first[*tensor.updates]);
+      if (tensor.updates) add(TensorVersion::Kind::kUpdated, id, last_[id], versions_.first[*tensor.updates]);
     }
   }
 
@@ -184,7 +185,7 @@ class VersionBuilder {
   const OperatorGraph& graph_;
   TensorVersions versions_;
   std::uint32_t num_in_micro_batch_ = 0;  // operators, the first of all
-  std::map<std::size_t, VersionId> last_;
+  IdVector<TensorId, VersionId> last_;    // of those that are no constants
 };
 
 }  // namespace

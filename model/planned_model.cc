@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "graph/differentiate.h"
 #include "graph/padded_positions.h"
@@ -78,8 +79,9 @@ OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::i
     training.exchanges_means = asks_for_mean;
     training.not_exchanged = model.not_exchanged;
   }
-  const OperatorGraph graph = differentiate(forward, training);
-  return recompute_marked(model.unpadded ? with_padding_of_results(graph) : graph);
+  OperatorGraph graph = differentiate(forward, training);
+  if (model.unpadded) graph = with_padding_of_results(graph);
+  return recompute_marked(std::move(graph));
 }
 
 }  // namespace shardplan

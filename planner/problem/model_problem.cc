@@ -24,136 +24,15 @@
 
 #include "base/error.h"
 #include "operators/operator_type.h"
+#include "planner/problem/layout_tables.h"
 
 namespace shardplan {
 namespace {
 
-using LayoutId = Index<struct LayoutTag>;
-using ListId = Index<struct ListTag>;
-using TypeId = Index<struct TypeTag>;
-
-/// What stands at one position of a node's list, for its edges: a layout, and whether it shares the stored version's
-/// memory.
-struct Entry {
-  LayoutId layout;
-  bool shares = false;
-  auto operator<=>(const Entry&) const = default;
-};
-
-/// What a redistribution's cost depends on besides the layouts.
-struct WholeTensor {
-  Shape shape;
-  Bytes element_bytes = 0;
-
-  bool operator==(const WholeTensor&) const = default;
-};
-
 /// A strategy that takes longer (40 hours) is none; so sums of a step stay far below what 64 bits hold.
 constexpr std::int64_t kLongestStep = kForbidden / 2;
 
-/// What something costs that is done so often.
-std::int64_t times(std::int64_t cost, std::int64_t count) {
-  return cost > kForbidden / count ? kForbidden : cost * count;
-}
-
 std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(kForbidden, a + b); }
-
-/// How an edge's matrix is filled.
-enum class EdgeKind {
-  kRedistribute,  // the redistribution's cost; where the second may share the stored memory, the first is it
-  kMadeOrShared,  // the same, but what shares the stored memory is not made of the first: costs nothing here
-  kShares,        // only this: the first is what is stored; the second shares its memory exactly where they are equal
-};
-
-/// Interned layouts and lists, and the matrices between lists.
-class LayoutTables {
- public:
-  LayoutTables(RedistributionPlanner& redistributions, StrategyProblem& problem)
-      : redistributions_(redistributions), problem_(problem) {}
-
-  LayoutId layout(const TensorLayout& layout) {
-    const auto [found, is_new] = layout_ids_.try_emplace(layout, LayoutId(layouts_.size()));
-    if (is_new) layouts_.push_back(layout);
-    return found->second;
-  }
-  const TensorLayout& operator[](LayoutId id) const { return layouts_[id]; }
-
-  ListId list(std::vector<Entry> entries) {
-    const auto [found, is_new] = list_ids_.try_emplace(std::move(entries), ListId(lists_.size()));
-    if (is_new) lists_.push_back(&found->first);
-    return found->second;
-  }
-  const std::vector<Entry>& entries(ListId id) const { return *lists_[id]; }
-
-  TypeId type(const TensorType& type) {
-    const WholeTensor whole{type.shape, element_bytes(type.dtype)};
-    for (const TypeId id : types_.ids()) {
-      if (types_[id] == whole) return id;
-    }
-    return types_.push_back(whole);
-  }
-
-  /// Nothing if the matrix would be all zero.
-  std::optional<MatrixId> matrix(ListId from, ListId to, TypeId type, EdgeKind kind, std::int64_t runs) {
-    const auto key = std::make_tuple(from.value(), to.value(), type.value(), kind, runs);
-    const auto [found, is_new] = matrix_ids_.try_emplace(key);
-    if (is_new) found->second = make_matrix(entries(from), entries(to), type, kind, runs);
-    return found->second;
-  }
-
-  UsageTableId usage(std::vector<Bytes> bytes) {
-    const auto [found, is_new] = usage_ids_.try_emplace(std::move(bytes), UsageTableId(problem_.usage_tables.size()));
-    if (is_new) problem_.usage_tables.push_back({found->first});
-    return found->second;
-  }
-
- private:
-  std::vector<const TensorLayout*> layouts_of(const std::vector<Entry>& entries) const {
-    std::vector<const TensorLayout*> layouts;
-    for (const Entry& entry : entries) layouts.push_back(&layouts_[entry.layout]);
-    return layouts;
-  }
-
-  std::optional<MatrixId> make_matrix(const std::vector<Entry>& from, const std::vector<Entry>& to, TypeId type,
-                                      EdgeKind kind, std::int64_t runs) {
-    CostMatrix matrix;
-    matrix.rows = static_cast<std::uint32_t>(from.size());
-    matrix.columns = static_cast<std::uint32_t>(to.size());
-    if (kind == EdgeKind::kShares) {
-      matrix.costs.assign(from.size() * to.size(), 0);
-    } else {
-      const WholeTensor& tensor = types_[type];
-      matrix.costs = redistributions_.times(layouts_of(from), layouts_of(to), tensor.shape, tensor.element_bytes);
-      for (std::int64_t& cost : matrix.costs) cost = times(cost, runs);
-    }
-    const bool may_share = std::any_of(to.begin(), to.end(), [](const Entry& entry) { return entry.shares; });
-    for (std::size_t i = 0; may_share && i < from.size(); ++i) {
-      for (std::size_t j = 0; j < to.size(); ++j) {
-        std::int64_t& cost = matrix.costs[i * to.size() + j];
-        const bool says_never = kind != EdgeKind::kMadeOrShared && to[j].shares != (from[i].layout == to[j].layout);
-        if (says_never) {
-          cost = kForbidden;
-        } else if (to[j].shares) {
-          cost = 0;
-        }
-      }
-    }
-    const bool is_zero = std::all_of(matrix.costs.begin(), matrix.costs.end(), [](std::int64_t c) { return c == 0; });
-    if (is_zero) return std::nullopt;
-    return problem_.matrices.push_back(std::move(matrix));
-  }
-
-  RedistributionPlanner& redistributions_;
-  StrategyProblem& problem_;
-  std::unordered_map<TensorLayout, LayoutId> layout_ids_;
-  IdVector<LayoutId, TensorLayout> layouts_;
-  std::map<std::vector<Entry>, ListId> list_ids_;
-  IdVector<ListId, const std::vector<Entry>*> lists_;
-  IdVector<TypeId, WholeTensor> types_;
-  std::map<std::tuple<std::size_t, std::size_t, std::size_t, EdgeKind, std::int64_t>, std::optional<MatrixId>>
-      matrix_ids_;
-  std::map<std::vector<Bytes>, UsageTableId> usage_ids_;
-};
 
 /// All that equal operators with equal candidates share.
 struct CandidateTable {
@@ -243,9 +122,10 @@ class Build {
     operator_tables_.push_back(&table);
     result_.candidates_complete = result_.candidates_complete && table.complete;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const std::vector<Entry>& entries = tables_.entries(table.results[i]);
-      may_be_partial_[op.results[i]] = std::any_of(
-          entries.begin(), entries.end(), [&](const Entry& entry) { return !tables_[entry.layout].partial.empty(); });
+      const std::vector<ListedLayout>& entries = tables_.entries(table.results[i]);
+      may_be_partial_[op.results[i]] = std::any_of(entries.begin(), entries.end(), [&](const ListedLayout& entry) {
+        return !tables_[entry.layout].partial.empty();
+      });
     }
   }
 
@@ -261,8 +141,8 @@ class Build {
         all.costs[i] = {};
         for (const auto& [table, runs] : parts) {
           const Cost& cost = result_.problem.strategy_tables[table].costs[i];
-          all.costs[i].computation = plus(all.costs[i].computation, times(cost.computation, runs));
-          all.costs[i].communication = plus(all.costs[i].communication, times(cost.communication, runs));
+          all.costs[i].computation = plus(all.costs[i].computation, repeated_cost(cost.computation, runs));
+          all.costs[i].communication = plus(all.costs[i].communication, repeated_cost(cost.communication, runs));
         }
       }
       found->second = result_.problem.strategy_tables.push_back(std::move(all));
@@ -325,7 +205,7 @@ class Build {
     if (!shared) shared = std::make_shared<const Operation>(operation);
     const DeviceMesh& mesh = costs_.mesh();
     StrategyTable costs;
-    std::vector<std::vector<Entry>> operands(operation.operands.size()), results(operation.results.size());
+    std::vector<std::vector<ListedLayout>> operands(operation.operands.size()), results(operation.results.size());
     std::vector<std::vector<Bytes>> operand_bytes(operation.operands.size()), result_bytes(operation.results.size());
     for (const Strategy& strategy : strategies) {
       const OperatorSteps steps = operator_steps(shared, strategy, costs_, redistributions_, table.traffic);
@@ -360,26 +240,58 @@ class Build {
       return;
     }
     if (version.kind == TensorVersion::Kind::kUpdated) return;  // its layout is the stored version's
+    const VersionTables& tables = tables_of(id);
+    ProblemNode node;
+    node.strategies = tables.costs;
+    if (tables.usage) node.memory.push_back({*tables.usage, version.begin, version.end});
+    version_lists_[id] = tables.list;
+    result_.version_nodes[id] = result_.problem.nodes.push_back(std::move(node));
+    result_.choices[id] = tables.choices;
+  }
+
+  /// All that equal versions share: those of the copies of a layer.
+  struct VersionTables {
+    ListId list;
+    StrategyTableId costs;
+    std::optional<UsageTableId> usage;  // nothing for what takes no memory
+    std::shared_ptr<const std::vector<ModelProblem::VersionChoice>> choices;
+  };
+
+  const VersionTables& tables_of(VersionId id) {
+    const TensorVersion& version = versions_.all[id];
     const TensorType& type = graph_.tensor(version.tensor).type;
-    std::vector<Entry> entries;
+    const bool takes_memory = fusion_.in_registers[version.tensor] == 0;
+    // What the layouts follow from, in the order in which they are found.
+    constexpr std::uint64_t kNone = UINT64_MAX;
+    std::vector<std::uint64_t> key{tables_.type(type).value(), version.stored ? 1u : 0u, takes_memory ? 1u : 0u};
+    if (const std::optional<TensorLayout>& fixed = restrictions_.versions[id]) {
+      key.insert(key.end(), {kNone, tables_.layout(*fixed).value()});
+    } else {
+      key.push_back(version.kind == TensorVersion::Kind::kDelivered ? 1 : 0);
+      key.push_back(version.from ? version_lists_[*version.from].value() : kNone);
+      add_operand_layouts(id, [&](ListId list, bool) {
+        if (key.back() != list.value()) key.push_back(list.value());
+      });
+    }
+    const auto [known, is_new] = version_tables_.try_emplace(std::move(key));
+    VersionTables& tables = known->second;
+    if (!is_new) return tables;
+    std::vector<ListedLayout> entries;
     for (const LayoutId layout : possible_layouts(id)) {
       if (version.stored) entries.push_back({layout, true});
       entries.push_back({layout, false});
     }
-    ProblemNode node;
     std::vector<Bytes> bytes;
     std::vector<ModelProblem::VersionChoice> choices;
-    for (const Entry& entry : entries) {
+    for (const ListedLayout& entry : entries) {
       choices.push_back({tables_[entry.layout], entry.shares});
       bytes.push_back(entry.shares ? 0 : local_bytes(type, tables_[entry.layout]));
     }
-    node.strategies = free_table(entries.size());
-    if (!fusion_.in_registers[version.tensor]) {
-      node.memory.push_back({tables_.usage(std::move(bytes)), version.begin, version.end});
-    }
-    version_lists_[id] = tables_.list(std::move(entries));
-    result_.version_nodes[id] = result_.problem.nodes.push_back(std::move(node));
-    result_.choices[id] = shared_choices(version_lists_[id], std::move(choices));
+    tables.costs = free_table(entries.size());
+    if (takes_memory) tables.usage = tables_.usage(std::move(bytes));
+    tables.list = tables_.list(std::move(entries));
+    tables.choices = shared_choices(tables.list, std::move(choices));
+    return tables;
   }
 
   /// What the version before may be, what the readers here and further on want, and whole. Never partial, but for a
@@ -390,7 +302,7 @@ class Build {
     std::vector<LayoutId> layouts;
     std::unordered_map<LayoutId, bool> seen;
     const auto add = [&](ListId list, bool partial_too) {
-      for (const Entry& entry : tables_.entries(list)) {
+      for (const ListedLayout& entry : tables_.entries(list)) {
         if (!partial_too && !tables_[entry.layout].partial.empty()) continue;
         if (seen.try_emplace(entry.layout, true).second) layouts.push_back(entry.layout);
       }
@@ -486,6 +398,7 @@ class Build {
   std::map<TableRuns, StrategyTableId> summed_tables_;
   IdVector<TensorId, char> may_be_partial_;
   IdVector<VersionId, ListId> version_lists_;
+  std::map<std::vector<std::uint64_t>, VersionTables> version_tables_;  // looked up, never walked
   std::map<std::size_t, StrategyTableId> free_tables_;
   std::unordered_map<ListId, std::shared_ptr<const std::vector<ModelProblem::VersionChoice>>> choices_by_list_;
 };
