@@ -73,10 +73,11 @@ std::string transformation_text(const Checkpoint& from, const CheckpointForm& to
   std::string text = subject_text(from.path(), from.form());
   text +=
       fmt::format("-> {}{}, {} tensors\n", written.empty() ? "" : written + ", ", devices_text(to), to.tensors.size());
-  const std::string kind = from.form().is_integrated ? "" : "ranks ";
   for (std::size_t i = 0; i < std::min(reads.size(), kMostRanks); ++i) {
     const std::string sources =
-        from.form().is_integrated ? "the file" : fmt::format("{}{}", kind, fmt::join(reads[i].sources, ", "));
+        from.form().is_integrated
+            ? "the file"
+            : fmt::format("rank{} {}", reads[i].sources.size() == 1 ? "" : "s", fmt::join(reads[i].sources, ", "));
     text += fmt::format("  {:8} {} {} from {}\n", to.is_integrated ? "all" : fmt::format("rank {}", reads[i].rank),
                         written.empty() ? "would read" : "read", format_bytes(reads[i].bytes), sources);
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/local_model_command.h"
 #include "cli/commands/planning_options.h"
 #include "cli/exit_code.h"
 #include "cli/terminal.h"
@@ -64,6 +65,21 @@ CheckpointForm form_on_mesh(const Checkpoint& checkpoint, const CheckpointArgume
   return form;
 }
 
+/// The checkpoint's tensors as the model of --plan stores them; nothing if no plan of it fits.
+std::optional<CheckpointForm> form_of_model(const Checkpoint& checkpoint, const PlanningArguments& planning) {
+  std::vector<std::string> notices;
+  CheckpointForm form;
+  try {
+    const PreparedPlan planned = plan_or_load(planning);
+    if (!planned.is_found()) return std::nullopt;
+    form = form_for_plan(checkpoint, planned.plan.program, *planned.plan.graph, notices);
+  } catch (const WrittenPerDevice& found) {
+    form = local_model_form(found, planning, checkpoint, notices);
+  }
+  for (const std::string& text : notices) notice("notice: " + text);
+  return form;
+}
+
 int run(const CheckpointArguments& arguments) {
   const bool has_plan = !arguments.planning.model.empty();
   const auto refuse = [&](const char* what) {
@@ -85,14 +101,12 @@ int run(const CheckpointArguments& arguments) {
   } else if (has_plan == arguments.mesh.has_value()) {
     refuse("expected one of --plan and --mesh");
   } else if (has_plan) {
-    const PreparedPlan planned = plan_or_load(arguments.planning);
-    if (!planned.is_found()) {
+    const std::optional<CheckpointForm> found = form_of_model(checkpoint, arguments.planning);
+    if (!found) {
       notice("no plan fits");
       return kNoFeasiblePlan;
     }
-    std::vector<std::string> notices;
-    form = form_for_plan(checkpoint, planned.plan.program, *planned.plan.graph, notices);
-    for (const std::string& text : notices) notice("notice: " + text);
+    form = *found;
   } else {
     form = form_on_mesh(checkpoint, arguments);
   }
@@ -111,7 +125,8 @@ Command checkpoint_command() {
   command.topic = "Prove a plan";
   command.summary = "Merge, transform or verify what `simulate --save` wrote";
   command.description =
-      "merge writes whole tensors into one file; transform writes a file for each rank of another plan, model or mesh; "
+      "merge writes whole tensors into one file; transform writes a file for each rank of another plan, model or mesh, "
+      "a model written per device included; "
       "verify reads everything and compares copies. Each rank's file is put together from the parts that it needs, one "
       "tensor at a time; a safetensors file of another program is taken as FROM too. Without TO transform only says "
       "what each rank would read.";

@@ -132,4 +132,15 @@ int simulate_local_model(const WrittenPerDevice& found, const SimulateArguments&
   return kDone;
 }
 
+CheckpointForm local_model_form(const WrittenPerDevice& found, const PlanningArguments& arguments,
+                                const Checkpoint& checkpoint, std::vector<std::string>& notices) {
+  refuse_search(arguments);
+  if (arguments.seed || arguments.capacity) {
+    throw InputError({arguments.model, 0, 0}, "{} has no effect on where a model written per device holds its tensors",
+                     arguments.seed ? "--seed" : "--capacity");
+  }
+  const auto ranks = models_of_ranks(*found.model, found.cluster.num_devices());
+  return form_for_ranks(checkpoint, ranks, *rank_graphs(ranks), notices);
+}
+
 }  // namespace shardplan

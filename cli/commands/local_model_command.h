@@ -1,9 +1,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/commands/planning_options.h"
 #include "cli/commands/simulate_arguments.h"
+#include "simulator/checkpoint/checkpoint.h"
 
 namespace shardplan {
 
@@ -18,5 +20,10 @@ int validate_local_model(const WrittenPerDevice& found, const PlanningArguments&
 
 /// `simulate MODEL`, with its checkpoints. Throws InputError for options that have no effect on such a model.
 int simulate_local_model(const WrittenPerDevice& found, const SimulateArguments& arguments);
+
+/// What `checkpoint transform --plan MODEL` brings a checkpoint to. Throws InputError for options that have no effect on
+/// such a model, and as `form_for_ranks`.
+CheckpointForm local_model_form(const WrittenPerDevice& found, const PlanningArguments& arguments,
+                                const Checkpoint& checkpoint, std::vector<std::string>& notices);
 
 }  // namespace shardplan

@@ -301,13 +301,21 @@ Checkpoint::Verification Checkpoint::verify() {
   return verification;
 }
 
+namespace {
+
+bool is_on(const CheckpointForm& form, std::size_t tensor, std::int64_t rank) {
+  return !form.is_per_device || form.tensors[tensor].pieces.contains(rank);
+}
+
+}  // namespace
+
 void write_checkpoint(const std::string& folder, const CheckpointForm& form, const PieceSource& source) {
   PendingFolder pending(folder);
   for (std::int64_t rank = 0; rank < form.mesh.num_devices(); ++rank) {
     const std::string name = form.is_integrated ? kIntegratedFile : rank_file(rank);
     SafetensorsWriter writer((fs::path(pending.temporary()) / name).string(), header_of(form, rank));
     for (std::size_t t = 0; t < form.tensors.size(); ++t) {
-      if (!form.is_per_device || form.tensors[t].pieces.contains(rank)) writer.append(source(t, rank));
+      if (is_on(form, t, rank)) writer.append(source(t, rank));
     }
     writer.finish();
   }
@@ -321,7 +329,7 @@ std::vector<RankReads> transform_checkpoint(Checkpoint& from, const CheckpointFo
     const CheckpointTensor& tensor = to.tensors[t];
     const std::optional<std::size_t> known = from.find(tensor.name);
     SHARDPLAN_CHECK(known.has_value());
-    return from.read(*known, held_piece(tensor.layout, to.mesh, tensor.shape, rank), rank);
+    return from.read(*known, source_piece(from.form().tensors[*known], tensor, *piece_of_rank(to, tensor, rank)), rank);
   };
   std::int64_t before = from.bytes_read();
   const auto counted = [&](std::size_t t, std::int64_t rank) {
@@ -338,7 +346,9 @@ std::vector<RankReads> transform_checkpoint(Checkpoint& from, const CheckpointFo
     return reads;
   }
   for (std::int64_t rank = 0; rank < to.mesh.num_devices(); ++rank) {
-    for (std::size_t t = 0; t < to.tensors.size(); ++t) counted(t, rank);
+    for (std::size_t t = 0; t < to.tensors.size(); ++t) {
+      if (is_on(to, t, rank)) counted(t, rank);
+    }
   }
   return reads;
 }

@@ -85,8 +85,8 @@ struct RankReads {
   std::set<std::int64_t> sources;
   std::int64_t bytes = 0;
 };
-/// Writes the checkpoint in another form of the same tensors, of which one piece at a time is in memory. With an empty
-/// `folder` nothing is written, only read.
+/// Writes the checkpoint in another form of the same tensors (`source_piece`), of which one piece at a time is in memory.
+/// With an empty `folder` nothing is written, only read.
 std::vector<RankReads> transform_checkpoint(Checkpoint& from, const CheckpointForm& to, const std::string& folder);
 
 }  // namespace shardplan

@@ -127,6 +127,10 @@ std::optional<PieceRuns> piece_of_rank(const CheckpointForm& form, const Checkpo
   return found->second;
 }
 
+PieceRuns source_piece(const CheckpointTensor& stored, const CheckpointTensor& tensor, const PieceRuns& piece) {
+  return stored.shape == tensor.shape ? piece : whole_piece(stored.shape);
+}
+
 std::int64_t claimed_rank(const SafetensorsReader& file) { return metadata_number<std::int64_t>(file, "rank"); }
 
 CheckpointForm integrated(CheckpointForm form) {

@@ -59,6 +59,10 @@ DeviceMesh mesh_of_ranks(std::int64_t ranks);
 /// What a rank holds of a tensor; nothing if it has none of it.
 std::optional<PieceRuns> piece_of_rank(const CheckpointForm& form, const CheckpointTensor& tensor, std::int64_t rank);
 
+/// What of `stored` becomes the piece of a rank: the same piece, or all of it if the shapes differ, as where each rank has
+/// a tensor of its own and all begin with the same.
+PieceRuns source_piece(const CheckpointTensor& stored, const CheckpointTensor& tensor, const PieceRuns& piece);
+
 /// What one file says of its checkpoint; of one that is per device it knows its own pieces alone. Throws InputError at
 /// the file for what does not fit together.
 CheckpointForm form_of_file(const SafetensorsReader& file);

@@ -33,11 +33,11 @@ std::optional<std::size_t> CheckpointMatch::find(const GraphTensor& tensor) {
 }
 
 void CheckpointMatch::add_other_shape(const std::string& name, const Shape& stored, const Shape& expected,
-                                      const std::string& remark) {
+                                      const std::string& remark, const std::string& hint) {
   add_fault({{checkpoint_.path(), 0, 0},
              fmt::format("tensor '{}' has the shape {}, in the model it has {}{}", name, to_string(stored),
                          to_string(expected), remark),
-             {}});
+             hint});
 }
 
 void CheckpointMatch::add_other_padding(const std::string& name, const Shape& shape, const Shape& stored,

@@ -21,9 +21,9 @@ class CheckpointMatch {
 
   /// Which tensor of the checkpoint a parameter or state of the model is; nothing if it has none of that name.
   std::optional<std::size_t> find(const GraphTensor& tensor);
-  /// The checkpoint holds `name` in the shape `stored`; `remark` is put behind the model's shape.
+  /// The checkpoint holds `name` in the shape `stored`; `remark` is put behind the model's shape, `hint` is what to do.
   void add_other_shape(const std::string& name, const Shape& stored, const Shape& expected,
-                       const std::string& remark = "");
+                       const std::string& remark = "", const std::string& hint = "");
   /// The shape is the model's, but of one of the two another part of it is padding; `stored` and `expected` are without,
   /// and empty where there is none.
   void add_other_padding(const std::string& name, const Shape& shape, const Shape& stored, const Shape& expected);

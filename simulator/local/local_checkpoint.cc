@@ -1,5 +1,7 @@
 #include "simulator/local/local_checkpoint.h"
 
+#include <set>
+
 #include "base/error.h"
 #include "simulator/checkpoint/checkpoint_match.h"
 #include "simulator/checkpoint/tensor_bytes.h"
@@ -50,34 +52,61 @@ void save_ranks(const std::string& folder, const CheckpointForm& form, const Ran
   });
 }
 
+CheckpointForm form_for_ranks(const Checkpoint& checkpoint, const std::vector<std::shared_ptr<const Model>>& ranks,
+                              const RankGraphs& run, std::vector<std::string>& notices) {
+  CheckpointForm form = local_form(ranks, run, checkpoint.form().step, checkpoint.form().seed);
+  CheckpointMatch match(checkpoint);
+  std::vector<CheckpointTensor> tensors;
+  const auto pieces = rank_pieces(ranks, run.graphs);
+  for (CheckpointTensor& tensor : form.tensors) {
+    // Any rank that holds a part knows of what kind the tensor is; the ranks' own tensors may differ in shape.
+    std::optional<std::size_t> found;
+    bool fits = true;
+    for (const auto& [rank, runs] : tensor.pieces) {
+      const OperatorGraph& graph = run.graphs[static_cast<std::size_t>(rank)];
+      const TensorId id = *graph.find_tensor(tensor.name);
+      found = match.find(graph.tensor(id));
+      if (!found) break;
+      const Shape& stored = checkpoint.form().tensors[*found].shape;
+      const bool is_own = pieces[static_cast<std::size_t>(rank)].at(id).is_own;
+      if (stored == tensor.shape || (is_own && stored == graph.tensor(id).type.shape)) continue;
+      fits = false;
+      match.add_other_shape(tensor.name, stored, tensor.shape,
+                            is_own ? fmt::format(", one for each of {} ranks", ranks.size()) : "",
+                            is_own ? "`begin:` beside the parameter says which part of a whole each rank holds" : "");
+      break;
+    }
+    if (!found || !fits) continue;
+    tensor.dtype = checkpoint.form().tensors[*found].dtype;
+    tensors.push_back(std::move(tensor));
+  }
+  for (std::string& notice : match.notices()) notices.push_back(std::move(notice));
+  form.tensors = std::move(tensors);
+  return form;
+}
+
 LoadedRanks load_ranks(Checkpoint& checkpoint, const std::vector<std::shared_ptr<const Model>>& ranks,
                        const RankGraphs& run) {
   LoadedRanks loaded;
-  CheckpointMatch match(checkpoint);
-  const auto pieces = rank_pieces(ranks, run.graphs);
   loaded.values.resize(ranks.size());
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const auto& [id, piece] : pieces[rank]) {
-      const GraphTensor& tensor = run.graphs[rank].tensor(id);
-      if (!is_stored(tensor)) continue;
-      const std::optional<std::size_t> found = match.find(tensor);
-      if (!found) continue;
-      const Shape& stored = checkpoint.form().tensors[*found].shape;
-      const bool is_alike = piece.is_own && stored == tensor.type.shape;  // one for all ranks
-      if (stored != piece.whole && !is_alike) {
-        match.add_other_shape(tensor.name, stored, piece.whole,
-                              piece.is_own ? fmt::format(", one for each of {} ranks", ranks.size()) : "");
-        continue;
-      }
+  std::vector<Diagnostic> faults;
+  std::set<std::string> known;  // what many ranks lack is reported once
+  const CheckpointForm form = form_for_ranks(checkpoint, ranks, run, loaded.notices);
+  for (const CheckpointTensor& tensor : form.tensors) {
+    const std::size_t stored = *checkpoint.find(tensor.name);
+    for (const auto& [rank, piece] : tensor.pieces) {
+      const OperatorGraph& graph = run.graphs[static_cast<std::size_t>(rank)];
       try {
-        loaded.values[rank][id] = read_numbers(checkpoint, *found, is_alike ? whole_piece(stored) : runs_of(piece),
-                                               static_cast<std::int64_t>(rank));
+        loaded.values[static_cast<std::size_t>(rank)][*graph.find_tensor(tensor.name)] =
+            read_numbers(checkpoint, stored, source_piece(checkpoint.form().tensors[stored], tensor, piece), rank);
       } catch (const InputError& error) {
-        for (const Diagnostic& fault : error.diagnostics()) match.add_fault(fault);
+        for (const Diagnostic& fault : error.diagnostics()) {
+          if (known.insert(fault.message).second) faults.push_back(fault);
+        }
       }
     }
   }
-  loaded.notices = match.notices();
+  if (!faults.empty()) throw InputError(std::move(faults));
   return loaded;
 }
 

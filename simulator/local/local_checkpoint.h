@@ -17,14 +17,19 @@ CheckpointForm local_form(const std::vector<std::shared_ptr<const Model>>& ranks
 void save_ranks(const std::string& folder, const CheckpointForm& form, const RankGraphs& run,
                 const LocalExecutor& executor);
 
+/// The form that brings a checkpoint of any devices, a plan's or ranks', to the ranks of a model: its parameters and states
+/// where each rank holds them, in the checkpoint's dtypes. A parameter that is each rank's own also takes a tensor of its
+/// own shape, which all ranks then begin with. States that the checkpoint does not hold are left out, which `notices`
+/// says. Throws InputError with all faults: parameters that are missing, other shapes.
+CheckpointForm form_for_ranks(const Checkpoint& checkpoint, const std::vector<std::shared_ptr<const Model>>& ranks,
+                              const RankGraphs& run, std::vector<std::string>& notices);
+
 struct LoadedRanks {
   RankValues values;
   std::vector<std::string> notices;
 };
-/// What each rank begins with: its own piece as its file holds it, or put together from the files of others, a checkpoint
-/// of a plan included. A parameter that is each rank's own also begins with a tensor of its own shape that all load.
-/// States that the checkpoint does not hold begin at zero, which `notices` says.
-/// Throws InputError with all faults: parameters that are missing, other shapes, pieces that no file holds.
+/// What each rank begins with: its own piece as its file holds it, or put together from the files of others. States that
+/// the checkpoint does not hold begin at zero. Throws InputError as `form_for_ranks`, then for pieces that no file holds.
 LoadedRanks load_ranks(Checkpoint& checkpoint, const std::vector<std::shared_ptr<const Model>>& ranks,
                        const RankGraphs& run);
 

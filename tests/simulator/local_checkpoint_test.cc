@@ -3,6 +3,7 @@
 #include "simulator/local/local_checkpoint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -197,6 +198,70 @@ TEST_F(LocalCheckpointTest, PiecesBecomeTheWholeAndTheOtherWayRound) {
   EXPECT_LT(total(straight[4]), 0.95 * total(straight[0])) << "what is learned shows";
 }
 
+CheckpointForm of_ranks(const Checkpoint& checkpoint, const Ranks& ranks) {
+  std::vector<std::string> notices;
+  CheckpointForm form = form_for_ranks(checkpoint, ranks.models, *ranks.run, notices);
+  EXPECT_TRUE(notices.empty()) << notices.front();
+  return form;
+}
+
+/// The tensors cut over a mesh at random, each dimension by one axis at most.
+CheckpointForm on_random_mesh(const CheckpointForm& whole, Random& random) {
+  CheckpointForm form = whole;
+  form.is_integrated = false;
+  form.is_per_device = false;
+  form.mesh = DeviceMesh::parse("x=2, y=2");
+  for (CheckpointTensor& tensor : form.tensors) {
+    tensor.pieces.clear();
+    std::vector<std::string> cuts(tensor.shape.size(), "{}");
+    for (const char* axis : {"{x}", "{y}"}) {
+      const std::size_t d = random.below(cuts.size() + 1);
+      if (d < cuts.size() && cuts[d] == "{}") cuts[d] = axis;
+    }
+    tensor.layout = parse_layout(fmt::format("[{}]", fmt::join(cuts, ", ")), form.mesh);
+  }
+  return form;
+}
+
+/// What ranks saved, spread over a mesh or put into one file and brought back, is what they saved.
+TEST_F(LocalCheckpointTest, ACheckpointOfAnyDevicesIsBroughtToTheRanks) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    const std::int64_t count = std::int64_t{2} << random.below(3);
+    const std::string text = random_ranks(random, count);
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    const Ranks ranks(text, count);
+    trained(ranks, {.seed = seed, .steps = 2}, at("ranks"));
+    Checkpoint saved(at("ranks"));
+    const bool is_spread = random.below(2) == 0;
+    const CheckpointForm between = is_spread ? on_random_mesh(saved.form(), random) : integrated(saved.form());
+    transform_checkpoint(saved, between, at("between"));
+    Checkpoint other(at("between"));
+    const CheckpointForm form = of_ranks(other, ranks);
+    transform_checkpoint(other, form, "");  // reads only
+    transform_checkpoint(other, form, at("back"));
+    for (std::int64_t rank = 0; rank < count; ++rank) {
+      const auto content = [&](const char* run) { return content_of(at(run) + "/" + rank_file(rank)); };
+      EXPECT_FALSE(content("ranks").empty());
+      EXPECT_EQ(content("ranks"), content("back")) << "rank " << rank;
+    }
+    for (const char* run : {"ranks", "between", "back"}) fs::remove_all(at(run));
+  }
+}
+
+/// Each rank reads its columns alone.
+TEST_F(LocalCheckpointTest, ARankReadsWhatItHolds) {
+  trained(Ranks(kColumns, 4), {.seed = 3, .steps = 2}, at("four"));
+  Checkpoint four(at("four"));
+  const Ranks two(kColumns, 2);
+  const std::vector<RankReads> reads = transform_checkpoint(four, of_ranks(four, two), at("two"));
+  ASSERT_EQ(reads.size(), 2u);
+  EXPECT_EQ(reads[1].sources, (std::set<std::int64_t>{2, 3}));
+  EXPECT_EQ(reads[1].bytes, 2 * 8 * 4 * 8);  // w and its momentum, 8 x 4 of F64
+  const auto from_four = trained(two, loaded(at("four"), two, 2));
+  EXPECT_EQ(from_four, trained(two, loaded(at("two"), two, 2)));
+}
+
 TEST_F(LocalCheckpointTest, FaultsAreNamed) {
   const Ranks ranks(kColumns, 4);
   const std::string saved = at("saved");
@@ -278,6 +343,38 @@ TEST_F(LocalCheckpointTest, OwnWeightsAreOneForEachRank) {
   const Ranks columns(kColumns, 4);
   const std::string found = error_of([&] { load_ranks(checkpoint, columns.models, *columns.run); });
   EXPECT_NE(found.find("tensor 'w' has the shape [4, 8, 2], in the model it has [8, 8]"), std::string::npos) << found;
+}
+
+/// Ranks that each have a weight of their own may all begin with one; a larger whole needs `begin`.
+TEST_F(LocalCheckpointTest, AllRanksBeginWithOneWeight) {
+  std::string own = kColumns;
+  const std::string begin = ", begin: [0, rank*own]";
+  own.erase(own.find(begin), begin.size());
+  const Ranks ranks(own, 4);
+  CheckpointForm one;
+  one.model = "net";
+  one.is_integrated = true;
+  one.tensors = {{"w", "F64", {8, 2}, TensorLayout::replicated(2)},
+                 {"w.momentum", "F64", {8, 2}, TensorLayout::replicated(2)}};
+  write_checkpoint(at("one"), one, [](std::size_t t, std::int64_t) {
+    return std::vector<std::byte>(16 * 8, static_cast<std::byte>(t + 1));
+  });
+  Checkpoint checkpoint(at("one"));
+  transform_checkpoint(checkpoint, of_ranks(checkpoint, ranks), at("own"));
+  Checkpoint of_each(at("own"));
+  EXPECT_EQ(of_each.verify().files, 4);
+  EXPECT_EQ(of_each.form().tensors[*of_each.find("w")].shape, (Shape{4, 8, 2}));
+  EXPECT_EQ(trained(ranks, loaded(at("own"), ranks, 2)), trained(ranks, loaded(at("one"), ranks, 2)));
+
+  one.tensors[0].shape = {8, 8};
+  write_checkpoint(at("whole"), one,
+                   [](std::size_t t, std::int64_t) { return std::vector<std::byte>(t == 0 ? 64 * 8 : 16 * 8); });
+  Checkpoint whole(at("whole"));
+  const std::string found = error_of([&] { of_ranks(whole, ranks); });
+  EXPECT_NE(found.find("tensor 'w' has the shape [8, 8], in the model it has [4, 8, 2], one for each of 4 ranks"),
+            std::string::npos)
+      << found;
+  EXPECT_NE(found.find("`begin:` beside the parameter"), std::string::npos) << found;
 }
 
 }  // namespace
