@@ -53,6 +53,11 @@ class LocalProgramBuilder {
   const OperatorGraph& graph(std::int64_t rank) const { return *program_.graphs[static_cast<std::size_t>(rank)]; }
   const Operation& operation(const LocalOperator& at) const { return graph(at.rank).operation(at.op); }
   const GraphOperator& op(const LocalOperator& at) const { return graph(at.rank).operators()[at.op]; }
+  /// Of an exchange of gradients, which no line of the file asks for: where its parameter stands.
+  const SourcePlace& place(const LocalOperator& at) const {
+    const GraphOperator& named = op(at);
+    return named.parameter ? graph(at.rank).tensor(*named.parameter).place : named.place;
+  }
 
   /// Runs a rank up to its next communication; nothing if it ends.
   std::optional<LocalOperator> advance(std::int64_t rank) {
@@ -89,13 +94,13 @@ class LocalProgramBuilder {
     for (const LocalOperator& at : step) {
       const Operation& other = operation(at);
       if (other.type != first.type) {
-        throw InputError(op(at).place, "{}: rank {} is in {} while rank {} is in {}", op(at).name, at.rank, text(at),
+        throw InputError(place(at), "{}: rank {} is in {} while rank {} is in {}", op(at).name, at.rank, text(at),
                          step[0].rank, text(step[0]));
       }
       const bool is_exchange = first.type->name.starts_with("NeighborExchange");
       const bool is_equal = is_exchange || (other.attributes == first.attributes && other.operands == first.operands);
       if (!is_equal) {
-        throw InputError(op(at).place, "{}: {} of rank {} is {}, of rank {} {}", op(at).name, first.type->name,
+        throw InputError(place(at), "{}: {} of rank {} is {}, of rank {} {}", op(at).name, first.type->name,
                          step[0].rank, description(first), at.rank, description(other));
       }
     }
@@ -146,7 +151,7 @@ class LocalProgramBuilder {
       }
       const LocalOperator& first = waiting.front();
       faults.push_back(
-          {op(first).place,
+          {place(first),
            fmt::format("{}: rank{} {} wait{} in {} for ever: {}", op(first).name, here.size() == 1 ? "" : "s",
                        ranks_text(here), here.size() == 1 ? "s" : "", text(first), where(missing)),
            "all ranks of a group run its communications in the same order"});

@@ -10,13 +10,8 @@
 namespace shardplan {
 namespace {
 
-/// The faults of a model of four ranks with these operators, or "runs".
-std::string outcome(const std::string& operators, const std::string& parallel = "parallel_mode: hybrid_parallel") {
-  const std::string text =
-      "shardplan: 1\n"
-      "inputs: {x: [4, 6]}\n"
-      "operators:\n" +
-      operators + "parallel: {" + parallel + ", device_num: 4}\n";
+/// The faults of a model of four ranks, or "runs".
+std::string outcome_of(const std::string& text) {
   try {
     std::vector<OperatorGraph> graphs;
     for (const auto& model : models_of_ranks(read_model_text(text, "m.yaml"), 4))
@@ -28,6 +23,15 @@ std::string outcome(const std::string& operators, const std::string& parallel = 
   } catch (const InputError& error) {
     return error.what();
   }
+}
+
+/// Of one with these operators.
+std::string outcome(const std::string& operators, const std::string& parallel = "parallel_mode: hybrid_parallel") {
+  return outcome_of(
+      "shardplan: 1\n"
+      "inputs: {x: [4, 6]}\n"
+      "operators:\n" +
+      operators + "parallel: {" + parallel + ", device_num: 4}\n");
 }
 
 struct ErrorCase {
@@ -106,6 +110,26 @@ TEST(LocalErrorsTest, EachIsNamed) {
     const std::string found = outcome(c.operators);
     EXPECT_NE(found.find(c.fault), std::string::npos) << c.name << "\n" << found;
   }
+}
+
+/// What sums a gradient stands in no line of the file: the parameter's line is named.
+TEST(LocalErrorsTest, AnExchangeOfGradientsHasThePlaceOfItsParameter) {
+  const std::string found = outcome_of(R"(shardplan: 1
+inputs: {x: [4, 6]}
+parameters: {w: [6, 6]}
+operators:
+  a:    {op: MatMul, in: [x, w]}
+  d:    {op: ReduceScatter, in: x, ranks: [0, 1]}
+  loss: {op: ReduceMean, in: a}
+outputs: [d]
+loss: loss
+training: {optimizer: sgd}
+parallel: {parallel_mode: hybrid_parallel, device_num: 4}
+)");
+  EXPECT_NE(found.find("m.yaml:3:14: error: grad.w.AllReduce: rank 2 is in grad.w.AllReduce (AllReduce over ranks 0 to "
+                       "3) while rank 0 is in d (ReduceScatter over ranks 0 to 3)"),
+            std::string::npos)
+      << found;
 }
 
 TEST(LocalErrorsTest, OptionsThatLayOutAreRefused) {
