@@ -85,27 +85,38 @@ Baseline ModelPlanner::stand_alone() const {
   return baseline("stand_alone", best_within(limits));
 }
 
-std::vector<std::optional<Baseline>> ModelPlanner::forced(Level level, OperatorId op,
+std::vector<std::optional<Baseline>> ModelPlanner::forced(const Plan& plan, OperatorId op,
                                                           const std::vector<Strategy>& strategies,
                                                           std::stop_token stop) const {
-  Restrictions limits = restrictions(level);
+  Restrictions limits = restrictions(plan.options.level);
   // A copy has its original's strategy, and with uniform layers all copies of a layer's operator have one.
   const GraphOperator& asked = graph_->operators()[op];
+  std::vector<OperatorId> asked_ones;
   const OperatorId forced = asked.is_copy ? *asked.forward : op;
   for (const OperatorId other : graph_->operators().ids()) {
     const bool is_tied = uniform_ && uniform_->operators[other] == uniform_->operators[forced];
-    if (other == forced || (is_tied && decided_.operators[other].empty())) limits.operators[other] = strategies;
+    if (other == forced || (is_tied && decided_.operators[other].empty())) {
+      limits.operators[other] = strategies;
+      asked_ones.push_back(other);
+    }
   }
   const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
   LevelOptions options;
-  options.level = level;
+  options.level = plan.options.level;
   options.seed = options_.seed;
   options.limits.gap = kGoodEnoughToCompare;
   options.limits.work = kDefaultWork / 4;
   options.limits.stop = stop;
   options.wants_bound = false;
+  // Where the rest stays as it is: no alternative looks worse than it is because its search ended early.
+  std::vector<std::optional<Choice>> starts;
+  for (const Strategy& strategy : strategies) {
+    IdVector<OperatorId, Strategy> with = plan.strategies;
+    for (const OperatorId other : asked_ones) with[other] = strategy;
+    starts.push_back(find_choice(versions_, problem, with, plan.versions));
+  }
   const std::vector<std::optional<Choice>> found =
-      forced_choices(problem.problem, problem.operator_nodes[op], strategies.size(), options);
+      forced_choices(problem.problem, problem.operator_nodes[op], starts, options);
   std::vector<std::optional<Baseline>> results;
   for (const std::optional<Choice>& choice : found) {
     results.emplace_back();
@@ -113,8 +124,8 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(Level level, OperatorI
     Plan like;
     like.options = options_;
     like.usable = usable();
-    const Plan plan = decided(decisions_of(problem, *choice), std::move(like));
-    results.back() = Baseline{{}, plan.time, plan.memory.peak, plan.memory.peak <= usable()};
+    const Plan found_plan = decided(decisions_of(problem, *choice), std::move(like));
+    results.back() = Baseline{{}, found_plan.time, found_plan.memory.peak, found_plan.memory.peak <= usable()};
   }
   return results;
 }

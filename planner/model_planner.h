@@ -76,9 +76,9 @@ class ModelPlanner {
   /// What one worker would take for all that a plan with `place` divides.
   Baseline one_worker(const Plan& plan) const;
 
-  /// The best plans at `level` with one operator's strategy forced in turn, the rest searched again; nothing where
-  /// there is none.
-  std::vector<std::optional<Baseline>> forced(Level level, OperatorId op, const std::vector<Strategy>& strategies,
+  /// The best plans at the level of `plan` with one operator's strategy forced in turn, the rest searched again from what
+  /// the plan has there; nothing where there is none.
+  std::vector<std::optional<Baseline>> forced(const Plan& plan, OperatorId op, const std::vector<Strategy>& strategies,
                                               std::stop_token stop = {}) const;
 
   /// The strategies that an operator could have in which every axis of the mesh does one thing.

@@ -130,7 +130,7 @@ class Lowering {
         case TensorVersion::Kind::kDelivered:
           pass = graph_.operators()[version.readers.front().op].pass;
           suffix = pass == Pass::kForward ? "delivered" : "delivered_backward";
-          origin.because = fmt::format("{} readers", version.readers.size());
+          origin.because = fmt::format("{} reader{}", version.readers.size(), version.readers.size() == 1 ? "" : "s");
           break;
         case TensorVersion::Kind::kKept:
           suffix = "kept";

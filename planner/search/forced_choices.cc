@@ -46,15 +46,19 @@ class ForcedProblem {
 
 }  // namespace
 
-std::vector<std::optional<Choice>> forced_choices(const StrategyProblem& problem, NodeId node, std::size_t count,
+std::vector<std::optional<Choice>> forced_choices(const StrategyProblem& problem, NodeId node,
+                                                  const std::vector<std::optional<Choice>>& starts,
                                                   const LevelOptions& options) {
+  const std::size_t count = starts.size();
   std::vector<std::optional<Choice>> results(count);
   const std::unique_ptr<Search> search = make_search(kDefaultSearch);
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     ForcedProblem forced(problem, node);
+    LevelOptions own = options;
     for (std::size_t i = next++; i < count && !options.limits.stop.stop_requested(); i = next++) {
-      results[i] = forced.best(i, *search, options);
+      own.start = starts[i];
+      results[i] = forced.best(i, *search, own);
     }
   };
   const std::size_t threads = std::min<std::size_t>(count, std::max(1u, std::thread::hardware_concurrency()));

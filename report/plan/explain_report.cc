@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -124,7 +125,9 @@ std::string needs_text(const Plan& plan, OperatorId op) {
 std::string signed_text(double value, double unit_decimals) {
   const double magnitude = value < 0 ? -value : value;
   const int decimals = magnitude >= 99.95 ? 0 : static_cast<int>(unit_decimals);
-  return fmt::format("{:+.{}f}", value, decimals);
+  std::string text = fmt::format("{:+.{}f}", value, decimals);
+  if (text.find_first_of("123456789") == std::string::npos) text.erase(0, 1);  // nothing has no sign
+  return text;
 }
 
 std::string ratio_change(const StepTime& chosen, const StepTime& other) {
@@ -141,9 +144,9 @@ Explanation explain(const ModelPlanner& planner, const Plan& plan, OperatorId op
   explanation.plan = &plan;
   explanation.op = op;
   std::vector<Strategy> strategies = planner.alternatives(op);
-  std::erase(strategies, plan.strategies[op]);
+  std::erase_if(strategies, [&](const Strategy& other) { return sharded_alike(other, plan.strategies[op]); });
   if (strategies.empty()) return explanation;
-  const auto found = planner.forced(plan.options.level, op, strategies, stop);
+  const auto found = planner.forced(plan, op, strategies, stop);
   for (std::size_t i = 0; i < strategies.size(); ++i) {
     if (found[i]) explanation.alternatives.push_back({strategies[i], found[i]->time, found[i]->peak, found[i]->fits});
   }
@@ -208,8 +211,15 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
   if (explanation.alternatives.empty()) return {};
   const Plan& plan = *explanation.plan;
   const Operation& operation = plan.graph->operation(explanation.op);
-  const ColumnUnit time = time_unit(plan.time.step());
-  const ColumnUnit bytes = bytes_unit(plan.memory.peak);
+  const auto list = by_cost(explanation);
+  Picoseconds longest = 0;
+  Bytes largest = 0;
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
+    longest = std::max(longest, std::abs(list[i]->time.step() - plan.time.step()));
+    largest = std::max(largest, std::abs(list[i]->peak - plan.memory.peak));
+  }
+  const ColumnUnit time = time_unit(longest > 0 ? longest : plan.time.step());
+  const ColumnUnit bytes = bytes_unit(largest > 0 ? largest : plan.memory.peak);
   // Words that are too long for the width end in dots; --json has them in full.
   const auto shortened = [](const std::string& words, std::size_t width) {
     return words.size() <= width ? words : words.substr(0, width - 3) + "...";
@@ -217,7 +227,6 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
   table.add({"forced instead, the rest searched again", fmt::format("step, {}", time.name), "ratio",
              fmt::format("peak, {}", bytes.name), "because"});
-  const auto list = by_cost(explanation);
   for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
     const Explanation::Alternative& alternative = *list[i];
     const std::string because =

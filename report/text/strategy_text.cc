@@ -69,7 +69,7 @@ std::string tuple_text(const StrategyTuples& tuples) {
 }
 
 std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
-  const std::string text = mesh.to_string(axes);  // "{x, y}"
+  const std::string text = mesh.to_string(joined(axes));  // "{x, y}"
   return text.substr(1, text.size() - 2);
 }
 

@@ -165,7 +165,7 @@ TEST(UniformLayersTest, AForcedStrategyIsThatOfAllCopies) {
     const ModelPlanner planner(model, job_cluster(*model, {}).cluster, options);
     const OperatorId op = *planner.graph().find_operator("layers.1.gelu");
     std::vector<Strategy> strategies = planner.alternatives(op);
-    return planner.forced(Level::kSpeed, op, strategies);
+    return planner.forced(planner.plan(Level::kSpeed, kDefaultSearch), op, strategies);
   };
   const auto all = forced(true), one = forced(false);
   ASSERT_EQ(all.size(), one.size());

@@ -36,6 +36,32 @@ TEST(ExplainReportTest, ShowsTheChosenStrategyAndOrdersTheOthers) {
   EXPECT_EQ(alternative_reason(plan, explanation.op, repeated), "all of the work done 8 times");
 }
 
+/// A search cuts axes in pieces: the same cut over a whole axis and over its pieces is one strategy.
+TEST(ExplainReportTest, WhatIsChosenIsNoAlternative) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+dims: {B: 4096, C: 1024}
+inputs: {x: [B, C]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: C}
+  loss: {op: ReduceMean, in: up}
+loss: loss
+training: {optimizer: momentum}
+)",
+                                                                   "m.yaml"));
+  const ModelPlanner planner(model, read_cluster("dgx-a100"), {});
+  const Plan plan = planner.plan(Level::kSpeed, "auto");
+  const OperatorId op = *plan.graph->find_operator("up.matmul");
+  std::size_t count = 0;
+  for (const Strategy& strategy : planner.alternatives(op)) count += sharded_alike(strategy, plan.strategies[op]);
+  EXPECT_EQ(count, 1u) << "the chosen strategy is among those of whole axes";
+  const Explanation explanation = explain(planner, plan, op);
+  EXPECT_FALSE(explanation.alternatives.empty());
+  for (const Explanation::Alternative& alternative : explanation.alternatives) {
+    EXPECT_FALSE(sharded_alike(alternative.strategy, plan.strategies[op]));
+  }
+  EXPECT_EQ(explain_report(explanation).find("nvlink:(1)2, nvlink:(2)4"), std::string::npos);
+}
+
 TEST(ExplainReportTest, SaysWhyHeadsAreNotCut) {
   const auto lines = [](std::int64_t heads, std::int64_t key_heads) {
     const auto model = std::make_shared<const Model>(read_model_text(fmt::format(R"(
