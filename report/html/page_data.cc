@@ -9,6 +9,7 @@
 
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
+#include "program/last_run.h"
 #include "program/overlapped_timeline.h"
 #include "report/metrics/parallelism_patterns.h"
 #include "report/metrics/plan_metrics.h"
@@ -245,6 +246,26 @@ class PageData {
   std::vector<CollectiveSum> comm_sums_;
 };
 
+/// With micro-batches: when the first run of their loop ends, and when the last one does; null otherwise.
+Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& spans) {
+  const auto& instructions = plan.program.instructions;
+  std::vector<bool> is_early(instructions.size(), false);
+  for (const LastRunCollective& early : issued_in_last_run(plan.program)) {
+    std::fill(is_early.begin() + static_cast<std::ptrdiff_t>(early.begin),
+              is_early.begin() + static_cast<std::ptrdiff_t>(early.end), true);
+  }
+  std::optional<Picoseconds> first;
+  Picoseconds last = plan.time.step();
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    if (instructions[i].runs > 1) {
+      first = std::max(first.value_or(0), spans[i].end);
+    } else if (first && !is_early[i]) {
+      last = std::min(last, spans[i].begin);
+    }
+  }
+  return first ? Json{*first / kNanosecond, std::max(*first, last) / kNanosecond} : Json();
+}
+
 /// [time, bytes], at most `kMostMemoryPoints`, of each neighbourhood the largest.
 Json memory_points(const Plan& plan) {
   const std::vector<OverlappedTimeline::Span> spans = plan.spans();
@@ -348,6 +369,7 @@ Json page_data(const Plan& plan, const std::string& name, const std::vector<Expl
   document["edges"] = data.edges();
   document["comms"] = data.collectives();
   document["lanes"] = data.lanes();
+  document["loop"] = loop_span(plan, spans);
   document["timeline"] = data.timeline_items();
   document["memory"] = memory_points(plan);
   document["alive"] = alive_at_peak(plan);

@@ -230,15 +230,13 @@ function commDetails(comm) {
 // --- timeline and memory, on one axis of time -----------------------------------------------------------------------------
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 function span() { const p = plan(), end = Math.max(1, ...p.timeline.slice(-50).map((item) => item[1] + item[2]), p.memory.length ? p.memory[p.memory.length - 1][0] : 0); return [state.from * end, state.to * end, end]; }
-/// With micro-batches only the first run of the loop is listed: from where to where the others run.
-function loopGap() {
-  if (plan().micro_batches < 2) return null;
-  let end = 0, gap = [0, 0];
-  for (const [, start, length] of [...plan().timeline].sort((a, b) => a[1] - b[1])) {
-    if (start - end > gap[1] - gap[0]) gap = [end, start];
-    end = Math.max(end, start + length);
-  }
-  return gap;
+/// With micro-batches only the first run of the loop is listed: a box where the others run.
+function drawLoop(pen, x, width, height) {
+  if (!plan().loop) return;
+  const a = Math.max(x(plan().loop[0]), margin), b = Math.min(x(plan().loop[1]), width), text = plan().micro_batches - 1 + (plan().micro_batches > 2 ? " more runs" : " more run") + " of the loop";
+  if (b <= a) return;
+  pen.globalAlpha = 1; pen.strokeStyle = colour("--line"); pen.fillStyle = colour("--quiet"); pen.strokeRect(a + 0.5, 5.5, b - a - 1, height - 11);
+  if (b - a > pen.measureText(text).width + 12) pen.fillText(text, (a + b - pen.measureText(text).width) / 2, height / 2 + 4);
 }
 function prepare(canvas, height) {
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
@@ -258,17 +256,11 @@ function drawTimeline() {
     const on = lane === 0 ? ref === state.op : ref === state.comm || plan().comms[ref].to === state.op && state.op != null;
     const axis = plan().axes.findIndex((entry) => entry[0] === lanes[lane]);
     const pass = lane === 0 ? plan().ops[ref].p : 0;
-    pen.fillStyle = on ? colour("--error") : lane === 0 ? colour("--bar") : colour("--axis" + Math.max(axis, 0) % 4);
-    pen.globalAlpha = on || lane > 0 ? 1 : [1, 0.65, 0.4][pass];
+    pen.fillStyle = on ? colour("--error") : lane === 0 ? colour("--bar" + pass) : colour("--axis" + Math.max(axis, 0) % 4);
     pen.fillRect(a, row * lane + 5, b - a, row - 10);
   }
-  pen.globalAlpha = 1; pen.fillStyle = colour("--quiet");
-  const gap = loopGap();
-  if (gap) {
-    const a = Math.max(x(gap[0]), margin), b = Math.min(x(gap[1]), width), text = plan().micro_batches - 1 + (plan().micro_batches > 2 ? " more runs" : " more run") + " of the loop";
-    pen.strokeStyle = colour("--line"); pen.strokeRect(a, 5.5, b - a, row * lanes.length - 11);
-    if (b - a > pen.measureText(text).width + 12) pen.fillText(text, (a + b - pen.measureText(text).width) / 2, row * lanes.length / 2 + 4);
-  }
+  drawLoop(pen, x, width, row * lanes.length);
+  pen.fillStyle = colour("--quiet");
   pen.fillText(time(from * 1000), margin, row * lanes.length + 13);
   const right = time(to * 1000); pen.fillText(right, width - pen.measureText(right).width - 4, row * lanes.length + 13);
 }
@@ -276,9 +268,15 @@ function drawMemory() {
   const height = 130, [pen, width] = prepare(document.getElementById("memory"), height), [from, to] = span(), p = plan();
   const top = Math.max(p.peak, 1) * 1.1, x = (t) => margin + (t - from) / (to - from) * (width - margin), y = (b) => height - 16 - b / top * (height - 26);
   pen.fillStyle = colour("--memory"); pen.globalAlpha = 0.55; pen.beginPath(); pen.moveTo(margin, y(0));
-  let last = null;
-  for (const [t, b] of p.memory) { if (last != null) pen.lineTo(Math.max(x(t), margin), y(last)); pen.lineTo(Math.max(x(t), margin), y(b)); last = b; }
+  let last = null, isBehind = false;
+  for (const [t, b] of p.memory) {
+    if (p.loop && t > p.loop[0] && t < p.loop[1]) continue;
+    if (p.loop && t >= p.loop[1] && !isBehind) { for (const [end, bytes] of [[p.loop[0], last || 0], [p.loop[0], 0], [p.loop[1], 0]]) pen.lineTo(Math.max(x(end), margin), y(bytes)); last = null; isBehind = true; }
+    if (last != null) pen.lineTo(Math.max(x(t), margin), y(last));
+    pen.lineTo(Math.max(x(t), margin), y(b)); last = b;
+  }
   pen.lineTo(width, y(last || 0)); pen.lineTo(width, y(0)); pen.fill(); pen.globalAlpha = 1;
+  drawLoop(pen, x, width, height - 10);
   pen.strokeStyle = colour("--error"); pen.beginPath(); pen.moveTo(x(p.peak_at), 4); pen.lineTo(x(p.peak_at), height - 16); pen.stroke();
   pen.fillStyle = colour("--text"); pen.fillText(bytes(p.peak), 6, y(p.peak) + 4); pen.fillText("peak", Math.min(x(p.peak_at) + 4, width - 30), 14);
 }
@@ -372,7 +370,7 @@ function draw() {
   const fits = p.peak <= p.usable, figure = (name, text, cls) => make("span", {}, make("span", { class: "quiet" }, name + " "), make("b", { class: cls }, text));
   const sections = [
     section(1, "Summary", make("div", { class: "figures" }, figure(fits ? "fits" : "does not fit", bytes(p.peak) + " of " + bytes(p.usable), fits ? "" : "error"), figure("step", time(p.step)), figure("compute", time(p.compute)), figure("communication", time(p.communication)), figure("exposed", time(p.step - p.compute)), figure("ratio", p.ratio), p.gap ? figure("gap", p.gap + " %") : null, ...data.rows.filter((row) => row[0] === "data_parallel").map((row) => figure("data parallel", time(row[2]) + (row[9] ? "" : ", does not fit")))),
-      make("div", { class: "split", role: "img", "aria-label": "of the step, compute and exposed communication" }, bar(p.compute / p.step, "", "compute"), bar(1 - p.compute / p.step, "x", "exposed")), p.short ? make("p", {}, p.short) : null, p.micro_batches > 1 ? make("p", { class: "quiet" }, p.micro_batches + " micro-batches a step: the timeline shows the first run of the loop") : null,
+      make("div", { class: "split", role: "img", "aria-label": "of the step, compute and exposed communication" }, bar(p.compute / p.step, "", "compute"), bar(1 - p.compute / p.step, "x", p.compute < 0.88 * p.step ? "exposed" : "")), p.short ? make("p", {}, p.short) : null, p.micro_batches > 1 ? make("p", { class: "quiet" }, p.micro_batches + " micro-batches a step: the timeline shows the first run of the loop") : null,
       make("details", {}, make("summary", {}, "as the terminal shows it"), document.getElementById("text").content.cloneNode(true))),
     section(2, "Graph", make("p", {}, search, " ", make("button", { "aria-pressed": String(state.backward), on: { click: () => { state.backward = !state.backward; draw(); } } }, "backward and update"), " ", ...p.axes.map((axis, i) => make("span", { class: "chip key" }, make("i", { class: "a" + i % 4 }, letters()[i]), make("i", {}, axis[0] + "=" + axis[1])))),
       make("div", { class: "columns" }, make("div", { class: "scroll", id: "graph" }), make("div", { class: "panel scroll", id: "details", "aria-live": "polite" }))),

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json_tree.h"
+#include "model/read_model.h"
+#include "planner/model_planner.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
 
@@ -30,6 +32,38 @@ TEST(HtmlReportTest, IsOnePageWithoutRequests) {
   std::size_t copies = 0;
   for (const JsonNode& op : shown.find("ops")->items) copies += std::stoul(op.find("c")->text);
   EXPECT_EQ(copies, plan.graph->operators().size()) << "every operator is in a row";
+}
+
+/// Items of the timeline are those of the loop's first run; the page draws a box where the others run.
+TEST(HtmlReportTest, OtherRunsOfTheLoopAreWhereNothingIsComputed) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+model: batches
+cluster: dgx-a100
+dims: {B: 512, C: 2048}
+inputs: {x: [B, C]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: C}
+  act:  {op: GeLU, in: up}
+  down: {block: nn.Dense, in: act, out_channels: C}
+  loss: {op: ReduceMean, in: down}
+loss: loss
+training: {optimizer: momentum, micro_batches: 4}
+parallel: {parallel_mode: data_parallel}
+)",
+                                                                   "batches.yaml"));
+  const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kSpeed, "auto");
+  const std::string page = html_report({{"plan", &plan, {}}}, {compared("plan", plan)}, "the summary");
+  const JsonNode data = parse_json(data_of(page), "data");
+  const JsonNode& shown = data.find("plans")->items.at(0);
+  ASSERT_NE(shown.find("loop"), nullptr);
+  const std::int64_t begin = std::stoll(shown.find("loop")->items.at(0).text);
+  const std::int64_t end = std::stoll(shown.find("loop")->items.at(1).text);
+  EXPECT_GT(end - begin, 2 * begin) << "three runs, and one before them";
+  for (const JsonNode& item : shown.find("timeline")->items) {
+    if (item.items.at(0).text != "0") continue;  // collectives are issued in the last run
+    const std::int64_t start = std::stoll(item.items.at(1).text);
+    EXPECT_TRUE(start < begin || start >= end) << start << " is between " << begin << " and " << end;
+  }
 }
 
 TEST(HtmlReportTest, NamesAreTextNeverMarkup) {
