@@ -115,7 +115,9 @@ std::string words_of(const Plan& plan, OperatorId op) {
   return strategy_words(plan.graph->operation(op), plan.strategies[op], plan.mesh);
 }
 
-std::vector<Difference> operator_differences(const Plan& before, const Plan& after, std::size_t& count) {
+std::vector<Difference> operator_differences(const Plan& before, const Plan& after, std::size_t& count,
+                                             std::size_t& all) {
+  all = num_operators(*after.graph);
   PlanDifferences list;
   for (const OperatorId op : after.graph->operators().ids()) {
     if (is_border(*after.graph, op)) continue;
@@ -131,6 +133,7 @@ std::vector<Difference> operator_differences(const Plan& before, const Plan& aft
     const std::string& name = before.graph->operators()[op].name;
     if (is_border(*before.graph, op) || after.graph->find_operator(name)) continue;
     ++count;
+    ++all;
     list.add(name, words_of(before, op), "", 0);
   }
   return list.take();
@@ -144,7 +147,13 @@ std::string names_text(const std::vector<std::string>& names) {
 }
 
 std::string signed_amount(std::int64_t amount, const ColumnUnit& unit) {
-  return (amount > 0 ? "+" : amount < 0 ? "-" : "") + unit.format(amount < 0 ? -amount : amount);
+  const std::string text = unit.format(amount < 0 ? -amount : amount);
+  const bool is_nothing = text.find_first_of("123456789") == std::string::npos;
+  return (is_nothing ? "" : amount > 0 ? "+" : "-") + text;
+}
+
+bool is_visible(const Change& change, const ColumnUnit& unit) {
+  return signed_amount(change.change(), unit).find_first_of("+-") == 0;
 }
 
 std::string more_text(std::size_t count) { return count == 0 ? "" : fmt::format("  {} more (--all)\n", count); }
@@ -158,7 +167,10 @@ std::string change_table(const std::string& title, const std::vector<Change>& ch
   if (changes.empty()) return {};
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   table.add({fmt::format("{}, {}", title, unit.name), options.before, options.after, "change"});
-  const std::size_t shown = shown_of(changes.size(), options);
+  // Largest first: what the unit shows as nothing stands at the end.
+  std::size_t visible = changes.size();
+  while (!options.all && visible > 1 && !is_visible(changes[visible - 1], unit)) --visible;
+  const std::size_t shown = shown_of(visible, options);
   for (std::size_t i = 0; i < shown; ++i) {
     const Change& change = changes[i];
     table.add(
@@ -256,7 +268,7 @@ PlanDiff plan_diff(const Plan& before, const Plan& after) {
   diff.collectives = collectives.changed();
   diff.holders = holders.changed();
   diff.stored = stored_differences(before, after);
-  diff.operators = operator_differences(before, after, diff.num_differing);
+  diff.operators = operator_differences(before, after, diff.num_differing, diff.num_operators);
   return diff;
 }
 
@@ -272,9 +284,8 @@ std::string diff_report(const Plan& before, const Plan& after, const DiffOptions
   text += change_table("collectives", diff.collectives, time, options);
   text += change_table("alive at the peak", diff.holders, bytes, options);
   text += difference_table("stored", diff.stored, true, options);
-  text += difference_table(
-      fmt::format("sharded otherwise: {} of {} operators", diff.num_differing, num_operators(*after.graph)),
-      diff.operators, false, options);
+  text += difference_table(fmt::format("sharded otherwise: {} of {} operators", diff.num_differing, diff.num_operators),
+                           diff.operators, false, options);
   return text;
 }
 

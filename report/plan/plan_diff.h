@@ -34,6 +34,7 @@ struct PlanDiff {
   std::vector<Difference> stored;   // inputs, parameters and optimizer states
   std::vector<Difference> operators;
   std::size_t num_differing = 0;  // operators that differ, copies counted
+  std::size_t num_operators = 0;  // those that either plan has
 
   bool is_empty() const { return blocks.empty() && collectives.empty() && stored.empty() && operators.empty(); }
 };

@@ -37,6 +37,7 @@ TEST(PlanDiffTest, ShowsAnotherModelsNamesAsNewOrGone) {
   const std::string text = diff_report(before, after);
   expect_golden("report/diff.txt", text);
   expect_golden("report/diff.json", diff_json(before, after));
+  for (const char* nothing : {"+0.0\n", "-0.0\n"}) EXPECT_EQ(text.find(nothing), std::string::npos) << nothing;
   // Both ways the changes are each other's negative.
   const PlanDiff there = plan_diff(before, after), back = plan_diff(after, before);
   ASSERT_EQ(there.blocks.size(), back.blocks.size());
@@ -45,6 +46,8 @@ TEST(PlanDiffTest, ShowsAnotherModelsNamesAsNewOrGone) {
   for (const PlanDiff::Change& change : back.blocks) sum += change.change();
   EXPECT_EQ(sum, 0);
   EXPECT_EQ(there.num_differing, back.num_differing);
+  EXPECT_EQ(there.num_differing, there.num_operators) << "none has a namesake";
+  EXPECT_EQ(back.num_operators, there.num_operators);
 }
 
 /// The blocks share out the whole step.
