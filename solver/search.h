@@ -40,6 +40,7 @@ struct SearchLimits {
   double early_gap = 0;                                 // ... this gap will do
   std::uint64_t passes = 0;                             // after `work` it goes on for this many passes of the bound ...
   double loose_gap = 0;                                 // ... until this gap will do
+  std::uint64_t exact_work = 0;                         // above 0: where branch and bound pays, so much until then
   std::uint64_t give_up_work = 0;                       // above 0: where memory binds it ends after so much ...
   double give_up_gap = 0;                               // ... if the gap is above this: the caller tries otherwise
   std::stop_token stop;                                 // Ctrl-C: return the best so far

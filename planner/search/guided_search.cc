@@ -31,8 +31,9 @@ constexpr double kTimeOfParts = 0.3;
 /// worth waiting for: tens of seconds where there are a million values.
 constexpr std::uint64_t kWorthwhilePasses = 100;
 constexpr double kTightGap = kLooseGap / 2;
-/// A first search for the fastest plan that is loose after so much work ends there, since parts are worth a look. (At
-/// level 0 the bound of communication is sought for longer.)
+/// Where branch and bound pays, so much work takes some seconds and ends in a tight answer, so that parts are not needed.
+constexpr std::uint64_t kExactWork = 8'000'000'000;
+/// Another first search that is loose after so much work ends there, since parts are worth a look.
 constexpr std::uint64_t kFirstWork = 500'000'000;
 /// After so much work so small a gap will do: what is proven soon is proven to the end, and 0.03 % of a larger problem
 /// is far below what any cost model knows of a step.
@@ -73,6 +74,9 @@ GuidedSearch::GuidedSearch(const OperatorGraph& graph, const TensorVersions& ver
   if (!takes_longer_) return;
   options_.limits.early_work = kEarlyWork;
   options_.limits.early_gap = kEarlyGap;
+  if (options_.level == Level::kMemory) return;  // many searches, each for less
+  options_.limits.exact_work = kExactWork;
+  options_.limits.loose_gap = kTightGap;
 }
 
 LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_view name, LevelOptions options) const {
@@ -99,12 +103,9 @@ LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::option
       std::optional<Choice> better = best_of_parts(problem, options.start, Parts::kFirst);
       if (better) options.start = std::move(better);
     }
-    if (takes_longer_) {
-      options.limits.passes = kWorthwhilePasses;
-      options.limits.loose_gap = kTightGap;
-    }
+    if (takes_longer_) options.limits.passes = kWorthwhilePasses;
   }
-  if (is_guided && !parts_first && takes_longer_ && options_.level == Level::kSpeed) {
+  if (is_guided && !parts_first && takes_longer_ && options_.level != Level::kMemory) {
     options.limits.give_up_work = kFirstWork;
     options.limits.give_up_gap = kLooseGap;
   }
@@ -123,6 +124,7 @@ LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::option
 LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, LevelResult found) const {
   LevelOptions options = options_;
   options.level = Level::kMemory;
+  options.limits.exact_work = 0;
   options.memory_slack_ppm = 0;
   LevelResult smallest = search(problem, kDefaultSearch, options);
   if (!smallest.choice) return found;
@@ -150,10 +152,7 @@ LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult
   if (!better && !takes_longer_) return found;
   LevelOptions options = options_;
   options.start = better ? better : found.choice;
-  if (takes_longer_) {
-    options.limits.passes = kWorthwhilePasses;
-    options.limits.loose_gap = kTightGap;
-  }
+  if (takes_longer_) options.limits.passes = kWorthwhilePasses;
   LevelResult again = search(problem, name_, options);
   again.bound.amount = std::max(again.bound.amount, found.bound.amount);
   return again;
@@ -185,6 +184,7 @@ std::optional<Choice> GuidedSearch::best_uniform(const StrategyProblem& problem,
   options.level = level;
   options.start.reset();
   options.limits.gap = kGoodEnoughForPart;
+  options.limits.exact_work = 0;
   options.limits.progress = {};
   const LevelResult found = search(tied.problem, name_, options);
   return found.choice ? std::optional(tied.expanded(*found.choice)) : std::nullopt;
@@ -194,12 +194,14 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
                                                   Parts which) const {
   std::optional<Choice> best;
   std::pair<std::int64_t, std::int64_t> least{INT64_MAX, INT64_MAX};
+  std::int64_t least_value = INT64_MAX;  // of the objective that parts are searched for
   const auto keep_better = [&](std::optional<Choice> choice) {
     if (!choice) return;
     const Evaluation evaluation = evaluate(problem, *choice);
     const auto cost = value_at(options_.level, evaluation);
     if (!evaluation.feasible || cost >= least) return;
     least = cost;
+    least_value = evaluation.value(search_objective(options_.level));
     best = std::move(choice);
   };
   keep_better(known);
@@ -215,7 +217,7 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     options.wants_bound = false;
     options.limits.seconds = end;
     options.limits.work = all.work > 0 ? std::min(kPartWork, all.work) : kPartWork;
-    options.limits.passes = 0;
+    options.limits.passes = options.limits.exact_work = 0;
     options.limits.gap = kGoodEnoughForPart;
     options.limits.progress = {};
     // A part whose bound is above what is known holds nothing better: its search ends, and what it found is dropped, so
@@ -223,10 +225,10 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     std::stop_source stop;
     const std::stop_callback forward(options_.limits.stop, [&] { stop.request_stop(); });
     bool is_hopeless = false;
-    if (best && level == Level::kSpeed && options_.level == Level::kSpeed) {
+    if (best && level == options_.level && level != Level::kMemory) {
       options.limits.stop = stop.get_token();
       options.limits.progress = [&](const SearchProgress& progress) {
-        if (progress.lower_bound < least.second) return;
+        if (progress.lower_bound < least_value) return;
         is_hopeless = true;
         stop.request_stop();
       };

@@ -67,7 +67,7 @@ bool is_small(const StrategyProblem& problem) {
 /// One search for the weighted sum. Its bound less all that computation could come to is a bound on communication;
 /// where that says little, because communication is short, a second search is for communication alone.
 LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
-  const Objective both{1, kFirst};
+  const Objective both = search_objective(Level::kRatio);
   const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
   const PlanResult weighted = search.search(problem, search_options(options, both, options.start));
   LevelResult result = of(weighted, Level::kRatio);
@@ -81,7 +81,10 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   const bool is_loose =
       relative_gap(found, bound) > kLooseBound + 2 * relative_gap(weighted.cost, weighted.lower_bound);
   if (is_loose || (found > bound && is_small(problem))) {
-    PlanResult least = search.search(problem, search_options(options, {0, 1}, result.choice));
+    // This one is for the bound, which nothing else would find.
+    SearchOptions to_the_end = search_options(options, {0, 1}, result.choice);
+    to_the_end.limits.give_up_work = 0;
+    PlanResult least = search.search(problem, to_the_end);
     append(result.statistics, least.statistics);
     bound = std::max(bound, least.lower_bound);
     if (least.choice && communication(*least.choice) < found) {
@@ -128,8 +131,11 @@ LevelResult search_level(const StrategyProblem& problem, const Search& search, c
     case Level::kSpeed:
       break;
   }
-  return of(search.search(problem, search_options(options, {1, 1}, options.start)), Level::kSpeed);
+  const Objective objective = search_objective(options.level);
+  return of(search.search(problem, search_options(options, objective, options.start)), Level::kSpeed);
 }
+
+Objective search_objective(Level level) { return level == Level::kRatio ? Objective{1, kFirst} : Objective{1, 1}; }
 
 std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& evaluation) {
   const auto [computation, communication] = evaluation.cost;

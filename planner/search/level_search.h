@@ -38,6 +38,10 @@ LevelResult search_level(const StrategyProblem& problem, const Search& search, c
 /// What a level minimises first, then what it minimises within that; smaller pairs are better choices.
 std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& evaluation);
 
+/// What a search at this level minimises first, not `kMemory`: communication weighs so much at `kRatio` that it comes
+/// first.
+Objective search_objective(Level level);
+
 /// The bound alone.
 LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options);
 

@@ -15,13 +15,15 @@
 // A subproblem continues from its parent's messages and prices, so that a few dozen passes suffice where a bound from
 // nothing takes hundreds. Those states are what branch and bound takes memory for: beyond 64 MB, subproblems start from
 // the root's. With half of the values a pass takes a quarter of the time, so that a subproblem which has lost that many is
-// restricted to what it has left, and its own parts begin there. Passes end when the bound hardly moves (less than 2 % of the gap in twenty passes), since two halves then
+// restricted to what it has left, and its own parts begin there. Passes end when the bound hardly moves (less than 4 % of the gap in ten passes), since two halves then
 // say more than more passes.
 
 namespace shardplan {
 namespace {
 
-constexpr int kPasses = 120;              // per subproblem
+constexpr int kPasses = 60;               // per subproblem
+constexpr int kPassesPerLook = 10;        // between attempts to remove values
+constexpr double kWorthGoingOn = 0.04;    // of the gap, gained from look to look
 constexpr std::size_t kStored = 8 << 20;  // doubles of saved messages; beyond, subproblems start from the root's
 constexpr std::size_t kMostPartEntries = kStored;  // of a smaller core
 constexpr double kMostLeft = 0.7;                  // a smaller core is made if at most this share of the values is left
@@ -149,8 +151,8 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
       outcome.parts.push_back(std::move(subproblem));
       return outcome;
     }
-    if (pass % 10 == 0) consider(dual.decoded());
-    if (pass % 20 != 0) continue;
+    if (pass % kPassesPerLook != 0) continue;
+    consider(dual.decoded());
     std::vector<std::uint8_t> alive = dual.alive();
     dual.pass();
     if (outcome.cost < core.big_m && dual.fix_by_reduced_cost(outcome.cost, alive)) {
@@ -158,7 +160,8 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
       dual.set_alive(std::move(alive));
     }
     // Going on pays only while the bound moves.
-    if (pass >= 40 && dual.best_bound() - checkpoint < 0.02 * (outcome.cost - dual.best_bound())) break;
+    const double gain = dual.best_bound() - checkpoint;
+    if (pass > kPassesPerLook && gain < kWorthGoingOn * (outcome.cost - dual.best_bound())) break;
     checkpoint = dual.best_bound();
   }
   MoveState state(core, dual.decoded());

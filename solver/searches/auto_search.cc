@@ -173,6 +173,7 @@ class Run {
       }
       result.good_enough.push_back({work, options_.limits.loose_gap});
       result.work = enough(work, presolve);
+      result.exact_work = options_.limits.exact_work;
       result.give_up = {options_.limits.give_up_work, options_.limits.give_up_gap};
     }
     if (unlimited_) result.starts.push_back(presolve.project(*unlimited_));

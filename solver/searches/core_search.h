@@ -31,6 +31,8 @@ struct CoreSearchOptions {
     double gap = 0;          // a share of the bound; a cost that is at most this far above it ends the search
   };
   std::vector<GoodEnough> good_enough;
+  /// Work is limited, but where so much affords some hundred subproblems, branch and bound takes part and has it.
+  std::uint64_t exact_work = 0;
   GoodEnough give_up;        // work above 0: after it the portfolio ends if the gap is above this one
   double constant_cost = 0;  // what the problem costs beside the core; gaps are shares of both
   bool is_exact = true;      // whether branch and bound takes part where a pass is cheap
@@ -53,6 +55,7 @@ struct CoreSearchOptions {
   /// For a search that continues one which has done so much.
   void count_as_done(std::uint64_t done) {
     for (GoodEnough& one : good_enough) one.work -= std::min(one.work, done);
+    exact_work -= std::min(exact_work, done);
     if (give_up.work > 0) give_up.work = std::max<std::uint64_t>(give_up.work - std::min(give_up.work, done), 1);
   }
 };

@@ -25,7 +25,8 @@ namespace shardplan {
 namespace {
 
 constexpr std::uint64_t kEpochWork = 40'000'000;     // per thread
-constexpr std::uint64_t kExactPassWork = 2'000'000;  // branch and bound takes part up to this work per pass
+constexpr std::uint64_t kExactPassWork = 2'000'000;  // branch and bound takes part up to this work per pass ...
+constexpr std::uint64_t kExactPasses = 800;          // ... or if it may have so many
 constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
 constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one round
 constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves
@@ -67,16 +68,24 @@ class PortfolioSearch {
     return known_.is_proven() || (known_.best.choice && options_.is_good_enough(known_.best.cost, known_.bound, work_));
   }
   bool is_work_spent() const {
-    return (options_.work > 0 && work_ >= options_.work) ||
-           (known_.best.choice && options_.gives_up(known_.best.cost, known_.bound, work_));
+    return (options_.work > 0 && work_ >= most_work()) ||
+           (known_.best.choice && !goes_on_exactly() && options_.gives_up(known_.best.cost, known_.bound, work_));
   }
   bool is_done() const { return is_within_gap() || is_complete_ || deadline_.is_over() || is_work_spent(); }
 
   std::uint64_t pass_work() const { return workers_[0].dual().work_per_pass(); }
+  bool uses_exact() const {
+    return options_.is_exact && (pass_work() <= kExactPassWork || pass_work() * kExactPasses <= options_.exact_work);
+  }
+  bool goes_on_exactly() const { return options_.exact_work > 0 && uses_exact(); }
+  /// Where work is limited.
+  std::uint64_t most_work() const {
+    return goes_on_exactly() ? std::max(options_.work, options_.exact_work) : options_.work;
+  }
   std::uint64_t epoch_work() const {
     const std::uint64_t usual = std::clamp<std::uint64_t>(pass_work() * 256, 200'000, kEpochWork);
     if (options_.work == 0) return usual;
-    const std::uint64_t left = options_.work > work_ ? options_.work - work_ : 0;
+    const std::uint64_t left = most_work() > work_ ? most_work() - work_ : 0;
     return std::min<std::uint64_t>(usual, left / static_cast<std::uint64_t>(options_.threads) + 1);
   }
   /// Fewer passes than this in a row say little about where the bound is going.
@@ -208,8 +217,6 @@ class PortfolioSearch {
       shrink();
     }
   }
-
-  bool uses_exact() const { return options_.is_exact && pass_work() <= kExactPassWork; }
 
   PortfolioSituation situation() const {
     // A bound without prices has but one path, and has come to its end.

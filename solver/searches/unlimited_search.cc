@@ -186,6 +186,7 @@ class UnlimitedSearch {
     CoreSearchOptions options = options_;
     options.count_as_done(meter_.used());
     options.work = kFirstSlice << std::min<std::uint64_t>(slice, 20);
+    options.exact_work = 0;
     if (options_.work > 0) options.work = std::min(options.work, options_.work - meter_.used());
     options.seed = mix(options_.seed + slice);
     options.starts.clear();

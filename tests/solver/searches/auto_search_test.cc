@@ -81,6 +81,12 @@ TEST(AutoSearchTest, SaysWhatStoppedIt) {
   EXPECT_EQ(result.stopped_by, Limit::kWork);
   EXPECT_EQ(result.status, PlanStatus::kFeasible);
 
+  // Unless branch and bound may go on.
+  options.limits.work = 200'000;
+  options.limits.exact_work = 1'000'000'000;
+  result = search->search(problem, options);
+  EXPECT_TRUE(result.status == PlanStatus::kOptimal || result.lower_bound > bound);
+
   options.limits = {};
   options.limits.gap = 100;
   result = search->search(problem, options);
