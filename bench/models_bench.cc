@@ -124,7 +124,7 @@ int make_row(const std::string& path, std::int64_t devices, bool is_uniform, Lev
     fmt::print("{:>6} | no plan: {}\n", seconds_text(seconds), to_string(plan.status));
     return 0;
   }
-  const std::optional<double> open = gap(plan.cost, plan.bound);
+  const std::optional<double> open = open_gap(plan);
   fmt::print("{:>6} | {:>9} | {:>9} | {:>6}", seconds_text(seconds), format_time(plan.time.step()),
              format_bytes(plan.memory.peak), open ? fmt::format("{:.2f} %", 100 * *open) : "-");
   if (!proves) {

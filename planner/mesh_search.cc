@@ -84,7 +84,7 @@ ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Clus
     auto planner = std::make_unique<ModelPlanner>(model, cluster, of_shape);
     Plan plan = planner->plan(options.level, options.search, stop, progress);
     plan.options.time_limit = options.time_limit;
-    tried.push_back({shapes[i], plan.status, plan.time, plan.memory.peak, plan.bound});
+    tried.push_back({shapes[i], plan.status, plan.time, plan.memory.peak, plan.bound, plan.overlapped_bound});
     bool replaces = best.planner == nullptr;
     if (!replaces && is_found(plan)) {
       const bool is_shorter = plan.time.step() < best.plan.time.step();
@@ -96,6 +96,10 @@ ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Clus
   for (const TriedShape& shape : tried) {
     if (shape.status == PlanStatus::kInfeasible) continue;
     best.plan.bound.amount = std::min(best.plan.bound.amount, shape.bound.amount);
+    if (!shape.overlapped_bound) best.plan.overlapped_bound.reset();
+    if (best.plan.overlapped_bound) {
+      best.plan.overlapped_bound = std::min(*best.plan.overlapped_bound, *shape.overlapped_bound);
+    }
   }
   const bool is_at_bound = best.plan.cost.amount <= best.plan.bound.amount;
   if (best.plan.status == PlanStatus::kOptimal && !is_at_bound) best.plan.status = PlanStatus::kFeasible;

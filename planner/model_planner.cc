@@ -22,6 +22,7 @@
 #include "model/planned_model.h"
 #include "planner/divided_bound.h"
 #include "planner/model_mesh.h"
+#include "planner/overlap/overlap_search.h"
 #include "planner/placed_plan.h"
 #include "planner/plan_notices.h"
 #include "planner/problem/decided_strategies.h"
@@ -98,10 +99,9 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   const DeviceMesh mesh = model_mesh(*model_, groups.group);
   pieces_ = options_.pieces.empty() ? model_pieces(*model_, mesh) : options_.pieces;
   costs_ = std::make_unique<RooflineCosts>(groups.group, mesh);
-  RedistributionOptions redistribution_options;
-  redistribution_options.bounded_memory = options_.bounded_redistribution;
-  redistribution_options.pieces = pieces_;
-  redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options);
+  redistribution_options_.bounded_memory = options_.bounded_redistribution;
+  redistribution_options_.pieces = pieces_;
+  redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options_);
   DecidedStrategies decided = decided_strategies(*model_, *graph_, mesh, pieces_,
                                                  options_.strategy_file.value_or(model_->parallel.strategy_load_file));
   for (const OperatorId op : graph_->operators().ids()) {
@@ -174,7 +174,7 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   const SearchEntry* known_search = find_search(search_name);
   if (known_search == nullptr) throw InputError(SourcePlace{}, "no search '{}'", search_name);
   const Deadline since_begin(0, {});
-  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
   plan.candidates_complete = problem.candidates_complete;
 
   // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
@@ -215,7 +215,31 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   // What holds for all plans holds for those of uniform layers.
   if (draft.plan.free_bound) draft.plan.bound.amount = std::max(draft.plan.bound.amount, draft.plan.free_bound->amount);
   draft.plan.status = status_of(draft.plan);
-  return or_faster(overlapped(std::move(draft.plan)), problem, known);
+  Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
+  if (level != Level::kSpeed || !scheduled.is_overlapped || !scheduled.fits()) return scheduled;
+  ModelProblem free = restrictions.uniform ? build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions)
+                                           : std::move(problem);
+  return with_overlap_searched(std::move(scheduled), std::move(free), std::move(stop), since_begin.elapsed());
+}
+
+Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop_token stop, double spent) const {
+  OverlapSearch search{*graph_,
+                       versions_,
+                       *costs_,
+                       redistribution_options_,
+                       uniform_,
+                       !cluster_.tables.empty(),
+                       search_options(Level::kSpeed, std::move(stop), {}, spent),
+                       {},
+                       {}};
+  if (const auto& data_parallel = data_parallel_decisions()) search.known.push_back(*data_parallel);
+  search.scheduled = [this](const Decisions& decisions, const Plan& like) {
+    Plan trial = overlapped(in_sequence(decisions, like));
+    trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
+    trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+    return trial;
+  };
+  return overlap_searched(std::move(plan), std::move(free), search);
 }
 
 Plan ModelPlanner::smallest(std::stop_token stop) const {

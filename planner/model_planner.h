@@ -123,6 +123,8 @@ class ModelPlanner {
   Draft or_smallest(Draft draft, const ModelProblem& problem, std::stop_token stop) const;
   /// A known plan instead, if one is better when all that the program holds and takes is counted.
   Draft or_known(Draft draft, const ModelProblem& problem, std::span<const Plan> known) const;
+  /// A plan whose step is shorter where collectives run beside kernels, if one is found, with a bound on that step.
+  Plan with_overlap_searched(Plan plan, ModelProblem free, std::stop_token stop, double spent) const;
   /// A known plan or data parallelism instead, if its step is shorter where collectives run beside kernels: what is
   /// searched is their sum.
   Plan or_faster(Plan plan, const ModelProblem& problem, std::span<const Plan> known) const;
@@ -135,6 +137,7 @@ class ModelPlanner {
   TensorVersions versions_;
   std::vector<AxisRef> pieces_;
   std::unique_ptr<CostModel> costs_;
+  RedistributionOptions redistribution_options_;
   std::unique_ptr<RedistributionPlanner> redistributions_;
   UserStrategies decided_;
   IdVector<OperatorId, char> is_user_strategy_;

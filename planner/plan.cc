@@ -38,6 +38,11 @@ std::vector<OverlappedTimeline::Span> Plan::spans() const {
   return spans;
 }
 
+std::optional<double> open_gap(const Plan& plan) {
+  if (!plan.overlapped_bound) return gap(plan.cost, plan.bound);
+  return gap({Level::kSpeed, plan.time.step()}, {Level::kSpeed, *plan.overlapped_bound});
+}
+
 bool is_better(const Plan& plan, const Plan& than) {
   const auto is_found = [](const Plan& any) { return !any.strategies.empty() && any.fits(); };
   if (!is_found(plan)) return false;

@@ -86,7 +86,8 @@ struct TriedShape {
   PlanStatus status = PlanStatus::kNoPlanFound;
   StepTime time;  // if there is a plan
   Bytes peak = 0;
-  LevelValue bound;  // no plan in this shape has less
+  LevelValue bound;                                  // no plan in this shape has less
+  std::optional<Picoseconds> overlapped_bound = {};  // no step in this shape is shorter, in whatever order
 };
 
 /// A plan and all that reports say of it. Made by `ModelPlanner` (planner/model_planner.h).
@@ -102,6 +103,9 @@ struct Plan {
   LevelValue bound;                 // no plan has less; with `mindspore`: none with the same forward strategies; with
                                     // `options.uniform_layers`: none of such plans
   std::optional<LevelValue> free_bound;  // with `options.uniform_layers`, where it was sought: no plan at all has less
+  /// Level kSpeed, where collectives run beside kernels: no plan that fits in the order of the graph takes a shorter step,
+  /// in whatever order; of the same plans as `bound`, which is about the step one after the other.
+  std::optional<Picoseconds> overlapped_bound = {};
   /// With StrategyCosts::kMindSpore: what the forward strategies cost in MindSpore's model, and that none cost less.
   struct MindSporeResult {
     MindSporeValue cost;
@@ -127,6 +131,9 @@ struct Plan {
   std::vector<OverlappedTimeline::Span> spans() const;
   bool fits() const { return memory.peak <= usable; }
 };
+
+/// How far a plan is above what none can beat, as a share of that: its step where `overlapped_bound` is set, else its `cost`.
+std::optional<double> open_gap(const Plan& plan);
 
 /// Whether `plan` is better than `than` in what the level of `than` makes least, and `than` should have found it:
 ///   kRatio   less communication, or as much and less computation, without more work repeated

@@ -1,3 +1,7 @@
+// List scheduling is simulated: at every moment at which a kernel or a collective ends, what no longer waits for anything is
+// put into the list of its stream, and every stream that is free takes the first of its list. From the end of the step
+// backwards the same is done with all dependencies turned around. What is found begins as late as it can then, so that only
+// the order of the kernels and of each link is kept, and everything is issued as early as these allow.
 #include "program/list_order.h"
 
 #include <algorithm>
@@ -18,18 +22,20 @@ namespace {
 constexpr std::size_t kGiven = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kNumLinkLevels = 32;
 
+enum class Direction { kForwards, kBackwards };
+
 class ListScheduling {
  public:
-  explicit ListScheduling(const ParallelProgram& program) : program_(program) {
+  ListScheduling(const ParallelProgram& program, Direction direction)
+      : program_(program), is_backwards_(direction == Direction::kBackwards) {
     const std::size_t count = program.instructions.size();
     producer_.resize(program.values.size(), kGiven);
     for (std::size_t i = 0; i < count; ++i) {
       for (const ValueId output : at(i).outputs) producer_[output] = i;
     }
-    readers_.resize(count);
-    waits_.resize(count, 0);
+    before_.resize(count);
+    behind_.resize(count);
     is_lazy_.resize(count, 0);
-    tails_.resize(count, 0);
     is_emitted_.resize(count, 0);
     for (std::size_t i = 0; i < count; ++i) {
       const bool is_timed_kernel = is_kernel(i);
@@ -37,19 +43,18 @@ class ListScheduling {
       for (const ValueId input : at(i).inputs) {
         const std::size_t producer = producer_[input];
         if (producer == kGiven) continue;
-        readers_[producer].push_back(i);
+        add_order(producer, i);
         all_given = all_given && is_lazy_[producer] != 0;
       }
       is_lazy_[i] = !is_timed_kernel && all_given;
     }
-    for (const auto& [before, after] : overwrites()) {
-      readers_[before].push_back(after);
-      ++waits_[after];
-    }
-    // Readers stand behind what they read.
-    for (std::size_t i = count; i-- > 0;) {
-      for (const std::size_t reader : readers_[i]) tails_[i] = std::max(tails_[i], tails_[reader]);
-      tails_[i] += at(i).time;
+    for (const auto& [before, after] : overwrites()) add_order(before, after);
+    // What is read stands before its readers.
+    rest_.resize(count, 0);
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::size_t i = is_backwards_ ? n : count - 1 - n;
+      for (const std::size_t next : nexts(i)) rest_[i] = std::max(rest_[i], rest_[next]);
+      rest_[i] += at(i).time;
     }
   }
 
@@ -61,18 +66,27 @@ class ListScheduling {
   }
 
  private:
-  /// Longest tail first, then the order given.
-  struct ByTail {
-    const std::vector<Picoseconds>* tails;
+  /// Longest rest first, then the order given.
+  struct ByRest {
+    const std::vector<Picoseconds>* rest;
     bool operator()(std::size_t a, std::size_t b) const {
-      return std::tuple(-(*tails)[a], a) < std::tuple(-(*tails)[b], b);
+      return std::tuple(-(*rest)[a], a) < std::tuple(-(*rest)[b], b);
     }
   };
-  using Ready = std::set<std::size_t, ByTail>;
+  using Ready = std::set<std::size_t, ByRest>;
   using End = std::pair<Picoseconds, std::size_t>;
 
   const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
   bool is_kernel(std::size_t i) const { return at(i).kind == InstructionKind::kOperator && at(i).time > 0; }
+  bool is_timed_collective(std::size_t i) const { return is_communication(at(i)) && at(i).time > 0; }
+
+  void add_order(std::size_t before, std::size_t after) {
+    behind_[before].push_back(after);
+    before_[after].push_back(before);
+  }
+  /// What is scheduled after it: what waits for it; backwards, what it waits for.
+  const std::vector<std::size_t>& nexts(std::size_t i) const { return is_backwards_ ? before_[i] : behind_[i]; }
+  const std::vector<std::size_t>& previous(std::size_t i) const { return is_backwards_ ? behind_[i] : before_[i]; }
 
   /// What reads a stored value, itself or gathered, and what writes the new one over it.
   std::vector<std::pair<std::size_t, std::size_t>> overwrites() const {
@@ -106,61 +120,105 @@ class ListScheduling {
   }
 
   void run(std::size_t begin, std::size_t end) {
-    kernels_ = Ready(ByTail{&tails_});
+    kernels_ = Ready(ByRest{&rest_});
     collectives_.clear();
     missing_.assign(program_.instructions.size(), 0);
+    placed_.clear();
+    begin_ = begin;
+    end_ = end;
     std::array<Picoseconds, kNumLinkLevels> free_at{};
     std::vector<std::size_t> first;  // that wait for nothing
     for (std::size_t i = begin; i < end; ++i) {
       if (is_lazy_[i] != 0) continue;
-      for (const ValueId input : at(i).inputs) {
-        const std::size_t producer = producer_[input];
-        if (producer != kGiven && producer >= begin && is_lazy_[producer] == 0) ++missing_[i];
-      }
-      missing_[i] += waits_[i];
+      for (const std::size_t one : previous(i)) missing_[i] += is_scheduled(one) ? 1 : 0;
       if (missing_[i] == 0) first.push_back(i);
     }
+    now_ = 0;
     for (const std::size_t i : first) make_ready(i);
     std::priority_queue<End, std::vector<End>, std::greater<>> ends;
-    Picoseconds now = 0, kernel_ends = 0;
-    std::size_t running = kGiven;
+    Picoseconds kernel_ends = 0;
     for (;;) {
-      // What begins at this time; collectives are issued before the kernel that runs meanwhile.
-      while (Ready* ready = first_that_can_begin(free_at, now)) {
+      while (Ready* ready = first_that_can_begin(free_at, now_)) {
         const std::size_t next = *ready->begin();
         ready->erase(ready->begin());
-        const Picoseconds over = now + at(next).time;
+        const Picoseconds over = now_ + at(next).time;
         for (std::size_t level = 0; level < kNumLinkLevels; ++level) {
           if ((at(next).links >> level & 1) != 0) free_at[level] = over;
         }
         ends.emplace(over, next);
-        emit(next);
+        // Issued when it begins, before the kernel that runs meanwhile.
+        placed_.push_back({is_backwards_ ? -over : now_, true, placed_.size(), next});
       }
-      if (kernel_ends <= now) {
-        if (running != kGiven) {
-          emit(running);
-          running = kGiven;
-        }
-        if (!kernels_.empty()) {
-          running = *kernels_.begin();
-          kernels_.erase(kernels_.begin());
-          kernel_ends = now + at(running).time;
-          ends.emplace(kernel_ends, running);
-        }
+      if (kernel_ends <= now_ && !kernels_.empty()) {
+        const std::size_t next = *kernels_.begin();
+        kernels_.erase(kernels_.begin());
+        kernel_ends = now_ + at(next).time;
+        ends.emplace(kernel_ends, next);
+        placed_.push_back({is_backwards_ ? -now_ : kernel_ends, false, placed_.size(), next});
       }
       if (ends.empty()) break;
-      now = ends.top().first;
-      if (running != kGiven && kernel_ends <= now) {
-        emit(running);
-        running = kGiven;
-      }
-      while (!ends.empty() && ends.top().first == now) {
+      now_ = ends.top().first;
+      while (!ends.empty() && ends.top().first == now_) {
         const std::size_t ended = ends.top().second;
         ends.pop();
         end_of(ended);
       }
     }
+    std::sort(placed_.begin(), placed_.end());
+    if (is_backwards_) {
+      emit_early();
+    } else {
+      for (const Placed& one : placed_) emit(one.instruction);
+    }
     for (std::size_t i = begin; i < end; ++i) emit(i);
+  }
+
+  /// Counted from the end everything begins as late as it can. Kernels keep their order; a collective is issued once its
+  /// inputs are there and those before it on its links are issued, and what takes no time at once.
+  void emit_early() {
+    missing_.assign(program_.instructions.size(), 0);
+    for (std::size_t i = begin_; i < end_; ++i) {
+      for (const std::size_t one : before_[i]) missing_[i] += is_scheduled(one) ? 1 : 0;
+    }
+    std::vector<std::size_t> waiting;  // collectives, in the order of the links
+    std::uint32_t all_links = 0;
+    for (const Placed& one : placed_) {
+      if (!one.is_collective) continue;
+      waiting.push_back(one.instruction);
+      all_links |= at(one.instruction).links;
+    }
+    std::size_t first_waiting = 0;
+    std::size_t seen = sequence_.size();
+    const auto emit_what_can = [&] {
+      for (bool goes_on = true; goes_on;) {
+        for (; seen < sequence_.size(); ++seen) {
+          for (const std::size_t next : behind_[sequence_[seen]]) {
+            if (!is_scheduled(next) || !is_scheduled(sequence_[seen])) continue;
+            if (--missing_[next] == 0 && !is_kernel(next) && !is_timed_collective(next)) emit(next);
+          }
+        }
+        goes_on = false;
+        std::uint32_t blocked = 0;
+        for (std::size_t w = first_waiting; w < waiting.size() && blocked != all_links; ++w) {
+          const std::size_t i = waiting[w];
+          if (is_emitted_[i] != 0) continue;
+          if (missing_[i] == 0 && (at(i).links & blocked) == 0) {
+            emit(i);
+            goes_on = true;
+          } else {
+            blocked |= at(i).links;
+          }
+        }
+        while (first_waiting < waiting.size() && is_emitted_[waiting[first_waiting]] != 0) ++first_waiting;
+      }
+    };
+    for (const Placed& one : placed_) {
+      if (!is_kernel(one.instruction)) continue;
+      emit_what_can();
+      emit(one.instruction);
+    }
+    emit_what_can();
+    for (const std::size_t i : waiting) emit(i);
   }
 
   /// The collectives of which the first goes before all others whose links are free; null if none are.
@@ -172,10 +230,12 @@ class ListScheduling {
         is_free = is_free && ((links >> level & 1) == 0 || free_at[level] <= now);
       }
       if (!is_free) continue;
-      if (first == nullptr || ByTail{&tails_}(*ready.begin(), *first->begin())) first = &ready;
+      if (first == nullptr || ByRest{&rest_}(*ready.begin(), *first->begin())) first = &ready;
     }
     return first;
   }
+
+  bool is_scheduled(std::size_t i) const { return i >= begin_ && i < end_ && is_lazy_[i] == 0; }
 
   void make_ready(std::size_t first) {
     std::vector<std::size_t> ready{first};
@@ -184,10 +244,10 @@ class ListScheduling {
       ready.pop_back();
       if (is_kernel(i)) {
         kernels_.insert(i);
-      } else if (is_communication(at(i)) && at(i).time > 0) {
-        collectives_.try_emplace(at(i).links, ByTail{&tails_}).first->second.insert(i);
+      } else if (is_timed_collective(i)) {
+        collectives_.try_emplace(at(i).links, ByRest{&rest_}).first->second.insert(i);
       } else {  // takes no time
-        emit(i);
+        placed_.push_back({is_backwards_ ? -now_ : now_, false, placed_.size(), i});
         add_unblocked(i, ready);
       }
     }
@@ -201,38 +261,65 @@ class ListScheduling {
 
   /// What waited for nothing but this one.
   void add_unblocked(std::size_t done, std::vector<std::size_t>& ready) {
-    for (const std::size_t reader : readers_[done]) {
-      if (is_lazy_[reader] == 0 && missing_[reader] > 0 && --missing_[reader] == 0) ready.push_back(reader);
+    for (const std::size_t next : nexts(done)) {
+      if (is_scheduled(next) && missing_[next] > 0 && --missing_[next] == 0) ready.push_back(next);
     }
   }
 
-  /// Behind what of its inputs waits to be asked for.
-  void emit(std::size_t i) {
-    if (is_emitted_[i] != 0) return;
-    is_emitted_[i] = 1;
-    for (const ValueId input : at(i).inputs) {
-      const std::size_t producer = producer_[input];
-      if (producer != kGiven && is_lazy_[producer] != 0) emit(producer);
+  /// Behind what it waits for, if that is not there.
+  void emit(std::size_t first) {
+    std::vector<std::pair<std::size_t, std::size_t>>
+        stack;  // instructions, and how many of what they wait for are done
+    const auto push = [&](std::size_t i) {
+      if (is_emitted_[i] != 0) return;
+      is_emitted_[i] = 1;
+      stack.emplace_back(i, 0);
+    };
+    push(first);
+    while (!stack.empty()) {
+      auto& [i, done] = stack.back();
+      if (done == before_[i].size()) {
+        sequence_.push_back(i);
+        stack.pop_back();
+      } else {
+        push(before_[i][done++]);
+      }
     }
-    sequence_.push_back(i);
   }
+
+  /// When something is issued; what ends at one time stands before what begins then.
+  struct Placed {
+    Picoseconds time = 0;
+    bool is_collective = false;
+    std::size_t number = 0;
+    std::size_t instruction = 0;
+    auto operator<=>(const Placed&) const = default;
+  };
 
   const ParallelProgram& program_;
+  const bool is_backwards_;
   IdVector<ValueId, std::size_t> producer_;
-  std::vector<std::vector<std::size_t>>
-      readers_;                       // by instruction; once for each input, and what writes over its input
-  std::vector<std::size_t> waits_;    // by instruction: readers of the value that it writes over
-  std::vector<char> is_lazy_;         // made of what is given alone
-  std::vector<Picoseconds> tails_;    // from its beginning to the end of the step, on the longest path
-  std::vector<std::size_t> missing_;  // inputs that are not there
+  std::vector<std::vector<std::size_t>> before_, behind_;  // by instruction: what must stand there; once for each input
+  std::vector<char> is_lazy_;                              // made of what is given alone
+  std::vector<Picoseconds> rest_;                          // from its beginning to the end, on the longest path
+  std::vector<std::size_t> missing_;                       // what it waits for
   std::vector<char> is_emitted_;
+  std::vector<Placed> placed_;
   std::vector<std::size_t> sequence_;
-  Ready kernels_;                               // whose inputs are there
+  std::size_t begin_ = 0, end_ = 0;             // of the region
+  Picoseconds now_ = 0;                         // from where it begins
+  Ready kernels_;                               // that wait for nothing
   std::map<std::uint32_t, Ready> collectives_;  // likewise, by the levels of links that they use
 };
 
 }  // namespace
 
-std::vector<std::size_t> list_order(const ParallelProgram& program) { return ListScheduling(program).run(); }
+std::vector<std::size_t> list_order(const ParallelProgram& program) {
+  return ListScheduling(program, Direction::kForwards).run();
+}
+
+std::vector<std::size_t> list_order_from_end(const ParallelProgram& program) {
+  return ListScheduling(program, Direction::kBackwards).run();
+}
 
 }  // namespace shardplan

@@ -18,4 +18,10 @@ namespace shardplan {
 /// micro-batches and what is behind it are ordered each for itself.
 std::vector<std::size_t> list_order(const ParallelProgram& program);
 
+/// The same from the end of the step backwards: whenever the kernels' stream or a link is free, counted from the end, it
+/// takes what nothing is left to wait for and before which most time must pass since the beginning. So what communicates
+/// little behind it runs last, and long communications at the end have gradients of weights beside them that need little
+/// of the links themselves.
+std::vector<std::size_t> list_order_from_end(const ParallelProgram& program);
+
 }  // namespace shardplan

@@ -530,9 +530,11 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
   const IssueOrder delayed = scheduler.delayed(hoisted);
   if (delayed.sequence != hoisted.sequence) try_rules(delayed);
   if (options.lists_kernels && !is_long) {
-    IssueOrder listed = hoisted;
-    listed.sequence = list_order(program);
-    try_rules(listed);
+    for (const auto order : {list_order, list_order_from_end}) {
+      IssueOrder listed = hoisted;
+      listed.sequence = order(program);
+      try_rules(listed);
+    }
   }
   return arrange_best();
 }

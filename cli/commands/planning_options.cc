@@ -191,6 +191,7 @@ Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlann
   plan.cost = file.cost;
   plan.bound = file.bound;
   plan.free_bound = file.free_bound;
+  plan.overlapped_bound = file.overlapped_bound;
   plan.mindspore = file.mindspore;
   plan.baselines = file.baselines;
   return planner.decided(decisions, std::move(plan));

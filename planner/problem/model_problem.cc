@@ -118,6 +118,7 @@ class Build {
       node.memory.push_back({table.operand_usage[i], time, time + 1});
     }
     result_.operator_nodes.push_back(node_id);
+    result_.operator_tables.push_back(table.table);
     result_.strategies.push_back(table.strategies);
     operator_tables_.push_back(&table);
     result_.candidates_complete = result_.candidates_complete && table.complete;
@@ -346,10 +347,12 @@ class Build {
     return *result_.version_nodes[id];
   }
 
-  void add_edge(NodeId from, ListId from_list, NodeId to, ListId to_list, TypeId type, EdgeKind kind,
-                std::int64_t runs) {
+  void add_edge(NodeId from, ListId from_list, NodeId to, ListId to_list, TypeId type, EdgeKind kind, std::int64_t runs,
+                const ModelProblem::Communicated& what) {
     const std::optional<MatrixId> matrix = tables_.matrix(from_list, to_list, type, kind, runs);
-    if (matrix) result_.problem.edges.push_back({from, to, *matrix});
+    if (!matrix) return;
+    result_.problem.edges.push_back({from, to, *matrix});
+    result_.communicated.push_back(what);
   }
 
   void add_edges_to_version(VersionId id) {
@@ -360,15 +363,16 @@ class Build {
     const ListId from_list = version_lists_[*version.from];
     if (version.kind == TensorVersion::Kind::kUpdated) {
       add_edge(from, from_list, node_of(*version.stored), version_lists_[*version.stored], type,
-               EdgeKind::kRedistribute, version.runs);
+               EdgeKind::kRedistribute, version.runs, {id, {}});
       return;
     }
     const bool made_of_stored = version.stored == version.from;
     add_edge(from, from_list, node_of(id), version_lists_[id], type,
-             made_of_stored || !version.stored ? EdgeKind::kRedistribute : EdgeKind::kMadeOrShared, version.runs);
+             made_of_stored || !version.stored ? EdgeKind::kRedistribute : EdgeKind::kMadeOrShared, version.runs,
+             {id, {}});
     if (version.stored && !made_of_stored) {
       add_edge(node_of(*version.stored), version_lists_[*version.stored], node_of(id), version_lists_[id], type,
-               EdgeKind::kShares, version.runs);
+               EdgeKind::kShares, version.runs, {id, {}});
     }
   }
 
@@ -379,7 +383,7 @@ class Build {
       if (!version) continue;
       add_edge(node_of(*version), version_lists_[*version], result_.operator_nodes[id],
                operator_tables_[id]->operands[operand], tables_.type(graph_.tensor(op.operands[operand]).type),
-               EdgeKind::kRedistribute, graph_.runs(id));
+               EdgeKind::kRedistribute, graph_.runs(id), {std::nullopt, {id, operand}});
     }
   }
 

@@ -48,6 +48,15 @@ struct ModelProblem {
   bool candidates_complete = true;
   ProblemTimes times;
 
+  /// What an edge of `build_problem` pays for: what makes a version of the one before it, or brings an operand to its
+  /// operator.
+  struct Communicated {
+    std::optional<VersionId> version;
+    Reader reader;  // where there is no version
+  };
+  IdVector<EdgeId, Communicated> communicated;            // empty where layers are tied
+  IdVector<OperatorId, StrategyTableId> operator_tables;  // one run of each operator, by its strategies
+
   const Strategy& strategy(OperatorId op, const Choice& choice) const;
   const VersionChoice& version_choice(VersionId version, const Choice& choice) const;
 };

@@ -85,6 +85,7 @@ ModelProblem with_uniform_layers(ModelProblem free, const OperatorGraph& graph, 
                                  const RepeatClasses& classes) {
   TiedProblem tied = tied_problem(free.problem, uniform_ties(free, graph, versions, classes));
   free.problem = std::move(tied.problem);
+  free.communicated = {};
   free.times = std::move(tied.between);
   for (NodeId& node : free.operator_nodes) node = tied.node[node];
   for (std::optional<NodeId>& node : free.version_nodes) {

@@ -346,7 +346,7 @@ Json page_data(const Plan& plan, const std::string& name, const std::vector<Expl
   PageData data(plan, decisions);
   Json axes = Json::array();
   for (const MeshAxis& axis : plan.mesh.axes()) axes.push_back({axis.name, axis.size});
-  const std::optional<double> plan_gap = gap(plan.cost, plan.bound);
+  const std::optional<double> plan_gap = open_gap(plan);
   Json document;
   document["name"] = name;
   document["level"] = fmt::format("level {} ({})", number_of(plan.options.level), to_string(plan.options.level));

@@ -201,7 +201,7 @@ ComparedPlan compared(std::string name, const Plan& plan) {
   row.time = plan.time;
   row.peak = plan.memory.peak;
   row.fits = plan.memory.peak <= plan.usable;
-  row.gap = gap(plan.cost, plan.bound);
+  row.gap = open_gap(plan);
   row.plan = &plan;
   return row;
 }

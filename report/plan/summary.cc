@@ -62,9 +62,10 @@ std::string step_line(const Plan& plan) {
 /// What of the communication is hidden behind the computation.
 std::string overlap_line(const Plan& plan) {
   if (!plan.is_overlapped || plan.time.communication == 0) return {};
-  return fmt::format("  overlap     {:<9}  of {} communication exposed; one after the other {}\n",
+  const std::string least = plan.overlapped_bound ? fmt::format(", no plan below {}", to_string(plan.bound)) : "";
+  return fmt::format("  overlap     {:<9}  of {} communication exposed; one after the other {}{}\n",
                      format_time(plan.time.exposed), format_time(plan.time.communication),
-                     format_time(plan.time.additive()));
+                     format_time(plan.time.additive()), least);
 }
 
 /// What is sent before the first step (parameter_broadcast).
@@ -122,8 +123,15 @@ std::string objective_line(const Plan& plan) {
     return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, known);
   }
   std::string verdict;
-  const std::optional<double> share = gap(plan.cost, plan.bound);
-  if (plan.status == PlanStatus::kOptimal) {
+  bool is_optimal = plan.status == PlanStatus::kOptimal;
+  if (plan.overlapped_bound) {
+    figure = format_time(plan.time.step());
+    best = format_time(*plan.overlapped_bound);
+    limit = none + ", in whatever order, takes less";
+    is_optimal = plan.time.step() <= *plan.overlapped_bound;
+  }
+  const std::optional<double> share = open_gap(plan);
+  if (is_optimal) {
     verdict = "optimal: " + limit;
   } else if (share) {
     verdict = fmt::format("optimal within {} %: {} than {}", gap_text(share), limit, best);

@@ -24,6 +24,7 @@ struct PlanFile {
   LevelValue cost;
   LevelValue bound;
   std::optional<LevelValue> free_bound;
+  std::optional<Picoseconds> overlapped_bound;
   std::optional<Plan::MindSporeResult> mindspore;
   StepTime time;
   Bytes peak = 0;

@@ -224,6 +224,12 @@ class PlanWriter {
       }
       json["tried_shapes"] = list;
     }
+    if (plan_.overlapped_bound) {
+      const std::optional<double> open = open_gap(plan_);
+      json["overlapped"] = {{"step", to_seconds(plan_.time.step())},
+                            {"bound", to_seconds(*plan_.overlapped_bound)},
+                            {"gap", open ? Json(*open) : Json(nullptr)}};
+    }
     if (plan_.free_bound) json["free_bound"] = quantity(*plan_.free_bound);
     if (plan_.mindspore) {
       json["mindspore"] = {{"weighted_bytes", plan_.mindspore->cost.weighted_bytes()},

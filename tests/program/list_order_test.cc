@@ -73,6 +73,18 @@ TEST(ListOrderTest, WhatCanWaitFillsTheGaps) {
   EXPECT_EQ(draft.end(list_order(draft.program)), 31);
 }
 
+// Three gradients that take the links for long, and a chain of kernels that has nothing to communicate.
+TEST(ListOrderTest, FromTheEndWhatTakesTheLinksGoesFirst) {
+  Draft draft;
+  const ValueId a = draft.kernel(5, {});
+  const ValueId b = draft.kernel(5, {a});
+  const ValueId c = draft.kernel(5, {b});
+  draft.kernel(5, {c});
+  for (int i = 0; i < 3; ++i) draft.collective(5, draft.kernel(2, {}));
+  EXPECT_EQ(draft.end(list_order(draft.program)), 32);
+  EXPECT_EQ(draft.end(list_order_from_end(draft.program)), 26);
+}
+
 // A new weight is written over the old one, which may still be on its way to a reader.
 TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
   Draft draft;
@@ -84,9 +96,10 @@ TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
   const ValueId updated = draft.kernel(1, {weight, gradient});
   draft.kernel(20, {updated});
   draft.program.updates.push_back({TensorId(0), updated});
-  const std::vector<std::size_t> order = list_order(draft.program);
-  const auto place = [&](std::size_t i) { return std::find(order.begin(), order.end(), i) - order.begin(); };
-  EXPECT_LT(place(2), place(3));
+  for (const auto& order : {list_order(draft.program), list_order_from_end(draft.program)}) {
+    const auto place = [&](std::size_t i) { return std::find(order.begin(), order.end(), i) - order.begin(); };
+    EXPECT_LT(place(2), place(3));
+  }
 }
 
 TEST(ListOrderTest, IsAnOrderOfTheProgram) {
@@ -105,14 +118,15 @@ TEST(ListOrderTest, IsAnOrderOfTheProgram) {
       values.push_back(is_kernel ? draft.kernel(time, inputs)
                                  : draft.collective(time, inputs[0], static_cast<std::uint32_t>(1 + random.below(3))));
     }
-    const std::vector<std::size_t> order = list_order(draft.program);
-    std::vector<char> is_there(values.size(), 0);
-    for (const std::size_t i : order) {
-      for (const ValueId input : draft.program.instructions[i].inputs) EXPECT_TRUE(is_there[input.value()]);
-      EXPECT_FALSE(is_there[i]);
-      is_there[i] = 1;
+    for (const auto& order : {list_order(draft.program), list_order_from_end(draft.program)}) {
+      std::vector<char> is_there(values.size(), 0);
+      for (const std::size_t i : order) {
+        for (const ValueId input : draft.program.instructions[i].inputs) EXPECT_TRUE(is_there[input.value()]);
+        EXPECT_FALSE(is_there[i]);
+        is_there[i] = 1;
+      }
+      EXPECT_EQ(std::count(is_there.begin(), is_there.end(), 1), static_cast<std::ptrdiff_t>(values.size()));
     }
-    EXPECT_EQ(std::count(is_there.begin(), is_there.end(), 1), static_cast<std::ptrdiff_t>(values.size()));
   }
 }
 

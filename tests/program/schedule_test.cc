@@ -233,7 +233,8 @@ TEST_P(Scheduled, IsThePlansProgramInAnotherOrder) {
   options.overlap = false;
   const ModelPlanner plain(model, read_cluster("dgx-a100"), options);
   const Plan overlapped = planner.plan(Level::kSpeed, "auto");
-  const Plan one_by_one = plain.plan(Level::kSpeed, "auto");
+  const Plan one_by_one =
+      plain.decided({overlapped.strategies, overlapped.versions}, plain.unsolved(Level::kSpeed, "auto"));
   ASSERT_TRUE(overlapped.is_overlapped);
   EXPECT_FALSE(one_by_one.is_overlapped);
   EXPECT_EQ(check_program(overlapped.program, planner.graph()), "");
@@ -242,6 +243,11 @@ TEST_P(Scheduled, IsThePlansProgramInAnotherOrder) {
   EXPECT_LT(overlapped.time.step(), one_by_one.time.step());
   EXPECT_EQ(timeline(overlapped.program).end, one_by_one.time.step());
   EXPECT_LE(overlapped.memory.peak, overlapped.usable);
+  const Plan searched = plain.plan(Level::kSpeed, "auto");
+  const Plan scheduled =
+      planner.decided({searched.strategies, searched.versions}, planner.unsolved(Level::kSpeed, "auto"));
+  EXPECT_LE(overlapped.time.step(), scheduled.time.step());
+  EXPECT_GE(overlapped.time.additive(), searched.time.step());
   const auto names = [](const Plan& plan) {
     std::vector<std::string> all;
     for (const Instruction& instruction : plan.program.instructions) all.push_back(instruction.name);

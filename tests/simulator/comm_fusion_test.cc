@@ -112,7 +112,7 @@ TEST(CommFusionTest, AutoJoinsUpTo64MiBAndSizeUpToItsNumber) {
   EXPECT_EQ(by_auto.buckets(),
             (Names{{"a.bias", "a.weight", "b.bias", "b.weight", "c.bias", "c.weight", "d.bias", "d.weight", "scale"}}));
   const Planned by_size(model_text(fusion("allreduce: {mode: size, config: 2}")));
-  ASSERT_GE(by_size.plan.program.buckets.size(), 3u);
+  ASSERT_GE(by_size.plan.program.buckets.size(), 2u);
   for (const Bucket& bucket : by_size.plan.program.buckets) EXPECT_LE(bucket.group_bytes, Bytes{2} << 20);
   EXPECT_TRUE(is_proven(fusion("allreduce: {mode: auto}")));
 }

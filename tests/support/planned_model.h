@@ -26,10 +26,12 @@ struct PlannedModel {
 
   PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes,
                UnevenCuts uneven = UnevenCuts::kNone)
+      : PlannedModel(std::move(read), read_cluster(cluster), axes, uneven) {}
+  PlannedModel(Model read, const Cluster& machine, const std::vector<MeshAxis>& axes = {},
+               UnevenCuts uneven = UnevenCuts::kNone)
       : model(one_micro_batch(read)) {
     graph = planned_graph(model);
     versions = tensor_versions(graph);
-    const Cluster machine = read_cluster(cluster);
     const DeviceMesh mesh = axes.empty() ? make_mesh(machine) : make_mesh(machine, axes);
     costs = std::make_unique<RooflineCosts>(machine, mesh);
     Restrictions restrictions = no_restrictions(graph, versions);

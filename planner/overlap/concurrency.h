@@ -1,0 +1,100 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "graph/operator_graph.h"
+#include "graph/tensor_versions.h"
+#include "planner/problem/model_problem.h"
+
+namespace shardplan {
+
+/// A set of operators, or of groups of them, one bit each.
+class OperatorSet {
+ public:
+  explicit OperatorSet(std::size_t num_operators = 0) : words_((num_operators + 63) / 64, 0) {}
+
+  void insert(OperatorId op) { words_[op.value() / 64] |= std::uint64_t{1} << op.value() % 64; }
+  void erase(OperatorId op) { words_[op.value() / 64] &= ~(std::uint64_t{1} << op.value() % 64); }
+  bool contains(OperatorId op) const { return (words_[op.value() / 64] >> op.value() % 64 & 1) != 0; }
+  OperatorSet& operator|=(const OperatorSet& other);
+  OperatorSet& operator&=(const OperatorSet& other);
+  OperatorSet& operator-=(const OperatorSet& other);
+  bool meets(const OperatorSet& other) const;
+  /// The same set in room for so many; none beyond the present room are in it.
+  OperatorSet resized(std::size_t num_operators) const;
+  const std::vector<std::uint64_t>& words() const { return words_; }
+  /// In order.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      for (std::uint64_t word = words_[i]; word != 0; word &= word - 1) {
+        visit(OperatorId(i * 64 + static_cast<std::size_t>(std::countr_zero(word))));
+      }
+    }
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+/// Which operators' kernels may run at the same time as a communication of the model, in any order of any program that
+/// its graph is lowered to, whatever the strategies: all that neither give what is communicated nor need it.
+///
+///     y = f(x);  dw = g(dy, x);  dx = h(dy, w):    what sums dw may run beside h, what brings y to its reader beside neither
+///                                                  f nor that reader
+///
+/// Kernels run in the order of the program, and one run of the loop of micro-batches after the other. So what a run
+/// communicates may run beside kernels of that run alone, if the run needs it; what is communicated once a step, beside
+/// those of the loop's last run and of what is behind it.
+///
+/// Where an operator may run in phases it need not be all before what one of its results is for, nor all behind what
+/// brings one of its operands; which phases need which is looked up for each of its candidates.
+///
+/// Time and memory: operators * tensors / 8 bytes.
+class Concurrency {
+ public:
+  Concurrency(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem);
+
+  /// Where a communication stands: kernels that it waits for, and kernels that wait for it.
+  struct Place {
+    OperatorSet before, behind;
+    bool is_in_loop = false;
+  };
+  /// Of what makes a version, of what brings an operand to its operator, and of what an operator does for itself.
+  Place of_version(VersionId version) const;
+  Place of_operand(const Reader& reader) const;
+  Place of_own(OperatorId op) const;
+
+  /// The kernels that may run at the same time.
+  OperatorSet beside(const Place& place) const;
+  /// Whether what runs with every micro-batch may still run when the next one begins: no kernel of its run waits for it.
+  bool outlives_run(const Place& place) const;
+
+ private:
+  /// What holds of an operator under all of its candidates.
+  struct Inside {
+    std::vector<char> is_whole_behind;     // by operand: every kernel needs it
+    std::vector<char> is_whole_before;     // by result: every kernel is needed for it
+    std::vector<std::vector<char>> leads;  // by operand and result
+    std::vector<std::size_t> exchanged;    // operands of which halos may be exchanged
+    bool has_phases = false;
+  };
+  static Inside inside(const Operation& operation, const std::vector<Strategy>& candidates);
+  const Inside& inside(OperatorId op) const { return *inside_[op]; }
+  OperatorSet before(TensorId tensor) const;
+  void add_behind(const Reader& reader, OperatorSet& set) const;
+  void add_behind_version(VersionId version, OperatorSet& set) const;
+
+  const OperatorGraph& graph_;
+  const TensorVersions& versions_;
+  OperatorSet all_, loop_, timed_;  // timed_: kernels that take time whatever the strategy
+  IdVector<OperatorId, std::shared_ptr<const Inside>> inside_;
+  IdVector<TensorId, OperatorSet> before_;  // of a result: all kernels that it needs
+  IdVector<TensorId, OperatorSet> behind_;  // all kernels that need it
+};
+
+}  // namespace shardplan

@@ -1,0 +1,71 @@
+#include "planner/overlap/joined_costs.h"
+
+#include <algorithm>
+
+#include "base/integer.h"
+
+namespace shardplan {
+namespace {
+
+/// No bucket holds more: 16 TiB.
+constexpr int kMostBytesLog = 44;
+/// Times are whole picoseconds, rounded for each stage of a collective: by so much shares may add up to more than the
+/// bucket takes.
+constexpr Picoseconds kRounding = 64;
+/// Sizes at which measured times are looked at: so many for each power of two.
+constexpr int kSizesPerDoubling = 64;
+
+}  // namespace
+
+Picoseconds JoinedCosts::time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const {
+  if (axes.empty()) return 0;
+  if (level_ != kAnyLevel && (costs_.links(axes) >> level_ & 1) == 0) return 0;
+  const Picoseconds alone = collectives_->time(kind, axes, bytes);
+  const bool may_join = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
+                        kind == CollectiveKind::kReduceScatter;
+  if (!may_join || bytes == 0) return alone;
+  const Picoseconds share = is_measured_ ? in_any(kind, axes, bytes) : in_largest(kind, axes, bytes);
+  return std::clamp<Picoseconds>(share - kRounding, 0, alone);
+}
+
+// Where times are concave in the bytes, what a member adds to a bucket is no less than it adds to the largest.
+Picoseconds JoinedCosts::in_largest(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const {
+  const Picoseconds largest = collectives_->time(kind, axes, Bytes{1} << kMostBytesLog);
+  const Picoseconds half = collectives_->time(kind, axes, Bytes{1} << (kMostBytesLog - 1));
+  const Picoseconds rise = std::max<Picoseconds>(0, largest - half - kRounding);
+  return static_cast<Picoseconds>(Int128{rise} * bytes >> (kMostBytesLog - 1));
+}
+
+// The least over sizes s_k <= s_(k+1) = (1 + 1/64) s_k: between two of them the time is no less than at the first, the
+// size no more than the second.
+Picoseconds JoinedCosts::in_any(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Ratio>& ratios = ratios_[{kind, axes}];
+  if (ratios.empty()) ratios = least_ratios(kind, axes);
+  const auto above = std::upper_bound(ratios.begin(), ratios.end(), bytes,
+                                      [](Bytes size, const Ratio& ratio) { return size < ratio.from; });
+  if (above == ratios.begin()) return 0;
+  const Ratio& ratio = *(above - 1);
+  return static_cast<Picoseconds>(Int128{ratio.time} * bytes / ratio.bytes);
+}
+
+std::vector<JoinedCosts::Ratio> JoinedCosts::least_ratios(CollectiveKind kind, const std::vector<AxisRef>& axes) const {
+  std::vector<Ratio> ratios;
+  for (Bytes size = 1; size < Bytes{1} << kMostBytesLog;) {
+    const Bytes next = std::max(size + 1, size + size / kSizesPerDoubling);
+    const Picoseconds time = collectives_->time(kind, axes, size);
+    ratios.push_back({size, std::max<Picoseconds>(0, time - kRounding), next});
+    size = next;
+  }
+  for (std::size_t i = ratios.size() - 1; i-- > 0;) {
+    Ratio& here = ratios[i];
+    const Ratio& larger = ratios[i + 1];
+    if (Int128{larger.time} * here.bytes < Int128{here.time} * larger.bytes) {
+      here.time = larger.time;
+      here.bytes = larger.bytes;
+    }
+  }
+  return ratios;
+}
+
+}  // namespace shardplan

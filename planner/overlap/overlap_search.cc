@@ -1,0 +1,245 @@
+#include "planner/overlap/overlap_search.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "base/integer.h"
+#include "planner/overlap/joined_costs.h"
+#include "planner/overlap/joined_problem.h"
+#include "planner/overlap/step_bound.h"
+#include "planner/problem/uniform_layers.h"
+#include "solver/limits.h"
+#include "solver/searches/search_list.h"
+#include "solver/tied_problem.h"
+
+namespace shardplan {
+namespace {
+
+/// Larger graphs are left as they were searched: what may run together takes memory quadratic in the operators.
+constexpr std::size_t kMostOverlappedOperators = 10'000;
+constexpr double kLeastOfRound = 1e-3;  // seconds
+/// Rounds on the problem of uniform layers where it is so much smaller, and on the problem itself where there are none.
+constexpr int kUniformRounds = 8;
+constexpr std::size_t kMuchSmaller = 3;
+constexpr int kFreeRounds = 3;
+/// At most so many choices are ordered.
+constexpr std::int64_t kMostOrdered = 3;
+/// Each round's search ends after so much work, and where its answer is so near to its bound.
+constexpr std::uint64_t kRoundWork = 100'000'000;
+constexpr double kRoundGap = 3e-3;
+constexpr std::uint64_t kUniformWork = 20'000'000;
+constexpr double kUniformGap = 1e-2;
+/// A bound this near to the step will do, and to what other weights could reach at most.
+constexpr double kTightBound = 0.01;
+constexpr double kNothingToGain = 2e-3;
+/// Turns of the game between weights and choices.
+constexpr int kTurns = 5'000;
+
+/// How often each of several weights counts in the mean whose sum is the largest at the choice that makes it least:
+/// `sums` are by weights and choice. Fictitious play (Brown, 1951): each side in turn answers what the other did so far.
+std::vector<std::int64_t> best_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
+  const std::size_t choices = sums.front().size();
+  std::vector<std::int64_t> counts(sums.size(), 0);
+  std::vector<Int128> of_weights(sums.size(), 0), of_choices(choices, 0);
+  std::size_t choice = 0;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (std::size_t j = 0; j < sums.size(); ++j) of_weights[j] += sums[j][choice];
+    const auto best =
+        static_cast<std::size_t>(std::max_element(of_weights.begin(), of_weights.end()) - of_weights.begin());
+    ++counts[best];
+    for (std::size_t i = 0; i < choices; ++i) of_choices[i] += sums[best][i];
+    choice = static_cast<std::size_t>(std::min_element(of_choices.begin(), of_choices.end()) - of_choices.begin());
+  }
+  return counts;
+}
+
+std::vector<int> used_levels(const CostModel& costs) {
+  std::vector<AxisRef> axes;
+  for (std::size_t axis = 0; axis < costs.mesh().axes().size(); ++axis) {
+    if (costs.mesh().axes()[axis].size > 1) axes.push_back(costs.mesh().whole(axis));
+  }
+  std::vector<int> levels;
+  const std::uint32_t links = costs.links(axes);
+  for (int level = 0; level < 32; ++level) {
+    if ((links >> level & 1) != 0) levels.push_back(level);
+  }
+  return levels;
+}
+
+/// The level on which the plan's collectives take the most time in all.
+int busiest_level(const std::vector<int>& levels, const Plan& plan) {
+  const std::vector<Picoseconds> busy = overlapped_timeline(plan.program).link_busy;
+  const auto time = [&](int level) {
+    const auto at = static_cast<std::size_t>(level);
+    return at < busy.size() ? busy[at] : 0;
+  };
+  return *std::max_element(levels.begin(), levels.end(), [&](int a, int b) { return time(a) < time(b); });
+}
+
+class Rounds {
+ public:
+  Rounds(Plan plan, const ModelProblem& problem, const StepBound& bound, std::optional<IdVector<NodeId, NodeId>> ties,
+         const OverlapSearch& search)
+      : search_(search),
+        deadline_(search.options.limits.seconds, search.options.limits.stop),
+        plan_(std::move(plan)),
+        problem_(problem),
+        bound_(bound),
+        ties_(std::move(ties)) {}
+
+  Plan run() {
+    const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
+    if (!planned) return std::move(plan_);
+    weights_.push_back(bound_.weights_of_slowdown());
+    add(*planned);
+    for (const Decisions& decisions : search_.known) {
+      const std::optional<Choice> choice =
+          find_choice(search_.versions, problem_, decisions.strategies, decisions.versions);
+      if (choice && evaluate(problem_.problem, *choice).forbidden_count == 0) add(*choice);
+    }
+    best_ = weights_.front();
+    if (ties_) {
+      // Weights that suit the choices of uniform layers are soon found and nearly suit all.
+      const Picoseconds uniform = rounds(true, kUniformRounds);
+      if (search_.uniform) {
+        least_ = uniform;
+      } else {
+        least_ = round(best_, false).value_or(0);
+      }
+    } else {
+      least_ = rounds(false, kFreeRounds);
+    }
+    plan_.overlapped_bound = std::min(least_, plan_.time.step());
+    plan_.statistics.push_back(
+        {"overlapped step", {{"rounds", rounds_}, {"choices ordered", ordered_}, {"taken", taken_}}});
+    return std::move(plan_);
+  }
+
+ private:
+  static bool is_near(Picoseconds value, Picoseconds bound, double share) {
+    return static_cast<double>(value) <= (1 + share) * static_cast<double>(bound);
+  }
+
+  /// Looks for the best weights, half of the way from the best so far to those that are best against all choices so far.
+  /// The bound that they give.
+  Picoseconds rounds(bool is_uniform, int count) {
+    Picoseconds least = round(best_, is_uniform).value_or(0);
+    for (int i = 1; i < count && !deadline_.is_over() && !is_near(plan_.time.step(), least, kTightBound); ++i) {
+      std::vector<std::vector<Picoseconds>> sums;
+      for (const OverlapWeights& weights : weights_) {
+        std::vector<Picoseconds>& row = sums.emplace_back();
+        for (const StepBound::Times& times : times_) row.push_back(StepBound::sum(weights, times));
+      }
+      const OverlapWeights against_all = mean(weights_, best_mixture(sums));
+      Picoseconds most = plan_.time.step();
+      for (const StepBound::Times& times : times_) most = std::min(most, StepBound::sum(against_all, times));
+      if (is_near(most, least, kNothingToGain)) break;
+      OverlapWeights between = mean({best_, against_all}, {1, 1});
+      const std::optional<Picoseconds> found = round(between, is_uniform);
+      if (!found) break;
+      if (*found <= least) continue;
+      least = *found;
+      best_ = std::move(between);
+    }
+    return least;
+  }
+
+  void add(const Choice& choice) {
+    choices_.push_back(choice);
+    times_.push_back(bound_.times_of(choice));
+    for (OverlapWeights& weights : bound_.weights_at(times_.back())) weights_.push_back(std::move(weights));
+  }
+
+  /// Adds a choice and orders it, unless it cannot be faster in any order.
+  void consider(const Decisions& decisions, const Choice& choice) {
+    if (std::find(choices_.begin(), choices_.end(), choice) != choices_.end()) return;
+    add(choice);
+    for (const OverlapWeights& weights : weights_) {
+      if (StepBound::sum(weights, times_.back()) >= plan_.time.step()) return;
+    }
+    if (ordered_ == kMostOrdered) return;
+    Plan trial = search_.scheduled(decisions, plan_);
+    ++ordered_;
+    if (!is_better(trial, plan_)) return;
+    plan_ = std::move(trial);
+    ++taken_;
+  }
+
+  /// What no choice has a smaller weighted sum than, of those with uniform layers or of all; nothing where none fits.
+  std::optional<Picoseconds> round(const OverlapWeights& weights, bool is_uniform) {
+    ++rounds_;
+    StrategyProblem searched = bound_.weighted(weights);
+    std::optional<TiedProblem> tied;
+    if (is_uniform) tied = tied_problem(searched, *ties_);
+    LevelOptions options = search_.options;
+    const std::uint64_t work = is_uniform && !search_.uniform ? kUniformWork : kRoundWork;
+    options.limits.work = std::min(work, options.limits.work > 0 ? options.limits.work : work);
+    options.limits.gap = is_uniform && !search_.uniform ? kUniformGap : kRoundGap;
+    options.limits.progress = {};
+    if (options.limits.seconds > 0) {
+      options.limits.seconds = std::max(kLeastOfRound, options.limits.seconds - deadline_.elapsed());
+    }
+    const LevelResult found = search_level(tied ? tied->problem : searched, *make_search(kDefaultSearch), options);
+    if (found.status == PlanStatus::kInfeasible) return std::nullopt;
+    if (found.choice) {
+      const Choice choice = tied ? tied->expanded(*found.choice) : *found.choice;
+      Decisions decisions;
+      for (const OperatorId op : search_.graph.operators().ids()) {
+        decisions.strategies.push_back(problem_.strategy(op, choice));
+      }
+      decisions.versions = version_layouts(search_.graph, search_.versions, problem_, choice, search_.costs.mesh());
+      consider(decisions, choice);
+    }
+    return found.bound.amount;
+  }
+
+  const OverlapSearch& search_;
+  Deadline deadline_;
+  Plan plan_;
+  const ModelProblem& problem_;
+  const StepBound& bound_;
+  std::optional<IdVector<NodeId, NodeId>> ties_;
+  OverlapWeights best_;  // those of the greatest bound so far
+  std::vector<OverlapWeights> weights_;
+  std::vector<Choice> choices_;  // that were found so far
+  std::vector<StepBound::Times> times_;
+  Picoseconds least_ = 0;
+  std::int64_t rounds_ = 0, ordered_ = 0, taken_ = 0;
+};
+
+}  // namespace
+
+Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search) {
+  const std::vector<int> levels = used_levels(search.costs);
+  if (levels.empty() || search.graph.operators().size() > kMostOverlappedOperators) return plan;
+  const std::vector<SpeedsTogether> of_levels = search.costs.speeds_together();
+  std::vector<SpeedsTogether> speeds;
+  for (const int level : levels) {
+    const auto at = static_cast<std::size_t>(level);
+    speeds.push_back(at < of_levels.size() ? of_levels[at] : SpeedsTogether{});
+  }
+  const bool is_measured = search.is_measured;
+  IdVector<EdgeId, char> leads(free.problem.edges.size(), 0);
+  if (!is_measured) leads = leading_edges(free, search.graph, search.versions);
+  const auto matrices_on = [&](int level) {
+    RedistributionPlanner joined(search.costs.mesh(),
+                                 std::make_shared<const JoinedCosts>(search.costs, level, is_measured),
+                                 search.redistribution_options);
+    return joined_matrices(free, search.graph, search.versions, joined, leads);
+  };
+  IdVector<EdgeId, MatrixId> on_all = matrices_on(JoinedCosts::kAnyLevel);
+  IdVector<EdgeId, MatrixId> on_one = levels.size() == 1 ? on_all : matrices_on(busiest_level(levels, plan));
+  const std::shared_ptr<const RepeatClasses> classes =
+      search.uniform ? search.uniform : std::make_shared<const RepeatClasses>(repeat_classes(search.graph));
+  IdVector<NodeId, NodeId> ties = uniform_ties(free, search.graph, search.versions, *classes);
+  const StepBound bound(search.graph, search.versions, free, {std::move(on_all), std::move(on_one), std::move(leads)},
+                        ties, speeds);
+  const std::size_t sets = std::set<NodeId>(ties.begin(), ties.end()).size();
+  const bool is_tied = search.uniform || kMuchSmaller * sets <= free.problem.nodes.size();
+  return Rounds(std::move(plan), free, bound, is_tied ? std::optional(std::move(ties)) : std::nullopt, search).run();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "layouts/redistribution/redistribution_planner.h"
+#include "planner/plan.h"
+#include "planner/problem/model_problem.h"
+#include "planner/search/level_search.h"
+#include "program/lower.h"
+
+namespace shardplan {
+
+/// What the search for the shortest overlapped step is made of.
+struct OverlapSearch {
+  const OperatorGraph& graph;
+  const TensorVersions& versions;
+  const CostModel& costs;
+  RedistributionOptions redistribution_options;
+  std::shared_ptr<const RepeatClasses> uniform;  // as in Restrictions
+  bool is_measured = false;                      // times of collectives come from tables
+  LevelOptions options;                          // of each search; its work is made less
+  std::vector<Decisions> known;                  // plans that may be shorter: data parallelism
+  /// The plan that decisions make, its collectives beside its kernels, like another one in all that was asked.
+  std::function<Plan(const Decisions&, const Plan&)> scheduled;
+};
+
+/// The plan or one whose step is shorter, and a bound on the step in which collectives run beside kernels
+/// (`Plan::overlapped_bound`): no choice of the candidates that fits in the order of the graph takes less, in whatever order
+/// of its instructions and with whatever buckets. `plan` is overlapped, of level kSpeed; `free` is its problem, layers not
+/// tied.
+///
+/// A weighted sum (planner/overlap/step_bound.h) is no more than any step; the bound is its least value over all choices.
+/// Weights that suit one choice leave others that hide what they do not count. So weights and choices answer each other:
+/// those of the plan first, then with every choice that was found the weights that suit it, of all of which the mean is
+/// taken that is best against all choices so far. Each choice is a candidate, ordered and timed.
+Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search);
+
+}  // namespace shardplan

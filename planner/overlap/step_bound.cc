@@ -1,0 +1,483 @@
+// Where weights come from. For one choice the heaviest weights are a cover of least time (least_cover.h): a minimum cut between
+// communications and the kernels that they may run beside. With one level of links that is all. With several, collectives
+// may also run beside each other; which of them count is decided first (most_of_each), in four ways, of which the rounds of
+// overlap_search.cc mix the best. The weights of a loop's last run and of the runs before it are found each for itself.
+#include "planner/overlap/step_bound.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "base/integer.h"
+#include "planner/overlap/joined_problem.h"
+#include "planner/overlap/least_cover.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kWholeWeight = OverlapWeights::kWhole;
+constexpr std::int64_t kFullSpeed = 1'000'000;
+
+/// Rounded down.
+std::int64_t weighted_share(std::int64_t cost, std::int64_t weight) {
+  if (cost >= kForbidden) return kForbidden;
+  return static_cast<std::int64_t>(Int128{cost} * weight >> OverlapWeights::kWholeLog);
+}
+
+std::int64_t of_all_runs(std::int64_t cost, std::int64_t runs) {
+  return cost > kForbidden / runs ? kForbidden : cost * runs;
+}
+
+std::int64_t sum_of(std::int64_t a, std::int64_t b) { return std::min(kForbidden, a + b); }
+
+bool is_communicated(std::int64_t cost) { return cost > 0 && cost < kForbidden; }
+
+/// What takes this long at a share of its speed, alone at it.
+Picoseconds at_speed(Picoseconds time, std::int64_t ppm) { return multiply_divide(time, kFullSpeed, ppm); }
+
+}  // namespace
+
+OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vector<std::int64_t>& counts) {
+  const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  OverlapWeights result = weights.front();
+  const auto average = [&](std::vector<std::int64_t>& items, std::vector<std::int64_t> OverlapWeights::*which) {
+    for (std::size_t item = 0; item < items.size(); ++item) {
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < weights.size(); ++i) sum += counts[i] * (weights[i].*which)[item];
+      items[item] = sum / all;
+    }
+  };
+  average(result.kernels, &OverlapWeights::kernels);
+  average(result.items, &OverlapWeights::items);
+  average(result.items_on_one, &OverlapWeights::items_on_one);
+  return result;
+}
+
+StepBound::StepBound(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
+                     Matrices matrices, const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds)
+    : graph_(graph),
+      versions_(versions),
+      problem_(problem),
+      matrices_(std::move(matrices)),
+      num_levels_(speeds.size()) {
+  for (const SpeedsTogether& level : speeds) {
+    kernels_ppm_ = std::max(kernels_ppm_, level.kernels_ppm);
+    collectives_ppm_ = std::max(collectives_ppm_, level.collectives_ppm);
+  }
+  // Where nothing is gained by running together, both count whole.
+  slowed_kernel_ = std::min(kWholeWeight, (kFullSpeed - collectives_ppm_) * kWholeWeight / kernels_ppm_);
+  slowing_collective_ = std::min(kWholeWeight, (kFullSpeed - kernels_ppm_) * kWholeWeight / collectives_ppm_);
+  group_kernels(ties);
+  group_items(Concurrency(graph, versions, problem), ties);
+  if (num_levels_ > 1) find_together();
+}
+
+void StepBound::group_kernels(const IdVector<NodeId, NodeId>& ties) {
+  std::map<std::tuple<NodeId, StrategyTableId, std::int64_t>, std::uint32_t> known;
+  for (const OperatorId op : graph_.operators().ids()) {
+    const std::tuple key(ties[problem_.operator_nodes[op]], problem_.operator_tables[op], graph_.runs(op));
+    const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(kernel_runs_.size()));
+    if (is_new) kernel_runs_.push_back(graph_.runs(op));
+    kernel_group_.push_back(found->second);
+  }
+}
+
+void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties) {
+  std::map<MatrixId, bool> costs;
+  using Key = std::tuple<NodeId, NodeId, MatrixId, MatrixId, bool, bool, std::int64_t, std::int64_t>;
+  std::map<Key, std::uint32_t> known;
+  std::vector<OperatorSet> others;  // by group: operators whose groups are not beside it yet
+  const OperatorSet none(graph_.operators().size());
+  const auto add = [&](const Key& key, Item item, bool joins, bool outlives_run, std::int64_t runs) {
+    const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(groups_.size()));
+    if (is_new) {
+      Group& group = groups_.emplace_back();
+      group.joins = joins;
+      group.outlives_run = outlives_run;
+      group.runs = runs;
+      group.beside = OperatorSet(kernel_runs_.size());
+      others.push_back(none);
+      for (const OperatorId op : graph_.operators().ids()) others.back().insert(op);
+    }
+    Group& group = groups_[found->second];
+    OperatorSet beside = concurrency.beside(item.place);
+    beside &= others[found->second];
+    beside.for_each([&](OperatorId op) {
+      group.beside.insert(OperatorId(kernel_group_[op]));
+      others[found->second].erase(op);
+    });
+    if (num_levels_ == 1) item.place = Concurrency::Place();  // only which two may run together needs it
+    group.members.push_back(std::move(item));
+    return found->second;
+  };
+  for (const EdgeId id : problem_.problem.edges.ids()) {
+    edge_group_.push_back(kNone);
+    const ProblemEdge& edge = problem_.problem.edges[id];
+    const auto [found, is_new] = costs.try_emplace(edge.matrix, false);
+    const std::vector<std::int64_t>& entries = problem_.problem.matrices[edge.matrix].costs;
+    if (is_new) found->second = std::any_of(entries.begin(), entries.end(), is_communicated);
+    if (!found->second) continue;
+    const ModelProblem::Communicated& what = problem_.communicated[id];
+    Item item;
+    item.edge = id;
+    item.place = what.version ? concurrency.of_version(*what.version) : concurrency.of_operand(what.reader);
+    if (what.version) {
+      for (const Reader& reader : versions_.all[*what.version].readers) item.waiting.push_back(reader.op);
+    } else {
+      item.waiting.push_back(what.reader.op);
+    }
+    std::erase_if(item.waiting, [&](OperatorId op) { return !item.place.behind.contains(op); });
+    const bool joins = matrices_.leads[id] == 0 && may_join(graph_, versions_, what);
+    const bool outlives_run = concurrency.outlives_run(item.place);
+    const std::int64_t runs = what.version ? versions_.all[*what.version].runs : graph_.runs(what.reader.op);
+    const Key key(ties[edge.from], ties[edge.to], matrices_.on_all[id], matrices_.on_one[id], joins, outlives_run, runs,
+                  -1);
+    edge_group_[id] = add(key, std::move(item), joins, outlives_run, runs);
+  }
+  for (const OperatorId op : graph_.operators().ids()) {
+    own_group_.push_back(kNone);
+    const std::vector<Cost>& entries = problem_.problem.strategy_tables[problem_.operator_tables[op]].costs;
+    const auto communicates = [](const Cost& cost) { return is_communicated(cost.communication); };
+    // What finishes a gradient may be a member of a bucket; so little that it does not count.
+    if (graph_.operators()[op].parameter || std::none_of(entries.begin(), entries.end(), communicates)) continue;
+    Item item;
+    item.op = op;
+    item.place = concurrency.of_own(op);
+    const std::int64_t runs = graph_.runs(op);
+    const NodeId node = ties[problem_.operator_nodes[op]];
+    const Key key(node, node, MatrixId(), MatrixId(), false, runs > 1, runs,
+                  static_cast<std::int64_t>(problem_.operator_tables[op].value()));
+    own_group_[op] = add(key, std::move(item), false, runs > 1, runs);
+  }
+}
+
+// What may join is looked at beside what may not: only there it counts whether they exclude each other.
+void StepBound::find_together() {
+  for (Group& group : groups_) group.together = OperatorSet(groups_.size());
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    for (std::size_t j = i; j < groups_.size(); ++j) {
+      const bool both_join = groups_[i].joins && groups_[j].joins;
+      if (!both_join && !may_run_together(groups_[i], groups_[j])) continue;
+      groups_[i].together.insert(OperatorId(j));
+      groups_[j].together.insert(OperatorId(i));
+    }
+  }
+}
+
+bool StepBound::may_run_together(const Group& a, const Group& b) const {
+  for (std::size_t i = 0; i < a.members.size(); ++i) {
+    for (std::size_t j = &a == &b ? i + 1 : 0; j < b.members.size(); ++j) {
+      if (!is_before(a.members[i], b.members[j]) && !is_before(b.members[j], a.members[i])) return true;
+    }
+  }
+  return false;
+}
+
+bool StepBound::is_before(const Item& a, const Item& b) const {
+  for (const OperatorId op : a.waiting) {
+    if (b.place.before.contains(op)) return true;
+  }
+  // Versions are made one from the other, and read when they are made.
+  if (!a.edge || !b.edge) return false;
+  const std::optional<VersionId> made = problem_.communicated[*a.edge].version;
+  if (!made) return false;
+  const ModelProblem::Communicated& what = problem_.communicated[*b.edge];
+  std::optional<VersionId> from =
+      what.version ? versions_.all[*what.version].from : versions_.read[what.reader.op][what.reader.operand];
+  while (from && *from != *made) {
+    // What may share the memory of the stored version is then not made from the one before.
+    if (versions_.all[*from].stored) return false;
+    from = versions_.all[*from].from;
+  }
+  return from.has_value();
+}
+
+bool StepBound::is_apart(std::size_t item, const std::vector<std::size_t>& others) const {
+  const OperatorSet& together = groups_[item].together;
+  if (groups_[item].joins || together.contains(OperatorId(item))) return false;
+  return std::none_of(others.begin(), others.end(),
+                      [&](std::size_t other) { return together.contains(OperatorId(other)); });
+}
+
+Picoseconds StepBound::edge_time(MatrixId matrix, EdgeId id, const Choice& choice) const {
+  const ProblemEdge& edge = problem_.problem.edges[id];
+  return problem_.problem.matrices[matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
+}
+
+StepBound::Times StepBound::times_of(const Choice& choice) const {
+  Times times{std::vector<Picoseconds>(kernel_runs_.size(), 0), std::vector<Picoseconds>(groups_.size(), 0),
+              std::vector<Picoseconds>(groups_.size(), 0)};
+  const auto add = [](Picoseconds& sum, Picoseconds time) { sum = sum_of(sum, time); };
+  for (const OperatorId op : graph_.operators().ids()) {
+    const StrategyTable& table = problem_.problem.strategy_tables[problem_.operator_tables[op]];
+    const Cost& cost = table.costs[choice.strategy[problem_.operator_nodes[op]].value()];
+    add(times.kernels[kernel_group_[op]], of_all_runs(cost.computation, graph_.runs(op)));
+    if (own_group_[op] != kNone) {
+      add(times.items[own_group_[op]], of_all_runs(cost.communication, graph_.runs(op)));
+      add(times.items_on_one[own_group_[op]], of_all_runs(cost.communication, graph_.runs(op)));
+    }
+  }
+  for (const EdgeId id : problem_.problem.edges.ids()) {
+    if (edge_group_[id] == kNone) continue;
+    add(times.items[edge_group_[id]], edge_time(matrices_.on_all[id], id, choice));
+    const bool joins = groups_[edge_group_[id]].joins;
+    add(times.items_on_one[edge_group_[id]],
+        edge_time(joins ? matrices_.on_one[id] : matrices_.on_all[id], id, choice));
+  }
+  return times;
+}
+
+StepBound::Weighing StepBound::one_level(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
+                                         const std::vector<Picoseconds>& kernels) const {
+  Weighing result{std::vector<std::int64_t>(groups_.size(), kWholeWeight),
+                  std::vector<std::int64_t>(kernels.size(), kWholeWeight)};
+  std::vector<Hideable> hideables;
+  std::vector<std::size_t> numbers;
+  for (const std::size_t i : region) {
+    if (groups_[i].outlives_run) {
+      result.items[i] = slowing_collective_;
+      continue;
+    }
+    hideables.push_back({at_speed(items[i], collectives_ppm_), groups_[i].beside});
+    numbers.push_back(i);
+  }
+  std::vector<Picoseconds> takers;
+  for (const Picoseconds time : kernels) takers.push_back(at_speed(time, kernels_ppm_));
+  const Cover cover = least_cover(hideables, takers);
+  for (std::size_t h = 0; h < numbers.size(); ++h) {
+    if (cover.communications[h]) result.items[numbers[h]] = slowing_collective_;
+  }
+  for (std::size_t group = 0; group < kernels.size(); ++group) {
+    if (cover.kernels[group]) result.kernels[group] = slowed_kernel_;
+  }
+  return result;
+}
+
+// What each communication counts at most: of those that may run together on several levels either those that exclude each
+// other, first what no kernels can hide, or all with the same share. What takes no time here may under other choices: it
+// counts with a share where that is free.
+std::vector<std::int64_t> StepBound::most_of_each(const std::vector<std::size_t>& others,
+                                                  const std::vector<Picoseconds>& items,
+                                                  const std::vector<Picoseconds>& kernels, bool shares) const {
+  const std::int64_t part = kWholeWeight / static_cast<std::int64_t>(num_levels_);
+  std::vector<std::int64_t> most(groups_.size(), shares ? part : 0);
+  if (shares) return most;
+  std::vector<Picoseconds> exposed(groups_.size(), 0);  // at least, whatever runs beside it
+  for (const std::size_t i : others) {
+    Picoseconds beside = 0;
+    groups_[i].beside.for_each([&](OperatorId group) { beside = sum_of(beside, kernels[group.value()]); });
+    exposed[i] = std::max<Picoseconds>(0, items[i] - beside);
+  }
+  std::vector<std::size_t> in_turn = others, whole;
+  std::stable_sort(in_turn.begin(), in_turn.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(exposed[a], items[a]) > std::pair(exposed[b], items[b]);
+  });
+  for (const std::size_t i : in_turn) {
+    if (items[i] > 0 && is_apart(i, whole)) whole.push_back(i);
+  }
+  for (const std::size_t i : others) {
+    const bool excludes_all = std::none_of(
+        whole.begin(), whole.end(), [&](std::size_t other) { return groups_[i].together.contains(OperatorId(other)); });
+    if (excludes_all) most[i] = part;
+  }
+  for (const std::size_t i : whole) most[i] = kWholeWeight;
+  return most;
+}
+
+// First what may join, if it counts on one level and so never together, against all that may run beside it: kernels and other
+// communications. Then the communications that are left against kernels.
+StepBound::Weighing StepBound::several_levels(const std::vector<std::size_t>& region,
+                                              const std::vector<Picoseconds>& items,
+                                              const std::vector<Picoseconds>& kernels, bool on_one, bool shares) const {
+  Weighing result{std::vector<std::int64_t>(groups_.size(), 0),
+                  std::vector<std::int64_t>(kernels.size(), kWholeWeight)};
+  std::vector<std::size_t> joining, others;
+  for (const std::size_t i : region) {
+    if (!groups_[i].outlives_run) (on_one && groups_[i].joins ? joining : others).push_back(i);
+  }
+  const std::vector<std::int64_t> most = most_of_each(others, items, kernels, shares);
+  std::erase_if(others, [&](std::size_t i) { return most[i] == 0; });
+  const auto counted_time = [&](std::size_t i) {
+    return at_speed(weighted_share(items[i], most[i]), collectives_ppm_);
+  };
+  std::vector<Picoseconds> takers;
+  for (const Picoseconds time : kernels) takers.push_back(at_speed(time, kernels_ppm_));
+  const std::vector<Picoseconds> of_kernels = takers;
+  for (const std::size_t i : others) takers.push_back(counted_time(i));
+  std::vector<Hideable> hideables;
+  for (const std::size_t i : joining) {
+    OperatorSet beside = groups_[i].beside.resized(takers.size());
+    for (std::size_t j = 0; j < others.size(); ++j) {
+      if (groups_[i].together.contains(OperatorId(others[j]))) beside.insert(OperatorId(kernels.size() + j));
+    }
+    hideables.push_back({at_speed(items[i], collectives_ppm_), std::move(beside)});
+  }
+  const Cover first = least_cover(hideables, takers);
+  OperatorSet covered(kernels.size());
+  for (std::size_t group = 0; group < kernels.size(); ++group) {
+    if (!first.kernels[group]) continue;
+    result.kernels[group] = slowed_kernel_;
+    covered.insert(OperatorId(group));
+  }
+  std::vector<std::size_t> left;
+  std::vector<Hideable> of_left;
+  for (std::size_t j = 0; j < others.size(); ++j) {
+    if (first.kernels[kernels.size() + j]) continue;
+    OperatorSet beside = groups_[others[j]].beside;
+    beside -= covered;
+    of_left.push_back({counted_time(others[j]), std::move(beside)});
+    left.push_back(others[j]);
+  }
+  const Cover second = least_cover(of_left, of_kernels);
+  for (std::size_t group = 0; group < kernels.size(); ++group) {
+    if (second.kernels[group]) result.kernels[group] = slowed_kernel_;
+  }
+  for (std::size_t j = 0; j < left.size(); ++j) {
+    if (!second.communications[j]) result.items[left[j]] = most[left[j]];
+  }
+  for (std::size_t h = 0; h < joining.size(); ++h) {
+    const std::size_t i = joining[h];
+    const bool is_alone = std::none_of(others.begin(), others.end(), [&](std::size_t other) {
+      return result.items[other] > 0 && groups_[i].together.contains(OperatorId(other));
+    });
+    if (!first.communications[h]) {
+      result.items[i] = kWholeWeight;
+    } else if (is_alone) {
+      result.items[i] = slowing_collective_;
+    }
+  }
+  return result;
+}
+
+OverlapWeights StepBound::weights_at(const Times& times, bool on_one, bool shares) const {
+  // Of one run: a region has each thing once.
+  std::vector<Picoseconds> kernels, items;
+  for (std::size_t group = 0; group < kernel_runs_.size(); ++group) {
+    kernels.push_back(times.kernels[group] / kernel_runs_[group]);
+  }
+  std::vector<std::size_t> all, repeated;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    items.push_back((on_one ? times.items_on_one : times.items)[i] / groups_[i].runs);
+    all.push_back(i);
+    if (groups_[i].runs > 1) repeated.push_back(i);
+  }
+  const auto weighing = [&](const std::vector<std::size_t>& region) {
+    return num_levels_ > 1 ? several_levels(region, items, kernels, on_one, shares) : one_level(region, items, kernels);
+  };
+  const Weighing last = weighing(all);
+  const Weighing rest = graph_.micro_batches() > 1 ? weighing(repeated) : last;
+  const auto of_runs = [](std::int64_t of_last, std::int64_t of_rest, std::int64_t runs) {
+    return (of_last + (runs - 1) * of_rest) / runs;
+  };
+  OverlapWeights weights;
+  for (std::size_t group = 0; group < kernels.size(); ++group) {
+    weights.kernels.push_back(of_runs(last.kernels[group], rest.kernels[group], kernel_runs_[group]));
+  }
+  weights.items.resize(groups_.size(), 0);
+  weights.items_on_one.resize(groups_.size(), 0);
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    (on_one && groups_[i].joins ? weights.items_on_one : weights.items)[i] =
+        of_runs(last.items[i], rest.items[i], groups_[i].runs);
+  }
+  return weights;
+}
+
+std::vector<OverlapWeights> StepBound::weights_at(const Times& times) const {
+  if (num_levels_ == 1) return {weights_at(times, false, false)};
+  std::vector<OverlapWeights> result;
+  for (const bool on_one : {false, true}) {
+    for (const bool shares : {false, true}) result.push_back(weights_at(times, on_one, shares));
+  }
+  return result;
+}
+
+OverlapWeights StepBound::weights_of_slowdown() const {
+  const std::int64_t collective = slowing_collective_ / static_cast<std::int64_t>(num_levels_);
+  OverlapWeights weights;
+  weights.kernels.resize(kernel_runs_.size(), kWholeWeight);
+  weights.items.resize(groups_.size(), collective);
+  weights.items_on_one.resize(groups_.size(), 0);
+  return weights;
+}
+
+Picoseconds StepBound::sum(const OverlapWeights& weights, const Times& times) {
+  Picoseconds sum = 0;
+  const auto add = [&](const std::vector<std::int64_t>& shares, const std::vector<Picoseconds>& of) {
+    for (std::size_t i = 0; i < of.size(); ++i) sum = sum_of(sum, weighted_share(of[i], shares[i]));
+  };
+  add(weights.kernels, times.kernels);
+  add(weights.items, times.items);
+  add(weights.items_on_one, times.items_on_one);
+  return sum;
+}
+
+StrategyProblem StepBound::weighted(const OverlapWeights& weights) const {
+  StrategyProblem result;
+  result.name = problem_.problem.name;
+  result.strategy_tables = problem_.problem.strategy_tables;
+  result.usage_tables = problem_.problem.usage_tables;
+  result.nodes = problem_.problem.nodes;
+  result.memory_limits = problem_.problem.memory_limits;
+  // All operators that a node stands for.
+  using Part = std::tuple<StrategyTableId, std::int64_t, std::int64_t, std::int64_t>;  // runs, weights
+  IdVector<NodeId, std::vector<Part>> parts(result.nodes.size());
+  for (const OperatorId op : graph_.operators().ids()) {
+    parts[problem_.operator_nodes[op]].emplace_back(problem_.operator_tables[op], graph_.runs(op),
+                                                    weights.kernels[kernel_group_[op]],
+                                                    own_group_[op] == kNone ? 0 : weights.items[own_group_[op]]);
+  }
+  std::map<std::vector<Part>, StrategyTableId> tables;
+  for (const NodeId id : result.nodes.ids()) {
+    if (parts[id].empty()) continue;  // a version's
+    const auto [found, is_new] = tables.try_emplace(parts[id]);
+    if (is_new) {
+      StrategyTable table;
+      table.costs.resize(result.num_strategies(id));
+      for (std::size_t i = 0; i < table.costs.size(); ++i) {
+        for (const auto& [of, runs, kernel, own] : parts[id]) {
+          const Cost& cost = problem_.problem.strategy_tables[of].costs[i];
+          Cost& sum = table.costs[i];
+          sum.computation = sum_of(sum.computation, weighted_share(of_all_runs(cost.computation, runs), kernel));
+          sum.communication = sum_of(sum.communication, weighted_share(of_all_runs(cost.communication, runs), own));
+        }
+      }
+      found->second = result.strategy_tables.push_back(std::move(table));
+    }
+    result.nodes[id].strategies = found->second;
+  }
+  // An edge counts the times on all levels and those on one, each by its weight; no path is shorter in their sum. One that
+  // neither counts nor forbids anything is left out.
+  struct Weighted {
+    MatrixId id;
+    bool is_nothing = false;
+  };
+  std::map<std::tuple<MatrixId, std::int64_t, MatrixId, std::int64_t>, Weighted> matrices;
+  for (const EdgeId id : problem_.problem.edges.ids()) {
+    const std::uint32_t group = edge_group_[id];
+    const std::int64_t of_all = group == kNone ? 0 : weights.items[group];
+    const std::int64_t of_one = group == kNone ? 0 : weights.items_on_one[group];
+    const MatrixId on_all = matrices_.on_all[id];
+    const MatrixId on_one = of_one == 0 ? on_all : matrices_.on_one[id];
+    const auto [found, is_new] = matrices.try_emplace({on_all, of_all, on_one, of_one});
+    if (is_new) {
+      CostMatrix matrix = problem_.problem.matrices[on_all];
+      const CostMatrix& one = problem_.problem.matrices[on_one];
+      bool is_nothing = true;
+      for (std::size_t i = 0; i < matrix.costs.size(); ++i) {
+        matrix.costs[i] =
+            sum_of(weighted_share(matrix.costs[i], of_all), of_one > 0 ? weighted_share(one.costs[i], of_one) : 0);
+        is_nothing = is_nothing && matrix.costs[i] == 0;
+      }
+      found->second.is_nothing = is_nothing;
+      if (!is_nothing) found->second.id = result.matrices.push_back(std::move(matrix));
+    }
+    if (found->second.is_nothing) continue;
+    const ProblemEdge& edge = problem_.problem.edges[id];
+    result.edges.push_back({edge.from, edge.to, found->second.id});
+  }
+  return result;
+}
+
+}  // namespace shardplan

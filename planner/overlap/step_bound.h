@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/overlap/concurrency.h"
+#include "planner/problem/model_problem.h"
+
+namespace shardplan {
+
+/// What counts of each kernel and each communication in a sum that no step falls below in which collectives run beside
+/// kernels (`StepBound`), as shares of `kWhole`; by the bound's groups of them.
+struct OverlapWeights {
+  static constexpr int kWholeLog = 20;
+  static constexpr std::int64_t kWhole = std::int64_t{1} << kWholeLog;
+
+  std::vector<std::int64_t> kernels;
+  std::vector<std::int64_t> items;         // communications, at the times on all levels of links
+  std::vector<std::int64_t> items_on_one;  // those that may join: at the times on one level, counted beside
+};
+
+/// The mean of several, each counted so often.
+OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vector<std::int64_t>& counts);
+
+/// Lower bounds on a step in which collectives run beside kernels, as sums: they hold whatever the strategies, the order of
+/// the instructions and the buckets.
+///
+/// At any moment at most one kernel runs, and collectives of which no two use the same level of links. Let a kernel run at
+/// the share k of its speed beside a collective, and that at the share q. If the weights of all that may run together
+/// (`Concurrency`), each times its speed, never add up to more than 1, the step is no shorter than the weighted sum of all
+/// times: in every moment it grows by no more than that moment takes.
+///
+/// Of a kernel and a collective that may run together one therefore counts whole, and the other with what it slows that one
+/// down: (1 - q) / k of the kernel or (1 - k) / q of the collective; where they exclude each other both count whole. Of two
+/// collectives that may use different levels one counts whole and the other not, or each with one part of as many as there
+/// are levels. So weights are covers: what does not count whole is one of each pair that may run together. For one choice
+/// the best is a least cut.
+///
+///     cover                             the sum says
+///     all collectives                   the kernels, and what communication slows them down at least
+///     all kernels                       how long the links are busy
+///     the kernels of the backward pass  the forward pass, and what gradients and new weights take
+///     nothing, where all is one chain   kernels and collectives one after the other
+///
+/// Copies in repeated layers weigh the same: they are one group, which may run beside all that one of them may run beside.
+/// So a weighted problem has as few different tables as its problem, and layers can be tied.
+///
+/// Time and memory: communications * operators / 8 bytes; with several levels of links communications squared.
+class StepBound {
+ public:
+  struct Matrices {                     // by edge of the problem
+    IdVector<EdgeId, MatrixId> on_all;  // `joined_matrices` at the times on all levels of links
+    IdVector<EdgeId, MatrixId> on_one;  // and at those on one level; the same where there is but one
+    IdVector<EdgeId, char> leads;       // `leading_edges`
+  };
+  /// The problem must outlive the bound. `ties` numbers sets of its nodes that stand for the same thing in copies of a
+  /// layer (`uniform_ties`); `speeds` are those of the levels in use.
+  StepBound(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem, Matrices matrices,
+            const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds);
+
+  /// What a choice takes, by groups: all members and all runs.
+  struct Times {
+    std::vector<Picoseconds> kernels, items, items_on_one;
+  };
+  Times times_of(const Choice& choice) const;
+
+  /// Weights whose sums are large for one choice.
+  std::vector<OverlapWeights> weights_at(const Times& times) const;
+  /// All kernels, and what communications slow them down at least.
+  OverlapWeights weights_of_slowdown() const;
+
+  /// No more than any step of the choice that takes these times.
+  static Picoseconds sum(const OverlapWeights& weights, const Times& times);
+  /// The problem with these costs, rounded down; what is forbidden stays so. No step is shorter than its least cost.
+  StrategyProblem weighted(const OverlapWeights& weights) const;
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  /// What an edge pays for, or an operator for itself.
+  struct Item {
+    std::optional<EdgeId> edge;
+    OperatorId op;
+    Concurrency::Place place;
+    std::vector<OperatorId> waiting;  // operators behind it; not all
+  };
+  /// Items of copies.
+  struct Group {
+    std::vector<Item> members;
+    bool joins = false;         // it may run as one with others, and may count on one level alone
+    bool outlives_run = false;  // of the loop of micro-batches
+    std::int64_t runs = 1;
+    OperatorSet beside;    // groups of kernels
+    OperatorSet together;  // other groups of items and itself: two of which may run at the same time, if levels differ
+  };
+  /// What is decided of the items and kernels of one region: a run of the loop, or its last with all that is behind.
+  struct Weighing {
+    std::vector<std::int64_t> items;
+    std::vector<std::int64_t> kernels;
+  };
+
+  void group_kernels(const IdVector<NodeId, NodeId>& ties);
+  void group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties);
+  void find_together();
+  bool is_before(const Item& a, const Item& b) const;
+  bool may_run_together(const Group& a, const Group& b) const;
+  bool is_apart(std::size_t item, const std::vector<std::size_t>& others) const;
+  Picoseconds edge_time(MatrixId matrix, EdgeId edge, const Choice& choice) const;
+  Weighing one_level(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
+                     const std::vector<Picoseconds>& kernels) const;
+  std::vector<std::int64_t> most_of_each(const std::vector<std::size_t>& others, const std::vector<Picoseconds>& items,
+                                         const std::vector<Picoseconds>& kernels, bool shares) const;
+  Weighing several_levels(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
+                          const std::vector<Picoseconds>& kernels, bool on_one, bool shares) const;
+  OverlapWeights weights_at(const Times& times, bool on_one, bool shares) const;
+
+  const OperatorGraph& graph_;
+  const TensorVersions& versions_;
+  const ModelProblem& problem_;
+  Matrices matrices_;
+  std::size_t num_levels_;
+  std::int64_t kernels_ppm_ = 0, collectives_ppm_ = 0;  // the most that any level leaves
+  std::int64_t slowed_kernel_ = 0, slowing_collective_ = 0;
+  IdVector<OperatorId, std::uint32_t> kernel_group_;
+  std::vector<std::int64_t> kernel_runs_;  // by group
+  std::vector<Group> groups_;
+  IdVector<OperatorId, std::uint32_t> own_group_;  // kNone where an operator communicates nothing for itself
+  IdVector<EdgeId, std::uint32_t> edge_group_;     // kNone where an edge pays for nothing
+};
+
+}  // namespace shardplan
