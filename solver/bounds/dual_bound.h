@@ -32,6 +32,9 @@ class DualBound {
 
   /// One pass forwards and backwards. Returns the bound at the present prices; infinity if a node has no value left.
   double pass();
+  /// The same at constant prices, where messages keep moving the same way for long: every second pass begins further on in
+  /// the direction in which they moved since. If the bound falls for it, the next one begins where this one should have.
+  double pass_ahead();
   /// Moves prices after a pass; `target` is what the bound is expected to reach at most (the best known cost).
   void move_prices(double target, const Steps& steps);
   /// `pass` and `move_prices` with the usual schedule: shorter steps and a return to the best prices when the bound
@@ -96,6 +99,8 @@ class DualBound {
   std::uint64_t num_passes() const { return num_passes_; }
 
  private:
+  static constexpr double kFirstReach = 2;
+
   void price_values();
   double sweep_forward();
   double sweep_backward();
@@ -107,6 +112,7 @@ class DualBound {
   const CoreProblem* core_;
   std::vector<std::uint32_t> first_message_;  // by slot (position in neighbours)
   std::vector<double> messages_;              // into each node, one block per slot
+  std::vector<double> earlier_messages_;      // after the last pass that began further on; empty: from now on
   std::vector<double> value_costs_;           // with prices; huge for removed values
   std::vector<double> min_marginals_;
   std::vector<std::uint8_t> alive_;
@@ -122,6 +128,8 @@ class DualBound {
   double step_ = 1;
   double softness_ = 1e-6;
   int stalled_ = 0;
+  int passes_since_ahead_ = 0;
+  double reach_ = kFirstReach;  // how far a pass begins ahead, in steps from the earlier messages to the present ones
   std::uint64_t work_ = 0;
   std::uint64_t num_passes_ = 0;
 };

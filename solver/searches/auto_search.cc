@@ -132,10 +132,13 @@ class Run {
     const std::uint64_t work = options_.limits.work;
     return work == 0 ? 0 : std::max<std::uint64_t>(work / 4 * count, 1);
   }
-  /// Work that suffices for the passes that were asked for.
+  /// Work that suffices for the passes that were asked for. At constant prices, where passes begin ahead, half of them go as
+  /// far.
   std::uint64_t enough(std::uint64_t work, const Presolve& presolve) const {
     if (options_.limits.work == 0 || options_.limits.passes == 0 || presolve.is_infeasible()) return work;
-    return std::max(work, options_.limits.passes * 2 * presolve.core().sweep_work);
+    const CoreProblem& core = presolve.core();
+    const std::uint64_t passes = core.limits.empty() ? (options_.limits.passes + 1) / 2 : options_.limits.passes;
+    return std::max(work, passes * 2 * core.sweep_work);
   }
 
   void search(const Presolve& presolve, StageStatistics statistics, std::uint64_t work, const Deadline& deadline) {

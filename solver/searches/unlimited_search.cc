@@ -54,6 +54,7 @@ class UnlimitedSearch {
     if (eliminate(kShortWork)) return finish_result();
     for (const CoreChoice& choice : options_.starts) improve(choice);
     pass_and_fix();
+    if (!is_done()) try_restriction();  // the last passes have said most
     if (!is_done()) eliminate(kLongWork);
     for (std::uint64_t slice = 0; !is_done() && !meter_.is_spent(); ++slice) {
       const double cost = best_cost_;
@@ -82,10 +83,10 @@ class UnlimitedSearch {
     if (options_.progress) options_.progress(is_better ? &*best_ : nullptr, best_cost_, std::min(bound_, best_cost_));
   }
 
-  void improve(const CoreChoice& choice) {
+  void improve(const CoreChoice& choice, const char* stage = "bound") {
     MoveState state(*core_, choice);
     state.descend(meter_);
-    if (state.is_feasible()) offer(state.choice(), evaluate(*core_, state.choice()).cost, "bound");
+    if (state.is_feasible()) offer(state.choice(), evaluate(*core_, state.choice()).cost, stage);
   }
 
   /// True if it decided the core, with at most so much work.
@@ -125,7 +126,7 @@ class UnlimitedSearch {
       for (std::uint64_t pass = 0; pass < kPassesPerLook && !meter_.is_spent(); ++pass) {
         ++num_passes_;
         meter_.spend(dual_->work_per_pass());
-        if (dual_->pass() == kInfinity) is_complete_ = true;
+        if (dual_->pass_ahead() == kInfinity) is_complete_ = true;
       }
       if (is_complete_ || meter_.is_stopped()) return;
       const bool is_higher = dual_->best_bound() > bound_;
@@ -150,7 +151,7 @@ class UnlimitedSearch {
     if (!options_.eliminates) return;
     tried_gap_ = best_cost_ - bound_;
     const auto choice = restriction_heuristic(*core_, *dual_, meter_);
-    if (choice) offer(*choice, evaluate(*core_, *choice).cost, "restriction");
+    if (choice) improve(*choice, "restriction");
   }
 
   /// True if the core became much smaller.

@@ -75,6 +75,60 @@ TEST(DualBoundTest, AReducedCostIsWhatAValueAddsToTheBoundAtLeast) {
   }
 }
 
+TEST(DualBoundTest, PassesThatBeginAheadBoundTheSameProblem) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const CoreSketch sketch = random_core(random, {.edge_percent = 80, .times = 0});
+    const CoreProblem core = core_of(sketch);
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    if (!best) continue;
+    DualBound dual(core);
+    for (int pass = 0; pass < 30; ++pass) {
+      ASSERT_LE(dual.pass_ahead(), sketch.cost(*best)) << describe(sketch);
+      for_each_choice(sketch, [&](const CoreChoice& choice) {
+        if (!sketch.is_feasible(choice)) return;
+        for (std::size_t node = 0; node < choice.size(); ++node) {
+          EXPECT_GE(sketch.cost(choice), dual.certain_bound() + dual.reduced_cost(node, choice[node]))
+              << describe(sketch);
+        }
+      });
+      if (HasFailure()) return;
+    }
+    EXPECT_LE(dual.best_bound(), sketch.cost(*best)) << describe(sketch);
+  }
+}
+
+// A grid of nodes is where plain passes take long: what one corner costs must reach the other.
+TEST(DualBoundTest, PassesThatBeginAheadComeFurther) {
+  constexpr std::uint32_t kRows = 10, kColumns = 30;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const auto cost = [&] { return static_cast<double>(random.below(1000)); };
+    CoreSketch grid;
+    for (std::uint32_t node = 0; node < kRows * kColumns; ++node) {
+      grid.costs.push_back({cost(), cost(), cost(), cost(), cost()});
+      for (const std::uint32_t before : {1u, kColumns}) {
+        if (node < before || (before == 1 && node % kColumns == 0)) continue;
+        CoreSketch::Edge edge{node - before, node, {}};
+        for (int row = 0; row < 5; ++row) edge.costs.push_back({cost(), cost(), cost(), cost(), cost()});
+        grid.edges.push_back(std::move(edge));
+      }
+    }
+    const CoreProblem core = core_of(grid);
+    DualBound plain(core), ahead(core);
+    for (int pass = 0; pass < 30; ++pass) {
+      plain.pass();
+      ahead.pass_ahead();
+    }
+    const double reached = ahead.best_bound();
+    EXPECT_GT(reached, plain.best_bound());
+    for (int pass = 0; pass < 15; ++pass) plain.pass();
+    EXPECT_GE(reached, plain.best_bound()) << "30 passes do not come as far as 45 plain ones";
+  }
+}
+
 TEST(DualBoundTest, FixingKeepsEveryCheaperChoice) {
   int num_fixed = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
