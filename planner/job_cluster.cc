@@ -59,7 +59,8 @@ Cluster job_devices(const Cluster& cluster, std::int64_t device_num) {
   const bool is_taken =
       device_num == 1 || device_num == 2 || device_num == kOfServer / 2 || device_num % kOfServer == 0;
   const std::int64_t of_node = cluster.num_devices() / cluster.levels.front().count;
-  if (kind_of(cluster.device) == "Ascend" && of_node == kOfServer && device_num > 0 && !is_taken) {
+  const bool may_be_taken = device_num > 0 && device_num <= kMostClusterDevices;  // else take_devices says so
+  if (kind_of(cluster.device) == "Ascend" && of_node == kOfServer && may_be_taken && !is_taken) {
     throw InputError(std::vector<Diagnostic>{
         {{},
          fmt::format("device_num is {}; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each", device_num),

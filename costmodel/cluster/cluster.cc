@@ -150,6 +150,9 @@ Cluster take_devices(const Cluster& cluster, std::int64_t device_num) {
   const std::int64_t all = cluster.num_devices();
   if (device_num == all) return cluster;
   if (device_num < 1) throw InputError(SourcePlace{}, "device_num is {}; expected at least 1", device_num);
+  if (device_num > kMostClusterDevices) {
+    throw InputError(SourcePlace{}, "device_num is {}; expected at most {}", device_num, kMostClusterDevices);
+  }
   if (device_num > all) {
     throw InputError(SourcePlace{}, "device_num is {}, but {} has {} devices; {}", device_num, cluster.name, all,
                      larger_preset(cluster, device_num));

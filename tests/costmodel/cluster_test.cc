@@ -137,6 +137,8 @@ TEST(Cluster, TheFirstDevicesAreWholeGroupsOrPartOfOne) {
   EXPECT_EQ(error_of([&] { mesh("dgx-a100x8", 1024); }),
             "error: device_num is 1024, but dgx-a100x8 has 64 devices; use --cluster dgx-a100x128");
   EXPECT_EQ(error_of([&] { mesh("dgx-a100", 0); }), "error: device_num is 0; expected at least 1");
+  EXPECT_EQ(error_of([&] { mesh("dgx-a100", INT64_MAX); }),
+            "error: device_num is 9223372036854775807; expected at most 1048576");
 }
 
 TEST(Cluster, MeshesOfTheUserMultiplyToTheDevicesAndSayWhatTheySpan) {
