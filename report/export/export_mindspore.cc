@@ -104,6 +104,7 @@ class ShardCall {
       if (is_uneven(operation_, strategy_)) return problem(in.back(), "MindSpore wants pieces of one size");
       if (!in.back().partial.empty()) return problem(in.back(), "MindSpore completes sums before the next operator");
     }
+    if (operation_.type->name == "OneHot") return one_hot(in[0]);
     const std::vector<TensorLayout> out = other_results(wanted);
     if (out.empty()) {
       if (const auto tuples = input_tuples(operation_, strategy_, plan_.mesh)) {
@@ -144,6 +145,18 @@ class ShardCall {
       layouts.push_back(layout);
     }
     return is_other ? layouts : std::vector<TensorLayout>();
+  }
+
+  /// MindSpore's primitive also reads the two values, and its first tuple has the pieces of the depth behind those of the
+  /// indices (its tests/ut/python/parallel/test_onehot.py).
+  ExportedEntry one_hot(const TensorLayout& indices) const {
+    const std::int64_t axis = operation_.integer("axis");
+    if (operation_.operands[0].shape.size() != 1 || (axis != -1 && axis != 1)) {
+      return problem(indices, "MindSpore takes a strategy for indices of one dimension, with the depth behind it");
+    }
+    const auto tuples = output_tuples(operation_, strategy_, plan_.mesh);
+    if (!tuples) return problem(indices, "MindSpore takes tuples for OneHot");
+    return {op_.name, fmt::format("shard(in_strategy=({}, (), ()))", python_tuple((*tuples)[0])), ""};
   }
 
   ExportedEntry problem(const TensorLayout& layout, std::string_view why) const {
@@ -215,10 +228,30 @@ class MindSporeWriter {
         "        device_num={},\n"
         "        dataset_strategy={},\n"
         "        enable_parallel_optimizer={},\n"
-        "{}{}    )\n",
+        "{}{}{}    )\n",
         plan_.mesh.num_devices(), has_all ? python_tuple(inputs) : python_text("full_batch"),
         cuts_states ? "True" : "False", plan_.program.broadcasts.empty() ? "" : "        parameter_broadcast=True,\n",
-        comm_fusion_argument());
+        comm_fusion_argument(), gradient_and_file_arguments());
+  }
+
+  /// What the model says of gradients and of files of strategies.
+  std::string gradient_and_file_arguments() {
+    const ParallelOptions& parallel = plan_.model->parallel;
+    if (parallel.gradients_mean && !parallel.gradients_mean->value) {
+      refuse("gradients_mean: false; in semi_auto_parallel gradients are those of the mean loss");
+    }
+    if (!parallel.strategy_load_file.empty()) {
+      refuse(
+          "strategy_ckpt_load_file: MindSpore's files are of another form; the strategies are those of shard() below");
+    }
+    std::string text;
+    if (parallel.gradient_fp32_sync) {
+      text += fmt::format("        gradient_fp32_sync={},\n", parallel.gradient_fp32_sync->value ? "True" : "False");
+    }
+    if (!parallel.strategy_save_file.empty()) {
+      text += fmt::format("        strategy_ckpt_save_file={},\n", python_text(parallel.strategy_save_file));
+    }
+    return text;
   }
 
   /// What the model's comm_fusion says of kinds that MindSpore has rules for; empty if it says nothing.

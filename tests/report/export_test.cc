@@ -75,6 +75,14 @@ std::string expected_python(const Plan& plan) {
       }
       pieces.push_back(python_tuple(of_operand));
     }
+    if (graph.operation(op).type->name == "OneHot") {  // MindSpore's: the result's, and two values
+      std::vector<std::int64_t> of_result;
+      for (const DimensionLayout& d :
+           result_layout(graph.operation(op), plan.strategies[op], plan.mesh, 0).dimensions) {
+        of_result.push_back(d.num_pieces());
+      }
+      pieces = {python_tuple(of_result), "()", "()"};
+    }
     operands += fmt::format("  {}: [{}],\n", python_text(graph.operators()[op].name), fmt::join(pieces, ", "));
   }
   return fmt::format(
@@ -199,6 +207,37 @@ TEST(ExportTest, DegreesAreThoseOfTheNearestUniformPlan) {
         folder.path(), variable);
     EXPECT_EQ(std::system(command.c_str()), 0) << exported.text;
   }
+}
+
+/// Options of the model that MindSpore has as well stand in its context, others are named.
+TEST(ExportTest, TheContextHasTheModelsOptions) {
+  const auto exported = [](const std::string& parallel) {
+    const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+dims: {B: 32, C: 64}
+inputs: {x: [B, C]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: C}
+  loss: {op: ReduceMean, in: up}
+loss: loss
+training: {optimizer: sgd}
+parallel: {parallel_mode: data_parallel)" + parallel + "}\n",
+                                                                     "m.yaml"));
+    const Plan plan = ModelPlanner(model, read_cluster("ascend-910"), {}).plan(Level::kRatio, "auto");
+    const ExportedText text = export_plan(plan, "mindspore");
+    EXPECT_TRUE(!has_python() || runs_in_python(plan, "mindspore", text.text)) << text.text;
+    return text;
+  };
+  const ExportedText plain = exported("");
+  EXPECT_TRUE(plain.cannot_say.empty());
+  for (const char* key : {"gradient_fp32_sync", "strategy_ckpt"}) {
+    EXPECT_EQ(plain.text.find(key), std::string::npos) << key;
+  }
+  const ExportedText full =
+      exported(", gradients_mean: false, gradient_fp32_sync: false, strategy_ckpt_save_file: s.json");
+  expect_has(full.text, "        gradient_fp32_sync=False,\n");
+  expect_has(full.text, "        strategy_ckpt_save_file=\"s.json\",\n");
+  expect_has(full.text, "    # cannot be said: gradients_mean: false;");
+  EXPECT_EQ(full.cannot_say.size(), 1U);
 }
 
 TEST(ExportTest, PlacedOperatorsAreCallsOfPlaceWhichOnlyMindSporeHas) {
