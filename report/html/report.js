@@ -325,7 +325,7 @@ function recall() {
   }
 }
 function showPlan(i) { state.plan = i; state.op = state.comm = null; state.from = 0; state.to = 1; draw(); remember(); }
-const keys = [["/", "search"], ["1 to 6", "sections"], ["l, then 0 1 2 ...", "plan"], ["n p", "next, previous collective by cost"], ["b", "backward and update operators in the graph"], ["arrows, Enter", "in the graph: move, fold, select"], ["+ - . arrows", "in the timeline: zoom, to the selection, pan"], ["Esc", "close, clear"], ["?", "this table"]];
+const keys = [["/", "search: words of name*, op:MatMul, axis:NAME, partial, user, >1ms; all must hold"], ["1 to 6", "sections"], ["l, then 0 1 2 ...", "plan"], ["n p", "next, previous collective by cost"], ["b", "backward and update operators in the graph"], ["arrows, Enter", "in the graph: move, fold, select"], ["+ - . arrows", "in the timeline: zoom, to the selection, pan"], ["Esc", "close, clear"], ["?", "this table"]];
 function help() {
   const open = document.querySelector(".help");
   if (open) return open.remove();
@@ -361,7 +361,7 @@ function differences() {
 function draw() {
   const p = plan(), ops = p.ops;
   const pickOp = (row) => select({ op: ops.indexOf(row) });
-  const search = make("input", { id: "search", type: "search", "aria-label": "search operators", placeholder: "name*, op:MatMul, axis:" + p.axes.map((axis) => axis[0])[0] + ", partial, >1ms, user", value: state.query, size: 44, on: { input: (event) => { state.query = event.target.value; drawGraph(); tables.forEach((entry) => entry.redraw()); } } });
+  const search = make("input", { id: "search", type: "search", "aria-label": "search operators", placeholder: "name*, op:MatMul, >1ms (?: more)", value: state.query, size: 44, on: { input: (event) => { state.query = event.target.value; drawGraph(); tables.forEach((entry) => entry.redraw()); } } });
   const opTable = table([{ name: "operator", value: (op) => op.n }, { name: "type", value: (op) => op.t }, { name: "pass", value: (op) => words[op.p] }, { name: "copies", value: (op) => op.c, show: String }, { name: "strategy", value: (op) => op.s }, { name: "result", value: (op) => (op.out[0] || ["", "", ""])[2], draw: (op) => op.out.length ? chip(op.out[0][2]) : "" }, { name: "compute", value: (op) => op.ps, show: time }, { name: "communication", value: (op) => op.cm, show: time }], ops, { filter: matches, order: 6, pick: pickOp });
   const commTable = table([{ name: "collective", value: (c) => c.k }, { name: "axes", value: (c) => c.a }, { name: "of", value: (c) => c.w }, { name: "for", value: (c) => c.to == null ? "" : ops[c.to].n }, { name: "times", value: (c) => c.n, show: String }, { name: "each", value: (c) => c.b / c.n, show: bytes }, { name: "time", value: (c) => c.t, show: time }], p.comms, { order: 6, pick: (row) => select({ comm: p.comms.indexOf(row) }) });
   const storedTable = table([{ name: "tensor", value: (row) => row[0] }, { name: "kind", value: (row) => row[1] }, { name: "shape", value: (row) => row[2] }, { name: "stored", value: (row) => row[3], draw: (row) => chip(row[3]) }, { name: "copies", value: (row) => row[6], show: String }, { name: "per device", value: (row) => row[4], show: bytes }, { name: "whole", value: (row) => row[5], show: bytes }], p.stored, { order: 5 });
@@ -374,7 +374,7 @@ function draw() {
       make("details", {}, make("summary", {}, "as the terminal shows it"), document.getElementById("text").content.cloneNode(true))),
     section(2, "Graph", make("p", {}, search, " ", make("button", { "aria-pressed": String(state.backward), on: { click: () => { state.backward = !state.backward; draw(); } } }, "backward and update"), " ", ...p.axes.map((axis, i) => make("span", { class: "chip key" }, make("i", { class: "a" + i % 4 }, letters()[i]), make("i", {}, axis[0] + "=" + axis[1])))),
       make("div", { class: "columns" }, make("div", { class: "scroll", id: "graph" }), make("div", { class: "panel scroll", id: "details", "aria-live": "polite" }))),
-    section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, "compute: forward dark, backward lighter, update lightest; wheel or + - zooms, drag pans")),
+    section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, "compute: forward in full colour, backward paler, update palest; wheel or + - zooms, drag pans")),
     section(4, "Memory", make("canvas", { id: "memory", role: "img", "aria-label": "bytes in use over the step, at most " + bytes(p.peak) }), make("h3", {}, "alive at the peak, " + time(p.peak_at * 1000)), aliveTable),
     section(5, "Plans side by side", levelTable(), differences()),
     section(6, "Tables", make("details", { open: true }, make("summary", {}, ops.reduce((sum, op) => sum + op.c, 0) + " operators"), opTable), make("details", { open: true }, make("summary", {}, p.comms.reduce((sum, c) => sum + c.n, 0) + " collectives a step"), commTable), make("details", { open: true }, make("summary", {}, "where each tensor is stored"), storedTable)),
