@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "costmodel/cluster/quantity.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
@@ -144,20 +143,6 @@ TEST(CalibrateTest, WhatIsWrittenReadsBackAndIsTheSameEachTime) {
   const Cluster read = read_cluster_text(once.cluster.text, "fitted.yaml");
   EXPECT_EQ(read.device, once.cluster.device);
   EXPECT_EQ(read.levels, once.cluster.levels);
-}
-
-TEST(MeasurementsTest, FaultsNameTheirPlace) {
-  const auto fault = [](const char* text) {
-    return error_of([&] { read_measurements_text(text, "m.yaml", read_cluster("dgx-a100")); });
-  };
-  EXPECT_EQ(fault("shardplan: 1\n"), "m.yaml:1:1: error: no measurement; expected operators or collectives");
-  EXPECT_EQ(fault("shardplan: 1\noperators:\n  - {op: MatMule, dtype: bf16, operands: [[8, 8]], time: 1 us}\n"),
-            "m.yaml:3:10: error: op: no operator 'MatMule'; `shardplan operators` lists them");
-  EXPECT_EQ(fault("shardplan: 1\noperators:\n  - {op: GeLU, dtype: bf16, operands: [[8, 8]], time: 0 us}\n"),
-            "m.yaml:3:55: error: time: '0 us' is nothing; expected more");
-  EXPECT_EQ(fault("shardplan: 1\ncollectives:\n  - {collective: all_reduce, level: nvlink, devices: 3, bytes: 1 MiB, "
-                  "time: 1 us}\n"),
-            "m.yaml:3:54: error: devices: 3 of level nvlink; expected 2 or more that divide 8");
 }
 
 }  // namespace

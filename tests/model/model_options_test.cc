@@ -160,29 +160,11 @@ TEST(ModelOptionsTest, OtherWordsOfMindSporesContextAreExplained) {
   }
 }
 
-TEST(ModelOptionsTest, CommunicationFusionIsReadAsMindSporeReadsIt) {
-  const auto fault = [](const std::string& fusion) { return faults_of_parallel("comm_fusion: {" + fusion + "}"); };
-  EXPECT_EQ(fault("allgather: {mode: index, config: [20, 35]}").substr(0, 92),
-            "m.yaml:4:44: error: parallel: comm_fusion: allgather: mode index is for allreduce only; expe");
-  EXPECT_EQ(
-      fault("allreduce: {mode: auto, config: 64}"),
-      "m.yaml:4:58: error: parallel: comm_fusion: allreduce: config is '64'; expected null: mode auto takes 64 MB");
-  EXPECT_EQ(fault("allreduce: {mode: best, config: 64}").substr(0, 92),
-            "m.yaml:4:58: error: parallel: comm_fusion: allreduce: config is '64'; expected null: mode be");
-  EXPECT_EQ(fault("allreduce: {mode: fast}").substr(0, 99),
-            "m.yaml:4:44: error: parallel: comm_fusion: allreduce: mode is 'fast'; expected auto, size, index or");
-  EXPECT_EQ(fault("allreduce: {mode: auto}").substr(0, 75),
+TEST(ModelOptionsTest, CommunicationFusionNeedsGradients) {
+  EXPECT_EQ(faults_of_parallel("comm_fusion: {allreduce: {mode: auto}}").substr(0, 75),
             "m.yaml:4:25: error: parallel: comm_fusion joins collectives of gradients an");
-  for (const char* config : {"[35, 20]", "20", "[]", "[20, 20]", "[-1]"}) {
-    const std::string text = fault(std::string("allreduce: {mode: index, config: ") + config + "}");
-    EXPECT_TRUE(text.starts_with("m.yaml:4:59: error: parallel: comm_fusion: allreduce: config is ")) << text;
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 0) << text;
-  }
-  for (const char* config : {"-3", "\"32\"", "[32]", "1.5"}) {
-    const std::string text = fault(std::string("allreduce: {mode: size, config: ") + config + "}");
-    EXPECT_NE(text.find("expected a whole number of MB, as in config: 32"), std::string::npos) << text;
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 0) << text;
-  }
+  EXPECT_EQ(faults_of_parallel("comm_fusion: {allreduce: {mode: fast}}").substr(0, 99),
+            "m.yaml:4:44: error: parallel: comm_fusion: allreduce: mode is 'fast'; expected auto, size, index or");
 }
 
 constexpr char kTrained[] = R"(shardplan: 1
@@ -201,22 +183,6 @@ std::string trained(const std::string& w, const std::string& a, const std::strin
   text.replace(text.find("]B}") + 1, 1, b);
   text.replace(text.find("{P}") + 1, 1, parallel);
   return text;
-}
-
-TEST(ModelOptionsTest, ModesOfCommunicationFusion) {
-  const auto read_fusion = [](const std::string& fusion) {
-    return read(trained("", "", "", "comm_fusion: {" + fusion + "}")).parallel.comm_fusion;
-  };
-  using Mode = CommFusion::Mode;
-  const CommFusions sized = read_fusion("openstate: true, allreduce: {mode: size, config: 32}");
-  EXPECT_EQ(sized.all_reduce, (CommFusion{Mode::kSize, Bytes{32} << 20, {}}));
-  EXPECT_EQ(sized.all_gather.mode, Mode::kBest);
-  EXPECT_EQ(read_fusion("allreduce: {mode: auto, config: None}").all_reduce.size, Bytes{64} << 20);
-  EXPECT_EQ(read_fusion("allreduce: {mode: index, config: [20, 35]}").all_reduce,
-            (CommFusion{Mode::kIndex, Bytes{64} << 20, {20, 35}}));
-  EXPECT_EQ(read_fusion("openstate: true").reduce_scatter.mode, Mode::kSize);
-  EXPECT_EQ(read_fusion("openstate: False, allgather: {mode: auto}").all_gather.mode, Mode::kNone);
-  EXPECT_FALSE(read(trained("", "", "", "level: 0")).parallel.comm_fusion.place);
 }
 
 TEST(ModelOptionsTest, FusionIdsOfBlocksAndParameters) {

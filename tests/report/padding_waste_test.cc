@@ -15,7 +15,7 @@
 namespace shardplan {
 namespace {
 
-Plan plan_of(const std::string& dims) {
+Plan padded_plan(const std::string& dims) {
   const std::string text = "shardplan: 1\ndims: {" + dims + R"(}
 inputs:
   tokens: {shape: [B], dtype: i32}
@@ -32,7 +32,7 @@ training: {optimizer: sgd, learning_rate: 0.01}
 }
 
 TEST(PaddingWasteTest, CountsBytesAtThePeakAndMasks) {
-  const Plan plan = plan_of("B: 64, V: {size: 100, pad: 64}");
+  const Plan plan = padded_plan("B: 64, V: {size: 100, pad: 64}");
   const PaddingWaste waste = padding_waste(plan);
   EXPECT_GT(waste.masks, 0);
   // 28 of 128 words or classes are padding, and B x 64 numbers have none.
@@ -48,7 +48,7 @@ TEST(PaddingWasteTest, CountsBytesAtThePeakAndMasks) {
 }
 
 TEST(PaddingWasteTest, APlanFileKeepsIt) {
-  const Plan plan = plan_of("B: 64, V: {size: 100, pad: 64}");
+  const Plan plan = padded_plan("B: 64, V: {size: 100, pad: 64}");
   const std::string text = plan_json(plan);
   expect_has(text, R"("V": {"size": 100, "padded": 128})");
   expect_has(text, R"("unpadded_shape": [100, 64])");
@@ -59,7 +59,7 @@ TEST(PaddingWasteTest, APlanFileKeepsIt) {
 }
 
 TEST(PaddingWasteTest, IsNoLineWithoutPadding) {
-  const Plan plan = plan_of("B: 64, V: {size: 128, pad: 64}");
+  const Plan plan = padded_plan("B: 64, V: {size: 128, pad: 64}");
   EXPECT_EQ(padding_line(plan), "");
   EXPECT_EQ(padding_waste(plan).at_peak, 0);
   EXPECT_EQ(padding_waste(plan).masks, 0);

@@ -21,24 +21,6 @@ OperatorGraph trained(const std::string& batch) {
                                        "m.yaml"));
 }
 
-/// The factor's name, or "" if the operator has no batch.
-std::string batch_factor(const OperatorGraph& graph, const std::string& name) {
-  const OperatorId op = *graph.find_operator(name);
-  const std::optional<std::uint32_t> factor = find_batch(graph).factors[op];
-  return factor ? graph.operation(op).rule.factors[*factor].name : "";
-}
-
-TEST(DataParallelTest, TheBatchIsFollowedThroughTheGraph) {
-  const OperatorGraph graph = trained("16");
-  EXPECT_EQ(batch_factor(graph, "fc.matmul"), "m");
-  EXPECT_EQ(batch_factor(graph, "turn"), "a");
-  // Behind the transposition it is no leading dimension any more.
-  EXPECT_EQ(batch_factor(graph, "loss"), "");
-  // A weight's gradient sums over it, and an update has none.
-  EXPECT_EQ(batch_factor(graph, "grad.fc.matmul.MatMul"), "k");
-  EXPECT_EQ(batch_factor(graph, "update.fc.weight.ApplyGradientDescent"), "");
-}
-
 /// The gradient of a mean is made of nothing that came from an input, yet all that follows it is to be cut like the
 /// forward pass: data parallelism repeated those products on every device, and was reported as twice as slow as it is.
 TEST(DataParallelTest, TheBackwardPassOfAMeanHasTheBatch) {

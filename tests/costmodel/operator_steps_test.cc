@@ -1,0 +1,129 @@
+#include "costmodel/operator_steps.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/layouts/test_costs.h"
+#include "tests/support/operations.h"
+
+namespace shardplan {
+namespace {
+
+/// Made-up costs that a reader can add up: 1000 for each point of the iteration space, 1 a byte, and 7 for a start. A halo
+/// costs 5 and 1 a byte, a collective what `even_costs` says.
+class ReadableCosts : public CostModel {
+ public:
+  explicit ReadableCosts(DeviceMesh mesh) : mesh_(std::move(mesh)) {}
+
+  const DeviceMesh& mesh() const override { return mesh_; }
+  Fusion fusion() const override { return Fusion::kNone; }
+  Picoseconds computation(const Operation&, std::span<const std::int64_t> extents, Bytes bytes,
+                          bool is_started) const override {
+    std::int64_t points = 1;
+    for (const std::int64_t extent : extents) points *= extent;
+    return 1000 * points + bytes + (is_started ? 7 : 0);
+  }
+  std::shared_ptr<const CollectiveCosts> collectives() const override { return even_costs(mesh_.axes().size()); }
+  std::uint32_t links(const std::vector<AxisRef>&) const override { return 1; }
+  std::vector<SpeedsTogether> speeds_together() const override { return {}; }
+  Picoseconds neighbour_exchange(const std::vector<AxisRef>&, Bytes sent) const override { return 5 + sent; }
+
+ private:
+  DeviceMesh mesh_;
+};
+
+class OperatorStepsTest : public testing::Test {
+ protected:
+  OperatorSteps steps(const Operation& operation, const std::map<std::string, std::string>& axes,
+                      const KernelTraffic& traffic = {}) {
+    Strategy strategy;
+    std::vector<std::vector<AxisRef>> factors(operation.rule.factors.size());
+    for (const auto& [factor, axis] : axes) factors[*operation.rule.find(factor)] = {*costs_.mesh().find(axis)};
+    for (std::vector<AxisRef>& factor : factors) strategy.factors.push_back(std::move(factor));
+    EXPECT_EQ(check_strategy(operation, strategy, costs_.mesh()), "");
+    const OperatorSteps found =
+        operator_steps(std::make_shared<const Operation>(operation), strategy, costs_, redistributions_, traffic);
+    // Of all: the two sums are those of the steps, and each reads what was made before it.
+    Picoseconds computation = 0, communication = 0;
+    std::size_t num_values = operation.operands.size();
+    for (const OperatorStep& step : found.steps) {
+      (step.kind == OperatorStep::Kind::kRun ? computation : communication) += step.time;
+      for (const std::size_t input : step.inputs) EXPECT_LT(input, num_values);
+      EXPECT_EQ(step.output_types.size(), step.output_layouts.size());
+      num_values += step.output_types.size();
+    }
+    EXPECT_EQ(found.computation, computation);
+    EXPECT_EQ(found.communication, communication);
+    EXPECT_EQ(found.results.size(), operation.results.size());
+    return found;
+  }
+  std::string layout(const OperatorStep& step, std::size_t output = 0) const {
+    return to_string(step.output_layouts[output], costs_.mesh());
+  }
+
+  ReadableCosts costs_{DeviceMesh::parse("x=2,y=4")};
+  RedistributionPlanner redistributions_{costs_.mesh(), costs_.collectives()};
+};
+
+TEST_F(OperatorStepsTest, OneKernelLeavesWhatItSumsPartial) {
+  const Operation matmul = operation_of("MatMul", {}, {{8, 16}, {16, 4}});
+  const OperatorSteps found = steps(matmul, {{"m", "x"}, {"k", "y"}});
+  ASSERT_EQ(found.steps.size(), 1u);
+  EXPECT_EQ(found.steps[0].inputs, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(layout(found.steps[0]), "[{x}, {}] unreduced={y}");
+  // 4 x 4 x 4 of 8 x 16 x 4 points; three tensors of 4 x 4 numbers of 4 bytes
+  EXPECT_EQ(found.computation, 64'000 + 3 * 64 + 7);
+  EXPECT_EQ(found.communication, 0);
+  EXPECT_EQ(found.results, std::vector<std::size_t>{2});
+}
+
+TEST_F(OperatorStepsTest, PartOfALargerKernelReadsAndWritesLess) {
+  const Operation add = operation_of("Add", {}, {{8, 16}, {8, 16}});
+  const auto computation = [&](const KernelTraffic& traffic) { return steps(add, {{"a", "x"}}, traffic).computation; };
+  EXPECT_EQ(computation({}), 64'000 + 3 * 256 + 7);
+  EXPECT_EQ(computation({{1, 0}, {}, true, false}), 64'000 + 2 * 256 + 7);
+  EXPECT_EQ(computation({{}, {1}, true, false}), 64'000 + 2 * 256 + 7);
+  EXPECT_EQ(computation({{}, {}, false, false}), 64'000 + 3 * 256);
+  EXPECT_EQ(computation({{}, {}, true, true}), 0);
+}
+
+TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
+  const Operation convolution =
+      operation_of("Conv2D", {{"pad_mode", std::string("same")}}, {{1, 2, 8, 12}, {3, 2, 3, 3}});
+  const OperatorSteps found = steps(convolution, {{"h", "x"}, {"w", "y"}});
+  ASSERT_EQ(found.steps.size(), 2u);
+  EXPECT_EQ(found.steps[0].kind, OperatorStep::Kind::kHalo);
+  EXPECT_EQ(found.steps[0].inputs, std::vector<std::size_t>{0});
+  ASSERT_EQ(found.steps[0].halo.size(), 2u);
+  // A shard is [1, 2, 4, 3]. A row above and one below are 2 x 2 x 3 numbers; then a column on each side of the 6 rows
+  // that there are now is 2 x 2 x 6, corners included.
+  EXPECT_EQ(found.communication, (5 + 4 * 12) + (5 + 4 * 24));
+  // The kernel reads the operand with its halo, value 2, and the weight.
+  EXPECT_EQ(found.steps[1].inputs, (std::vector<std::size_t>{2, 1}));
+  EXPECT_EQ(layout(found.steps[1]), "[{}, {}, {x}, {y}]");
+}
+
+TEST_F(OperatorStepsTest, PhasesAreCompletedBeforeTheyAreRead) {
+  const Operation softmax = operation_of("Softmax", {}, {{8, 16}});
+  EXPECT_EQ(steps(softmax, {{"a", "x"}}).steps.size(), 1u);  // rows are independent
+  const OperatorSteps found = steps(softmax, {{"a", "x"}, {"b", "y"}});
+  std::string outline;
+  for (const OperatorStep& step : found.steps) {
+    const bool is_run = step.kind == OperatorStep::Kind::kRun;
+    outline += (is_run ? step.operation->type->name : std::string(to_string(step.collective.kind))) + " of";
+    for (const std::size_t input : step.inputs) outline += " " + std::to_string(input);
+    outline += ": " + layout(step) + "\n";
+    EXPECT_EQ(step.is_phase, is_run);
+  }
+  EXPECT_EQ(outline,
+            "ReduceMax of 0: [{x}, {}] unreduced={y} unreduced_kind=max\n"
+            "all_reduce of 1: [{x}, {}]\n"
+            "SoftmaxExp of 0 2: [{x}, {y}]\n"
+            "all_reduce of 4: [{x}, {}]\n"
+            "RealDiv of 3 5: [{x}, {y}]\n");
+  EXPECT_EQ(found.results, std::vector<std::size_t>{6});
+  // Each time 4 maxima or sums of 4 bytes over 4 devices: a launch, 6 hops, twice 3/4 of 16 bytes.
+  EXPECT_EQ(found.communication, 2 * (100 + 60 + 24));
+}
+
+}  // namespace
+}  // namespace shardplan

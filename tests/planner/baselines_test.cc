@@ -1,0 +1,81 @@
+// The plans that a plan is compared with (planner/baselines.cc).
+
+#include <gtest/gtest.h>
+
+#include "model/read_model.h"
+#include "planner/model_planner.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kBatch = 64, kIn = 32, kOut = 16;
+
+ModelPlanner planner() {
+  return {std::make_shared<const Model>(read_model_text(R"(
+shardplan: 1
+inputs: {x: [64, 32]}
+operators:
+  fc:   {block: nn.Dense, in: x, out_channels: 16, has_bias: false}
+  loss: {op: ReduceSum, in: fc}
+loss: loss
+training: {optimizer: sgd, learning_rate: 0.1}
+)",
+                                                        "m.yaml")),
+          read_cluster("ascend-910"),
+          {}};
+}
+
+std::string layout_of(const ModelPlanner& made, const Baseline& baseline, const std::string& op, std::size_t operand) {
+  const OperatorId id = *made.graph().find_operator(op);
+  return to_string(operand_layout(made.graph().operation(id), baseline.strategies[id], made.mesh(), operand),
+                   made.mesh());
+}
+
+TEST(BaselinesTest, OneDeviceDoesAllAndCommunicatesNothing) {
+  const ModelPlanner made = planner();
+  const Baseline alone = made.stand_alone();
+  EXPECT_EQ(alone.name, "stand_alone");
+  EXPECT_EQ(alone.time.communication, 0);
+  EXPECT_TRUE(alone.fits);
+  EXPECT_EQ(layout_of(made, alone, "fc.matmul", 0), "[{}, {}]");
+  // At least the batch and the weight are there at once.
+  EXPECT_GE(alone.peak, 4 * (kBatch * kIn + kIn * kOut));
+}
+
+// The batch over all devices, the weight whole on each; its gradient is all that is summed, beside the loss.
+TEST(BaselinesTest, DataParallelismSumsTheGradient) {
+  const ModelPlanner made = planner();
+  const Baseline parallel = made.data_parallel();
+  EXPECT_EQ(parallel.name, "data_parallel");
+  EXPECT_EQ(layout_of(made, parallel, "fc.matmul", 0), "[{pcie, hccs}, {}]");
+  EXPECT_EQ(layout_of(made, parallel, "fc.matmul", 1), "[{}, {}]");
+  const std::vector<AxisRef> all = {made.mesh().whole(0), made.mesh().whole(1)};
+  const Picoseconds gradient = made.costs().collectives()->time(CollectiveKind::kAllReduce, all, 4 * kIn * kOut);
+  EXPECT_GE(parallel.time.communication, gradient);
+  EXPECT_LE(parallel.time.communication, 2 * gradient);
+  EXPECT_LT(parallel.time.computation, made.stand_alone().time.computation);
+}
+
+// Each alternative is a plan that has it: none is faster than the plan of level 2, and one is as fast.
+TEST(BaselinesTest, ForcedStrategiesAreNoFasterThanThePlan) {
+  const ModelPlanner made = planner();
+  const Plan plan = made.plan(Level::kSpeed, "auto");
+  const OperatorId fc = *made.graph().find_operator("fc.matmul");
+  const std::vector<Strategy> strategies = made.alternatives(fc);
+  ASSERT_GT(strategies.size(), 4u);
+  const std::vector<std::optional<Baseline>> forced = made.forced(plan, fc, strategies);
+  ASSERT_EQ(forced.size(), strategies.size());
+  bool is_met = false;
+  for (std::size_t i = 0; i < forced.size(); ++i) {
+    if (!forced[i]) continue;
+    EXPECT_GE(forced[i]->time.additive(), plan.bound.amount);
+    is_met = is_met || sharded_alike(strategies[i], plan.strategies[fc]);
+    if (sharded_alike(strategies[i], plan.strategies[fc])) {
+      EXPECT_EQ(forced[i]->time.additive(), plan.time.additive());
+    }
+  }
+  EXPECT_TRUE(is_met);
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,70 @@
+#include "planner/plan_notices.h"
+
+#include <gtest/gtest.h>
+
+namespace shardplan {
+namespace {
+
+TEST(PlanNoticesTest, EachIsGivenOnce) {
+  std::vector<std::string> notices;
+  add_notice(notices, "a");
+  add_notice(notices, "b");
+  add_notice(notices, "a");
+  EXPECT_EQ(notices, (std::vector<std::string>{"a", "b"}));
+}
+
+/// Parameters of which every device has its own, under these names.
+OperatorGraph graph_of(const std::vector<std::string>& own, bool is_training) {
+  OperatorGraphBuilder builder("g");
+  for (const std::string& name : own) {
+    GraphTensor tensor;
+    tensor.name = name;
+    tensor.kind = TensorKind::kParameter;
+    tensor.layerwise_parallel = true;
+    builder.add_tensor(std::move(tensor));
+  }
+  GraphTensor state;  // an optimizer's, which no user knows by name
+  state.name = "moment";
+  state.kind = TensorKind::kState;
+  state.layerwise_parallel = true;
+  state.requires_grad = false;
+  builder.add_tensor(std::move(state));
+  if (is_training) builder.set_training();
+  return builder.build();
+}
+
+TEST(PlanNoticesTest, NamesWhatEveryDeviceHasOfItsOwn) {
+  const auto notices = [](const std::vector<std::string>& own) { return per_device_notices(graph_of(own, true), {}); };
+  EXPECT_TRUE(notices({}).empty());
+  EXPECT_EQ(
+      notices({"w", "b"}),
+      std::vector<std::string>{"every device has its own w, b (layerwise_parallel), in the proof's reference as well"});
+  EXPECT_EQ(notices({"a", "b", "c", "d", "e"}),
+            std::vector<std::string>{
+                "every device has its own a, b, c and 2 more (layerwise_parallel), in the proof's reference as well"});
+}
+
+TEST(PlanNoticesTest, LocalStatisticsMatterInTrainingOnly) {
+  ParallelOptions parallel;
+  parallel.local_batch_norm = true;
+  EXPECT_EQ(per_device_notices(graph_of({}, true), parallel),
+            std::vector<std::string>{
+                "batch normalisation is by each device's part of the batch, in the proof's reference as well"});
+  EXPECT_TRUE(per_device_notices(graph_of({}, false), parallel).empty());
+}
+
+TEST(PlanNoticesTest, IndicesBeyondTheLastGradientHaveNoEffect) {
+  const OperatorGraph graph = graph_of({}, true);
+  const ParallelProgram program;  // no gradient is summed
+  CommFusions fusions;
+  EXPECT_EQ(unused_fusion_index(program, graph, fusions), std::nullopt);
+  fusions.all_reduce.mode = CommFusion::Mode::kIndex;
+  fusions.all_reduce.config = {20, 35};
+  EXPECT_EQ(
+      unused_fusion_index(program, graph, fusions),
+      "comm_fusion: allreduce: index 20 has no effect: there are 0 all_reduces of gradients to join, counted from "
+      "0");
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,62 @@
+#include "report/text/origin_words.h"
+
+#include <gtest/gtest.h>
+
+#include "model/planned_model.h"
+#include "model/read_model.h"
+#include "tests/support/marked_model.h"
+
+namespace shardplan {
+namespace {
+
+class OriginWordsTest : public testing::Test {
+ protected:
+  OriginWordsTest() {
+    plan_.graph =
+        std::make_shared<const OperatorGraph>(planned_graph(read_model_text(layered_model(""), "layered.yaml")));
+  }
+  std::string words(Origin::Kind kind, const std::string& producer, const std::string& consumer,
+                    const std::string& because = "", Pass pass = Pass::kForward, bool is_sum = false) {
+    Instruction instruction;
+    instruction.kind = InstructionKind::kCollective;
+    instruction.step.kind = CollectiveKind::kAllGather;
+    if (is_sum) instruction.step.before.partial = {{0, 1, 2}};
+    instruction.pass = pass;
+    instruction.origin = {kind, producer, consumer, 0, because};
+    instruction.inputs = {plan_.program.values.push_back({})};
+    instruction.outputs = {plan_.program.values.push_back({})};
+    return origin_words(plan_, instruction);
+  }
+
+  Plan plan_;
+};
+
+TEST_F(OriginWordsTest, NamesAreThoseOfTheModel) {
+  EXPECT_EQ(folded_block("layers.3.attn.qkv.matmul"), "layers.*");
+  EXPECT_EQ(folded_block("head"), "head");
+  const OperatorGraph& graph = *plan_.graph;
+  EXPECT_EQ(model_name(graph, "square"), "square");
+  EXPECT_EQ(model_name(graph, "a tensor"), "a tensor");
+  for (const GraphOperator& op : graph.operators()) {
+    const std::string name = model_name(graph, op.name);
+    if (op.forward) {
+      EXPECT_EQ(name, graph.operators()[*op.forward].name) << op.name;
+    } else if (op.pass == Pass::kUpdate && op.parameter) {
+      EXPECT_EQ(name.find(graph.tensor(*op.parameter).name + "."), 0u) << op.name;
+    }
+  }
+}
+
+TEST_F(OriginWordsTest, RedistributionsGoFromBlockToBlock) {
+  using Kind = Origin::Kind;
+  EXPECT_EQ(words(Kind::kRedistribution, "layers.0.add", "error"), "layers.* -> error");
+  EXPECT_EQ(words(Kind::kRedistribution, "layers.0.add", "error", "", Pass::kBackward),
+            "backward of layers.* -> error");
+  EXPECT_EQ(words(Kind::kRedistribution, "error", "", "halo of x"), "error, halo of x");
+  EXPECT_EQ(words(Kind::kForwardOp, "layers.1.gelu", "", "", Pass::kForward, true), "sum of layers.*.gelu");
+  EXPECT_EQ(words(Kind::kMirror, "layers.1.gelu", "", "", Pass::kBackward), "gradients of layers.*");
+  EXPECT_EQ(words(Kind::kParallelOptimizer, "layers.1.gelu", "", "", Pass::kUpdate), "updated weights of layers.*");
+}
+
+}  // namespace
+}  // namespace shardplan
