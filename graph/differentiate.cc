@@ -326,10 +326,10 @@ class Differentiation : public GradientBuilder {
 
   /// Its first operand's layout; the other operands follow.
   static void give_layout(GraphOperator& op, const StrategyEntry& entry, std::string owner) {
-    op.strategy.in.assign(op.operands.size(), StrategyEntry{});
-    op.strategy.in[0] = entry;
-    op.strategy.in_place = entry.place;
-    op.strategy.owner = std::move(owner);
+    op.strategy.edit().in.assign(op.operands.size(), StrategyEntry{});
+    op.strategy.edit().in[0] = entry;
+    op.strategy.edit().in_place = entry.place;
+    op.strategy.edit().owner = std::move(owner);
   }
 
   /// A parameter's gradient from the losses of several devices, whose mean is the whole loss: their sum where the user

@@ -44,7 +44,7 @@ class Fusion {
 
   bool is_fusible(OperatorId id) const {
     const GraphOperator& op = graph_.operators()[id];
-    return op.pass == Pass::kForward && op.strategy.in.empty() && op.strategy.out.empty() &&
+    return op.pass == Pass::kForward && op.strategy->in.empty() && op.strategy->out.empty() &&
            op.recompute_scope != op.name;
   }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/shared_text.h"
+#include "base/shared_value.h"
 #include "graph/name_table.h"
 #include "graph/padded_shape.h"
 #include "operators/operation.h"
@@ -103,9 +104,9 @@ struct GraphTensor {
   bool is_output = false;  // the graph returns it; never partial
   /// The values of an integer input are drawn below it (the size of the dimension that it indexes); 0: none known.
   std::int64_t index_extent = 0;
-  std::optional<StrategyEntry> layout;         // the user's: of an input (dataset_strategy), a parameter
-  std::shared_ptr<const ParameterPins> pins;   // of a trained parameter; null: the user says nothing
-  std::shared_ptr<const PaddedShape> padding;  // which positions exist without padding (graph/pad.h); null: all do
+  std::shared_ptr<const StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter; null: none
+  std::shared_ptr<const ParameterPins> pins;    // of a trained parameter; null: the user says nothing
+  std::shared_ptr<const PaddedShape> padding;   // which positions exist without padding (graph/pad.h); null: all do
   SourcePlace place;
 };
 
@@ -119,7 +120,7 @@ struct GraphOperator {
   std::optional<TensorId> parameter;  // the parameter whose gradient it finishes or which it updates
   bool is_copy = false;               // computes `forward` again in the backward pass, under its strategy
   SharedText scope;  // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
-  UserStrategy strategy;
+  SharedValue<UserStrategy> strategy;
   bool is_data_parallel = false;  // by parallel_mode of its block or the file (semi-auto without a strategy)
   std::optional<int> level;       // its own or that of the innermost block that has one
   SharedText level_scope;         // full name of that operator or block: a search of its own

@@ -73,7 +73,7 @@ class VersionBuilder {
       backward.insert(backward.end(), update.begin(), update.end());
     }
     VersionId last = start;
-    if (tensor.producer && !graph_.operators()[*tensor.producer].strategy.out.empty()) {
+    if (tensor.producer && !graph_.operators()[*tensor.producer].strategy->out.empty()) {
       last = add(TensorVersion::Kind::kRequested, id, last, std::nullopt);
     }
     if (!forward.empty()) {

@@ -123,9 +123,10 @@ class Instantiation {
   }
 
   /// The layout that is said of an input or parameter; nothing where the mode knows no strategies.
-  std::optional<StrategyEntry> layout_of(const std::optional<Placed<StrategyEntry>>& strategy, bool is_ignored) {
+  std::shared_ptr<const StrategyEntry> layout_of(const std::optional<Placed<StrategyEntry>>& strategy,
+                                                 bool is_ignored) {
     if (strategy && is_ignored) ignores_strategies_ = true;
-    return strategy && !is_ignored ? std::optional(strategy->value) : std::nullopt;
+    return strategy && !is_ignored ? std::make_shared<const StrategyEntry>(strategy->value) : nullptr;
   }
 
   void set_dataset_strategy(const std::vector<TensorId>& inputs) {
@@ -150,7 +151,7 @@ class Instantiation {
       } else {
         entry.kind = StrategyEntry::Kind::kDataParallel;
       }
-      tensor.layout = std::move(entry);
+      tensor.layout = std::make_shared<const StrategyEntry>(std::move(entry));
     }
   }
 
@@ -340,12 +341,12 @@ class Instantiation {
     op.operation = item.operation;
     for (const Value operand : item.operands) op.operands.push_back(ids[operand]);
     if (settings.in_strategy) {
-      op.strategy.in = settings.in_strategy->value;
-      op.strategy.in_place = settings.in_strategy->place;
+      op.strategy.edit().in = settings.in_strategy->value;
+      op.strategy.edit().in_place = settings.in_strategy->place;
     }
     if (settings.out_strategy) {
-      op.strategy.out = settings.out_strategy->value;
-      op.strategy.out_place = settings.out_strategy->place;
+      op.strategy.edit().out = settings.out_strategy->value;
+      op.strategy.edit().out_place = settings.out_strategy->place;
     }
     op.is_data_parallel = is_data_parallel(inherited, settings.in_strategy || settings.out_strategy);
     note_device(settings);
@@ -370,11 +371,11 @@ class Instantiation {
     op.border_of = site.name;
     op.is_data_parallel = is_data_parallel(inherited, true);
     if (suffix.starts_with(".in")) {
-      op.strategy.in_place = entry.place;
-      op.strategy.in = {std::move(entry)};
+      op.strategy.edit().in_place = entry.place;
+      op.strategy.edit().in = {std::move(entry)};
     } else {
-      op.strategy.out_place = entry.place;
-      op.strategy.out = {std::move(entry)};
+      op.strategy.edit().out_place = entry.place;
+      op.strategy.edit().out = {std::move(entry)};
     }
     const OperatorType* identity = find_operator_type("Identity");
     SHARDPLAN_CHECK(identity != nullptr);

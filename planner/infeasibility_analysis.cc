@@ -195,11 +195,11 @@ class InfeasibilityAnalysis {
     const OperatorGraph& graph = smallest_.model->graph;
     for (const OperatorId id : graph.operators().ids()) {
       const GraphOperator& op = graph.operators()[id];
-      const bool has_in = !op.strategy.in.empty();
-      if (!has_in && op.strategy.out.empty()) continue;
+      const bool has_in = !op.strategy->in.empty();
+      if (!has_in && op.strategy->out.empty()) continue;
       const std::string& name = op.border_of.empty() ? op.name : op.border_of.str();
-      add(name, entries_text(has_in ? op.strategy.in : op.strategy.out),
-          has_in ? op.strategy.in_place : op.strategy.out_place)
+      add(name, entries_text(has_in ? op.strategy->in : op.strategy->out),
+          has_in ? op.strategy->in_place : op.strategy->out_place)
           .operators.push_back(id);
     }
     for (const TensorId id : graph.tensors().ids()) {

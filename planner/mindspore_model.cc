@@ -81,7 +81,7 @@ void MindSporeModel::add_nodes(const UserStrategies& decided) {
     candidates_[id] = is_free ? mindspore_candidates(operation, mesh_) : decided.operators[id];
     for (const Strategy& strategy : decided.operators[id]) {
       const std::string why = check_mindspore_strategy(operation, strategy);
-      if (!why.empty()) throw InputError(op.strategy.in_place, "{}: no strategy of MindSpore: {}", op.name, why);
+      if (!why.empty()) throw InputError(op.strategy->in_place, "{}: no strategy of MindSpore: {}", op.name, why);
     }
     if (candidates_[id].empty()) throw InputError(op.place, "{}: MindSpore has no strategy for it here", op.name);
     StrategyTable table;

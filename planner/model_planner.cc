@@ -105,7 +105,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   DecidedStrategies decided = decided_strategies(*model_, *graph_, mesh, pieces_,
                                                  options_.strategy_file.value_or(model_->parallel.strategy_load_file));
   for (const OperatorId op : graph_->operators().ids()) {
-    is_user_strategy_.push_back(!graph_->operators()[op].strategy.in.empty() || decided.is_loaded[op]);
+    is_user_strategy_.push_back(!graph_->operators()[op].strategy->in.empty() || decided.is_loaded[op]);
   }
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh,
                                      model_->parallel.reshard_after_forward);

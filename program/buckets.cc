@@ -24,12 +24,12 @@ constexpr std::uint32_t kUnmade = std::numeric_limits<std::uint32_t>::max();
 
 bool is_joinable(const OperatorGraph& graph, const Instruction& instruction) {
   if (instruction.kind != InstructionKind::kCollective) return false;
-  const bool is_updated = instruction.origin.kind == Origin::Kind::kParallelOptimizer && !instruction.op;
+  const bool is_updated = instruction.origin->kind == Origin::Kind::kParallelOptimizer && !instruction.op;
   const bool finishes = instruction.op && graph.operators()[*instruction.op].parameter.has_value();
-  switch (instruction.step.kind) {
+  switch (instruction.step->kind) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kReduceScatter:
-      return is_updated || finishes || instruction.origin.kind == Origin::Kind::kMirror;
+      return is_updated || finishes || instruction.origin->kind == Origin::Kind::kMirror;
     case CollectiveKind::kAllGather:
       return is_updated;
     default:
@@ -277,7 +277,7 @@ void describe_buckets(ParallelProgram& program, const CollectiveCosts* costs) {
     SHARDPLAN_CHECK(instruction.fusion <= program.buckets.size() + 1);
     const ProgramValue& input = program.values[instruction.inputs[0]];
     if (instruction.fusion > program.buckets.size()) {
-      Bucket bucket{instruction.step.kind, instruction.step.axes, 0, 0, 0, {}};
+      Bucket bucket{instruction.step->kind, instruction.step->axes, 0, 0, 0, {}};
       const std::size_t number = program.buckets.size();
       ProgramValue buffer;
       buffer.name = fmt::format("bucket{}", number + 1);

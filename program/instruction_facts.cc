@@ -12,8 +12,8 @@ bool is_computation(const Instruction& instruction) {
 
 bool is_communication(const Instruction& instruction) {
   if (instruction.kind == InstructionKind::kHalo || instruction.kind == InstructionKind::kSend) return true;
-  return instruction.kind == InstructionKind::kCollective && instruction.step.kind != CollectiveKind::kSlice &&
-         instruction.step.kind != CollectiveKind::kToPartial;
+  return instruction.kind == InstructionKind::kCollective && instruction.step->kind != CollectiveKind::kSlice &&
+         instruction.step->kind != CollectiveKind::kToPartial;
 }
 
 bool is_accumulating(const Instruction& instruction) {
@@ -53,12 +53,12 @@ Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction
     return received;
   }
   if (instruction.kind == InstructionKind::kSend) return in;
-  switch (instruction.step.kind) {
+  switch (instruction.step->kind) {
     case CollectiveKind::kAllGather:
-      return std::max(out, in * num_pieces(instruction.step.axes));  // unequal pieces are padded
+      return std::max(out, in * num_pieces(instruction.step->axes));  // unequal pieces are padded
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kCollectivePermute:
-      return in * num_pieces(instruction.step.axes);
+      return in * num_pieces(instruction.step->axes);
     default:
       return in;
   }

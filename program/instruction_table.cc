@@ -28,7 +28,7 @@ InstructionTable::InstructionTable(const ParallelProgram& program)
     row.num_inputs = static_cast<std::uint32_t>(instruction.inputs.size());
     row.num_outputs = static_cast<std::uint32_t>(instruction.outputs.size());
     row.kind = instruction.kind;
-    row.collective = instruction.step.kind;
+    row.collective = instruction.step->kind;
     row.is_communication = is_communication(instruction);
     row.is_view =
         instruction.kind == InstructionKind::kOperator && instruction.operation->type->work == WorkKind::kView;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "program/instruction_table.h"
+
 namespace shardplan {
 
 std::vector<LastRunCollective> issued_in_last_run(const TableOrder& order) {

@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <vector>
 
-#include "program/instruction_table.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
+
+struct TableOrder;  // program/instruction_table.h
 
 /// A collective (or bucket) right behind the loop of micro-batches that is issued in the loop's last run.
 struct LastRunCollective {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,9 @@ class Lowering {
     made_at_.resize(versions.num_times + 1);
     operations_.resize(graph.operations().size());
     fusion_ = kernel_fusion(graph, costs.fusion());
+    // More than most programs have, so that nothing is moved to grow; what is not used takes no memory.
+    program_.instructions.reserve(2 * graph.operators().size());
+    program_.values.reserve(2 * graph.tensors().size());
   }
 
   ParallelProgram run() {
@@ -49,7 +54,6 @@ class Lowering {
       lower_operator(op);
     }
     make_versions(graph_.operators().size());
-    program_.instructions.shrink_to_fit();  // a plan keeps its program
     return std::move(program_);
   }
 
@@ -60,6 +64,8 @@ class Lowering {
     KernelTraffic traffic;
     std::vector<TensorLayout> operands;  // as its steps take them
     OperatorSteps steps;
+    std::vector<SharedValue<Strategy>> strategies;         // of the steps, as their instructions have them
+    std::vector<SharedValue<CollectiveStep>> collectives;  // likewise
   };
   struct PlannedOperation {
     std::shared_ptr<const Operation> operation;
@@ -82,6 +88,10 @@ class Lowering {
       plan->operands.push_back(operand_layout(*planned.operation, strategy, program_.mesh, i));
     }
     plan->steps = operator_steps(planned.operation, strategy, costs_, redistributions_, traffic);
+    for (const OperatorStep& step : plan->steps.steps) {
+      plan->strategies.emplace_back(step.strategy);
+      plan->collectives.emplace_back(step.collective);
+    }
     planned.plans.push_back(std::move(plan));
     return *planned.plans.back();
   }
@@ -105,62 +115,67 @@ class Lowering {
 
   void set_links(Instruction& instruction) const {
     if (instruction.kind == InstructionKind::kHalo) {
-      for (const Halo& rim : instruction.halo) instruction.links |= costs_.links(rim.axes);
+      for (const Halo& rim : instruction.halo.items()) instruction.links |= costs_.links(rim.axes);
       return;
     }
-    instruction.links = costs_.links(instruction.step.axes);
+    instruction.links = costs_.links(instruction.step->axes);
   }
 
   void make_versions(std::size_t time) {
     for (const VersionId id : made_at_[time]) {
       const TensorVersion& version = versions_.all[id];
-      runs_ = version.runs;
-      const GraphTensor& tensor = graph_.tensor(version.tensor);
-      const ValueId from = *version_values_[*version.from];
-      Origin origin;
-      origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;
-      std::string suffix;
-      Pass pass = tensor.producer ? graph_.operators()[*tensor.producer].pass : Pass::kForward;
-      switch (version.kind) {
-        case TensorVersion::Kind::kRequested:
-          suffix = "out";
-          origin.kind = Origin::Kind::kForwardOp;
-          origin.because = "its out_strategy";
-          break;
-        case TensorVersion::Kind::kDelivered:
-          pass = graph_.operators()[version.readers.front().op].pass;
-          suffix = pass == Pass::kForward ? "delivered" : "delivered_backward";
-          origin.because = fmt::format("{} reader{}", version.readers.size(), version.readers.size() == 1 ? "" : "s");
-          break;
-        case TensorVersion::Kind::kKept:
-          suffix = "kept";
-          origin.because = "kept for the backward pass";
-          break;
-        case TensorVersion::Kind::kOutput:
-          suffix = "output";
-          origin.because = "an output of the model";
-          break;
-        default:
-          suffix = "stored";
-          pass = Pass::kUpdate;
-          origin.kind = Origin::Kind::kParallelOptimizer;
-          origin.because = "stored so";
-          break;
-      }
+      const TensorLayout& layout = decisions_.versions[id];
       const bool is_as_stored = version.kind != TensorVersion::Kind::kUpdated && version.stored &&
-                                decisions_.versions[id] == decisions_.versions[*version.stored];
+                                layout == decisions_.versions[*version.stored];
       if (is_as_stored) {
         version_values_[id] = version_values_[*version.stored];
         continue;
       }
-      version_values_[id] =
-          redistribute(from, decisions_.versions[id], origin, fmt::format("{}.{}", tensor.name, suffix), pass, {});
+      const ValueId from = *version_values_[*version.from];
+      version_values_[id] = program_.values[from].layout == layout ? from : make_version(version, from, layout);
       if (version.kind == TensorVersion::Kind::kOutput) {
         program_.outputs.push_back({version.tensor, *version_values_[id]});
       } else if (version.kind == TensorVersion::Kind::kUpdated) {
-        program_.updates.push_back({*tensor.updates, *version_values_[id]});
+        program_.updates.push_back({*graph_.tensor(version.tensor).updates, *version_values_[id]});
       }
     }
+  }
+
+  /// A version in another layout than what it is made from.
+  ValueId make_version(const TensorVersion& version, ValueId from, const TensorLayout& layout) {
+    runs_ = version.runs;
+    const GraphTensor& tensor = graph_.tensor(version.tensor);
+    Origin origin;
+    origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;
+    std::string_view suffix;
+    Pass pass = tensor.producer ? graph_.operators()[*tensor.producer].pass : Pass::kForward;
+    switch (version.kind) {
+      case TensorVersion::Kind::kRequested:
+        suffix = "out";
+        origin.kind = Origin::Kind::kForwardOp;
+        origin.because = "its out_strategy";
+        break;
+      case TensorVersion::Kind::kDelivered:
+        pass = graph_.operators()[version.readers.front().op].pass;
+        suffix = pass == Pass::kForward ? "delivered" : "delivered_backward";
+        origin.because = fmt::format("{} reader{}", version.readers.size(), version.readers.size() == 1 ? "" : "s");
+        break;
+      case TensorVersion::Kind::kKept:
+        suffix = "kept";
+        origin.because = "kept for the backward pass";
+        break;
+      case TensorVersion::Kind::kOutput:
+        suffix = "output";
+        origin.because = "an output of the model";
+        break;
+      default:
+        suffix = "stored";
+        pass = Pass::kUpdate;
+        origin.kind = Origin::Kind::kParallelOptimizer;
+        origin.because = "stored so";
+        break;
+    }
+    return redistribute(from, layout, origin, fmt::format("{}.{}", tensor.name, suffix), pass, {});
   }
 
   /// Emits the steps from a value's layout to another; gives the value itself if they place alike.
@@ -180,15 +195,23 @@ class Lowering {
       instruction.time = step.time;
       instruction.pass = pass;
       instruction.op = op;
-      instruction.step = step;
+      instruction.step = shared(step);
       instruction.origin = origin;
       const bool completes = step.kind == CollectiveKind::kReduceScatter || step.kind == CollectiveKind::kAllReduce;
-      if (completes && origin.kind == Origin::Kind::kRedistribution) instruction.origin.kind = reduction_origin(source);
+      if (completes && origin.kind == Origin::Kind::kRedistribution)
+        instruction.origin.edit().kind = reduction_origin(source);
       current = add_value(source.name, source.tensor, source.type, step.after);
       instruction.outputs = {current};
       emit(std::move(instruction));
     }
     return current;
+  }
+
+  /// A step of a redistribution, which the planner keeps, for all instructions that take it.
+  const SharedValue<CollectiveStep>& shared(const CollectiveStep& step) {
+    const auto [found, is_new] = shared_collectives_.try_emplace(&step);
+    if (is_new) found->second = step;
+    return found->second;
   }
 
   /// Why a partial value is summed: it is a weight's gradient on its way to the update, or an operator's own unfinished
@@ -229,7 +252,7 @@ class Lowering {
       values.push_back(redistribute(from, layout, origin, fmt::format("{}.in{}", op.name, operand), op.pass, id));
     }
     std::size_t run = 0, inserted = 0;
-    for (const OperatorStep& step : plan.steps.steps) add_step(step, id, values, run, inserted);
+    for (std::size_t i = 0; i < plan.steps.steps.size(); ++i) add_step(plan, i, id, values, run, inserted);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const ValueId value = values[plan.steps.results[i]];
       program_.values[value].name = graph_.tensor(op.results[i]).name;
@@ -239,8 +262,9 @@ class Lowering {
     }
   }
 
-  void add_step(const OperatorStep& step, OperatorId id, std::vector<ValueId>& values, std::size_t& run,
-                std::size_t& inserted) {
+  void add_step(const SharedSteps& plan, std::size_t number, OperatorId id, std::vector<ValueId>& values,
+                std::size_t& run, std::size_t& inserted) {
+    const OperatorStep& step = plan.steps.steps[number];
     const GraphOperator& op = graph_.operators()[id];
     Instruction instruction;
     instruction.pass = op.pass;
@@ -252,23 +276,23 @@ class Lowering {
         instruction.kind = InstructionKind::kOperator;
         instruction.name = step.is_phase ? fmt::format("{}.phase{}", op.name, run++) : op.name;
         instruction.operation = step.operation;
-        instruction.strategy = step.strategy;
+        instruction.strategy = plan.strategies[number];
         instruction.is_phase = step.is_phase;
         break;
       case OperatorStep::Kind::kHalo:
         instruction.kind = InstructionKind::kHalo;
         instruction.name = fmt::format("{}.halo{}", op.name, inserted++);
         instruction.operation = step.operation;
-        instruction.strategy = step.strategy;
+        instruction.strategy = plan.strategies[number];
         instruction.halo = step.halo;
-        instruction.origin = {Origin::Kind::kForwardOp, op.name, op.name, step.halo.front().operand,
-                              "halo of neighbours"};
+        instruction.origin =
+            Origin{Origin::Kind::kForwardOp, op.name, op.name, step.halo.front().operand, "halo of neighbours"};
         break;
       case OperatorStep::Kind::kComplete:
         instruction.kind = InstructionKind::kCollective;
         instruction.name = fmt::format("{}.{}{}", op.name, to_string(step.collective.kind), inserted++);
-        instruction.step = step.collective;
-        instruction.origin = {Origin::Kind::kForwardOp, op.name, op.name, 0, "statistics of a cut dimension"};
+        instruction.step = plan.collectives[number];
+        instruction.origin = Origin{Origin::Kind::kForwardOp, op.name, op.name, 0, "statistics of a cut dimension"};
         break;
     }
     for (std::size_t i = 0; i < step.output_types.size(); ++i) {
@@ -312,6 +336,8 @@ class Lowering {
   std::vector<std::vector<VersionId>> made_at_;
   std::int64_t runs_ = 1;  // of what is being written
   IdVector<OperationId, PlannedOperation> operations_;
+  std::unordered_map<const CollectiveStep*, SharedValue<CollectiveStep>>
+      shared_collectives_;  // looked up, never walked
   KernelFusion fusion_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "program/instruction_facts.h"
+#include "program/instruction_table.h"
 #include "program/last_run.h"
 #include "program/loop_order.h"
 

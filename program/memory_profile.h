@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "program/instruction_table.h"
 #include "program/overlapped_timeline.h"
 #include "program/parallel_program.h"
 

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "program/instruction_table.h"
 #include "program/last_run.h"
 
 namespace shardplan {

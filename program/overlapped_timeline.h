@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "program/instruction_table.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
+
+struct TableOrder;  // program/instruction_table.h
 
 /// When instructions run where kernels and collectives have streams of their own (docs/cost-model.md):
 ///   - Kernels run one after the other, in program order.

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/shared_value.h"
+#include "base/shared_vector.h"
 #include "base/units.h"
 #include "costmodel/cluster/cluster.h"
 #include "graph/operator_graph.h"
@@ -66,13 +68,13 @@ struct Instruction {
   Pass pass = Pass::kForward;
   std::optional<OperatorId> op;                // the graph's operator, for kOperator and for what belongs to one
   std::shared_ptr<const Operation> operation;  // kOperator (a phase has one of its own), kHalo: whose operand it is
-  Strategy strategy;                           // kOperator, kHalo
+  SharedValue<Strategy> strategy;              // kOperator, kHalo
   bool is_phase = false;
-  CollectiveStep step;       // kCollective
-  std::vector<Halo> halo;    // kHalo: the dimensions of one operand
-  Origin origin;             // kCollective, kHalo
-  std::uint32_t fusion = 0;  // above 0: a member of that bucket of `ParallelProgram::buckets`
-  std::uint32_t links = 0;   // the cluster's levels of links that it uses: bit l for level l
+  SharedValue<CollectiveStep> step;  // kCollective
+  SharedVector<Halo> halo;           // kHalo: the dimensions of one operand
+  SharedValue<Origin> origin;        // kCollective, kHalo, kSend
+  std::uint32_t fusion = 0;          // above 0: a member of that bucket of `ParallelProgram::buckets`
+  std::uint32_t links = 0;           // the cluster's levels of links that it uses: bit l for level l
 
   Picoseconds time_of_step() const { return time * runs; }
 };

@@ -105,12 +105,13 @@ class Cutting {
     instruction.time = send_time_(from, to, value.bytes);
     instruction.runs = reader.runs;
     instruction.pass = reader.pass;
-    instruction.origin.producer = value.name;
+    Origin& origin = instruction.origin.edit();
+    origin.producer = value.name;
     if (value.tensor && graph_.tensor(*value.tensor).producer) {
-      instruction.origin.producer = graph_.operators()[*graph_.tensor(*value.tensor).producer].name;
+      origin.producer = graph_.operators()[*graph_.tensor(*value.tensor).producer].name;
     }
-    if (reader.op) instruction.origin.consumer = graph_.operators()[*reader.op].name;
-    instruction.origin.because = fmt::format("place: worker {} to worker {}", from, to);
+    if (reader.op) origin.consumer = graph_.operators()[*reader.op].name;
+    origin.because = fmt::format("place: worker {} to worker {}", from, to);
     new_.instructions.push_back(std::move(instruction));
   }
 

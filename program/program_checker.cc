@@ -54,8 +54,8 @@ std::string check_buckets(const ParallelProgram& program) {
       made.clear();
       members = 0;
       elements = 0;
-    } else if (previous->step.kind != instruction.step.kind || previous->step.axes != instruction.step.axes ||
-               previous->step.reduction != instruction.step.reduction || previous->runs != instruction.runs ||
+    } else if (previous->step->kind != instruction.step->kind || previous->step->axes != instruction.step->axes ||
+               previous->step->reduction != instruction.step->reduction || previous->runs != instruction.runs ||
                program.values[previous->inputs[0]].type.dtype != program.values[instruction.inputs[0]].type.dtype) {
       return fmt::format("{}: joined with {}, which is another collective", instruction.name, previous->name);
     }

@@ -418,13 +418,13 @@ class Scheduler {
 
   /// Gathers with one key may be one collective; nothing for others, and for what the user joins to none.
   std::optional<GatherKey> gather_key(const Instruction& instruction) const {
-    if (instruction.kind != InstructionKind::kCollective || instruction.step.kind != CollectiveKind::kAllGather) {
+    if (instruction.kind != InstructionKind::kCollective || instruction.step->kind != CollectiveKind::kAllGather) {
       return std::nullopt;
     }
     const std::optional<TensorId> parameter = parameter_of(graph_, program_, instruction);
     const std::optional<int> id = parameter ? graph_.tensor(*parameter).comm_fusion : std::nullopt;
     if (id == 0) return std::nullopt;
-    return GatherKey{instruction.step.axes, program_.values[instruction.inputs[0]].type.dtype, id.value_or(0)};
+    return GatherKey{instruction.step->axes, program_.values[instruction.inputs[0]].type.dtype, id.value_or(0)};
   }
 
   std::optional<int> fusion_id(const JoinableCollective& one) const { return graph_.tensor(one.parameter).comm_fusion; }

@@ -26,7 +26,7 @@ Picoseconds repeated_time(const ParallelProgram& program) {
     const Operation& operation = *instruction.operation;
     if (operation.type->work != WorkKind::kContraction) continue;
     std::int64_t cut = 1;
-    for (const std::vector<AxisRef>& axes : instruction.strategy.factors) cut *= num_pieces(axes);
+    for (const std::vector<AxisRef>& axes : instruction.strategy->factors) cut *= num_pieces(axes);
     const std::int64_t devices = program.mesh.num_devices();
     repeated += instruction.runs * (instruction.time - multiply_divide(instruction.time, cut, devices));
   }

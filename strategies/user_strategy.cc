@@ -34,7 +34,9 @@ std::string divisors_text(std::int64_t size) {
 }
 
 /// Whose entries `op` has, for messages.
-const std::string& owner_of(const GraphOperator& op) { return op.strategy.owner.empty() ? op.name : op.strategy.owner; }
+const std::string& owner_of(const GraphOperator& op) {
+  return op.strategy->owner.empty() ? op.name : op.strategy->owner;
+}
 
 bool is_free(const AxisRef& piece, const std::vector<AxisRef>& used) {
   return std::none_of(used.begin(), used.end(), [&](const AxisRef& axis) { return overlaps(axis, piece); });
@@ -83,7 +85,7 @@ class Resolver {
   void resolve_in(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     const Operation& operation = graph_.operation(id);
-    const std::vector<StrategyEntry>& entries = op.strategy.in;
+    const std::vector<StrategyEntry>& entries = op.strategy->in;
     // Whoever counts as MindSpore does leaves constants out of the tensor inputs.
     std::vector<std::size_t> operands;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
@@ -93,9 +95,9 @@ class Resolver {
       operands.resize(op.operands.size());
       std::iota(operands.begin(), operands.end(), std::size_t{0});
     } else if (entries.size() != operands.size()) {
-      fault(op.strategy.in_place, fmt::format("{}: in_strategy has {} {}, {} has {} tensor input{}", op.name,
-                                              entries.size(), entries.size() == 1 ? "entry" : "entries", op.name,
-                                              operands.size(), operands.size() == 1 ? "" : "s"));
+      fault(op.strategy->in_place, fmt::format("{}: in_strategy has {} {}, {} has {} tensor input{}", op.name,
+                                               entries.size(), entries.size() == 1 ? "entry" : "entries", op.name,
+                                               operands.size(), operands.size() == 1 ? "" : "s"));
       return;
     }
     Decided decided;
@@ -113,7 +115,7 @@ class Resolver {
     strategy.factors = decided.axes;
     const std::string wrong = check_strategy(operation, strategy, mesh_);
     if (!wrong.empty()) {
-      fault(op.strategy.in_place, fmt::format("{}: {}", owner_of(op), wrong));
+      fault(op.strategy->in_place, fmt::format("{}: {}", owner_of(op), wrong));
       return;
     }
     result_.operators[id] = complete(operation, strategy, decided.is_decided);
@@ -146,7 +148,7 @@ class Resolver {
                                          shape.size(), shape.size() == 1 ? "" : "s"));
           return;
         }
-        if (!check_tuple(entry, owner_of(op), op.strategy.owner.empty() ? "in_strategy" : "the tuple", tensor.name,
+        if (!check_tuple(entry, owner_of(op), op.strategy->owner.empty() ? "in_strategy" : "the tuple", tensor.name,
                          shape)) {
           return;
         }
@@ -347,14 +349,14 @@ class Resolver {
     if (product > devices || devices % product != 0) {
       std::string factors;
       for (const std::int64_t cut : matrix) factors += (factors.empty() ? "" : " x ") + std::to_string(cut);
-      fault(op.strategy.in_place,
+      fault(op.strategy->in_place,
             fmt::format("{}: needs {} devices ({}), there are {}", owner_of(op), product, factors, devices),
             product < devices ? "the number of devices must be a multiple" : "");
       return false;
     }
     const std::optional<std::vector<std::vector<AxisRef>>> pieces = split_ranks(mesh_, matrix);
     if (!pieces) {
-      fault(op.strategy.in_place,
+      fault(op.strategy->in_place,
             fmt::format("{}: these cuts do not fit the mesh {}", owner_of(op), mesh_.to_string()));
       return false;
     }
@@ -389,15 +391,15 @@ class Resolver {
 
   void resolve_out(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
-    if (op.strategy.out.size() != op.results.size()) {
-      fault(op.strategy.out_place,
-            fmt::format("{}: out_strategy has {} {}, {} has {} result{}", op.name, op.strategy.out.size(),
-                        op.strategy.out.size() == 1 ? "entry" : "entries", op.name, op.results.size(),
+    if (op.strategy->out.size() != op.results.size()) {
+      fault(op.strategy->out_place,
+            fmt::format("{}: out_strategy has {} {}, {} has {} result{}", op.name, op.strategy->out.size(),
+                        op.strategy->out.size() == 1 ? "entry" : "entries", op.name, op.results.size(),
                         op.results.size() == 1 ? "" : "s"));
       return;
     }
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const StrategyEntry& entry = op.strategy.out[i];
+      const StrategyEntry& entry = op.strategy->out[i];
       if (entry.kind == StrategyEntry::Kind::kFollow) continue;
       const std::vector<Strategy>& strategies = result_.operators[id];
       std::optional<TensorLayout> natural;

@@ -229,7 +229,7 @@ class ModeDecisions {
       TensorLayout layout;
       for (const Reader& reader : tensor.readers) {
         const GraphOperator& op = graph_.operators()[reader.op];
-        if (op.pass != Pass::kForward || op.strategy.in.empty() || decided_.operators[reader.op].size() != 1) continue;
+        if (op.pass != Pass::kForward || op.strategy->in.empty() || decided_.operators[reader.op].size() != 1) continue;
         TensorLayout here = operand_layout(graph_.operation(reader.op), strategy(reader.op), mesh_, reader.operand);
         if (first == nullptr) {
           first = &reader;
@@ -248,11 +248,11 @@ class ModeDecisions {
     for (const OperatorId id : graph_.operators().ids()) {
       const GraphOperator& op = graph_.operators()[id];
       if (op.border_of.empty() || op.pass != Pass::kForward) continue;
-      if (!op.strategy.in.empty() && decided_.operators[id].size() == 1) {
-        check_border(op, operand_layout(graph_.operation(id), strategy(id), mesh_, 0), op.strategy.in_place);
+      if (!op.strategy->in.empty() && decided_.operators[id].size() == 1) {
+        check_border(op, operand_layout(graph_.operation(id), strategy(id), mesh_, 0), op.strategy->in_place);
       }
       const std::optional<TensorLayout>& requested = decided_.requested[op.results[0]];
-      if (!op.strategy.out.empty() && requested) check_border(op, *requested, op.strategy.out_place);
+      if (!op.strategy->out.empty() && requested) check_border(op, *requested, op.strategy->out_place);
     }
   }
 
@@ -270,10 +270,10 @@ class ModeDecisions {
   void report_conflict(const GraphTensor& parameter, const GraphOperator& first, const TensorLayout& first_layout,
                        const GraphOperator& second, const TensorLayout& second_layout) {
     const std::string what = fmt::format("{}: {} reads it as {}, but {} in line {} as {}", parameter.name, second.name,
-                                         to_string(second_layout, mesh_), first.name, first.strategy.in_place.line,
+                                         to_string(second_layout, mesh_), first.name, first.strategy->in_place.line,
                                          to_string(first_layout, mesh_));
     if (!parallel_.compat.empty()) {
-      faults_.push_back({second.strategy.in_place, what, "MindSpore wants one strategy of a parameter"});
+      faults_.push_back({second.strategy->in_place, what, "MindSpore wants one strategy of a parameter"});
     } else {
       notices_.push_back(what + "; MindSpore refuses this, here it is redistributed");
     }
@@ -313,7 +313,7 @@ class ModeDecisions {
     updated_as_.resize(graph_.tensors().size());
     for (const OperatorId id : graph_.operators().ids()) {
       const GraphOperator& op = graph_.operators()[id];
-      if (op.pass != Pass::kUpdate || !op.parameter || op.strategy.in.empty()) continue;
+      if (op.pass != Pass::kUpdate || !op.parameter || op.strategy->in.empty()) continue;
       updated_as_[*op.parameter] = operand_layout(graph_.operation(id), strategy(id), mesh_, 0);
     }
     if (zero_stage() > 0) cut_by_zero(is_users);

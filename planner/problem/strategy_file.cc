@@ -169,7 +169,7 @@ class StrategyFileReader {
           return sharded_alike({own.factors, {}, 0, Reduction::kSum}, {strategy.factors, {}, 0, Reduction::kSum});
         });
     if (!agrees) {
-      const SourcePlace& own = graph_.operators()[*id].strategy.in_place;
+      const SourcePlace& own = graph_.operators()[*id].strategy->in_place;
       fault(member.value.place, "{}: the file contradicts its in_strategy in {}:{}:{}; keep one of them", name,
             own.file, own.line, own.column);
       return;

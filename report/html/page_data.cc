@@ -162,7 +162,7 @@ class PageData {
   }
 
   std::vector<AxisRef> axes_of(const Instruction& instruction) const {
-    if (instruction.kind != InstructionKind::kHalo) return instruction.step.axes;
+    if (instruction.kind != InstructionKind::kHalo) return instruction.step->axes;
     std::vector<AxisRef> axes;
     for (const Halo& halo : instruction.halo) axes.insert(axes.end(), halo.axes.begin(), halo.axes.end());
     return axes;
@@ -173,7 +173,7 @@ class PageData {
     const bool is_halo = instruction.kind == InstructionKind::kHalo;
     const std::string kind = is_send   ? "send"
                              : is_halo ? "halo exchange"
-                                       : std::string(to_string(instruction.step.kind));
+                                       : std::string(to_string(instruction.step->kind));
     const std::string axes =
         is_send ? workers_text(plan_.program, instruction) : plan_.mesh.to_string(axes_of(instruction));
     const std::string tensor = folded_name(plan_.program.values[instruction.outputs[0]].name);
@@ -182,10 +182,10 @@ class PageData {
     if (is_new) {
       Json comm{{"k", kind}, {"a", axes}, {"w", tensor}};
       if (!is_halo && !is_send) {
-        comm["x"] = to_string(instruction.step.before, plan_.mesh);
-        comm["y"] = to_string(instruction.step.after, plan_.mesh);
+        comm["x"] = to_string(instruction.step->before, plan_.mesh);
+        comm["y"] = to_string(instruction.step->after, plan_.mesh);
       }
-      if (!instruction.origin.because.empty()) comm["why"] = instruction.origin.because;
+      if (!instruction.origin->because.empty()) comm["why"] = instruction.origin->because;
       if (op) comm["to"] = row_of_[*op];
       comms_.push_back(std::move(comm));
       comm_sums_.emplace_back();

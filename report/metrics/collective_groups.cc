@@ -24,8 +24,8 @@ std::vector<CollectiveGroup> costliest_collectives(const Plan& plan) {
       group.what = "halo exchange";
       group.axes = plan.mesh.to_string(axes);
     } else {
-      group.what = to_string(instruction.step.kind);
-      group.axes = plan.mesh.to_string(instruction.step.axes);
+      group.what = to_string(instruction.step->kind);
+      group.axes = plan.mesh.to_string(instruction.step->axes);
     }
     group.from = origin_words(plan, instruction);
     group.first = i;

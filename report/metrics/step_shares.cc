@@ -6,8 +6,8 @@ namespace shardplan {
 
 std::optional<OperatorId> spender(const Plan& plan, const Instruction& instruction) {
   if (instruction.op) return instruction.op;
-  if (const auto reader = plan.graph->find_operator(instruction.origin.consumer)) return reader;
-  if (const auto maker = plan.graph->find_operator(instruction.origin.producer)) return maker;
+  if (const auto reader = plan.graph->find_operator(instruction.origin->consumer)) return reader;
+  if (const auto maker = plan.graph->find_operator(instruction.origin->producer)) return maker;
   const auto& tensor = plan.program.values[instruction.outputs[0]].tensor;
   return tensor ? plan.graph->tensor(*tensor).producer : std::nullopt;
 }

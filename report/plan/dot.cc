@@ -88,10 +88,10 @@ class DotWriter {
     for (const Instruction& instruction : plan_.program.instructions) {
       if (instruction.pass != Pass::kForward || instruction.kind != InstructionKind::kCollective) continue;
       if (!is_communication(instruction)) continue;
-      const std::string producer = folded_name(instruction.origin.producer);
-      const std::string consumer = folded_name(instruction.origin.consumer);
+      const std::string producer = folded_name(instruction.origin->producer);
+      const std::string consumer = folded_name(instruction.origin->consumer);
       const std::string what =
-          fmt::format("{} {}", to_string(instruction.step.kind), plan_.mesh.to_string(instruction.step.axes));
+          fmt::format("{} {}", to_string(instruction.step->kind), plan_.mesh.to_string(instruction.step->axes));
       std::vector<std::string>& list = moves_[{producer, consumer}];
       if (std::find(list.begin(), list.end(), what) == list.end()) list.push_back(what);
     }

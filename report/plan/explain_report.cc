@@ -106,17 +106,17 @@ std::string needs_text(const Plan& plan, OperatorId op) {
   for (const Instruction* instruction : needed(plan, op)) {
     const ProgramValue& value = plan.program.values[instruction->outputs[0]];
     const bool is_halo = instruction->kind == InstructionKind::kHalo;
-    const std::string what =
-        is_halo ? "halo exchange"
-                : fmt::format("{} {}", to_string(instruction->step.kind), plan.mesh.to_string(instruction->step.axes));
+    const std::string what = is_halo ? "halo exchange"
+                                     : fmt::format("{} {}", to_string(instruction->step->kind),
+                                                   plan.mesh.to_string(instruction->step->axes));
     text += fmt::format("    {:<10} {} of {}, {}, {}\n", text.empty() ? "needs" : "", what, value.name,
                         format_bytes(group_bytes(plan.program, *instruction)), format_time(instruction->time));
     if (is_halo) continue;
-    text += fmt::format("               {} comes as {}\n", value.name, to_string(instruction->step.before, plan.mesh));
-    text +=
-        fmt::format("               {} takes {}\n",
-                    instruction->origin.consumer.empty() ? instruction->origin.because : instruction->origin.consumer,
-                    to_string(instruction->step.after, plan.mesh));
+    text += fmt::format("               {} comes as {}\n", value.name, to_string(instruction->step->before, plan.mesh));
+    text += fmt::format(
+        "               {} takes {}\n",
+        instruction->origin->consumer.empty() ? instruction->origin->because : instruction->origin->consumer,
+        to_string(instruction->step->after, plan.mesh));
   }
   return text;
 }
@@ -302,7 +302,7 @@ std::string explain_json(const Explanation& explanation) {
   Json needs = Json::array();
   for (const Instruction* instruction : needed(plan, explanation.op)) {
     const bool is_halo = instruction->kind == InstructionKind::kHalo;
-    needs.push_back({{"collective", is_halo ? Json("halo") : Json(to_string(instruction->step.kind))},
+    needs.push_back({{"collective", is_halo ? Json("halo") : Json(to_string(instruction->step->kind))},
                      {"tensor", plan.program.values[instruction->outputs[0]].name},
                      {"bytes", group_bytes(plan.program, *instruction)},
                      {"seconds", to_seconds(instruction->time)}});

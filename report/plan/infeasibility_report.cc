@@ -70,7 +70,7 @@ std::string shards_text(const Holder& holder) {
 std::string peak_name(const Plan& plan) {
   if (plan.program.instructions.empty()) return "the start";
   const Instruction& at = plan.program.instructions[plan.memory.peak_instruction];
-  if (!at.op) return fmt::format("{} of {}", to_string(at.pass), at.origin.producer);
+  if (!at.op) return fmt::format("{} of {}", to_string(at.pass), at.origin->producer);
   const GraphOperator& op = plan.graph->operators()[*at.op];
   return fmt::format("{} of {}", to_string(at.pass), op.forward ? plan.graph->operators()[*op.forward].name : op.name);
 }

@@ -312,14 +312,14 @@ class EndReport : public IrWriter {
   }
 
   std::string instance_name(const Instruction& instruction, std::string_view op) const {
-    switch (instruction.origin.kind) {
+    switch (instruction.origin->kind) {
       case Origin::Kind::kForwardOp:
-        return "forward_op_" + instruction.origin.producer;
+        return "forward_op_" + instruction.origin->producer;
       case Origin::Kind::kRedistribution:
         return fmt::format("redistribution_op_{}{}", inserted_name(instruction), op);
       case Origin::Kind::kMirror:
         // The gradient of a sharded update is not mirrored: each device needs the sum of its own slice only.
-        if (instruction.step.kind == CollectiveKind::kReduceScatter) break;
+        if (instruction.step->kind == CollectiveKind::kReduceScatter) break;
         return "mirror_" + parameter_or_tensor(instruction);
       case Origin::Kind::kParallelOptimizer:
         break;
@@ -328,13 +328,13 @@ class EndReport : public IrWriter {
   }
 
   std::string taken_text(const Instruction& instruction) const {
-    const std::optional<OperatorId> consumer = graph_.find_operator(instruction.origin.consumer);
-    const std::size_t operand = instruction.origin.operand;
+    const std::optional<OperatorId> consumer = graph_.find_operator(instruction.origin->consumer);
+    const std::size_t operand = instruction.origin->operand;
     if (!consumer || operand >= graph_.operation(*consumer).operands.size()) return "";
     const Operation& operation = graph_.operation(*consumer);
     const auto tuples = input_tuples(operation, plan_.strategies[*consumer], mesh_);
-    if (tuples) return fmt::format("{} takes ({})", instruction.origin.consumer, tuple_text((*tuples)[operand]));
-    return fmt::format("{} takes {}", instruction.origin.consumer,
+    if (tuples) return fmt::format("{} takes ({})", instruction.origin->consumer, tuple_text((*tuples)[operand]));
+    return fmt::format("{} takes {}", instruction.origin->consumer,
                        to_string(operand_layout(operation, plan_.strategies[*consumer], mesh_, operand), mesh_));
   }
 
@@ -342,25 +342,25 @@ class EndReport : public IrWriter {
     const Origin& origin = instruction.origin;
     if (const auto consumer = graph_.find_operator(origin.consumer); consumer && is_border(graph_, *consumer)) {
       const GraphOperator& border = graph_.operators()[*consumer];
-      const bool is_out = !border.strategy.out.empty() && border.strategy.in.empty();
-      const SourcePlace& place = is_out ? border.strategy.out_place : border.strategy.in_place;
+      const bool is_out = !border.strategy->out.empty() && border.strategy->in.empty();
+      const SourcePlace& place = is_out ? border.strategy->out_place : border.strategy->in_place;
       std::string text = fmt::format("{} has {} {}", border.border_of, is_out ? "out_strategy" : "in_strategy",
-                                     entries_text(is_out ? border.strategy.out : border.strategy.in));
+                                     entries_text(is_out ? border.strategy->out : border.strategy->in));
       if (place.line > 0) text += fmt::format(", {}:{}", place.file, place.line);
       return text;
     }
-    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step.before.partial.empty();
+    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step->before.partial.empty();
     switch (origin.kind) {
       case Origin::Kind::kMirror:
         return fmt::format("each device has the gradient of {} over its own part of the batch only",
                            parameter_or_tensor(instruction));
       case Origin::Kind::kParallelOptimizer:
         return fmt::format("{} is stored as {}, its update is computed as {}", parameter_or_tensor(instruction),
-                           to_string(instruction.step.after, mesh_), to_string(instruction.step.before, mesh_));
+                           to_string(instruction.step->after, mesh_), to_string(instruction.step->before, mesh_));
       case Origin::Kind::kForwardOp:
         if (is_sum && origin.consumer != origin.producer) {
           const std::string taken = taken_text(instruction);
-          return fmt::format("{} sums a dimension cut {} ways{}", origin.producer, num_pieces(instruction.step.axes),
+          return fmt::format("{} sums a dimension cut {} ways{}", origin.producer, num_pieces(instruction.step->axes),
                              taken.empty() ? "" : ", " + taken);
         }
         return origin.because;
@@ -368,7 +368,7 @@ class EndReport : public IrWriter {
         break;
     }
     const std::string taken = taken_text(instruction);
-    return fmt::format("{} gives {}, {}", origin.producer, to_string(instruction.step.before, mesh_),
+    return fmt::format("{} gives {}, {}", origin.producer, to_string(instruction.step->before, mesh_),
                        taken.empty() ? origin.because : taken);
   }
 
@@ -461,7 +461,7 @@ class EndReport : public IrWriter {
         return;
       case CollectiveKind::kAllReduce: {
         std::string attributes = grouped("AllReduce", reduction);
-        if (instruction.origin.kind == Origin::Kind::kMirror) {
+        if (instruction.origin->kind == Origin::Kind::kMirror) {
           attributes += fmt::format(", dev_num: {}, mean_flag: false", pieces);
         }
         write_plain(instruction, "AllReduce", attributes);
@@ -539,7 +539,7 @@ class EndReport : public IrWriter {
     }
     line.remarks.push_back(fmt::format("{} B, {}; because {} of worker {} reads {}",
                                        program_.values[instruction.inputs[0]].bytes, format_time(instruction.time),
-                                       instruction.origin.consumer.empty() ? "what" : instruction.origin.consumer,
+                                       instruction.origin->consumer.empty() ? "what" : instruction.origin->consumer,
                                        result_worker(program_, instruction), line.name));
     const std::size_t number = emit(line);
     if (!is_sender) name_outputs(instruction, number);

@@ -91,18 +91,18 @@ IrLine IrWriter::operator_line(OperatorId id, const Operation& operation, const 
     return std::any_of(entries.begin(), entries.end(),
                        [](const StrategyEntry& entry) { return entry.kind == StrategyEntry::Kind::kLayout; });
   };
-  if (has_layout(op.strategy.in)) {
+  if (has_layout(op.strategy->in)) {
     attributes.push_back("in_layout: " + layouts);
-  } else if (!op.strategy.in.empty()) {
-    attributes.push_back("in_strategy: " + entries_text(op.strategy.in));
+  } else if (!op.strategy->in.empty()) {
+    attributes.push_back("in_strategy: " + entries_text(op.strategy->in));
   } else if (tuples) {
     attributes.push_back("gen_strategy: " + tuple_text(*tuples));
   }
   std::string out;
-  if (has_layout(op.strategy.out)) {
+  if (has_layout(op.strategy->out)) {
     out = "out_layout: " + matrices_text(pointers(result_layouts(operation, strategy)), mesh_);
-  } else if (!op.strategy.out.empty()) {
-    out = "out_strategy: " + entries_text(op.strategy.out);
+  } else if (!op.strategy->out.empty()) {
+    out = "out_strategy: " + entries_text(op.strategy->out);
   }
   if (!out.empty()) attributes.push_back(out);
   line.attributes = fmt::format("{}", fmt::join(attributes, ", "));

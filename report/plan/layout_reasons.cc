@@ -30,8 +30,8 @@ class LayoutReasons {
       : plan_(plan), graph_(*plan.graph), id_(op), op_(graph_.operators()[op]), parallel_(plan.model->parallel) {}
 
   std::vector<std::string> run() {
-    if (!op_.strategy.owner.empty()) {
-      reasons_.push_back(op_.strategy.owner + place_text(op_.strategy.in_place));
+    if (!op_.strategy->owner.empty()) {
+      reasons_.push_back(op_.strategy->owner + place_text(op_.strategy->in_place));
       return reasons_;
     }
     const bool is_decided = id_.value() < plan_.is_by_mode.size() && plan_.is_by_mode[id_];

@@ -421,7 +421,7 @@ std::string peak_line(const Plan& plan) {
   const MemoryProfile& memory = plan.memory;
   if (plan.program.instructions.empty()) return "";
   const Instruction& at = plan.program.instructions[memory.peak_instruction];
-  const std::string name = model_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin.producer);
+  const std::string name = model_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin->producer);
   const ColumnUnit unit = bytes_unit(memory.peak);
   std::string words = fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
                                   format_time(plan.spans()[memory.peak_instruction].begin), to_string(at.pass), name);

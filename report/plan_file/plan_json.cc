@@ -396,11 +396,11 @@ class PlanWriter {
       json["strategy"] = strategy_json(*instruction.operation, instruction.strategy, "");
     }
     if (!is_computation(instruction)) {
-      json["origin"] = {{"kind", kind_name(instruction.origin.kind)},
-                        {"producer", instruction.origin.producer},
-                        {"consumer", instruction.origin.consumer},
-                        {"operand", instruction.origin.operand},
-                        {"because", instruction.origin.because}};
+      json["origin"] = {{"kind", kind_name(instruction.origin->kind)},
+                        {"producer", instruction.origin->producer},
+                        {"consumer", instruction.origin->consumer},
+                        {"operand", instruction.origin->operand},
+                        {"because", instruction.origin->because}};
     }
     Json in = Json::array(), out = Json::array();
     for (const ValueId input : instruction.inputs) in.push_back(input_json(input));

@@ -33,7 +33,7 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
   const OperatorGraph& graph = *plan.graph;
   const Origin& origin = instruction.origin;
   if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
-    const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step.kind != CollectiveKind::kAllGather;
+    const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step->kind != CollectiveKind::kAllGather;
     const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
     const std::string of = parameter ? graph.tensor(*parameter).name : model_name(graph, origin.producer);
     return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
@@ -43,7 +43,7 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
   const std::string_view backward = instruction.pass == Pass::kBackward ? "backward of " : "";
   if (origin.kind == Origin::Kind::kForwardOp || consumer.empty() || producer.empty()) {
     const std::string& of = producer.empty() ? consumer : producer;
-    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step.before.partial.empty();
+    const bool is_sum = instruction.kind == InstructionKind::kCollective && !instruction.step->before.partial.empty();
     if (is_sum && producer != consumer) return fmt::format("{}sum of {}", backward, folded_name(of));
     const std::string because = origin.because.empty() ? "" : ", " + origin.because;
     return fmt::format("{}{}{}", backward, folded_name(of), because);

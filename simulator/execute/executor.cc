@@ -412,7 +412,7 @@ void Executor::run_bucket() {
   const std::size_t end = end_of_bucket(*program_, next_);
   for (std::size_t i = next_; i < end; ++i) {
     const Instruction& instruction = program_->instructions[i];
-    members.push_back({&instruction.step, program_->values[instruction.outputs.front()].type.shape,
+    members.push_back({&*instruction.step, program_->values[instruction.outputs.front()].type.shape,
                        &at(instruction.inputs.front())->data});
   }
   bucket_ = std::make_shared<const std::vector<DeviceBuffers>>(apply_joined(members, program_->mesh));

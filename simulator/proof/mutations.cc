@@ -69,7 +69,7 @@ bool is_sharded(const Strategy& strategy) {
 bool has_sharded_window(const Instruction& instruction) {
   for (const TensorWalk& walk : instruction.operation->rule.operands) {
     for (const DimensionWalk& dimension : walk) {
-      if (dimension.window && num_pieces(instruction.strategy.factors[dimension.window->output]) > 1) return true;
+      if (dimension.window && num_pieces(instruction.strategy->factors[dimension.window->output]) > 1) return true;
     }
   }
   return false;

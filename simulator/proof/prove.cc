@@ -44,12 +44,12 @@ std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) 
   const ShardingRule& rule = instruction.operation->rule;
   std::vector<std::vector<std::int64_t>> begins(rule.factors.size());
   for (std::size_t f = 0; f < rule.factors.size(); ++f) {
-    begins[f].assign(static_cast<std::size_t>(num_pieces(instruction.strategy.factors[f])), -1);
+    begins[f].assign(static_cast<std::size_t>(num_pieces(instruction.strategy->factors[f])), -1);
   }
   for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
     const std::vector<Box> here = boxes(*instruction.operation, instruction.strategy, mesh, point);
     for (std::size_t f = 0; f < here.size(); ++f) {
-      const auto at = static_cast<std::size_t>(mesh.coordinate(point, instruction.strategy.factors[f]));
+      const auto at = static_cast<std::size_t>(mesh.coordinate(point, instruction.strategy->factors[f]));
       const auto pieces = static_cast<std::int64_t>(begins[f].size());
       const std::int64_t size = largest_piece(here[f].extent, pieces);
       const std::int64_t begin = static_cast<std::int64_t>(at) * size;
@@ -360,16 +360,16 @@ std::string check_groups_and_boxes(const ParallelProgram& program) {
     std::string fault;
     if (instruction.kind == InstructionKind::kOperator) {
       std::string key;
-      for (const std::vector<AxisRef>& axes : instruction.strategy.factors) key += program.mesh.to_string(axes);
+      for (const std::vector<AxisRef>& axes : instruction.strategy->factors) key += program.mesh.to_string(axes);
       if (!known_boxes.emplace(instruction.operation.get(), key).second) continue;
       fault = check_boxes(instruction, program.mesh);
     } else if (instruction.kind == InstructionKind::kCollective) {
       const std::int64_t before = num_elements(program.values[instruction.inputs.front()].local_shape);
       const std::int64_t after = num_elements(program.values[instruction.outputs.front()].local_shape);
-      const std::string axes = program.mesh.to_string(instruction.step.axes);
+      const std::string axes = program.mesh.to_string(instruction.step->axes);
       const Shape& shape = program.values[instruction.inputs.front()].type.shape;
-      const bool has_uneven = is_uneven(instruction.step.before, shape) || is_uneven(instruction.step.after, shape);
-      const bool is_new = known_groups.emplace(instruction.step.kind, axes, before, after).second;
+      const bool has_uneven = is_uneven(instruction.step->before, shape) || is_uneven(instruction.step->after, shape);
+      const bool is_new = known_groups.emplace(instruction.step->kind, axes, before, after).second;
       if (!is_new && !has_uneven) continue;
       fault = check_groups(instruction, program.mesh, shape, before, after);
     }

@@ -37,9 +37,9 @@ SmallerMesh::SmallerMesh(const ParallelProgram& program, std::int64_t most_devic
   }
   for (const ProgramValue& value : program.values) add_ends(value.layout, ends_);
   for (const Instruction& instruction : program.instructions) {
-    for (const std::vector<AxisRef>& refs : instruction.strategy.factors) add_ends(refs, ends_);
-    add_ends(instruction.strategy.partial, ends_);
-    add_ends(instruction.step.axes, ends_);
+    for (const std::vector<AxisRef>& refs : instruction.strategy->factors) add_ends(refs, ends_);
+    add_ends(instruction.strategy->partial, ends_);
+    add_ends(instruction.step->axes, ends_);
   }
   bool next_is_three = !only_twos;
   std::vector<MeshAxis> smaller = axes;

@@ -308,19 +308,20 @@ class Transferring {
         const ValueId output = old.outputs.front();
         // Inside phases there is no tensor to look up, but only what is partial changes.
         TensorLayout after = new_.values[input].layout;
-        if (old_.values[output].tensor || old.step.kind != CollectiveKind::kAllReduce) {
-          after = layout_at(output, &old.step);
+        if (old_.values[output].tensor || old.step->kind != CollectiveKind::kAllReduce) {
+          after = layout_at(output, &*old.step);
         } else {
           after.partial = smaller_.at(old_.values[output].layout.partial);
         }
         place(output, new_.values[input].type, std::move(after));
-        instruction.step.axes = smaller_.at(old.step.axes);
-        instruction.step.before = new_.values[input].layout;
-        instruction.step.after = new_.values[output].layout;
-        instruction.step.local_shape = new_.values[output].local_shape;
-        check_step(old.name, instruction.step, new_.values[input]);
-        instruction.step.sent = 0;
-        instruction.step.time = 0;
+        CollectiveStep& step = instruction.step.edit();
+        step.axes = smaller_.at(old.step->axes);
+        step.before = new_.values[input].layout;
+        step.after = new_.values[output].layout;
+        step.local_shape = new_.values[output].local_shape;
+        check_step(old.name, step, new_.values[input]);
+        step.sent = 0;
+        step.time = 0;
         break;
       }
     }

@@ -31,7 +31,7 @@ strategies:
   good.replace(good.find("[[\"dp\", 1]]"), 11, "[[{dp}, {}]]");
   const Model model = read(good);
   const auto in = [&](const char* name, std::size_t i = 0) {
-    return to_text(operator_of(model.graph, name).strategy.in.at(i));
+    return to_text(operator_of(model.graph, name).strategy->in.at(i));
   };
   EXPECT_EQ(in("layers.0.fc.matmul", 1), "[{mp, dp}, {}]");
   EXPECT_EQ(in("layers.1.fc.matmul", 0), "[]");  // a plain name beats one with '*'
@@ -39,20 +39,20 @@ strategies:
   EXPECT_EQ(in("layers.1.act"), "[{dp}, {}]");
   EXPECT_EQ(in("a"), "[1, 8]");
   EXPECT_EQ(in("b"), "[{dp}, {}] unreduced={mp}");
-  EXPECT_EQ(to_text(operator_of(model.graph, "b").strategy.out.at(0)), "null");
+  EXPECT_EQ(to_text(operator_of(model.graph, "b").strategy->out.at(0)), "null");
   EXPECT_EQ(in("c"), "[2, 4]");
   EXPECT_EQ(to_text(*tensor_of(model.graph, "layers.1.fc.weight").layout), "[4, 1]");
   EXPECT_EQ(to_text(*tensor_of(model.graph, "x").layout), "[{dp}, {}]");
-  EXPECT_EQ(operator_of(model.graph, "a").strategy.in[0].place, (SourcePlace{"m.yaml", 11, 48}));
+  EXPECT_EQ(operator_of(model.graph, "a").strategy->in[0].place, (SourcePlace{"m.yaml", 11, 48}));
 
   ModelOverrides overrides;
   overrides.strategies = {
       {"layers.*.fc.matmul", "((1, 2), (1, 2))"}, {"layers.0.fc.weight", "[{mp}, {}]"}, {"a.out_strategy", "[null]"}};
   const Model set = read(good, overrides);
-  EXPECT_EQ(to_text(operator_of(set.graph, "layers.1.fc.matmul").strategy.in.at(0)), "[1, 2]");
+  EXPECT_EQ(to_text(operator_of(set.graph, "layers.1.fc.matmul").strategy->in.at(0)), "[1, 2]");
   EXPECT_EQ(to_text(*tensor_of(set.graph, "layers.0.fc.weight").layout), "[{mp}, {}]");
   EXPECT_EQ(to_text(*tensor_of(set.graph, "layers.1.fc.weight").layout), "[4, 1]");
-  EXPECT_EQ(to_text(operator_of(set.graph, "a").strategy.out.at(0)), "null");
+  EXPECT_EQ(to_text(operator_of(set.graph, "a").strategy->out.at(0)), "null");
   overrides.strategies = {{"layrs.0.fc.weight", "[1, 1]"}};
   EXPECT_EQ(faults_of(good, overrides),
             "--set: error: no operator, block or tensor 'layrs.0.fc.weight'; did you mean 'layers.*.fc.weight'?");
@@ -62,10 +62,10 @@ TEST(ModelInstanceTest, BordersOfBlocksAreIdentities) {
   const Model model = read_model("configs/basic-blocks.yaml");
   const GraphOperator& in = operator_of(model.graph, "block1.in0");
   EXPECT_EQ(model.graph.operations()[in.operation].type->name, "Identity");
-  EXPECT_EQ(to_text(in.strategy.in.at(0)), "[1, 8]");
-  EXPECT_EQ(in.strategy.in[0].place, (SourcePlace{"configs/basic-blocks.yaml", 14, 52}));
+  EXPECT_EQ(to_text(in.strategy->in.at(0)), "[1, 8]");
+  EXPECT_EQ(in.strategy->in[0].place, (SourcePlace{"configs/basic-blocks.yaml", 14, 52}));
   EXPECT_EQ(in.border_of, "block1");
-  EXPECT_EQ(to_text(operator_of(model.graph, "block1.out0").strategy.out.at(0)), "null");
+  EXPECT_EQ(to_text(operator_of(model.graph, "block1.out0").strategy->out.at(0)), "null");
   EXPECT_EQ(operator_of(model.graph, "block1.gelu").level, 0);
   EXPECT_EQ(operator_of(model.graph, "block1.gelu").level_scope, "block1");
   EXPECT_FALSE(operator_of(model.graph, "block1.gelu").is_data_parallel);
@@ -99,7 +99,7 @@ parallel: {parallel_mode: semi_auto_parallel, device_num: 8}
   EXPECT_FALSE(operator_of(graph, "shard.a").is_data_parallel);  // searched between its borders
   EXPECT_TRUE(operator_of(graph, "last").is_data_parallel);
   EXPECT_EQ(operator_of(graph, "last").operands[0], *graph.find_tensor("stored.out0"));
-  EXPECT_EQ(to_text(operator_of(graph, "stored.out0").strategy.out.at(0)), "[{dp}, {}]");
+  EXPECT_EQ(to_text(operator_of(graph, "stored.out0").strategy->out.at(0)), "[{dp}, {}]");
 }
 
 TEST(ModelInstanceTest, OldMindSporeOverridesOutStrategies) {
@@ -114,13 +114,13 @@ training: {optimizer: sgd, recompute: [a.*]}
 parallel: {compat: mindspore-1.7}
 )";
   const Model model = read(text);
-  EXPECT_EQ(to_text(operator_of(model.graph, "a.out0").strategy.out.at(0)), "null");
+  EXPECT_EQ(to_text(operator_of(model.graph, "a.out0").strategy->out.at(0)), "null");
   EXPECT_EQ(model.notices,
             std::vector<std::string>{
                 "out_strategy of 1 block gives way to data parallel in training (compat: mindspore-1.7)"});
   EXPECT_EQ(operator_of(model.graph, "a.a.matmul").recompute_scope, "a.a");
   const Model kept = read(text.substr(0, text.find("parallel:")));
-  EXPECT_EQ(to_text(operator_of(kept.graph, "a.out0").strategy.out.at(0)), "[1, 8]");
+  EXPECT_EQ(to_text(operator_of(kept.graph, "a.out0").strategy->out.at(0)), "[1, 8]");
   EXPECT_TRUE(kept.notices.empty());
 }
 

@@ -54,8 +54,8 @@ std::int64_t runs_of_reductions(const Plan& plan) {
   std::int64_t runs = 0;
   for (const Instruction& instruction : plan.program.instructions) {
     const bool reduces =
-        instruction.kind == InstructionKind::kCollective && (instruction.step.kind == CollectiveKind::kReduceScatter ||
-                                                             instruction.step.kind == CollectiveKind::kAllReduce);
+        instruction.kind == InstructionKind::kCollective && (instruction.step->kind == CollectiveKind::kReduceScatter ||
+                                                             instruction.step->kind == CollectiveKind::kAllReduce);
     if (reduces && plan.program.values[instruction.inputs[0]].type.shape.size() == 2) runs += instruction.runs;
   }
   return runs;

@@ -52,7 +52,7 @@ std::map<std::string, int> collectives(const Plan& plan) {
     const char* pass = instruction.pass == Pass::kForward    ? "forward "
                        : instruction.pass == Pass::kBackward ? "backward "
                                                              : "update ";
-    ++counts[pass + std::string(to_string(instruction.step.kind))];
+    ++counts[pass + std::string(to_string(instruction.step->kind))];
   }
   return counts;
 }
@@ -84,7 +84,7 @@ TEST(ModeStrategiesTest, ClippingAndMicroBatchesSumOnceToo) {
   for (const Instruction& instruction : plan.program.instructions) {
     if (instruction.kind != InstructionKind::kCollective) continue;
     ++sums;
-    EXPECT_EQ(instruction.step.kind, CollectiveKind::kAllReduce);
+    EXPECT_EQ(instruction.step->kind, CollectiveKind::kAllReduce);
     EXPECT_EQ(instruction.runs, 1) << instruction.name;  // once a step, not with every micro-batch
   }
   EXPECT_EQ(sums, 6);
@@ -166,7 +166,7 @@ TEST(ModeStrategiesTest, WhatIsStoredInPiecesIsGatheredAgainAndItsGradientSummed
       planned(std::string(kStoredInPieces) + "training: {optimizer: adamw, micro_batches: 4, mixed_precision: bf16}\n");
   int scattered = 0;
   for (const Instruction& instruction : plan.program.instructions) {
-    if (instruction.kind != InstructionKind::kCollective || instruction.step.kind != CollectiveKind::kReduceScatter)
+    if (instruction.kind != InstructionKind::kCollective || instruction.step->kind != CollectiveKind::kReduceScatter)
       continue;
     ++scattered;
     EXPECT_EQ(instruction.runs, 4) << instruction.name;

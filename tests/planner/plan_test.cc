@@ -80,9 +80,9 @@ TEST(PlanTest, TimesInSequenceAddUp) {
     instruction.time = time;
     if (kind == InstructionKind::kOperator) {
       instruction.operation = std::make_shared<const Operation>(operation_of("ReLU", {}, {{1}}));
-      instruction.strategy.factors.push_back({});
+      instruction.strategy.edit().factors.push_back({});
     }
-    instruction.step.kind = CollectiveKind::kAllReduce;
+    instruction.step.edit().kind = CollectiveKind::kAllReduce;
     program.instructions.push_back(std::move(instruction));
   }
   const StepTime time = time_in_sequence(program);

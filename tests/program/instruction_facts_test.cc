@@ -19,8 +19,8 @@ ParallelProgram collective(CollectiveKind kind, Bytes in, Bytes out) {
   }
   Instruction instruction;
   instruction.kind = InstructionKind::kCollective;
-  instruction.step.kind = kind;
-  instruction.step.axes = {program.mesh.whole(1)};
+  instruction.step.edit().kind = kind;
+  instruction.step.edit().axes = {program.mesh.whole(1)};
   instruction.inputs = {ValueId(0)};
   instruction.outputs = {ValueId(1)};
   program.instructions = {std::move(instruction)};

@@ -61,7 +61,7 @@ ParallelProgram random_program_of_a_loop(Random& random) {
         break;
       default:
         instruction.kind = InstructionKind::kCollective;
-        instruction.step.kind = random.below(2) == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kAllGather;
+        instruction.step.edit().kind = random.below(2) == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kAllGather;
         instruction.links = 1 + static_cast<std::uint32_t>(random.below(3));
     }
     instruction.outputs = {add_value(elements)};
@@ -83,7 +83,7 @@ TEST(InstructionTableTest, AnOrderIsJudgedAsTheProgramInThatOrder) {
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
       wanted.sequence.push_back(i);
       const Instruction& instruction = program.instructions[i];
-      const std::uint32_t bucket = instruction.step.kind == CollectiveKind::kAllReduce ? 1 : 2;
+      const std::uint32_t bucket = instruction.step->kind == CollectiveKind::kAllReduce ? 1 : 2;
       const bool is_joined = instruction.kind == InstructionKind::kCollective && random.below(3) > 0;
       wanted.buckets.push_back(is_joined ? bucket : 0);
     }

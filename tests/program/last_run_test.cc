@@ -30,7 +30,7 @@ class LoopDraft {
     program.reduces_in_last_run = true;
     Instruction instruction;
     instruction.kind = kind;
-    instruction.step.kind = CollectiveKind::kAllReduce;
+    instruction.step.edit().kind = CollectiveKind::kAllReduce;
     instruction.inputs = std::move(inputs);
     instruction.outputs = {program.values.push_back({})};
     instruction.runs = runs;

@@ -41,7 +41,7 @@ class Draft {
     instruction.inputs = inputs;
     instruction.outputs = {program.values.push_back({})};
     instruction.operation = relu_;
-    instruction.step.kind = CollectiveKind::kAllReduce;
+    instruction.step.edit().kind = CollectiveKind::kAllReduce;
     instruction.links = links;
     program.instructions.push_back(std::move(instruction));
     return program.instructions.back().outputs[0];

@@ -39,14 +39,15 @@ const Breakage kBreakages[] = {
     {"a collective from elsewhere",
      [](ParallelProgram& program) {
        Instruction& instruction = first(program, InstructionKind::kCollective);
-       instruction.step.before = instruction.step.after;
+       instruction.step.edit().before = instruction.step->after;
      },
      ": its layouts are not those of its values"},
     {"a collective over nothing",
-     [](ParallelProgram& program) { first(program, InstructionKind::kCollective).step.axes.clear(); }, ": no axes"},
+     [](ParallelProgram& program) { first(program, InstructionKind::kCollective).step.edit().axes.clear(); },
+     ": no axes"},
     {"a strategy of other layouts",
      [](ParallelProgram& program) {
-       for (auto& axes : first(program, InstructionKind::kOperator).strategy.factors) axes.clear();
+       for (auto& axes : first(program, InstructionKind::kOperator).strategy.edit().factors) axes.clear();
      },
      "in another layout than its strategy takes"},
     {"a loop in the middle", [](ParallelProgram& program) { program.instructions[3].runs = 2; }, ": runs 2 times"},

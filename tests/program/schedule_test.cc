@@ -43,7 +43,7 @@ class Sketch {
     instruction.inputs = std::move(inputs);
     instruction.outputs = {program.values.push_back({})};
     instruction.operation = relu_;
-    instruction.step.kind = CollectiveKind::kAllReduce;
+    instruction.step.edit().kind = CollectiveKind::kAllReduce;
     instruction.links = links;
     instruction.fusion = fusion;
     program.instructions.push_back(std::move(instruction));

@@ -15,7 +15,7 @@ TEST(CollectiveGroupsTest, ShareOutAllCommunication) {
     std::size_t count = 0;
     Picoseconds time = 0;
     for (const Instruction& instruction : plan.program.instructions) {
-      const CollectiveKind kind = instruction.step.kind;  // a device cuts a slice out of what it has
+      const CollectiveKind kind = instruction.step->kind;  // a device cuts a slice out of what it has
       const bool is_local = kind == CollectiveKind::kSlice || kind == CollectiveKind::kToPartial;
       const bool communicates = instruction.kind == InstructionKind::kHalo ||
                                 instruction.kind == InstructionKind::kSend ||

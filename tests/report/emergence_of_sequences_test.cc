@@ -32,7 +32,7 @@ std::int64_t pieces(const Plan& plan, std::string_view type, std::string_view fa
 std::size_t count(const Plan& plan, CollectiveKind kind) {
   std::size_t found = 0;
   for (const Instruction& instruction : plan.program.instructions) {
-    found += instruction.kind == InstructionKind::kCollective && instruction.step.kind == kind ? 1 : 0;
+    found += instruction.kind == InstructionKind::kCollective && instruction.step->kind == kind ? 1 : 0;
   }
   return found;
 }

@@ -20,7 +20,7 @@ TEST(FusionReportTest, BucketsShowWhatTheirMembersWouldTakeAlone) {
   for (const auto& [fusion, time] : {std::pair{1u, 20'000'000}, {0u, 99'000'000}, {1u, 25'000'000}}) {
     Instruction instruction;
     instruction.kind = InstructionKind::kCollective;
-    instruction.step.kind = CollectiveKind::kAllReduce;
+    instruction.step.edit().kind = CollectiveKind::kAllReduce;
     instruction.fusion = fusion;
     instruction.time = time;
     instruction.outputs = {plan.program.values.push_back({})};

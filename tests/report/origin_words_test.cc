@@ -19,10 +19,10 @@ class OriginWordsTest : public testing::Test {
                     const std::string& because = "", Pass pass = Pass::kForward, bool is_sum = false) {
     Instruction instruction;
     instruction.kind = InstructionKind::kCollective;
-    instruction.step.kind = CollectiveKind::kAllGather;
-    if (is_sum) instruction.step.before.partial = {{0, 1, 2}};
+    instruction.step.edit().kind = CollectiveKind::kAllGather;
+    if (is_sum) instruction.step.edit().before.partial = {{0, 1, 2}};
     instruction.pass = pass;
-    instruction.origin = {kind, producer, consumer, 0, because};
+    instruction.origin = Origin{kind, producer, consumer, 0, because};
     instruction.inputs = {plan_.program.values.push_back({})};
     instruction.outputs = {plan_.program.values.push_back({})};
     return origin_words(plan_, instruction);

@@ -42,13 +42,13 @@ TEST(StepSharesTest, CollectivesAreForWhoAskedForThem) {
   Instruction instruction;
   instruction.outputs = {of_error};
   instruction.op = gelu;
-  instruction.origin = {Origin::Kind::kRedistribution, "square", "loss", 0, ""};
+  instruction.origin = Origin{Origin::Kind::kRedistribution, "square", "loss", 0, ""};
   EXPECT_EQ(spender(plan, instruction), gelu);
   instruction.op.reset();
   EXPECT_EQ(spender(plan, instruction), graph.find_operator("loss"));  // who reads what it delivers
-  instruction.origin.consumer = "";
+  instruction.origin.edit().consumer = "";
   EXPECT_EQ(spender(plan, instruction), square);  // else who makes it
-  instruction.origin.producer = "x";
+  instruction.origin.edit().producer = "x";
   EXPECT_EQ(spender(plan, instruction), graph.find_operator("error"));  // else who makes the tensor
   instruction.outputs = {of_input};
   EXPECT_EQ(spender(plan, instruction), std::nullopt);

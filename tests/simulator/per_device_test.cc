@@ -25,7 +25,7 @@ namespace {
 int gradient_sums(const PlannedStep& planned) {
   const auto& instructions = planned.plan.program.instructions;
   return static_cast<int>(std::count_if(instructions.begin(), instructions.end(), [](const Instruction& instruction) {
-    return instruction.kind == InstructionKind::kCollective && instruction.origin.kind == Origin::Kind::kMirror;
+    return instruction.kind == InstructionKind::kCollective && instruction.origin->kind == Origin::Kind::kMirror;
   }));
 }
 
@@ -484,7 +484,7 @@ TEST(PerDeviceTest, LocalBatchNormSendsNoStatistics) {
     const auto& instructions = planned.plan.program.instructions;
     return std::count_if(instructions.begin(), instructions.end(), [](const Instruction& instruction) {
       return instruction.kind == InstructionKind::kCollective &&
-             instruction.origin.because == "statistics of a cut dimension";
+             instruction.origin->because == "statistics of a cut dimension";
     });
   };
   const PlannedStep local(normalised(8, "parallel_mode: data_parallel, device_num: 4, batch_norm: local"));

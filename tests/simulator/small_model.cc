@@ -289,7 +289,7 @@ ValueId SmallModel::fetch_halo(ValueId operand, std::string_view type, std::stri
   instruction.operation = std::make_shared<const Operation>(operation);
   instruction.strategy = strategy(operation, factors, "{}");
   instruction.halo = halos(operation, instruction.strategy, program_.mesh);
-  instruction.origin.producer = program_.values[operand].name;
+  instruction.origin.edit().producer = program_.values[operand].name;
   const ValueId value =
       add_value(*program_.values[operand].tensor, program_.values[operand].type, program_.values[operand].layout);
   instruction.outputs = {value};
@@ -307,7 +307,7 @@ ValueId SmallModel::move(ValueId value, std::string_view layout) {
         from.name + "." + std::string(to_string(step.kind)) + std::to_string(program_.instructions.size());
     instruction.inputs = {value};
     instruction.step = step;
-    instruction.origin.producer = from.name;
+    instruction.origin.edit().producer = from.name;
     value = add_value(*from.tensor, from.type, step.after);
     instruction.outputs = {value};
     program_.instructions.push_back(instruction);

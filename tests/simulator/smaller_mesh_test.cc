@@ -61,8 +61,8 @@ TEST(SmallerMeshTest, EveryPieceKeepsASizeOfTwoOrThree) {
 TEST(SmallerMeshTest, StrategiesAndGroupsAreCutsAsWell) {
   ParallelProgram program = program_of("a=64", {"[{}]"});
   Instruction instruction;
-  instruction.strategy.factors.push_back({{0, 1, 4}});
-  instruction.step.axes = {{0, 8, 8}};
+  instruction.strategy.edit().factors.push_back({{0, 1, 4}});
+  instruction.step.edit().axes = {{0, 8, 8}};
   program.instructions.push_back(std::move(instruction));
   const SmallerMesh smaller(program, 8, true);  // cut at 4 and 8: pieces of 4, 2 and 8
   EXPECT_EQ(smaller.mesh().to_string(), "a=8");

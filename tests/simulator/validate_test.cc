@@ -30,7 +30,7 @@ SmallModel::Built mixed() {
 std::size_t find_collective(const ParallelProgram& program, CollectiveKind kind) {
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
-    if (instruction.kind == InstructionKind::kCollective && instruction.step.kind == kind) return i;
+    if (instruction.kind == InstructionKind::kCollective && instruction.step->kind == kind) return i;
   }
   ADD_FAILURE() << "no " << to_string(kind);
   return 0;
@@ -56,8 +56,8 @@ TEST(Validate, NamesTheFirstWrongTensorAndWhatItLooksLike) {
   const std::size_t at = find_collective(built.program, CollectiveKind::kAllReduce);
   Instruction& reduce = built.program.instructions[at];
   built.program.values[reduce.inputs[0]].layout.partial.clear();
-  reduce.step.before.partial.clear();
-  reduce.step.kind = CollectiveKind::kSlice;
+  reduce.step.edit().before.partial.clear();
+  reduce.step.edit().kind = CollectiveKind::kSlice;
   const ValidationResult result = validate(built.program, built.graph, {});
   ASSERT_TRUE(result.first_wrong.has_value());
   EXPECT_FALSE(result.is_equal());

@@ -49,7 +49,7 @@ std::string two_layers(const std::string& parallel, int micro_batches = 2) {
 std::int64_t runs_of(const Plan& plan, CollectiveKind kind) {
   std::int64_t runs = 0;
   for (const Instruction& instruction : plan.program.instructions) {
-    const bool is_it = instruction.kind == InstructionKind::kCollective && instruction.step.kind == kind;
+    const bool is_it = instruction.kind == InstructionKind::kCollective && instruction.step->kind == kind;
     const bool is_scalar =
         !instruction.inputs.empty() && plan.program.values[instruction.inputs[0]].layout.dimensions.empty();
     if (is_it && !is_scalar) runs += instruction.runs;

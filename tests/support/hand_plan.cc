@@ -110,8 +110,8 @@ Plan block_plan() {
   entry.kind = StrategyEntry::Kind::kTuple;
   entry.tuple = {1, 8};
   graph.last().border_of = "block1";
-  graph.last().strategy.in = {entry};
-  graph.last().strategy.in_place = {"configs/hand.yaml", 14, 40};
+  graph.last().strategy.edit().in = {entry};
+  graph.last().strategy.edit().in_place = {"configs/hand.yaml", 14, 40};
   const TensorId m1 = graph.op("block1.dense1.matmul", "MatMul", {in, w1}, {{"transpose_b", true}}, dense1, 10);
   const TensorId a1 = graph.op("block1.dense1.bias_add", "BiasAdd", {m1, b1}, {}, dense1, 10);
   const TensorId g = graph.op("block1.gelu", "GeLU", {a1}, {}, "block1-BasicBlock", 11);
