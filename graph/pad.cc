@@ -173,8 +173,26 @@ class Padding {
                     bool masks_gradient) {
     const TensorId operand = builder_.op(id).operands[k];
     if (value == 0 && is_zero(operand, dimensions)) return;
+    if (mask_before_cast(id, operand, dimensions, value, masks_gradient)) return;
     const TensorId mask = masked(id, operand, dimensions, value, masks_gradient);
     builder_.op(id).operands[k] = mask;
+  }
+
+  /// Logits of bf16 that a loss reads as f32 are masked before the cast: half the bytes. True if that could be done: nothing
+  /// else reads what the cast makes, and a number that f32 holds is one that bf16 holds.
+  bool mask_before_cast(OperatorId id, TensorId operand, const std::set<std::size_t>& dimensions, double value,
+                        bool masks_gradient) {
+    if (operand.value() >= padded_.tensors().size()) return false;  // made here
+    const GraphTensor& tensor = padded_.tensor(operand);
+    if (!tensor.producer || type_of(*tensor.producer) != "Cast") return false;
+    const OperatorId cast = *tensor.producer;
+    const TensorId narrow = builder_.op(cast).operands[0];
+    const bool is_alone = tensor.readers.size() == 1 && !tensor.is_output && builder_.op(cast).results[0] == operand;
+    const bool is_narrow = tensor.type.dtype == DataType::kF32 && builder_.tensor(narrow).type.dtype == DataType::kBF16;
+    if (!is_alone || !is_narrow || builder_.op(cast).worker != builder_.op(id).worker) return false;
+    builder_.op(cast).operands[0] = masked(cast, narrow, dimensions, value, masks_gradient);
+    for (const std::size_t d : dimensions) zero_[operand][d] = value == 0;
+    return true;
   }
 
   using MaskKey = std::tuple<TensorId, std::set<std::size_t>, double, bool, int>;
@@ -436,13 +454,11 @@ class Padding {
   void attention(OperatorId id) {
     const Operation operation = builder_.operation(id);
     Attributes attributes = operation.attributes;
+    if (operation.number("keep_prob") < 1) draw_as_without_padding(id, attributes);
     for (std::size_t f = 0; f < operation.rule.factors.size(); ++f) {
       if (!reads_.is_padded(id, f)) continue;
       const std::string& name = operation.rule.factors[f].name;
       const PaddedDimension& positions = positions_.factors[id][f];
-      if (name != "b" && name != "d" && name != "e" && operation.number("keep_prob") < 1) {
-        faults_.push_back(reads_.refusal(id, f, "draws its dropout by"));
-      }
       if (name == "t" && !reads_.is_causal(id)) attributes["valid_keys"] = real_size(positions);
       if (name == "d") {
         const std::size_t smaller =
@@ -456,6 +472,25 @@ class Padding {
       }
     }
     if (attributes != operation.attributes) set_operation(id, attributes);
+  }
+
+  /// Dropout of attention draws by the position of a weight among those of [batch, heads of k, heads of q for each, queries,
+  /// keys]. Where padding stands behind all positions that exist, these are counted as without it.
+  void draw_as_without_padding(OperatorId id, Attributes& attributes) {
+    const ShardingRule& rule = padded_.operation(id).rule;
+    std::vector<std::int64_t> drawn;
+    bool is_padded = false;
+    for (const char* name : {"b", "g", "r", "s", "t"}) {
+      const std::optional<std::uint32_t> f = rule.find(name);
+      const PaddedDimension positions = f ? positions_.factors[id][*f] : PaddedDimension{{1, 1}};
+      if (positions.size() > 1 && has_padding(positions)) {
+        faults_.push_back(reads_.refusal(id, *f, "draws its dropout by"));
+      }
+      if (*name == 'b') continue;  // the outermost: how many there are is not counted
+      is_padded = is_padded || has_padding(positions);
+      drawn.push_back(real_size(positions));
+    }
+    if (is_padded) attributes["drawn_shape"] = drawn;
   }
 
   void dropout(OperatorId id) {

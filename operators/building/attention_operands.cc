@@ -43,12 +43,16 @@ std::vector<double> positions_of(const KernelCall& call, std::optional<std::size
 }  // namespace
 
 std::vector<AttributeSpec> attention_attributes() {
-  return {text("input_layout", "BNSD", "BNSD: [batch, heads, positions, depth], or BSND"),
-          number("scale", 0, "of the scores; 0: 1 / sqrt(depth)"),
-          flag("causal", false, "a query sees no key behind it"),
-          integer("window", 0, "a query sees keys less than so many positions away; 0: all"),
-          number("keep_prob", 1, "dropout: probability that a weight is kept"),
-          integer("valid_keys", 0, "keys behind so many first ones are padding, which no query sees; 0: all are keys")};
+  return {
+      text("input_layout", "BNSD", "BNSD: [batch, heads, positions, depth], or BSND"),
+      number("scale", 0, "of the scores; 0: 1 / sqrt(depth)"),
+      flag("causal", false, "a query sees no key behind it"),
+      integer("window", 0, "a query sees keys less than so many positions away; 0: all"),
+      number("keep_prob", 1, "dropout: probability that a weight is kept"),
+      integer("valid_keys", 0, "keys behind so many first ones are padding, which no query sees; 0: all are keys"),
+      list("drawn_shape", empty_list(),
+           "dropout draws by positions in [heads of k, heads of q for each, queries, keys] of this shape: that without "
+           "padding; empty: its own")};
 }
 bool is_bsnd(const Operation& operation) {
   const std::string& layout = operation.text("input_layout");
@@ -102,6 +106,12 @@ void check_attention_attributes(const Operation& operation) {
   if (operation.integer("window") < 0) {
     operand_error(operation, fmt::format("window is {}; expected 0 (all) or more", operation.integer("window")));
   }
+  const std::vector<std::int64_t>& drawn = operation.list("drawn_shape");
+  const bool is_shape =
+      drawn.empty() || (drawn.size() == 4 && std::all_of(drawn.begin(), drawn.end(), [](auto n) { return n >= 1; }));
+  if (!is_shape) {
+    operand_error(operation, fmt::format("drawn_shape is {}; expected four sizes of 1 or more", to_string(drawn)));
+  }
   if (operation.integer("valid_keys") < 0) {
     operand_error(operation,
                   fmt::format("valid_keys is {}; expected 0 (all) or more", operation.integer("valid_keys")));
@@ -144,10 +154,22 @@ AttentionOptions attention_options(const KernelCall& call, std::int64_t depth) {
           mix(call.seed)};
 }
 
+AttentionSizes drawn_sizes(const Operation& operation, const AttentionSizes& sizes) {
+  const std::vector<std::int64_t>& drawn = operation.list("drawn_shape");
+  AttentionSizes result = sizes;
+  if (drawn.empty()) return result;
+  result.groups = drawn[0];
+  result.ratio = drawn[1];
+  result.queries = drawn[2];
+  result.keys = drawn[3];
+  return result;
+}
+
 LocalAttentionHeads::LocalAttentionHeads(const KernelCall& call, const AttentionSizes& sizes, const AttentionForm& form,
                                          const Box& keys, std::int64_t skipped_keys)
     : call_(call),
       sizes_(sizes),
+      drawn_(drawn_sizes(call.operation, sizes)),
       form_(form),
       bsnd_(is_bsnd(call.operation)),
       g_(call.box("g")),

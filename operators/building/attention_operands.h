@@ -98,6 +98,9 @@ auto attention_rows(const View& view, bool bsnd, std::int64_t batch, std::int64_
   return RowsOf{view.data + first * shape[3], bsnd ? heads * shape[3] : shape[3]};
 }
 
+/// The sizes by whose positions dropout draws: those without padding.
+AttentionSizes drawn_sizes(const Operation& operation, const AttentionSizes& sizes);
+
 /// The heads that one call computes, with the keys of the box `keys`, which stand behind `skipped_keys` others in the
 /// operands. All given must outlive the object.
 class LocalAttentionHeads {
@@ -113,7 +116,7 @@ class LocalAttentionHeads {
       for (std::int64_t g = 0; g < g_.size(); ++g) {
         for (std::int64_t r = 0; r < r_.size(); ++r) {
           const std::int64_t local = g * r_.size() + r;
-          const std::int64_t global = (g_.begin + g) * sizes_.ratio + r_.begin + r;
+          const std::int64_t global = (g_.begin + g) * drawn_.ratio + r_.begin + r;
           AttentionHead head;
           head.q = attention_rows(call_.operands[form_.q], bsnd_, b, local);
           head.k = attention_rows(call_.operands[form_.q + 1], bsnd_, b, g);
@@ -127,9 +130,9 @@ class LocalAttentionHeads {
           head.q_positions = q_positions_;
           head.k_positions = k_positions_;
           head.first_key = keys_.begin;
-          const std::int64_t row = ((batch.begin + b) * sizes_.heads() + global) * sizes_.queries + s_.begin;
-          head.first_draw = static_cast<std::uint64_t>(row * sizes_.keys + keys_.begin);
-          head.draws_per_query = static_cast<std::uint64_t>(sizes_.keys);
+          const std::int64_t row = ((batch.begin + b) * drawn_.heads() + global) * drawn_.queries + s_.begin;
+          head.first_draw = static_cast<std::uint64_t>(row * drawn_.keys + keys_.begin);
+          head.draws_per_query = static_cast<std::uint64_t>(drawn_.keys);
           body(head, b, local, g);
         }
       }
@@ -141,6 +144,7 @@ class LocalAttentionHeads {
  private:
   const KernelCall& call_;
   const AttentionSizes& sizes_;
+  const AttentionSizes drawn_;
   const AttentionForm& form_;
   const bool bsnd_;
   const Box g_, r_, s_, keys_;

@@ -28,6 +28,10 @@ OperatorCase random_attention(Random& r, bool is_gradient) {
                         {"scale", r.below(2) == 0 ? 0.0 : 0.7},
                         {"keep_prob", r.below(3) == 0 ? 0.6 : 1.0},
                         {"valid_keys", r.below(4) == 0 ? std::int64_t{3} : std::int64_t{0}}};
+  if (r.below(3) == 0) {
+    const auto some_of = [&](std::int64_t size) { return 1 + static_cast<std::int64_t>(r.below(size)); };
+    example.attributes["drawn_shape"] = List{some_of(groups), ratio, some_of(s), some_of(t)};
+  }
   if (is_gradient) {
     example.operands = {real(o), {q, -2, 2}, {k, -2, 2}, real(v), real(o), {lse, 1, 3}};
     if (r.below(2) == 0) example.operands.push_back(real(lse));
@@ -92,8 +96,11 @@ TEST_F(AttentionTest, EqualsTheMaterialisedGraph) {
     };
     const Values scores =
         tabulate(products.shape, [&](const Point& p) { return is_seen(p[2], p[3]) ? scale * at(products, p) : -1e9; });
-    const Values weights = run("Dropout", {{"keep_prob", operation.number("keep_prob")}},
-                               {run("Softmax", {{"axis", std::int64_t{3}}}, {scores})[0]})[0];
+    Attributes dropout = {{"keep_prob", operation.number("keep_prob")}};
+    if (const List& drawn = operation.list("drawn_shape"); !drawn.empty()) {
+      dropout["drawn_shape"] = List{q.shape[0], drawn[0] * drawn[1], drawn[2], drawn[3]};
+    }
+    const Values weights = run("Dropout", dropout, {run("Softmax", {{"axis", std::int64_t{3}}}, {scores})[0]})[0];
     const Values context = run("BatchMatMul", {}, {weights, v})[0];
     const auto is_blind = [&](std::int64_t query) {
       for (std::int64_t key = 0; key < k.shape[2]; ++key) {
