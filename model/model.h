@@ -100,6 +100,7 @@ struct ModelOverrides {
   std::map<std::int64_t, std::int64_t> literals = {};  // instead of whole numbers written in shapes and attributes
   std::map<std::string, std::int64_t> padded = {};     // what dims with `pad` are padded to, instead of the multiple
   bool pads = true;                                    // false: `pad` has no effect
+  std::int64_t most_copies = 0;                        // above 0: no block is repeated more often
 };
 
 /// A dim that the file pads: `dims: {V: {size: 50257, pad: 128}}`.

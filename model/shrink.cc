@@ -91,6 +91,7 @@ class Shrinker {
     }
     const OperatorGraph graph = planned(model_);
     full_sizes_ = sizes_of(model_, graph);
+    if (request_.shrinks_literals) find_free_expressions();
     measure();
     collect_demands(graph);
     if (request_.keeps_apart) collect_pairs(graph);
@@ -102,11 +103,7 @@ class Shrinker {
       grow();
       if (values_ == full_) break;
       std::optional<Model> small = read(values_);
-      if (!small) {
-        raise_the_one_to_blame();
-        continue;
-      }
-      const std::optional<OperatorGraph> small_graph = planned_if_possible(*small);
+      const std::optional<OperatorGraph> small_graph = small ? planned_if_possible(*small) : std::nullopt;
       if (!small_graph) {
         raise_the_one_to_blame();
         continue;
@@ -148,9 +145,9 @@ class Shrinker {
   /// From which a dim may grow: a padded one has two positions that exist, and padding.
   std::int64_t least_of(const std::string& name) const {
     const auto padded = model_.padded_dims.find(name);
-    if (padded == model_.padded_dims.end()) return 1;
     std::int64_t value = 1;
-    while (value < padded->second.padded && real_part(padded->second, value) < 2) ++value;
+    const bool is_padded = padded != model_.padded_dims.end();
+    while (is_padded && value < padded->second.padded && real_part(padded->second, value) < 2) ++value;
     return value;
   }
 
@@ -206,17 +203,38 @@ class Shrinker {
     demands_.resize(functions_.size());
   }
 
-  /// Asks for the model with one of the unknowns doubled; false if there is none, or no size has changed.
-  bool measure(std::size_t d, std::vector<Size>& sizes) {
+  /// A dim that is an expression of others (R: H/16) holds them to a ratio that may be large. Where the model exists with
+  /// that dim alone doubled it is as free as they are.
+  void find_free_expressions() {
+    for (const std::string& name : model_.dim_order) {
+      const auto is_in = [&](const std::vector<std::string>& names) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+      };
+      const std::int64_t value = model_.dims.at(name);
+      const bool is_fixed = is_in(model_.free_dims) || is_in(model_.repeat_dims) || model_.padded_dims.contains(name);
+      if (is_fixed || value < 2 * kLeastOfLiteral) continue;
+      unknowns_.push_back({name, {}});
+      full_.push_back(value);
+      if (!sizes_if_doubled(unknowns_.size() - 1)) drop_last_unknown();
+    }
+  }
+
+  /// All sizes with one of the unknowns doubled; nothing if there is no such model, or no size has changed.
+  std::optional<Values> sizes_if_doubled(std::size_t d) {
     Values doubled = full_;
     doubled[d] *= 2;
     const std::optional<Model> model = read(doubled);
     const std::optional<OperatorGraph> graph = model ? planned_if_possible(*model) : std::nullopt;
-    const Values found = graph ? sizes_of(*model, *graph) : Values();
-    if (found.size() != sizes.size() || found == full_sizes_) return false;
+    Values found = graph ? sizes_of(*model, *graph) : Values();
+    return found.size() == full_sizes_.size() && found != full_sizes_ ? std::optional(std::move(found)) : std::nullopt;
+  }
+
+  bool measure(std::size_t d, std::vector<Size>& sizes) {
+    const std::optional<Values> found = sizes_if_doubled(d);
+    if (!found) return false;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       sizes[i].exponents.resize(unknowns_.size(), 0);
-      depend(sizes[i], d, found[i]);
+      depend(sizes[i], d, (*found)[i]);
     }
     return true;
   }
@@ -234,9 +252,13 @@ class Shrinker {
       unknowns_.push_back({fmt::format("the number {}", literal), sets[i]});
       full_.push_back(literal);
       if (measure(unknowns_.size() - 1, sizes)) return;
-      unknowns_.pop_back();
-      full_.pop_back();
+      drop_last_unknown();
     }
+  }
+
+  void drop_last_unknown() {
+    unknowns_.pop_back();
+    full_.pop_back();
   }
 
   static void depend(Size& size, std::size_t d, std::int64_t doubled) {

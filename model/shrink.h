@@ -36,7 +36,8 @@ struct ShrinkRequest {
   /// neighbour's piece, another redistribution than at full size, ...). May be empty.
   std::function<std::optional<TooSmall>(const Model&, const OperatorGraph&)> check;
   /// Whether whole numbers that are written in shapes and attributes become smaller as well as dims: each number
-  /// wherever it is written, alone or, if the model is none then, together with its multiples.
+  /// wherever it is written, alone or, if the model is none then, together with its multiples. Dims that are expressions
+  /// of others become smaller by themselves where the model exists so.
   bool shrinks_literals = false;
   bool keeps_apart = true;            // factors of one operator that had different sizes keep different sizes
   std::int64_t least_local = 2;       // extent of a cut factor on one device: at 1, blocked and strided look alike

@@ -244,6 +244,7 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
   TemplateOptions options;
   options.dtype = syntax.dtype.value_or(DataType::kF32);
   options.local = model.local;
+  options.most_copies = overrides.most_copies;
   options.mesh = model.parallel.mesh;
   if (model.training && model.training->mixed_precision) options.dtype = *model.training->mixed_precision;
   OperatorGraphBuilder builder(model.name);

@@ -111,7 +111,7 @@ std::optional<std::int64_t> CallTyper::num_copies(const OperatorSyntax& call, co
     faults_.add(call.repeat->place, fmt::format("{}: a block without inputs cannot be repeated", name));
     return std::nullopt;
   }
-  return copies;
+  return file_.options.most_copies > 0 ? std::min(*copies, file_.options.most_copies) : *copies;
 }
 
 std::optional<BlockTemplate::Item> CallTyper::type(const OperatorSyntax& call, const std::vector<Value>& operands) {

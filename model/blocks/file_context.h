@@ -21,6 +21,7 @@ namespace shardplan {
 struct TemplateOptions {
   DataType dtype = DataType::kF32;  // for floating tensors that name no type
   std::int64_t max_operators = 500'000;
+  std::int64_t most_copies = 0;                                 // above 0: no block is repeated more often
   std::optional<LocalView> local = {};                          // of a model written per device
   std::vector<std::pair<std::string, std::int64_t>> mesh = {};  // axes by which its groups may be named
 };

@@ -2,9 +2,10 @@
 //
 // A mesh is chosen first: the plan's own, or beyond `most_devices` one whose axes are 3 or 2. model/shrink.h then finds sizes
 // at which every factor is cut as it was; transfer.h writes the program out at these, and what it finds too small grows.
-// What running the result would take is estimated before any memory is taken. While that is too much, sizes are sought that
-// give up more (`Thrift`): fewer positions on a device, smaller numbers in the model's text, shorter sums of a softmax. If
-// nothing suffices the proof is refused, and the refusal names the largest tensor and the dims that it comes from.
+// What running the result would take is estimated before any memory is taken. While that is too much, copies of layers that
+// do the same are left out (fewer_copies.h), and then sizes are sought that give up more (`Thrift`): fewer positions on a
+// device, smaller numbers in the model's text, shorter sums of a softmax. What is still expensive then is said beforehand, with the largest
+// tensor and the dims that it comes from, and refused if memory would not suffice.
 //
 // What a smaller mesh cannot show, that boxes tile and groups partition at full size, is checked by arithmetic on the plan's
 // own program.
@@ -23,6 +24,7 @@
 #include "layouts/uneven.h"
 #include "model/planned_model.h"
 #include "model/shrink.h"
+#include "simulator/proof/fewer_copies.h"
 #include "simulator/proof/transfer.h"
 #include "strategies/strategy.h"
 
@@ -118,8 +120,19 @@ std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh,
 
 constexpr std::int64_t kMicroBatchesOfProof = 3;  // show all that more of them do
 
+/// What is proven: a plan, or what fewer_copies leaves of it.
+struct Subject {
+  const Model& model;
+  std::shared_ptr<const OperatorGraph> graph;
+  const ParallelProgram& program;
+  const IdVector<OperatorId, Strategy>& strategies;
+};
+
+Subject subject_of(const Plan& plan) { return {*plan.model, plan.graph, plan.program, plan.strategies}; }
+Subject subject_of(const FewerCopies& plan) { return {*plan.model, plan.graph, plan.program, plan.strategies}; }
+
 /// In how many pieces the plan cuts what, on the mesh of the proof.
-ShrinkRequest request_of(const Plan& plan, const SmallerMesh& mesh) {
+ShrinkRequest request_of(const Subject& plan, const SmallerMesh& mesh) {
   ShrinkRequest request;
   request.planned_graph = [num_devices = mesh.mesh().num_devices()](const Model& model) {
     return planned_graph(model, num_devices, kMicroBatchesOfProof);
@@ -172,6 +185,7 @@ std::shared_ptr<const OperatorGraph> unpadded_graph(const Model& model, std::int
 }
 
 struct Smaller {
+  std::shared_ptr<const OperatorGraph> full;  // at full size
   SmallerMesh mesh;
   ShrunkModel model;
   OperatorGraph graph;
@@ -250,7 +264,7 @@ Expense expense_of(const OperatorGraph& graph, const ParallelProgram& program) {
 }
 
 /// The plan's program at small sizes on one mesh; `fault` says why there is none.
-std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, const Thrift& thrift,
+std::optional<Smaller> find_smaller(const Subject& plan, const SmallerMesh& mesh, const Thrift& thrift,
                                     std::string& fault) {
   ShrinkRequest request = request_of(plan, mesh);
   request.least_local = thrift.least_local;
@@ -266,7 +280,7 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, c
   ShrunkModel model;
   OperatorGraph graph;
   try {
-    model = shrink(*plan.model, request);
+    model = shrink(plan.model, request);
     graph = planned_graph(model.model, mesh.mesh().num_devices(), kMicroBatchesOfProof);
   } catch (const InputError& error) {
     // So many devices do not divide the rows of which each has its own weights.
@@ -278,17 +292,18 @@ std::optional<Smaller> find_smaller(const Plan& plan, const SmallerMesh& mesh, c
   Transfer transfer = transfer_program(plan.program, *plan.graph, graph, mesh);
   fault = transfer.fault;
   if (!fault.empty()) return std::nullopt;
-  return Smaller{mesh, std::move(model), std::move(graph), std::move(transfer.program)};
+  return Smaller{plan.graph, mesh, std::move(model), std::move(graph), std::move(transfer.program)};
 }
 
 /// The same with sizes that give up more, as long as it is expensive.
-Smaller thrifty(const Plan& plan, Smaller smaller) {
+Smaller thrifty(const Subject& plan, Smaller smaller) {
   Expense expense = expense_of(smaller.graph, smaller.program);
   for (const Thrift& thrift : {Thrift{1, false, true, 8}, Thrift{2, true, true, 8}, Thrift{1, true, true, 8},
                                Thrift{1, true, true, 4}, Thrift{1, true, false, 4}}) {
     if (expense.is_wanted()) break;
     const bool only_adds_literals = thrift.keeps_apart && thrift.shrinks_literals && thrift.least_normalised == 8;
-    if (only_adds_literals && plan.model->literals.empty()) continue;
+    const bool has_expressions = plan.model.dim_order.size() > plan.model.free_dims.size();
+    if (only_adds_literals && plan.model.literals.empty() && !has_expressions) continue;
     std::string fault;
     std::optional<Smaller> other = find_smaller(plan, smaller.mesh, thrift, fault);
     if (!other) continue;
@@ -303,7 +318,7 @@ Smaller thrifty(const Plan& plan, Smaller smaller) {
 /// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3, or on the plan's own where an axis
 /// of 8 takes the place of two of 2 and 4, so that no smaller one keeps their products alike. Two positions of
 /// everything on each device, or fewer where the plan itself has one and means it (8 heads on an axis of 8).
-std::optional<Smaller> find_smaller(const Plan& plan, std::int64_t most_devices, std::string& fault) {
+std::optional<Smaller> find_smaller(const Subject& plan, std::int64_t most_devices, std::string& fault) {
   std::vector<SmallerMesh> meshes = {SmallerMesh(plan.program, most_devices, false)};
   if (meshes.front().is_smaller()) {
     meshes.emplace_back(plan.program, most_devices, true);
@@ -313,10 +328,26 @@ std::optional<Smaller> find_smaller(const Plan& plan, std::int64_t most_devices,
   }
   for (const SmallerMesh& mesh : meshes) {
     for (const std::int64_t least_local : {2, 1}) {
-      if (auto smaller = find_smaller(plan, mesh, {least_local}, fault)) return thrifty(plan, std::move(*smaller));
+      if (auto smaller = find_smaller(plan, mesh, {least_local}, fault)) return smaller;
     }
   }
   return std::nullopt;
+}
+
+/// The same, at sizes that give up more and of fewer copies of what repeats where it would be expensive else. `notes` says
+/// which copies.
+std::optional<Smaller> find_affordable(const Plan& plan, std::int64_t most_devices, std::vector<std::string>& notes,
+                                       std::string& fault) {
+  std::optional<Smaller> smaller = find_smaller(subject_of(plan), most_devices, fault);
+  if (!smaller || expense_of(smaller->graph, smaller->program).is_wanted()) return smaller;
+  if (const std::optional<FewerCopies> fewer = fewer_copies(plan)) {
+    std::string its_fault;
+    if (auto of_fewer = find_smaller(subject_of(*fewer), most_devices, its_fault)) {
+      notes = fewer->notes;
+      return thrifty(subject_of(*fewer), std::move(*of_fewer));
+    }
+  }
+  return thrifty(subject_of(plan), std::move(*smaller));
 }
 
 /// The largest tensor of a step, and for each of its larger dimensions what of the file it comes from.
@@ -341,14 +372,22 @@ std::string what_holds(const OperatorGraph& full, const OperatorGraph& graph, co
   return text;
 }
 
+/// Nothing, or that the proof takes longer than it should, and what of the file that comes from.
+std::string what_is_expensive(const Smaller& smaller) {
+  const Expense expense = expense_of(smaller.graph, smaller.program);
+  if (expense.is_wanted() || expense.bytes > kMostBytes) return {};  // then it is refused
+  return fmt::format("expensive: {:.1f} GiB and {:.1f}e9 operations a step; {}", expense.bytes / (1 << 30),
+                     expense.operations / 1e9, what_holds(*smaller.full, smaller.graph, smaller.model));
+}
+
 /// Nothing, or that running it would take too much memory, and what of the file that comes from.
-std::string check_memory(const Plan& plan, const Executable& executable, const ShrunkModel* model) {
+std::string check_memory(const Executable& executable, const Smaller* smaller) {
   const double bytes = expense_of(*executable.graph, executable.program).bytes;
   if (bytes <= kMostBytes) return {};
   const std::string needed = fmt::format("running it takes {:.1f} GiB of memory, above the limit of {:.0f} GiB",
                                          bytes / (1 << 30), kMostBytes / (1 << 30));
-  if (model == nullptr) return needed;
-  return fmt::format("{}; {}", needed, what_holds(*plan.graph, *executable.graph, *model));
+  if (smaller == nullptr) return needed;
+  return fmt::format("{}; {}", needed, what_holds(*smaller->full, *executable.graph, smaller->model));
 }
 
 }  // namespace
@@ -386,11 +425,11 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
     executable.program = plan.program;
     executable.graph = plan.graph;
     executable.unpadded = unpadded_graph(*plan.model, plan.program.mesh.num_devices(), plan.program.micro_batches);
-    shrinking.refusal = check_memory(plan, executable, nullptr);
+    shrinking.refusal = check_memory(executable, nullptr);
     return executable;
   }
   std::string fault;
-  std::optional<Smaller> smaller = find_smaller(plan, most_devices, fault);
+  std::optional<Smaller> smaller = find_affordable(plan, most_devices, shrinking.notes, fault);
   if (!smaller) {
     shrinking.refusal = fmt::format("the program cannot be written out at smaller sizes: {}", fault);
     return executable;
@@ -400,7 +439,11 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
     shrinking.dims.push_back({"micro_batches", micro_batches, smaller->graph.micro_batches()});
   }
   for (const ShrunkDim& dim : smaller->model.dims) shrinking.dims.push_back({dim.name, dim.from, dim.to});
-  shrinking.notes = smaller->model.notes;
+  shrinking.notes.insert(shrinking.notes.end(), smaller->model.notes.begin(), smaller->model.notes.end());
+  if (std::string expense = what_is_expensive(*smaller); !expense.empty()) {
+    shrinking.notes.push_back(expense);
+    shrinking.expense = std::move(expense);
+  }
   if (smaller->mesh.is_smaller()) {
     shrinking.refusal = check_groups_and_boxes(plan.program);
     for (std::size_t axis = 0; axis < plan.program.mesh.axes().size(); ++axis) {
@@ -414,7 +457,7 @@ Executable make_executable(const Plan& plan, bool shrink, std::int64_t most_devi
   executable.program = std::move(smaller->program);
   executable.graph = std::make_shared<const OperatorGraph>(std::move(smaller->graph));
   executable.unpadded = unpadded_graph(smaller->model.model, smaller->mesh.mesh().num_devices(), kMicroBatchesOfProof);
-  if (shrinking.refusal.empty()) shrinking.refusal = check_memory(plan, executable, &smaller->model);
+  if (shrinking.refusal.empty()) shrinking.refusal = check_memory(executable, &*smaller);
   return executable;
 }
 
@@ -426,6 +469,9 @@ Proof prove(const Plan& plan, const ProofOptions& options) {
   const Executable executable = make_executable(plan, options.shrink, options.most_devices);
   proof.shrinking = executable.shrinking;
   if (!proof.shrinking.refusal.empty()) return proof;
+  if (options.validation.progress && !proof.shrinking.expense.empty()) {
+    options.validation.progress(proof.shrinking.expense);
+  }
   proof.validation = validate(executable.program, *executable.graph, options.validation);
   if (executable.unpadded && proof.validation.is_equal()) {
     if (options.validation.progress) options.validation.progress("the model without padding");

@@ -26,6 +26,7 @@ struct Shrinking {
   std::vector<ShrunkSize> dims;    // in the order of the file
   std::vector<ShrunkSize> axes;    // the mesh's
   std::vector<std::string> notes;  // what stayed at full size and why, what was checked by arithmetic only
+  std::string expense;             // what makes the proof expensive, also among the notes; empty: nothing
   std::string refusal;             // why the plan cannot be executed; empty if it can
   DeviceMesh mesh;                 // that it runs on
 };

@@ -328,22 +328,35 @@ training: {optimizer: sgd, learning_rate: 0.01}
 }
 
 /// What holds the memory of a proof is named, and before it is taken.
+// D is held to 30000 times B, and to nothing else.
+TEST(AttackedProofTest, AnExpressionOfDimsIsASizeOfItsOwn) {
+  const char* model = R"(
+dims: {B: 2, D: 30000*B}
+inputs: {x: [B, D]}
+parameters: {w: [D, D]}
+operators: {y: {op: MatMul, in: [x, w]}}
+)";
+  EXPECT_EQ(on_one_line(prove(plan_of({"large", "dgx-a100", Level::kSpeed, "", model}), {})), "proven");
+}
+
+// Here a shape holds D to E, which both are held to B.
 TEST(AttackedProofTest, ARefusalForMemoryNamesTheDims) {
   const auto refusal = [](const std::string& dims, const std::string& x) {
     const std::string model = fmt::format(
-        "dims: {}\ninputs: {{x: {}}}\nparameters: {{w: [D, D]}}\noperators: {{y: {{op: MatMul, in: [x, w]}}}}\n", dims,
-        x);
+        "dims: {}\ninputs: {{x: {}}}\nparameters: {{w: [D, D], v: [D, 2]}}\n"
+        "operators: {{y: {{op: MatMul, in: [x, w]}}, flat: {{op: Reshape, in: v, shape: [E]}}}}\noutputs: [y, flat]\n",
+        dims, x);
     const Proof proof = prove(plan_of({"large", "dgx-a100", Level::kSpeed, "", model.c_str()}), {});
     EXPECT_TRUE(proof.shrinking.refusal.starts_with("running it takes ")) << proof.shrinking.refusal;
     const std::size_t reason = proof.shrinking.refusal.find("above");
     return reason == std::string::npos ? std::string() : proof.shrinking.refusal.substr(reason);
   };
   EXPECT_EQ(
-      refusal("{B: 2, D: 30000*B}", "[B, D]"),
+      refusal("{B: 2, D: 30000*B, E: 60000*B}", "[B, D]"),
       "above the limit of 4 GiB; the largest tensor is w [60000, 60000], at full size [60000, 60000]; its dimension "
       "0 comes from B; its dimension 1 comes from B");
   EXPECT_EQ(
-      refusal("{D: 3*10000}", "[8, D]"),
+      refusal("{D: 3*10000, E: 6*10000}", "[8, D]"),
       "above the limit of 4 GiB; the largest tensor is w [30000, 30000], at full size [30000, 30000]; no dim of the "
       "file makes its dimension 0: as a dim it could be smaller; no dim of the file makes its dimension 1: as a dim "
       "it could be smaller");
