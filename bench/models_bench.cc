@@ -6,9 +6,9 @@
 // those of `plan` by itself; seconds and memory are of this machine, all else is the same everywhere. Each row is made
 // by a process of its own, and its proof by another one, so that one row's memory is not the next one's.
 //
-// Arguments: [--devices N,N] [--levels N,N] [--layers uniform|free] [--no-proof] [--markdown] [model files]; by default
-// all of configs/ and configs/models. A model's own cluster gives the kind of node. --markdown prints a page
-// of documents. Exit code 1: a plan was found wrong.
+// Arguments: [--devices N,N] [--levels N,N] [--layers uniform|free] [--no-proof] [--markdown WHEN] [model files]; by
+// default all of configs/ and configs/models. A model's own cluster gives the kind of node. --markdown prints a page of
+// documents that says WHEN and on how many cores it was measured. Exit code 1: a plan was found wrong.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -24,6 +24,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -42,8 +43,8 @@ struct Arguments {
   std::vector<std::int64_t> levels = {0, 1, 2};
   std::vector<bool> uniform = {true, false};
   bool proves = true;
-  bool is_page = false;
-  std::string words;  // as given
+  std::string measured;  // not empty: a page is printed, and when it was measured
+  std::string words;     // as given
   std::vector<std::string> paths;
 };
 
@@ -169,7 +170,7 @@ Arguments read_arguments(const std::vector<std::string>& words) {
     } else if (words[i] == "--no-proof") {
       arguments.proves = false;
     } else if (words[i] == "--markdown") {
-      arguments.is_page = true;
+      arguments.measured = value();
     } else {
       arguments.paths.push_back(words[i]);
     }
@@ -182,16 +183,17 @@ constexpr const char* kPage = R"(# Real networks: planned and proven
 
 What a plan of each network takes and what its proof takes, at the sizes of the papers, on one node of 8 devices and on 8 such nodes. Step,
 peak and gap are the plan's ([search.md](search.md)); the proof ([proof.md](proof.md)) is of the same plan at sizes that it finds itself. Seconds are of
-processor time on one thread, and with the memory of this machine; all else is the same everywhere.
+processor time on one thread, and the memory is that of the process, measured on {} cores, {}; all else is the same everywhere.
 
 This page is made by `models_bench{}`, a program of `./run bench`.
 
 )";
 
 int run(const Arguments& arguments) {
-  if (arguments.is_page) fmt::print(kPage, arguments.words);
+  const bool is_page = !arguments.measured.empty();
+  if (is_page) fmt::print(kPage, std::thread::hardware_concurrency(), arguments.measured, arguments.words);
   fmt::print("model | devices | layers | level | plan s | step | peak | gap | proof s | proof | its memory\n");
-  if (arguments.is_page) fmt::print("---|--:|---|--:|--:|--:|--:|--:|--:|---|--:\n");
+  if (is_page) fmt::print("---|--:|---|--:|--:|--:|--:|--:|--:|---|--:\n");
   int status = 0;
   for (const std::string& path : arguments.paths) {
     for (const std::int64_t devices : arguments.devices) {
