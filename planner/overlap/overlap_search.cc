@@ -1,3 +1,7 @@
+// Weights and choices play a game: whoever picks weights wants the weighted sum of the other's choice to be large. Its value is
+// the best bound that the weights can give. It is played by cutting planes: the best mean of the weights known so far
+// against the choices known so far (fictitious play), then the best choice against that (a search), which brings new
+// weights. Cutting planes jump; each round therefore goes half of the way from the best weights so far.
 #include "planner/overlap/overlap_search.h"
 
 #include <algorithm>
@@ -25,8 +29,12 @@ constexpr double kLeastOfRound = 1e-3;  // seconds
 constexpr int kUniformRounds = 8;
 constexpr std::size_t kMuchSmaller = 3;
 constexpr int kFreeRounds = 3;
+/// A problem of more nodes whose layers are not tied has one round for the bound and none beside it.
+constexpr std::size_t kLargeProblem = 2000;
+/// Choices are also looked for where one part in so many of all communication counts beside the kernels.
+constexpr std::int64_t kHiddenParts[] = {16, 4};
 /// At most so many choices are ordered.
-constexpr std::int64_t kMostOrdered = 3;
+constexpr std::int64_t kMostOrdered = 5;
 /// Each round's search ends after so much work, and where its answer is so near to its bound.
 constexpr std::uint64_t kRoundWork = 100'000'000;
 constexpr double kRoundGap = 3e-3;
@@ -101,6 +109,7 @@ class Rounds {
       if (choice && evaluate(problem_.problem, *choice).forbidden_count == 0) add(*choice);
     }
     best_ = weights_.front();
+    const bool is_large = !ties_ && problem_.problem.nodes.size() > kLargeProblem;
     if (ties_) {
       // Weights that suit the choices of uniform layers are soon found and nearly suit all.
       const Picoseconds uniform = rounds(true, kUniformRounds);
@@ -110,7 +119,13 @@ class Rounds {
         least_ = round(best_, false).value_or(0);
       }
     } else {
-      least_ = rounds(false, kFreeRounds);
+      least_ = rounds(false, is_large ? 1 : kFreeRounds);
+    }
+    for (const std::int64_t parts : kHiddenParts) {
+      if (is_large || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) break;
+      OverlapWeights weights = weights_.front();
+      for (std::int64_t& weight : weights.items) weight = OverlapWeights::kWhole / parts;
+      round(weights, ties_.has_value());  // no bound: for its choice alone
     }
     plan_.overlapped_bound = std::min(least_, plan_.time.step());
     plan_.statistics.push_back(

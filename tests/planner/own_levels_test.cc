@@ -37,6 +37,7 @@ Plan planned_layers(const std::string& settings, Level level) {
   PlanOptions options;
   options.level = level;
   options.work_limit = 100'000'000;
+  options.overlap = false;  // beside kernels the fastest plan stores its weights in pieces as well
   return ModelPlanner(model, job_cluster(*model, {}).cluster, options).plan(level, "auto");
 }
 
