@@ -29,10 +29,11 @@ constexpr double kLeastOfRound = 1e-3;  // seconds
 constexpr int kUniformRounds = 8;
 constexpr std::size_t kMuchSmaller = 3;
 constexpr int kFreeRounds = 3;
-/// A problem of more nodes whose layers are not tied has one round for the bound and none beside it.
-constexpr std::size_t kLargeProblem = 2000;
 /// Choices are also looked for where one part in so many of all communication counts beside the kernels.
 constexpr std::int64_t kHiddenParts[] = {16, 4};
+/// A round takes time by the entries of all edges' matrices: this many in all rounds are less than what comes before them
+/// takes. Larger problems have one round, for the bound.
+constexpr std::size_t kEntriesOfRounds = 8'000'000;
 /// At most so many choices are ordered.
 constexpr std::int64_t kMostOrdered = 5;
 /// Each round's search ends after so much work, and where its answer is so near to its bound.
@@ -87,6 +88,13 @@ int busiest_level(const std::vector<int>& levels, const Plan& plan) {
   return *std::max_element(levels.begin(), levels.end(), [&](int a, int b) { return time(a) < time(b); });
 }
 
+/// How many rounds on a problem do not take long beside the search that came before.
+int affordable_rounds(const StrategyProblem& problem) {
+  std::size_t entries = 1;
+  for (const ProblemEdge& edge : problem.edges) entries += problem.matrices[edge.matrix].costs.size();
+  return static_cast<int>(std::clamp<std::size_t>(kEntriesOfRounds / entries, 1, kUniformRounds + kFreeRounds));
+}
+
 class Rounds {
  public:
   Rounds(Plan plan, const ModelProblem& problem, const StepBound& bound, std::optional<IdVector<NodeId, NodeId>> ties,
@@ -101,6 +109,7 @@ class Rounds {
   Plan run() {
     const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
     if (!planned) return std::move(plan_);
+    most_rounds_ = affordable_rounds(ties_ ? tied_problem(problem_.problem, *ties_).problem : problem_.problem);
     weights_.push_back(bound_.weights_of_slowdown());
     add(*planned);
     for (const Decisions& decisions : search_.known) {
@@ -109,7 +118,6 @@ class Rounds {
       if (choice && evaluate(problem_.problem, *choice).forbidden_count == 0) add(*choice);
     }
     best_ = weights_.front();
-    const bool is_large = !ties_ && problem_.problem.nodes.size() > kLargeProblem;
     if (ties_) {
       // Weights that suit the choices of uniform layers are soon found and nearly suit all.
       const Picoseconds uniform = rounds(true, kUniformRounds);
@@ -119,10 +127,10 @@ class Rounds {
         least_ = round(best_, false).value_or(0);
       }
     } else {
-      least_ = rounds(false, is_large ? 1 : kFreeRounds);
+      least_ = rounds(false, kFreeRounds);
     }
     for (const std::int64_t parts : kHiddenParts) {
-      if (is_large || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) break;
+      if (rounds_ >= most_rounds_ || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) break;
       OverlapWeights weights = weights_.front();
       for (std::int64_t& weight : weights.items) weight = OverlapWeights::kWhole / parts;
       round(weights, ties_.has_value());  // no bound: for its choice alone
@@ -142,7 +150,9 @@ class Rounds {
   /// The bound that they give.
   Picoseconds rounds(bool is_uniform, int count) {
     Picoseconds least = round(best_, is_uniform).value_or(0);
-    for (int i = 1; i < count && !deadline_.is_over() && !is_near(plan_.time.step(), least, kTightBound); ++i) {
+    for (int i = 1;
+         i < count && rounds_ < most_rounds_ && !deadline_.is_over() && !is_near(plan_.time.step(), least, kTightBound);
+         ++i) {
       std::vector<std::vector<Picoseconds>> sums;
       for (const OverlapWeights& weights : weights_) {
         std::vector<Picoseconds>& row = sums.emplace_back();
@@ -222,7 +232,7 @@ class Rounds {
   std::vector<Choice> choices_;  // that were found so far
   std::vector<StepBound::Times> times_;
   Picoseconds least_ = 0;
-  std::int64_t rounds_ = 0, ordered_ = 0, taken_ = 0;
+  std::int64_t most_rounds_ = 1, rounds_ = 0, ordered_ = 0, taken_ = 0;
 };
 
 }  // namespace
