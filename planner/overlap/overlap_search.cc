@@ -33,7 +33,7 @@ constexpr int kFreeRounds = 3;
 constexpr std::int64_t kHiddenParts[] = {16, 4};
 /// A round takes time by the entries of all edges' matrices: this many in all rounds are less than what comes before them
 /// takes. Larger problems have one round, for the bound.
-constexpr std::size_t kEntriesOfRounds = 8'000'000;
+constexpr std::size_t kEntriesOfRounds = 30'000'000;
 /// At most so many choices are ordered.
 constexpr std::int64_t kMostOrdered = 5;
 /// Each round's search ends after so much work, and where its answer is so near to its bound.
