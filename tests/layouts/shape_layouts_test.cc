@@ -23,7 +23,8 @@ TEST(ShapeLayoutsTest, LayoutsThatPlaceAlikeAreOne) {
   const ShapeLayouts::Id uneven = id("[{}, {y}]");  // 3 3 3 1
   EXPECT_TRUE(layouts[uneven].is_uneven);
   const ShapeLayouts::Id parts = id("[(3:{}, 8:{x}), {}]");
-  EXPECT_EQ(layouts[id("[(3:{}, 8:{y}), {}]")].borders, layouts[parts].borders);
+  const ShapeLayouts::Id other_axis = id("[(3:{}, 8:{y}), {}]");
+  EXPECT_EQ(layouts[other_axis].borders, layouts[parts].borders);
   EXPECT_NE(layouts[rows].borders, layouts[parts].borders);
 }
 
