@@ -6,6 +6,9 @@
 namespace shardplan {
 namespace {
 
+/// A bucket of so many times the start-up is long enough.
+constexpr Picoseconds kStarts = 1000;
+
 /// One way to cut a prefix.
 struct State {
   Picoseconds link = 0;  // free from then on
@@ -35,6 +38,7 @@ std::vector<std::size_t> best_buckets(std::span<const WaitingCollective> collect
   if (count == 0) return {};
   std::vector<std::vector<State>> prefixes(count + 1);
   prefixes[0] = {State{}};
+  const Picoseconds long_enough = kStarts * time(1);
   for (std::size_t end = 1; end <= count; ++end) {
     const Picoseconds ready = collectives[end - 1].ready;
     Bytes bytes = 0;
@@ -51,7 +55,7 @@ std::vector<std::size_t> best_buckets(std::span<const WaitingCollective> collect
         is_waiting = is_waiting || before.link > ready;
       }
       // Where the link is free before the last member is ready, a longer bucket ends no earlier and delays more.
-      if (!is_waiting) break;
+      if (!is_waiting || takes >= long_enough) break;
     }
     keep_best(prefixes[end]);
   }

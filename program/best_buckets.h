@@ -23,8 +23,10 @@ struct WaitingCollective {
 /// `time(bytes)`, which must not fall as bytes grow. The step ends when the last of (end of a collective + its tail)
 /// has; of equal ends the one that frees the link first is taken, then the fewest buckets.
 ///
-/// Exact, by dynamic programming: for each prefix the pairs (end of the link's work, end of the step) that no other pair
-/// beats in both. The work is the number of collectives times those that can wait for each other at one time.
+/// By dynamic programming: for each prefix the pairs (end of the link's work, end of the step) that no other pair beats in
+/// both. Exact, but that a bucket which takes a thousand times as long as one byte grows no further: cutting a longer one
+/// costs a thousandth of its time. So the work is the number of collectives times those that share such a bucket, however
+/// many wait for a busy link.
 std::vector<std::size_t> best_buckets(std::span<const WaitingCollective> collectives,
                                       const std::function<Picoseconds(Bytes)>& time);
 

@@ -83,6 +83,25 @@ TEST(BestBucketsTest, IsTheBestOfAllCuts) {
   }
 }
 
+// Where the link is never free everything waits for everything. What a bucket takes at most bounds the work; the step is a
+// thousandth longer at most than with the best cut, which is all in one bucket: nothing follows from single results.
+TEST(BestBucketsTest, TheWorkIsLinearWhereTheLinkStaysBusy) {
+  const auto buckets_of = [](std::size_t count, std::size_t& asked) {
+    const std::vector<WaitingCollective> all(count, {0, 100, 0});
+    const std::vector<std::size_t> begins = best_buckets(all, [&](Bytes bytes) {
+      ++asked;
+      return takes(bytes);
+    });
+    const auto step = static_cast<double>(step_of(all, groups_of(count, begins)));
+    EXPECT_LE(step, 1.001 * static_cast<double>(step_of(all, groups_of(count, {0}))));
+    return begins.size();
+  };
+  std::size_t asked_of_few = 0, asked_of_many = 0;
+  EXPECT_GT(buckets_of(300, asked_of_few), 1u);
+  EXPECT_GT(buckets_of(3000, asked_of_many), 10u);
+  EXPECT_LE(asked_of_many, 11 * asked_of_few);
+}
+
 using Groups = std::vector<std::vector<std::size_t>>;
 
 /// Calls `visit` with every way to put 0 .. count - 1 into groups, in every order of the groups.
