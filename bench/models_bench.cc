@@ -11,15 +11,10 @@
 // documents that says WHEN and on how many cores it was measured. Exit code 1: a plan was found wrong.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -27,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
+#include "bench/own_process.h"
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
@@ -53,41 +48,6 @@ struct Stopwatch {
   std::clock_t begin = std::clock();
   double seconds() const { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; }
 };
-
-struct Process {
-  bool is_finished = false;
-  int exit_code = 0;
-  double mebibytes = 0;  // the most it held
-};
-
-/// Runs `task` in a process that begins with this one's memory and shares nothing that it changes.
-Process in_own_process(const std::function<int()>& task) {
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    int code = 1;
-    try {
-      code = task();
-    } catch (const InputError& error) {
-      std::string why = error.what();
-      if (const std::size_t end = why.find('\n'); end != std::string::npos) why.resize(end);
-      fmt::print("{}\n", why);
-      code = 0;
-    } catch (const std::exception& error) {
-      fmt::print("{}\n", error.what());
-    }
-    std::fflush(stdout);
-    _exit(code);
-  }
-  Process process;
-  int status = 0;
-  rusage used{};
-  if (child < 0 || wait4(child, &status, 0, &used) != child) return process;
-  process.is_finished = WIFEXITED(status);
-  process.exit_code = process.is_finished ? WEXITSTATUS(status) : 0;
-  process.mebibytes = static_cast<double>(used.ru_maxrss) / 1024;
-  return process;
-}
 
 /// The cluster that the model names, with the number of nodes that has `devices` devices.
 std::string cluster_of(const Model& model, std::int64_t devices) {
