@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -106,5 +107,14 @@ class Classes {
 }  // namespace
 
 RepeatClasses repeat_classes(const OperatorGraph& graph) { return Classes(graph).run(); }
+
+bool has_copies(const OperatorGraph& graph, const RepeatClasses& classes) {
+  std::vector<char> is_known(classes.count, 0);
+  for (const OperatorId op : graph.operators().ids()) {
+    if (graph.operators()[op].pass != Pass::kForward) continue;
+    if (std::exchange(is_known[classes.operators[op].value()], 1) != 0) return true;
+  }
+  return false;
+}
 
 }  // namespace shardplan

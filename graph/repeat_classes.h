@@ -27,4 +27,7 @@ struct RepeatClasses {
 
 RepeatClasses repeat_classes(const OperatorGraph& graph);
 
+/// Whether some block is there more than once: two forward operators are the same thing.
+bool has_copies(const OperatorGraph& graph, const RepeatClasses& classes);
+
 }  // namespace shardplan

@@ -80,7 +80,7 @@ struct ParallelOptions {
   std::string strategy_load_file;
   bool allows_uneven = true;     // cuts in unequal pieces (layouts/uneven.h); never under `compat`
   bool fuses_attention = false;  // attention that is written out is planned as one operator (graph/fuse_attention.h)
-  bool uniform_layers = false;   // copies of a repeated block take one strategy (planner/problem/uniform_layers.h)
+  bool uniform_layers = true;    // copies of a repeated block take one strategy (planner/problem/uniform_layers.h)
   SourcePlace place;
 };
 

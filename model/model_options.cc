@@ -237,7 +237,7 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
   reader.flag("enable_parallel_optimizer", options.enable_parallel_optimizer);
   read_zero(reader, options);
   options.fuses_attention = reader.choice("attention").value_or("") == "fused";
-  options.uniform_layers = reader.choice("layers").value_or("") == "uniform";
+  options.uniform_layers = reader.choice("layers").value_or("") != "free";
   options.compat = reader.choice("compat").value_or("");
   options.keep_out_strategy = options.compat.empty();
   reader.flag("keep_out_strategy", options.keep_out_strategy);

@@ -84,7 +84,8 @@ ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Clus
     auto planner = std::make_unique<ModelPlanner>(model, cluster, of_shape);
     Plan plan = planner->plan(options.level, options.search, stop, progress);
     plan.options.time_limit = options.time_limit;
-    tried.push_back({shapes[i], plan.status, plan.time, plan.memory.peak, plan.bound, plan.overlapped_bound});
+    tried.push_back(
+        {shapes[i], plan.status, plan.time, plan.memory.peak, plan.bound, plan.overlapped_bound, plan.free_bound});
     bool replaces = best.planner == nullptr;
     if (!replaces && is_found(plan)) {
       const bool is_shorter = plan.time.step() < best.plan.time.step();
@@ -99,6 +100,10 @@ ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Clus
     if (!shape.overlapped_bound) best.plan.overlapped_bound.reset();
     if (best.plan.overlapped_bound) {
       best.plan.overlapped_bound = std::min(*best.plan.overlapped_bound, *shape.overlapped_bound);
+    }
+    if (!shape.free_bound) best.plan.free_bound.reset();
+    if (best.plan.free_bound) {
+      best.plan.free_bound->amount = std::min(best.plan.free_bound->amount, shape.free_bound->amount);
     }
   }
   const bool is_at_bound = best.plan.cost.amount <= best.plan.bound.amount;

@@ -45,10 +45,6 @@ namespace {
 
 /// For the bound of a plan that was found without one; a fraction of a second.
 constexpr std::uint64_t kBoundWork = 200'000'000;
-/// The bound of plans whose layers may differ is sought beside a plan of uniform layers for graphs of at most so many
-/// operators: in a fraction of a second.
-constexpr std::size_t kMostFreeOperators = 5000;
-
 /// What a search is given at the end of a time limit.
 constexpr double kLeastSeconds = 1e-3;
 /// Lowering, memory and the order of the instructions take about as often the time that making the problem took. A
@@ -114,7 +110,12 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   notices_ = std::move(decided.notices);
   for (std::string& text : per_device_notices(*graph_, model_->parallel)) notices_.push_back(std::move(text));
   if (!groups.notice.empty()) notices_.push_back(groups.notice);
-  if (options_.uniform_layers) uniform_ = std::make_shared<const RepeatClasses>(repeat_classes(*graph_));
+  if (options_.uniform_layers) {
+    RepeatClasses classes = repeat_classes(*graph_);
+    if (mesh.num_devices() > 1 && has_copies(*graph_, classes)) {
+      uniform_ = std::make_shared<const RepeatClasses>(std::move(classes));
+    }
+  }
   std::set<std::string> scopes;
   for (const GraphOperator& op : graph_->operators()) {
     const int level = number_of(options_.level);
@@ -174,7 +175,13 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   const SearchEntry* known_search = find_search(search_name);
   if (known_search == nullptr) throw InputError(SourcePlace{}, "no search '{}'", search_name);
   const Deadline since_begin(0, {});
-  ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  std::optional<ModelProblem> free;  // beside that of uniform layers, where more is sought in it
+  if (restrictions.uniform) {
+    ModelProblem tied = with_uniform_layers(problem, *graph_, versions_, *restrictions.uniform);
+    if (graph_->operators().size() <= kMostOverlappedOperators) free = std::move(problem);
+    problem = std::move(tied);
+  }
   plan.candidates_complete = problem.candidates_complete;
 
   // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
@@ -211,15 +218,17 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   draft = or_smallest(std::move(draft), problem, stop);
   draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
-  if (uniform_) draft.plan.free_bound = free_bound(draft.plan, restrictions, stop);
+  // Of the overlapped step it is sought beside that of uniform layers.
+  const bool has_overlapped_bound = level == Level::kSpeed && options_.overlap;
+  if (free && !has_overlapped_bound) draft.plan.free_bound = free_bound(draft.plan, *free, stop);
   // What holds for all plans holds for those of uniform layers.
   if (draft.plan.free_bound) draft.plan.bound.amount = std::max(draft.plan.bound.amount, draft.plan.free_bound->amount);
   draft.plan.status = status_of(draft.plan);
   Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
   if (level != Level::kSpeed || !scheduled.is_overlapped || !scheduled.fits()) return scheduled;
-  ModelProblem free = restrictions.uniform ? build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions)
-                                           : std::move(problem);
-  return with_overlap_searched(std::move(scheduled), std::move(free), std::move(stop), since_begin.elapsed());
+  if (graph_->operators().size() > kMostOverlappedOperators) return scheduled;
+  if (!free) free = std::move(problem);
+  return with_overlap_searched(std::move(scheduled), *std::move(free), std::move(stop), since_begin.elapsed());
 }
 
 Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop_token stop, double spent) const {
@@ -228,6 +237,7 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        *costs_,
                        redistribution_options_,
                        uniform_,
+                       uniform_ && graph_->operators().size() <= kMostFreeOperators,
                        !cluster_.tables.empty(),
                        search_options(Level::kSpeed, std::move(stop), {}, spent),
                        {},
@@ -275,6 +285,7 @@ Plan ModelPlanner::unsolved(Level level, std::string_view search) const {
   plan.options.search = search;
   plan.cost.level = level;
   plan.bound.level = level;
+  plan.has_uniform_layers = uniform_ != nullptr;
   plan.usable = usable();
   plan.notices = model_->notices;
   plan.notices.insert(plan.notices.end(), notices_.begin(), notices_.end());
@@ -437,11 +448,9 @@ Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<c
   return plan;
 }
 
-std::optional<LevelValue> ModelPlanner::free_bound(const Plan& plan, Restrictions restrictions,
+std::optional<LevelValue> ModelPlanner::free_bound(const Plan& plan, const ModelProblem& problem,
                                                    std::stop_token stop) const {
   if (graph_->operators().size() > kMostFreeOperators) return std::nullopt;
-  restrictions.uniform = nullptr;
-  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
   LevelOptions options = search_options(plan.options.level, std::move(stop), {});
   options.start = find_choice(versions_, problem, plan.strategies, plan.versions);
   options.limits.work = std::min(kBoundWork, options.limits.work == 0 ? kBoundWork : options.limits.work);

@@ -117,8 +117,8 @@ class ModelPlanner {
   Draft with_repaired_limits(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;
   /// The choice of the smallest plan, if it fits and is one of the problem's.
   std::optional<Choice> smallest_choice(const ModelProblem& problem, std::stop_token stop) const;
-  /// What no plan beats that has these strategies but whose layers may differ; nothing where that is not sought.
-  std::optional<LevelValue> free_bound(const Plan& plan, Restrictions restrictions, std::stop_token stop) const;
+  /// What no plan beats whose layers may differ, by the problem of these; nothing where that is not sought.
+  std::optional<LevelValue> free_bound(const Plan& plan, const ModelProblem& problem, std::stop_token stop) const;
   /// The smallest plan instead of one that does not fit, if it does.
   Draft or_smallest(Draft draft, const ModelProblem& problem, std::stop_token stop) const;
   /// A known plan instead, if one is better when all that the program holds and takes is counted.
@@ -143,7 +143,8 @@ class ModelPlanner {
   IdVector<OperatorId, char> is_user_strategy_;
   IdVector<OperatorId, char> is_by_mode_;
   IdVector<VersionId, std::optional<TensorLayout>> decided_layouts_;
-  std::shared_ptr<const RepeatClasses> uniform_;  // if copies of a repeated block take one strategy
+  std::shared_ptr<const RepeatClasses>
+      uniform_;  // if copies of a repeated block, of which there are some, take one strategy
   std::vector<std::string> notices_;
   mutable std::optional<std::optional<Decisions>> data_parallel_;  // once asked for
 };

@@ -33,7 +33,7 @@ struct PlanOptions {
   Level level = Level::kRatio;
   StrategyCosts costs = StrategyCosts::kCluster;
   std::string search = "auto";
-  bool uniform_layers = false;  // copies of a repeated block take one strategy
+  bool uniform_layers = true;  // copies of a repeated block take one strategy
   std::uint64_t seed = 0;
   double time_limit = 0;         // seconds; 0: none
   double time_spent = 0;         // of that limit, before the planner was made: reading the model
@@ -88,6 +88,7 @@ struct TriedShape {
   Bytes peak = 0;
   LevelValue bound;                                  // no plan in this shape has less
   std::optional<Picoseconds> overlapped_bound = {};  // no step in this shape is shorter, in whatever order
+  std::optional<LevelValue> free_bound = {};         // as `Plan::free_bound`, of this shape
 };
 
 /// A plan and all that reports say of it. Made by `ModelPlanner` (planner/model_planner.h).
@@ -101,8 +102,12 @@ struct Plan {
   bool candidates_complete = true;  // false: "candidates: restricted"
   LevelValue cost;                  // what the plan's level makes least
   LevelValue bound;                 // no plan has less; with `mindspore`: none with the same forward strategies; with
-                                    // `options.uniform_layers`: none of such plans
-  std::optional<LevelValue> free_bound;  // with `options.uniform_layers`, where it was sought: no plan at all has less
+                                    // `has_uniform_layers`: none of such plans
+  bool has_uniform_layers =
+      false;  // copies of a repeated block have one strategy: as asked for, where there are copies
+  std::optional<LevelValue>
+      free_bound;  // with `has_uniform_layers`, where it was sought: no plan at all has less; where
+                   // there is an `overlapped_bound`, no step in whatever order
   /// Level kSpeed, where collectives run beside kernels: no plan that fits in the order of the graph takes a shorter step,
   /// in whatever order; of the same plans as `bound`, which is about the step one after the other.
   std::optional<Picoseconds> overlapped_bound = {};

@@ -272,11 +272,11 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
                "MindSpore's cost model; cluster if not given",
                one_of({"cluster", "mindspore"})),
         option("--search", "NAME", &arguments.search, "the search", one_of(search_names())),
-        option("--layers", "MODE", &arguments.layers,
-               "whether all copies of a repeated block have the same strategies, as a scan over layers needs it, or "
-               "each its "
-               "own; the model's if not given",
-               one_of({"uniform", "free"})),
+        option(
+            "--layers", "MODE", &arguments.layers,
+            "whether all copies of a repeated block have the same strategies, as a module class or a scan over layers "
+            "says them, or each its own; the model's if not given, uniform unless it says free",
+            one_of({"uniform", "free"})),
         option("--memory-slack", "SHARE", &arguments.memory_slack,
                "at level 1, the share of the least memory that may be given for a faster step; 0.01 if not given",
                from_to(0, 1)),

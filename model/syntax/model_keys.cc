@@ -269,9 +269,8 @@ const KeySpecs& parallel_keys() {
        {"as written", "fused"}},
       {"layers",
        ValueForm::kText,
-       "free (the default): every copy of a repeated block has strategies of its own; uniform: all copies have the "
-       "same",
-       {"free", "uniform"}},
+       "uniform (the default): all copies of a repeated block have the same strategies; free: every copy has its own",
+       {"uniform", "free"}},
       {"uneven",
        ValueForm::kFlag,
        "true (the default): a size that no equal cut of the devices fits may be cut in unequal pieces; false",

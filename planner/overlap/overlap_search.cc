@@ -22,8 +22,6 @@
 namespace shardplan {
 namespace {
 
-/// Larger graphs are left as they were searched: what may run together takes memory quadratic in the operators.
-constexpr std::size_t kMostOverlappedOperators = 10'000;
 constexpr double kLeastOfRound = 1e-3;  // seconds
 /// Rounds on the problem of uniform layers where it is so much smaller, and on the problem itself where there are none.
 constexpr int kUniformRounds = 8;
@@ -121,10 +119,10 @@ class Rounds {
     if (ties_) {
       // Weights that suit the choices of uniform layers are soon found and nearly suit all.
       const Picoseconds uniform = rounds(true, kUniformRounds);
+      if (!search_.uniform || search_.wants_free_bound) least_ = round(best_, false).value_or(0);
       if (search_.uniform) {
-        least_ = uniform;
-      } else {
-        least_ = round(best_, false).value_or(0);
+        if (search_.wants_free_bound) plan_.free_bound = {Level::kSpeed, std::min(least_, plan_.time.step())};
+        least_ = std::max(least_, uniform);
       }
     } else {
       least_ = rounds(false, kFreeRounds);
@@ -209,7 +207,8 @@ class Rounds {
     }
     const LevelResult found = search_level(tied ? tied->problem : searched, *make_search(kDefaultSearch), options);
     if (found.status == PlanStatus::kInfeasible) return std::nullopt;
-    if (found.choice) {
+    const bool is_asked_for = is_uniform || !search_.uniform;  // else a choice of layers that differ
+    if (found.choice && is_asked_for) {
       const Choice choice = tied ? tied->expanded(*found.choice) : *found.choice;
       Decisions decisions;
       for (const OperatorId op : search_.graph.operators().ids()) {

@@ -12,6 +12,9 @@
 
 namespace shardplan {
 
+/// Larger graphs are left as they were searched: what may run together takes memory quadratic in the operators.
+constexpr std::size_t kMostOverlappedOperators = 10'000;
+
 /// What the search for the shortest overlapped step is made of.
 struct OverlapSearch {
   const OperatorGraph& graph;
@@ -19,9 +22,10 @@ struct OverlapSearch {
   const CostModel& costs;
   RedistributionOptions redistribution_options;
   std::shared_ptr<const RepeatClasses> uniform;  // as in Restrictions
-  bool is_measured = false;                      // times of collectives come from tables
-  LevelOptions options;                          // of each search; its work is made less
-  std::vector<Decisions> known;                  // plans that may be shorter: data parallelism
+  bool wants_free_bound = false;  // with `uniform`: of plans whose layers differ, too (`Plan::free_bound`)
+  bool is_measured = false;       // times of collectives come from tables
+  LevelOptions options;           // of each search; its work is made less
+  std::vector<Decisions> known;   // plans that may be shorter: data parallelism
   /// The plan that decisions make, its collectives beside its kernels, like another one in all that was asked.
   std::function<Plan(const Decisions&, const Plan&)> scheduled;
 };

@@ -81,24 +81,30 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
   return sets.all();
 }
 
-ModelProblem with_uniform_layers(ModelProblem free, const OperatorGraph& graph, const TensorVersions& versions,
+ModelProblem with_uniform_layers(const ModelProblem& free, const OperatorGraph& graph, const TensorVersions& versions,
                                  const RepeatClasses& classes) {
   TiedProblem tied = tied_problem(free.problem, uniform_ties(free, graph, versions, classes));
-  free.problem = std::move(tied.problem);
-  free.communicated = {};
-  free.times = std::move(tied.between);
-  for (NodeId& node : free.operator_nodes) node = tied.node[node];
-  for (std::optional<NodeId>& node : free.version_nodes) {
-    if (node) node = tied.node[*node];
+  ModelProblem result;
+  result.problem = std::move(tied.problem);
+  result.operator_nodes.reserve(free.operator_nodes.size());
+  for (const NodeId node : free.operator_nodes) result.operator_nodes.push_back(tied.node[node]);
+  result.version_nodes.reserve(free.version_nodes.size());
+  for (const std::optional<NodeId>& node : free.version_nodes) {
+    result.version_nodes.push_back(node ? std::optional(tied.node[*node]) : std::nullopt);
   }
-  return free;
+  result.strategies = free.strategies;
+  result.choices = free.choices;
+  result.candidates_complete = free.candidates_complete;
+  result.times = std::move(tied.between);
+  result.operator_tables = free.operator_tables;
+  return result;
 }
 
 ModelProblem searched_problem(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
                               RedistributionPlanner& redistributions, const Restrictions& restrictions) {
   ModelProblem free = build_problem(graph, versions, costs, redistributions, restrictions);
   if (!restrictions.uniform) return free;
-  return with_uniform_layers(std::move(free), graph, versions, *restrictions.uniform);
+  return with_uniform_layers(free, graph, versions, *restrictions.uniform);
 }
 
 }  // namespace shardplan

@@ -15,7 +15,7 @@ namespace shardplan {
 /// `uniform_ties` numbers the sets of nodes that are then one, by node of the free problem.
 IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGraph& graph,
                                       const TensorVersions& versions, const RepeatClasses& classes);
-ModelProblem with_uniform_layers(ModelProblem free, const OperatorGraph& graph, const TensorVersions& versions,
+ModelProblem with_uniform_layers(const ModelProblem& free, const OperatorGraph& graph, const TensorVersions& versions,
                                  const RepeatClasses& classes);
 
 /// The problem that is searched: that of `build_problem`, with uniform layers if the restrictions ask for them.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 // When a search of the planner ends where nothing else is asked.
@@ -11,6 +12,9 @@ namespace shardplan {
 inline constexpr std::uint64_t kDefaultWork = 2'000'000'000;
 /// A search also ends as soon as no plan can be better by more than this share.
 inline constexpr double kGoodEnough = 1e-6;
+/// What layers that differ could gain is sought beside a plan of uniform layers for graphs of at most so many operators: in
+/// a fraction of a second.
+inline constexpr std::size_t kMostFreeOperators = 5000;
 /// Where plans are only compared with each other.
 inline constexpr double kGoodEnoughToCompare = 1e-3;
 

@@ -149,7 +149,7 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
                       styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ",
                       unit.format(plan.memory.peak), unit.format(plan.usable), unit.name,
                       unit.format(plan.memory.peak - plan.usable));
-  const std::string_view of_layers = plan.options.uniform_layers ? " of uniform layers" : "";
+  const std::string_view of_layers = plan.has_uniform_layers ? " of uniform layers" : "";
   if (answer.least > 0) {
     text += fmt::format("                 {}no plan{} on this mesh needs less than {} {}\n",
                         answer.proven ? "proven: " : "", of_layers, unit.format(answer.least), unit.name);

@@ -95,7 +95,7 @@ std::string per_device_line(const Plan& plan) {
 /// The line of the objective: its figure, and how near it is to what no plan can beat.
 std::string objective_line(const Plan& plan) {
   std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
-  const std::string none = plan.options.uniform_layers ? "no plan of uniform layers" : "no plan";
+  const std::string none = plan.has_uniform_layers ? "no plan of uniform layers" : "no plan";
   switch (plan.options.level) {
     case Level::kRatio: {
       figure = ratio_text(plan.time);
@@ -145,13 +145,15 @@ std::string objective_line(const Plan& plan) {
 
 /// What plans could gain whose layers differ, where that is known.
 std::string layers_line(const Plan& plan) {
-  if (!plan.options.uniform_layers) return {};
+  if (!plan.has_uniform_layers) return {};
   std::string verdict = "what layers that differ could save was not sought: --layers free";
-  if (plan.free_bound && plan.cost.amount <= plan.free_bound->amount) {
+  const std::int64_t found = plan.overlapped_bound ? plan.time.step() : plan.cost.amount;
+  if (plan.free_bound && found <= plan.free_bound->amount) {
     verdict = "layers that differ would save nothing";
-  } else if (plan.free_bound && plan.cost.amount > 0) {
-    const char* const of[] = {"of the communication", "of the peak", "of the step, one after the other"};
-    const double share = 1 - static_cast<double>(plan.free_bound->amount) / static_cast<double>(plan.cost.amount);
+  } else if (plan.free_bound && found > 0) {
+    const char* const of[] = {"of the communication", "of the peak",
+                              plan.overlapped_bound ? "of the step" : "of the step, one after the other"};
+    const double share = 1 - static_cast<double>(plan.free_bound->amount) / static_cast<double>(found);
     verdict = fmt::format("layers that differ could save at most {} % {}", gap_text(share),
                           of[number_of(plan.options.level)]);
   }

@@ -172,7 +172,7 @@ PlanOptions read_options(const Node& node) {
   if (node.has("capacity_bytes")) options.capacity = node["capacity_bytes"].bytes();
   if (node.has("time_limit_seconds")) options.time_limit = node["time_limit_seconds"].number(0, 1e9);
   options.overlap = node.has("overlap") && node["overlap"].flag();
-  if (node.has("layers")) options.uniform_layers = node["layers"].text() == "uniform";
+  options.uniform_layers = node.has("layers") && node["layers"].text() == "uniform";
   if (node.has("memory")) options.bounded_redistribution = node["memory"].text() != "unbounded";
   for (const auto& [name, value] : node["dims"].entries()) options.dims[name] = value.integer(1, INT64_MAX);
   for (const auto& [name, value] : node["set"].entries()) options.strategies[name] = value.text();

@@ -51,7 +51,7 @@ std::string plan_schema() {
       "tried_shapes": {"type": "array", "description": "with mesh: auto: the plan in each; bound is that of all of them", "items": {"type": "object", "required": ["pieces", "status"], "properties": {
         "pieces": {"type": "array", "items": {"type": "string"}}, "status": {"enum": ["optimal", "feasible", "infeasible", "none_found"]},
         "seconds": {"type": "number"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "bound": {"type": "number", "minimum": 0}}}},
-      "free_bound": {"type": "number", "minimum": 0, "description": "with uniform layers, where it was sought: what no plan can beat whose layers differ, in the unit of cost; bound is that of uniform plans"},
+      "free_bound": {"type": "number", "minimum": 0, "description": "with uniform layers, where it was sought: what no plan can beat whose layers differ, in the unit of cost, and at level 2 in whatever order; bound is that of uniform plans"},
       "overlapped": {"type": "object", "description": "level 2, where collectives run beside kernels: seconds of the step, what none takes less than with whatever strategies and in whatever order, and (step - bound) / bound", "required": ["step", "bound", "gap"],
         "properties": {"step": {"type": "number", "minimum": 0}, "bound": {"type": "number", "minimum": 0}, "gap": {"type": ["number", "null"], "minimum": 0}}},
       "ratio": {"type": ["number", "null"], "description": "compute by communication; null if work is repeated or nothing is communicated"},

@@ -78,6 +78,17 @@ operators:
   EXPECT_EQ(shared_classes(graph), (std::vector<std::vector<std::string>>{{"a.0.up.matmul", "a.1.up.matmul"}}));
 }
 
+TEST(RepeatClassesTest, OneCopyOfABlockIsNone) {
+  const auto has_copies_with = [](const char* layers) {
+    std::string text = layered_model("");
+    text.replace(text.find("L: 3"), 4, layers);
+    const OperatorGraph graph = repeating_graph(text);
+    return has_copies(graph, repeat_classes(graph));
+  };
+  EXPECT_TRUE(has_copies_with("L: 2"));
+  EXPECT_FALSE(has_copies_with("L: 1"));
+}
+
 TEST(RepeatClassesTest, ParametersAndStatesFollowTheirReaders) {
   const OperatorGraph graph = repeating_graph(layered_model(", mixed_precision: f16"));
   const RepeatClasses classes = repeat_classes(graph);

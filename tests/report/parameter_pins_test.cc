@@ -248,7 +248,7 @@ TEST(ParameterPinsTest, RandomPinsTrainAsOneDevice) {
                                "parallel_mode: semi_auto_parallel, zero: 2",
                                "parallel_mode: semi_auto_parallel, zero: 3",
                                "enable_parallel_optimizer: true",
-                               "layers: uniform"};
+                               "layers: free"};
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);
     std::string pins;
