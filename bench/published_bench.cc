@@ -93,12 +93,13 @@ Causes of what is special, with their sources:
 - KempnerForge's tensor parallelism gathers the operand of each product by itself (`own_gathers`: ColwiseParallel of DTensor) and leaves the embedding
   whole; its links between nodes are those of its own profile.
 - torchtitan and KempnerForge reduce gradients as f32, fms-fsdp and llm-foundry as bf16.
+- Megatron-Core cuts the collectives of tensor parallelism into pieces that run beside the products that they are for (`--tp-comm-overlap`):
+  `collective_matmul` of its runs, which no other source says.
 - Megatron-LM's kernels leave the dropout of attention's probabilities alone (`fusion: hand-written`).
 
 Where the errors are:
 
-- Megatron-Core cuts the collectives of tensor parallelism into pieces that run beside the products that they belong to
-  (`--tp-comm-overlap`), and gathers weights beside the next step's forward pass; here both are waited for.
+- Megatron-Core gathers new weights beside the next step's forward pass (`--overlap-param-gather`); here the step ends with that.
 - Data parallelism of Megatron-LM over 128 groups: 4 to 7 % slower than without it, ours 1 to 2 %.
 )";
 

@@ -44,6 +44,9 @@ class CostModel {
   /// By the cluster's level: what kernels and collectives on its links leave each other.
   virtual std::vector<SpeedsTogether> speeds_together() const = 0;
 
+  /// Whether collectives run piece by piece beside the products that they are for (program/collective_matmul.h).
+  virtual bool has_collective_matmul() const { return false; }
+
   /// An exchange of halos: every device sends `sent` bytes to a neighbour along `axes`.
   virtual Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const = 0;
 };

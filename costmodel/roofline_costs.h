@@ -29,6 +29,7 @@ class RooflineCosts final : public CostModel {
   std::shared_ptr<const CollectiveCosts> collectives() const override { return collectives_; }
   std::uint32_t links(const std::vector<AxisRef>& axes) const override { return collectives_->links(axes); }
   std::vector<SpeedsTogether> speeds_together() const override;
+  bool has_collective_matmul() const override { return cluster_.collectives.collective_matmul; }
   /// The latency of the outermost level crossed plus the bytes over its bandwidth.
   Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const override;
 

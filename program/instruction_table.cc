@@ -3,6 +3,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "program/collective_matmul.h"
 #include "program/instruction_facts.h"
 
 namespace shardplan {
@@ -33,6 +34,8 @@ InstructionTable::InstructionTable(const ParallelProgram& program)
     row.is_view =
         instruction.kind == InstructionKind::kOperator && instruction.operation->type->work == WorkKind::kView;
     row.is_accumulating = is_accumulating(instruction);
+    if (instruction.in_pieces) row.pieces = static_cast<std::uint32_t>(num_pieces(instruction.step->axes));
+    row.is_product = instruction.kind == InstructionKind::kOperator && is_product(*instruction.operation);
     operands_.insert(operands_.end(), instruction.inputs.begin(), instruction.inputs.end());
     operands_.insert(operands_.end(), instruction.outputs.begin(), instruction.outputs.end());
     rows_.push_back(row);
@@ -60,6 +63,13 @@ TableOrder::TableOrder(const InstructionTable& of)
 
 TableOrder::TableOrder(const InstructionTable& of, std::span<const std::size_t> order)
     : table(&of), sequence(order.begin(), order.end()), fusion(order.size(), 0) {}
+
+bool TableOrder::scatters_pieces_behind(std::size_t place) const {
+  if (place + 1 >= size() || fusion[place + 1] != 0 || !(*this)[place].is_product) return false;
+  const InstructionTable::Row& next = (*this)[place + 1];
+  return next.pieces > 1 && next.is_collective(CollectiveKind::kReduceScatter) &&
+         inputs(place + 1)[0] == outputs(place)[0];
+}
 
 std::size_t TableOrder::end_of_bucket(std::size_t begin) const {
   std::size_t end = begin + 1;

@@ -26,11 +26,13 @@ class InstructionTable {
     std::uint32_t first = 0;  // of its inputs in a list of all operands; its outputs follow
     std::uint32_t num_inputs = 0;
     std::uint32_t num_outputs = 0;
+    std::uint32_t pieces = 0;  // above 0: a collective in so many pieces (`Instruction::in_pieces`)
     InstructionKind kind = InstructionKind::kOperator;
     CollectiveKind collective = CollectiveKind::kSlice;  // of a kCollective
     bool is_communication = false;                       // occupies links (program/instruction_facts.h)
     bool is_view = false;
     bool is_accumulating = false;
+    bool is_product = false;
 
     bool is_collective(CollectiveKind of) const { return kind == InstructionKind::kCollective && collective == of; }
     /// Kernels that take time run one after the other.
@@ -90,6 +92,8 @@ struct TableOrder {
   std::span<const ValueId> inputs(std::size_t place) const { return table->inputs(sequence[place]); }
   std::span<const ValueId> outputs(std::size_t place) const { return table->outputs(sequence[place]); }
   std::size_t num_values() const { return table->num_values() + num_buffers; }
+  /// Whether a reduce_scatter in pieces stands right behind the product that makes what it scatters.
+  bool scatters_pieces_behind(std::size_t place) const;
   /// One past the last place that is issued together with `begin`: the end of its bucket, or `begin + 1`.
   std::size_t end_of_bucket(std::size_t begin) const;
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "costmodel/operator_steps.h"
+#include "program/collective_matmul.h"
 #include "program/instruction_facts.h"
 
 // One walk through the operators in graph order. Before operator k come the versions that time k makes (a layout
@@ -54,6 +55,7 @@ class Lowering {
       lower_operator(op);
     }
     make_versions(graph_.operators().size());
+    if (costs_.has_collective_matmul()) cut_in_pieces(program_, graph_);
     return std::move(program_);
   }
 

@@ -84,6 +84,9 @@ MemoryLives memory_lives(const TableOrder& order, std::span<const OverlappedTime
   };
   std::vector<std::size_t> issued_at(count);
   std::iota(issued_at.begin(), issued_at.end(), std::size_t{0});
+  for (std::size_t i = 0; !spans.empty() && i + 1 < count; ++i) {
+    if (order.scatters_pieces_behind(i)) issued_at[i + 1] = i;
+  }
   for (const LastRunCollective& early : issued_in_last_run(order)) {
     for (std::size_t i = early.begin; i < early.end; ++i) issued_at[i] = early.after == 0 ? 0 : early.after - 1;
   }

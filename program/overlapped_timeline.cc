@@ -5,6 +5,12 @@
 // The loop of micro-batches is simulated until two runs in a row leave the same collectives as far behind the kernels: from
 // then on every run takes what the last one took, since a run depends on the one before it through nothing else. That
 // happens after two or three runs.
+//
+// A product and a collective in pieces that feeds it or takes its result are a pipeline of p pieces: the first of them needs no
+// collective, since every device has its own, and so does the last that is scattered. So the product begins with
+// the gather, and its last p-th part with the gather's end; a scatter begins when the first p-th part of the product is
+// done, and ends no sooner than the product. For a product of time m and a collective of time g alone that is
+// m / p + max(g, m (p - 1) / p).
 #include "program/overlapped_timeline.h"
 
 #include <algorithm>
@@ -116,28 +122,56 @@ class Streams {
       const InstructionTable::Row& row = order_[i];
       if (row.is_communication) {
         next = std::min(order_.end_of_bucket(i), end);
-        communicate(i, next);
+        communicate(i, next, kernels_);
       } else if (row.is_timed_kernel()) {
-        compute(i);
+        const bool scatters = order_.scatters_pieces_behind(i) && next < end;
+        compute(i, scatters);
+        if (scatters) ++next;
       } else {
         issue(i, next, row.time, 0, Event{});
       }
       i = next;
       for (; early < early_.size() && early_[early].after <= i; ++early)
-        communicate(early_[early].begin, early_[early].end);
+        communicate(early_[early].begin, early_[early].end, kernels_);
     }
   }
 
-  void compute(std::size_t i) {
+  /// `scatters`: the next instruction scatters the result in pieces.
+  void compute(std::size_t i, bool scatters) {
     const std::span<const ValueId> inputs = order_.inputs(i);
+    const auto begins_with = [&](ValueId input) {
+      const std::size_t flight = pending_[input];
+      return order_[i].is_product && order_[flights_[flight].begin].pieces > 1 && flights_[flight].has_begun;
+    };
     for (const ValueId input : inputs) {
-      while (pending_[input] != kNobody) SHARDPLAN_CHECK(advance(nullptr));
+      while (pending_[input] != kNobody && !begins_with(input)) SHARDPLAN_CHECK(advance(nullptr));
     }
+    const Picoseconds time = order_[i].time;
     Event start;
-    for (const ValueId input : inputs) start = later(start, ready_[input]);
+    Picoseconds behind_gathers = 0;  // what is left of the kernel when it needs their last pieces
+    for (const ValueId input : inputs) {
+      const std::size_t flight = pending_[input];
+      start = later(start, flight == kNobody ? ready_[input] : flights_[flight].after);
+      if (flight != kNobody) behind_gathers = std::max(behind_gathers, time / order_[flights_[flight].begin].pieces);
+    }
     start = later(start, kernels_);
     const Picoseconds began = now_;
-    for (Picoseconds left = order_[i].time; left > 0;) advance(&left);
+    Picoseconds left = time;
+    const auto run_until = [&](Picoseconds rest) {
+      for (Picoseconds work = left - rest; work > 0;) advance(&work);
+      left = rest;
+    };
+    if (scatters) {
+      run_until(time - time / order_[i + 1].pieces);
+      communicate(i + 1, i + 2, {now_, i});
+    }
+    run_until(behind_gathers);
+    for (const ValueId input : inputs) {
+      const Picoseconds before = now_;
+      while (pending_[input] != kNobody) SHARDPLAN_CHECK(advance(nullptr));
+      if (now_ > before) start = ready_[input];
+    }
+    run_until(0);
     if (!was_issued_[i]) {
       result_.spans[i] = {began, now_};
       before_[i] = start.by;
@@ -148,9 +182,15 @@ class Streams {
       ready_[output] = kernels_;
       pending_[output] = kNobody;
     }
+    if (!scatters) return;
+    for (const ValueId output : order_.outputs(i + 1)) {
+      if (pending_[output] == kNobody) ready_[output] = later(ready_[output], {now_, i + 1});
+    }
+    // Its span may still grow if it goes on.
+    result_.spans[i + 1].end = std::max(result_.spans[i + 1].end, result_.spans[i].end);
   }
 
-  void communicate(std::size_t begin, std::size_t end) {
+  void communicate(std::size_t begin, std::size_t end, const Event& after) {
     const InstructionTable::Row& first = order_[begin];
     const std::uint32_t bucket = order_.fusion[begin];
     std::uint32_t links = 0;
@@ -161,7 +201,7 @@ class Streams {
       result_.communication += time * first.runs;
       for_each_level(links, [&](std::size_t level) { result_.link_busy[level] += time * first.runs; });
     }
-    issue(begin, end, time, links, kernels_);
+    issue(begin, end, time, links, after);
   }
 
   void issue(std::size_t begin, std::size_t end, Picoseconds time, std::uint32_t links, const Event& after) {

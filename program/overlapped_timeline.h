@@ -14,6 +14,9 @@ struct TableOrder;  // program/instruction_table.h
 ///   - A collective is issued when the kernels before it in the sequence are done, begins once its input is there and the
 ///     levels of links that it uses are free, and is waited for by the first reader of its output. Collectives that
 ///     share a level run in program order; on different levels they run at the same time.
+///   - A gather in pieces (`Instruction::in_pieces`) and a product that reads it begin together, of so many pieces as its
+///     group has devices; the product's last piece waits for the gather's end. A scatter in pieces right behind the product
+///     that it is for begins when the first piece of that is done, and ends no sooner than the product.
 ///   - A bucket (`ParallelProgram::buckets`) is one collective: it begins when the inputs of all members are there.
 ///   - What is issued in the last run of the loop (program/last_run.h) is issued there, behind what makes its inputs.
 ///   - While a kernel and collectives run at the same time, each runs at the share of its speed that the least of the

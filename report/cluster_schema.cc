@@ -55,6 +55,8 @@ Json value_of(ClusterValue value) {
       return {{"enum", {"none", "convolutions", "all"}}};
     case ClusterValue::kAlgorithms:
       return {{"enum", {"level by level", "rings and trees"}}};
+    case ClusterValue::kTruth:
+      return {{"type", "boolean"}};
     case ClusterValue::kCollective:
       return {{"enum", {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"}}};
     case ClusterValue::kDevice:

@@ -38,6 +38,9 @@ struct CollectiveSoftware {
   /// Also one ring over all devices of a group with a channel for every link, and trees
   /// (costmodel/hierarchical_costs.h); false: one level after the other.
   bool has_rings_and_trees = false;
+  /// What gathers an operand of a product, or scatters its result, runs piece by piece beside the product
+  /// (program/collective_matmul.h).
+  bool collective_matmul = false;
 
   bool operator==(const CollectiveSoftware&) const = default;
 };

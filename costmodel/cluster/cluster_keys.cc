@@ -92,6 +92,9 @@ const ClusterKeys& cluster_collectives_keys() {
        "level by level; or rings and trees: also one ring over all devices of a group with a channel for every link, "
        "and "
        "trees of all_reduce, whatever takes least; level by level"},
+      {"collective_matmul", ClusterValue::kTruth, false,
+       "true: what gathers an operand of a product, or scatters its result, runs piece by piece beside the product; "
+       "false"},
   };
   return keys;
 }

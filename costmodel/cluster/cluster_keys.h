@@ -22,6 +22,7 @@ enum class ClusterValue {
   kFusion,         // none, library, hand-written, elementwise
   kTf32,           // none, convolutions, all
   kAlgorithms,     // level by level, or rings and trees
+  kTruth,          // true or false
   kCollective,     // all_gather, reduce_scatter, all_reduce, all_to_all, permute
   kDevice,         // the maps and lists of the sections below
   kMemory,

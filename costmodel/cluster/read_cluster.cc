@@ -231,6 +231,13 @@ class ClusterReader {
     keys(node, cluster_collectives_keys(), "collectives");
     cluster_.collectives.launch = value(node, "launch", "collectives", false, parse_time, 0);
     cluster_.collectives.per_device = value(node, "per_device", "collectives", false, parse_time, 0);
+    if (const YamlNode* pieces = node.find("collective_matmul")) {
+      const std::string text = scalar(*pieces, "collectives.collective_matmul");
+      if (!text.empty() && text != "true" && text != "false") {
+        fault(*pieces, "collectives.collective_matmul: '{}'; expected true or false", text);
+      }
+      cluster_.collectives.collective_matmul = text == "true";
+    }
     const YamlNode* algorithms = node.find("algorithms");
     if (algorithms == nullptr) return;
     const std::string text = scalar(*algorithms, "collectives.algorithms");
@@ -517,8 +524,9 @@ std::string write_cluster(const Cluster& cluster) {
     const CollectiveSoftware& software = cluster.collectives;
     const std::string per_device =
         software.per_device == 0 ? "" : fmt::format("per_device: {}, ", write_time(software.per_device));
-    text += fmt::format("collectives: {{launch: {}, {}algorithms: {}}}\n", write_time(software.launch), per_device,
-                        software.has_rings_and_trees ? "rings and trees" : "level by level");
+    text += fmt::format("collectives: {{launch: {}, {}algorithms: {}{}}}\n", write_time(software.launch), per_device,
+                        software.has_rings_and_trees ? "rings and trees" : "level by level",
+                        software.collective_matmul ? ", collective_matmul: true" : "");
   }
   text += "levels:\n";
   for (const ClusterLevel& level : cluster.levels) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "operators/phases.h"
+#include "program/collective_matmul.h"
 
 namespace shardplan {
 
@@ -37,8 +38,9 @@ OperatorSet OperatorSet::resized(std::size_t num_operators) const {
   return result;
 }
 
-Concurrency::Concurrency(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem)
-    : graph_(graph), versions_(versions) {
+Concurrency::Concurrency(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
+                         bool has_collective_matmul)
+    : graph_(graph), versions_(versions), has_collective_matmul_(has_collective_matmul) {
   const std::size_t num_operators = graph.operators().size();
   all_ = loop_ = timed_ = OperatorSet(num_operators);
   using List = const std::vector<Strategy>*;
@@ -145,6 +147,7 @@ Concurrency::Place Concurrency::of_version(VersionId id) const {
   const TensorVersion& version = versions_.all[id];
   Place place{before_[version.tensor], OperatorSet(graph_.operators().size()), version.runs > 1};
   add_behind_version(id, place.behind);
+  let_products_run_beside(version.tensor, place);
   return place;
 }
 
@@ -152,6 +155,7 @@ Concurrency::Place Concurrency::of_operand(const Reader& reader) const {
   const TensorId tensor = graph_.operators()[reader.op].operands[reader.operand];
   Place place{before_[tensor], OperatorSet(graph_.operators().size()), graph_.is_in_micro_batch(reader.op)};
   add_behind(reader, place.behind);
+  let_products_run_beside(tensor, place);
   return place;
 }
 
@@ -175,6 +179,15 @@ Concurrency::Place Concurrency::of_own(OperatorId id) const {
     for (const TensorId result : op.results) place.behind |= behind_[result];
   }
   return place;
+}
+
+void Concurrency::let_products_run_beside(TensorId id, Place& place) const {
+  if (!has_collective_matmul_ || !is_activation(graph_, id)) return;
+  const GraphTensor& tensor = graph_.tensor(id);
+  if (is_product(graph_.operation(*tensor.producer))) place.before.erase(*tensor.producer);
+  for (const Reader& reader : tensor.readers) {
+    if (is_product(graph_.operation(reader.op))) place.behind.erase(reader.op);
+  }
 }
 
 OperatorSet Concurrency::beside(const Place& place) const {

@@ -51,13 +51,17 @@ class OperatorSet {
 /// communicates may run beside kernels of that run alone, if the run needs it; what is communicated once a step, beside
 /// those of the loop's last run and of what is behind it.
 ///
+/// Where collectives run in pieces (program/collective_matmul.h), a product that makes or reads an activation may run beside
+/// what communicates that; all that is before the product or behind it may not.
+///
 /// Where an operator may run in phases it need not be all before what one of its results is for, nor all behind what
 /// brings one of its operands; which phases need which is looked up for each of its candidates.
 ///
 /// Time and memory: operators * tensors / 8 bytes.
 class Concurrency {
  public:
-  Concurrency(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem);
+  Concurrency(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
+              bool has_collective_matmul);
 
   /// Where a communication stands: kernels that it waits for, and kernels that wait for it.
   struct Place {
@@ -88,9 +92,11 @@ class Concurrency {
   OperatorSet before(TensorId tensor) const;
   void add_behind(const Reader& reader, OperatorSet& set) const;
   void add_behind_version(VersionId version, OperatorSet& set) const;
+  void let_products_run_beside(TensorId tensor, Place& place) const;
 
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
+  bool has_collective_matmul_;
   OperatorSet all_, loop_, timed_;  // timed_: kernels that take time whatever the strategy
   IdVector<OperatorId, std::shared_ptr<const Inside>> inside_;
   IdVector<TensorId, OperatorSet> before_;  // of a result: all kernels that it needs

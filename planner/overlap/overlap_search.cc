@@ -260,7 +260,7 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
       search.uniform ? search.uniform : std::make_shared<const RepeatClasses>(repeat_classes(search.graph));
   IdVector<NodeId, NodeId> ties = uniform_ties(free, search.graph, search.versions, *classes);
   const StepBound bound(search.graph, search.versions, free, {std::move(on_all), std::move(on_one), std::move(leads)},
-                        ties, speeds);
+                        ties, speeds, search.costs.has_collective_matmul());
   const std::size_t sets = std::set<NodeId>(ties.begin(), ties.end()).size();
   const bool is_tied = search.uniform || kMuchSmaller * sets <= free.problem.nodes.size();
   return Rounds(std::move(plan), free, bound, is_tied ? std::optional(std::move(ties)) : std::nullopt, search).run();

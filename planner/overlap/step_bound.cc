@@ -56,7 +56,8 @@ OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vecto
 }
 
 StepBound::StepBound(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
-                     Matrices matrices, const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds)
+                     Matrices matrices, const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds,
+                     bool has_collective_matmul)
     : graph_(graph),
       versions_(versions),
       problem_(problem),
@@ -70,7 +71,7 @@ StepBound::StepBound(const OperatorGraph& graph, const TensorVersions& versions,
   slowed_kernel_ = std::min(kWholeWeight, (kFullSpeed - collectives_ppm_) * kWholeWeight / kernels_ppm_);
   slowing_collective_ = std::min(kWholeWeight, (kFullSpeed - kernels_ppm_) * kWholeWeight / collectives_ppm_);
   group_kernels(ties);
-  group_items(Concurrency(graph, versions, problem), ties);
+  group_items(Concurrency(graph, versions, problem, has_collective_matmul), ties);
   if (num_levels_ > 1) find_together();
 }
 

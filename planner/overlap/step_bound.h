@@ -57,7 +57,8 @@ class StepBound {
   /// The problem must outlive the bound. `ties` numbers sets of its nodes that stand for the same thing in copies of a
   /// layer (`uniform_ties`); `speeds` are those of the levels in use.
   StepBound(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem, Matrices matrices,
-            const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds);
+            const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds,
+            bool has_collective_matmul);
 
   /// What a choice takes, by groups: all members and all runs.
   struct Times {

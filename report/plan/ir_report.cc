@@ -386,6 +386,9 @@ class EndReport : public IrWriter {
       line.remarks.push_back(fmt::format(
           "{} B in, {} B out, {}; because {}", program_.values[instruction.inputs[0]].bytes,
           program_.values[instruction.outputs[0]].bytes, format_time(instruction.time), reason(instruction)));
+      if (instruction.in_pieces) {
+        line.remarks.push_back(fmt::format("in {} pieces beside its product", num_pieces(instruction.step->axes)));
+      }
     } else {
       line.remarks.push_back(fmt::format("0 B, 0 us; because {}", reason(instruction)));
     }

@@ -420,6 +420,7 @@ class PlanWriter {
                            step.kind == CollectiveKind::kToPartial;
       json["op"] = reduces ? Json(to_string(step.reduction)) : Json(nullptr);
       json["fusion"] = instruction.fusion;
+      if (instruction.in_pieces) json["pieces"] = num_pieces(step.axes);
     }
     if (instruction.kind == InstructionKind::kHalo) {
       Json halos = Json::array();

@@ -99,6 +99,7 @@ std::string plan_schema() {
       "axes": {"type": "array", "items": {"type": "string"}}, "from_dim": {"type": ["integer", "null"]}, "to_dim": {"type": ["integer", "null"]},
       "groups": {"type": "array", "description": "up to 64 devices; beyond, the axes say it", "items": {"type": "array", "items": {"type": "integer"}}},
       "op": {"type": ["string", "null"]}, "fusion": {"type": "integer", "minimum": 0},
+      "pieces": {"type": "integer", "minimum": 2, "description": "a collective that runs in so many beside the product that it is for"},
       "bytes": {"allOf": [{"$ref": "#/$defs/bytes"}], "description": "the whole tensor of one group"},
       "local_shape": {"$ref": "#/$defs/shape"}, "start": {"$ref": "#/$defs/time"}, "seconds": {"$ref": "#/$defs/time"},
       "runs": {"type": "integer", "minimum": 2, "description": "in a step, once with each micro-batch; left out if once"}, "worker": {"type": "integer", "minimum": 0, "description": "that runs it; of a send, that sends"}, "to_worker": {"type": "integer", "minimum": 0, "description": "of a send"}}}},

@@ -30,7 +30,10 @@ TEST(ClusterTest, WhatIsWrittenReadsBack) {
     cluster.levels[0].contention_ppm = 500'000;
     cluster.levels[1].protocols = {{1'100'000, 250'000}, {2'500'000, 950'000}};
     cluster.levels[0].together = {900'000, 1'000'000};
-    cluster.collectives = {.launch = 7'000'000, .per_device = 20'000'000, .has_rings_and_trees = true};
+    cluster.collectives = {.launch = 7'000'000,
+                           .per_device = 20'000'000,
+                           .has_rings_and_trees = true,
+                           .collective_matmul = name[0] == 'd'};
     cluster.fusion = Fusion::kHandWritten;
     cluster.device.tf32_flops = 156'000'000'000'000;
     cluster.tf32 = Tf32::kConvolutions;

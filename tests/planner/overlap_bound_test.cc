@@ -24,7 +24,7 @@ namespace shardplan {
 namespace {
 
 /// Two to four devices on one or two levels of links, slow or fast, that leave kernels some of their speed.
-std::string random_cluster(Random& random) {
+std::string random_cluster(Random& random, bool collective_matmul) {
   const auto together = [&] {
     return random.below(2) == 0 ? std::string()
                                 : fmt::format(", together: {{kernels: 0.{}, collectives: 0.{}}}", 50 + random.below(50),
@@ -39,8 +39,9 @@ std::string random_cluster(Random& random) {
   return fmt::format(
       "shardplan: 1\ncluster: small\ndevice:\n  name: d\n  memory: {{capacity: 1 GiB, bandwidth: 10 GB/s}}\n"
       "  flops: {{f32: 10 GFLOP/s, f64: 1 GFLOP/s, f16: 10 GFLOP/s, bf16: 10 GFLOP/s, i8: 10 GFLOP/s}}\n  start: {} "
-      "us\nlevels:\n{}{}",
-      random.below(2), has_two ? level("outer", 2) : "", level("inner", has_two || random.below(2) == 0 ? 2 : 4));
+      "us\n{}levels:\n{}{}",
+      random.below(2), collective_matmul ? "collectives: {collective_matmul: true}\n" : "",
+      has_two ? level("outer", 2) : "", level("inner", has_two || random.below(2) == 0 ? 2 : 4));
 }
 
 /// For each instruction what must stand before it beside what makes its inputs: a new value is written over the old one, so
@@ -137,7 +138,7 @@ struct Tried {
 void compare(std::uint64_t seed, Tried& tried) {
   Random random(seed);
   const std::string text = random_model(random, 1 + random.below(10));
-  const std::string cluster_text = random_cluster(random);
+  const std::string cluster_text = random_cluster(random, seed % 2 == 0);
   SCOPED_TRACE(fmt::format("seed {}\n{}\n{}", seed, cluster_text, text));
   const Cluster cluster = read_cluster_text(cluster_text, "small.yaml");
   std::optional<PlannedModel> planned;

@@ -52,16 +52,36 @@ class Line {
 
 PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, const YamlNode& node) {
   std::vector<Diagnostic> faults;
-  check_keys(document, node, {"name",          "what",           "model",
-                              "dims",          "cluster",        "replicas",
-                              "data",          "tensor",         "sequence_parallel",
-                              "whole_logits",  "zero",           "optimizer",
-                              "precision",     "wide_gradients", "fused_attention",
-                              "written_norms", "fused_loss",     "recompute",
-                              "micro_batches", "overlap",        "figure",
-                              "seconds",       "assumed",        "local_batch_norm",
-                              "bucket",        "scatters_once",  "own_gathers",
-                              "whole_table"},
+  check_keys(document, node,
+             {"name",
+              "what",
+              "model",
+              "dims",
+              "cluster",
+              "replicas",
+              "data",
+              "tensor",
+              "sequence_parallel",
+              "whole_logits",
+              "zero",
+              "optimizer",
+              "precision",
+              "wide_gradients",
+              "fused_attention",
+              "written_norms",
+              "fused_loss",
+              "recompute",
+              "micro_batches",
+              "overlap",
+              "figure",
+              "seconds",
+              "assumed",
+              "local_batch_norm",
+              "bucket",
+              "scatters_once",
+              "own_gathers",
+              "whole_table",
+              "collective_matmul"},
              "a run", faults);
   if (!faults.empty()) throw InputError(faults);
   const Line line(document, defaults, node);
@@ -92,6 +112,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("micro_batches", run.micro_batches);
   line.read("local_batch_norm", run.local_batch_norm);
   line.read("overlap", run.overlap);
+  line.read("collective_matmul", run.collective_matmul);
   line.read("figure", run.figure);
   line.read("assumed", run.assumed);
   std::string seconds;
@@ -208,9 +229,10 @@ Plan plan_of(const PublishedRun& run) {
   const ModelOverrides overrides{run.dims, {}};
   auto model = std::make_shared<const Model>(read_model_text(model_text(run), run.name + ".yaml", overrides));
   const bool is_file = run.cluster.find('.') != std::string::npos;
-  const JobCluster job = job_cluster(
+  JobCluster job = job_cluster(
       *model,
       {.cluster = is_file ? kFolder + "clusters/" + run.cluster : run.cluster, .device_num = {}, .rank_table = {}});
+  job.cluster.collectives.collective_matmul |= run.collective_matmul;
   PlanOptions options;
   options.level = Level::kSpeed;
   options.overlap = run.overlap;

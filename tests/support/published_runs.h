@@ -33,12 +33,13 @@ struct PublishedRun {
   bool fused_loss = false;     // on logits of two bytes
   std::string recompute;       // names of blocks, with commas between
   std::int64_t micro_batches = 1;
-  bool scatters_once = false;     // gradients, behind the last micro-batch
-  bool local_batch_norm = false;  // data parallelism whose norms are those of a device's own rows
-  bool overlap = true;            // collectives run beside kernels
-  std::string figure;             // as published
-  double seconds = 0;             // of a step, which follows from it
-  std::string assumed;            // what the source does not say
+  bool scatters_once = false;      // gradients, behind the last micro-batch
+  bool local_batch_norm = false;   // data parallelism whose norms are those of a device's own rows
+  bool overlap = true;             // collectives run beside kernels
+  bool collective_matmul = false;  // those of tensor parallelism in pieces beside their products
+  std::string figure;              // as published
+  double seconds = 0;              // of a step, which follows from it
+  std::string assumed;             // what the source does not say
 };
 
 /// The runs of one source.
