@@ -43,14 +43,14 @@ ShardIndex whole_index(const DeviceMesh& mesh, const Shape& shape) {
   return ShardIndex(TensorLayout::replicated(shape.size()), mesh, shape);
 }
 
-std::vector<double>& at(DeviceBuffers& buffers, std::int64_t point) { return buffers[static_cast<std::size_t>(point)]; }
+DeviceBuffer& at(DeviceBuffers& buffers, std::int64_t point) { return buffers[static_cast<std::size_t>(point)]; }
 const std::vector<double>& at(const DeviceBuffers& buffers, std::int64_t point) {
   return buffers[static_cast<std::size_t>(point)];
 }
 
 void check_sizes(const DeviceBuffers& buffers, const ShardIndex& index, const DeviceMesh& mesh) {
   SHARDPLAN_CHECK(static_cast<std::int64_t>(buffers.size()) == mesh.num_devices());
-  for (const std::vector<double>& buffer : buffers) {
+  for (const DeviceBuffer& buffer : buffers) {
     SHARDPLAN_CHECK(static_cast<std::int64_t>(buffer.size()) == index.shard_size());
   }
 }
@@ -100,15 +100,21 @@ DeviceBuffers scatter(const std::vector<double>& global, const Shape& shape, con
   SHARDPLAN_CHECK(static_cast<std::int64_t>(global.size()) == whole.shard_size());
   const std::int64_t num_members = num_pieces(layout.partial);
   DeviceBuffers buffers(static_cast<std::size_t>(mesh.num_devices()));
+  AlikeDevices alike;
   for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
     const std::int64_t member = mesh.coordinate(point, layout.partial);
-    std::vector<double>& buffer = at(buffers, point);
-    buffer.assign(static_cast<std::size_t>(index.shard_size()), kPadding);
+    const std::size_t first = alike.first_with({index.shard(point), member}, static_cast<std::size_t>(point));
+    if (first != static_cast<std::size_t>(point)) {
+      at(buffers, point) = buffers[first];
+      continue;
+    }
+    std::vector<double> buffer(static_cast<std::size_t>(index.shard_size()), kPadding);
     for_each_element(index, index.shard(point), whole, [&](std::int64_t offset, const ShardIndex::Place& place) {
       const std::uint64_t draw = mix(seed ^ mix(static_cast<std::uint64_t>(place.offset)));
       buffer[static_cast<std::size_t>(offset)] =
           summand(global[static_cast<std::size_t>(place.offset)], member, num_members, layout.reduction, draw);
     });
+    at(buffers, point) = std::move(buffer);
   }
   return buffers;
 }
@@ -152,16 +158,37 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
   const ShardIndex after(step.after, mesh, shape);
   check_sizes(buffers, before, mesh);
   DeviceBuffers result(buffers.size());
-  for (std::vector<double>& buffer : result) buffer.assign(static_cast<std::size_t>(after.shard_size()), kPadding);
+  AlikeDevices alike;
+  // What `fill` makes of the things that `key` names beside the shard, unless a device before has made the same.
+  const auto make = [&](std::int64_t point, AlikeDevices::Key key, const auto& fill) {
+    key.push_back(after.shard(point));
+    const std::size_t first = alike.first_with(std::move(key), static_cast<std::size_t>(point));
+    if (first != static_cast<std::size_t>(point)) {
+      at(result, point) = result[first];
+      return;
+    }
+    std::vector<double> made(static_cast<std::size_t>(after.shard_size()), kPadding);
+    for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+      made[static_cast<std::size_t>(offset)] = fill(place);
+    });
+    at(result, point) = std::move(made);
+  };
+  const auto memory = [&](std::int64_t point) {
+    return AlikeDevices::memory(buffers[static_cast<std::size_t>(point)]);
+  };
+  const auto memories = [&](const std::vector<std::int64_t>& group) {
+    AlikeDevices::Key key;
+    for (const std::int64_t point : group) key.push_back(memory(point));
+    return key;
+  };
 
   switch (step.kind) {
     case CollectiveKind::kSlice:
       for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
         const std::vector<double>& own = at(buffers, point);
-        std::vector<double>& made = at(result, point);
-        for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+        make(point, {memory(point), before.shard(point)}, [&](const ShardIndex::Place& place) {
           SHARDPLAN_CHECK(place.shard == before.shard(point));
-          made[static_cast<std::size_t>(offset)] = own[static_cast<std::size_t>(place.offset)];
+          return own[static_cast<std::size_t>(place.offset)];
         });
       }
       return result;
@@ -171,13 +198,11 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
       // padded.
       for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
         const std::vector<double>& own = at(buffers, point);
-        std::vector<double>& made = at(result, point);
         const bool keeps =
             step.reduction != Reduction::kSum || step.from_dim.has_value() || mesh.coordinate(point, step.axes) == 0;
-        for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+        make(point, {memory(point), before.shard(point), keeps ? 1 : 0}, [&](const ShardIndex::Place& place) {
           const bool is_own = keeps && place.shard == before.shard(point);
-          made[static_cast<std::size_t>(offset)] =
-              is_own ? own[static_cast<std::size_t>(place.offset)] : neutral_element(step.reduction);
+          return is_own ? own[static_cast<std::size_t>(place.offset)] : neutral_element(step.reduction);
         });
       }
       return result;
@@ -186,15 +211,16 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
     case CollectiveKind::kAllToAll: {
       std::vector<const std::vector<double>*> holder(static_cast<std::size_t>(before.num_shards()), nullptr);
       for (const std::vector<std::int64_t>& group : mesh.groups(step.axes)) {
+        AlikeDevices::Key held = memories(group);
         for (const std::int64_t point : group) {
           holder[static_cast<std::size_t>(before.shard(point))] = &at(buffers, point);
+          held.push_back(before.shard(point));
         }
         for (const std::int64_t point : group) {
-          std::vector<double>& made = at(result, point);
-          for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+          make(point, held, [&](const ShardIndex::Place& place) {
             const std::vector<double>* from = holder[static_cast<std::size_t>(place.shard)];
             SHARDPLAN_CHECK(from != nullptr);
-            made[static_cast<std::size_t>(offset)] = (*from)[static_cast<std::size_t>(place.offset)];
+            return (*from)[static_cast<std::size_t>(place.offset)];
           });
         }
         for (const std::int64_t point : group) holder[static_cast<std::size_t>(before.shard(point))] = nullptr;
@@ -208,15 +234,14 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
         std::sort(group.begin(), group.end());
         for (const std::int64_t point : group) {
           SHARDPLAN_CHECK(before.shard(point) == before.shard(group[0]));
-          std::vector<double>& made = at(result, point);
-          for_each_element(after, after.shard(point), before, [&](std::int64_t offset, const ShardIndex::Place& place) {
+          make(point, memories(group), [&](const ShardIndex::Place& place) {
             SHARDPLAN_CHECK(place.shard == before.shard(point));
             double value = at(buffers, group[0])[static_cast<std::size_t>(place.offset)];
             for (std::size_t member = 1; member < group.size(); ++member) {
               value =
                   reduced(step.reduction, value, at(buffers, group[member])[static_cast<std::size_t>(place.offset)]);
             }
-            made[static_cast<std::size_t>(offset)] = value;
+            return value;
           });
         }
       }
@@ -230,7 +255,7 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
         for (std::size_t d = 0; d < shape.size(); ++d) {
           SHARDPLAN_CHECK(before.held(before.shard(source), d) == after.held(after.shard(point), d));
         }
-        at(result, point) = at(buffers, source);
+        at(result, point) = buffers[static_cast<std::size_t>(source)];
       }
       return result;
     }

@@ -4,17 +4,13 @@
 #include <vector>
 
 #include "layouts/redistribution/redistribution.h"
+#include "simulator/execute/device_buffer.h"
 
 namespace shardplan {
 
-/// The memories of the simulated devices that hold one tensor: by point of the mesh, each shard row-major. Numbers are
-/// float64 whatever the tensor's dtype; the executor rounds them where a run is to be in float32. Behind the shorter shards of
-/// an uneven dimension (layouts/uneven.h) buffers are padded with NaN, which every step writes again.
-using DeviceBuffers = std::vector<std::vector<double>>;
-
 /// Distributes a global tensor to the devices. For a layout that is partial, the summands over its axes are unequal and of both signs
 /// and add up to the value (with the rounding of one sum); for max and min one device, another for each element, holds
-/// the value and the others something beyond it. Copies are equal.
+/// the value and the others something beyond it. Copies share their memory.
 DeviceBuffers scatter(const std::vector<double>& global, const Shape& shape, const TensorLayout& layout,
                       const DeviceMesh& mesh, std::uint64_t seed = 0);
 
@@ -28,7 +24,8 @@ double largest_error(const DeviceBuffers& buffers, const std::vector<double>& gl
                      const TensorLayout& layout, const DeviceMesh& mesh);
 
 /// Runs one step: every device computes its new shard from its own memory and, in a collective, from those of its group
-/// along `step.axes`, and from no other. Summands are added in the order of ranks.
+/// along `step.axes`, and from no other. Summands are added in the order of ranks. Devices that make the same of the same
+/// buffers share the result.
 DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
                     const DeviceBuffers& buffers);
 DeviceBuffers apply(const Redistribution& redistribution, const DeviceMesh& mesh, const Shape& shape,

@@ -75,8 +75,10 @@ double fan_in(const OperatorGraph& graph, const GraphTensor& tensor) {
 
 }  // namespace
 
+bool is_rounded(Precision precision, DataType dtype) { return precision != Precision::kFloat64 && is_floating(dtype); }
+
 void round_to(Precision precision, DataType dtype, TensorValues& values) {
-  if (precision == Precision::kFloat64 || !is_floating(dtype)) return;
+  if (!is_rounded(precision, dtype)) return;
   for (double& value : values) value = static_cast<double>(static_cast<float>(value));
 }
 

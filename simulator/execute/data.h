@@ -18,6 +18,7 @@ inline constexpr double kStandsForInfinity = 1e8;
 /// How the numbers of a run are held: as they are, or rounded to float after every instruction (integers are left
 /// alone).
 enum class Precision { kFloat64, kFloat32 };
+bool is_rounded(Precision precision, DataType dtype);
 void round_to(Precision precision, DataType dtype, TensorValues& values);
 
 /// What an optimizer's states hold at the start of the first step.

@@ -50,10 +50,21 @@ void for_each_device(std::size_t count, std::size_t work_per_device, int threads
   }
 }
 
-void add_to(DeviceBuffers& sum, const DeviceBuffers& more) {
-  for (std::size_t device = 0; device < sum.size(); ++device) {
-    for (std::size_t i = 0; i < sum[device].size(); ++i) sum[device][i] += more[device][i];
+DeviceBuffers sum_of(const DeviceBuffers& a, const DeviceBuffers& b) {
+  DeviceBuffers sum(a.size());
+  AlikeDevices alike;
+  for (std::size_t device = 0; device < a.size(); ++device) {
+    const std::size_t first =
+        alike.first_with({AlikeDevices::memory(a[device]), AlikeDevices::memory(b[device])}, device);
+    if (first != device) {
+      sum[device] = sum[first];
+      continue;
+    }
+    TensorValues values = a[device];
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += b[device][i];
+    sum[device] = std::move(values);
   }
+  return sum;
 }
 
 /// Other numbers between the same two: what a device begins with that drew for itself.
@@ -103,6 +114,54 @@ Shape operand_begin(const Operation& operation, const Strategy& strategy, const 
 }
 
 }  // namespace
+
+Executor::DeviceCall Executor::call_of(const Instruction& instruction, std::size_t device, const Fault* fault) const {
+  const Operation& operation = *instruction.operation;
+  const bool trims = fault == nullptr || fault->kind != FaultKind::kUntrimmed;
+  const bool is_shifted = fault != nullptr && fault->kind == FaultKind::kShifted;
+  DeviceCall call;
+  call.believed = static_cast<std::int64_t>(device);
+  if (is_shifted) call.believed = (call.believed + 1) % program_->mesh.num_devices();
+  call.boxes = boxes(operation, instruction.strategy, program_->mesh, call.believed);
+  if (!trims) {
+    const std::vector<std::int64_t> largest = local_extents(operation, instruction.strategy);
+    for (std::size_t f = 0; f < largest.size(); ++f) call.boxes[f].end = call.boxes[f].begin + largest[f];
+  }
+  for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+    const ProgramValue& value = program_->values[instruction.inputs[i]];
+    const PlacedValue& placed = *at(instruction.inputs[i]);
+    const bool has_halo = !placed.shapes.empty();
+    DeviceCall::Operand operand;
+    operand.buffer = &placed.data[device];
+    operand.buffer_shape = has_halo ? placed.shapes[device] : value.local_shape;
+    operand.shape =
+        trims ? own_shape(value, program_->mesh, call.believed, operand.buffer_shape) : operand.buffer_shape;
+    operand.begin = operand_begin(operation, instruction.strategy, program_->mesh, call.believed, call.boxes, i,
+                                  has_halo ? &placed.before[device] : nullptr);
+    call.operands.push_back(std::move(operand));
+  }
+  for (const ValueId id : instruction.outputs) {
+    const ProgramValue& value = program_->values[id];
+    call.held.push_back(own_shape(value, program_->mesh, call.believed, value.local_shape));
+    call.results.push_back(trims ? call.held.back() : value.local_shape);
+  }
+  return call;
+}
+
+AlikeDevices::Key Executor::DeviceCall::key() const {
+  AlikeDevices::Key key;
+  const auto add = [&](const Shape& shape) { key.insert(key.end(), shape.begin(), shape.end()); };
+  for (const Box& box : boxes) key.insert(key.end(), {box.begin, box.end, box.extent});
+  for (const Operand& operand : operands) {
+    key.push_back(AlikeDevices::memory(*operand.buffer));
+    add(operand.buffer_shape);
+    add(operand.shape);
+    add(operand.begin);
+  }
+  for (const Shape& shape : results) add(shape);
+  for (const Shape& shape : held) add(shape);
+  return key;
+}
 
 Executor::Executor(const ParallelProgram& program, const OperatorGraph& graph, const ExecutionOptions& options)
     : program_(&program), graph_(&graph), options_(options) {
@@ -214,11 +273,11 @@ void Executor::broadcast(std::size_t number, const Fault* fault) {
   for (const std::vector<std::int64_t>& group : program_->mesh.groups(broadcast.axes)) {
     for (std::size_t member = 1; member < group.size(); ++member) {
       const std::uint64_t seed = mix(options_.seed ^ mix(number)) ^ static_cast<std::uint64_t>(group[member]);
-      draw_again(placed.data[static_cast<std::size_t>(group[member])], value.type.dtype, seed);
+      draw_again(placed.data[static_cast<std::size_t>(group[member])].edit(), value.type.dtype, seed);
     }
     if (fault != nullptr && fault->kind == FaultKind::kRemoved) continue;
     const std::size_t root = fault != nullptr ? 1 : 0;
-    const TensorValues sent = placed.data[static_cast<std::size_t>(group[root])];
+    const DeviceBuffer sent = placed.data[static_cast<std::size_t>(group[root])];
     for (const std::int64_t member : group) placed.data[static_cast<std::size_t>(member)] = sent;
   }
   at(id) = std::make_shared<const PlacedValue>(std::move(placed));
@@ -301,8 +360,11 @@ void Executor::run_next(const Fault* fault) {
       run_ > 0 && instruction.kind == InstructionKind::kOperator && instruction.operation->type->accumulates;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const ValueId id = instruction.outputs[i];
-    if (adds) add_to(results[i].data, at(id)->data);
-    for (TensorValues& buffer : results[i].data) round_to(options_.precision, program_->values[id].type.dtype, buffer);
+    if (adds) results[i].data = sum_of(results[i].data, at(id)->data);
+    const DataType dtype = program_->values[id].type.dtype;
+    if (is_rounded(options_.precision, dtype)) {
+      change_each(results[i].data, [&](TensorValues& buffer) { round_to(options_.precision, dtype, buffer); });
+    }
     at(id) = std::make_shared<const PlacedValue>(std::move(results[i]));
     const auto given = given_to_next_.find(id);
     if (given != given_to_next_.end() && run_ < last_run()) at(given->second, run_ + 1) = at(id);
@@ -336,12 +398,15 @@ PlacedValue Executor::make_constant(const Instruction& instruction) const {
       scatter(draw_tensor(*graph_, *value.tensor, options_.seed, step_), value.type.shape, layout, program_->mesh);
   // Made as a sum, one member has the value and the others have zeros.
   if (value.layout.reduction != Reduction::kSum) return placed;
-  for (std::size_t device = 0; device < placed.data.size(); ++device) {
-    const bool is_first = program_->mesh.coordinate(static_cast<std::int64_t>(device), value.layout.partial) == 0;
-    if (is_first) continue;
-    for (double& element : placed.data[device]) {
+  const DeviceBuffers whole = placed.data;
+  change_each(placed.data, [](TensorValues& buffer) {
+    for (double& element : buffer) {
       if (!std::isnan(element)) element = 0;  // padding stays poison
     }
+  });
+  for (std::size_t device = 0; device < whole.size(); ++device) {
+    const bool is_first = program_->mesh.coordinate(static_cast<std::int64_t>(device), value.layout.partial) == 0;
+    if (is_first) placed.data[device] = whole[device];
   }
   return placed;
 }
@@ -352,58 +417,60 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
   SHARDPLAN_CHECK(instruction.op.has_value());
   const std::uint64_t seed = operator_seed(*graph_, *instruction.op, options_.seed, draw());
   const auto work = static_cast<std::size_t>(num_elements(local_extents(operation, instruction.strategy)));
+  const bool trims = fault == nullptr || fault->kind != FaultKind::kUntrimmed;
+
+  // What each device's kernel is called with; of those that are called with the same things only the first is.
+  std::vector<DeviceCall> calls;
+  std::vector<std::size_t> called;                    // devices whose kernel is
+  std::vector<std::size_t> first_alike(num_devices);  // by device: whose results it has
+  AlikeDevices alike;
+  for (std::size_t device = 0; device < num_devices; ++device) {
+    calls.push_back(call_of(instruction, device, fault));
+    first_alike[device] = alike.first_with(calls.back().key(), device);
+    if (first_alike[device] == device) called.push_back(device);
+  }
+
   std::vector<PlacedValue> results(instruction.outputs.size());
   for (PlacedValue& result : results) result.data.resize(num_devices);
-  for_each_device(num_devices, work, options_.threads, [&](std::size_t device) {
-    const auto point = static_cast<std::int64_t>(device);
-    const bool is_shifted = fault != nullptr && fault->kind == FaultKind::kShifted;
-    const bool trims = fault == nullptr || fault->kind != FaultKind::kUntrimmed;
-    const std::int64_t believed = is_shifted ? (point + 1) % program_->mesh.num_devices() : point;
-    std::vector<Box> own_boxes = boxes(operation, instruction.strategy, program_->mesh, believed);
-    if (!trims) {
-      const std::vector<std::int64_t> largest = local_extents(operation, instruction.strategy);
-      for (std::size_t f = 0; f < largest.size(); ++f) own_boxes[f].end = own_boxes[f].begin + largest[f];
-    }
+  for_each_device(called.size(), work, options_.threads, [&](std::size_t number) {
+    const std::size_t device = called[number];
+    const DeviceCall& call = calls[device];
     // A kernel sees a shorter piece as a tensor of its own, without what pads the buffer.
     std::vector<TensorValues> trimmed(instruction.inputs.size());
     std::vector<OperandView> operands;
     for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
-      const ProgramValue& value = program_->values[instruction.inputs[i]];
-      const PlacedValue& placed = *at(instruction.inputs[i]);
-      const bool has_halo = !placed.shapes.empty();
-      const Shape& buffer_shape = has_halo ? placed.shapes[device] : value.local_shape;
-      const Shape shape = trims ? own_shape(value, program_->mesh, believed, buffer_shape) : buffer_shape;
-      const TensorValues* data = &placed.data[device];
-      if (shape != buffer_shape) {
-        data = &(trimmed[i] = without_padding(*data, buffer_shape, shape));
-      } else if (!trims && !is_floating(value.type.dtype)) {
+      const DeviceCall::Operand& operand = call.operands[i];
+      const TensorValues* data = &static_cast<const TensorValues&>(*operand.buffer);
+      if (operand.shape != operand.buffer_shape) {
+        data = &(trimmed[i] = without_padding(*data, operand.buffer_shape, operand.shape));
+      } else if (!trims && !is_floating(program_->values[instruction.inputs[i]].type.dtype)) {
         trimmed[i] = *data;
         for (double& element : trimmed[i]) {
           if (std::isnan(element)) element = 0;  // an index that is no number would lead anywhere
         }
         data = &trimmed[i];
       }
-      operands.push_back({data->data(), shape,
-                          operand_begin(operation, instruction.strategy, program_->mesh, believed, own_boxes, i,
-                                        has_halo ? &placed.before[device] : nullptr)});
+      operands.push_back({data->data(), operand.shape, operand.begin});
     }
+    std::vector<TensorValues> made;
+    for (const Shape& shape : call.results) made.emplace_back(static_cast<std::size_t>(num_elements(shape)), 0.0);
     std::vector<ResultView> views;
-    for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
-      const ProgramValue& value = program_->values[instruction.outputs[i]];
-      const Shape shape = trims ? own_shape(value, program_->mesh, believed, value.local_shape) : value.local_shape;
-      results[i].data[device].assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
-      views.push_back({results[i].data[device].data(), shape});
-    }
-    run_operation({operation, own_boxes, operands, views, seed});
-    for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
-      const ProgramValue& value = program_->values[instruction.outputs[i]];
-      const Shape shape = own_shape(value, program_->mesh, believed, value.local_shape);
-      if (shape == value.local_shape) continue;
-      TensorValues& made = results[i].data[device];
-      if (!trims) made = without_padding(made, value.local_shape, shape);
-      made = with_padding(made, shape, value.local_shape);
+    for (std::size_t i = 0; i < made.size(); ++i) views.push_back({made[i].data(), call.results[i]});
+    run_operation({operation, call.boxes, operands, views, seed});
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const Shape& buffer_shape = program_->values[instruction.outputs[i]].local_shape;
+      if (call.held[i] != buffer_shape) {
+        if (!trims) made[i] = without_padding(made[i], buffer_shape, call.held[i]);
+        made[i] = with_padding(made[i], call.held[i], buffer_shape);
+      }
+      results[i].data[device] = std::move(made[i]);
     }
   });
+  for (PlacedValue& result : results) {
+    for (std::size_t device = 0; device < num_devices; ++device) {
+      if (first_alike[device] != device) result.data[device] = result.data[first_alike[device]];
+    }
+  }
   return results;
 }
 
@@ -440,7 +507,7 @@ PlacedValue Executor::send(const Instruction& instruction, const Fault* fault) c
   if (fault->kind == FaultKind::kRotated) {
     std::rotate(received.data.begin(), received.data.begin() + 1, received.data.end());
   } else {
-    for (TensorValues& buffer : received.data) std::fill(buffer.begin(), buffer.end(), 0.0);
+    change_each(received.data, [](TensorValues& buffer) { std::fill(buffer.begin(), buffer.end(), 0.0); });
   }
   return received;
 }
@@ -453,7 +520,7 @@ PlacedValue Executor::receive(const Instruction& instruction) const {
   const auto size = static_cast<std::size_t>(num_elements(value.local_shape));
   const bool is_whole = received.data.size() == static_cast<std::size_t>(program_->mesh.num_devices()) &&
                         std::all_of(received.data.begin(), received.data.end(),
-                                    [&](const TensorValues& buffer) { return buffer.size() == size; });
+                                    [&](const DeviceBuffer& buffer) { return buffer.size() == size; });
   if (!is_whole) throw InputError(SourcePlace{}, "{}: worker {} sends another size", instruction.name, from);
   return received;
 }
@@ -474,6 +541,7 @@ PlacedValue Executor::exchange_halo(const Instruction& instruction, const Fault*
     const Window& window = *operation.rule.operands[halo.operand][d].window;
     const std::int64_t extent = operation.operands[halo.operand].shape[d];
     PlacedValue widened = current;
+    AlikeDevices alike;
     for (const std::vector<std::int64_t>& group : mesh.groups(halo.axes)) {
       for (std::size_t member = 0; member < group.size(); ++member) {
         const auto device = static_cast<std::size_t>(group[member]);
@@ -489,8 +557,17 @@ PlacedValue Executor::exchange_halo(const Instruction& instruction, const Fault*
         Shape& shape = widened.shapes[device];
         shape[d] = before + shard + after;
         widened.before[device][d] = before;
-        TensorValues& data = widened.data[device];
-        data.assign(static_cast<std::size_t>(num_elements(shape)), 0.0);
+        const auto neighbour = [&](std::int64_t rows_read, std::size_t number) {
+          return rows_read == 0 ? 0 : AlikeDevices::memory(current.data[static_cast<std::size_t>(group[number])]);
+        };
+        AlikeDevices::Key key = {AlikeDevices::memory(current.data[device]), before, neighbour(before, member - 1),
+                                 after, neighbour(after, member + 1)};
+        key.insert(key.end(), old_shape.begin(), old_shape.end());
+        if (const std::size_t first = alike.first_with(std::move(key), device); first != device) {
+          widened.data[device] = widened.data[first];
+          continue;
+        }
+        TensorValues data(static_cast<std::size_t>(num_elements(shape)), 0.0);
         std::size_t inner = 1;
         for (std::size_t k = d + 1; k < shape.size(); ++k) inner *= static_cast<std::size_t>(shape[k]);
         const std::size_t rows = static_cast<std::size_t>(shape[d]);
@@ -507,9 +584,10 @@ PlacedValue Executor::exchange_halo(const Instruction& instruction, const Fault*
           }
         };
         copy(group[member], 0, shard, before);
-        if (fault != nullptr) continue;  // removed: the halo stays zero
-        if (before > 0) copy(group[member - 1], shard - before, before, 0);
-        if (after > 0) copy(group[member + 1], 0, after, before + shard);
+        const bool is_removed = fault != nullptr;  // then the halo stays zero
+        if (before > 0 && !is_removed) copy(group[member - 1], shard - before, before, 0);
+        if (after > 0 && !is_removed) copy(group[member + 1], 0, after, before + shard);
+        widened.data[device] = std::move(data);
       }
     }
     current = std::move(widened);

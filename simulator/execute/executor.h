@@ -17,7 +17,7 @@
 namespace shardplan {
 
 /// What all devices hold of one value: a buffer of float64 each, whatever the dtype, which no other device reads but
-/// through a collective.
+/// through a collective (those that hold equal copies may share its memory: device_buffer.h).
 struct PlacedValue {
   DeviceBuffers data;
   /// Only of a value with a halo (after a halo exchange): each device's extents, and how many positions of them stand
@@ -98,6 +98,24 @@ class Executor {
   void begin_walk();
   void start_next_micro_batch();
   PlacedValue make_constant(const Instruction& instruction) const;
+  /// What the kernel of one device is called with.
+  struct DeviceCall {
+    struct Operand {
+      const DeviceBuffer* buffer = nullptr;
+      Shape buffer_shape;
+      Shape shape;  // without what pads the buffer
+      Shape begin;  // `OperandView::begin`
+    };
+    std::int64_t believed = 0;  // where the device takes itself to be
+    std::vector<Box> boxes;
+    std::vector<Operand> operands;
+    std::vector<Shape> results;  // that it is to write
+    std::vector<Shape> held;     // what of them is kept: the rest is padding
+
+    /// All that the kernel's results depend on; the same for all devices left out.
+    AlikeDevices::Key key() const;
+  };
+  DeviceCall call_of(const Instruction& instruction, std::size_t device, const Fault* fault) const;
   std::vector<PlacedValue> run_operator(const Instruction& instruction, const Fault* fault) const;
   PlacedValue run_collective(const Instruction& instruction, const Fault* fault);
   /// Runs all members of the bucket whose first member is next.

@@ -38,9 +38,9 @@ DeviceBuffers without_sending(const CollectiveStep& step, const DeviceMesh& mesh
       }
       held.push_back(static_cast<std::int64_t>(gets[d].size()));
     }
-    output[device].resize(static_cast<std::size_t>(num_elements(held)));
+    std::vector<double> made(static_cast<std::size_t>(num_elements(held)));
     std::vector<std::size_t> position(shape.size(), 0);
-    for (double& value : output[device]) {
+    for (double& value : made) {
       std::size_t source = 0;
       for (std::size_t d = 0; d < shape.size(); ++d) source += sources[d][position[d]];
       value = input[device][source];
@@ -50,7 +50,7 @@ DeviceBuffers without_sending(const CollectiveStep& step, const DeviceMesh& mesh
       }
     }
     const Shape buffer_shape = local_shape(step.after, shape);
-    if (held != buffer_shape) output[device] = with_padding(output[device], held, buffer_shape);
+    output[device] = held != buffer_shape ? with_padding(made, held, buffer_shape) : std::move(made);
   }
   return output;
 }
@@ -68,7 +68,7 @@ DeviceBuffers without_trim(const CollectiveStep& step, const DeviceMesh& mesh, c
     const Shape held = held_shape(step.after, mesh, shape, static_cast<std::int64_t>(device));
     std::int64_t inner = 1;
     for (std::size_t k = d + 1; k < shape.size(); ++k) inner *= buffer_shape[k];
-    std::vector<double>& values = output[device];
+    std::vector<double>& values = output[device].edit();
     const std::int64_t row = buffer_shape[d] * inner;
     for (std::int64_t begin = 0; begin < static_cast<std::int64_t>(values.size()); begin += row) {
       for (std::int64_t i = 0; i < held[d] * inner; ++i) {
@@ -129,9 +129,9 @@ DeviceBuffers apply_wrongly(FaultKind kind, const CollectiveStep& step, const De
     case FaultKind::kDoubled: {
       DeviceBuffers buffers = apply(step, mesh, shape, input);
       const auto members = static_cast<double>(num_pieces(step.axes));
-      for (auto& buffer : buffers) {
-        for (double& value : buffer) value *= members;
-      }
+      change_each(buffers, [&](std::vector<double>& values) {
+        for (double& value : values) value *= members;
+      });
       return buffers;
     }
     case FaultKind::kUntrimmed:

@@ -43,6 +43,19 @@ class Packing {
     return result;
   }
 
+  /// All that `receiver`'s results depend on.
+  AlikeDevices::Key key(std::int64_t receiver, const std::vector<std::int64_t>& group) const {
+    AlikeDevices::Key result;
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      result.push_back(after_[m].shard(receiver));
+      for (const std::int64_t sender : group) {
+        result.push_back(before_[m].shard(sender));
+        result.push_back(AlikeDevices::memory((*members_[m].input)[static_cast<std::size_t>(sender)]));
+      }
+    }
+    return result;
+  }
+
   bool holds(std::int64_t sender, const Slot& slot) const {
     return before_[slot.member].shard(sender) == slot.from_shard;
   }
@@ -88,36 +101,45 @@ std::vector<DeviceBuffers> apply_joined(std::span<const JoinedCollective> member
   }
   const Packing packing(members, mesh);
   std::vector<DeviceBuffers> results(members.size());
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    // Poison behind the shorter shards of uneven dimensions, as `apply` leaves it.
-    results[m].assign(static_cast<std::size_t>(mesh.num_devices()),
-                      Flat(packing.result_size(m), std::numeric_limits<double>::quiet_NaN()));
-  }
+  for (DeviceBuffers& result : results) result.resize(static_cast<std::size_t>(mesh.num_devices()));
+  AlikeDevices alike;
   for (std::vector<std::int64_t>& group : mesh.groups(first.axes)) {
     std::sort(group.begin(), group.end());
     for (const std::int64_t receiver : group) {
+      const std::size_t first_alike =
+          alike.first_with(packing.key(receiver, group), static_cast<std::size_t>(receiver));
+      if (first_alike != static_cast<std::size_t>(receiver)) {
+        for (DeviceBuffers& result : results) result[static_cast<std::size_t>(receiver)] = result[first_alike];
+        continue;
+      }
+      // Poison behind the shorter shards of uneven dimensions, as `apply` leaves it.
+      std::vector<Flat> made;
+      for (std::size_t m = 0; m < members.size(); ++m) {
+        made.emplace_back(packing.result_size(m), std::numeric_limits<double>::quiet_NaN());
+      }
       const std::vector<Slot> slots = packing.slots(receiver);
       std::vector<Flat> received;
       for (const std::int64_t sender : group) received.push_back(packing.packed(sender, slots));
-      const auto unpack = [&](const Slot& slot, double value) {
-        results[slot.member][static_cast<std::size_t>(receiver)][slot.to] = value;
-      };
+      const auto unpack = [&](const Slot& slot, double value) { made[slot.member][slot.to] = value; };
       if (reduces) {
         const Flat flat = reduced(received, first.reduction);
         SHARDPLAN_CHECK(flat.size() == slots.size());
         for (std::size_t i = 0; i < slots.size(); ++i) unpack(slots[i], flat[i]);
-        continue;
-      }
-      std::vector<std::size_t> next(group.size(), 0);  // by sender: elements that are unpacked
-      for (const Slot& slot : slots) {
-        bool is_found = false;
-        for (std::size_t k = 0; k < group.size(); ++k) {
-          if (!packing.holds(group[k], slot)) continue;
-          const double value = received[k][next[k]++];
-          if (!is_found) unpack(slot, value);
-          is_found = true;
+      } else {
+        std::vector<std::size_t> next(group.size(), 0);  // by sender: elements that are unpacked
+        for (const Slot& slot : slots) {
+          bool is_found = false;
+          for (std::size_t k = 0; k < group.size(); ++k) {
+            if (!packing.holds(group[k], slot)) continue;
+            const double value = received[k][next[k]++];
+            if (!is_found) unpack(slot, value);
+            is_found = true;
+          }
+          SHARDPLAN_CHECK(is_found);
         }
-        SHARDPLAN_CHECK(is_found);
+      }
+      for (std::size_t m = 0; m < members.size(); ++m) {
+        results[m][static_cast<std::size_t>(receiver)] = std::move(made[m]);
       }
     }
   }

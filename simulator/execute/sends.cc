@@ -24,13 +24,13 @@ DeviceBuffers apply(const std::vector<BoxSend>& sends, const TensorLayout& from,
   SHARDPLAN_CHECK(static_cast<std::int64_t>(buffers.size()) == from_mesh.num_devices());
   const auto from_points = points_of_devices(from_mesh);
   const auto to_points = points_of_devices(to_mesh);
-  DeviceBuffers result(static_cast<std::size_t>(to_mesh.num_devices()),
-                       std::vector<double>(static_cast<std::size_t>(target.shard_size()), 0));
+  std::vector<std::vector<double>> shards(static_cast<std::size_t>(to_mesh.num_devices()),
+                                          std::vector<double>(static_cast<std::size_t>(target.shard_size()), 0));
   for (const BoxSend& send : sends) {
     const std::int64_t sender = from_points.at(send.from_device);
     const std::int64_t receiver = to_points.at(send.to_device);
     const std::vector<double>& memory = buffers[static_cast<std::size_t>(sender)];
-    std::vector<double>& shard = result[static_cast<std::size_t>(receiver)];
+    std::vector<double>& shard = shards[static_cast<std::size_t>(receiver)];
     for (std::int64_t element = 0; element < send.num_elements(); ++element) {
       ShardIndex::Place there, here;
       std::int64_t rest = element;
@@ -47,7 +47,7 @@ DeviceBuffers apply(const std::vector<BoxSend>& sends, const TensorLayout& from,
       shard[static_cast<std::size_t>(here.offset)] = memory[static_cast<std::size_t>(there.offset)];
     }
   }
-  return result;
+  return DeviceBuffers(shards.begin(), shards.end());
 }
 
 }  // namespace shardplan

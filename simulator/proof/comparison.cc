@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "simulator/execute/padding.h"
 
@@ -64,9 +66,20 @@ TensorValues cut_out(const TensorValues& reference, const Shape& shape,
 DeviceBuffers reduced(const DeviceBuffers& data, const std::vector<AxisRef>& axes, Reduction reduction,
                       const DeviceMesh& mesh) {
   if (num_pieces(axes) == 1) return data;
-  DeviceBuffers result = data;
+  DeviceBuffers result(data.size());
+  AlikeDevices alike;
   for (const std::vector<std::int64_t>& group : mesh.groups(axes)) {
-    TensorValues total = data[static_cast<std::size_t>(group.front())];
+    AlikeDevices::Key summands;
+    for (const std::int64_t point : group) {
+      summands.push_back(AlikeDevices::memory(data[static_cast<std::size_t>(point)]));
+    }
+    const auto leader = static_cast<std::size_t>(group.front());
+    if (const std::size_t first = alike.first_with(std::move(summands), leader); first != leader) {
+      const DeviceBuffer known = result[first];
+      for (const std::int64_t point : group) result[static_cast<std::size_t>(point)] = known;
+      continue;
+    }
+    TensorValues total = data[leader];
     for (std::size_t member = 1; member < group.size(); ++member) {
       const TensorValues& other = data[static_cast<std::size_t>(group[member])];
       for (std::size_t i = 0; i < total.size(); ++i) {
@@ -76,7 +89,8 @@ DeviceBuffers reduced(const DeviceBuffers& data, const std::vector<AxisRef>& axe
                                                                 : std::min(total[i], other[i]);
       }
     }
-    for (const std::int64_t point : group) result[static_cast<std::size_t>(point)] = total;
+    const DeviceBuffer whole = std::move(total);
+    for (const std::int64_t point : group) result[static_cast<std::size_t>(point)] = whole;
   }
   return result;
 }
@@ -243,22 +257,30 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
   const bool is_partial = num_pieces(value.layout.partial) > 1;
   const DeviceBuffers whole = is_partial ? completed(placed, value, mesh) : DeviceBuffers();
   const DeviceBuffers& found = is_partial ? whole : placed.data;
+  // Of copies in shared memory that stand at the same positions one is compared.
+  std::set<std::pair<const double*, std::vector<std::vector<std::int64_t>>>> close;
   for (std::size_t device = 0; device < found.size(); ++device) {
-    const auto held = positions(placed, value, mesh, static_cast<std::int64_t>(device));
+    auto held = positions(placed, value, mesh, static_cast<std::int64_t>(device));
+    std::int64_t size = 1;
+    for (const auto& list : held) size *= static_cast<std::int64_t>(list.size());
+    std::pair key(found[device].data(), std::move(held));
+    if (close.contains(key)) {
+      result.num_compared += size;
+      continue;
+    }
     const Shape& buffer_shape = placed.shapes.empty() ? value.local_shape : placed.shapes[device];
     const std::optional<double> largest =
-        is_usual ? largest_if_all_close(found[device], buffer_shape, reference, value.type.shape, held, allowed)
+        is_usual ? largest_if_all_close(found[device], buffer_shape, reference, value.type.shape, key.second, allowed)
                  : std::nullopt;
     if (largest) {
-      std::int64_t size = 1;
-      for (const auto& list : held) size *= static_cast<std::int64_t>(list.size());
+      close.insert(std::move(key));
       result.num_compared += size;
       result.largest = std::max(result.largest, *largest);
       if (*largest > 0) result.worst = std::max(result.worst, *largest / allowed);
       continue;
     }
-    compare_each(device, own_values(found[device], placed, value, device, held),
-                 cut_out(reference, value.type.shape, held), held, tolerance, result);
+    compare_each(device, own_values(found[device], placed, value, device, key.second),
+                 cut_out(reference, value.type.shape, key.second), key.second, tolerance, result);
   }
   return result;
 }
@@ -277,7 +299,7 @@ std::string looks_like(const PlacedValue& placed, const ProgramValue& value, con
     found[device] = own_values(found[device], placed, value, device, held);
     expected.push_back(cut_out(reference, value.type.shape, held));
   }
-  const auto all_zero = [](const TensorValues& buffer) {
+  const auto all_zero = [](const DeviceBuffer& buffer) {
     return std::all_of(buffer.begin(), buffer.end(), [](double element) { return element == 0; });
   };
   if (std::all_of(found.begin(), found.end(), all_zero)) return "nothing was written: every value is zero";
@@ -285,7 +307,7 @@ std::string looks_like(const PlacedValue& placed, const ProgramValue& value, con
   for (std::size_t d = 0; d < value.local_shape.size(); ++d) {
     is_uneven = is_uneven || value.type.shape[d] % value.layout.dimensions[d].num_pieces() != 0;
   }
-  for (const auto& buffer : found) {
+  for (const DeviceBuffer& buffer : found) {
     for (const double element : buffer) {
       if (!std::isnan(element)) continue;
       return is_uneven ? "a value is not a number: padding was read" : "a value is not a number";

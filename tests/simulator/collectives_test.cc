@@ -79,12 +79,12 @@ TEST(CollectivesTest, AWrongElementOnAnyCopyIsSeen) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=2");
   const TensorLayout layout = parse_layout("[{x}]", mesh);
   DeviceBuffers buffers = scatter({1, 2, 3, 4}, {4}, layout, mesh);
-  buffers[3][1] += 0.5;
+  buffers[3].edit()[1] += 0.5;
   EXPECT_EQ(largest_error(buffers, {1, 2, 3, 4}, {4}, layout, mesh), 0.5);
-  buffers[3][1] = std::numeric_limits<double>::quiet_NaN();
+  buffers[3].edit()[1] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(std::isnan(largest_error(buffers, {1, 2, 3, 4}, {4}, layout, mesh)));
   buffers = scatter({1, 2, 3, 4}, {4}, layout, mesh);
-  buffers[0][0] = std::numeric_limits<double>::quiet_NaN();  // what follows is right
+  buffers[0].edit()[0] = std::numeric_limits<double>::quiet_NaN();  // what follows is right
   EXPECT_TRUE(std::isnan(largest_error(buffers, {1, 2, 3, 4}, {4}, layout, mesh)));
 }
 

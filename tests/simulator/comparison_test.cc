@@ -63,8 +63,8 @@ TEST(ComparisonTest, AllCopiesOnAllDevicesAreCompared) {
 
 TEST(ComparisonTest, NamesTheFirstThatDiffers) {
   PlacedValue value = placed("[{x}, {y}]");
-  value.data[2][3] += 2;  // x=1, y=0: rows 2 and 3, columns 0 and 1
-  value.data[3][0] += 0.1;
+  value.data[2].edit()[3] += 2;  // x=1, y=0: rows 2 and 3, columns 0 and 1
+  value.data[3].edit()[0] += 0.1;
   const Comparison comparison = compare(value, sharded_value("[{x}, {y}]"), kComparedMesh, numbered(), {1e-3, 0});
   EXPECT_EQ(comparison.num_differing, 2);
   EXPECT_EQ(comparison.num_devices_wrong, 2);
@@ -91,21 +91,21 @@ TEST(ComparisonTest, SaysWhatAWrongValueLooksLike) {
     return looks_like(value, sharded_value(layout), kComparedMesh, numbered(), {1e-9, 0});
   };
   PlacedValue zeros = placed("[{x}, {}]");
-  for (std::vector<double>& buffer : zeros.data) buffer.assign(buffer.size(), 0.0);
+  for (DeviceBuffer& buffer : zeros.data) buffer = std::vector<double>(buffer.size(), 0.0);
   EXPECT_NE(looks(zeros, "[{x}, {}]").find("zero"), std::string::npos) << looks(zeros, "[{x}, {}]");
   PlacedValue other = placed("[{x}, {}]");
   std::swap(other.data[0], other.data[2]);
   std::swap(other.data[1], other.data[3]);
   EXPECT_NE(looks(other, "[{x}, {}]"), "");
   PlacedValue doubled = placed("[{x}, {}]");
-  for (std::vector<double>& buffer : doubled.data) {
+  change_each(doubled.data, [](std::vector<double>& buffer) {
     for (double& value : buffer) value *= 2;
-  }
+  });
   EXPECT_NE(looks(doubled, "[{x}, {}]"), "");
   PlacedValue noise = placed("[{x}, {}]");
-  for (std::vector<double>& buffer : noise.data) {
+  change_each(noise.data, [](std::vector<double>& buffer) {
     for (std::size_t i = 0; i < buffer.size(); ++i) buffer[i] = std::sin(1.7 * static_cast<double>(i * i + 1));
-  }
+  });
   EXPECT_EQ(looks(noise, "[{x}, {}]"), "");
 }
 
