@@ -315,16 +315,20 @@ Smaller thrifty(const Subject& plan, Smaller smaller) {
   return smaller;
 }
 
-/// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3, or on the plan's own where an axis
-/// of 8 takes the place of two of 2 and 4, so that no smaller one keeps their products alike. Two positions of
-/// everything on each device, or fewer where the plan itself has one and means it (8 heads on an axis of 8).
+/// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3, or of equal axes where one takes the
+/// place of another, or on the plan's own where an axis of 8 takes the place of two of 2 and 4, so that no smaller one keeps
+/// their products alike. Two positions of everything on each device, or fewer where the plan itself has one and means it
+/// (8 heads on an axis of 8).
 std::optional<Smaller> find_smaller(const Subject& plan, std::int64_t most_devices, std::string& fault) {
-  std::vector<SmallerMesh> meshes = {SmallerMesh(plan.program, most_devices, false)};
-  if (meshes.front().is_smaller()) {
-    meshes.emplace_back(plan.program, most_devices, true);
-    if (plan.program.mesh.num_devices() <= kMostDevicesOfOwnMesh) {
-      meshes.emplace_back(plan.program, kMostDevicesOfOwnMesh, false);
-    }
+  std::vector<SmallerMesh> meshes;
+  for (const SmallerPieces pieces : {SmallerPieces::kThreesAndTwos, SmallerPieces::kTwos, SmallerPieces::kTwosAlike}) {
+    SmallerMesh mesh(plan.program, most_devices, pieces);
+    const bool is_known = std::any_of(meshes.begin(), meshes.end(),
+                                      [&](const SmallerMesh& known) { return known.mesh() == mesh.mesh(); });
+    if (!is_known) meshes.push_back(std::move(mesh));
+  }
+  if (meshes.front().is_smaller() && plan.program.mesh.num_devices() <= kMostDevicesOfOwnMesh) {
+    meshes.emplace_back(plan.program, kMostDevicesOfOwnMesh, SmallerPieces::kThreesAndTwos);
   }
   for (const SmallerMesh& mesh : meshes) {
     for (const std::int64_t least_local : {2, 1}) {

@@ -21,9 +21,18 @@ void add_ends(const TensorLayout& layout, Ends& ends) {
   add_ends(layout.partial, ends);
 }
 
+void cut_alike(const std::vector<MeshAxis>& axes, Ends& ends) {
+  const Ends own = ends;
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    for (std::size_t other = 0; other < axes.size(); ++other) {
+      if (axes[other].size == axes[axis].size) ends[axis].insert(own[other].begin(), own[other].end());
+    }
+  }
+}
+
 }  // namespace
 
-SmallerMesh::SmallerMesh(const ParallelProgram& program, std::int64_t most_devices, bool only_twos) {
+SmallerMesh::SmallerMesh(const ParallelProgram& program, std::int64_t most_devices, SmallerPieces pieces) {
   const std::vector<MeshAxis>& axes = program.mesh.axes();
   is_smaller_ = program.mesh.num_devices() > most_devices;
   ends_.resize(axes.size());
@@ -41,7 +50,9 @@ SmallerMesh::SmallerMesh(const ParallelProgram& program, std::int64_t most_devic
     add_ends(instruction.strategy->partial, ends_);
     add_ends(instruction.step->axes, ends_);
   }
-  bool next_is_three = !only_twos;
+  if (pieces == SmallerPieces::kTwosAlike) cut_alike(axes, ends_);
+  const bool has_threes = pieces == SmallerPieces::kThreesAndTwos;
+  bool next_is_three = has_threes;
   std::vector<MeshAxis> smaller = axes;
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     std::int64_t before = 1;
@@ -53,7 +64,7 @@ SmallerMesh::SmallerMesh(const ParallelProgram& program, std::int64_t most_devic
         next_is_three = false;
       } else if (size > 1) {
         product *= 2;
-        next_is_three = !only_twos;
+        next_is_three = has_threes;
       }
       mapped = product;
       before = end;

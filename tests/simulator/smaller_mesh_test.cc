@@ -33,10 +33,10 @@ const SmallerCase kSmaller[] = {
 TEST(SmallerMeshTest, EveryPieceKeepsASizeOfTwoOrThree) {
   for (const SmallerCase& c : kSmaller) {
     const ParallelProgram program = program_of(c.mesh, c.layouts);
-    const SmallerMesh smaller(program, 8, false);
+    const SmallerMesh smaller(program, 8, SmallerPieces::kThreesAndTwos);
     EXPECT_TRUE(smaller.is_smaller());
     EXPECT_EQ(smaller.mesh().to_string(), c.smaller) << c.mesh;
-    EXPECT_EQ(SmallerMesh(program, 8, true).mesh().to_string(), c.of_twos) << c.mesh;
+    EXPECT_EQ(SmallerMesh(program, 8, SmallerPieces::kTwos).mesh().to_string(), c.of_twos) << c.mesh;
     // Pieces stay pieces of their axis, disjoint ones stay disjoint, and none vanishes.
     for (const ProgramValue& value : program.values) {
       std::vector<AxisRef> all;
@@ -64,7 +64,7 @@ TEST(SmallerMeshTest, StrategiesAndGroupsAreCutsAsWell) {
   instruction.strategy.edit().factors.push_back({{0, 1, 4}});
   instruction.step.edit().axes = {{0, 8, 8}};
   program.instructions.push_back(std::move(instruction));
-  const SmallerMesh smaller(program, 8, true);  // cut at 4 and 8: pieces of 4, 2 and 8
+  const SmallerMesh smaller(program, 8, SmallerPieces::kTwos);  // cut at 4 and 8: pieces of 4, 2 and 8
   EXPECT_EQ(smaller.mesh().to_string(), "a=8");
   Strategy strategy;
   strategy.factors.push_back({{0, 1, 4}});
@@ -74,13 +74,22 @@ TEST(SmallerMeshTest, StrategiesAndGroupsAreCutsAsWell) {
   EXPECT_EQ(mapped.partial, (std::vector<AxisRef>{{0, 4, 2}}));
 }
 
+TEST(SmallerMeshTest, AnAxisThatTakesThePlaceOfAnotherIsCutLikeIt) {
+  // A permute of [{a}] to [{b}] moves pieces between axes of 8, of which one is cut in 2 and 4.
+  const ParallelProgram program = program_of("a=8,b=8,c=4", {"[{a}, {}]", "[{b}, {}]", "[{b:(2)4}, {c}]"});
+  EXPECT_EQ(SmallerMesh(program, 8, SmallerPieces::kTwos).mesh().to_string(), "a=2, b=4, c=2");
+  const SmallerMesh alike(program, 8, SmallerPieces::kTwosAlike);
+  EXPECT_EQ(alike.mesh().to_string(), "a=4, b=4, c=2");
+  EXPECT_EQ(alike.at(AxisRef{1, 2, 4}), (AxisRef{1, 2, 2}));
+}
+
 TEST(SmallerMeshTest, AMeshThatIsSmallStays) {
   const ParallelProgram program = program_of("a=8,b=4", {"[{a}, {b}]"});
-  const SmallerMesh same(program, 32, false);
+  const SmallerMesh same(program, 32, SmallerPieces::kThreesAndTwos);
   EXPECT_FALSE(same.is_smaller());
   EXPECT_EQ(same.mesh(), program.mesh);
   EXPECT_EQ(same.at(AxisRef{0, 2, 4}), (AxisRef{0, 2, 4}));
-  EXPECT_TRUE(SmallerMesh(program, 31, false).is_smaller());
+  EXPECT_TRUE(SmallerMesh(program, 31, SmallerPieces::kThreesAndTwos).is_smaller());
 }
 
 }  // namespace
