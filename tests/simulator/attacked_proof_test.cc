@@ -340,6 +340,28 @@ operators: {y: {op: MatMul, in: [x, w]}}
 }
 
 // Here a shape holds D to E, which both are held to B.
+/// With 2 for the 8 of a and 2 * 2 for the 2 * 4 of b nothing could be exchanged between a and b, and all 64 devices would run.
+TEST(AttackedProofTest, AnAxisTakesThePlaceOfAnotherOnASmallerMesh) {
+  const Plan plan = plan_of({"exchanged", "dgx-a100x8", Level::kRatio, "", R"(
+inputs: {x: [A, C]}
+dims: {A: 512, C: 384}
+operators:
+  r: {op: ReLU, in: x, in_strategy: ["[{a}, {}]"], out_strategy: ["[{a}, {}]"]}
+  s: {op: Tanh, in: r, in_strategy: ["[{b}, {}]"]}
+  u: {op: Abs, in: s, in_strategy: ["[{b:(1)2}, {b:(2)4}]"]}
+parallel: {mesh: {a: 8, b: 8}}
+)"});
+  const Proof proof = prove(plan, {.validation = {}, .mutations = true});
+  EXPECT_EQ(on_one_line(proof), "proven");
+  EXPECT_EQ(proof.shrinking.mesh.to_string(), "a=4, b=4");
+  std::size_t caught = 0;
+  for (const MutationResult& result : proof.mutations) {
+    EXPECT_NE(result.outcome, MutationOutcome::kUncaught) << result.mutation.description;
+    caught += result.outcome == MutationOutcome::kCaught ? 1 : 0;
+  }
+  EXPECT_GE(caught, 5u);
+}
+
 TEST(AttackedProofTest, ARefusalForMemoryNamesTheDims) {
   const auto refusal = [](const std::string& dims, const std::string& x) {
     const std::string model = fmt::format(
