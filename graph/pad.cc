@@ -178,8 +178,8 @@ class Padding {
     builder_.op(id).operands[k] = mask;
   }
 
-  /// Logits of bf16 that a loss reads as f32 are masked before the cast: half the bytes. True if that could be done: nothing
-  /// else reads what the cast makes, and a number that f32 holds is one that bf16 holds.
+  /// Logits of bf16 or f16 that a loss reads as f32 are masked before the cast: half the bytes. True if that could be done:
+  /// nothing else reads what the cast makes.
   bool mask_before_cast(OperatorId id, TensorId operand, const std::set<std::size_t>& dimensions, double value,
                         bool masks_gradient) {
     if (operand.value() >= padded_.tensors().size()) return false;  // made here
@@ -188,7 +188,8 @@ class Padding {
     const OperatorId cast = *tensor.producer;
     const TensorId narrow = builder_.op(cast).operands[0];
     const bool is_alone = tensor.readers.size() == 1 && !tensor.is_output && builder_.op(cast).results[0] == operand;
-    const bool is_narrow = tensor.type.dtype == DataType::kF32 && builder_.tensor(narrow).type.dtype == DataType::kBF16;
+    const DataType dtype = builder_.tensor(narrow).type.dtype;
+    const bool is_narrow = tensor.type.dtype == DataType::kF32 && (dtype == DataType::kBF16 || dtype == DataType::kF16);
     if (!is_alone || !is_narrow || builder_.op(cast).worker != builder_.op(id).worker) return false;
     builder_.op(cast).operands[0] = masked(cast, narrow, dimensions, value, masks_gradient);
     for (const std::size_t d : dimensions) zero_[operand][d] = value == 0;

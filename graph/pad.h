@@ -10,7 +10,8 @@ namespace shardplan {
 /// has no influence:
 ///
 ///   sums, contractions       0 in one of the operands, the smaller one; nowhere if one of them holds 0 there already
-///   maxima, softmax, top k   -1e30 (minima 1e30); in attention the attribute `valid_keys`
+///   maxima, softmax, top k   -1e30 (minima 1e30), which stands for infinity: f16 holds the number furthest from 0 that it
+///                            has, -65504, which is as neutral; in attention the attribute `valid_keys`
 ///   means, norms             0, and what is divided by too large a count is scaled by one number
 ///   losses by rows           the losses of padded rows become 0 before they are added up
 ///   all that maps            nothing: positions that exist are made of positions that exist

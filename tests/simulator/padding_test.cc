@@ -190,6 +190,12 @@ struct PaddedCase {
   std::string text;
 };
 
+std::string rms_of_two_bytes(const std::string& dtype) {
+  std::string text = kRms;
+  text.replace(text.find("clip_norm"), 9, "mixed_precision: " + dtype + ", clip_norm");
+  return with_dims("B: 5, H: {size: 6, pad: 4}, F: 7, C: {size: 9, pad: 8}", text);
+}
+
 std::vector<PaddedCase> padded_cases() {
   const std::string adam = "optimizer: adamw, learning_rate: 1e-2, clip_norm: 0.5";
   const std::string rest = "H: 12, D: 4, F: 10";
@@ -220,9 +226,8 @@ std::vector<PaddedCase> padded_cases() {
        with_dims("B: 2, S: {size: 5, pad: 4}, H: 6, F: 5, G: {size: 3, pad: 4}, R: 2, D: 4", kPaddedGroups, "0.6")},
       {"flash_heads_of_groups",
        with_dims("B: 2, S: 5, H: 6, F: 5, G: 2, R: {size: 3, pad: 4}, D: 4", kPaddedGroups, "0.6")},
-      {"rms_in_bf16", with_dims("B: 5, H: {size: 6, pad: 4}, F: 7, C: {size: 9, pad: 8}",
-                                std::string(kRms).replace(std::string(kRms).find("clip_norm"), 9,
-                                                          "mixed_precision: bf16, clip_norm"))},
+      {"rms_in_bf16", rms_of_two_bytes("bf16")},
+      {"rms_in_f16", rms_of_two_bytes("f16")},
       {"rms",
        with_dims("B: {size: 5, pad: 4}, H: {size: 6, pad: 4}, F: {size: 7, pad: 4}, C: {size: 9, pad: 8}", kRms)},
       {"experts", with_dims("G: 2, T: 6, H: 4, F: 5, E: {size: 3, pad: 4}, C: 2*2*T/E", kPaddedExperts)},
@@ -287,18 +292,21 @@ INSTANTIATE_TEST_SUITE_P(Padding, PaddedCaseTest, testing::ValuesIn(padded_cases
 
 // Of logits of two bytes that a loss reads as f32 those of two bytes are masked.
 TEST(PaddedCastTest, IsBehindTheMask) {
-  const std::vector<PaddedCase> all = padded_cases();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [](const auto& c) { return std::string(c.name) == "rms_in_bf16"; });
-  const Model model = padded_model(found->text);
-  std::size_t masks = 0;
-  for (const OperatorId id : model.graph.operators().ids()) {
-    if (model.graph.operation(id).type->name != "MaskPadding") continue;
-    masks += model.graph.operation(id).results[0].dtype == DataType::kBF16 ? 1 : 0;
-    const GraphTensor& masked = model.graph.tensor(model.graph.operators()[id].results[0]);
-    EXPECT_EQ(masked.type.dtype, DataType::kBF16) << masked.name;
+  for (const DataType dtype : {DataType::kBF16, DataType::kF16}) {
+    const Model model = padded_model(rms_of_two_bytes(std::string(to_string(dtype))));
+    std::size_t masks = 0;
+    std::size_t of_logits = 0;
+    for (const OperatorId id : model.graph.operators().ids()) {
+      const Operation& operation = model.graph.operation(id);
+      if (operation.type->name != "MaskPadding") continue;
+      const GraphTensor& masked = model.graph.tensor(model.graph.operators()[id].results[0]);
+      EXPECT_EQ(masked.type.dtype, dtype) << masked.name;
+      ++masks;
+      of_logits += operation.number("value") == -1e30 ? 1 : 0;
+    }
+    EXPECT_GT(masks, of_logits);
+    EXPECT_EQ(of_logits, 1u);
   }
-  EXPECT_GT(masks, 0u);
 }
 
 // ---- plans
@@ -326,13 +334,12 @@ TEST_P(PaddedPlanTest, IsProven) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Padding, PaddedPlanTest,
-                         testing::Combine(testing::Values("words", "all", "micro_batches", "flash_all", "flash_dropout",
-                                                          "flash_heads_of_groups", "rms_in_bf16", "experts"),
-                                          testing::Values(4)),
-                         [](const auto& test) {
-                           return fmt::format("{}_on_{}", std::get<0>(test.param), std::get<1>(test.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Padding, PaddedPlanTest,
+    testing::Combine(testing::Values("words", "all", "micro_batches", "flash_all", "flash_dropout",
+                                     "flash_heads_of_groups", "rms_in_bf16", "rms_in_f16", "experts"),
+                     testing::Values(4)),
+    [](const auto& test) { return fmt::format("{}_on_{}", std::get<0>(test.param), std::get<1>(test.param)); });
 
 // ---- what cannot be
 
