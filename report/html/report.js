@@ -2,7 +2,7 @@
 // The page is drawn from the JSON in #data (report/html/page_data.h). One state (plan, selection, query) is kept in the
 // address behind '#', so that a link or a reload shows the same. All text enters the page as text, never as HTML.
 const data = JSON.parse(document.getElementById("data").textContent);
-const state = { plan: 0, op: null, comm: null, open: new Set(), query: "", backward: false, from: 0, to: 1 };
+const state = { plan: 0, op: null, comm: null, open: new Set(), query: "", backward: false, from: 0, to: 1, brush: null, within: null };
 const plan = () => data.plans[state.plan];
 
 // --- small things ----------------------------------------------------------------------------------------------------
@@ -25,6 +25,7 @@ function scaled(value, units) {
 const time = (ps) => (ps < 0 ? "-" : "") + scaled(ps, [[1e12, "s"], [1e9, "ms"], [1e6, "us"]]);
 const bytes = (b) => (b < 0 ? "-" : "") + scaled(b, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
 const signed = (text, value) => (value > 0 ? "+" : "") + text;
+const counted = (count, thing) => count + " " + thing + (count === 1 ? "" : "s");
 const words = ["forward", "backward", "update"];
 
 /// The letters of a layout's axes: the shortest beginnings that tell them apart.
@@ -75,7 +76,7 @@ function table(columns, rows, options = {}) {
     make("button", { on: { click: () => { down = order === i ? !down : true; order = i; draw(); } } }, column.name))));
   function draw() {
     let list = rows.map((row, i) => [row, i]);
-    if (options.filter) list = list.filter(([row]) => options.filter(row));
+    if (options.filter) list = list.filter(([row, i]) => options.filter(row, i));
     if (order >= 0) list.sort(([a, i], [b, j]) => { const x = value(a, order), y = value(b, order); return (x < y ? 1 : x > y ? -1 : 0) * (down ? 1 : -1) || i - j; });
     [...head.children].forEach((cell, i) => { if (i === order) cell.setAttribute("aria-sort", down ? "descending" : "ascending"); else cell.removeAttribute("aria-sort"); });
     body.replaceChildren(...list.slice(0, shown).map(([row, i]) => {
@@ -151,7 +152,7 @@ function drawGraph() {
   });
   if (list.firstChild) list.firstChild.tabIndex = 0;
   const box = document.getElementById("graph"), top = box.scrollTop;
-  box.replaceChildren(list);
+  box.replaceChildren(make("div", { class: "rows" }, list));
   box.scrollTop = top;
   drawEdges(list, at);
 }
@@ -179,7 +180,7 @@ function drawEdges(list, at) {
     if (arc.on) path.setAttribute("class", "on");
     svg.append(path);
   }
-  list.append(svg);
+  list.parentNode.append(svg);
 }
 function treeKey(event, node) {
   const nodes = [...node.parentNode.querySelectorAll(".node")], at = nodes.indexOf(node), goTo = (i) => nodes[i] && nodes[i].focus();
@@ -208,7 +209,7 @@ function drawDetails() {
     make("h3", {}, op.n + (op.c > 1 ? "  " + op.c + " x" : "")),
     make("p", {}, op.t + ", " + words[op.p] + (op.at ? ", " + op.at : "") + ": " + op.by),
     make("p", {}, make("b", {}, op.s)),
-    make("table", {}, make("tr", {}, ["", "layout", "shape", "on a device"].map((text, i) => make("th", { class: i > 1 ? "n" : null }, text))), op.in.map(side), make("tr", {}, make("th", { colspan: 4 }, "gives")), op.out.map(side)),
+    make("table", {}, make("tr", {}, ["tensor", "layout", "shape", "on a device"].map((text, i) => make("th", { class: i > 1 ? "n" : null }, text))), op.in.map(side), make("tr", {}, make("th", { colspan: 4 }, "gives")), op.out.map(side)),
     make("p", {}, "compute " + time(op.ps) + ", its collectives " + time(op.cm) + " of a step" + (op.c > 1 ? ", all copies" : "")),
   ];
   if (comms.length) parts.push(make("h3", {}, "collectives"), ...comms.map((comm) => make("p", {}, comm.n + " x " + comm.k + " " + comm.a + " of " + comm.w + ", " + bytes(comm.b / comm.n) + " each, " + time(comm.t), comm.x ? make("span", { class: "mono quiet" }, " " + comm.x + " -> " + comm.y) : null)));
@@ -260,6 +261,10 @@ function drawTimeline() {
     pen.fillRect(a, row * lane + 5, b - a, row - 10);
   }
   drawLoop(pen, x, width, row * lanes.length);
+  if (state.brush && state.brush[0] < to && state.brush[1] > from) {
+    const a = Math.max(x(state.brush[0]), margin), b = Math.min(x(state.brush[1]), width);
+    pen.fillStyle = pen.strokeStyle = colour("--focus"); pen.globalAlpha = 0.15; pen.fillRect(a, 0, b - a, row * lanes.length); pen.globalAlpha = 1; pen.strokeRect(a + 0.5, 0.5, b - a - 1, row * lanes.length - 1);
+  }
   pen.fillStyle = colour("--quiet");
   pen.fillText(time(from * 1000), margin, row * lanes.length + 13);
   const right = time(to * 1000); pen.fillText(right, width - pen.measureText(right).width - 4, row * lanes.length + 13);
@@ -280,14 +285,31 @@ function drawMemory() {
   pen.strokeStyle = colour("--error"); pen.beginPath(); pen.moveTo(x(p.peak_at), 4); pen.lineTo(x(p.peak_at), height - 16); pen.stroke();
   pen.fillStyle = colour("--text"); pen.fillText(bytes(p.peak), 6, y(p.peak) + 4); pen.fillText("peak", Math.min(x(p.peak_at) + 4, width - 30), 14);
 }
+/// The tables show what runs within a span of time, [begin, end) in nanoseconds; null: all.
+function brush(from, to) {
+  state.brush = to > from ? [from, to] : null; state.within = null;
+  if (state.brush) {
+    state.within = { ops: new Set(), comms: new Set() };
+    for (const [lane, start, length, ref] of plan().timeline) if (start < to && start + length > from) (lane === 0 ? state.within.ops : state.within.comms).add(ref);
+  }
+  remember(); drawTimeline(); drawBrush(); tables.forEach((entry) => entry.redraw());
+}
+function drawBrush() {
+  for (const box of document.querySelectorAll(".brushed")) {
+    if (!state.brush) { box.replaceChildren(); continue; }
+    box.replaceChildren("from " + time(state.brush[0] * 1000) + " to " + time(state.brush[1] * 1000) + ": " + counted(state.within.ops.size, "operator") + " and " + counted(state.within.comms.size, "collective") + " run in it ",
+      make("button", { on: { click: () => brush(0, 0) } }, "show all"));
+  }
+}
 function zoom(factor, middle) {
   const width = Math.min(1, (state.to - state.from) * factor), at = middle ?? (state.from + state.to) / 2;
   state.from = Math.max(0, Math.min(1 - width, at - (at - state.from) * factor)); state.to = state.from + width;
   drawTimeline(); drawMemory();
 }
 function pan(share) { const width = state.to - state.from; state.from = Math.max(0, Math.min(1 - width, state.from + share * width)); state.to = state.from + width; drawTimeline(); drawMemory(); }
+function timeAt(canvas, clientX) { const box = canvas.getBoundingClientRect(), [from, to] = span(); return from + Math.max(0, Math.min(1, (clientX - box.left - margin) / (box.width - margin))) * (to - from); }
 function timelineAt(event) {
-  const canvas = event.currentTarget, box = canvas.getBoundingClientRect(), [from, to] = span(), t = from + (event.clientX - box.left - margin) / (box.width - margin) * (to - from);
+  const canvas = event.currentTarget, box = canvas.getBoundingClientRect(), [from, to] = span(), t = timeAt(canvas, event.clientX);
   const lane = Math.floor((event.clientY - box.top) / 30), slack = (to - from) / box.width;
   return plan().timeline.find((item) => item[0] === lane && item[1] - slack <= t && t <= item[1] + item[2] + slack);
 }
@@ -295,6 +317,7 @@ function timelineKey(event) {
   const items = plan().timeline, lane = state.comm != null ? null : 0;
   if (event.key === "+" || event.key === "=") zoom(0.5); else if (event.key === "-") zoom(2);
   else if (event.key === "ArrowLeft") pan(-0.2); else if (event.key === "ArrowRight") pan(0.2);
+  else if (event.key === "s") brush(span()[0], state.brush && state.brush[0] === span()[0] && state.brush[1] === span()[1] ? 0 : span()[1]);
   else if (event.key === ".") { const item = items.find((entry) => entry[0] === lane ? entry[3] === state.op : entry[0] > 0 && entry[3] === state.comm); if (item) { const end = span()[2]; state.from = Math.max(0, (item[1] - 4 * item[2]) / end); state.to = Math.min(1, (item[1] + 5 * item[2]) / end); drawTimeline(); drawMemory(); } }
   else return;
   event.preventDefault();
@@ -310,6 +333,7 @@ function select(what) {
 function remember() {
   const parts = ["plan=" + state.plan];
   if (state.op != null) parts.push("op=" + encodeURIComponent(plan().ops[state.op].n));
+  if (state.brush) parts.push("span=" + state.brush.map(Math.round).join("-"));
   if (document.documentElement.dataset.theme) parts.push("theme=" + document.documentElement.dataset.theme);
   history.replaceState(null, "", "#" + parts.join("&"));
 }
@@ -324,8 +348,8 @@ function recall() {
     if (key === "op") { const at = plan().ops.findIndex((op) => op.n === decodeURIComponent(value)); if (at >= 0) { state.op = at; state.open.add(plan().ops[at].b); } }
   }
 }
-function showPlan(i) { state.plan = i; state.op = state.comm = null; state.from = 0; state.to = 1; draw(); remember(); }
-const keys = [["/", "search: words of name*, op:MatMul, axis:NAME, partial, user, >1ms; all must hold"], ["1 to 6", "sections"], ["l, then 0 1 2 ...", "plan"], ["n p", "next, previous collective by cost"], ["b", "backward and update operators in the graph"], ["arrows, Enter", "in the graph: move, fold, select"], ["+ - . arrows", "in the timeline: zoom, to the selection, pan"], ["Esc", "close, clear"], ["?", "this table"]];
+function showPlan(i) { state.plan = i; state.op = state.comm = state.brush = state.within = null; state.from = 0; state.to = 1; draw(); remember(); }
+const keys = [["/", "search: words of name*, op:MatMul, axis:NAME, partial, user, >1ms; all must hold"], ["1 to 6", "sections"], ["l, then 0 1 2 ...", "plan"], ["n p", "next, previous collective by cost"], ["b", "backward and update operators in the graph"], ["arrows, Enter", "in the graph: move, fold, select"], ["+ - . arrows", "in the timeline: zoom, to the selection, pan"], ["s", "in the timeline: the tables show what runs in what is seen of it; again: all"], ["Esc", "close, clear"], ["?", "this table"]];
 function help() {
   const open = document.querySelector(".help");
   if (open) return open.remove();
@@ -362,11 +386,11 @@ function draw() {
   const p = plan(), ops = p.ops;
   const pickOp = (row) => select({ op: ops.indexOf(row) });
   const search = make("input", { id: "search", type: "search", "aria-label": "search operators", placeholder: "name*, op:MatMul, >1ms (?: more)", value: state.query, size: 44, on: { input: (event) => { state.query = event.target.value; drawGraph(); tables.forEach((entry) => entry.redraw()); } } });
-  const opTable = table([{ name: "operator", value: (op) => op.n }, { name: "type", value: (op) => op.t }, { name: "pass", value: (op) => words[op.p] }, { name: "copies", value: (op) => op.c, show: String }, { name: "strategy", value: (op) => op.s }, { name: "result", value: (op) => (op.out[0] || ["", "", ""])[2], draw: (op) => op.out.length ? chip(op.out[0][2]) : "" }, { name: "compute", value: (op) => op.ps, show: time }, { name: "communication", value: (op) => op.cm, show: time }], ops, { filter: matches, order: 6, pick: pickOp });
-  const commTable = table([{ name: "collective", value: (c) => c.k }, { name: "axes", value: (c) => c.a }, { name: "of", value: (c) => c.w }, { name: "for", value: (c) => c.to == null ? "" : ops[c.to].n }, { name: "times", value: (c) => c.n, show: String }, { name: "each", value: (c) => c.b / c.n, show: bytes }, { name: "time", value: (c) => c.t, show: time }], p.comms, { order: 6, pick: (row) => select({ comm: p.comms.indexOf(row) }) });
+  const opTable = table([{ name: "operator", value: (op) => op.n }, { name: "type", value: (op) => op.t }, { name: "pass", value: (op) => words[op.p] }, { name: "copies", value: (op) => op.c, show: String }, { name: "strategy", value: (op) => op.s }, { name: "result", value: (op) => (op.out[0] || ["", "", ""])[2], draw: (op) => op.out.length ? chip(op.out[0][2]) : "" }, { name: "compute", value: (op) => op.ps, show: time }, { name: "communication", value: (op) => op.cm, show: time }], ops, { filter: (op, i) => matches(op) && (!state.within || state.within.ops.has(i)), order: 6, pick: pickOp });
+  const commTable = table([{ name: "collective", value: (c) => c.k }, { name: "axes", value: (c) => c.a }, { name: "of", value: (c) => c.w }, { name: "for", value: (c) => c.to == null ? "" : ops[c.to].n }, { name: "times", value: (c) => c.n, show: String }, { name: "each", value: (c) => c.b / c.n, show: bytes }, { name: "time", value: (c) => c.t, show: time }], p.comms, { filter: (c, i) => !state.within || state.within.comms.has(i), order: 6, pick: (row) => select({ comm: p.comms.indexOf(row) }) });
   const storedTable = table([{ name: "tensor", value: (row) => row[0] }, { name: "kind", value: (row) => row[1] }, { name: "shape", value: (row) => row[2] }, { name: "stored", value: (row) => row[3], draw: (row) => chip(row[3]) }, { name: "copies", value: (row) => row[6], show: String }, { name: "per device", value: (row) => row[4], show: bytes }, { name: "whole", value: (row) => row[5], show: bytes }], p.stored, { order: 5 });
   const aliveTable = table([{ name: "tensor", value: (row) => row[0] }, { name: "kind", value: (row) => row[1] }, { name: "layout", value: (row) => row[2], draw: (row) => chip(row[2]) }, { name: "values", value: (row) => row[4], show: String }, { name: "per device", value: (row) => row[3], show: bytes }], p.alive, { order: 4 });
-  tables = [opTable];
+  tables = [opTable, commTable];
   const fits = p.peak <= p.usable, figure = (name, text, cls) => make("span", {}, make("span", { class: "quiet" }, name + " "), make("b", { class: cls }, text));
   const sections = [
     section(1, "Summary", make("div", { class: "figures" }, figure(fits ? "fits" : "does not fit", bytes(p.peak) + " of " + bytes(p.usable), fits ? "" : "error"), figure("step", time(p.step)), figure("compute", time(p.compute)), figure("communication", time(p.communication)), figure("exposed", time(p.step - p.compute)), figure("ratio", p.ratio), p.gap ? figure("gap", p.gap + " %") : null, ...data.rows.filter((row) => row[0] === "data_parallel").map((row) => figure("data parallel", time(row[2]) + (row[9] ? "" : ", does not fit")))),
@@ -374,32 +398,33 @@ function draw() {
       make("details", {}, make("summary", {}, "as the terminal shows it"), document.getElementById("text").content.cloneNode(true))),
     section(2, "Graph", make("p", {}, search, " ", make("button", { "aria-pressed": String(state.backward), on: { click: () => { state.backward = !state.backward; draw(); } } }, "backward and update"), " ", ...p.axes.map((axis, i) => make("span", { class: "chip key" }, make("i", { class: "a" + i % 4 }, letters()[i]), make("i", {}, axis[0] + "=" + axis[1])))),
       make("div", { class: "columns" }, make("div", { class: "scroll", id: "graph" }), make("div", { class: "panel scroll", id: "details", "aria-live": "polite" }))),
-    section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, "compute: forward in full colour, backward paler, update palest; wheel or + - zooms, drag pans")),
+    section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, "compute: forward in full colour, backward paler, update palest; wheel or + - zooms, drag pans, Shift and drag, or s, filters the tables by time"), make("p", { class: "brushed", "aria-live": "polite" })),
     section(4, "Memory", make("canvas", { id: "memory", role: "img", "aria-label": "bytes in use over the step, at most " + bytes(p.peak) }), make("h3", {}, "alive at the peak, " + time(p.peak_at * 1000)), aliveTable),
     section(5, "Plans side by side", levelTable(), differences()),
-    section(6, "Tables", make("details", { open: true }, make("summary", {}, ops.reduce((sum, op) => sum + op.c, 0) + " operators"), opTable), make("details", { open: true }, make("summary", {}, p.comms.reduce((sum, c) => sum + c.n, 0) + " collectives a step"), commTable), make("details", { open: true }, make("summary", {}, "where each tensor is stored"), storedTable)),
+    section(6, "Tables", make("p", { class: "brushed" }), make("details", { open: true }, make("summary", {}, ops.reduce((sum, op) => sum + op.c, 0) + " operators"), opTable), make("details", { open: true }, make("summary", {}, p.comms.reduce((sum, c) => sum + c.n, 0) + " collectives a step"), commTable), make("details", { open: true }, make("summary", {}, "where each tensor is stored"), storedTable)),
   ];
   const titles = ["Summary", "Graph", "Timeline", "Memory", "Plans", "Tables"];
   document.body.replaceChildren(
     make("a", { class: "skip", href: "#s1" }, "to the content"),
-    make("header", {}, make("h1", {}, data.model), make("span", {}, (data.training ? "training" : "inference") + " on " + data.cluster + ", " + data.devices + " devices, " + data.mesh),
+    make("header", {}, make("h1", {}, data.model), make("span", {}, (data.training ? "training" : "inference") + " on " + data.cluster + ", " + data.devices + (data.devices === 1 ? " device" : " devices") + (data.mesh ? ", " + data.mesh : "")),
       make("span", { role: "group", "aria-label": "plan" }, data.plans.map((entry, i) => make("button", { "aria-pressed": String(i === state.plan), on: { click: () => showPlan(i) } }, entry.name))),
       make("button", { on: { click: theme } }, "light / dark"), make("button", { on: { click: help }, "aria-label": "keys" }, "?")),
     make("nav", { "aria-label": "sections" }, titles.map((title, i) => make("a", { href: "#s" + (i + 1), on: { click: (event) => { event.preventDefault(); jump(i + 1); } } }, i + 1 + " " + title))),
     make("main", {}, sections), ...document.querySelectorAll("template, script"));
-  drawGraph(); drawDetails(); drawTimeline(); drawMemory();
+  drawGraph(); drawDetails(); drawTimeline(); drawMemory(); drawBrush();
   const canvas = document.getElementById("timeline");
   let held = null;
-  canvas.addEventListener("click", (event) => { const item = timelineAt(event); if (item) select(item[0] === 0 ? { op: item[3] } : { comm: item[3] }); });
+  let begun = null, isBrushed = false;
+  canvas.addEventListener("click", (event) => { if (isBrushed) return; const item = timelineAt(event); if (item) select(item[0] === 0 ? { op: item[3] } : { comm: item[3] }); });
   canvas.addEventListener("wheel", (event) => { event.preventDefault(); const box = canvas.getBoundingClientRect(); zoom(event.deltaY > 0 ? 1.3 : 1 / 1.3, state.from + (event.clientX - box.left - margin) / (box.width - margin) * (state.to - state.from)); }, { passive: false });
-  canvas.addEventListener("pointerdown", (event) => { held = event.clientX; });
-  canvas.addEventListener("pointermove", (event) => { if (held != null && event.buttons) { pan((held - event.clientX) / canvas.clientWidth); held = event.clientX; } });
+  canvas.addEventListener("pointerdown", (event) => { held = event.clientX; isBrushed = event.shiftKey; begun = isBrushed ? timeAt(canvas, held) : null; });
+  canvas.addEventListener("pointermove", (event) => { if (begun != null && event.buttons) { const at = timeAt(canvas, event.clientX); brush(Math.min(begun, at), Math.max(begun, at)); } else if (held != null && event.buttons) { pan((held - event.clientX) / canvas.clientWidth); held = event.clientX; } });
   canvas.addEventListener("keydown", timelineKey);
 }
 function jump(number) { const head = document.querySelector("#s" + number + " h2"); head.scrollIntoView(); head.focus(); }
 let levelKey = false;
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") { const open = document.querySelector(".help"); if (open) open.remove(); else { select({}); document.activeElement.blur(); } return; }
+  if (event.key === "Escape") { const open = document.querySelector(".help"); if (open) open.remove(); else { select({}); if (state.brush) brush(0, 0); document.activeElement.blur(); } return; }
   if (event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (levelKey && /^\d$/.test(event.key)) { levelKey = false; if (data.plans[+event.key]) showPlan(+event.key); return; }
   levelKey = event.key === "l";
@@ -414,3 +439,5 @@ document.addEventListener("keydown", (event) => {
 addEventListener("resize", () => { drawTimeline(); drawMemory(); });
 recall();
 draw();
+const asked = location.hash.match(/[#&]span=(\d+)-(\d+)/);
+if (asked) brush(+asked[1], +asked[2]);

@@ -44,6 +44,17 @@ press("ArrowDown", graph()[0]); check(document.activeElement === graph()[1], "ar
 press("?"); check(document.querySelector("[role=dialog]"), "? lists the keys"); press("Escape");
 check(!document.querySelector("[role=dialog]"), "Escape closes the list");
 document.querySelector("#timeline").focus(); press("+", document.activeElement); press("-", document.activeElement);
+const line = document.querySelector("#timeline"), rows = () => document.querySelectorAll("#s6 tbody tr").length, allRows = rows();
+for (const key of ["+", "+", "+", "+", "ArrowRight", "s"]) press(key, line);
+check(location.hash.includes("span="), "a span of the timeline is in the address");
+check(rows() < allRows && rows() > 0, "the tables show what runs in the span: " + rows() + " of " + allRows);
+check(document.querySelector(".brushed").textContent.includes("run"), "the span is said in words");
+press("s", line); check(rows() === allRows && !location.hash.includes("span="), "s again shows all");
+press("s", line); document.querySelector("#s6 .brushed button").click(); check(rows() === allRows, "a button shows all");
+for (const key of ["-", "-", "-", "-"]) press(key, line);
+const box = line.getBoundingClientRect(), drag = (kind, x) => line.dispatchEvent(new PointerEvent(kind, { clientX: box.left + x, buttons: 1, shiftKey: true }));
+drag("pointerdown", 90); drag("pointermove", 120); check(location.hash.includes("span=") && rows() < allRows, "Shift and drag choose a span");
+press("Escape"); check(rows() === allRows, "Escape shows all");
 const shown = document.querySelector("header [aria-pressed=true]").textContent;
 press("l"); press("1");
 const plans = document.querySelectorAll("header [aria-pressed]").length;
