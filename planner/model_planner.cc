@@ -65,6 +65,9 @@ LevelResult find(const GuidedSearch& search, const StrategyProblem& problem, con
   return found;
 }
 
+/// True for a peak that may well not be the least.
+bool is_far_from_bound(const Plan& plan) { return plan.memory.peak - plan.memory.peak / 10 > plan.bound.amount; }
+
 /// What the true memory leaves of a search's status.
 PlanStatus status_of(const Plan& plan) {
   if (!plan.fits()) return PlanStatus::kNoPlanFound;
@@ -363,18 +366,35 @@ Plan ModelPlanner::placed(Plan plan, const ModelProblem& problem, std::stop_toke
 ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProblem& problem,
                                                   const GuidedSearch& search) const {
   StrategyProblem lowered = problem.problem;
-  for (int round = 0; round < kMaxRepairs; ++round) {
-    const Bytes seen = evaluate(lowered, draft.choice).peak_bytes;
-    if (draft.plan.memory.peak <= seen) break;
-    lowered.memory_limits =
-        lowered_limits(lowered, problem.times, draft.choice, draft.plan.program, draft.plan.memory, seen);
-    LevelResult found = search.find(lowered, draft.choice);
-    if (!found.choice) break;
-    Plan trial = in_sequence(decisions_of(problem, *found.choice), draft.plan);
-    if (trial.memory.peak >= draft.plan.memory.peak) break;
-    draft = {*std::move(found.choice), std::move(trial)};
+  Draft best = draft;
+  Bytes raised = 0;
+  Bytes most = evaluate(lowered, draft.choice).peak_bytes;
+  for (int round = 0; round < kMaxRepairs && best.plan.memory.peak > most; ++round) {
+    StrategyProblem trial = lowered;
+    trial.memory_limits =
+        lowered_limits(lowered, problem.times, draft.choice, draft.plan.program, draft.plan.memory, most);
+    LevelResult found = search.find(trial, draft.choice);
+    // What is far from its bound may well be lowered, if not as far as that.
+    if (!found.choice && !is_far_from_bound(best.plan)) break;
+    if (!found.choice) {
+      most = raised = most + (best.plan.memory.peak - most) / 2;
+      continue;
+    }
+    lowered = std::move(trial);
+    Plan plan = in_sequence(decisions_of(problem, *found.choice), draft.plan);
+    const bool is_smaller = plan.memory.peak < best.plan.memory.peak;
+    if (!is_smaller && !is_far_from_bound(best.plan)) break;
+    draft = {*std::move(found.choice), std::move(plan)};
+    most = std::max(raised, evaluate(lowered, draft.choice).peak_bytes);
+    if (is_smaller) best = draft;
   }
-  return draft;
+  const auto& data_parallel = data_parallel_decisions();
+  if (!data_parallel || !is_far_from_bound(best.plan)) return best;
+  std::optional<Choice> choice = find_choice(versions_, problem, data_parallel->strategies, data_parallel->versions);
+  if (!choice || !evaluate(problem.problem, *choice).feasible) return best;
+  Plan plan = in_sequence(decisions_of(problem, *choice), best.plan);
+  if (plan.memory.peak < best.plan.memory.peak) best = {*std::move(choice), std::move(plan)};
+  return best;
 }
 
 ModelPlanner::Draft ModelPlanner::with_repaired_limits(Draft draft, const ModelProblem& problem,
