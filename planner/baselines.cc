@@ -1,10 +1,15 @@
-// The plans that a plan is compared with: data parallelism, one device, one worker, and an operator's other strategies.
+// The plans that a plan is compared with: data parallelism, one device, one worker, plans of global degrees, and an operator's
+// other strategies.
+
+#include <fmt/format.h>
 
 #include <utility>
 
+#include "base/units.h"
 #include "graph/batch_factors.h"
 #include "model/planned_model.h"
 #include "planner/model_planner.h"
+#include "planner/problem/global_degrees.h"
 #include "planner/problem/uniform_layers.h"
 #include "planner/search/default_limits.h"
 #include "planner/search/forced_choices.h"
@@ -83,6 +88,27 @@ Baseline ModelPlanner::stand_alone() const {
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
   return baseline("stand_alone", best_within(limits));
+}
+
+std::optional<Plan> ModelPlanner::plan_of_degrees(const Plan& plan, const GlobalDegrees& degrees, std::string* why,
+                                                  std::stop_token stop) const {
+  const Level level = plan.options.level;
+  std::optional<Restrictions> limits;
+  {
+    Restrictions free = restrictions(level);
+    free.least_contraction_work = false;
+    const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, free);
+    limits = with_degrees(restrictions(level), degrees, problem, *graph_, versions_, mesh(), why);
+  }
+  if (!limits) return std::nullopt;
+  Plan found = plan_within(unsolved(level, plan.options.search), *limits, stop, {}, std::span(&plan, 1));
+  if (!found.strategies.empty() && found.fits()) return found;
+  limits->capacity = kUnlimitedBytes;
+  const Plan least = plan_within(unsolved(Level::kMemory, plan.options.search), *limits, stop, {}, {});
+  *why = least.strategies.empty() ? "none was found in time"
+                                  : fmt::format("it does not fit: the smallest takes {} of {}",
+                                                format_bytes(least.memory.peak), format_bytes(usable()));
+  return std::nullopt;
 }
 
 std::vector<std::optional<Baseline>> ModelPlanner::forced(const Plan& plan, OperatorId op,

@@ -20,6 +20,7 @@
 namespace shardplan {
 
 class GuidedSearch;
+struct GlobalDegrees;
 struct LevelOptions;
 
 /// Plans one model on one cluster. What every plan shares is made once: the graph, the mesh, the versions of its tensors,
@@ -80,6 +81,11 @@ class ModelPlanner {
   /// the plan has there; nothing where there is none.
   std::vector<std::optional<Baseline>> forced(const Plan& plan, OperatorId op, const std::vector<Strategy>& strategies,
                                               std::stop_token stop = {}) const;
+
+  /// The best plan at the level of `plan` of those that global degrees describe; nothing, and why, where there is none:
+  /// "it does not fit: the smallest takes 40.1 of 26.9 GiB".
+  std::optional<Plan> plan_of_degrees(const Plan& plan, const GlobalDegrees& degrees, std::string* why,
+                                      std::stop_token stop = {}) const;
 
   /// The strategies that an operator could have in which every axis of the mesh does one thing.
   std::vector<Strategy> alternatives(OperatorId op) const;

@@ -21,10 +21,11 @@ int run(const ExportArguments& arguments) {
     notice("no plan fits; see 'shardplan plan'");
     return kNoFeasiblePlan;
   }
-  const ExportedText exported = export_plan(planned.plan, arguments.target);
+  const ExportedText exported = export_plan(planned.plan, arguments.target, planned.planning.get());
   print(exported.text);
   const std::size_t count = exported.cannot_say.size();
   if (count > 0) notice(fmt::format("{} thing{} {} cannot express", count, count == 1 ? "" : "s", arguments.target));
+  if (!exported.nearest.empty()) notice(exported.nearest);
   return kDone;
 }
 
@@ -38,7 +39,9 @@ Command export_command() {
   command.summary = "Write a plan in another framework's words";
   command.description =
       "What the framework cannot express stands as a comment at its place in the output, and a notice says how many "
-      "such places there are.";
+      "such places there are. Frameworks with one setting for the whole model (megatron, torchtitan, deepspeed) get "
+      "the "
+      "nearest plan that they can run, and what it costs beside this one.";
   command.examples = {
       {"out/plan.json --to jax", "a mesh and PartitionSpecs"},
       {"configs/mlp.yaml --to mindspore", "plan the model, then print Layout and shard calls"},

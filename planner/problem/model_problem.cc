@@ -186,20 +186,6 @@ class Build {
     return *tables_by_operation_[operation].back();
   }
 
-  /// What is not cut over all devices is done by several of them. (Pieces of unequal sizes hold padding, but no work that
-  /// another device does as well: measured in flops, 64 pieces of a batch of 1520 would seem to repeat 1 % of it.)
-  static void keep_least_work(const Operation& operation, std::vector<Strategy>& strategies) {
-    if (operation.type->work != WorkKind::kContraction) return;
-    const auto pieces = [](const Strategy& strategy) {
-      std::int64_t product = 1;
-      for (const std::vector<AxisRef>& axes : strategy.factors) product *= num_pieces(axes);
-      return product;
-    };
-    std::int64_t most = 1;
-    for (const Strategy& strategy : strategies) most = std::max(most, pieces(strategy));
-    std::erase_if(strategies, [&](const Strategy& strategy) { return pieces(strategy) < most; });
-  }
-
   void fill(CandidateTable& table, std::vector<Strategy> strategies) {
     const Operation& operation = graph_.operations()[table.operation];
     std::shared_ptr<const Operation>& shared = shared_operations_[table.operation];
@@ -267,6 +253,9 @@ class Build {
     std::vector<std::uint64_t> key{tables_.type(type).value(), version.stored ? 1u : 0u, takes_memory ? 1u : 0u};
     if (const std::optional<TensorLayout>& fixed = restrictions_.versions[id]) {
       key.insert(key.end(), {kNone, tables_.layout(*fixed).value()});
+    } else if (!restrictions_.among[id].empty()) {
+      key.push_back(kNone - 1);
+      for (const TensorLayout& layout : restrictions_.among[id]) key.push_back(tables_.layout(layout).value());
     } else {
       key.push_back(version.kind == TensorVersion::Kind::kDelivered ? 1 : 0);
       key.push_back(version.from ? version_lists_[*version.from].value() : kNone);
@@ -301,6 +290,8 @@ class Build {
     const TensorVersion& version = versions_.all[id];
     if (const std::optional<TensorLayout>& fixed = restrictions_.versions[id]) return {tables_.layout(*fixed)};
     std::vector<LayoutId> layouts;
+    for (const TensorLayout& layout : restrictions_.among[id]) layouts.push_back(tables_.layout(layout));
+    if (!layouts.empty()) return layouts;
     std::unordered_map<LayoutId, bool> seen;
     const auto add = [&](ListId list, bool partial_too) {
       for (const ListedLayout& entry : tables_.entries(list)) {
@@ -409,10 +400,25 @@ class Build {
 
 }  // namespace
 
+// What is not cut over all devices is done by several of them. (Pieces of unequal sizes hold padding, but no work that
+// another device does as well: measured in flops, 64 pieces of a batch of 1520 would seem to repeat 1 % of it.)
+void keep_least_work(const Operation& operation, std::vector<Strategy>& strategies) {
+  if (operation.type->work != WorkKind::kContraction) return;
+  const auto pieces = [](const Strategy& strategy) {
+    std::int64_t product = 1;
+    for (const std::vector<AxisRef>& axes : strategy.factors) product *= num_pieces(axes);
+    return product;
+  };
+  std::int64_t most = 1;
+  for (const Strategy& strategy : strategies) most = std::max(most, pieces(strategy));
+  std::erase_if(strategies, [&](const Strategy& strategy) { return pieces(strategy) < most; });
+}
+
 Restrictions no_restrictions(const OperatorGraph& graph, const TensorVersions& versions) {
   Restrictions restrictions;
   restrictions.operators.resize(graph.operators().size());
   restrictions.versions.resize(versions.all.size());
+  restrictions.among.resize(versions.all.size());
   return restrictions;
 }
 

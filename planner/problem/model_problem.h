@@ -21,12 +21,15 @@ namespace shardplan {
 struct Restrictions {
   IdVector<OperatorId, std::vector<Strategy>> operators;      // empty: all that can be enumerated
   IdVector<VersionId, std::optional<TensorLayout>> versions;  // the layout that a version must have
+  IdVector<VersionId, std::vector<TensorLayout>> among;  // or some, of which it has one; empty: all that are possible
   bool least_contraction_work = false;  // level 0: contractions keep only the strategies that repeat the least work
   std::vector<AxisRef> pieces;          // the mesh's, for enumeration
   UnevenCuts uneven = UnevenCuts::kNone;
   Bytes capacity = 0;                            // at every time
   std::shared_ptr<const RepeatClasses> uniform;  // set: copies of a repeated block take one strategy
 };
+/// Drops the strategies of a contraction by which several devices do work that others leave to each alone.
+void keep_least_work(const Operation& operation, std::vector<Strategy>& strategies);
 /// Nothing narrowed but sizes set.
 Restrictions no_restrictions(const OperatorGraph& graph, const TensorVersions& versions);
 

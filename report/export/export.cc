@@ -10,11 +10,15 @@ namespace {
 
 struct Target {
   const char* name;
-  ExportedText (*write)(const Plan& plan);
+  ExportedText (*write)(const Plan& plan, const ModelPlanner* planner);
 };
+template <ExportedText (*kWrite)(const Plan& plan)>
+ExportedText by_plan(const Plan& plan, const ModelPlanner* /*planner*/) {
+  return kWrite(plan);
+}
 constexpr Target kTargets[] = {
-    {"mindspore", export_mindspore}, {"jax", export_jax},           {"dtensor", export_dtensor},
-    {"shardy", export_shardy},       {"megatron", export_megatron}, {"torchtitan", export_torchtitan},
+    {"mindspore", by_plan<export_mindspore>}, {"jax", by_plan<export_jax>},  {"dtensor", by_plan<export_dtensor>},
+    {"shardy", by_plan<export_shardy>},       {"megatron", export_megatron}, {"torchtitan", export_torchtitan},
     {"deepspeed", export_deepspeed},
 };
 
@@ -26,10 +30,10 @@ std::vector<std::string> export_targets() {
   return names;
 }
 
-ExportedText export_plan(const Plan& plan, std::string_view target) {
+ExportedText export_plan(const Plan& plan, std::string_view target, const ModelPlanner* planner) {
   for (const Target& known : kTargets) {
     if (known.name != target) continue;
-    if (plan.program.workers == 1) return known.write(plan);
+    if (plan.program.workers == 1) return known.write(plan, planner);
     if (target == "mindspore" && plan.mesh.num_devices() == 1) return export_mindspore_place(plan);
     throw InputError({},
                      "--to {}: the plan is divided among {} workers of {} device{} (place); only mindspore takes "

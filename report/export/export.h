@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/model_planner.h"
 #include "planner/plan.h"
 
 namespace shardplan {
@@ -13,6 +14,8 @@ struct ExportedText {
   std::string text;
   /// What the tool cannot say; each also stands as a comment at its place in `text`.
   std::vector<std::string> cannot_say;
+  /// What the nearest plan that it can say costs beside this one, in a sentence; empty where it is this one.
+  std::string nearest = {};
 };
 
 /// Python: `configure()` sets the context, `shard(net)` calls `shard` on every forward operator of a net.
@@ -29,18 +32,19 @@ ExportedText export_dtensor(const Plan& plan);
 ExportedText export_shardy(const Plan& plan);
 
 // Frameworks that know only global degrees (data and tensor parallel, ZeRO): the nearest plan of that kind
-// (report/export/uniform_plan.h) as their options, and in what this plan differs from it.
+// (planner/problem/global_degrees.h) as their options, in what this plan differs from it, and what it costs, as `planner` (of
+// this plan; null: nothing is said of it) plans it at the level of this one.
 
 /// A bash array of Megatron-LM's options.
-ExportedText export_megatron(const Plan& plan);
+ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner);
 /// A bash array of torchtitan's options.
-ExportedText export_torchtitan(const Plan& plan);
+ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner);
 /// Python: the dictionary that `deepspeed.initialize` takes as `config`.
-ExportedText export_deepspeed(const Plan& plan);
+ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner);
 
 /// The names that --to takes.
 std::vector<std::string> export_targets();
 /// By such a name; throws InputError for others, and for a plan with `place` that the target has no words for.
-ExportedText export_plan(const Plan& plan, std::string_view target);
+ExportedText export_plan(const Plan& plan, std::string_view target, const ModelPlanner* planner = nullptr);
 
 }  // namespace shardplan

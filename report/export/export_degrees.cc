@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "base/units.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 #include "report/export/python_text.h"
@@ -19,30 +20,57 @@ namespace shardplan {
 namespace {
 
 /// "data 2 x tensor 4, sequence parallel, ZeRO-1".
-std::string degrees_text(const UniformPlan& uniform) {
+std::string degrees_text(const UniformPlan& uniform, const GlobalDegrees& degrees) {
   std::string text = fmt::format("data {} x tensor {}", uniform.data, uniform.tensor);
   if (uniform.context > 1) text += fmt::format(" x context {}", uniform.context);
-  if (uniform.sequence) text += ", sequence parallel";
-  if (uniform.zero > 0) text += fmt::format(", ZeRO-{}", uniform.zero);
+  if (degrees.sequence) text += ", sequence parallel";
+  if (degrees.zero > 0) text += fmt::format(", ZeRO-{}", degrees.zero);
   return text;
 }
 
+/// "would take 58.1 ms and 5.2 GiB at level 2, this plan 50.6 ms and 4.0 GiB", or why it cannot be run.
+std::string cost_text(const Plan& plan, const GlobalDegrees& degrees, const ModelPlanner& planner) {
+  std::string why;
+  const std::optional<Plan> nearest = planner.plan_of_degrees(plan, degrees, &why);
+  if (!nearest) return fmt::format("cannot be planned: {}", why);
+  return fmt::format("takes {} a step and {} at level {}, this plan {} and {}", format_time(nearest->time.step()),
+                     format_bytes(nearest->memory.peak), number_of(plan.options.level), format_time(plan.time.step()),
+                     format_bytes(plan.memory.peak));
+}
+
 /// The first lines: whether the plan is of this kind, and what differs. `own` are differences of the framework's own.
-ExportedText opening(const Plan& plan, const UniformPlan& uniform, const std::vector<std::string>& how_to,
+ExportedText opening(const Plan& plan, const GlobalDegrees& degrees, const UniformPlan& uniform,
+                     const ModelPlanner* planner, const std::vector<std::string>& how_to,
                      const std::vector<std::string>& own) {
+  refuse_own_tensors(*plan.graph);
   ExportedText result;
   result.cannot_say = uniform.differences;
   result.cannot_say.insert(result.cannot_say.end(), own.begin(), own.end());
   result.text = python_comment(export_title(plan));
   for (const std::string& line : how_to) result.text += python_comment(line);
+  const std::string text = degrees_text(uniform, degrees);
   if (result.cannot_say.empty()) {
-    result.text += python_comment("The plan is of this kind: " + degrees_text(uniform) + ".");
-  } else {
-    result.text +=
-        python_comment("The nearest plan of this kind is " + degrees_text(uniform) + ". In the plan, otherwise:");
-    for (const std::string& difference : result.cannot_say) result.text += python_comment("  " + difference);
+    result.text += python_comment("The plan is of this kind: " + text + ".");
+    return result;
   }
+  if (uniform.differences.empty() || planner == nullptr) {
+    result.text += python_comment("The nearest plan of this kind is " + text + ". In the plan, otherwise:");
+  } else {
+    result.nearest = fmt::format("the nearest plan of this kind, {}, {}", text, cost_text(plan, degrees, *planner));
+    result.text += python_comment("T" + result.nearest.substr(1) + ".");
+    result.text += python_comment("In the plan, otherwise:");
+  }
+  for (const std::string& difference : result.cannot_say) result.text += python_comment("  " + difference);
   return result;
+}
+
+/// Whether norms have a sequence that could be cut.
+bool has_sequence(const OperatorGraph& graph) {
+  for (const GraphOperator& op : graph.operators()) {
+    if (graph.operations()[op.operation].type->role != OperatorRole::kTokenNorm) continue;
+    if (graph.tensor(op.results[0]).type.shape.size() >= 3) return true;
+  }
+  return false;
 }
 
 std::string bash_array(std::string_view name, const std::vector<std::string>& options) {
@@ -108,14 +136,15 @@ std::string_view megatron_name(DataType type) {
 
 }  // namespace
 
-ExportedText export_megatron(const Plan& plan) {
-  const UniformPlan uniform = nearest_uniform_plan(plan);
+ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
+  const GlobalDegrees degrees = nearest_degrees(plan);
+  const UniformPlan uniform = uniform_plan(plan, degrees);
   KeptTypes kept = kept_types(*plan.graph);
   // The options of these types are those of its optimizer with precision in mind, which is distributed and keeps moments.
-  const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && uniform.zero > 0 && kept.moments;
+  const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && degrees.zero > 0 && kept.moments;
   if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
   if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
-  ExportedText result = opening(plan, uniform,
+  ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
                                 kept.differences);
@@ -124,11 +153,14 @@ ExportedText export_megatron(const Plan& plan) {
                                    fmt::format("--context-parallel-size {}", uniform.context),
                                    fmt::format("--micro-batch-size {}", uniform.micro_batch),
                                    fmt::format("--global-batch-size {}", uniform.global_batch)};
-  if (uniform.sequence) options.emplace_back("--sequence-parallel");
-  if (uniform.zero > 0) options.emplace_back("--use-distributed-optimizer");
-  if (uniform.zero == 3) {
+  if (degrees.sequence) options.emplace_back("--sequence-parallel");
+  if (degrees.zero > 0) options.emplace_back("--use-distributed-optimizer");
+  // Sums of gradients are only there over micro-batches.
+  const bool cuts_sums = degrees.zero == 2 && plan.graph->micro_batches() > 1;
+  if (degrees.zero == 3 || cuts_sums) {
     options.emplace_back("--use-megatron-fsdp");
-    options.emplace_back("--data-parallel-sharding-strategy optim_grads_params");
+    options.push_back(
+        fmt::format("--data-parallel-sharding-strategy {}", cuts_sums ? "optim_grads" : "optim_grads_params"));
     options.emplace_back("--no-gradient-accumulation-fusion");
     options.emplace_back("--ckpt-format fsdp_dtensor");
   }
@@ -139,7 +171,7 @@ ExportedText export_megatron(const Plan& plan) {
     options.push_back(fmt::format("--exp-avg-sq-dtype {}", megatron_name(*kept.moments)));
   }
   if (plan.is_overlapped && uniform.data > 1) options.emplace_back("--overlap-grad-reduce");
-  if (plan.is_overlapped && uniform.zero > 0) options.emplace_back("--overlap-param-gather");
+  if (plan.is_overlapped && degrees.zero > 0) options.emplace_back("--overlap-param-gather");
   if (const TrainingOptions* const training = training_of(plan)) {
     if (training->mixed_precision == DataType::kBF16) options.emplace_back("--bf16");
     if (training->mixed_precision == DataType::kF16) options.emplace_back("--fp16");
@@ -151,20 +183,21 @@ ExportedText export_megatron(const Plan& plan) {
   return result;
 }
 
-ExportedText export_torchtitan(const Plan& plan) {
-  const UniformPlan uniform = nearest_uniform_plan(plan);
+ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
+  GlobalDegrees degrees = nearest_degrees(plan);
+  // Its tensor parallelism always cuts the sequence of norms.
+  degrees.sequence = !degrees.tensor.empty() && has_sequence(*plan.graph);
+  const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
-  if (uniform.tensor > 1 && !uniform.sequence)
-    own.emplace_back("norms: torchtitan cuts their sequence with the tensors");
   KeptTypes kept = kept_types(*plan.graph);
   refuse_short(kept.gradients, "gradients", kept.differences);
   refuse_short(kept.moments, "moments", kept.differences);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
-  ExportedText result = opening(plan, uniform,
+  ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  ./run_train.sh \"${TORCHTITAN[@]}\" and the options of model and data"},
                                 own);
-  const bool is_sharded = uniform.zero > 0;
+  const bool is_sharded = degrees.zero > 0;
   std::vector<std::string> options{
       fmt::format("--parallelism.data_parallel_replicate_degree {}", is_sharded ? 1 : uniform.data),
       fmt::format("--parallelism.data_parallel_shard_degree {}", is_sharded ? uniform.data : 1),
@@ -176,7 +209,7 @@ ExportedText export_torchtitan(const Plan& plan) {
   if (is_sharded) {
     // Weights that are gathered once a step stay so between forward and backward pass.
     options.push_back(
-        fmt::format("--parallelism.fsdp_reshard_after_forward {}", uniform.zero == 3 ? "always" : "never"));
+        fmt::format("--parallelism.fsdp_reshard_after_forward {}", degrees.zero == 3 ? "always" : "never"));
   }
   if (const TrainingOptions* const training = training_of(plan)) {
     if (!training->recompute.empty()) options.emplace_back("--activation_checkpoint.mode full");
@@ -185,21 +218,23 @@ ExportedText export_torchtitan(const Plan& plan) {
   return result;
 }
 
-ExportedText export_deepspeed(const Plan& plan) {
-  const UniformPlan uniform = nearest_uniform_plan(plan);
+ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
+  GlobalDegrees degrees = nearest_degrees(plan);
+  // It repeats norms, and cuts no sequence by this configuration.
+  degrees.sequence = false;
+  degrees.context.clear();
+  const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
-  if (uniform.context > 1) own.push_back(fmt::format("the sequence is cut in {}", uniform.context));
-  if (uniform.sequence) own.emplace_back("norms: they cut the sequence; DeepSpeed repeats them");
   KeptTypes kept = kept_types(*plan.graph);
   refuse_short(kept.moments, "moments", kept.differences);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
-  ExportedText result = opening(plan, uniform,
+  ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it, as plan.py beside your program:",
                                  "  deepspeed.initialize(model=model, model_parameters=model.parameters(), "
                                  "config=plan.CONFIG)"},
                                 own);
   // Every device that does not share a model's cut is one of data parallelism.
-  const std::int64_t ranks = uniform.data * uniform.context;
+  const std::int64_t ranks = uniform.data;
   const std::int64_t rows = uniform.global_batch / plan.graph->micro_batches();
   const std::int64_t micro_batch = std::max<std::int64_t>(1, rows / ranks);
   const std::int64_t accumulated = std::max<std::int64_t>(1, uniform.global_batch / (micro_batch * ranks));
@@ -209,7 +244,7 @@ ExportedText export_deepspeed(const Plan& plan) {
       "    \"train_micro_batch_size_per_gpu\": {},\n"
       "    \"gradient_accumulation_steps\": {},\n"
       "    \"zero_optimization\": {{\"stage\": {}, \"overlap_comm\": {}}},\n",
-      micro_batch * ranks * accumulated, micro_batch, accumulated, uniform.zero, plan.is_overlapped ? "True" : "False");
+      micro_batch * ranks * accumulated, micro_batch, accumulated, degrees.zero, plan.is_overlapped ? "True" : "False");
   if (uniform.tensor > 1) {
     result.text += fmt::format("    \"tensor_parallel\": {{\"autotp_size\": {}}},\n", uniform.tensor);
   }

@@ -7,6 +7,7 @@
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 #include "report/export/python_text.h"
+#include "report/text/text_table.h"
 
 namespace shardplan {
 namespace {
@@ -63,8 +64,12 @@ ExportedText export_jax(const Plan& plan) {
   ExportedText result;
   result.text = python_comment(export_title(plan));
   result.text += kJaxHowTo;
+  if (collectives > 0) {
+    result.text +=
+        fmt::format("# The {} follow{} from the shardings; order and overlap are XLA's and cannot be said here.\n",
+                    counted(collectives, "collective"), collectives == 1 ? "s" : "");
+  }
   result.text += fmt::format(
-      "# The {} collectives follow from the shardings; their order and overlap are XLA's and cannot be said here.\n"
       "import jax\n"
       "import numpy\n"
       "from jax.sharding import Mesh, NamedSharding, PartitionSpec\n\n"
@@ -72,8 +77,8 @@ ExportedText export_jax(const Plan& plan) {
       "mesh = Mesh(devices.reshape({}), {})\n\n\n"
       "def S(*axes):\n"
       "    return NamedSharding(mesh, PartitionSpec(*axes))\n\n\n",
-      collectives, plan.mesh.devices().empty() ? "" : fmt::format("[[{}]]", fmt::join(plan.mesh.devices(), ", ")),
-      mesh.sizes, mesh.names);
+      plan.mesh.devices().empty() ? "" : fmt::format("[[{}]]", fmt::join(plan.mesh.devices(), ", ")), mesh.sizes,
+      mesh.names);
   const auto table = [&](std::string_view variable, const std::vector<ExportedTensor>& tensors, bool are_stored) {
     std::vector<ExportedEntry> entries;
     for (const ExportedTensor& tensor : tensors) entries.push_back(named_sharding(tensor, axes, plan, are_stored));

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "graph/folded_names.h"
+#include "report/metrics/plan_metrics.h"
 
 namespace shardplan {
 namespace {
@@ -25,8 +26,7 @@ std::vector<const ProgramValue*> whole_values(const Plan& plan) {
 
 }  // namespace
 
-ExportedPlan exported_plan(const Plan& plan) {
-  const OperatorGraph& graph = *plan.graph;
+void refuse_own_tensors(const OperatorGraph& graph) {
   for (const GraphTensor& tensor : graph.tensors()) {
     if (!tensor.layerwise_parallel) continue;
     throw InputError(tensor.place,
@@ -34,6 +34,11 @@ ExportedPlan exported_plan(const Plan& plan) {
                      "export says how one tensor is laid out",
                      tensor.name);
   }
+}
+
+ExportedPlan exported_plan(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  refuse_own_tensors(graph);
   ExportedPlan exported;
   std::map<TensorId, const ProgramValue*> stored;
   for (const Binding& binding : plan.program.given) {
@@ -209,7 +214,7 @@ std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entrie
 }
 
 std::string export_title(const Plan& plan) {
-  return fmt::format("{}, level {}, mesh {}", plan.graph->name(), number_of(plan.options.level), plan.mesh.to_string());
+  return fmt::format("{}, level {}, mesh {}", plan.graph->name(), number_of(plan.options.level), mesh_words(plan.mesh));
 }
 
 }  // namespace shardplan

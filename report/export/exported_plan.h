@@ -28,6 +28,8 @@ struct ExportedPlan {
   std::vector<ExportedTensor> outputs;
 };
 /// Throws InputError for a plan in which devices have tensors of their own (graph/per_device.h).
+void refuse_own_tensors(const OperatorGraph& graph);
+/// Refuses these as well.
 ExportedPlan exported_plan(const Plan& plan);
 
 /// The axes with all sub-axes that an export uses, as whole axes of a finer mesh.

@@ -1,6 +1,7 @@
 #include "report/export/uniform_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -34,100 +35,126 @@ bool gradients_are_cut(const Plan& plan) {
     std::int64_t& pieces = state_pieces[*tensor.state_of];
     pieces = std::max(pieces, num_shards(plan.program.values[binding.value].layout));
   }
-  std::map<TensorId, const ProgramValue*> last;  // by parameter: its gradient as the update takes it, or its sum
+  // By parameter its gradient as the update takes it, or as it is summed over micro-batches.
+  std::map<TensorId, std::pair<Bytes, std::int64_t>> gradients;  // bytes of the whole, pieces
   for (const ProgramValue& value : plan.program.values) {
-    if (!value.tensor) continue;
-    const GraphTensor& tensor = graph.tensor(*value.tensor);
-    const auto parameter = graph.is_accumulated(*value.tensor) ? tensor.gradient_for : tensor.gradient_of;
-    if (!parameter || (plan.program.micro_batches > 1 && !graph.is_accumulated(*value.tensor))) continue;
-    last[*parameter] = &value;
+    if (!value.tensor || plan.program.micro_batches > 1) continue;
+    const std::optional<TensorId>& parameter = graph.tensor(*value.tensor).gradient_of;
+    if (parameter) gradients[*parameter] = {value.type.bytes(), num_shards(value.layout)};
+  }
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    if (!op.parameter || !graph.operation(id).type->accumulates) continue;
+    const TensorLayout layout = result_layout(graph.operation(id), plan.strategies[id], plan.mesh, 0);
+    gradients[*op.parameter] = {graph.tensor(op.results[0]).type.bytes(), num_shards(layout)};
   }
   double bytes = 0, cut = 0;
-  for (const auto& [parameter, value] : last) {
+  for (const auto& [parameter, gradient] : gradients) {
     const auto found = state_pieces.find(parameter);
     if (found == state_pieces.end()) continue;
-    bytes += static_cast<double>(value->type.bytes());
-    if (num_shards(value->layout) >= found->second) cut += static_cast<double>(value->type.bytes());
+    bytes += static_cast<double>(gradient.first);
+    if (gradient.second >= found->second) cut += static_cast<double>(gradient.first);
   }
   return bytes > 0 && 2 * cut >= bytes;
 }
 
-/// One entry for every matrix product or lookup that is not cut as the uniform plan cuts it.
-std::vector<ExportedEntry> operators_that_differ(const Plan& plan, const UniformPlan& uniform, std::int64_t batch) {
-  const OperatorGraph& graph = *plan.graph;
-  std::vector<ExportedEntry> entries;
-  for (const OperatorId id : graph.operators().ids()) {
-    const GraphOperator& op = graph.operators()[id];
-    const Operation& operation = graph.operation(id);
-    const bool is_lookup = operation.type->role == OperatorRole::kLookup;
-    if (op.pass != Pass::kForward || operation.results.empty()) continue;
-    if (!is_lookup && operation.type->work != WorkKind::kContraction) continue;
-    std::int64_t weight = 1;
-    bool has_weight = false;
-    for (std::size_t i = 0; i < op.operands.size(); ++i) {
-      if (weight_of(graph, op.operands[i]) == nullptr) continue;
-      has_weight = true;
-      weight = std::max(weight, num_shards(operand_layout(operation, plan.strategies[id], plan.mesh, i)));
-    }
-    const TensorLayout result = result_layout(operation, plan.strategies[id], plan.mesh, 0);
-    // Rows of the batch, or of its tokens after a reshape; a lookup of positions has none.
-    const std::int64_t extent = operation.results[0].shape.empty() ? 0 : operation.results[0].shape[0];
-    const bool has_batch = extent > 0 && (is_lookup ? extent == batch : extent % batch == 0);
-    const std::int64_t rows = has_batch ? result.dimensions[0].num_pieces() : 1;
-    if ((!has_weight || weight == uniform.tensor) && (!has_batch || rows == uniform.data)) continue;
-    const std::string what =
-        has_weight ? fmt::format("weight in {}, batch in {}", weight, rows) : fmt::format("batch in {}", rows);
-    entries.push_back({op.name, what, ""});
-  }
-  return entries;
+/// In how many pieces each dimension is: "(2, 4, 1)".
+std::string pieces_text(const TensorLayout& layout) {
+  std::vector<std::string> pieces;
+  for (const DimensionLayout& dimension : layout.dimensions)
+    pieces.push_back(fmt::format("{}", dimension.num_pieces()));
+  return fmt::format("({})", fmt::join(pieces, ", "));
 }
 
-/// One entry for every parameter that is stored otherwise, itself or its optimizer's states.
-std::vector<ExportedEntry> parameters_that_differ(const Plan& plan, const UniformPlan& uniform) {
-  const ExportedPlan exported = exported_plan(plan);
-  std::map<std::string, std::int64_t> states;
-  for (const ExportedTensor& state : exported.states) states.emplace(state.name, num_shards(state.layout));
-  std::vector<ExportedEntry> entries;
-  for (const ExportedTensor& parameter : exported.parameters) {
-    const std::int64_t stored = num_shards(parameter.layout);
-    // A vector belongs to a weight that is cut along it, or to one that is not.
-    const bool may_be_whole = parameter.type.shape.size() < 2;
-    const auto expected = [&](std::int64_t pieces, bool over_data) {
-      const std::int64_t more = over_data ? uniform.data * uniform.context : 1;
-      return pieces == uniform.tensor * more || (may_be_whole && pieces == more);
-    };
-    if (!expected(stored, uniform.zero == 3))
-      entries.push_back({parameter.name, fmt::format("stored in {}", stored), ""});
-    const auto found = states.find(parameter.name);
-    if (found != states.end() && !expected(found->second, uniform.zero > 0)) {
-      entries.push_back({parameter.name, fmt::format("optimizer states in {}", found->second), ""});
+/// How an operator is cut that the degrees would cut otherwise.
+std::string operator_text(const Plan& plan, OperatorId id) {
+  const OperatorGraph& graph = *plan.graph;
+  const GraphOperator& op = graph.operators()[id];
+  const Operation& operation = graph.operation(id);
+  const TensorLayout result = result_layout(operation, plan.strategies[id], plan.mesh, 0);
+  std::int64_t weight = 0;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    if (weight_of(graph, op.operands[i]) == nullptr) continue;
+    weight = std::max(weight, num_shards(operand_layout(operation, plan.strategies[id], plan.mesh, i)));
+  }
+  const std::int64_t rows = result.dimensions.empty() ? 1 : result.dimensions[0].num_pieces();
+  if (weight > 0) return fmt::format("weight in {}, batch in {}", weight, rows);
+  return fmt::format("cut {}", pieces_text(result));
+}
+
+/// One entry for every product, lookup and norm that is not cut as the degrees cut it, and for sums of gradients; what else
+/// differs follows from these, and is listed where none of them do.
+std::vector<ExportedEntry> operators_that_differ(const Plan& plan, const DegreesKind& kind) {
+  const OperatorGraph& graph = *plan.graph;
+  std::vector<ExportedEntry> entries, others;
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    if (op.is_copy || op.results.empty() || kind.allows(id, plan.strategies[id])) continue;
+    const OperatorType& type = *graph.operation(id).type;
+    if (type.accumulates) {
+      const TensorLayout sum = result_layout(graph.operation(id), plan.strategies[id], plan.mesh, 0);
+      entries.push_back({op.name, fmt::format("summed over micro-batches in {}", num_shards(sum)), ""});
+      continue;
+    }
+    const bool decides =
+        type.work == WorkKind::kContraction || type.role == OperatorRole::kLookup || kind.is_between(id);
+    const bool is_listed = op.pass == Pass::kForward && decides;
+    (is_listed ? entries : others).push_back({op.name, operator_text(plan, id), ""});
+  }
+  return entries.empty() ? others : entries;
+}
+
+/// One entry for every parameter that is stored otherwise, itself or its optimizer's states, or is kept gathered.
+std::vector<std::vector<ExportedEntry>> tensors_that_differ(const Plan& plan, const DegreesKind& kind,
+                                                            const TensorVersions& versions) {
+  const OperatorGraph& graph = *plan.graph;
+  std::vector<ExportedEntry> stored, states, kept;
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
+    if (kind.allows(id, plan.versions[id])) continue;
+    const GraphTensor& tensor = graph.tensor(version.tensor);
+    const std::int64_t pieces = num_shards(plan.versions[id]);
+    if (version.kind == TensorVersion::Kind::kKept) {
+      kept.push_back({tensor.name, "gathered once, for forward and backward pass", ""});
+    } else if (tensor.kind == TensorKind::kParameter) {
+      stored.push_back({tensor.name, fmt::format("stored in {}", pieces), ""});
+    } else {
+      const std::string& name = graph.tensor(*tensor.state_of).name;
+      const ExportedEntry entry{name, fmt::format("optimizer states in {}", pieces), ""};
+      if (states.empty() || states.back() != entry) states.push_back(entry);  // its moments, one after the other
     }
   }
-  return entries;
+  return {stored, states, kept};
 }
 
 }  // namespace
 
-UniformPlan nearest_uniform_plan(const Plan& plan) {
+GlobalDegrees nearest_degrees(const Plan& plan) {
   const ParallelismPatterns patterns = find_parallelism_patterns(plan);
   const std::int64_t devices = plan.mesh.num_devices();
-  UniformPlan uniform;
-  uniform.tensor = num_pieces(patterns.weights);
-  uniform.sequence = uniform.tensor > 1 && any_overlap(patterns.sequence, patterns.weights);
-  if (!patterns.sequence.empty() && !any_overlap(patterns.sequence, patterns.weights) &&
-      !any_overlap(patterns.sequence, patterns.batch)) {
-    uniform.context = num_pieces(patterns.sequence);
+  GlobalDegrees degrees;
+  if (devices % num_pieces(patterns.weights) == 0) degrees.tensor = patterns.weights;
+  const std::int64_t tensor = num_pieces(degrees.tensor);
+  degrees.sequence = tensor > 1 && any_overlap(patterns.sequence, degrees.tensor);
+  if (!any_overlap(patterns.sequence, degrees.tensor) && !any_overlap(patterns.sequence, patterns.batch) &&
+      devices % (tensor * num_pieces(patterns.sequence)) == 0) {
+    degrees.context = patterns.sequence;
   }
-  if (devices % (uniform.tensor * uniform.context) != 0) uniform.context = 1;
-  if (devices % uniform.tensor != 0) uniform.tensor = 1;
-  uniform.data = devices / uniform.tensor / uniform.context;
   if (plan.graph->is_training()) {
     if (!patterns.gathered.empty()) {
-      uniform.zero = 3;
+      degrees.zero = 3;
     } else if (!patterns.states.empty()) {
-      uniform.zero = gradients_are_cut(plan) ? 2 : 1;
+      degrees.zero = gradients_are_cut(plan) ? 2 : 1;
     }
   }
+  return degrees;
+}
+
+UniformPlan uniform_plan(const Plan& plan, const GlobalDegrees& degrees) {
+  UniformPlan uniform;
+  uniform.tensor = num_pieces(degrees.tensor);
+  uniform.context = num_pieces(degrees.context);
+  uniform.data = plan.mesh.num_devices() / uniform.tensor / uniform.context;
   const std::int64_t batch = rows_of_batch(*plan.graph);
   uniform.micro_batch = std::max<std::int64_t>(1, batch / uniform.data);
   uniform.global_batch = batch * plan.graph->micro_batches();
@@ -136,14 +163,13 @@ UniformPlan nearest_uniform_plan(const Plan& plan) {
   if (batch % uniform.data != 0) {
     uniform.differences.push_back(fmt::format("a batch of {} is not in {} equal pieces", batch, uniform.data));
   }
-  std::vector<ExportedEntry> entries = operators_that_differ(plan, uniform, batch);
-  // The two facts of one parameter fold each on their own.
-  std::vector<ExportedEntry> stored, states;
-  for (ExportedEntry& entry : parameters_that_differ(plan, uniform)) {
-    (entry.value.starts_with("stored") ? stored : states).push_back(std::move(entry));
-  }
-  for (const auto* list : {&entries, &stored, &states}) {
-    for (const ExportedEntry& entry : fold_entries(*list)) {
+  const TensorVersions versions = tensor_versions(*plan.graph);
+  const DegreesKind kind(*plan.graph, versions, plan.mesh, degrees);
+  std::vector<std::vector<ExportedEntry>> lists = tensors_that_differ(plan, kind, versions);
+  lists.insert(lists.begin(), operators_that_differ(plan, kind));
+  // The facts of one parameter fold each on their own.
+  for (const std::vector<ExportedEntry>& list : lists) {
+    for (const ExportedEntry& entry : fold_entries(list)) {
       uniform.differences.push_back(fmt::format("{}: {}", entry.name, entry.value));
     }
   }

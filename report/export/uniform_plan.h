@@ -5,18 +5,19 @@
 #include <vector>
 
 #include "planner/plan.h"
+#include "planner/problem/global_degrees.h"
 
 namespace shardplan {
 
-/// A plan that global degrees describe: every weight and its operator are cut into `tensor` pieces, the batch into
-/// `data`, the sequence into `context`; together these are all devices. Frameworks with one setting for the whole model
-/// run these.
+/// The degrees that most of the plan's operators and bytes follow.
+GlobalDegrees nearest_degrees(const Plan& plan);
+
+/// A plan of global degrees beside another one: every weight and its operator are cut into `tensor` pieces, the batch into
+/// `data`, the sequence into `context`; together these are all devices.
 struct UniformPlan {
   std::int64_t data = 1;
   std::int64_t tensor = 1;
   std::int64_t context = 1;
-  bool sequence = false;  // norms cut the sequence over the axes of `tensor` (sequence parallel)
-  int zero = 0;           // 1: states cut over `data` too; 2: summed gradients as well; 3: stored weights as well
 
   std::int64_t micro_batch = 1;   // rows of the batch that a device takes at once
   std::int64_t global_batch = 1;  // rows of a step
@@ -25,7 +26,6 @@ struct UniformPlan {
   std::vector<std::string> differences;
 };
 
-/// The uniform plan that most of the plan's operators and bytes follow.
-UniformPlan nearest_uniform_plan(const Plan& plan);
+UniformPlan uniform_plan(const Plan& plan, const GlobalDegrees& degrees);
 
 }  // namespace shardplan

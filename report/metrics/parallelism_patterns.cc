@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/problem/global_degrees.h"
+
 namespace shardplan {
 namespace {
 
@@ -56,15 +58,6 @@ std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRe
 
 bool is_weight(const GraphTensor& tensor) {
   return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
-}
-
-/// The parameter that an operand is, perhaps through a cast.
-const GraphTensor& behind_casts(const OperatorGraph& graph, TensorId id) {
-  const GraphTensor* tensor = &graph.tensor(id);
-  while (tensor->producer && graph.operation(*tensor->producer).type->role == OperatorRole::kConversion) {
-    tensor = &graph.tensor(graph.operators()[*tensor->producer].operands[0]);
-  }
-  return *tensor;
 }
 
 /// The most pieces in which any forward operator takes each tensor.
@@ -122,11 +115,6 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
 
 }  // namespace
 
-const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand) {
-  const GraphTensor& tensor = behind_casts(graph, operand);
-  return is_weight(tensor) ? &tensor : nullptr;
-}
-
 ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
   std::int64_t batch_size = 0;
@@ -143,7 +131,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     if (op.pass != Pass::kForward) continue;
     const Operation& operation = graph.operation(id);
     const auto operand = [&](std::size_t i) { return operand_layout(operation, plan.strategies[id], plan.mesh, i); };
-    if (operation.type->role == OperatorRole::kLookup && is_weight(behind_casts(graph, op.operands[0]))) {
+    if (operation.type->role == OperatorRole::kLookup && weight_of(graph, op.operands[0]) != nullptr) {
       const std::int64_t rows = operation.operands[0].shape[0];
       if (rows >= vocabulary_size) vocabulary = Majority();
       vocabulary_size = std::max(vocabulary_size, rows);
@@ -166,8 +154,8 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
       heads.add(dimension_axes(result.dimensions[*d]), work);
     }
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
-      const GraphTensor& tensor = behind_casts(graph, op.operands[i]);
-      if (is_weight(tensor) && tensor.type.shape[0] != vocabulary_size) weights.add(sharding_axes(operand(i)), work);
+      const GraphTensor* weight = weight_of(graph, op.operands[i]);
+      if (weight != nullptr && weight->type.shape[0] != vocabulary_size) weights.add(sharding_axes(operand(i)), work);
     }
   }
   ParallelismPatterns patterns;

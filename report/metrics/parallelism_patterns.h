@@ -16,9 +16,6 @@ struct ParallelismPatterns {
 };
 ParallelismPatterns find_parallelism_patterns(const Plan& plan);
 
-/// The parameter of two dimensions or more that an operand is, perhaps through a cast; null if it is none.
-const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
-
 /// The patterns in a plan that have a name: "batch in 8, vocabulary in 4 over hccs, optimizer states in 8 (as ZeRO-1)".
 /// Known are batch, sequence, heads, weights (tensor parallelism), vocabulary, and ZeRO; each is what most of the
 /// operators or bytes that it concerns do. Empty if there is none.

@@ -35,6 +35,8 @@ std::pair<double, std::string_view> weighted_unit(const MindSporeValue& largest)
   return {size, "PB"};
 }
 
+std::string mesh_words(const DeviceMesh& mesh) { return mesh.axes().empty() ? "of one device" : mesh.to_string(); }
+
 std::string training_words(const OperatorGraph& graph) {
   if (!graph.is_training()) return {};
   return graph.micro_batches() == 1 ? "training, "

@@ -26,6 +26,8 @@ std::pair<double, std::string_view> weighted_unit(const MindSporeValue& largest)
 
 /// "", "training, " or "training in 32 micro-batches, ".
 std::string training_words(const OperatorGraph& graph);
+/// "dp=2, mp=4", or "of one device".
+std::string mesh_words(const DeviceMesh& mesh);
 
 /// True for the borders of a sharded block, "block1.in0" and "block1.out0" (`GraphOperator::border_of`).
 bool is_border(const OperatorGraph& graph, OperatorId op);

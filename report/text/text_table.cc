@@ -63,6 +63,10 @@ ColumnUnit bytes_unit(Bytes largest) {
   return pick_unit(largest, {{{"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"B", 1}}});
 }
 
+std::string counted(std::int64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 std::vector<std::string> wrapped(std::string_view words, std::size_t width, std::size_t hang) {
   std::vector<std::string> lines;
   while (!words.empty()) {

@@ -58,6 +58,9 @@ struct ColumnUnit {
 ColumnUnit time_unit(Picoseconds largest);
 ColumnUnit bytes_unit(Bytes largest);
 
+/// "1 device", "8 devices".
+std::string counted(std::int64_t count, std::string_view thing);
+
 /// The words in lines of at most `width` (longer only where one word is); those after the first begin with `hang`
 /// blanks.
 std::vector<std::string> wrapped(std::string_view words, std::size_t width, std::size_t hang = 0);

@@ -189,10 +189,11 @@ TEST(ExportTest, TheCheckersFindFaults) {
 }
 
 TEST(ExportTest, DegreesAreThoseOfTheNearestUniformPlan) {
-  const UniformPlan mlp = nearest_uniform_plan(found_plan("configs/mlp.yaml", Level::kMemory));
+  const Plan small = found_plan("configs/mlp.yaml", Level::kMemory);
+  const UniformPlan mlp = uniform_plan(small, nearest_degrees(small));
   EXPECT_EQ(mlp.data * mlp.tensor * mlp.context, 8);
   const Plan gpt2 = found_plan("configs/gpt2-small.yaml", Level::kSpeed, {{"L", 2}, {"V", 512}});
-  const UniformPlan uniform = nearest_uniform_plan(gpt2);
+  const UniformPlan uniform = uniform_plan(gpt2, nearest_degrees(gpt2));
   EXPECT_EQ(uniform.data, 8);
   EXPECT_EQ(uniform.tensor, 1);
   EXPECT_EQ(uniform.micro_batch * uniform.data, uniform.global_batch);
@@ -206,6 +207,59 @@ TEST(ExportTest, DegreesAreThoseOfTheNearestUniformPlan) {
         "[[ \"$word\" == --* || \"$word\" =~ ^[a-z0-9_]+$ ]]; done'",
         folder.path(), variable);
     EXPECT_EQ(std::system(command.c_str()), 0) << exported.text;
+  }
+}
+
+/// With the planner that made the plan, what the nearest plan of the framework's kind costs stands beside what the plan
+/// does; a plan that is of the kind has nothing beside it.
+TEST(ExportTest, SaysWhatTheNearestPlanOfAKindCosts) {
+  const auto planner_of = [](const std::string& parallel, const std::string& training) {
+    const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+model: layers
+dims: {B: 32, S: 64, H: 512, F: 4*H}
+inputs: {x: [B, S, H]}
+operators:
+  norm: {block: nn.LayerNorm, in: x}
+  up:   {block: nn.Dense, in: norm, out_channels: F}
+  gelu: {op: GeLU, in: up}
+  down: {block: nn.Dense, in: gelu, out_channels: H}
+  loss: {op: ReduceMean, in: down}
+loss: loss
+training: {optimizer: adam)" + training + "}\nparallel: " + parallel + "\n",
+                                                                     "m.yaml"));
+    return ModelPlanner(model, read_cluster("ascend-910"), {});
+  };
+  // Without micro-batches ZeRO-1 is ZeRO-2.
+  const std::pair<const char*, const char*> stages[] = {
+      {"", ""}, {", ZeRO-1", ", ZeRO-2"}, {", ZeRO-2", ", ZeRO-2"}, {", ZeRO-3", ", ZeRO-3"}};
+  for (int zero = 0; zero <= 3; ++zero) {
+    for (const bool has_micro_batches : {true, false}) {
+      const ModelPlanner by_mode = planner_of(fmt::format("{{parallel_mode: data_parallel, zero: {}}}", zero),
+                                              has_micro_batches ? ", micro_batches: 2" : "");
+      const Plan plan = by_mode.plan(Level::kSpeed, "auto");
+      for (const char* target : {"megatron", "deepspeed", "torchtitan"}) {
+        const ExportedText exported = export_plan(plan, target, &by_mode);
+        expect_has(exported.text, fmt::format("# The plan is of this kind: data 8 x tensor 1{}.",
+                                              has_micro_batches ? stages[zero].first : stages[zero].second));
+        EXPECT_EQ(exported.nearest, "");
+      }
+    }
+  }
+  const ModelPlanner planner = planner_of("{}", "");
+  for (const Level level : {Level::kMemory, Level::kSpeed}) {
+    const Plan plan = planner.plan(level, "auto");
+    GlobalDegrees degrees = nearest_degrees(plan);
+    if (uniform_plan(plan, degrees).differences.empty()) continue;
+    std::string why;
+    const std::optional<Plan> nearest = planner.plan_of_degrees(plan, degrees, &why);
+    const ExportedText exported = export_plan(plan, "megatron", &planner);
+    const std::string expected =
+        nearest ? fmt::format(" takes {} a step and {} at level {}, this plan {} and {}",
+                              format_time(nearest->time.step()), format_bytes(nearest->memory.peak), number_of(level),
+                              format_time(plan.time.step()), format_bytes(plan.memory.peak))
+                : " cannot be planned: " + why;
+    EXPECT_TRUE(exported.nearest.ends_with(expected)) << exported.nearest;
+    expect_has(exported.text, "# The nearest plan of this kind, data ");
   }
 }
 

@@ -35,6 +35,12 @@ TEST(TextTableTest, UnitFollowsTheLargest) {
   EXPECT_EQ(bytes_unit(512).format(512), "512");
 }
 
+TEST(TextTableTest, OneThingIsNotSeveral) {
+  EXPECT_EQ(counted(0, "send"), "0 sends");
+  EXPECT_EQ(counted(1, "device"), "1 device");
+  EXPECT_EQ(counted(8, "device"), "8 devices");
+}
+
 TEST(TextTableTest, LineBreaksWithinTheWidth) {
   std::string words;
   for (int i = 0; i < 40; ++i) words += "word ";

@@ -1,0 +1,294 @@
+// Which strategies and layouts belong to plans of global degrees.
+//
+// Frameworks with one setting for the whole model do not say how each operator is cut; they say it of the products with
+// weights, of the norms between them, and of what is stored. So what is decided here is only that, operator by operator,
+// and a search fills in the rest. What these plans cost is then that of the best of them, and a plan that is itself of this
+// kind is among them with all that it decides.
+
+#include "planner/problem/global_degrees.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/batch_factors.h"
+
+namespace shardplan {
+namespace {
+
+/// How many pieces two parts of the mesh have in common.
+std::int64_t common_pieces(const AxisRef& a, const AxisRef& b) {
+  if (a.axis != b.axis) return 1;
+  return std::max<std::int64_t>(1, std::min(a.end(), b.end()) / std::max(a.before, b.before));
+}
+
+std::int64_t common_pieces(const AxisRef& a, const std::vector<AxisRef>& others) {
+  std::int64_t pieces = 1;
+  for (const AxisRef& other : others) pieces *= common_pieces(a, other);
+  return pieces;
+}
+
+std::vector<AxisRef> axes_along(const DimensionLayout& dimension) {
+  std::vector<AxisRef> axes;
+  for (const DimensionPart& part : dimension.parts) axes.insert(axes.end(), part.axes.begin(), part.axes.end());
+  return axes;
+}
+
+/// The axes that cut a tensor; not those over which it is partial.
+std::vector<AxisRef> cutting_axes(const TensorLayout& layout) {
+  std::vector<AxisRef> axes;
+  for (const DimensionLayout& dimension : layout.dimensions) {
+    const std::vector<AxisRef> along = axes_along(dimension);
+    axes.insert(axes.end(), along.begin(), along.end());
+  }
+  return axes;
+}
+
+/// The tensor that one is made of by conversions alone.
+TensorId behind_casts(const OperatorGraph& graph, TensorId id) {
+  while (graph.tensor(id).producer &&
+         graph.operation(*graph.tensor(id).producer).type->role == OperatorRole::kConversion)
+    id = graph.operators()[*graph.tensor(id).producer].operands[0];
+  return id;
+}
+
+bool is_product_or_lookup(const OperatorGraph& graph, OperatorId op) {
+  const OperatorType& type = *graph.operation(op).type;
+  return type.work == WorkKind::kContraction || type.role == OperatorRole::kLookup;
+}
+
+/// The factor of the second of three dimensions or more, the sequence of what stands between cut products.
+std::optional<std::uint32_t> sequence_factor(const Operation& operation) {
+  const auto second = [](const TensorWalk& walk) -> std::optional<std::uint32_t> {
+    if (walk.size() < 3 || walk[1].factors.empty()) return std::nullopt;
+    return walk[1].factors[0];
+  };
+  for (const TensorWalk& walk : operation.rule.results) {
+    if (const auto factor = second(walk)) return factor;
+  }
+  for (const TensorWalk& walk : operation.rule.operands) {
+    if (const auto factor = second(walk)) return factor;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand) {
+  const GraphTensor& tensor = graph.tensor(behind_casts(graph, operand));
+  return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2 ? &tensor : nullptr;
+}
+
+DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versions, const DeviceMesh& mesh,
+                         GlobalDegrees degrees)
+    : graph_(graph),
+      versions_(versions),
+      mesh_(mesh),
+      degrees_(std::move(degrees)),
+      tensor_(num_pieces(degrees_.tensor)),
+      context_(num_pieces(degrees_.context)),
+      data_(mesh.num_devices() / tensor_ / context_),
+      batch_(find_batch(graph).factors),
+      is_between_(graph.operators().size(), 0),
+      is_cut_weight_(graph.tensors().size(), 0) {
+  for (const OperatorId op : graph.operators().ids()) {
+    if (!is_demanded(op)) continue;
+    for (const TensorId operand : graph.operators()[op].operands) {
+      if (weight_of(graph, operand) != nullptr) is_cut_weight_[behind_casts(graph, operand)] = 1;
+    }
+  }
+  find_between();
+}
+
+/// Norms, what is added up before them without a product, and the gradients of all that.
+void DegreesKind::find_between() {
+  const auto has_batch = find_batch(graph_).has_batch;
+  IdVector<TensorId, char> is_between(graph_.tensors().size(), 0);
+  for (std::size_t i = graph_.operators().size(); i-- > 0;) {
+    const OperatorId id(i);
+    const GraphOperator& op = graph_.operators()[id];
+    if (op.pass != Pass::kForward || op.results.empty()) continue;
+    const OperatorType& type = *graph_.operation(id).type;
+    const bool is_norm = type.role == OperatorRole::kTokenNorm;
+    const bool is_before =
+        is_between[op.results[0]] != 0 && type.work == WorkKind::kElementwise && !is_product_or_lookup(graph_, id);
+    if (!is_norm && !is_before) continue;
+    is_between_[id] = 1;
+    is_between[op.results[0]] = 1;
+    const Shape& shape = graph_.tensor(op.results[0]).type.shape;
+    for (const TensorId operand : op.operands) {
+      if (has_batch[operand] && graph_.tensor(operand).type.shape == shape) is_between[operand] = 1;
+    }
+  }
+  for (const OperatorId id : graph_.operators().ids()) {
+    const GraphOperator& op = graph_.operators()[id];
+    if (op.pass != Pass::kBackward || is_product_or_lookup(graph_, id)) continue;
+    is_between_[id] = op.forward && is_between_[*op.forward] != 0;
+    for (const TensorId result : op.results) {
+      const std::optional<TensorId>& of = graph_.tensor(result).gradient_for;
+      if (of && is_between[*of] != 0) is_between_[id] = 1;
+    }
+  }
+}
+
+DegreesKind::Pieces DegreesKind::pieces(const std::vector<AxisRef>& axes) const {
+  Pieces found;
+  for (const AxisRef& axis : axes) {
+    const std::int64_t tensor = common_pieces(axis, degrees_.tensor);
+    const std::int64_t context = common_pieces(axis, degrees_.context);
+    found.tensor *= tensor;
+    found.context *= context;
+    found.data *= axis.size / (tensor * context);
+  }
+  return found;
+}
+
+bool DegreesKind::is_demanded(OperatorId id) const {
+  const GraphOperator& op = graph_.operators()[id];
+  if (op.pass != Pass::kForward || !batch_[id] || !is_product_or_lookup(graph_, id)) return false;
+  return std::any_of(op.operands.begin(), op.operands.end(),
+                     [&](TensorId operand) { return weight_of(graph_, operand) != nullptr; });
+}
+
+bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
+  const GraphOperator& op = graph_.operators()[id];
+  const Operation& operation = graph_.operation(id);
+  if (operation.type->accumulates) {
+    if (!op.parameter) return true;  // the loss
+    const Shape& shape = graph_.tensor(op.results[0]).type.shape;
+    return is_cut_over_data(result_layout(operation, strategy, mesh_, 0), shape, degrees_.zero >= 2);
+  }
+  if (graph_.tensor(op.results[0]).type.shape.empty()) return true;  // the loss
+  std::vector<Pieces> by_factor;
+  Pieces all;
+  for (const std::vector<AxisRef>& axes : strategy.factors) {
+    by_factor.push_back(pieces(axes));
+    all.tensor *= by_factor.back().tensor;
+    all.context *= by_factor.back().context;
+    all.data *= by_factor.back().data;
+  }
+  if (op.pass == Pass::kUpdate) return degrees_.zero > 0 || !op.parameter || all.data * all.context == 1;
+  if (const std::optional<std::uint32_t>& batch = batch_[id]) {
+    const Factor& factor = operation.rule.factors[*batch];
+    const Pieces& cut = by_factor[*batch];
+    const bool must = is_demanded(id) || factor.size % data_ == 0;
+    if (factor.kind != FactorKind::kNeedReplication && must && cut.data != data_) return false;
+    if (cut.tensor > 1 || cut.context > 1 || all.data != cut.data) return false;
+  }
+  if (op.pass == Pass::kForward && is_product_or_lookup(graph_, id)) {
+    Pieces weight;
+    bool has_weight = false;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      if (weight_of(graph_, op.operands[i]) == nullptr) continue;
+      has_weight = true;
+      const Pieces own = pieces(cutting_axes(operand_layout(operation, strategy, mesh_, i)));
+      weight = {std::max(weight.tensor, own.tensor), std::max(weight.context, own.context),
+                std::max(weight.data, own.data)};
+    }
+    if (has_weight && (weight.context > 1 || weight.data > 1)) return false;
+    // A table of positions is read by no token, and may be whole.
+    if (is_demanded(id) && (weight.tensor != tensor_ || all.context != context_)) return false;
+  }
+  if (!is_between(id) || tensor_ == 1) return true;
+  if (!degrees_.sequence) return all.tensor == 1;
+  const std::optional<std::uint32_t> sequence = sequence_factor(operation);
+  const std::int64_t along = sequence ? by_factor[*sequence].tensor : 1;
+  if (operation.type->role == OperatorRole::kTokenNorm && op.pass == Pass::kForward && sequence) {
+    return along == tensor_;
+  }
+  return all.tensor == along;
+}
+
+std::string DegreesKind::why_not(OperatorId id, const std::vector<Strategy>& candidates) const {
+  const GraphOperator& op = graph_.operators()[id];
+  if (!op.strategy->in.empty() || op.is_data_parallel) return fmt::format("{} has a strategy of its own", op.name);
+  const auto cuts_weight = [&](const Strategy& strategy) {
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      if (weight_of(graph_, op.operands[i]) == nullptr) continue;
+      const Pieces weight = pieces(cutting_axes(operand_layout(graph_.operation(id), strategy, mesh_, i)));
+      if (weight.tensor == tensor_) return true;
+    }
+    return false;
+  };
+  if (std::none_of(candidates.begin(), candidates.end(), cuts_weight)) {
+    return fmt::format("no dimension of the weight of {} can be cut in {}", op.name, tensor_);
+  }
+  return fmt::format("{} cannot cut its batch in {}", op.name, data_);
+}
+
+bool DegreesKind::is_cut_over_data(const TensorLayout& layout, const Shape& shape, bool by_zero) const {
+  const Pieces found = pieces(cutting_axes(layout));
+  const std::int64_t over = found.data * found.context, most = data_ * context_;
+  if (!by_zero) return over == 1;
+  if (over == most) {
+    // As one row of pieces: along one dimension, not as tiles.
+    return std::any_of(layout.dimensions.begin(), layout.dimensions.end(), [&](const DimensionLayout& dimension) {
+      const Pieces along = pieces(axes_along(dimension));
+      return along.data * along.context == most;
+    });
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t cut = most;
+    cut *= pieces(axes_along(layout.dimensions[d])).tensor;
+    if (shape[d] % cut == 0) return false;
+  }
+  return true;
+}
+
+bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
+  const TensorVersion& version = versions_.all[id];
+  const GraphTensor& tensor = graph_.tensor(version.tensor);
+  const Shape& shape = tensor.type.shape;
+  if (version.kind == TensorVersion::Kind::kKept && degrees_.zero == 3) {
+    const bool is_weight = graph_.tensor(behind_casts(graph_, version.tensor)).kind == TensorKind::kParameter;
+    return !is_weight || is_cut_over_data(layout, shape, true);
+  }
+  if (version.kind != TensorVersion::Kind::kStored) return true;
+  const bool is_parameter = tensor.kind == TensorKind::kParameter;
+  if (!is_parameter && (tensor.kind != TensorKind::kState || !tensor.state_of || shape.empty())) return true;
+  const TensorId parameter = is_parameter ? version.tensor : *tensor.state_of;
+  const bool is_like_weight = graph_.tensor(parameter).type.shape == shape;
+  if (is_like_weight && is_cut_weight_[parameter] != 0 && pieces(cutting_axes(layout)).tensor != tensor_) return false;
+  return is_cut_over_data(layout, shape, degrees_.zero >= (is_parameter ? 3 : 1));
+}
+
+std::optional<Restrictions> with_degrees(Restrictions restrictions, const GlobalDegrees& degrees,
+                                         const ModelProblem& free, const OperatorGraph& graph,
+                                         const TensorVersions& versions, const DeviceMesh& mesh, std::string* why) {
+  const DegreesKind kind(graph, versions, mesh, degrees);
+  for (const OperatorId op : graph.operators().ids()) {
+    if (graph.operators()[op].is_copy) continue;  // it has its original's strategy
+    const std::vector<Strategy>& all = *free.strategies[op];
+    std::vector<Strategy> kept;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(kept),
+                 [&](const Strategy& strategy) { return kind.allows(op, strategy); });
+    if (kept.empty() && kind.is_demanded(op)) {
+      *why = kind.why_not(op, all);
+      return std::nullopt;
+    }
+    if (kept.empty() || kept.size() == all.size()) continue;
+    if (restrictions.least_contraction_work) keep_least_work(graph.operation(op), kept);
+    restrictions.operators[op] = std::move(kept);
+  }
+  for (const VersionId id : versions.all.ids()) {
+    if (!free.version_nodes[id] || restrictions.versions[id]) continue;
+    std::vector<TensorLayout> kept;
+    bool drops_some = false;
+    for (const ModelProblem::VersionChoice& choice : *free.choices[id]) {
+      if (!kind.allows(id, choice.layout)) {
+        drops_some = true;
+      } else if (kept.empty() || kept.back() != choice.layout) {
+        kept.push_back(choice.layout);
+      }
+    }
+    if (kept.empty()) {
+      *why = fmt::format("{} cannot be stored so", graph.tensor(versions.all[id].tensor).name);
+      return std::nullopt;
+    }
+    if (drops_some) restrictions.among[id] = std::move(kept);
+  }
+  return restrictions;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,155 @@
+// Plans of global degrees (planner/problem/global_degrees.h). The oracle is what is known without them: the parallel modes
+// decide data parallelism and ZeRO operator by operator, and plans that are found and are of a kind must be found again.
+
+#include "planner/problem/global_degrees.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "model/read_model.h"
+#include "planner/model_planner.h"
+
+namespace shardplan {
+namespace {
+
+/// Two layers as GPT has them, without attention, so that a search takes no time.
+std::string layers(const std::string& parallel, const std::string& training = "") {
+  return R"(shardplan: 1
+model: layers
+dims: {B: 32, S: 64, H: 512, F: 4*H}
+inputs: {x: [B, S, H]}
+blocks:
+  layer:
+    inputs: {x: [B, S, H]}
+    operators:
+      norm: {block: nn.LayerNorm, in: x}
+      up:   {block: nn.Dense, in: norm, out_channels: F}
+      gelu: {op: GeLU, in: up}
+      down: {block: nn.Dense, in: gelu, out_channels: H}
+      add:  {op: Add, in: [x, down]}
+operators:
+  layers: {block: layer, in: x, repeat: 2}
+  norm_f: {block: nn.LayerNorm, in: layers}
+  loss:   {op: ReduceMean, in: norm_f}
+loss: loss
+training: {optimizer: adam)" +
+         training + "}\nparallel: " + parallel + "\n";
+}
+
+ModelPlanner planner_of(const std::string& text, Level level) {
+  PlanOptions options;
+  options.level = level;
+  return {std::make_shared<const Model>(read_model_text(text, "m.yaml")), read_cluster("ascend-910"), options};
+}
+
+/// Two of the named axes: "" none, "hccs".
+std::vector<AxisRef> axes(const DeviceMesh& mesh, const std::string& name) {
+  std::vector<AxisRef> found;
+  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    if (mesh.axes()[axis].name == name) found.push_back(mesh.whole(axis));
+  }
+  return found;
+}
+
+/// What differs from the degrees, by operator and by version.
+std::vector<std::string> differences(const ModelPlanner& planner, const Plan& plan, const GlobalDegrees& degrees) {
+  const DegreesKind kind(planner.graph(), planner.versions(), planner.mesh(), degrees);
+  std::vector<std::string> names;
+  for (const OperatorId op : planner.graph().operators().ids()) {
+    if (!kind.allows(op, plan.strategies[op])) names.push_back(planner.graph().operators()[op].name);
+  }
+  for (const VersionId id : planner.versions().all.ids()) {
+    if (kind.allows(id, plan.versions[id])) continue;
+    names.push_back("version of " + planner.graph().tensor(planner.versions().all[id].tensor).name);
+  }
+  return names;
+}
+
+/// The plan of a mode is of the kind that its name says, is found again with the same figures, and a planner that is free to
+/// take anything finds none of that kind that is slower.
+TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
+  for (const char* training : {"", ", micro_batches: 2"}) {
+    for (int zero = 0; zero <= 3; ++zero) {
+      SCOPED_TRACE(fmt::format("ZeRO-{}{}", zero, training));
+      const ModelPlanner by_mode =
+          planner_of(layers(fmt::format("{{parallel_mode: data_parallel, zero: {}}}", zero), training), Level::kSpeed);
+      const Plan plan = by_mode.plan(Level::kSpeed, "auto");
+      GlobalDegrees degrees;
+      degrees.zero = zero;
+      EXPECT_EQ(differences(by_mode, plan, degrees), std::vector<std::string>());
+      std::string why;
+      const std::optional<Plan> again = by_mode.plan_of_degrees(plan, degrees, &why);
+      ASSERT_TRUE(again) << why;
+      EXPECT_EQ(again->time.step(), plan.time.step());
+      EXPECT_EQ(again->memory.peak, plan.memory.peak);
+      // ZeRO-1 and ZeRO-2 differ in what is summed over micro-batches.
+      degrees.zero = (zero + 1) % 4;
+      const bool is_same = zero == 1 && *training == 0;
+      EXPECT_EQ(differences(by_mode, plan, degrees).empty(), is_same);
+
+      const ModelPlanner free = planner_of(layers("{}", training), Level::kSpeed);
+      degrees.zero = zero;
+      const std::optional<Plan> found = free.plan_of_degrees(free.plan(Level::kSpeed, "auto"), degrees, &why);
+      ASSERT_TRUE(found) << why;
+      EXPECT_LE(found->time.step(), plan.time.step());
+      EXPECT_GE(found->time.step(), plan.time.step() * 9 / 10);
+    }
+  }
+}
+
+/// Tensor parallelism with and without a cut sequence, under all stages of ZeRO: the plan found is of the kind, and asked for
+/// again from itself it stays what it is. So does the best plan of all where it is of some kind.
+TEST(GlobalDegreesTest, WhatIsFoundIsOfTheKindAndIsFoundAgain) {
+  for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {
+    const ModelPlanner planner = planner_of(layers("{}"), level);
+    const Plan free = planner.plan(level, "auto");
+    for (const char* tensor : {"hccs", "pcie"}) {
+      for (const bool sequence : {false, true}) {
+        for (int zero = 0; zero <= 3; zero += 1) {
+          SCOPED_TRACE(fmt::format("level {}, {}, sequence {}, ZeRO-{}", number_of(level), tensor, sequence, zero));
+          const GlobalDegrees degrees{axes(planner.mesh(), tensor), {}, sequence, zero};
+          std::string why;
+          const std::optional<Plan> found = planner.plan_of_degrees(free, degrees, &why);
+          ASSERT_TRUE(found) << why;
+          EXPECT_EQ(differences(planner, *found, degrees), std::vector<std::string>());
+          if (level == Level::kSpeed) {
+            ASSERT_TRUE(free.overlapped_bound);
+            EXPECT_GE(found->time.step(), *free.overlapped_bound);
+          }
+          const std::optional<Plan> again = planner.plan_of_degrees(*found, degrees, &why);
+          ASSERT_TRUE(again) << why;
+          EXPECT_EQ(again->time.step(), found->time.step());
+          EXPECT_EQ(again->memory.peak, found->memory.peak);
+          GlobalDegrees other = degrees;
+          other.sequence = !sequence;
+          EXPECT_NE(differences(planner, *found, other), std::vector<std::string>());
+          other = degrees;
+          other.tensor.clear();
+          EXPECT_NE(differences(planner, *found, other), std::vector<std::string>());
+        }
+      }
+    }
+  }
+}
+
+TEST(GlobalDegreesTest, SaysWhyThereIsNoPlan) {
+  std::string text = layers("{}");
+  text.replace(text.find("B: 32"), 5, "B: 3");
+  const ModelPlanner odd = planner_of(text, Level::kSpeed);
+  std::string why;
+  EXPECT_FALSE(odd.plan_of_degrees(odd.plan(Level::kSpeed, "auto"), {}, &why));
+  EXPECT_EQ(why, "layers.0.up.matmul cannot cut its batch in 8");
+
+  PlanOptions options;
+  options.level = Level::kSpeed;
+  options.capacity = Bytes{30} << 20;
+  const ModelPlanner small(std::make_shared<const Model>(read_model_text(layers("{}"), "m.yaml")),
+                           read_cluster("ascend-910"), options);
+  const Plan plan = small.plan(Level::kSpeed, "auto");
+  ASSERT_TRUE(plan.fits());
+  EXPECT_FALSE(small.plan_of_degrees(plan, {}, &why));
+  EXPECT_TRUE(why.starts_with("it does not fit: the smallest takes ")) << why;
+}
+
+}  // namespace
+}  // namespace shardplan
