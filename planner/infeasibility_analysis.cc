@@ -227,7 +227,9 @@ class InfeasibilityAnalysis {
 
   void try_without(Infeasibility::Obstacle obstacle, const std::vector<Decision>& left_out) {
     const std::optional<Plan> plan = smallest_of(without(left_out), smallest_.cluster);
-    if (!plan || plan->memory.peak >= smallest_.memory.peak) return;
+    // What saves less than half a per cent is in nobody's way.
+    const Bytes least_saved = obstacle.name.empty() ? 1 : std::max<Bytes>(1, smallest_.memory.peak / 200);
+    if (!plan || smallest_.memory.peak - plan->memory.peak < least_saved) return;
     obstacle.peak_without = plan->memory.peak;
     obstacle.fits_without = plan->fits();
     answer_.obstacles.push_back(std::move(obstacle));

@@ -82,8 +82,9 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 
 std::string cluster_summary(const Cluster& cluster, bool with_sources) {
   const std::int64_t num_devices = cluster.num_devices();
-  std::string text = fmt::format("{}: {} device{} {}, {} usable each\n\n", cluster.name, num_devices,
-                                 num_devices == 1 ? "" : "s", cluster.device.name, size_text(cluster.usable_bytes()));
+  std::string text =
+      fmt::format("{}: {}, {}, {} usable{}\n\n", cluster.name, counted(num_devices, "device"), cluster.device.name,
+                  size_text(cluster.usable_bytes()), num_devices == 1 ? "" : " on each");
 
   const auto times = all_reduce_times(cluster);
   std::vector<std::vector<std::string>> rows = {

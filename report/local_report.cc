@@ -40,10 +40,6 @@ std::vector<CommunicationLine> lines_of(const LocalPlan& plan) {
   return lines;
 }
 
-std::string plural(std::size_t count, const std::string& word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
-
 /// The names that a line has room for.
 std::string names_text(const std::vector<std::string>& names) {
   const auto shown = static_cast<std::ptrdiff_t>(std::min(names.size(), kMostTensors));
@@ -104,7 +100,7 @@ std::string local_plan_text(const LocalPlan& plan, const std::string& out_folder
   const bool is_training = plan.model->training.has_value();
   std::string text =
       fmt::format("{}, {}, written per device, {} on {}\n", plan.model->name, is_training ? "training" : "forward",
-                  plural(plan.ranks.size(), "rank"), plan.cluster.name);
+                  counted(plan.ranks.size(), "rank"), plan.cluster.name);
   const LocalRank& slowest = plan.ranks[plan.slowest()];
   const LocalRank& largest = plan.ranks[plan.largest()];
   text += fmt::format("  {:<9}   {} of {} on rank {}\n", plan.fits() ? "fits" : "too large",
@@ -171,7 +167,7 @@ std::string local_ir(const LocalPlan& plan, std::size_t rank) {
 
 std::string local_validation_text(const LocalSubject& subject, const LocalValidation& validation) {
   std::string text = fmt::format("{}, written per device, {}, against {}, seed {}\n", subject.model,
-                                 plural(subject.ranks, "rank"), subject.reference, subject.seed);
+                                 counted(subject.ranks, "rank"), subject.reference, subject.seed);
   TextTable table({Columns::kRight, Columns::kRight, Columns::kRight, Columns::kRight, Columns::kLeft, Columns::kLeft});
   const bool has_loss = !validation.steps.empty() && find(validation.steps[0], "loss") != nullptr;
   if (has_loss) {
@@ -200,7 +196,7 @@ std::string local_validation_text(const LocalSubject& subject, const LocalValida
   if (validation.agrees()) {
     const std::size_t compared = validation.steps.empty() ? 0 : validation.steps[0].values.size();
     return text + fmt::format("agrees in every step{}: {} on every rank\n",
-                              validation.not_finite ? " that is compared" : "", plural(compared, "tensor"));
+                              validation.not_finite ? " that is compared" : "", counted(compared, "tensor"));
   }
   text += fmt::format("drifts from step {}", *validation.first_drift + 1);
   for (std::size_t s = 0; has_loss && s < validation.steps.size(); ++s) {
@@ -251,7 +247,7 @@ std::string local_simulation_text(const LocalSubject& subject, const std::vector
                                   std::int64_t first_step) {
   std::string text =
       fmt::format("{}, {}, written per device, {}, seed {}\n", subject.model,
-                  subject.is_training ? "training" : "forward", plural(subject.ranks, "rank"), subject.seed);
+                  subject.is_training ? "training" : "forward", counted(subject.ranks, "rank"), subject.seed);
   for (const LocalScalar& scalar : scalars) {
     const bool all_alike = std::all_of(scalar.steps.begin(), scalar.steps.end(), [](const auto& step) {
       const RankExtremes found = extremes_of(step);
@@ -265,7 +261,7 @@ std::string local_simulation_text(const LocalSubject& subject, const std::vector
       const bool is_alike = found.least == found.largest;
       table.add(
           {fmt::format("{}", first_step + static_cast<std::int64_t>(s) + 1), fmt::format("{:.9f}", found.least),
-           is_alike ? fmt::format("on {}", plural(found.ranks, "rank")) : fmt::format("on rank {}", found.least_at),
+           is_alike ? fmt::format("on {}", counted(found.ranks, "rank")) : fmt::format("on rank {}", found.least_at),
            is_alike ? "" : fmt::format("{:.9f}", found.largest),
            is_alike ? "" : fmt::format("on rank {}", found.largest_at)});
     }

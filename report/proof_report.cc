@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/json_text.h"
+#include "report/text/text_table.h"
 
 // Text and JSON of one proof are written from the same `Proof`; the text shows the largest differences beside what is
 // allowed, and for a failure the first instruction that was wrong, since later ones only carry it on.
@@ -16,10 +17,6 @@ namespace {
 constexpr std::size_t kMostListed = 8;
 
 std::string_view name_of(Precision precision) { return precision == Precision::kFloat64 ? "float64" : "float32"; }
-
-std::string plural(std::size_t count, const std::string& word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
 
 std::string sizes_text(const std::vector<ShrunkSize>& sizes) {
   std::vector<std::string> parts;
@@ -36,9 +33,8 @@ std::string table_text(const ValidationResult& validation) {
   std::string text = fmt::format("{:21}{:{}}{:>18}{:>10}\n", "", "compared", width, "largest difference", "allowed");
   for (const PrecisionResult& result : validation.precisions) {
     if (result.steps == 0) continue;
-    text += fmt::format("  {}  {:10}{:{}}{:>18}{:>10}   {}\n", name_of(result.precision),
-                        plural(static_cast<std::size_t>(result.steps), "step"), compared_text(result), width,
-                        result.largest == 0 ? "0" : fmt::format("{:.1e}", result.largest),
+    text += fmt::format("  {}  {:10}{:{}}{:>18}{:>10}   {}\n", name_of(result.precision), counted(result.steps, "step"),
+                        compared_text(result), width, result.largest == 0 ? "0" : fmt::format("{:.1e}", result.largest),
                         fmt::format("{:.0e}", result.allowed), result.is_equal ? "equal" : "different");
   }
   return text;
@@ -48,7 +44,7 @@ std::string table_text(const ValidationResult& validation) {
 std::string unpadded_text(const UnpaddedComparison& unpadded) {
   std::string text =
       fmt::format("  without padding  {}  {}, largest difference {}, allowed {:.0e}   {}\n",
-                  plural(static_cast<std::size_t>(unpadded.compared.steps), "step"), compared_text(unpadded.compared),
+                  counted(unpadded.compared.steps, "step"), compared_text(unpadded.compared),
                   unpadded.compared.largest == 0 ? "0" : fmt::format("{:.1e}", unpadded.compared.largest),
                   unpadded.compared.allowed, unpadded.is_equal() ? "equal" : "different");
   for (std::size_t i = 0; i < std::min(kMostListed, unpadded.missing.size()); ++i) {
@@ -168,14 +164,14 @@ Json json_of(const UnpaddedComparison& unpadded) {
 /// The first lines: what it is about, and what was made smaller.
 std::string subject_text(const ValidationSubject& subject, const Shrinking& shrinking) {
   const std::string axes = subject.mesh.axes().empty() ? "" : " " + subject.mesh.to_string();
-  std::string text = fmt::format(
-      "{}, {}, level {}, {}{}{}, seed {}\n", subject.model, subject.is_training ? "training" : "forward",
-      number_of(subject.level), subject.workers > 1 ? fmt::format("{} workers of ", subject.workers) : std::string(),
-      plural(static_cast<std::size_t>(subject.mesh.num_devices()), "device"), axes, subject.seed);
+  std::string text = fmt::format("{}, {}, level {}, {}{}{}, seed {}\n", subject.model,
+                                 subject.is_training ? "training" : "forward", number_of(subject.level),
+                                 subject.workers > 1 ? fmt::format("{} workers of ", subject.workers) : std::string(),
+                                 counted(subject.mesh.num_devices(), "device"), axes, subject.seed);
   if (!shrinking.dims.empty()) text += fmt::format("shrunk for the proof: {}\n", sizes_text(shrinking.dims));
   if (!shrinking.axes.empty()) {
-    text +=
-        fmt::format("mesh for the proof: {} ({} devices)\n", sizes_text(shrinking.axes), shrinking.mesh.num_devices());
+    text += fmt::format("mesh for the proof: {} ({})\n", sizes_text(shrinking.axes),
+                        counted(shrinking.mesh.num_devices(), "device"));
   }
   for (const std::string& note : shrinking.notes) text += fmt::format("{}\n", note);
   return text;
@@ -186,10 +182,10 @@ std::string subject_text(const ValidationSubject& subject, const Shrinking& shri
 std::string compared_text(const PrecisionResult& result) {
   std::vector<std::string> parts;
   if (result.has_loss) parts.push_back("loss");
-  if (result.outputs > 0) parts.push_back(plural(result.outputs, "output"));
-  if (result.gradients > 0) parts.push_back(plural(result.gradients, "gradient"));
-  if (result.parameters > 0) parts.push_back(plural(result.parameters, "parameter"));
-  if (result.states > 0) parts.push_back(plural(result.states, "state"));
+  if (result.outputs > 0) parts.push_back(counted(result.outputs, "output"));
+  if (result.gradients > 0) parts.push_back(counted(result.gradients, "gradient"));
+  if (result.parameters > 0) parts.push_back(counted(result.parameters, "parameter"));
+  if (result.states > 0) parts.push_back(counted(result.states, "state"));
   if (result.between > 0) parts.push_back(fmt::format("{} between", result.between));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -222,7 +218,8 @@ std::string proof_summary(const Proof& proof) {
     parts.push_back(fmt::format("{} {:.1e}", name_of(precision.precision), precision.largest));
   }
   if (proof.unpadded) parts.push_back(fmt::format("without padding {:.1e}", proof.unpadded->compared.largest));
-  return fmt::format("equal      {} devices compute what one does; largest difference {}", proof.validation.num_devices,
+  return fmt::format("equal      {} compute{} what one does; largest difference {}",
+                     counted(proof.validation.num_devices, "device"), proof.validation.num_devices == 1 ? "s" : "",
                      fmt::join(parts, ", "));
 }
 
@@ -254,10 +251,9 @@ std::string validation_text(const ValidationSubject& subject, const Proof& proof
   if (!proof.mutations.empty()) text += mutations_text(proof.mutations);
   if (count(proof.mutations, MutationOutcome::kUncaught) > 0)
     return text + "not proven: a fault would not be noticed\n";
-  const std::string sends = validation.num_sends == 0 ? "" : plural(validation.num_sends, "send") + " and ";
-  text += fmt::format("proven: {} compute{} what one does ({}{} per step)\n",
-                      plural(static_cast<std::size_t>(validation.num_devices), "device"),
-                      validation.num_devices == 1 ? "s" : "", sends, plural(validation.num_collectives, "collective"));
+  const std::string sends = validation.num_sends == 0 ? "" : counted(validation.num_sends, "send") + " and ";
+  text += fmt::format("proven: {} compute{} what one does ({}{} per step)\n", counted(validation.num_devices, "device"),
+                      validation.num_devices == 1 ? "s" : "", sends, counted(validation.num_collectives, "collective"));
   return text;
 }
 

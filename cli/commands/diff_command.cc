@@ -51,7 +51,8 @@ Command diff_command() {
   command.options = {{"",
                       {argument("BEFORE", &arguments->before, "a plan.json, or a model file, which is planned")
                            .completed_by(Completion::kFile),
-                       argument("AFTER", &arguments->after, "another").completed_by(Completion::kFile)}},
+                       argument("AFTER", &arguments->after, "what it is compared with: a plan.json, or a model file")
+                           .completed_by(Completion::kFile)}},
                      {"Output",
                       {flag("--all", arguments->all, "list every difference, not only the largest"),
                        flag("--json", arguments->json, "print one JSON document")}}};

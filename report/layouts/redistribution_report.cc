@@ -198,7 +198,9 @@ std::string text_report(const RedistributionReport& report) {
     table.add({"sum", "", "", "", "", "", sent.format(report.sent()), time.format(report.time())});
     text += "\n" + table.to_string(2);
   }
-  text += fmt::format("\n  peak {} per device, input and output of a step", format_bytes(report.peak()));
+  const bool does_nothing = plan.steps.empty() && !sends;
+  text += fmt::format("\n  peak {} per device{}", format_bytes(report.peak()),
+                      does_nothing ? "" : ", input and output of a step");
   if (greedy && !greedy->steps.empty() && greedy->time > plan.time) {
     std::vector<std::string_view> kinds;
     for (const CollectiveStep& step : greedy->steps) kinds.push_back(to_string(step.kind));

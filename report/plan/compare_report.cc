@@ -172,6 +172,7 @@ std::string in_short(const std::vector<ComparedPlan>& plans) {
         words = words.empty() ? count : fmt::format("{}; {}", words == own ? "the same in short" : words, count);
       }
     }
+    if (first.plan->mesh.num_devices() == 1 && &row == &first) words = "all on one device";
     if (words.empty()) words = "no pattern that has a name";
     bool is_first = true;
     for (const std::string& line : wrapped(words, kTerminalWidth - width - 4)) {
@@ -245,8 +246,8 @@ std::vector<Difference> differences(const Plan& from, const Plan& plan, std::siz
 std::string compare_report(const std::vector<ComparedPlan>& plans, const CompareOptions& options) {
   const Plan& first = *plans.front().plan;
   std::string text =
-      fmt::format("{}, {}on {}: {} devices, {} usable on each\n\n", first.graph->name(), training_words(*first.graph),
-                  first.cluster.name, first.cluster.num_devices(), format_bytes(first.usable));
+      fmt::format("{}, {}on {}: {}, {} usable on each\n\n", first.graph->name(), training_words(*first.graph),
+                  first.cluster.name, counted(first.cluster.num_devices(), "device"), format_bytes(first.usable));
   std::vector<std::vector<TextTable::Cell>> rows = figures(plans);
   std::vector<Align> columns(rows[1].size() + 1, Align::kRight);
   columns[0] = columns[1] = columns.back() = Align::kLeft;

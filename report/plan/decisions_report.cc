@@ -62,8 +62,11 @@ std::vector<ExplainedDecision> explain_costliest(const ModelPlanner& planner, co
 
 std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecision>& decisions,
                              const ExplainOptions& options) {
-  std::string text = fmt::format("{}, level {}: the decisions that take most of the step of {}\n", plan.graph->name(),
-                                 number_of(plan.options.level), format_time(plan.time.step()));
+  const bool is_alone = plan.mesh.num_devices() == 1;
+  std::string text =
+      fmt::format("{}, level {}: the {} that take most of the step of {}\n", plan.graph->name(),
+                  number_of(plan.options.level), is_alone ? "operators" : "decisions", format_time(plan.time.step()));
+  if (is_alone) text += "one device does all of it: nothing is decided\n";
   for (const ExplainedDecision& explained : decisions) {
     const Decision& decision = explained.decision;
     const Operation& operation = plan.graph->operation(decision.op);
@@ -71,6 +74,7 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
                         styled(decision.name, TextStyle::kBold, options.colour), operation.type->name,
                         decision.copies > 1 ? fmt::format(", {} x", decision.copies) : "", share_text(plan, decision),
                         format_time(decision.computation), format_time(decision.communication));
+    if (is_alone) continue;
     text += fmt::format("  {}, {}\n", strategy_words(operation, plan.strategies[decision.op], plan.mesh),
                         decided_by(plan, decision.op));
     const std::size_t count = explained.explanation.alternatives.size();

@@ -84,7 +84,9 @@ struct TableLine {
 TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, const ColumnUnit& unit) {
   using Kind = Infeasibility::Remedy::Kind;
   const std::string peak = fmt::format("{} {}", unit.format(remedy.peak), unit.name);
-  const std::string peak_and_step = fmt::format("{}, step about {:+.0f} %", peak, 100 * remedy.step_change);
+  const bool is_as_long = remedy.step_change > -0.005 && remedy.step_change < 0.005;
+  const std::string peak_and_step =
+      is_as_long ? peak + ", step as long" : fmt::format("{}, step about {:+.0f} %", peak, 100 * remedy.step_change);
   switch (remedy.kind) {
     case Kind::kMicroBatches:
       return {fmt::format("training: {{micro_batches: {}}}", remedy.micro_batches), peak_and_step};
@@ -142,22 +144,26 @@ Json lines_json(const std::vector<TableLine>& lines) {
 std::string infeasibility_report(const Infeasibility& answer, bool colour) {
   const Plan& plan = *answer.smallest;
   const ColumnUnit unit = bytes_unit(std::max(plan.memory.peak, plan.usable));
-  std::string text = fmt::format("{}, {}on {}: {} devices, mesh {}, level {} ({})\n\n", plan.graph->name(),
-                                 training_words(*plan.graph), plan.cluster.name, plan.cluster.num_devices(),
-                                 plan.mesh.to_string(), number_of(plan.options.level), to_string(plan.options.level));
-  text += fmt::format("  {}   the smallest plan {}needs {} of {} {} per device: {} too much\n",
+  std::string text =
+      fmt::format("{}, {}on {}: {}, mesh {}, level {} ({})\n\n", plan.graph->name(), training_words(*plan.graph),
+                  plan.cluster.name, counted(plan.cluster.num_devices(), "device"), mesh_words(plan.mesh),
+                  number_of(plan.options.level), to_string(plan.options.level));
+  text += fmt::format("  {}   the smallest plan {}needs {} of {} per device: {} too much\n",
                       styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ",
-                      unit.format(plan.memory.peak), unit.format(plan.usable), unit.name,
-                      unit.format(plan.memory.peak - plan.usable));
+                      format_bytes(plan.memory.peak), format_bytes(plan.usable),
+                      format_bytes(plan.memory.peak - plan.usable));
   const std::string_view of_layers = plan.has_uniform_layers ? " of uniform layers" : "";
   if (answer.least > 0) {
-    text += fmt::format("                 {}no plan{} on this mesh needs less than {} {}\n",
-                        answer.proven ? "proven: " : "", of_layers, unit.format(answer.least), unit.name);
+    text += fmt::format("                 {}no plan{} on this mesh needs less than {}\n",
+                        answer.proven ? "proven: " : "", of_layers, format_bytes(answer.least));
   } else if (answer.proven) {
     text += fmt::format("                 proven: no plan{} on this mesh fits\n", of_layers);
   }
   const std::vector<Holder> list = holders(plan);
-  const std::size_t shown = std::min(list.size(), kMostRows);
+  // What rounds to nothing beside the peak is not worth a row.
+  const auto is_worth = [&](const Holder& holder) { return holder.local * 100 >= plan.memory.peak; };
+  const auto worth = std::count_if(list.begin(), list.end(), is_worth);
+  const std::size_t shown = std::min(static_cast<std::size_t>(worth), kMostRows);
   std::size_t width = 0;
   for (std::size_t i = 0; i < shown; ++i) width = std::max(width, list[i].block.size());
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
@@ -168,10 +174,11 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
                unit.format(list[i].local), shards_text(list[i])});
   }
   text += '\n' + table.to_string(2);
-  if (list.size() > kMostRows) {
+  if (list.size() > shown) {
     Bytes rest = 0;
-    for (std::size_t i = kMostRows; i < list.size(); ++i) rest += list[i].local;
-    text += fmt::format("  {} more hold {} {} per device\n", list.size() - kMostRows, unit.format(rest), unit.name);
+    for (std::size_t i = shown; i < list.size(); ++i) rest += list[i].local;
+    text += fmt::format("  {} more hold{} {} per device\n", list.size() - shown, list.size() - shown == 1 ? "s" : "",
+                        format_bytes(rest));
   }
   if (!answer.remedies.empty()) text += '\n' + line_table("would fit", lines_of(answer.remedies, plan));
   if (!answer.obstacles.empty()) {

@@ -166,7 +166,7 @@ std::string change_table(const std::string& title, const std::vector<Change>& ch
                          const DiffOptions& options) {
   if (changes.empty()) return {};
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
-  table.add({fmt::format("{}, {}", title, unit.name), options.before, options.after, "change"});
+  table.add({fmt::format("{}, {}", title, unit.name), "before", "after", "change"});
   // Largest first: what the unit shows as nothing stands at the end.
   std::size_t visible = changes.size();
   while (!options.all && visible > 1 && !is_visible(changes[visible - 1], unit)) --visible;
@@ -186,7 +186,7 @@ std::string difference_table(const std::string& title, const std::vector<Differe
   for (const Difference& difference : list) most = std::max(most, std::max(difference.bytes, -difference.bytes));
   const ColumnUnit bytes = bytes_unit(most);
   TextTable table({Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
-  table.add({title, options.before, options.after, has_bytes ? fmt::format("{} per device", bytes.name) : ""});
+  table.add({title, "before", "after", has_bytes ? fmt::format("{} per device", bytes.name) : ""});
   const std::size_t shown = shown_of(list.size(), options);
   for (std::size_t i = 0; i < shown; ++i) {
     const Difference& difference = list[i];
@@ -198,8 +198,8 @@ std::string difference_table(const std::string& title, const std::vector<Differe
 }
 
 std::string asked_text(const Plan& plan) {
-  return fmt::format("{}, {}{} devices of {}, mesh {}, level {} ({})", plan.graph->name(), training_words(*plan.graph),
-                     plan.cluster.num_devices(), plan.cluster.name, plan.mesh.to_string(),
+  return fmt::format("{}, {}{} of {}, mesh {}, level {} ({})", plan.graph->name(), training_words(*plan.graph),
+                     counted(plan.cluster.num_devices(), "device"), plan.cluster.name, mesh_words(plan.mesh),
                      number_of(plan.options.level), to_string(plan.options.level));
 }
 
@@ -207,7 +207,7 @@ std::string figures_table(const Plan& before, const Plan& after, const DiffOptio
   const ColumnUnit time = time_unit(std::max(before.time.step(), after.time.step()));
   const ColumnUnit bytes = bytes_unit(std::max(before.memory.peak, after.memory.peak));
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
-  table.add({"", options.before, options.after, "change"});
+  table.add({"", "before", "after", "change"});
   const auto add = [&](const std::string& name, std::int64_t old, std::int64_t now, const ColumnUnit& unit) {
     table.add(
         {fmt::format("{}, {}", name, unit.name), unit.format(old), unit.format(now), signed_amount(now - old, unit)});
@@ -274,8 +274,8 @@ PlanDiff plan_diff(const Plan& before, const Plan& after) {
 
 std::string diff_report(const Plan& before, const Plan& after, const DiffOptions& options) {
   const PlanDiff diff = plan_diff(before, after);
-  std::string text = fmt::format("{}: {}\n", options.before, asked_text(before));
-  text += fmt::format("{}: {}\n\n", options.after, asked_text(after));
+  std::string text = fmt::format("before  {}: {}\n", options.before, asked_text(before));
+  text += fmt::format("after   {}: {}\n\n", options.after, asked_text(after));
   text += figures_table(before, after, options);
   if (diff.is_empty()) return text + "\n  the plans are equal\n";
   const ColumnUnit time = time_unit(std::max(before.time.step(), after.time.step()));

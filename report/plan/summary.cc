@@ -48,9 +48,10 @@ std::string fits_line(const Plan& plan, bool colour) {
 
 std::string step_line(const Plan& plan) {
   std::string text = fmt::format("  step        {:<11}", format_time(plan.time.step()));
+  const bool is_one_device = plan.program.workers == 1 && plan.mesh.num_devices() == 1;  // as data parallelism is
   for (const Baseline& baseline : plan.baselines) {
     const bool is_one_worker = baseline.name == "one_worker";
-    if (baseline.name != "data_parallel" && !is_one_worker) continue;
+    if (is_one_device || (baseline.name != "data_parallel" && !is_one_worker)) continue;
     text += fmt::format("{} would take {} and {}{}", is_one_worker ? "one worker" : "data parallel",
                         format_time(baseline.time.step()), format_bytes(baseline.peak),
                         baseline.fits ? "" : ", which does not fit");
@@ -103,7 +104,7 @@ std::string objective_line(const Plan& plan) {
       bound.repeated = 0;
       bound.communication = plan.bound.amount;
       best = ratio_text(bound);
-      limit = none + " has more";
+      limit = plan.time.communication == 0 ? "nothing is communicated" : none + " has more";
       break;
     }
     case Level::kMemory:
@@ -465,8 +466,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
                                  training_words(*plan.graph), plan.cluster.name,
                                  plan.program.workers > 1 ? fmt::format("{} workers of ", plan.program.workers) : "",
                                  plan.mesh.num_devices(), plan.mesh.num_devices() == 1 ? "" : "s",
-                                 plan.mesh.axes().empty() ? "of one device" : plan.mesh.to_string(),
-                                 number_of(plan.options.level), to_string(plan.options.level));
+                                 mesh_words(plan.mesh), number_of(plan.options.level), to_string(plan.options.level));
   text += fits_line(plan, options.colour);
   text += step_line(plan);
   text += overlap_line(plan);

@@ -339,8 +339,8 @@ ValidationResult validate(const ParallelProgram& program, const OperatorGraph& g
       const bool is_exact = judged.precision == Precision::kFloat64;
       const Run run{program, graph, reference, judged.precision, judged.allowed, step, beyond32};
       const Watched& watched = is_exact ? watched64 : watched32;
-      announce(fmt::format("step {} of {}: {} devices in {}", step, steps, result.num_devices,
-                           is_exact ? "float64" : "float32"));
+      announce(fmt::format("step {} of {}: {} device{} in {}", step, steps, result.num_devices,
+                           result.num_devices == 1 ? "" : "s", is_exact ? "float64" : "float32"));
       Executor rounded = executor_in(judged.precision);
       Executor& executor = is_exact ? exact : rounded;
       if (is_exact && step > 1) {

@@ -9,7 +9,7 @@ namespace {
 
 TEST(ClusterReportTest, SummaryIsThatOfTheDocumentation) {
   EXPECT_EQ(cluster_summary(read_cluster("dgx-a100x8")),
-            "dgx-a100x8: 64 devices A100 SXM4 80GB, 76 GiB usable each\n\n"
+            "dgx-a100x8: 64 devices, A100 SXM4 80GB, 76 GiB usable on each\n\n"
             "  level    axis size   link         line rate     used   latency   all_reduce of 1 GB along it\n"
             "  ib               8   per device     25 GB/s   86.0 %   14.0 us                       81.6 ms\n"
             "  nvlink           8   per device    300 GB/s   77.5 %    3.4 us                       7.58 ms\n\n"

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "costmodel/cluster/cluster.h"
+#include "model/read_model.h"
+#include "planner/model_planner.h"
+#include "report/plan/compare_report.h"
+#include "report/plan/decisions_report.h"
+#include "report/plan/infeasibility_report.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
@@ -24,6 +30,35 @@ TEST(SummaryTest, IsAsRecorded) {
   EXPECT_NE(
       summary_report(plan, options).find("\n  searched    for at most 1.5 s: another run may find another plan\n"),
       std::string::npos);
+}
+
+/// One device is one device in every page, and nothing is said of other ways to lay out what lies there.
+TEST(SummaryTest, OneDeviceIsSpokenOfAsOne) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+model: alone
+inputs: {x: [64, 32]}
+operators:
+  fc:   {block: nn.Dense, in: x, out_channels: 16}
+  loss: {op: ReduceSum, in: fc}
+loss: loss
+training: {optimizer: sgd}
+)",
+                                                                   "m.yaml"));
+  const Cluster one = take_devices(read_cluster("ascend-910"), 1);
+  const ModelPlanner planner(model, one, {});
+  Plan plan = planner.plan(Level::kRatio, "auto");
+  plan.baselines = {planner.data_parallel()};
+  const std::string summary = summary_report(plan, {});
+  expect_has(summary, ": 1 device, mesh of one device,");
+  expect_has(summary, "  ratio       inf        optimal: nothing is communicated\n");
+  EXPECT_EQ(summary.find("data parallel"), std::string::npos) << summary;
+  expect_has(compare_report({compared("level 0", plan)}, {}), ": 1 device, ");
+  Infeasibility answer;
+  answer.smallest = &plan;
+  expect_has(infeasibility_report(answer), ": 1 device, mesh of one device,");
+  const std::string decisions = decisions_report(plan, explain_costliest(planner, plan, 3, {}, {}), {});
+  expect_has(decisions, "one device does all of it: nothing is decided\n");
+  EXPECT_EQ(decisions.find("repeated"), std::string::npos) << decisions;
 }
 
 }  // namespace
