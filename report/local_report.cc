@@ -41,7 +41,7 @@ std::vector<CommunicationLine> lines_of(const LocalPlan& plan) {
 }
 
 /// The names that a line has room for.
-std::string names_text(const std::vector<std::string>& names) {
+std::string some_names(const std::vector<std::string>& names) {
   const auto shown = static_cast<std::ptrdiff_t>(std::min(names.size(), kMostTensors));
   const std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
   const std::size_t more = names.size() - static_cast<std::size_t>(shown);
@@ -191,7 +191,7 @@ std::string local_validation_text(const LocalSubject& subject, const LocalValida
   }
   if (!validation.not_compared.empty()) {
     text += fmt::format("not compared, since the reference has none of this name and shape: {}\n",
-                        names_text(validation.not_compared));
+                        some_names(validation.not_compared));
   }
   if (validation.agrees()) {
     const std::size_t compared = validation.steps.empty() ? 0 : validation.steps[0].values.size();
@@ -206,7 +206,7 @@ std::string local_validation_text(const LocalSubject& subject, const LocalValida
   }
   text += "\n";
   for (const DriftCause& cause : validation.causes) {
-    text += fmt::format("  {}: {}\n", names_text(cause.tensors), cause.message);
+    text += fmt::format("  {}: {}\n", some_names(cause.tensors), cause.message);
     if (!cause.hint.empty()) text += fmt::format("    {}\n", cause.hint);
   }
   return text;

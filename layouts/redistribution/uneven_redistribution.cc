@@ -25,8 +25,8 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kMostPrimes = 4;        // pieces of axes cut to primes; if there are more, as the ends cut them
-constexpr std::size_t kMostSettled = 20'000;  // states
+constexpr std::size_t kMostPrimes = 4;  // pieces of axes cut to primes; if there are more, as the ends cut them
+constexpr std::size_t kMostSettledUneven = 20'000;  // states
 
 using State = UnevenStates::State;
 using Label = UnevenStates::Label;
@@ -97,7 +97,7 @@ class Search {
         path.push_back(&arrived_.at(*at).edge);
       std::reverse(path.begin(), path.end());
     }
-    if (!is_found) throw InputError({}, "no sequence of collectives was found among {} layouts", kMostSettled);
+    if (!is_found) throw InputError({}, "no sequence of collectives was found among {} layouts", kMostSettledUneven);
     State at = source_;
     plan.peak = element_bytes_ * states_.local_elements(source_);
     for (const Edge* edge : path) {
@@ -134,7 +134,7 @@ class Search {
     const Label start{bound_, 0, 0, 0};
     queue.insert({start, source_});
     arrived_[source_] = {source_, {}, start};
-    while (!queue.empty() && settled.size() < kMostSettled) {
+    while (!queue.empty() && settled.size() < kMostSettledUneven) {
       const auto [label, state] = *queue.begin();
       queue.erase(queue.begin());
       settled.insert(state);

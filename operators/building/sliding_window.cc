@@ -10,8 +10,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kLargest = std::int64_t{1} << 30;  // so that no product of two leaves 64 bits
-
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return -floor_div(-a, b); }
 
@@ -40,7 +38,7 @@ struct Sliding {
     pad = operation.list("pad");
     if (pad.size() == 1) pad.assign(2 * num_spatial, pad[0]);
     const bool is_valid_pad = pad.size() == 2 * num_spatial &&
-                              std::ranges::all_of(pad, [](std::int64_t p) { return p >= 0 && p <= kLargest; });
+                              std::ranges::all_of(pad, [](std::int64_t p) { return p >= 0 && p <= kLargestWindow; });
     if ((mode != "valid" && mode != "same" && mode != "pad") || !is_valid_pad) {
       const char* count = num_spatial == 1 ? "two" : num_spatial == 2 ? "four" : "six";
       operand_error(operation,
@@ -55,7 +53,7 @@ struct Sliding {
 
   /// Without input, output and the padding of "same".
   SlidingWindow window(const Operation& operation, std::size_t d, std::int64_t kernel) const {
-    if (kernel > kLargest) operand_error(operation, kTooLarge);
+    if (kernel > kLargestWindow) operand_error(operation, kTooLarge);
     return {1, 1, kernel, strides[d], dilations[d], pad[2 * d], pad[2 * d + 1]};
   }
 };
@@ -94,8 +92,9 @@ std::vector<std::int64_t> spatial_values(const Operation& operation, const std::
   if (values.size() == num_spatial + 2 && values[0] == 1 && values[1] == 1)
     values.erase(values.begin(), values.begin() + 2);
   if (values.size() == 1) values.assign(num_spatial, values[0]);
-  const bool is_valid = values.size() == num_spatial &&
-                        std::ranges::all_of(values, [](std::int64_t value) { return value >= 1 && value <= kLargest; });
+  const bool is_valid = values.size() == num_spatial && std::ranges::all_of(values, [](std::int64_t value) {
+                          return value >= 1 && value <= kLargestWindow;
+                        });
   if (!is_valid) {
     const char* expected = num_spatial == 1   ? "one positive number"
                            : num_spatial == 2 ? "one or two positive numbers"
@@ -111,7 +110,7 @@ SpatialWindows spatial_windows(const Operation& operation, const Shape& input, c
   for (std::size_t d = 0; d < input.size(); ++d) {
     SlidingWindow window = sliding.window(operation, d, kernel[d]);
     window.input = input[d];
-    if (window.input > kLargest) operand_error(operation, kTooLarge);
+    if (window.input > kLargestWindow) operand_error(operation, kTooLarge);
     if (sliding.mode == "same") {
       window.output = ceil_div(window.input, window.stride);
       const std::int64_t padding =
@@ -139,7 +138,7 @@ Shape transposed_extents(const Operation& operation, const Shape& output, const 
   Shape extents;
   for (std::size_t d = 0; d < output.size(); ++d) {
     const SlidingWindow window = sliding.window(operation, d, kernel[d]);
-    if (output[d] > kLargest) operand_error(operation, kTooLarge);
+    if (output[d] > kLargestWindow) operand_error(operation, kTooLarge);
     const bool is_same = sliding.mode == "same";
     const std::int64_t most = is_same ? 0 : window.stride - 1;
     if (extra.size() != output.size() || extra[d] < 0 || extra[d] > most) {

@@ -10,6 +10,9 @@
 
 namespace shardplan {
 
+/// The largest size, kernel, stride or padding: no product of two leaves 64 bits.
+inline constexpr std::int64_t kLargestWindow = std::int64_t{1} << 30;
+
 /// One spatial dimension of a convolution or pooling: output i reads input stride*i + dilation*r - pad_before, 0 <= r <
 /// kernel.
 struct SlidingWindow {

@@ -373,8 +373,7 @@ std::vector<Mapped> pooled_dimensions(const Operation& operation, const Shape& x
     const std::int64_t kernel = spatial_value(operation, "kernel_size", d, rank);
     const std::int64_t stride = spatial_value(operation, "strides", d, rank);
     const std::int64_t pad = spatial_value(operation, "pad", d, rank);
-    constexpr std::int64_t kLargest = std::int64_t{1} << 30;  // so that no product of two leaves 64 bits
-    if (kernel < 1 || stride < 1 || pad < 0 || std::max({kernel, stride, x[d]}) > kLargest || pad >= kernel ||
+    if (kernel < 1 || stride < 1 || pad < 0 || std::max({kernel, stride, x[d]}) > kLargestWindow || pad >= kernel ||
         kernel > x[d] + 2 * pad) {
       operand_error(operation, fmt::format("kernel_size {}, strides {} and pad {} do not fit the size {}", kernel,
                                            stride, pad, x[d]));

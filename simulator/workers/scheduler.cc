@@ -26,7 +26,7 @@ constexpr double kSliceSeconds = 0.1;  // between looks at whether to stop
 constexpr double kFarewellSeconds = 3;
 constexpr double kSecondsForTheLast = 0.5;  // a job that fails still answers workers that arrive within this time
 constexpr int kMostRefusals = 100;          // of those who come too late; further ones get no answer
-constexpr int kMostNamed = 8;               // of the workers that are missing
+constexpr int kMostNamedWorkers = 8;        // of the workers that are missing
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -128,9 +128,9 @@ class Scheduler {
     int count = 0;
     for (int rank = 0; all_said && !workers_.empty() && rank < options_.workers; ++rank) {
       if (holder_of(rank) != nullptr) continue;
-      if (++count <= kMostNamed) missing += fmt::format("{} worker {}", count == 1 ? ";" : ",", rank);
+      if (++count <= kMostNamedWorkers) missing += fmt::format("{} worker {}", count == 1 ? ";" : ",", rank);
     }
-    if (count > kMostNamed) missing += fmt::format(" and {} more", count - kMostNamed);
+    if (count > kMostNamedWorkers) missing += fmt::format(" and {} more", count - kMostNamed);
     throw InputError(SourcePlace{}, "{} of {} workers came within {:g} seconds{}{}", workers_.size(), options_.workers,
                      options_.timeout, missing,
                      count == 0   ? ""

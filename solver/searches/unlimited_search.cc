@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::uint64_t kShortWork = 300'000'000;   // of elimination while the bound still moves
 constexpr std::uint64_t kLongWork = 2'000'000'000;  // once it does not
-constexpr std::uint64_t kPassesPerLook = 8;         // between attempts to remove values
+constexpr std::uint64_t kPassesPerRound = 8;        // between attempts to remove values
 constexpr double kShrinksEnough = 0.8;  // a smaller core is made if at most this share of the values is left
 constexpr std::uint64_t kFirstSlice = 100'000'000;  // of other means; the next ones are longer
 constexpr double kWorthATry = 0.7;                  // of the gap when a restriction was last tried
@@ -123,7 +123,7 @@ class UnlimitedSearch {
                                    ? meter_.used() + (options_.work - std::min(options_.work, meter_.used())) / 16 * 15
                                    : kInfiniteWork;
     while (!meter_.is_spent() && meter_.used() < most && still < kPatientLooks) {
-      for (std::uint64_t pass = 0; pass < kPassesPerLook && !meter_.is_spent(); ++pass) {
+      for (std::uint64_t pass = 0; pass < kPassesPerRound && !meter_.is_spent(); ++pass) {
         ++num_passes_;
         meter_.spend(dual_->work_per_pass());
         if (dual_->pass_ahead() == kInfinity) is_complete_ = true;
