@@ -10,6 +10,9 @@
 #include "simulator/execute/padding.h"
 #include "simulator/execute/shard_index.h"
 
+// A step is written as a function of places: for each element that a device holds after it, which place of which shard it
+// comes from. Devices whose new shard and whose sources are the same memory have the same result, so it is made once.
+
 namespace shardplan {
 namespace {
 
