@@ -267,8 +267,18 @@ Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& sp
 }
 
 /// [time, bytes], at most `kMostMemoryPoints`, of each neighbourhood the largest.
+/// By instruction, when what it holds is there: once it runs, and once those before it in the program have begun, which it
+/// is counted with. A collective may run before kernels that stand before it.
+std::vector<Picoseconds> counted_from(const Plan& plan) {
+  std::vector<Picoseconds> times;
+  for (const OverlappedTimeline::Span& span : plan.spans()) {
+    times.push_back(times.empty() ? span.begin : std::max(times.back(), span.begin));
+  }
+  return times;
+}
+
 Json memory_points(const Plan& plan) {
-  const std::vector<OverlappedTimeline::Span> spans = plan.spans();
+  const std::vector<Picoseconds> times = counted_from(plan);
   const std::vector<Bytes>& bytes = plan.memory.bytes;
   const std::size_t stride = bytes.size() / kMostMemoryPoints + 1;
   Json points = Json::array();
@@ -277,7 +287,7 @@ Json memory_points(const Plan& plan) {
     for (std::size_t i = begin; i < std::min(begin + stride, bytes.size()); ++i) {
       if (bytes[i] > bytes[most]) most = i;
     }
-    points.push_back({spans[most].begin / kNanosecond, bytes[most]});
+    points.push_back({times[most] / kNanosecond, bytes[most]});
   }
   return points;
 }
@@ -362,7 +372,7 @@ Json page_data(const Plan& plan, const std::string& name, const std::vector<Expl
   document["gap"] = plan_gap ? gap_text(plan_gap) : "";
   document["peak"] = plan.memory.peak;
   const std::vector<OverlappedTimeline::Span> spans = plan.spans();
-  document["peak_at"] = spans.empty() ? 0 : spans[plan.memory.peak_instruction].begin / kNanosecond;
+  document["peak_at"] = spans.empty() ? 0 : counted_from(plan)[plan.memory.peak_instruction] / kNanosecond;
   document["usable"] = plan.usable;
   document["micro_batches"] = plan.program.micro_batches;
   document["ops"] = data.operators();

@@ -34,6 +34,32 @@ TEST(HtmlReportTest, IsOnePageWithoutRequests) {
   EXPECT_EQ(copies, plan.graph->operators().size()) << "every operator is in a row";
 }
 
+/// Memory is drawn from left to right, though a collective may begin before kernels that stand before it.
+TEST(HtmlReportTest, MemoryGoesOnInTime) {
+  const auto model = std::make_shared<const Model>(read_model("configs/lenet.yaml"));
+  const ModelPlanner planner(model, read_cluster("dgx-a100"), {});
+  bool is_early = false;
+  for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {
+    const Plan plan = planner.plan(level, "auto");
+    const std::vector<OverlappedTimeline::Span> spans = plan.spans();
+    for (std::size_t i = 1; i < spans.size(); ++i) is_early = is_early || spans[i].begin < spans[i - 1].begin;
+    const std::string page = html_report({{"plan", &plan, {}}}, {compared("plan", plan)}, "the summary");
+    const JsonNode data = parse_json(data_of(page), "data");
+    const JsonNode& shown = data.find("plans")->items.at(0);
+    std::int64_t last = 0, most = 0, most_at = -1;
+    for (const JsonNode& point : shown.find("memory")->items) {
+      const std::int64_t at = std::stoll(point.items.at(0).text), bytes = std::stoll(point.items.at(1).text);
+      EXPECT_GE(at, last);
+      last = at;
+      if (bytes > most) most_at = at;
+      most = std::max(most, bytes);
+    }
+    EXPECT_EQ(most, plan.memory.peak);
+    EXPECT_EQ(std::stoll(shown.find("peak_at")->text), most_at);
+  }
+  EXPECT_TRUE(is_early) << "no plan here has what the test is about";
+}
+
 /// Items of the timeline are those of the loop's first run; the page draws a box where the others run.
 TEST(HtmlReportTest, OtherRunsOfTheLoopAreWhereNothingIsComputed) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
