@@ -66,6 +66,13 @@ std::string pieces_text(const TensorLayout& layout) {
   return fmt::format("({})", fmt::join(pieces, ", "));
 }
 
+/// "8", or where several dimensions are cut "(2, 4)".
+std::string shards_text(const TensorLayout& layout) {
+  const auto cut = std::count_if(layout.dimensions.begin(), layout.dimensions.end(),
+                                 [](const DimensionLayout& dimension) { return dimension.is_sharded(); });
+  return cut > 1 ? pieces_text(layout) : fmt::format("{}", num_shards(layout));
+}
+
 /// How an operator is cut that the degrees would cut otherwise.
 std::string operator_text(const Plan& plan, OperatorId id) {
   const OperatorGraph& graph = *plan.graph;
@@ -93,7 +100,7 @@ std::vector<ExportedEntry> operators_that_differ(const Plan& plan, const Degrees
     const OperatorType& type = *graph.operation(id).type;
     if (type.accumulates) {
       const TensorLayout sum = result_layout(graph.operation(id), plan.strategies[id], plan.mesh, 0);
-      entries.push_back({op.name, fmt::format("summed over micro-batches in {}", num_shards(sum)), ""});
+      entries.push_back({op.name, fmt::format("summed over micro-batches in {}", shards_text(sum)), ""});
       continue;
     }
     const bool decides =
@@ -113,7 +120,7 @@ std::vector<std::vector<ExportedEntry>> tensors_that_differ(const Plan& plan, co
     const TensorVersion& version = versions.all[id];
     if (kind.allows(id, plan.versions[id])) continue;
     const GraphTensor& tensor = graph.tensor(version.tensor);
-    const std::int64_t pieces = num_shards(plan.versions[id]);
+    const std::string pieces = shards_text(plan.versions[id]);
     if (version.kind == TensorVersion::Kind::kKept) {
       kept.push_back({tensor.name, "gathered once, for forward and backward pass", ""});
     } else if (tensor.kind == TensorKind::kParameter) {
