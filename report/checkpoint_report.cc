@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "base/units.h"
+#include "report/text/text_table.h"
 
 namespace shardplan {
 namespace {
@@ -51,9 +52,12 @@ Json json_of(const CheckpointForm& form) {
 
 std::string verification_text(const Checkpoint& checkpoint, const Checkpoint::Verification& verification) {
   std::string text = subject_text(checkpoint.path(), checkpoint.form());
-  text += fmt::format("whole: {} file{}, {}; {} copies equal\n", verification.files, verification.files == 1 ? "" : "s",
-                      format_bytes(verification.bytes), verification.copies);
-  return text;
+  text += fmt::format("whole: {}, {}", counted(verification.files, "file"), format_bytes(verification.bytes));
+  if (verification.copies > 0) {
+    text +=
+        fmt::format("; {} equal", verification.copies == 1 ? "1 copy" : fmt::format("{} copies", verification.copies));
+  }
+  return text + "\n";
 }
 
 std::string verification_json(const Checkpoint& checkpoint, const Checkpoint::Verification& verification) {

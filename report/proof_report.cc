@@ -332,15 +332,15 @@ std::string simulation_text(const ValidationSubject& subject, const Shrinking& s
       text += fmt::format("  {:>4} {:>20.9f} {:>20.9f} {:>15}\n", first_step + static_cast<std::int64_t>(i) + 1,
                           step.one_device, step.mesh, difference == 0 ? "0" : fmt::format("{:.1e}", difference));
     }
+    const std::size_t count = scalar.steps.size();
+    const std::string off = largest == 0 ? "both are equal" : fmt::format("the two differ by at most {:.1e}", largest);
+    const double first = scalar.steps.front().one_device, last = scalar.steps.back().one_device;
     if (subject.is_training) {
-      text +=
-          fmt::format("\n{} {:.6g} -> {:.6g} in {} steps on one batch; the two differ by at most {:.1e}\n", scalar.name,
-                      scalar.steps.front().one_device, scalar.steps.back().one_device, scalar.steps.size(), largest);
+      text += fmt::format("\n{} {:.6g}{} in {} on one batch; {}\n", scalar.name, first,
+                          count == 1 ? "" : fmt::format(" -> {:.6g}", last), counted(count, "step"), off);
     } else {
-      text +=
-          fmt::format("\n{} {:.6g} in the mean of {}; the two differ by at most {:.1e}\n", scalar.name,
-                      sum / static_cast<double>(scalar.steps.size()),
-                      scalar.steps.size() == 1 ? "1 batch" : fmt::format("{} batches", scalar.steps.size()), largest);
+      text += fmt::format("\n{} {:.6g} in the mean of {}; {}\n", scalar.name, sum / static_cast<double>(count),
+                          count == 1 ? "1 batch" : fmt::format("{} batches", count), off);
     }
   }
   return text;

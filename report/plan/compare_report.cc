@@ -172,7 +172,8 @@ std::string in_short(const std::vector<ComparedPlan>& plans) {
         words = words.empty() ? count : fmt::format("{}; {}", words == own ? "the same in short" : words, count);
       }
     }
-    if (first.plan->mesh.num_devices() == 1 && &row == &first) words = "all on one device";
+    const bool is_alone = first.plan->mesh.num_devices() == 1 && first.plan->program.workers == 1;
+    if (is_alone && &row == &first) words = "all on one device";
     if (words.empty()) words = "no pattern that has a name";
     bool is_first = true;
     for (const std::string& line : wrapped(words, kTerminalWidth - width - 4)) {

@@ -66,7 +66,10 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
   std::string text =
       fmt::format("{}, level {}: the {} that take most of the step of {}\n", plan.graph->name(),
                   number_of(plan.options.level), is_alone ? "operators" : "decisions", format_time(plan.time.step()));
-  if (is_alone) text += "one device does all of it: nothing is decided\n";
+  if (is_alone) {
+    text += plan.program.workers > 1 ? "place says which worker computes what" : "one device does all of it";
+    text += ": nothing is decided\n";
+  }
   for (const ExplainedDecision& explained : decisions) {
     const Decision& decision = explained.decision;
     const Operation& operation = plan.graph->operation(decision.op);

@@ -61,5 +61,17 @@ training: {optimizer: sgd}
   EXPECT_EQ(decisions.find("repeated"), std::string::npos) << decisions;
 }
 
+/// Workers of one device each are not one device: place decides.
+TEST(SummaryTest, WorkersOfOneDeviceAreSeveral) {
+  const auto model = std::make_shared<const Model>(read_model("configs/lenet-place.yaml"));
+  const Cluster cluster = take_devices(read_cluster("dgx-a100"), 5);
+  const ModelPlanner planner(model, cluster, {});
+  const Plan plan = planner.plan(Level::kRatio, "auto");
+  ASSERT_EQ(plan.program.workers, 5);
+  expect_has(decisions_report(plan, explain_costliest(planner, plan, 3, {}, {}), {}),
+             "place says which worker computes what: nothing is decided\n");
+  EXPECT_EQ(compare_report({compared("level 0", plan)}, {}).find("all on one device"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace shardplan
