@@ -149,8 +149,8 @@ class ModelPlanner {
   IdVector<OperatorId, char> is_user_strategy_;
   IdVector<OperatorId, char> is_by_mode_;
   IdVector<VersionId, std::optional<TensorLayout>> decided_layouts_;
-  std::shared_ptr<const RepeatClasses>
-      uniform_;  // if copies of a repeated block, of which there are some, take one strategy
+  /// If copies of a repeated block, of which there are some, take one strategy.
+  std::shared_ptr<const RepeatClasses> uniform_;
   std::vector<std::string> notices_;
   mutable std::optional<std::optional<Decisions>> data_parallel_;  // once asked for
 };

@@ -103,11 +103,11 @@ struct Plan {
   LevelValue cost;                  // what the plan's level makes least
   LevelValue bound;                 // no plan has less; with `mindspore`: none with the same forward strategies; with
                                     // `has_uniform_layers`: none of such plans
-  bool has_uniform_layers =
-      false;  // copies of a repeated block have one strategy: as asked for, where there are copies
-  std::optional<LevelValue>
-      free_bound;  // with `has_uniform_layers`, where it was sought: no plan at all has less; where
-                   // there is an `overlapped_bound`, no step in whatever order
+  /// Copies of a repeated block have one strategy: as asked for, where there are copies.
+  bool has_uniform_layers = false;
+  /// With `has_uniform_layers`, where it was sought: no plan at all has less; where there is an `overlapped_bound`, no step in
+  /// whatever order.
+  std::optional<LevelValue> free_bound;
   /// Level kSpeed, where collectives run beside kernels: no plan that fits in the order of the graph takes a shorter step,
   /// in whatever order; of the same plans as `bound`, which is about the step one after the other.
   std::optional<Picoseconds> overlapped_bound = {};
