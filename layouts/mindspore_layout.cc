@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "layouts/layout_axes.h"
 #include "layouts/refined_axes.h"
 
 namespace shardplan {

@@ -6,15 +6,6 @@
 
 namespace shardplan {
 
-std::vector<AxisRef> axes_of(const TensorLayout& layout) {
-  std::vector<AxisRef> axes;
-  for (const DimensionLayout& dimension : layout.dimensions) {
-    for (const DimensionPart& part : dimension.parts) axes.insert(axes.end(), part.axes.begin(), part.axes.end());
-  }
-  axes.insert(axes.end(), layout.partial.begin(), layout.partial.end());
-  return axes;
-}
-
 RefinedAxes::RefinedAxes(const DeviceMesh& mesh, const std::vector<AxisRef>& refs) {
   for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
     // Positions (products of the parts to the left) at which the axis is cut; each must divide the next.

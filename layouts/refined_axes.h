@@ -30,7 +30,4 @@ class RefinedAxes {
   std::vector<AxisRef> parts_;  // the mesh axes' parts, by position in `axes_`
 };
 
-/// All axes that a layout names.
-std::vector<AxisRef> axes_of(const TensorLayout& layout);
-
 }  // namespace shardplan

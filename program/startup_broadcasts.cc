@@ -7,14 +7,12 @@
 #include <algorithm>
 
 #include "base/integer.h"
+#include "layouts/layout_axes.h"
 
 namespace shardplan {
 
 std::vector<AxisRef> repeated_axes(const TensorLayout& layout, const DeviceMesh& mesh) {
-  std::vector<AxisRef> used;
-  for (const DimensionLayout& dimension : layout.dimensions) {
-    for (const DimensionPart& part : dimension.parts) used.insert(used.end(), part.axes.begin(), part.axes.end());
-  }
+  std::vector<AxisRef> used = cutting_axes(layout);
   std::sort(used.begin(), used.end(), [](const AxisRef& a, const AxisRef& b) {
     return a.axis != b.axis ? a.axis < b.axis : a.before < b.before;
   });

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "graph/batch_factors.h"
+#include "layouts/layout_axes.h"
 
 namespace shardplan {
 namespace {
@@ -27,22 +28,6 @@ std::int64_t common_pieces(const AxisRef& a, const std::vector<AxisRef>& others)
   std::int64_t pieces = 1;
   for (const AxisRef& other : others) pieces *= common_pieces(a, other);
   return pieces;
-}
-
-std::vector<AxisRef> axes_along(const DimensionLayout& dimension) {
-  std::vector<AxisRef> axes;
-  for (const DimensionPart& part : dimension.parts) axes.insert(axes.end(), part.axes.begin(), part.axes.end());
-  return axes;
-}
-
-/// The axes that cut a tensor; not those over which it is partial.
-std::vector<AxisRef> cutting_axes(const TensorLayout& layout) {
-  std::vector<AxisRef> axes;
-  for (const DimensionLayout& dimension : layout.dimensions) {
-    const std::vector<AxisRef> along = axes_along(dimension);
-    axes.insert(axes.end(), along.begin(), along.end());
-  }
-  return axes;
 }
 
 /// The tensor that one is made of by conversions alone.

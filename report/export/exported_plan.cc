@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "graph/folded_names.h"
+#include "layouts/layout_axes.h"
 #include "report/metrics/plan_metrics.h"
 
 namespace shardplan {

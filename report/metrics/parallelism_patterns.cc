@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "layouts/layout_axes.h"
 #include "planner/problem/global_degrees.h"
 
 namespace shardplan {
@@ -34,17 +35,8 @@ class Majority {
   std::vector<std::pair<std::vector<AxisRef>, double>> votes_;
 };
 
-std::vector<AxisRef> dimension_axes(const DimensionLayout& dimension) {
-  std::vector<AxisRef> axes;
-  for (const DimensionPart& part : dimension.parts) axes.insert(axes.end(), part.axes.begin(), part.axes.end());
-  return axes;
-}
-
-std::vector<AxisRef> sharding_axes(const TensorLayout& layout) {
-  std::vector<AxisRef> axes;
-  for (const DimensionLayout& dimension : layout.dimensions) {
-    for (const AxisRef& axis : dimension_axes(dimension)) axes.push_back(axis);
-  }
+std::vector<AxisRef> sorted_cutting_axes(const TensorLayout& layout) {
+  std::vector<AxisRef> axes = cutting_axes(layout);
   std::sort(axes.begin(), axes.end());
   return axes;
 }
@@ -70,7 +62,7 @@ IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       if (graph.tensor(op.operands[i]).kind != TensorKind::kParameter) continue;
       const TensorLayout taken = operand_layout(graph.operation(id), plan.strategies[id], plan.mesh, i);
-      pieces[op.operands[i]] = std::max(pieces[op.operands[i]], num_pieces(sharding_axes(taken)));
+      pieces[op.operands[i]] = std::max(pieces[op.operands[i]], num_pieces(sorted_cutting_axes(taken)));
     }
   }
   return pieces;
@@ -87,7 +79,7 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
   for (const Binding& binding : plan.program.given) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
     if (!is_weight(tensor)) continue;
-    const std::vector<AxisRef> axes = sharding_axes(plan.program.values[binding.value].layout);
+    const std::vector<AxisRef> axes = sorted_cutting_axes(plan.program.values[binding.value].layout);
     const auto bytes = static_cast<double>(tensor.type.bytes());
     stored.emplace(binding.tensor, axes);
     weight_bytes += bytes;
@@ -100,7 +92,7 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
     const auto weight = tensor.state_of ? stored.find(*tensor.state_of) : stored.end();
     if (weight == stored.end()) continue;
-    const std::vector<AxisRef> axes = sharding_axes(plan.program.values[binding.value].layout);
+    const std::vector<AxisRef> axes = sorted_cutting_axes(plan.program.values[binding.value].layout);
     const auto bytes = static_cast<double>(tensor.type.bytes());
     state_bytes += bytes;
     if (num_pieces(axes) > num_pieces(weight->second)) {
@@ -135,10 +127,10 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
       const std::int64_t rows = operation.operands[0].shape[0];
       if (rows >= vocabulary_size) vocabulary = Majority();
       vocabulary_size = std::max(vocabulary_size, rows);
-      if (rows == vocabulary_size) vocabulary.add(dimension_axes(operand(0).dimensions[0]), 1);
+      if (rows == vocabulary_size) vocabulary.add(axes_along(operand(0).dimensions[0]), 1);
     }
     if (operation.type->role == OperatorRole::kTokenNorm && operation.results[0].shape.size() >= 3) {
-      sequence.add(dimension_axes(result_layout(operation, plan.strategies[id], plan.mesh, 0).dimensions[1]), 1);
+      sequence.add(axes_along(result_layout(operation, plan.strategies[id], plan.mesh, 0).dimensions[1]), 1);
     }
     if (operation.type->work != WorkKind::kContraction || operation.results.empty()) continue;
     std::vector<std::int64_t> extents;
@@ -147,15 +139,16 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     const Shape& shape = operation.results[0].shape;
     const TensorLayout result = result_layout(operation, plan.strategies[id], plan.mesh, 0);
     if (batch_size > 0 && shape.size() >= 2 && shape[0] % batch_size == 0) {
-      batch.add(dimension_axes(result.dimensions[0]), work);
+      batch.add(axes_along(result.dimensions[0]), work);
     }
     const auto head_dimension = operation.type->head_dimension;
     if (const auto d = head_dimension != nullptr ? head_dimension(operation) : std::nullopt) {
-      heads.add(dimension_axes(result.dimensions[*d]), work);
+      heads.add(axes_along(result.dimensions[*d]), work);
     }
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor* weight = weight_of(graph, op.operands[i]);
-      if (weight != nullptr && weight->type.shape[0] != vocabulary_size) weights.add(sharding_axes(operand(i)), work);
+      if (weight != nullptr && weight->type.shape[0] != vocabulary_size)
+        weights.add(sorted_cutting_axes(operand(i)), work);
     }
   }
   ParallelismPatterns patterns;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/pending_folder.h"
 #include "base/shortened.h"
+#include "layouts/layout_axes.h"
 #include "simulator/checkpoint/checkpoint_folder.h"
 
 namespace shardplan {
@@ -183,10 +184,7 @@ const std::vector<Checkpoint::Holders>& Checkpoint::holders(std::size_t tensor) 
     }
     return found->second;
   }
-  std::vector<AxisRef> axes;  // that cut it: points with equal coordinates along them hold the same
-  for (const DimensionLayout& dimension : of.layout.dimensions) {
-    for (const DimensionPart& part : dimension.parts) axes.insert(axes.end(), part.axes.begin(), part.axes.end());
-  }
+  const std::vector<AxisRef> axes = cutting_axes(of.layout);
   std::map<std::int64_t, std::size_t> by_piece;
   for (std::int64_t rank = 0; rank < form_.mesh.num_devices(); ++rank) {
     const auto [at, is_first] = by_piece.try_emplace(form_.mesh.coordinate(rank, axes), found->second.size());

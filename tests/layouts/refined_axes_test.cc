@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "layouts/layout_axes.h"
 #include "tests/layouts/all_layouts.h"
 
 namespace shardplan {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "layouts/layout_axes.h"
+
 namespace shardplan {
 namespace {
 
@@ -39,10 +41,7 @@ TEST(SmallerMeshTest, EveryPieceKeepsASizeOfTwoOrThree) {
     EXPECT_EQ(SmallerMesh(program, 8, SmallerPieces::kTwos).mesh().to_string(), c.of_twos) << c.mesh;
     // Pieces stay pieces of their axis, disjoint ones stay disjoint, and none vanishes.
     for (const ProgramValue& value : program.values) {
-      std::vector<AxisRef> all;
-      for (const DimensionLayout& dimension : value.layout.dimensions) {
-        for (const DimensionPart& part : dimension.parts) all.insert(all.end(), part.axes.begin(), part.axes.end());
-      }
+      const std::vector<AxisRef> all = cutting_axes(value.layout);
       const std::vector<AxisRef> mapped = smaller.at(all);
       for (std::size_t i = 0; i < all.size(); ++i) {
         EXPECT_EQ(mapped[i].axis, all[i].axis);
