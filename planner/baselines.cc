@@ -75,7 +75,10 @@ Baseline ModelPlanner::one_worker(const Plan& plan) const {
   return {"one_worker", time_in_sequence(program), peak, peak <= usable(), plan.strategies};
 }
 
-Baseline ModelPlanner::data_parallel() const { return baseline("data_parallel", data_parallel_decisions()); }
+const Baseline& ModelPlanner::data_parallel() const {
+  if (!data_parallel_baseline_) data_parallel_baseline_ = baseline("data_parallel", data_parallel_decisions());
+  return *data_parallel_baseline_;
+}
 
 Baseline ModelPlanner::stand_alone() const {
   Restrictions limits = no_restrictions(*graph_, versions_);

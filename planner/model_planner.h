@@ -72,7 +72,7 @@ class ModelPlanner {
 
   /// Pure data parallel (the batch over all devices, parameters everywhere) and all work on every device. User
   /// strategies do not bind them, nor does the memory.
-  Baseline data_parallel() const;
+  const Baseline& data_parallel() const;
   Baseline stand_alone() const;
   /// What one worker would take for all that a plan with `place` divides.
   Baseline one_worker(const Plan& plan) const;
@@ -153,6 +153,7 @@ class ModelPlanner {
   std::shared_ptr<const RepeatClasses> uniform_;
   std::vector<std::string> notices_;
   mutable std::optional<std::optional<Decisions>> data_parallel_;  // once asked for
+  mutable std::optional<Baseline> data_parallel_baseline_;         // likewise
 };
 
 }  // namespace shardplan

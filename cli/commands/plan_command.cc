@@ -77,6 +77,7 @@ int does_not_fit(const PreparedPlan& planned, bool json) {
 
 int plan_model(PlanArguments arguments) {
   arguments.planning.proves = arguments.validate;
+  arguments.planning.shows_data_parallel = true;
   PreparedPlan planned = plan_or_load(arguments.planning);
   if (arguments.alternatives > 0 && arguments.html.empty()) {
     throw InputError(SourcePlace{}, "--alternatives {}: they are shown by the page of --html FILE",

@@ -33,6 +33,7 @@ struct PlanningArguments {
   std::optional<std::string> layers;
   std::optional<std::string> memory;
   std::optional<std::string> overlap;
+  bool shows_data_parallel = false;  // beside the plan
   bool proves = false;  // seed and threads are for a proof too: alone they are no reason to plan a plan.json again
 };
 
