@@ -13,7 +13,8 @@
 //      backward pass waiting for the links.
 //   4. List scheduling (program/list_order.h), instead of 1 and 3: what most of the step waits for goes first, updates and
 //      gradients of weights fill the gaps.
-//   5. Prefetch: an all_gather of what is stored is issued so early that it ends when its reader begins, counted from
+//   5. Yielding: a gather of a new weight, which nothing waits for, makes way (program/yielding.h).
+//   6. Prefetch: an all_gather of what is stored is issued so early that it ends when its reader begins, counted from
 //      the end of the step as if the links had nothing else to do; those that then stand beside each other are one.
 // Each move costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
 // that fits is taken.
@@ -34,6 +35,7 @@
 #include "program/list_order.h"
 #include "program/memory_profile.h"
 #include "program/overlapped_timeline.h"
+#include "program/yielding.h"
 
 namespace shardplan {
 namespace {
@@ -43,6 +45,8 @@ constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 constexpr Bytes kLargestTried = Bytes{128} << 20;
 /// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
+/// So often what no kernel waits for is put off, each time by the timeline of the time before.
+constexpr int kMostYields = 8;
 
 /// What one attempt does with each kind; no `kBest` but where boundaries are searched.
 struct Rules {
@@ -111,6 +115,11 @@ class Scheduler {
     std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
     order.buckets.resize(order.sequence.size(), 0);
     return order;
+  }
+
+  /// What no kernel waits for makes way, by the timeline of that order.
+  IssueOrder yielding(const IssueOrder& order) const {
+    return shardplan::yielding(table_, order, overlapped_timeline(tried(order)).spans);
   }
 
   /// The order as timelines and memory profiles read it.
@@ -534,6 +543,13 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
       IssueOrder listed = hoisted;
       listed.sequence = order(program);
       try_rules(listed);
+    }
+    IssueOrder order = best ? *best : given;
+    for (int i = 0; best && i < kMostYields; ++i) {
+      IssueOrder next = scheduler.yielding(order);
+      if (next.sequence == order.sequence) break;
+      order = std::move(next);
+      try_order(order);
     }
   }
   return arrange_best();

@@ -283,6 +283,22 @@ TEST(ScheduleTest, WhatWaitsForAReductionDelaysNothingElse) {
   EXPECT_EQ(overlapped_timeline(sketch.program).end, 31);  // 10 + 10 + 8 + the second cast and the update: 1 + 2
 }
 
+// A second gather of 30 would begin at 46, when the links are free. A gradient is there at 36, and its reduction and
+// update take 25: by list scheduling the longer chain goes first, and the update waits until 81.
+TEST(ScheduleTest, GathersOfNewWeightsMakeWayForReductionsBeforeUpdates) {
+  Sketch sketch;
+  const ValueId first = sketch.kernel(10, {});
+  const ValueId update = sketch.kernel(1, {sketch.collective(5, first)});
+  sketch.collective(30, update);
+  sketch.collective(30, update);
+  const ValueId last = sketch.kernel(20, {first, update});
+  sketch.kernel(20, {sketch.collective(5, last)});
+  ScheduleOptions options;
+  EXPECT_EQ(overlapped_timeline(sketch.program).end, 16 + 30 + 30 + 5 + 20);
+  ASSERT_TRUE(schedule(sketch.program, OperatorGraph(), OneByteAPicosecond(), options));
+  EXPECT_EQ(overlapped_timeline(sketch.program).end, 16 + 30 + 5 + 30);
+}
+
 TEST(ScheduleTest, NothingFitsWhereTheOrderGivenDoesNot) {
   Sketch sketch;
   sketch.kernel(1, {});
