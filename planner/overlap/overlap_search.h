@@ -13,7 +13,7 @@
 namespace shardplan {
 
 /// Larger graphs are left as they were searched: what may run together takes memory quadratic in the operators.
-constexpr std::size_t kMostOverlappedOperators = 10'000;
+constexpr std::size_t kMostOverlappedOperators = 20'000;
 
 /// What the search for the shortest overlapped step is made of.
 struct OverlapSearch {
