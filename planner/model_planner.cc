@@ -96,7 +96,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_, groups.group.num_devices()));
   versions_ = tensor_versions(*graph_);
   const DeviceMesh mesh = model_mesh(*model_, groups.group);
-  pieces_ = options_.pieces.empty() ? model_pieces(*model_, mesh) : options_.pieces;
+  pieces_ = options_.pieces.empty() ? model_pieces(*model_, mesh, batch_size(*graph_)) : options_.pieces;
   costs_ = std::make_unique<RooflineCosts>(groups.group, mesh);
   redistribution_options_.bounded_memory = options_.bounded_redistribution;
   redistribution_options_.pieces = pieces_;

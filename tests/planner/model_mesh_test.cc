@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/planned_model.h"
+#include "model/read_model.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
@@ -19,14 +21,41 @@ TEST(ModelMeshTest, TheUsersAxesStayWhole) {
   const Model model = with_mesh({{"dp", 4}, {"mp", 2}});
   const DeviceMesh mesh = model_mesh(model, cluster);
   EXPECT_EQ(mesh.to_string(), "dp=4, mp=2");
-  EXPECT_EQ(mesh.to_string(model_pieces(model, mesh)), "{dp, mp}");
+  EXPECT_EQ(mesh.to_string(model_pieces(model, mesh, 16)), "{dp, mp}");
 }
 
 TEST(ModelMeshTest, OtherwiseTheLevelsMayBeCut) {
   const Cluster cluster = read_cluster("ascend-910");
   const DeviceMesh mesh = model_mesh(with_mesh({}), cluster);
   EXPECT_EQ(mesh.to_string(), "pcie=2, hccs=4");
-  EXPECT_EQ(mesh.to_string(model_pieces(with_mesh({}), mesh)), "{pcie, hccs:(1)2, hccs:(2)2}");
+  EXPECT_EQ(mesh.to_string(model_pieces(with_mesh({}), mesh, 16)), "{pcie, hccs:(1)2, hccs:(2)2}");
+}
+
+TEST(ModelMeshTest, TheOutermostLevelIsCutWhereTheBatchNeedsIt) {
+  const auto pieces_of = [](const char* cluster, std::int64_t batch, bool allows_uneven = true) {
+    Model model = with_mesh({});
+    model.parallel.allows_uneven = allows_uneven;
+    const DeviceMesh mesh = model_mesh(model, read_cluster(cluster));
+    return mesh.to_string(model_pieces(model, mesh, batch));
+  };
+  EXPECT_EQ(pieces_of("dgx-a100x256", 768), "{ib, nvlink:(1)2, nvlink:(2)4}");
+  EXPECT_EQ(pieces_of("dgx-a100x512", 768), "{ib:(1)2, ib:(2)256, nvlink}");
+  EXPECT_EQ(pieces_of("dgx-a100x12288", 768), "{ib:(1)16, ib:(16)768, nvlink}");
+  EXPECT_EQ(pieces_of("dgx-a100x64", 16), "{ib:(1)4, ib:(4)16, nvlink}");
+  EXPECT_EQ(pieces_of("dgx-a100x64", 8), "{ib, nvlink:(1)2, nvlink:(2)4}") << "nvlink cuts as much";
+  EXPECT_EQ(pieces_of("dgx-a100x64", 1), "{ib, nvlink:(1)2, nvlink:(2)4}");
+  // 1520 in 64 pieces of 24: little of it is padding. In equal pieces 16 is the most.
+  EXPECT_EQ(pieces_of("dgx-a100x64", 1520), "{ib, nvlink:(1)2, nvlink:(2)4}");
+  EXPECT_EQ(pieces_of("dgx-a100x64", 1520, false), "{ib:(1)4, ib:(4)16, nvlink}");
+}
+
+TEST(ModelMeshTest, TheBatchIsThatOfOneMicroBatch) {
+  const Model model = read_model_text(
+      "shardplan: 1\ndims: {B: 24}\ninputs: {x: [B, 8]}\nparameters: {w: [8, 4]}\noperators:\n"
+      "  y:    {op: MatMul, in: [x, w]}\n  loss: {op: ReduceMean, in: y}\nloss: loss\n"
+      "training: {optimizer: sgd, micro_batches: 2}\n",
+      "m.yaml");
+  EXPECT_EQ(batch_size(planned_graph(one_micro_batch(model), 8)), 12);
 }
 
 TEST(ModelMeshTest, AMeshThatDoesNotFitIsAnErrorAtItsPlace) {
