@@ -62,13 +62,12 @@ std::vector<std::int64_t> parse_ranges(const std::string& option, const std::str
       throw InputError({}, "{} {}: found '{}'; expected numbers and ranges such as 0-3,8", option, shortened(text),
                        shortened(item));
     }
-    for (std::int64_t device = first[0]; device <= last[0]; ++device) {
-      if (static_cast<std::int64_t>(items.size()) == count) {
-        throw InputError({}, "{} {}: more than {} devices are listed, but the mesh has {} points", option,
-                         shortened(text), count, count);
-      }
-      items.push_back(device);
+    const std::int64_t more = last[0] - first[0];  // than one
+    if (more >= count - static_cast<std::int64_t>(items.size())) {
+      throw InputError({}, "{} {}: more than {} devices are listed, but the mesh has {} points", option,
+                       shortened(text), count, count);
     }
+    for (std::int64_t i = 0; i <= more; ++i) items.push_back(first[0] + i);
     if (comma == rest.size()) break;
     rest.remove_prefix(comma + 1);
   }
