@@ -49,7 +49,7 @@ DeviceMesh::DeviceMesh(std::vector<MeshAxis> axes, std::vector<std::int64_t> dev
   }
   if (devices_.empty()) return;
   if (static_cast<std::int64_t>(devices_.size()) != num_devices_) {
-    throw InputError({}, "mesh {} has {} points, but {} devices are listed", to_string(), num_devices_,
+    throw InputError({}, "mesh {} has {} points, but the list of devices has {}", to_string(), num_devices_,
                      devices_.size());
   }
   std::vector<std::int64_t> sorted = devices_;
