@@ -47,7 +47,7 @@ struct PlanOptions {
   bool reorders_kernels = true;
   /// Strategies to take (planner/problem/strategy_file.h); empty: none. Nothing: what the model says.
   std::optional<std::string> strategy_file = {};
-  /// The pieces of the mesh that the search may use, major to minor; empty: `search_pieces`, or the user's axes.
+  /// The pieces of the mesh that the search may use, major to minor; empty: `model_pieces`.
   std::vector<AxisRef> pieces = {};
   std::map<std::string, std::int64_t> dims;       // as overridden
   std::map<std::string, std::string> strategies;  // as overridden

@@ -39,9 +39,8 @@ Command export_command() {
   command.summary = "Write a plan in another framework's words";
   command.description =
       "What the framework cannot express stands as a comment at its place in the output, and a notice says how many "
-      "such places there are. Frameworks with one setting for the whole model (megatron, torchtitan, deepspeed) get "
-      "the "
-      "nearest plan that they can run, and what it costs beside this one.";
+      "such places there are. Frameworks with one setting for the whole model (megatron, torchtitan, deepspeed) "
+      "get the nearest plan that they can run, and what it costs beside this one.";
   command.examples = {
       {"out/plan.json --to jax", "a mesh and PartitionSpecs"},
       {"configs/mlp.yaml --to mindspore", "plan the model, then print Layout and shard calls"},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "planner/model_mesh.h"
 #include "report/export/exported_plan.h"
 #include "report/metrics/parallelism_patterns.h"
 
@@ -16,13 +17,6 @@ bool any_overlap(const std::vector<AxisRef>& a, const std::vector<AxisRef>& b) {
   return std::any_of(a.begin(), a.end(), [&](const AxisRef& axis) {
     return std::any_of(b.begin(), b.end(), [&](const AxisRef& other) { return overlaps(axis, other); });
   });
-}
-
-std::int64_t rows_of_batch(const OperatorGraph& graph) {
-  for (const GraphTensor& tensor : graph.tensors()) {
-    if (tensor.kind == TensorKind::kInput && !tensor.type.shape.empty()) return tensor.type.shape[0];
-  }
-  return 1;
 }
 
 /// True if most bytes of the gradients are held in as many pieces as the optimizer's states.
@@ -162,7 +156,7 @@ UniformPlan uniform_plan(const Plan& plan, const GlobalDegrees& degrees) {
   uniform.tensor = num_pieces(degrees.tensor);
   uniform.context = num_pieces(degrees.context);
   uniform.data = plan.mesh.num_devices() / uniform.tensor / uniform.context;
-  const std::int64_t batch = rows_of_batch(*plan.graph);
+  const std::int64_t batch = batch_size(*plan.graph);
   uniform.micro_batch = std::max<std::int64_t>(1, batch / uniform.data);
   uniform.global_batch = batch * plan.graph->micro_batches();
 

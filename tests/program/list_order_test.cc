@@ -5,46 +5,20 @@
 #include <algorithm>
 
 #include "base/random.h"
-#include "operators/catalogue.h"
 #include "program/overlapped_timeline.h"
+#include "tests/support/time_sketch.h"
 
 namespace shardplan {
 namespace {
 
-/// Programs of kernels and collectives that are only times and dependencies.
-class Draft {
+class Draft : public TimeSketch {
  public:
-  ValueId kernel(Picoseconds time, std::vector<ValueId> inputs) {
-    return add(InstructionKind::kOperator, time, inputs, 0);
-  }
-  ValueId collective(Picoseconds time, ValueId input, std::uint32_t links = 1) {
-    return add(InstructionKind::kCollective, time, {input}, links);
-  }
   /// The end of the step in this order.
   Picoseconds end(const std::vector<std::size_t>& sequence) const {
     ParallelProgram ordered = program;
     ordered.instructions.clear();
     for (const std::size_t i : sequence) ordered.instructions.push_back(program.instructions[i]);
     return overlapped_timeline(ordered).end;
-  }
-
-  ParallelProgram program;
-
- private:
-  std::shared_ptr<const Operation> relu_ =
-      std::make_shared<const Operation>(make_operation(*find_operator_type("ReLU"), {}, {{{1}, DataType::kF32}}));
-
-  ValueId add(InstructionKind kind, Picoseconds time, const std::vector<ValueId>& inputs, std::uint32_t links) {
-    Instruction instruction;
-    instruction.kind = kind;
-    instruction.time = time;
-    instruction.inputs = inputs;
-    instruction.outputs = {program.values.push_back({})};
-    instruction.operation = relu_;
-    instruction.step.edit().kind = CollectiveKind::kAllReduce;
-    instruction.links = links;
-    program.instructions.push_back(std::move(instruction));
-    return program.instructions.back().outputs[0];
   }
 };
 

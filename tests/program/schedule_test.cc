@@ -7,49 +7,17 @@
 
 #include "base/random.h"
 #include "model/read_model.h"
-#include "operators/catalogue.h"
 #include "planner/model_planner.h"
 #include "program/memory_profile.h"
 #include "program/overlapped_timeline.h"
 #include "program/program_checker.h"
 #include "program/timeline.h"
+#include "tests/support/time_sketch.h"
 
 namespace shardplan {
 namespace {
 
-/// Programs of kernels and collectives that are only times and dependencies.
-class Sketch {
- public:
-  Sketch() { program.instructions.reserve(64); }
-
-  ValueId kernel(Picoseconds time, std::vector<ValueId> inputs) {
-    return add(InstructionKind::kOperator, time, std::move(inputs), 0, 0);
-  }
-  ValueId collective(Picoseconds time, ValueId input, std::uint32_t links = 1, std::uint32_t fusion = 0) {
-    return add(InstructionKind::kCollective, time, {input}, links, fusion);
-  }
-
-  ParallelProgram program;
-
- private:
-  std::shared_ptr<const Operation> relu_ =
-      std::make_shared<const Operation>(make_operation(*find_operator_type("ReLU"), {}, {{{1}, DataType::kF32}}));
-
-  ValueId add(InstructionKind kind, Picoseconds time, std::vector<ValueId> inputs, std::uint32_t links,
-              std::uint32_t fusion) {
-    Instruction instruction;
-    instruction.kind = kind;
-    instruction.time = time;
-    instruction.inputs = std::move(inputs);
-    instruction.outputs = {program.values.push_back({})};
-    instruction.operation = relu_;
-    instruction.step.edit().kind = CollectiveKind::kAllReduce;
-    instruction.links = links;
-    instruction.fusion = fusion;
-    program.instructions.push_back(std::move(instruction));
-    return program.instructions.back().outputs[0];
-  }
-};
+using Sketch = TimeSketch;
 
 class OneByteAPicosecond final : public CollectiveCosts {
  public:

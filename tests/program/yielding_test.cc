@@ -4,23 +4,16 @@
 
 #include <numeric>
 
-#include "operators/catalogue.h"
+#include "tests/support/time_sketch.h"
 
 namespace shardplan {
 namespace {
 
-/// Kernels and collectives on one level of links that are only times and dependencies.
-class LinkSketch {
+/// All collectives on one level of links.
+class LinkSketch : public TimeSketch {
  public:
-  LinkSketch() { program.instructions.reserve(16); }
-
-  ValueId kernel(Picoseconds time, std::vector<ValueId> inputs) {
-    return add(InstructionKind::kOperator, time, std::move(inputs), 0);
-  }
   ValueId collective(Picoseconds time, ValueId input, std::uint32_t fusion = 0) {
-    const ValueId output = add(InstructionKind::kCollective, time, {input}, fusion);
-    program.instructions.back().links = 1;
-    return output;
+    return TimeSketch::collective(time, input, 1, fusion);
   }
   /// What becomes of the order given.
   std::vector<std::size_t> yielded() const {
@@ -29,25 +22,6 @@ class LinkSketch {
     std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
     for (const Instruction& instruction : program.instructions) order.buckets.push_back(instruction.fusion);
     return yielding(InstructionTable(program), order, overlapped_timeline(program).spans).sequence;
-  }
-
-  ParallelProgram program;
-
- private:
-  std::shared_ptr<const Operation> relu_ =
-      std::make_shared<const Operation>(make_operation(*find_operator_type("ReLU"), {}, {{{1}, DataType::kF32}}));
-
-  ValueId add(InstructionKind kind, Picoseconds time, std::vector<ValueId> inputs, std::uint32_t fusion) {
-    Instruction instruction;
-    instruction.kind = kind;
-    instruction.time = time;
-    instruction.inputs = std::move(inputs);
-    instruction.outputs = {program.values.push_back({})};
-    instruction.operation = relu_;
-    instruction.step.edit().kind = CollectiveKind::kAllReduce;
-    instruction.fusion = fusion;
-    program.instructions.push_back(std::move(instruction));
-    return program.instructions.back().outputs[0];
   }
 };
 
