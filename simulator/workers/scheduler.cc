@@ -130,7 +130,7 @@ class Scheduler {
       if (holder_of(rank) != nullptr) continue;
       if (++count <= kMostNamedWorkers) missing += fmt::format("{} worker {}", count == 1 ? ";" : ",", rank);
     }
-    if (count > kMostNamedWorkers) missing += fmt::format(" and {} more", count - kMostNamed);
+    if (count > kMostNamedWorkers) missing += fmt::format(" and {} more", count - kMostNamedWorkers);
     throw InputError(SourcePlace{}, "{} of {} workers came within {:g} seconds{}{}", workers_.size(), options_.workers,
                      options_.timeout, missing,
                      count == 0   ? ""
