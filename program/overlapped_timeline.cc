@@ -141,7 +141,9 @@ class Streams {
     const std::span<const ValueId> inputs = order_.inputs(i);
     const auto begins_with = [&](ValueId input) {
       const std::size_t flight = pending_[input];
-      return order_[i].is_product && order_[flights_[flight].begin].pieces > 1 && flights_[flight].has_begun;
+      const InstructionTable::Row& gather = order_[flights_[flight].begin];
+      return order_[i].is_product && gather.pieces > 1 && gather.is_collective(CollectiveKind::kAllGather) &&
+             flights_[flight].has_begun;
     };
     for (const ValueId input : inputs) {
       while (pending_[input] != kNobody && !begins_with(input)) SHARDPLAN_CHECK(advance(nullptr));

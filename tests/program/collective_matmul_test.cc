@@ -115,6 +115,13 @@ TEST(CollectiveMatmulTest, OnlyAScatterRightBehindTheProductBeginsInIt) {
   EXPECT_EQ(late.end(), 10 + 40 + 20 + 30);
 }
 
+// A device has its own piece of a gather from the beginning, of a scatter only when all have sent theirs.
+TEST(CollectiveMatmulTest, AProductBeginsWithAGatherNotWithAScatter) {
+  Pipeline scatters;
+  scatters.product(40, {scatters.scatter(50, scatters.product(20, {}), 4)});
+  EXPECT_EQ(scatters.spans(), (std::vector<Span>{{0, 20}, {5, 55}, {55, 95}}));
+}
+
 TEST(CollectiveMatmulTest, BothRunAtTheSpeedsThatTheyLeaveEachOther) {
   Pipeline gathers;
   gathers.product(100, {gathers.gather(60, gathers.kernel(10, {}), 2)});
