@@ -315,9 +315,14 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
     const auto source_states = states(sources, rows);
     const auto target_states = states(targets, columns);
     EdgeCosts& edge_costs = graph.costs(*state_->costs, num_bytes(shape, element_bytes));
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::uint32_t> known_sources;
+    for (const std::optional<std::uint32_t>& state : source_states) {
+      if (state) known_sources.push_back(*state);
+    }
+    const auto times = graph.times.rows(known_sources, edge_costs);
+    for (std::size_t i = 0, next = 0; i < rows.size(); ++i) {
       if (!source_states[i]) continue;
-      const std::vector<Picoseconds>& row = graph.times.row(*source_states[i], edge_costs);
+      const std::span<const Picoseconds> row = times[next++];
       for (std::size_t j = 0; j < columns.size(); ++j) {
         Picoseconds& value = result[rows[i] * to.size() + columns[j]];
         if (value != kUnknown || !target_states[j]) continue;
@@ -355,5 +360,7 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
   }
   return result;
 }
+
+void RedistributionPlanner::forget_times() { state_->graphs.forget_times(); }
 
 }  // namespace shardplan

@@ -40,6 +40,8 @@ class RedistributionPlanner {
   /// `time` of every pair, row by row: what the cost matrix of an edge needs, a few hundred thousand times a second.
   std::vector<Picoseconds> times(std::span<const TensorLayout* const> from, std::span<const TensorLayout* const> to,
                                  const Shape& shape, Bytes element_bytes);
+  /// Lets go of what `times` keeps to answer faster, which for hundreds of tensors are some hundred MiB.
+  void forget_times();
 
   const DeviceMesh& mesh() const;
 

@@ -20,7 +20,7 @@
 // bound of the next prices is nearly as good after one pass.
 //
 // A message costs classes times classes, not values times values: rows of a matrix that are equal are one class, since
-// redistributions depend on layouts and many strategies share one. Classes, four rows at a time and two compiled forms
+// redistributions depend on layouts and many strategies share one. Classes, four rows at a time and the compiled forms
 // of the loop (core/vector_kernels.h) are what makes a pass fast.
 //
 // The result must be certain although it is computed in doubles. Whatever the messages are, they are a

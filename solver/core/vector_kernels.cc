@@ -2,12 +2,7 @@
 
 #include <limits>
 
-// The sanitizers' start-up code does not go with functions that the loader picks.
-#if defined(__x86_64__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
-#define SHARDPLAN_VECTOR_CODE __attribute__((target_clones("avx2", "default")))
-#else
-#define SHARDPLAN_VECTOR_CODE
-#endif
+#include "base/vector_code.h"
 
 namespace shardplan {
 

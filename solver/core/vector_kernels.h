@@ -5,9 +5,7 @@
 
 namespace shardplan {
 
-/// The hot loops. Each is compiled for plain x86-64 and for AVX2, and the loader picks. Both do the same operations in
-/// the same order on each element (no fused multiply-add, no reordered sums), so that results are the same on every
-/// machine. Matrices are row-major.
+/// The hot loops, compiled several times (base/vector_code.h). Matrices are row-major.
 
 /// out[c] = min over r of in[r] + matrix[r][c]; infinity if there are no rows.
 void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns, double* __restrict out);

@@ -14,9 +14,9 @@ struct Graph {
   std::vector<std::vector<Picoseconds>> costs;  // kNone: no arc
 };
 
-Graph random_graph(Random& random) {
+Graph random_graph(Random& random, std::size_t most_states) {
   Graph graph;
-  const std::size_t n = 1 + random.below(9);
+  const std::size_t n = 1 + random.below(most_states);
   const std::uint64_t percent = 15 + random.below(60);
   for (std::size_t i = 0; i < n; ++i) graph.sizes.push_back(static_cast<std::int64_t>(1 + random.below(5)));
   graph.costs.assign(n, std::vector<Picoseconds>(n, kNone));
@@ -42,28 +42,35 @@ Picoseconds least_time(const Graph& graph, std::size_t from, std::size_t to, std
   return best[from][to];
 }
 
+/// `arc_times`: those of the answer's arcs.
+BoundedTimes times_of(const Graph& graph, std::vector<Picoseconds>& arc_times) {
+  const std::size_t n = graph.sizes.size();
+  std::vector<std::size_t> first_arc = {0};
+  std::vector<BoundedTimes::Arc> arcs;
+  std::vector<Picoseconds> costs;
+  for (std::size_t a = 0; a < n; ++a) {
+    for (std::size_t b = 0; b < n; ++b) {
+      if (graph.costs[a][b] == kNone) continue;
+      arcs.push_back({static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(costs.size())});
+      costs.push_back(graph.costs[a][b]);
+    }
+    first_arc.push_back(arcs.size());
+  }
+  BoundedTimes times(graph.sizes, first_arc, arcs);
+  for (const BoundedTimes::Arc& arc : times.arcs()) arc_times.push_back(costs[arc.cost]);
+  return times;
+}
+
 TEST(BoundedTimesTest, AreThoseOfAllPathsWithinTheBound) {
   constexpr std::uint64_t kSeed = 17;
   Random random(kSeed);
   std::size_t longer = 0;
   for (int round = 0; round < 400; ++round) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, 9);
     const std::size_t n = graph.sizes.size();
-    std::vector<std::size_t> first_arc = {0};
-    std::vector<BoundedTimes::Arc> arcs;
-    std::vector<Picoseconds> costs;
-    for (std::size_t a = 0; a < n; ++a) {
-      for (std::size_t b = 0; b < n; ++b) {
-        if (graph.costs[a][b] == kNone) continue;
-        arcs.push_back({static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(costs.size())});
-        costs.push_back(graph.costs[a][b]);
-      }
-      first_arc.push_back(arcs.size());
-    }
-    BoundedTimes times(graph.sizes, first_arc, arcs);
-    ASSERT_EQ(times.num_states(), n);
     std::vector<Picoseconds> arc_times;
-    for (const BoundedTimes::Arc& arc : times.arcs()) arc_times.push_back(costs[arc.cost]);
+    BoundedTimes times = times_of(graph, arc_times);
+    ASSERT_EQ(times.num_states(), n);
     for (std::uint32_t a = 0; a < n; ++a) {
       const std::vector<Picoseconds> bounded = times.row(a, arc_times, true);
       const std::vector<Picoseconds> free = times.row(a, arc_times, false);
@@ -80,6 +87,34 @@ TEST(BoundedTimesTest, AreThoseOfAllPathsWithinTheBound) {
     }
   }
   EXPECT_GT(longer, 500u);  // the bound matters
+}
+
+// With several fours of states of each size, and states that nothing leads to.
+TEST(BoundedTimesTest, AllAtOnceAreTheRowsOneByOne) {
+  constexpr std::uint64_t kSeed = 23;
+  Random random(kSeed);
+  std::size_t without_path = 0;
+  for (int round = 0; round < 60; ++round) {
+    Graph graph = random_graph(random, 70);
+    const std::size_t n = graph.sizes.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t a = 0; i % 7 == 0 && a < n; ++a) graph.costs[a][i] = kNone;
+    }
+    std::vector<Picoseconds> arc_times;
+    BoundedTimes times = times_of(graph, arc_times);
+    for (const bool bounded : {true, false}) {
+      const std::vector<Picoseconds> all = times.all(arc_times, bounded);
+      ASSERT_EQ(all.size(), n * n);
+      for (std::uint32_t a = 0; a < n; ++a) {
+        const std::vector<Picoseconds> row = times.row(a, arc_times, bounded);
+        for (std::size_t b = 0; b < n; ++b) {
+          ASSERT_EQ(all[a * n + b], row[b]) << a << " to " << b << ", seed " << kSeed << ", round " << round;
+          without_path += row[b] == BoundedTimes::kNoPath ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(without_path, 1000u);
 }
 
 }  // namespace

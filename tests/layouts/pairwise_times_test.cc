@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "layouts/redistribution/redistribution_planner.h"
 #include "tests/layouts/all_layouts.h"
 #include "tests/layouts/test_costs.h"
@@ -44,8 +46,13 @@ TEST(TimesTest, AreThoseOfThePlans) {
       if (i % 3 != 1) to.push_back(&layouts[i]);
     }
     for (const Bytes element_bytes : {4, 2}) {
+      // Few are found one by one, and are the same when all are found at once.
+      const std::vector<Picoseconds> first = asked_at_once.times({from.data(), 1}, to, c.shape, element_bytes);
       const std::vector<Picoseconds> times = asked_at_once.times(from, to, c.shape, element_bytes);
       ASSERT_EQ(times.size(), from.size() * to.size());
+      ASSERT_TRUE(std::equal(first.begin(), first.end(), times.begin()));
+      asked_at_once.forget_times();
+      ASSERT_EQ(times, asked_at_once.times(from, to, c.shape, element_bytes));
       for (std::size_t i = 0; i < from.size(); ++i) {
         for (std::size_t j = 0; j < to.size(); ++j) {
           ASSERT_EQ(times[i * to.size() + j], asked_in_turn.plan(*from[i], *to[j], c.shape, element_bytes).time)

@@ -9,11 +9,11 @@
 namespace shardplan {
 
 /// Least times between the states of a graph in which no state on the way from a to b may be larger than both: a row from
-/// one state to every other. Arcs lie in one array and no path is kept, since cost matrices need some hundred thousand
-/// of these times.
+/// one state to every other, or all of them. Arcs lie in one array and no path is kept, since cost matrices need some
+/// million of these times.
 class BoundedTimes {
  public:
-  static constexpr Picoseconds kNoPath = INT64_MAX;
+  static constexpr Picoseconds kNoPath = INT64_MAX / 2;  // two of them can be added
 
   struct Arc {
     std::uint32_t target = 0;
@@ -34,6 +34,8 @@ class BoundedTimes {
   /// From `source` to every state by number; kNoPath where no path keeps the bound. `times`: of `arcs()`. Without
   /// `bounded` every path counts.
   std::vector<Picoseconds> row(std::uint32_t source, std::span<const Picoseconds> times, bool bounded);
+  /// The rows of all states, one after the other. Takes about as long as a sixteenth of them one by one.
+  std::vector<Picoseconds> all(std::span<const Picoseconds> times, bool bounded) const;
 
  private:
   struct QueueEntry {

@@ -5,7 +5,8 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kMostTimes = std::size_t{1} << 21;  // kept; 16 MiB a graph
+constexpr std::size_t kRowsOfAll = 16;       // all rows take as long as this share of them one by one
+constexpr std::size_t kMostTogether = 2048;  // states whose rows are found together: 32 MiB
 
 }  // namespace
 
@@ -15,7 +16,6 @@ void PairwiseTimes::lay_out_edges() {
   for (std::uint32_t state = 0; state < graph_.num_states(); ++state) graph_.edges(state);
   const std::size_t num_states = graph_.num_states();
   sizes_.clear();
-  num_times_ = 0;
   std::vector<std::int64_t> sizes;
   std::vector<std::size_t> first_arc = {0};
   std::vector<BoundedTimes::Arc> arcs;
@@ -27,21 +27,30 @@ void PairwiseTimes::lay_out_edges() {
   edges_ = BoundedTimes(std::move(sizes), std::move(first_arc), std::move(arcs));
 }
 
-const std::vector<Picoseconds>& PairwiseTimes::row(std::uint32_t source, EdgeCosts& costs) {
+std::vector<std::span<const Picoseconds>> PairwiseTimes::rows(const std::vector<std::uint32_t>& sources,
+                                                              EdgeCosts& costs) {
   lay_out_edges();
-  if (num_times_ > kMostTimes) {
-    sizes_.clear();
-    num_times_ = 0;
-  }
+  const std::size_t count = edges_.num_states();
   TimesOfSize& size = sizes_[costs.tensor_bytes()];
   if (size.edge_times.empty()) {
     for (const BoundedTimes::Arc& arc : edges_.arcs()) size.edge_times.push_back(costs[arc.cost].time);
   }
-  const auto [known, is_new] = size.rows.try_emplace(source);
-  if (!is_new) return known->second;
-  known->second = edges_.row(source, size.edge_times, bounded_);
-  num_times_ += known->second.size();
-  return known->second;
+  const bool are_few = (size.single.size() + sources.size()) * kRowsOfAll < count || count > kMostTogether;
+  if (size.all.empty() && !are_few) {
+    size.all = edges_.all(size.edge_times, bounded_);
+    size.single.clear();
+  }
+  std::vector<std::span<const Picoseconds>> result;
+  for (const std::uint32_t source : sources) {
+    if (!size.all.empty()) {
+      result.push_back(std::span(size.all).subspan(source * count, count));
+      continue;
+    }
+    const auto [known, is_new] = size.single.try_emplace(source);
+    if (is_new) known->second = edges_.row(source, size.edge_times, bounded_);
+    result.push_back(known->second);
+  }
+  return result;
 }
 
 }  // namespace shardplan

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -19,13 +20,16 @@ class PairwiseTimes {
   /// With `bounded`, no state on the way from a to b has fewer shards than both.
   PairwiseTimes(RedistributionGraph& graph, bool bounded) : graph_(graph), bounded_(bounded) {}
 
-  /// From `source` to every state by number; kNoPath where none keeps the bound. Valid until the next call.
-  const std::vector<Picoseconds>& row(std::uint32_t source, EdgeCosts& costs);
+  /// From each of `sources` to every state by number; kNoPath where none keeps the bound. Valid until the next call.
+  std::vector<std::span<const Picoseconds>> rows(const std::vector<std::uint32_t>& sources, EdgeCosts& costs);
+  /// Lets go of all rows.
+  void forget() { sizes_.clear(); }
 
  private:
   struct TimesOfSize {
     std::vector<Picoseconds> edge_times;  // of the edges as `edges_` has them
-    std::unordered_map<std::uint32_t, std::vector<Picoseconds>> rows;
+    std::vector<Picoseconds> all;         // rows, one after the other; empty as long as few were asked for
+    std::unordered_map<std::uint32_t, std::vector<Picoseconds>> single;
   };
 
   void lay_out_edges();
@@ -34,7 +38,6 @@ class PairwiseTimes {
   bool bounded_;
   BoundedTimes edges_;  // the cost of an arc is its edge class
   std::unordered_map<Bytes, TimesOfSize> sizes_;
-  std::size_t num_times_ = 0;  // in all rows
 };
 
 }  // namespace shardplan

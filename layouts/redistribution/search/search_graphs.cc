@@ -113,4 +113,8 @@ std::size_t SearchGraphs::SearchKeyHash::operator()(const SearchKey& key) const 
   return mix(mix(value) ^ static_cast<std::uint64_t>(key.bound.most_peak));
 }
 
+void SearchGraphs::forget_times() {
+  for (auto& [key, graph] : graphs_) graph->times.forget();
+}
+
 }  // namespace shardplan

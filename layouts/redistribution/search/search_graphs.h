@@ -65,6 +65,8 @@ class SearchGraphs {
 
   /// The search from a route's source, continued or new; valid until the next call.
   ShortestPaths& paths(const SearchRoute& route, const PathBound& bound, EdgeCosts& costs);
+  /// The PairwiseTimes of all graphs.
+  void forget_times();
 
  private:
   /// What a graph depends on. Shape and ends only where they matter.
