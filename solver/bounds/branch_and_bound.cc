@@ -28,6 +28,7 @@ constexpr std::size_t kStored = 8 << 20;  // doubles of saved messages; beyond, 
 constexpr std::size_t kMostPartEntries = kStored;  // of a smaller core
 constexpr double kMostLeft = 0.7;                  // a smaller core is made if at most this share of the values is left
 constexpr std::uint64_t kPassesToShrink = 4;       // what making it costs
+constexpr double kLeastSpread = 1e-6;              // of the gap: prices that differ by less differ by rounding
 
 /// What a subproblem takes in doubles; its parts share it.
 std::size_t stored_size(const BranchAndBound::Subproblem& subproblem) {
@@ -185,7 +186,7 @@ std::vector<BranchAndBound::Subproblem> BranchAndBound::split(const Subproblem& 
   const CoreProblem& core = core_of(subproblem);
   const double gap = best_cost < core.big_m ? best_cost - dual.best_bound() : std::max(0.01 * dual.best_bound(), 1.0);
   std::size_t chosen = core.num_nodes();
-  double best_spread = 0;
+  double best_spread = kLeastSpread * gap;
   double threshold = 0;
   std::size_t second_node = core.num_nodes();
   double second_excess = kInfinity;

@@ -37,6 +37,24 @@ constexpr double kRemoved = 1e30;   // above every sum of costs, far below the e
 constexpr int kPatientPasses = 20;  // passes without a better bound before steps shorten
 constexpr int kPassesBetween = 1;   // plain passes between those that begin ahead
 constexpr double kReachesFurther = 1.1, kReachesLess = 0.7;
+constexpr double kUnit = 0x1p-53;  // the most by which rounding moves a result, as a share of it
+
+/// A sum that also adds up what rounding took from it (Neumaier, ZAMM 54, 1974): off by about a unit of the result,
+/// however many summands there are.
+class CompensatedSum {
+ public:
+  void add(double value) {
+    const double sum = sum_ + value;
+    const double added = sum - sum_;
+    lost_ += (sum_ - (sum - added)) + (value - added);
+    sum_ = sum;
+  }
+  double value() const { return sum_ + lost_; }
+
+ private:
+  double sum_ = 0;
+  double lost_ = 0;
+};
 
 }  // namespace
 
@@ -61,9 +79,11 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
   by_class_.resize(widest);
   out_.resize(widest);
   sum_.resize(widest);
-  for (const CoreMatrix& matrix : *core.matrices) {
-    for (const double entry : matrix.forward) largest_entry_ = std::max(largest_entry_, entry);
+  std::vector<double> largest(core.matrices->size(), 0);
+  for (std::size_t at = 0; at < largest.size(); ++at) {
+    for (const double entry : (*core.matrices)[at].forward) largest[at] = std::max(largest[at], entry);
   }
+  for (const CoreNeighbour& neighbour : core.neighbours) sum_of_largest_entries_ += largest[neighbour.matrix];
   work_ = 2 * core.sweep_work + core.segments.size() * 8 + core.limits.size() * 4;
   price_values();
 }
@@ -71,26 +91,32 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
 void DualBound::price_values() {
   const CoreProblem& core = *core_;
   value_costs_ = core.costs;
-  limits_price_ = limits_magnitude_ = 0;
+  CompensatedSum limits_price;
   double sum = 0;
   for (std::size_t time = 0; time < prices_.size(); ++time) {
     cumulative_[time] = sum;
     if (prices_[time] > 0) sum += prices_[time];
     // The price that nodes will pay is the difference of rounded sums; the limits must be paid at the same.
-    limits_price_ += (sum - cumulative_[time]) * static_cast<double>(core.limits[time]);
+    limits_price.add((sum - cumulative_[time]) * static_cast<double>(core.limits[time]));
   }
   if (!cumulative_.empty()) cumulative_[prices_.size()] = sum;
-  limits_magnitude_ = limits_price_;
+  limits_price_ = limits_price.value();
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     double* const costs = value_costs_.data() + core.first_value[node];
     const std::size_t count = core.num_values(node);
+    int num_priced = 0;
     for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
       const CoreSegment& segment = core.segments[at];
       const double price = cumulative_[segment.end] - cumulative_[segment.begin];
       if (price <= 0) continue;
+      ++num_priced;
       const std::int64_t* const bytes = core.bytes.data() + segment.bytes;
       for (std::size_t value = 0; value < count; ++value) costs[value] += price * static_cast<double>(bytes[value]);
     }
+    if (num_priced == 0) continue;
+    // What rounding can have added goes here, where it is a share of each value's cost, and not of the largest one's.
+    const double kept = 1 - (num_priced + 8) * kUnit;
+    for (std::size_t value = 0; value < count; ++value) costs[value] *= kept;
   }
   for (std::size_t value = 0; value < alive_.size(); ++value) {
     if (!alive_[value]) value_costs_[value] = kRemoved;
@@ -210,7 +236,7 @@ inline double DualBound::message(std::size_t node, std::uint32_t slot, double sh
 
 double DualBound::sweep_forward() {
   const CoreProblem& core = *core_;
-  double bound = 0;
+  CompensatedSum bound;
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     const std::size_t count = core.num_values(node);
     const double* const costs = value_costs_.data() + core.first_value[node];
@@ -237,11 +263,11 @@ double DualBound::sweep_forward() {
     double least = sum[0];
     for (std::size_t value = 1; value < count; ++value) least = sum[value] < least ? sum[value] : least;
     for (std::size_t value = 0; value < count; ++value) sum[value] -= least;
-    bound += least;
+    bound.add(least);
     const double share = 1.0 / static_cast<double>(std::max<std::uint32_t>({middle - begin, end - middle, 1}));
-    for (std::uint32_t slot = middle; slot < end; ++slot) bound += message(node, slot, share);
+    for (std::uint32_t slot = middle; slot < end; ++slot) bound.add(message(node, slot, share));
   }
-  return bound - limits_price_;
+  return bound.value() - limits_price_;
 }
 
 /// The bound: for node i with T_i = costs and messages less their least, every lower neighbour j and every pair (a, b),
@@ -250,7 +276,7 @@ double DualBound::sweep_forward() {
 /// bound.
 double DualBound::sweep_backward() {
   const CoreProblem& core = *core_;
-  double bound = 0;
+  CompensatedSum bound;
   for (std::size_t node = core.num_nodes(); node-- > 0;) {
     const std::size_t count = core.num_values(node);
     const double* const costs = value_costs_.data() + core.first_value[node];
@@ -269,18 +295,21 @@ double DualBound::sweep_backward() {
     if (least >= kRemoved / 2) return kInfinity;  // no value is left
     double* const marginal = min_marginals_.data() + core.first_value[node];
     for (std::size_t value = 0; value < count; ++value) marginal[value] = sum[value] -= least;
-    bound += least;
+    bound.add(least);
     const double share = 1.0 / static_cast<double>(std::max<std::uint32_t>({middle - begin, end - middle, 1}));
-    for (std::uint32_t slot = begin; slot < middle; ++slot) bound += message(node, slot, share);
+    for (std::uint32_t slot = begin; slot < middle; ++slot) bound.add(message(node, slot, share));
   }
-  return bound - limits_price_;
+  return bound.value() - limits_price_;
 }
 
-/// Each sum, product and difference of a pass is off by at most half a unit in the last place of the largest magnitude
-/// met; there are fewer than sixteen along every edge, segment, time and node that enter the bound.
+/// What rounding can have added to a pass's bound, with d edges at a node, A the largest |costs| + |messages| of its values
+/// and E the largest entry of an edge's matrix: node sums are off by at most d A units, their differences and shares by
+/// 6 A, and along each edge sums, differences and minima by 15 A + 3 E. Costs of values are rounded down already, and
+/// the sum over all is compensated; it and the limits' price are off by some units of themselves.
 double DualBound::rounding_error() const {
   const CoreProblem& core = *core_;
-  double largest = 0;
+  double total = 0;
+  double weighted = 0;
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     double magnitude = 0;
     const double* const costs = value_costs_.data() + core.first_value[node];
@@ -297,11 +326,10 @@ double DualBound::rounding_error() const {
       }
       magnitude += most;
     }
-    largest = std::max(largest, magnitude);
+    total += magnitude;
+    weighted += magnitude * (16 * (core.first_neighbour[node + 1] - core.first_neighbour[node]) + 8);
   }
-  const double operations =
-      static_cast<double>(core.neighbours.size() + core.num_nodes() + core.segments.size() + core.limits.size() + 4);
-  return 16 * operations * 0x1p-53 * (2 * largest + largest_entry_ + limits_magnitude_);
+  return 1.01 * kUnit * (weighted + 4 * sum_of_largest_entries_ + 4 * total + 16 * limits_price_);
 }
 
 double DualBound::pass() {

@@ -17,7 +17,7 @@ namespace shardplan {
 /// objective as doubles, prices per byte.
 ///
 /// The bound is certified: every pass yields a reparametrisation of the problem whatever the messages were, and what
-/// rounding can have added (at most a few units in the last place per operation) is taken off; see `rounding_error`.
+/// rounding can have added (a few units in the last place of what each node adds up) is taken off; see `rounding_error`.
 class DualBound {
  public:
   enum class Subgradient { kDecoded, kMinMarginals };
@@ -118,10 +118,9 @@ class DualBound {
   std::vector<std::uint8_t> alive_;
   std::vector<double> prices_, best_prices_, cumulative_, momentum_, usage_;
   double limits_price_ = 0;
-  double limits_magnitude_ = 0;
   CoreChoice decoded_;
   std::vector<double> in_, by_class_, out_, sum_;  // scratch
-  double largest_entry_ = 0;
+  double sum_of_largest_entries_ = 0;              // over all ends of edges
   double bound_ = 0;
   double forward_bound_ = 0;
   double best_bound_;

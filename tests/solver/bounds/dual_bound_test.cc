@@ -55,6 +55,47 @@ TEST(DualBoundTest, OnTreesWithoutLimitsItIsTheOptimumAndDecodesIt) {
   }
 }
 
+// Costs of a contest's size: a unit is the twelfth digit, and prices and bytes make more of them.
+TEST(DualBoundTest, HoldsWhereCostsHaveTwelveDigits) {
+  int num_feasible = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    CoreSketch sketch = random_core(random, {.forbidden_percent = 0,
+                                             .limit_percent = 20 + static_cast<int>(random.below(60)),
+                                             .largest_cost = 1'000'000'000'000});
+    sketch.big_m = 0x1p50;
+    const CoreProblem core = core_of(sketch);
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    if (!best) continue;
+    ++num_feasible;
+    DualBound dual(core);
+    for (int pass = 0; pass < 100; ++pass) {
+      ASSERT_LE(dual.iterate(sketch.cost(*best), {}), sketch.cost(*best)) << describe(sketch);
+      ASSERT_LE(dual.certain_bound(), sketch.cost(*best)) << describe(sketch);
+    }
+  }
+  EXPECT_GT(num_feasible, 100);
+}
+
+// What is taken off for rounding must be less than a unit, or no choice could ever be proven to be the best: one node that costs
+// as much as in the contest's problems does not make the small sums of all others uncertain.
+TEST(DualBoundTest, OneLargeCostLeavesTheBoundSharp) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    CoreSketch sketch = random_core(
+        random, {.max_nodes = 400, .forbidden_percent = 0, .largest_cost = 1'000'000, .times = 0, .is_tree = true});
+    sketch.big_m = 0x1p52;
+    for (double& cost : sketch.costs[0]) cost += 1e13;
+    const CoreProblem core = core_of(sketch);
+    DualBound dual(core);
+    for (std::size_t pass = 0; pass < core.num_nodes(); ++pass) dual.pass();
+    EXPECT_LE(dual.best_bound(), sketch.cost(dual.decoded()));
+    EXPECT_GT(dual.best_bound(), sketch.cost(dual.decoded()) - 1) << core.num_nodes();
+  }
+}
+
 TEST(DualBoundTest, AReducedCostIsWhatAValueAddsToTheBoundAtLeast) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
@@ -199,8 +240,8 @@ TEST(DualBoundTest, PricesAreThoseOfTheBytes) {
   const CoreProblem core = core_of(sketch);
   DualBound dual(core);
   dual.set_prices({2, 0.5});
-  EXPECT_EQ(dual.price_of_bytes(0, 0), 5 * 2.5);
-  EXPECT_EQ(dual.price_of_bytes(0, 1), 0);
+  EXPECT_NEAR(dual.price_of_bytes(0, 0), 5 * 2.5, 1e-9);  // rounded down
+  EXPECT_NEAR(dual.price_of_bytes(0, 1), 0, 1e-9);
   // min(1 + 12.5, 2) - 3 * 2 - 4 * 0.5 = -6: prices that are too high bound badly.
   EXPECT_NEAR(dual.pass(), -6, 1e-9);
 }
