@@ -6,27 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "solver/interned.h"
+#include "solver/equal_lines.h"
 
 namespace shardplan {
 namespace {
-
-/// The class of each line of a matrix (a row or a column), equal lines being one class, and the first line of each.
-struct Classes {
-  std::vector<std::uint32_t> class_of, first;
-};
-template <class Entry>
-Classes classify(const std::vector<std::uint32_t>& lines, std::size_t length, const Entry& entry) {
-  Classes result;
-  NumberedPool<std::vector<double>> contents;
-  std::vector<double> content(length);
-  for (const std::uint32_t line : lines) {
-    for (std::size_t at = 0; at < length; ++at) content[at] = entry(line, at);
-    result.class_of.push_back(contents.number(content));
-    if (result.first.size() < contents.size()) result.first.push_back(line);
-  }
-  return result;
-}
 
 /// The classes that occur among some values, and for each value the position of its own among them.
 std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>> occurring(const std::vector<std::uint32_t>& class_of,
@@ -49,27 +32,31 @@ CoreMatrix pick(const CoreMatrix& matrix, const std::vector<std::uint32_t>& rows
                 const std::vector<std::uint32_t>& columns) {
   const auto [row_lines, row_position] = occurring(matrix.row_class, rows);
   const auto [column_lines, column_position] = occurring(matrix.column_class, columns);
-  const auto row_classes =
-      classify(row_lines, column_lines.size(), [&, &lines = column_lines](std::uint32_t row, std::size_t at) {
-        return matrix.forward[std::size_t{row} * matrix.column_classes + lines[at]];
-      });
-  const auto column_classes =
-      classify(column_lines, row_classes.first.size(), [&](std::uint32_t column, std::size_t at) {
-        return matrix.backward[std::size_t{column} * matrix.row_classes + row_classes.first[at]];
-      });
+  std::vector<double> lines;
+  lines.reserve(row_lines.size() * column_lines.size());
+  for (const std::uint32_t row : row_lines) {
+    const double* const entries = matrix.forward.data() + std::size_t{row} * matrix.column_classes;
+    for (const std::uint32_t column : column_lines) lines.push_back(entries[column]);
+  }
+  const LineClasses rows_alike = equal_lines<double>(lines, row_lines.size());
+  lines.clear();
+  for (const std::uint32_t column : column_lines) {
+    const double* const entries = matrix.backward.data() + std::size_t{column} * matrix.row_classes;
+    for (const std::uint32_t first : rows_alike.first) lines.push_back(entries[row_lines[first]]);
+  }
+  const LineClasses columns_alike = equal_lines<double>(lines, column_lines.size());
   CoreMatrix result;
-  result.row_classes = static_cast<std::uint32_t>(row_classes.first.size());
-  result.column_classes = static_cast<std::uint32_t>(column_classes.first.size());
-  for (const std::uint32_t at : row_position) result.row_class.push_back(row_classes.class_of[at]);
-  for (const std::uint32_t at : column_position) result.column_class.push_back(column_classes.class_of[at]);
+  result.row_classes = static_cast<std::uint32_t>(rows_alike.first.size());
+  result.column_classes = static_cast<std::uint32_t>(columns_alike.first.size());
+  for (const std::uint32_t at : row_position) result.row_class.push_back(rows_alike.class_of[at]);
+  for (const std::uint32_t at : column_position) result.column_class.push_back(columns_alike.class_of[at]);
   result.forward.resize(std::size_t{result.row_classes} * result.column_classes);
   result.backward.resize(result.forward.size());
-  for (std::size_t row = 0; row < result.row_classes; ++row) {
-    for (std::size_t column = 0; column < result.column_classes; ++column) {
-      const double cost =
-          matrix.forward[std::size_t{row_classes.first[row]} * matrix.column_classes + column_classes.first[column]];
-      result.forward[row * result.column_classes + column] = cost;
-      result.backward[column * result.row_classes + row] = cost;
+  for (std::size_t column = 0; column < result.column_classes; ++column) {
+    const double* const line = lines.data() + std::size_t{columns_alike.first[column]} * result.row_classes;
+    for (std::size_t row = 0; row < result.row_classes; ++row) {
+      result.forward[row * result.column_classes + column] = line[row];
+      result.backward[column * result.row_classes + row] = line[row];
     }
   }
   return result;

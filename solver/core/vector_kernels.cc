@@ -57,4 +57,29 @@ SHARDPLAN_VECTOR_CODE void lower_to_sums(std::int64_t first, const std::int64_t*
   }
 }
 
+SHARDPLAN_VECTOR_CODE void take_excess(const std::int64_t* entries, std::int64_t least, std::size_t count,
+                                       std::int64_t* __restrict left) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t excess = entries[i] > least ? entries[i] - least : 0;
+    const std::int64_t rest = left[i] - excess;
+    left[i] = rest < -1 ? -1 : rest;
+  }
+}
+
+SHARDPLAN_VECTOR_CODE std::int64_t least_entry(const std::int64_t* entries, std::size_t count) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 0; i < count; ++i) least = entries[i] < least ? entries[i] : least;
+  return least;
+}
+
+SHARDPLAN_VECTOR_CODE std::int64_t largest_excess(const std::int64_t* entries, const std::int64_t* others,
+                                                  std::int64_t most, std::size_t count) {
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t excess = others[i] < most ? entries[i] - others[i] : 0;
+    largest = excess > largest ? excess : largest;
+  }
+  return largest;
+}
+
 }  // namespace shardplan

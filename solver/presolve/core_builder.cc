@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+
+#include "solver/equal_lines.h"
 
 namespace shardplan {
 namespace {
-
-/// Numbers equal lines (rows or columns) alike, in the order of their first appearance; returns how many differ.
-template <class Line>
-std::uint32_t classify(std::size_t count, const Line& line, std::vector<std::uint32_t>& class_of) {
-  NumberedPool<std::vector<std::int64_t>> contents;
-  for (std::size_t at = 0; at < count; ++at) class_of.push_back(contents.number(line(at)));
-  return static_cast<std::uint32_t>(contents.size());
-}
 
 /// One more than the sum of the largest costs of all nodes and edges: no feasible choice costs as much.
 double above_all_choices(const ReductionGraph& graph, const std::vector<std::uint32_t>& nodes) {
@@ -36,32 +31,29 @@ double above_all_choices(const ReductionGraph& graph, const std::vector<std::uin
 }  // namespace
 
 CoreMatrix make_core_matrix(const CostMatrix& table, double big_m) {
-  CoreMatrix matrix;
-  matrix.row_classes = classify(
-      table.rows,
-      [&](std::size_t row) {
-        const auto begin = table.costs.begin() + static_cast<std::ptrdiff_t>(row * table.columns);
-        return std::vector<std::int64_t>(begin, begin + table.columns);
-      },
-      matrix.row_class);
-  matrix.column_classes = classify(
-      table.columns,
-      [&](std::size_t column) {
-        std::vector<std::int64_t> line;
-        for (std::size_t row = 0; row < table.rows; ++row) line.push_back(table.at(row, column));
-        return line;
-      },
-      matrix.column_class);
-  matrix.forward.resize(std::size_t{matrix.row_classes} * matrix.column_classes);
-  matrix.backward.resize(matrix.forward.size());
+  std::vector<std::int64_t> transposed(table.costs.size());
   for (std::size_t row = 0; row < table.rows; ++row) {
     for (std::size_t column = 0; column < table.columns; ++column) {
-      const std::int64_t cost = table.at(row, column);
-      const double entry = cost >= kForbidden ? big_m : std::min(static_cast<double>(cost), big_m);
-      matrix.forward[std::size_t{matrix.row_class[row]} * matrix.column_classes + matrix.column_class[column]] = entry;
-      matrix.backward[std::size_t{matrix.column_class[column]} * matrix.row_classes + matrix.row_class[row]] = entry;
+      transposed[column * table.rows + row] = table.at(row, column);
     }
   }
+  LineClasses rows = equal_lines<std::int64_t>(table.costs, table.rows);
+  LineClasses columns = equal_lines<std::int64_t>(transposed, table.columns);
+  CoreMatrix matrix;
+  matrix.row_classes = static_cast<std::uint32_t>(rows.first.size());
+  matrix.column_classes = static_cast<std::uint32_t>(columns.first.size());
+  matrix.forward.resize(std::size_t{matrix.row_classes} * matrix.column_classes);
+  matrix.backward.resize(matrix.forward.size());
+  for (std::size_t row = 0; row < matrix.row_classes; ++row) {
+    for (std::size_t column = 0; column < matrix.column_classes; ++column) {
+      const std::int64_t cost = table.at(rows.first[row], columns.first[column]);
+      const double entry = cost >= kForbidden ? big_m : std::min(static_cast<double>(cost), big_m);
+      matrix.forward[row * matrix.column_classes + column] = entry;
+      matrix.backward[column * matrix.row_classes + row] = entry;
+    }
+  }
+  matrix.row_class = std::move(rows.class_of);
+  matrix.column_class = std::move(columns.class_of);
   return matrix;
 }
 

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "solver/core/vector_kernels.h"
+
 namespace shardplan {
 namespace {
 
 constexpr std::uint64_t kDominanceWork = 30'000'000;  // comparisons per distinct node
+constexpr std::size_t kColumnsTogether = 64;
 
 /// Whether row `better` is at most row `worse` + `allowance` everywhere; takes what it needs of the allowance. Rows are
 /// normalised (each has a zero, none is negative), so that every edge needs at least nothing.
@@ -15,10 +18,12 @@ bool fits(const CostMatrix& table, std::size_t better, std::size_t worse, std::i
   const std::int64_t* const b = table.costs.data() + better * table.columns;
   const std::int64_t* const w = table.costs.data() + worse * table.columns;
   std::int64_t needed = 0;
-  for (std::size_t column = 0; column < table.columns; ++column) {
-    if (w[column] >= kForbidden) continue;
-    needed = std::max(needed, b[column] - w[column]);
+  for (std::size_t begin = 0; begin < table.columns; begin += kColumnsTogether) {
+    const std::size_t count = std::min(kColumnsTogether, table.columns - begin);
+    needed = std::max(needed, largest_excess(b + begin, w + begin, kForbidden, count));
     if (needed > allowance) {
+      std::size_t column = begin;
+      while (w[column] >= kForbidden || b[column] - w[column] <= allowance) ++column;
       work += column;
       return false;
     }
@@ -28,44 +33,77 @@ bool fits(const CostMatrix& table, std::size_t better, std::size_t worse, std::i
   return true;
 }
 
+/// What most pairs fail at, sought for one value against all that were kept at once: where a row is least, another one must
+/// not be above it by more than it may.
+class LeastColumns {
+ public:
+  LeastColumns(const std::vector<std::int64_t>& costs, const std::vector<TableRef>& rows)
+      : costs_(costs), rows_(rows), kept_(rows.size()) {
+    for (std::size_t i = 0; i < rows.size(); ++i) kept_[i].resize(costs.size() * rows[i]->columns);
+  }
+
+  /// By kept value, what is left of the allowance of each table at this value's least column; -1 where it does not do.
+  const std::vector<std::int64_t>& allowances(std::uint32_t value) {
+    allowances_.resize(kept_costs_.size());
+    for (std::size_t at = 0; at < kept_costs_.size(); ++at) allowances_[at] = costs_[value] - kept_costs_[at];
+    for (std::size_t i = 0; i < rows_.size() && !kept_costs_.empty(); ++i) {
+      const std::int64_t* const row = rows_[i]->costs.data() + value * rows_[i]->columns;
+      const std::int64_t least = least_entry(row, rows_[i]->columns);
+      if (least >= kForbidden) continue;
+      const auto column = static_cast<std::size_t>(std::find(row, row + rows_[i]->columns, least) - row);
+      take_excess(kept_[i].data() + column * costs_.size(), least, kept_costs_.size(), allowances_.data());
+    }
+    return allowances_;
+  }
+  void keep(std::uint32_t value) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const std::int64_t* const row = rows_[i]->costs.data() + value * rows_[i]->columns;
+      std::int64_t* out = kept_[i].data() + kept_costs_.size();
+      for (std::size_t column = 0; column < rows_[i]->columns; ++column, out += costs_.size()) *out = row[column];
+    }
+    kept_costs_.push_back(costs_[value]);
+  }
+
+ private:
+  const std::vector<std::int64_t>& costs_;
+  const std::vector<TableRef>& rows_;
+  std::vector<std::vector<std::int64_t>> kept_;  // by table: the entries of kept values, column by column
+  std::vector<std::int64_t> kept_costs_, allowances_;
+};
+
 std::vector<std::uint32_t> dominated_values(const std::vector<std::int64_t>& costs, const std::vector<TableRef>& rows,
                                             const std::vector<UsageSegment>& memory) {
   std::vector<std::uint32_t> order(costs.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return costs[a] < costs[b]; });
-  // Most pairs fail where the worse row is least, so these columns are looked at first.
-  std::vector<std::size_t> least_columns(rows.size() * costs.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    for (std::size_t value = 0; value < costs.size(); ++value) {
-      const auto row = rows[i]->costs.begin() + static_cast<std::ptrdiff_t>(value * rows[i]->columns);
-      least_columns[value * rows.size() + i] =
-          static_cast<std::size_t>(std::min_element(row, row + rows[i]->columns) - row);
-    }
-  }
-  const auto fails_at_least = [&](std::uint32_t better, std::uint32_t value) {
-    std::int64_t allowance = costs[value] - costs[better];
-    for (std::size_t i = 0; i < rows.size() && allowance >= 0; ++i) {
-      const std::size_t column = least_columns[value * rows.size() + i];
-      const std::int64_t least = rows[i]->at(value, column);
-      if (least < kForbidden) allowance -= std::max<std::int64_t>(0, rows[i]->at(better, column) - least);
-    }
-    return allowance < 0;
-  };
+  LeastColumns least(costs, rows);
   std::vector<std::uint32_t> kept, dominated;
   std::uint64_t work = 0;
+  const auto is_dominated = [&](std::uint32_t value) {
+    const std::vector<std::int64_t>& allowances = least.allowances(value);
+    for (std::size_t at = 0; at < kept.size(); ++at) {
+      work += memory.size() + 1;
+      if (allowances[at] < 0) continue;
+      const std::uint32_t better = kept[at];
+      const bool holds_no_more = std::all_of(memory.begin(), memory.end(), [&](const UsageSegment& segment) {
+        return (*segment.bytes)[better] <= (*segment.bytes)[value];
+      });
+      std::int64_t allowance = costs[value] - costs[better];
+      if (holds_no_more && std::all_of(rows.begin(), rows.end(), [&](const TableRef& table) {
+            return fits(*table, better, value, allowance, work);
+          })) {
+        return true;
+      }
+    }
+    return false;
+  };
   for (const std::uint32_t value : order) {
-    const bool is_dominated = work < kDominanceWork && std::any_of(kept.begin(), kept.end(), [&](std::uint32_t better) {
-                                work += memory.size() + 1;
-                                if (fails_at_least(better, value)) return false;
-                                for (const UsageSegment& segment : memory) {
-                                  if ((*segment.bytes)[better] > (*segment.bytes)[value]) return false;
-                                }
-                                std::int64_t allowance = costs[value] - costs[better];
-                                return std::all_of(rows.begin(), rows.end(), [&](const TableRef& table) {
-                                  return fits(*table, better, value, allowance, work);
-                                });
-                              });
-    (is_dominated ? dominated : kept).push_back(value);
+    if (work < kDominanceWork && is_dominated(value)) {
+      dominated.push_back(value);
+    } else {
+      kept.push_back(value);
+      least.keep(value);
+    }
   }
   std::sort(dominated.begin(), dominated.end());
   return dominated;

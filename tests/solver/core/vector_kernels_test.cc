@@ -64,6 +64,29 @@ TEST(VectorKernelsTest, LowerToSumsTakesTheSmallerOfSumAndEntry) {
   }
 }
 
+TEST(VectorKernelsTest, TakeExcessLeavesWhatIsAboveTheLeastAndNoLessThanMinusOne) {
+  const std::vector<std::int64_t> entries = {7, 9, 12, 5, 13, 7, 100, 8, 10};
+  std::vector<std::int64_t> left = {3, 3, 5, 3, 5, -1, 3, 0, -1};
+  take_excess(entries.data(), 7, entries.size(), left.data());
+  EXPECT_EQ(left, (std::vector<std::int64_t>{3, 1, 0, 3, -1, -1, -1, -1, -1}));
+}
+
+TEST(VectorKernelsTest, LeastEntryAndLargestExcess) {
+  Random random(5);
+  for (std::size_t count = 0; count < 40; ++count) {
+    std::vector<std::int64_t> entries, others;
+    std::int64_t least = INT64_MAX, largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      entries.push_back(static_cast<std::int64_t>(random.below(1000)));
+      others.push_back(static_cast<std::int64_t>(random.below(1000)));
+      least = std::min(least, entries[i]);
+      if (others[i] < 500) largest = std::max(largest, entries[i] - others[i]);
+    }
+    EXPECT_EQ(least_entry(entries.data(), count), least);
+    EXPECT_EQ(largest_excess(entries.data(), others.data(), 500, count), largest);
+  }
+}
+
 TEST(VectorKernelsTest, ColumnMinimaAreTheLeastOfEachColumn) {
   Random random(3);
   for (std::size_t rows = 1; rows < 8; ++rows) {
