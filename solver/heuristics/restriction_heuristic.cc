@@ -1,6 +1,7 @@
 #include "solver/heuristics/restriction_heuristic.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "solver/bounds/elimination.h"
 #include "solver/core/restricted_core.h"
@@ -14,7 +15,8 @@ constexpr double kValuesPerNode[] = {16, 8, 5, 3, 2, 1.5, 1.2};  // on average, 
 
 }  // namespace
 
-std::optional<CoreChoice> restriction_heuristic(const CoreProblem& core, const DualBound& dual, WorkMeter& meter) {
+std::optional<RestrictedChoice> restriction_heuristic(const CoreProblem& core, const DualBound& dual, WorkMeter& meter,
+                                                      std::size_t first_share) {
   std::vector<double> excess(core.costs.size());
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     for (std::size_t value = 0; value < core.num_values(node); ++value) {
@@ -22,8 +24,8 @@ std::optional<CoreChoice> restriction_heuristic(const CoreProblem& core, const D
     }
   }
   std::vector<double> sorted = excess;
-  for (const double per_node : kValuesPerNode) {
-    const auto count = static_cast<std::size_t>(per_node * static_cast<double>(core.num_nodes()));
+  for (std::size_t share = first_share; share < std::size(kValuesPerNode); ++share) {
+    const auto count = static_cast<std::size_t>(kValuesPerNode[share] * static_cast<double>(core.num_nodes()));
     if (count >= sorted.size()) continue;
     if (!meter.spend(3 * sorted.size())) return std::nullopt;
     const auto place = sorted.begin() + static_cast<std::ptrdiff_t>(count);
@@ -43,7 +45,7 @@ std::optional<CoreChoice> restriction_heuristic(const CoreProblem& core, const D
     WorkMeter part = meter.part(kWork);
     const auto found = elimination.run(costs, part);
     meter.merge(part);
-    if (found) return likely->expand(found->choice);
+    if (found) return RestrictedChoice{likely->expand(found->choice), share};
   }
   return std::nullopt;
 }

@@ -150,8 +150,10 @@ class UnlimitedSearch {
   void try_restriction() {
     if (!options_.eliminates) return;
     tried_gap_ = best_cost_ - bound_;
-    const auto choice = restriction_heuristic(*core_, *dual_, meter_);
-    if (choice) improve(*choice, "restriction");
+    const auto found = restriction_heuristic(*core_, *dual_, meter_, restricted_share_);
+    if (!found) return;
+    restricted_share_ = found->share;
+    improve(found->choice, "restriction");
   }
 
   /// True if the core became much smaller.
@@ -177,6 +179,7 @@ class UnlimitedSearch {
     // The core before this one is needed only for the way back, which takes its values but not its matrices.
     if (restrictions_.size() > 1) restrictions_[restrictions_.size() - 2]->core.matrices.reset();
     core_ = &restrictions_.back()->core;
+    restricted_share_ = 0;
     dual_ = std::make_unique<DualBound>(*core_);
     dual_->restore(state, std::vector<std::uint8_t>(core_->costs.size(), 1));
     return true;
@@ -259,6 +262,7 @@ class UnlimitedSearch {
   double seconds_to_best_ = 0;
   std::uint64_t num_passes_ = 0;
   double tried_gap_ = kInfinity;
+  std::size_t restricted_share_ = 0;  // that the restriction heuristic could search in this core
   std::vector<StageStatistics> statistics_;
   std::vector<StageStatistics> rest_statistics_;  // of the last slice
 };

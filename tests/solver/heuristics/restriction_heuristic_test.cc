@@ -23,8 +23,13 @@ TEST(RestrictionHeuristicTest, FindsGoodChoicesOfCyclesThatDecodingMisses) {
     if (!found) continue;  // so few values a node that no share of them leaves a choice
     ++num_found;
     const double optimum = sketch.cost(*brute_force(sketch));
-    EXPECT_GE(sketch.cost(*found), optimum);
-    num_best += sketch.cost(*found) == optimum;
+    EXPECT_GE(sketch.cost(found->choice), optimum);
+    num_best += sketch.cost(found->choice) == optimum;
+    const auto again = restriction_heuristic(core, dual, meter, found->share);
+    ASSERT_TRUE(again.has_value());
+    EXPECT_EQ(again->choice, found->choice);
+    const auto fewer = restriction_heuristic(core, dual, meter, found->share + 1);
+    EXPECT_TRUE(!fewer || fewer->share > found->share);
     num_decoded += sketch.cost(dual.decoded()) == optimum;
   }
   EXPECT_GT(num_found, 200);
@@ -44,7 +49,7 @@ TEST(RestrictionHeuristicTest, PricesOfBytesCount) {
   dual.pass();
   const Deadline deadline(0, {});
   WorkMeter meter(deadline, 1'000'000);
-  EXPECT_EQ(restriction_heuristic(core, dual, meter), CoreChoice{1});
+  EXPECT_EQ(restriction_heuristic(core, dual, meter)->choice, CoreChoice{1});
 }
 
 }  // namespace
