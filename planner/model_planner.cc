@@ -214,7 +214,13 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
                                          options_.time_limit));
   }
 
-  plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
+  const Decisions decisions = decisions_of(problem, *found.choice);
+  std::future<LevelValue> of_free_layers;  // of the overlapped step it is sought beside that of uniform layers
+  const bool has_overlapped_bound = level == Level::kSpeed && options_.overlap;
+  if (free && workers_ == 1 && !has_overlapped_bound && graph_->operators().size() <= kMostFreeOperators) {
+    of_free_layers = std::async(std::launch::async, [&, stop] { return free_bound(decisions, *free, level, stop); });
+  }
+  plan = in_sequence(decisions, std::move(plan));
   if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
   Draft draft{*std::move(found.choice), std::move(plan)};
   if (level == Level::kMemory) draft = with_lower_peak(std::move(draft), problem, search);
@@ -222,13 +228,14 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
   draft = or_smallest(std::move(draft), problem, stop);
   draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
-  // Of the overlapped step it is sought beside that of uniform layers.
-  const bool has_overlapped_bound = level == Level::kSpeed && options_.overlap;
-  if (free && !has_overlapped_bound) draft.plan.free_bound = free_bound(draft.plan, *free, stop);
-  // What holds for all plans holds for those of uniform layers.
-  if (draft.plan.free_bound) draft.plan.bound.amount = std::max(draft.plan.bound.amount, draft.plan.free_bound->amount);
   draft.plan.status = status_of(draft.plan);
   Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
+  if (of_free_layers.valid()) {
+    scheduled.free_bound = of_free_layers.get();
+    // What holds for all plans holds for those of uniform layers.
+    scheduled.bound.amount = std::max(scheduled.bound.amount, scheduled.free_bound->amount);
+    scheduled.status = status_of(scheduled);
+  }
   if (level != Level::kSpeed || !scheduled.is_overlapped || !scheduled.fits()) return scheduled;
   if (graph_->operators().size() > kMostOverlappedOperators) return scheduled;
   if (!free) free = std::move(problem);
@@ -469,13 +476,12 @@ Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<c
   return plan;
 }
 
-std::optional<LevelValue> ModelPlanner::free_bound(const Plan& plan, const ModelProblem& problem,
-                                                   std::stop_token stop) const {
-  if (graph_->operators().size() > kMostFreeOperators) return std::nullopt;
-  LevelOptions options = search_options(plan.options.level, std::move(stop), {});
-  options.start = find_choice(versions_, problem, plan.strategies, plan.versions);
+LevelValue ModelPlanner::free_bound(const Decisions& known, const ModelProblem& free, Level level,
+                                    std::stop_token stop) const {
+  LevelOptions options = search_options(level, std::move(stop), {});
+  options.start = find_choice(versions_, free, known.strategies, known.versions);
   options.limits.work = std::min(kBoundWork, options.limits.work == 0 ? kBoundWork : options.limits.work);
-  return level_bound(problem.problem, options);
+  return level_bound(free.problem, options);
 }
 
 LevelOptions ModelPlanner::search_options(Level level, std::stop_token stop, const Progress& progress,
