@@ -1,5 +1,7 @@
 #include "base/json_text.h"
 
+#include <utility>
+
 namespace shardplan {
 namespace {
 
@@ -39,22 +41,47 @@ std::string json_line(const Json& value) {
 }
 
 std::string json_document(const Json& document) {
-  std::string text;
-  for (const auto& [key, value] : document.items()) {
-    text += text.empty() ? "{" : ",\n ";
-    text += scalar(key) + ": ";
-    if (value.is_array() && !value.empty() && value[0].is_object()) {
-      text += "[\n";
-      for (std::size_t i = 0; i < value.size(); ++i) {
-        text += "  ";
-        append(text, value[i]);
-        text += i + 1 < value.size() ? ",\n" : "]";
-      }
-    } else {
-      append(text, value);
-    }
+  JsonDocument result;
+  for (const auto& [key, value] : document.items()) result.add(key, value);
+  return std::move(result).finish();
+}
+
+void JsonDocument::add(std::string_view key, const Json& value) {
+  if (value.is_array() && !value.empty() && value[0].is_object()) {
+    begin_list(key);
+    for (const Json& element : value) add_row(element);
+    return;
   }
-  return text + "}\n";
+  begin_member(key);
+  append(text_, value);
+}
+
+void JsonDocument::begin_list(std::string_view key) {
+  begin_member(key);
+  text_ += '[';
+  list_ = List::kEmpty;
+}
+
+void JsonDocument::add_row(const Json& element) {
+  text_ += list_ == List::kEmpty ? "\n  " : ",\n  ";
+  append(text_, element);
+  list_ = List::kBegun;
+}
+
+std::string JsonDocument::finish() && {
+  end_list();
+  return std::move(text_) + "}\n";
+}
+
+void JsonDocument::begin_member(std::string_view key) {
+  end_list();
+  text_ += text_.empty() ? "{" : ",\n ";
+  text_ += scalar(key) + ": ";
+}
+
+void JsonDocument::end_list() {
+  if (list_ != List::kNone) text_ += ']';
+  list_ = List::kNone;
 }
 
 }  // namespace shardplan

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace shardplan {
 
@@ -14,5 +15,23 @@ std::string json_line(const Json& value);
 
 /// A document: one key of the outermost object a line, and one element a line of those of its lists that hold objects.
 std::string json_document(const Json& document);
+
+/// The same text, made member by member: a list of a million objects is then never a tree at once.
+class JsonDocument {
+ public:
+  void add(std::string_view key, const Json& value);
+  /// A list whose elements `add_row` adds until the next member; objects.
+  void begin_list(std::string_view key);
+  void add_row(const Json& element);
+  std::string finish() &&;
+
+ private:
+  void begin_member(std::string_view key);
+  void end_list();
+
+  enum class List { kNone, kEmpty, kBegun };
+  std::string text_;
+  List list_ = List::kNone;  // the member that is being written, if it is one
+};
 
 }  // namespace shardplan

@@ -24,14 +24,20 @@ class SharedVector {
   using iterator = typename std::vector<T>::iterator;
 
   SharedVector() = default;
-  SharedVector(std::initializer_list<T> items) : SharedVector(std::vector<T>(items)) {}
+  SharedVector(std::initializer_list<T> items) {
+    if (items.size() > 0) block_ = new Block{{1}, false, std::vector<T>(items)};
+  }
   SharedVector(std::vector<T> items) {  // NOLINT: a vector is one
     if (!items.empty()) block_ = new Block{{1}, false, std::move(items)};
   }
-  explicit SharedVector(std::size_t size) : SharedVector(std::vector<T>(size)) {}
-  SharedVector(std::size_t size, const T& item) : SharedVector(std::vector<T>(size, item)) {}
+  explicit SharedVector(std::size_t size) : SharedVector(size, T()) {}
+  SharedVector(std::size_t size, const T& item) {
+    if (size > 0) block_ = new Block{{1}, false, std::vector<T>(size, item)};
+  }
   template <class Iterator>
-  SharedVector(Iterator begin, Iterator end) : SharedVector(std::vector<T>(begin, end)) {}
+  SharedVector(Iterator begin, Iterator end) {
+    if (begin != end) block_ = new Block{{1}, false, std::vector<T>(begin, end)};
+  }
 
   SharedVector(const SharedVector& other) : block_(other.block_) {
     if (block_ == nullptr) return;
@@ -71,8 +77,9 @@ class SharedVector {
   T& operator[](std::size_t i) { return opened()[i]; }
   T& front() { return opened().front(); }
   T& back() { return opened().back(); }
-  iterator begin() { return opened().begin(); }
-  iterator end() { return opened().end(); }
+  iterator begin() { return block_ == nullptr ? iterator() : opened().begin(); }
+  iterator end() { return block_ == nullptr ? iterator() : opened().end(); }
+  const T* data() const { return items().data(); }
 
   void push_back(T item) { own().push_back(std::move(item)); }
   template <class... Args>
@@ -86,7 +93,15 @@ class SharedVector {
   void resize(std::size_t size, const T& item) { own().resize(size, item); }
   void assign(std::size_t size, const T& item) { *this = SharedVector(size, item); }
   iterator erase(const_iterator at) { return opened().erase(at); }
-  iterator insert(const_iterator at, T item) { return opened().insert(at, std::move(item)); }
+  iterator insert(const_iterator at, T item) {
+    const std::ptrdiff_t place = at - std::as_const(*this).begin();
+    return opened().insert(opened().begin() + place, std::move(item));
+  }
+  template <class Iterator>
+  void insert(const_iterator at, Iterator first, Iterator last) {
+    const std::ptrdiff_t place = at - std::as_const(*this).begin();
+    opened().insert(opened().begin() + place, first, last);
+  }
 
   bool operator==(const SharedVector& other) const { return block_ == other.block_ || items() == other.items(); }
   bool operator==(const std::vector<T>& other) const { return items() == other; }

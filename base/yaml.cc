@@ -17,7 +17,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 constexpr std::size_t kMaxDepth = 100;
 
 class TreeBuilder : public YAML::EventHandler {
@@ -197,7 +196,7 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
     faults.push_back({{file, line, column}, std::move(message), ""});
     throw InputError(faults);
   };
-  if (text.size() > kMaxFileBytes) refuse(0, 0, "the file is above 16 MiB");
+  if (text.size() > kMostFileBytes) refuse(0, 0, "the file is above 16 MiB");
   TreeBuilder builder(text, file, faults);
   try {
     std::istringstream stream(mask_tuples(text));
@@ -216,14 +215,14 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
   return {};
 }
 
-std::string read_text_file(const std::string& path) {
+std::string read_text_file(const std::string& path, std::size_t most) {
   if (path.empty()) throw InputError(SourcePlace{}, "'' is the name of no file");
   std::ifstream stream(path, std::ios::binary);
   std::string text;
   char buffer[1 << 16];
   while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
     text.append(buffer, static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > kMaxFileBytes) throw InputError({path, 0, 0}, "the file is above 16 MiB");
+    if (text.size() > most) throw InputError({path, 0, 0}, "the file is above {} MiB", most >> 20);
   }
   if (!stream.eof()) throw InputError({path, 0, 0}, "cannot be read");
   return text;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,8 +57,13 @@ struct YamlDocument {
 /// in it, where no tree can be made: a syntax error, several documents, above 16 MiB, nested deeper than 100.
 YamlDocument parse_yaml(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults);
 
-/// The text of a file; throws InputError if it cannot be read or is above 16 MiB.
-std::string read_text_file(const std::string& path);
+/// What people write is not longer.
+inline constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
+/// What the program itself has written: the plan of a hundred thousand operators.
+inline constexpr std::size_t kMostWrittenBytes = std::size_t{256} << 20;
+
+/// The text of a file; throws InputError if it cannot be read or has more bytes than that.
+std::string read_text_file(const std::string& path, std::size_t most = kMostFileBytes);
 
 /// What a node is, for messages: "a list", "a map", "nothing", "'text'" (cut if long).
 std::string describe(const YamlNode& node);

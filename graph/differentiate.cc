@@ -492,8 +492,8 @@ class Differentiation : public GradientBuilder {
 
   // ---- names
 
-  std::string unique(const std::string& name) {
-    std::string result = name;
+  SharedText unique(const std::string& name) {
+    SharedText result = name;
     for (int number = 1; is_forward(result) || !names_.insert(result).second; ++number) {
       result = fmt::format("{}_{}", name, number);
     }
@@ -514,7 +514,7 @@ class Differentiation : public GradientBuilder {
   IdVector<TensorId, std::vector<TensorId>> gradients_;
   std::map<std::pair<int, DataType>, Joined> joined_;     // by fusion id and type
   IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
-  std::unordered_set<std::string> names_;                 // that are not of the forward graph; looked up, never walked
+  std::unordered_set<SharedText> names_;                  // that are not of the forward graph; looked up, never walked
   std::optional<OperatorId> current_;                     // the forward operator whose gradient is being added
   std::optional<TensorId> parameter_;                     // the parameter whose gradient is finished or that is updated
   std::optional<TensorId> squared_;                       // the parameter whose gradient's norm is taken

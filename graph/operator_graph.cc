@@ -140,7 +140,8 @@ OperatorId OperatorGraphBuilder::add_operator(GraphOperator op, std::vector<std:
   op.results.clear();
   for (std::size_t i = 0; i < result_names.size(); ++i) {
     GraphTensor result;
-    result.name = std::move(result_names[i]);
+    // Most have one result of their own name, which is then the same text.
+    result.name = op.name == result_names[i] ? op.name : SharedText(std::move(result_names[i]));
     result.type = operation.results[i];
     result.producer = id;
     result.result = i;

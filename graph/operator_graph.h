@@ -12,6 +12,7 @@
 #include "base/index.h"
 #include "base/shared_text.h"
 #include "base/shared_value.h"
+#include "base/short_vector.h"
 #include "graph/name_table.h"
 #include "graph/padded_shape.h"
 #include "operators/operation.h"
@@ -76,18 +77,21 @@ struct ParameterPins {
 
 struct Reader {
   OperatorId op;
-  std::size_t operand = 0;
+  std::uint32_t operand = 0;
+
+  Reader() = default;
+  Reader(OperatorId of, std::size_t position) : op(of), operand(static_cast<std::uint32_t>(position)) {}
 
   bool operator==(const Reader&) const = default;
 };
 
 struct GraphTensor {
-  std::string name;  // "layers.3.attn.qkv.weight"
+  SharedText name;  // "layers.3.attn.qkv.weight"
   TensorType type;
   TensorKind kind = TensorKind::kResult;
   std::optional<OperatorId> producer;  // only a kResult has one
   std::size_t result = 0;              // which of the producer's
-  std::vector<Reader> readers;         // in program order
+  ShortVector<Reader> readers;         // in program order
   Fill fill;                           // what a kConstant holds
   bool requires_grad = true;           // false for a frozen parameter
   bool parallel_optimizer = true;      // the parallel optimizer may cut a parameter's states
@@ -111,10 +115,10 @@ struct GraphTensor {
 };
 
 struct GraphOperator {
-  std::string name;  // "layers.3.attn.qkv.matmul"
+  SharedText name;  // "layers.3.attn.qkv.matmul"
   OperationId operation;
-  std::vector<TensorId> operands;
-  std::vector<TensorId> results;
+  ShortVector<TensorId> operands;
+  ShortVector<TensorId> results;
   Pass pass = Pass::kForward;
   std::optional<OperatorId> forward;  // the operator whose gradient or copy a backward one is
   std::optional<TensorId> parameter;  // the parameter whose gradient it finishes or which it updates

@@ -69,7 +69,7 @@ class PerDeviceParts {
   }
 
   void give_each_its_own(TensorId id) {
-    Shape& shape = builder_.tensor(id).type.shape;
+    SharedShape& shape = builder_.tensor(id).type.shape;
     shape.insert(shape.begin(), num_devices_);
     builder_.tensor(id).layerwise_parallel = true;
     is_own_[id] = 1;

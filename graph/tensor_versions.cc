@@ -13,6 +13,7 @@ class VersionBuilder {
     versions_.num_times = static_cast<std::uint32_t>(graph.operators().size()) + 1;
     for (const OperatorId op : graph.operators().ids()) num_in_micro_batch_ += graph.is_in_micro_batch(op) ? 1 : 0;
     versions_.first.resize(graph.tensors().size());
+    versions_.all.reserve(2 * graph.tensors().size());  // more than most have
     last_.resize(graph.tensors().size());
     versions_.read.resize(graph.operators().size());
     for (const OperatorId op : graph.operators().ids())
@@ -45,7 +46,7 @@ class VersionBuilder {
     return add(std::move(version));
   }
 
-  void read(VersionId version, const std::vector<Reader>& readers) {
+  void read(VersionId version, const ShortVector<Reader>& readers) {
     for (const Reader& reader : readers) {
       versions_.all[version].readers.push_back(reader);
       versions_.read[reader.op][reader.operand] = version;
@@ -54,7 +55,7 @@ class VersionBuilder {
 
   void add_tensor(TensorId id) {
     const GraphTensor& tensor = graph_.tensor(id);
-    std::vector<Reader> forward, backward, update;
+    ShortVector<Reader> forward, backward, update;
     for (const Reader& reader : tensor.readers) {
       const Pass pass = graph_.operators()[reader.op].pass;
       (pass == Pass::kForward ? forward : pass == Pass::kBackward ? backward : update).push_back(reader);
@@ -70,7 +71,7 @@ class VersionBuilder {
     if (is_stored) {
       read(start, update);  // it is there all the time
     } else {
-      backward.insert(backward.end(), update.begin(), update.end());
+      for (const Reader& reader : update) backward.push_back(reader);
     }
     VersionId last = start;
     if (tensor.producer && !graph_.operators()[*tensor.producer].strategy->out.empty()) {

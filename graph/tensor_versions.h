@@ -30,8 +30,8 @@ struct TensorVersion {
   std::optional<VersionId> from;    // the version that it is made from; nothing for the first
   std::optional<VersionId> stored;  // kDelivered, kKept of a stored tensor: its first version, whose memory it may
                                     // share; kUpdated: the version whose layout it has
-  std::vector<Reader> readers;      // that read this version, in program order
-  std::vector<VersionId> next;      // versions made from it
+  ShortVector<Reader, 8> readers;   // that read this version, in program order
+  ShortVector<VersionId, 8> next;   // versions made from it
   /// The live range in schedule times, [begin, end). Operator k runs at time k; a version comes into being just before
   /// the operator of time `begin` (kProduced: by it). Where a view reads last the range ends at that time, since the
   /// view continues in the same memory; a new value that is written in the place of the old one has an empty range.
@@ -48,7 +48,7 @@ struct TensorVersion {
 struct TensorVersions {
   IdVector<VersionId, TensorVersion> all;
   IdVector<TensorId, std::optional<VersionId>> first;                // by tensor; nothing for constants
-  IdVector<OperatorId, std::vector<std::optional<VersionId>>> read;  // by operator and operand; nothing for constants
+  IdVector<OperatorId, ShortVector<std::optional<VersionId>>> read;  // by operator and operand; nothing for constants
   std::uint32_t num_times = 0;                                       // operators, and the end of the step
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/shared_vector.h"
 #include "base/units.h"
 
 namespace shardplan {
@@ -17,6 +18,8 @@ namespace shardplan {
 ///   [512, 4]    2048           4096                              "[512, 4]"
 ///   [0, 4]      0              0                                 "[0, 4]"
 using Shape = std::vector<std::int64_t>;
+/// One of which copies are the same: a model has a few dozen, its tensors are a million.
+using SharedShape = SharedVector<std::int64_t>;
 
 /// The product of the extents, or the largest number there is if the product is larger.
 std::int64_t num_elements(const Shape& shape);
@@ -26,5 +29,6 @@ Bytes num_bytes(const Shape& shape, Bytes element_bytes);
 
 /// As every message and report writes a shape.
 std::string to_string(const Shape& shape);
+inline std::string to_string(const SharedShape& shape) { return to_string(shape.items()); }
 
 }  // namespace shardplan

@@ -14,7 +14,7 @@
 
 namespace shardplan {
 
-enum class Reduction { kSum, kMax, kMin };
+enum class Reduction : std::uint8_t { kSum, kMax, kMin };
 std::string_view to_string(Reduction reduction);
 
 /// How one tensor is laid out over a `DeviceMesh`. On the mesh x=2, y=4, a tensor of shape [8, 6]:
@@ -26,7 +26,7 @@ std::string_view to_string(Reduction reduction);
 /// text; `parse_layout` inverts `to_string`. Compare layouts only in canonical form.
 struct TensorLayout {
   SharedVector<DimensionLayout> dimensions;
-  std::vector<AxisRef> partial;           // in mesh order when canonical
+  SharedVector<AxisRef> partial;          // in mesh order when canonical
   Reduction reduction = Reduction::kSum;  // meaningful if `partial` is not empty
 
   /// Nothing sharded, nothing partial.

@@ -21,7 +21,7 @@ using Attributes = std::map<std::string, Attribute>;
 std::string to_string(const Attribute& attribute);
 
 struct TensorType {
-  Shape shape;
+  SharedShape shape;
   DataType dtype = DataType::kF32;
 
   Bytes bytes() const;

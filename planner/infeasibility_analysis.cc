@@ -197,7 +197,7 @@ class InfeasibilityAnalysis {
       const GraphOperator& op = graph.operators()[id];
       const bool has_in = !op.strategy->in.empty();
       if (!has_in && op.strategy->out.empty()) continue;
-      const std::string& name = op.border_of.empty() ? op.name : op.border_of.str();
+      const std::string& name = (op.border_of.empty() ? op.name : op.border_of).str();
       add(name, entries_text(has_in ? op.strategy->in : op.strategy->out),
           has_in ? op.strategy->in_place : op.strategy->out_place)
           .operators.push_back(id);

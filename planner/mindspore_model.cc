@@ -78,7 +78,7 @@ void MindSporeModel::add_nodes(const UserStrategies& decided) {
       nodes_[id] = problem_.nodes.push_back({known->second.second, {}});
       continue;
     }
-    candidates_[id] = is_free ? mindspore_candidates(operation, mesh_) : decided.operators[id];
+    candidates_[id] = is_free ? mindspore_candidates(operation, mesh_) : decided.operators[id].items();
     for (const Strategy& strategy : decided.operators[id]) {
       const std::string why = check_mindspore_strategy(operation, strategy);
       if (!why.empty()) throw InputError(op.strategy->in_place, "{}: no strategy of MindSpore: {}", op.name, why);

@@ -171,8 +171,8 @@ std::optional<MindSporeValue> ModelPlanner::mindspore_value(const IdVector<Opera
   return MindSporeModel(*graph_, mesh(), decided_).value(strategies, why);
 }
 
-Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop,
-                               const Progress& progress, std::span<const Plan> known) const {
+Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_token stop, const Progress& progress,
+                               std::span<const Plan> known) const {
   const Level level = plan.options.level;
   const std::string search_name = plan.options.search;
   const SearchEntry* known_search = find_search(search_name);
@@ -186,6 +186,7 @@ Plan ModelPlanner::plan_within(Plan plan, const Restrictions& restrictions, std:
     if (graph_->operators().size() <= kMostOverlappedOperators) free = std::move(problem);
     problem = std::move(tied);
   }
+  restrictions = {};  // the problem has them
   plan.candidates_complete = problem.candidates_complete;
 
   // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
@@ -342,15 +343,16 @@ Plan ModelPlanner::overlapped(Plan plan) const {
   return plan;
 }
 
-Plan ModelPlanner::in_sequence(const Decisions& decisions, Plan like) const {
-  like.strategies = decisions.strategies;
+Plan ModelPlanner::in_sequence(Decisions decisions, Plan like) const {
+  like.program = {};  // never two at a time
   like.is_user_strategy = is_user_strategy_;
   like.is_by_mode = is_by_mode_;
   like.program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
   if (model_->parallel.parameter_broadcast) {
     like.program.broadcasts = startup_broadcasts(like.program, *graph_, *costs_->collectives());
   }
-  like.versions = decisions.versions;
+  like.strategies = std::move(decisions.strategies);
+  like.versions = std::move(decisions.versions);
   if (workers_ > 1) {
     divide(like, *graph_, cluster_, workers_);
     like.peak_in_sequence = like.memory.peak;

@@ -99,12 +99,12 @@ class ModelPlanner {
   };
 
   /// The plan as lowered: instructions one after the other; divided among the workers.
-  Plan in_sequence(const Decisions& decisions, Plan like) const;
+  Plan in_sequence(Decisions decisions, Plan like) const;
   /// The plan of a search that knew nothing of workers, with what that leaves of its figures.
   Plan placed(Plan plan, const ModelProblem& problem, std::stop_token stop) const;
   /// The same with its collectives beside its kernels, in the order that hides the most of those that fit.
   Plan overlapped(Plan plan) const;
-  Plan plan_within(Plan plan, const Restrictions& restrictions, std::stop_token stop, const Progress& progress,
+  Plan plan_within(Plan plan, Restrictions restrictions, std::stop_token stop, const Progress& progress,
                    std::span<const Plan> known = {}) const;
   /// `spent`: seconds of the time limit that have gone since this planner was asked.
   LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress, double spent = 0) const;
@@ -149,7 +149,7 @@ class ModelPlanner {
   UserStrategies decided_;
   IdVector<OperatorId, char> is_user_strategy_;
   IdVector<OperatorId, char> is_by_mode_;
-  IdVector<VersionId, std::optional<TensorLayout>> decided_layouts_;
+  IdVector<VersionId, RareValue<TensorLayout>> decided_layouts_;
   /// If copies of a repeated block, of which there are some, take one strategy.
   std::shared_ptr<const RepeatClasses> uniform_;
   std::vector<std::string> notices_;

@@ -69,7 +69,7 @@ std::optional<TensorId> stored_tensor(const OperatorGraph& graph, const Parallel
   const auto is_stored = [&](TensorId tensor) {
     return graph.tensor(tensor).kind == TensorKind::kParameter || graph.tensor(tensor).kind == TensorKind::kState;
   };
-  for (const std::vector<ValueId>* values : {&instruction.outputs, &instruction.inputs}) {
+  for (const auto* values : {&instruction.outputs, &instruction.inputs}) {
     for (const ValueId value : *values) {
       const std::optional<TensorId> tensor = program.values[value].tensor;
       if (!tensor) continue;

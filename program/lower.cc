@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -98,15 +99,23 @@ class Lowering {
     return *planned.plans.back();
   }
 
-  ValueId add_value(std::string name, std::optional<TensorId> tensor, const TensorType& type, TensorLayout layout) {
+  ValueId add_value(SharedText name, std::optional<TensorId> tensor, const TensorType& type, TensorLayout layout) {
     ProgramValue value;
     value.name = std::move(name);
     value.tensor = tensor;
     value.type = type;
-    value.local_shape = local_shape(layout, type.shape);
-    value.bytes = local_bytes(type, layout);
-    value.layout = std::move(layout);
+    std::tie(value.layout, value.local_shape) = shared(std::move(layout), type.shape);
+    value.bytes = num_bytes(value.local_shape, element_bytes(type.dtype));
     return program_.values.push_back(std::move(value));
+  }
+
+  /// A layout and what it leaves of a shape on one device, as all values of that layout and shape have them.
+  std::pair<TensorLayout, SharedShape> shared(TensorLayout layout, const SharedShape& whole) {
+    auto& [own, shapes] = *shapes_.try_emplace(std::move(layout)).first;
+    for (const auto& [known, local] : shapes) {
+      if (known == whole) return {own, local};
+    }
+    return {own, shapes.emplace_back(whole, local_shape(own, whole)).second};
   }
 
   void emit(Instruction instruction) {
@@ -155,26 +164,27 @@ class Lowering {
       case TensorVersion::Kind::kRequested:
         suffix = "out";
         origin.kind = Origin::Kind::kForwardOp;
-        origin.because = "its out_strategy";
+        origin.because = text("its out_strategy");
         break;
       case TensorVersion::Kind::kDelivered:
         pass = graph_.operators()[version.readers.front().op].pass;
         suffix = pass == Pass::kForward ? "delivered" : "delivered_backward";
-        origin.because = fmt::format("{} reader{}", version.readers.size(), version.readers.size() == 1 ? "" : "s");
+        origin.because =
+            text(fmt::format("{} reader{}", version.readers.size(), version.readers.size() == 1 ? "" : "s"));
         break;
       case TensorVersion::Kind::kKept:
         suffix = "kept";
-        origin.because = "kept for the backward pass";
+        origin.because = text("kept for the backward pass");
         break;
       case TensorVersion::Kind::kOutput:
         suffix = "output";
-        origin.because = "an output of the model";
+        origin.because = text("an output of the model");
         break;
       default:
         suffix = "stored";
         pass = Pass::kUpdate;
         origin.kind = Origin::Kind::kParallelOptimizer;
-        origin.because = "stored so";
+        origin.because = text("stored so");
         break;
     }
     return redistribute(from, layout, origin, fmt::format("{}.{}", tensor.name, suffix), pass, {});
@@ -215,6 +225,9 @@ class Lowering {
     if (is_new) found->second = step;
     return found->second;
   }
+
+  /// A text that thousands of origins have.
+  const SharedText& text(const std::string& words) { return texts_.try_emplace(words, words).first->second; }
 
   /// Why a partial value is summed: it is a weight's gradient on its way to the update, or an operator's own unfinished
   /// sum.
@@ -276,7 +289,7 @@ class Lowering {
     switch (step.kind) {
       case OperatorStep::Kind::kRun:
         instruction.kind = InstructionKind::kOperator;
-        instruction.name = step.is_phase ? fmt::format("{}.phase{}", op.name, run++) : op.name;
+        instruction.name = step.is_phase ? SharedText(fmt::format("{}.phase{}", op.name, run++)) : op.name;
         instruction.operation = step.operation;
         instruction.strategy = plan.strategies[number];
         instruction.is_phase = step.is_phase;
@@ -288,13 +301,14 @@ class Lowering {
         instruction.strategy = plan.strategies[number];
         instruction.halo = step.halo;
         instruction.origin =
-            Origin{Origin::Kind::kForwardOp, op.name, op.name, step.halo.front().operand, "halo of neighbours"};
+            Origin{Origin::Kind::kForwardOp, op.name, op.name, step.halo.front().operand, text("halo of neighbours")};
         break;
       case OperatorStep::Kind::kComplete:
         instruction.kind = InstructionKind::kCollective;
         instruction.name = fmt::format("{}.{}{}", op.name, to_string(step.collective.kind), inserted++);
         instruction.step = plan.collectives[number];
-        instruction.origin = Origin{Origin::Kind::kForwardOp, op.name, op.name, 0, "statistics of a cut dimension"};
+        instruction.origin =
+            Origin{Origin::Kind::kForwardOp, op.name, op.name, 0, text("statistics of a cut dimension")};
         break;
     }
     for (std::size_t i = 0; i < step.output_types.size(); ++i) {
@@ -341,6 +355,9 @@ class Lowering {
   std::unordered_map<const CollectiveStep*, SharedValue<CollectiveStep>>
       shared_collectives_;  // looked up, never walked
   KernelFusion fusion_;
+  std::unordered_map<std::string, SharedText> texts_;  // looked up, never walked
+  /// Local shapes of whole ones, by layout; looked up, never walked.
+  std::unordered_map<TensorLayout, std::vector<std::pair<SharedShape, SharedShape>>> shapes_;
 };
 
 }  // namespace

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/shared_text.h"
 #include "base/shared_value.h"
 #include "base/shared_vector.h"
+#include "base/short_vector.h"
 #include "base/units.h"
 #include "costmodel/cluster/cluster.h"
 #include "graph/operator_graph.h"
@@ -24,11 +26,11 @@ using ValueId = Index<struct ValueTag>;
 /// A tensor in one layout, on all devices of one worker. Written by one instruction (or given from outside), then not
 /// changed.
 struct ProgramValue {
-  std::string name;                // the tensor's, or that of the phase or redistribution that makes it
+  SharedText name;                 // the tensor's, or that of the phase or redistribution that makes it
   std::optional<TensorId> tensor;  // the graph's tensor that it holds; nothing for values inside an operator's phases
   TensorType type;                 // global
   TensorLayout layout;             // canonical
-  Shape local_shape;               // one device's, without halo
+  SharedShape local_shape;         // one device's, without halo
   Bytes bytes = 0;                 // one device's
   bool in_registers = false;       // passed on inside a fused kernel: takes no memory
   int worker = 0;  // that holds it; an instruction reads and writes what one worker holds, but for kSend
@@ -43,10 +45,10 @@ struct Origin {
     kParallelOptimizer,  // gathers or scatters around a sharded update
   };
   Kind kind = Kind::kRedistribution;
-  std::string producer;  // operator, or tensor for inputs and parameters
-  std::string consumer;  // operator; empty for a delivery to several, an output or a stored value
+  SharedText producer;  // operator, or tensor for inputs and parameters
+  SharedText consumer;  // operator; empty for a delivery to several, an output or a stored value
   std::size_t operand = 0;
-  std::string because;  // "sum over k", "halo of x", ...
+  SharedText because;  // "sum over k", "halo of x", ...
 };
 
 /// What one instruction does.
@@ -60,9 +62,9 @@ enum class InstructionKind {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kOperator;
-  std::string name;  // full name of the operator, or of the inserted step: unique
-  std::vector<ValueId> inputs;
-  std::vector<ValueId> outputs;
+  SharedText name;  // full name of the operator, or of the inserted step: unique
+  ShortVector<ValueId> inputs;
+  ShortVector<ValueId> outputs;
   Picoseconds time = 0;   // per run of the instruction
   std::int64_t runs = 1;  // in a step: once, or with every micro-batch
   Pass pass = Pass::kForward;

@@ -100,7 +100,7 @@ std::string check_workers(const ParallelProgram& program) {
       continue;
     }
     const int worker = worker_of(program, instruction);
-    for (const std::vector<ValueId>* values : {&instruction.inputs, &instruction.outputs}) {
+    for (const auto* values : {&instruction.inputs, &instruction.outputs}) {
       for (const ValueId id : *values) {
         if (program.values[id].worker != worker) {
           return fmt::format("{}: runs on worker {}, but {} is on worker {}", instruction.name, worker,

@@ -41,6 +41,7 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+constexpr std::uint32_t kNotJoinable = std::numeric_limits<std::uint32_t>::max();
 /// The largest size of buckets that is tried; beyond it all gradients of most models are one bucket.
 constexpr Bytes kLargestTried = Bytes{128} << 20;
 /// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
@@ -102,10 +103,11 @@ class Scheduler {
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
       for (const ValueId output : program.instructions[i].outputs) producer_[output] = i;
     }
-    joinable_.resize(program.instructions.size());
-    for (JoinableCollective& one : joinable_collectives(program, graph, as_given().sequence)) {
-      num_keys_ = std::max(num_keys_, one.key + 1);
-      joinable_[one.instruction] = std::move(one);
+    joinable_ = joinable_collectives(program, graph, as_given().sequence);
+    joinable_at_.resize(program.instructions.size(), kNotJoinable);
+    for (std::size_t j = 0; j < joinable_.size(); ++j) {
+      num_keys_ = std::max(num_keys_, joinable_[j].key + 1);
+      joinable_at_[joinable_[j].instruction] = static_cast<std::uint32_t>(j);
     }
   }
 
@@ -301,8 +303,8 @@ class Scheduler {
     std::vector<std::size_t> numbers(num_keys_, kNowhere);
     std::size_t next = 0;
     for (const std::size_t i : order.sequence) {
-      if (!joinable_[i]) continue;
-      result.push_back(*joinable_[i]);
+      if (joinable_at_[i] == kNotJoinable) continue;
+      result.push_back(joinable_[joinable_at_[i]]);
       std::size_t& number = numbers[result.back().key];
       if (number == kNowhere) number = next++;
       result.back().key = number;
@@ -446,8 +448,9 @@ class Scheduler {
   const std::size_t num_instructions_;
   const InstructionReads reads_;
   IdVector<ValueId, std::size_t> producer_;
-  std::vector<std::optional<JoinableCollective>> joinable_;  // by instruction
-  std::size_t num_keys_ = 0;                                 // of theirs
+  std::vector<JoinableCollective> joinable_;
+  std::vector<std::uint32_t> joinable_at_;  // by instruction, in joinable_
+  std::size_t num_keys_ = 0;                // of theirs
 };
 
 /// The rules with what is left to the schedule decided.

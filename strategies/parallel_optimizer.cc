@@ -44,10 +44,10 @@ std::optional<TensorLayout> zero_layout(const TensorLayout& layout, const Shape&
   return std::nullopt;
 }
 
-IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
+IdVector<TensorId, RareValue<TensorLayout>> parallel_optimizer_states(
     const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
-    const IdVector<TensorId, std::optional<TensorLayout>>& stored) {
-  IdVector<TensorId, std::optional<TensorLayout>> layouts(graph.tensors().size());
+    const IdVector<TensorId, RareValue<TensorLayout>>& stored) {
+  IdVector<TensorId, RareValue<TensorLayout>> layouts(graph.tensors().size());
   for (const TensorId id : graph.tensors().ids()) {
     const GraphTensor& state = graph.tensor(id);
     if (!state.state_of || state.type.shape.empty()) continue;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <optional>
 #include <vector>
 
+#include "base/rare_value.h"
 #include "graph/operator_graph.h"
 #include "layouts/tensor_layout.h"
 
@@ -13,9 +13,9 @@ namespace shardplan {
 /// mesh that hold the same part: for a parameter stored whole on x=2, y=4 that is "[{x, y}, {}]". Nothing where they do
 /// not divide dimension 0, as in MindSpore, whose limit of 64 KB is not kept. How the parameter is stored stays open:
 /// whole (ZeRO-1) or in pieces, gathered at use (ZeRO-3).
-IdVector<TensorId, std::optional<TensorLayout>> parallel_optimizer_states(
+IdVector<TensorId, RareValue<TensorLayout>> parallel_optimizer_states(
     const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
-    const IdVector<TensorId, std::optional<TensorLayout>>& stored);
+    const IdVector<TensorId, RareValue<TensorLayout>>& stored);
 
 /// ZeRO's: `layout` cut further over all `pieces` of the mesh that it leaves, along the first dimension that they divide; if
 /// there is none and `uneven` allows it, in unequal pieces along the first that they cut so. Nothing: no dimension can be.

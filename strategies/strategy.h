@@ -19,7 +19,7 @@ struct Strategy {
   SharedVector<std::vector<AxisRef>> factors;  // by factor of the rule, major to minor
   /// Axes over which the operands of group `group` of `rule.linear` (or `rule.monotone` if `reduction` is not a sum)
   /// come as partial and the results stay so.
-  std::vector<AxisRef> partial;
+  SharedVector<AxisRef> partial;
   std::uint32_t group = 0;
   Reduction reduction = Reduction::kSum;
 

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rare_value.h"
+#include "base/shared_vector.h"
 #include "graph/operator_graph.h"
 #include "strategies/enumerate.h"
 #include "strategies/strategy.h"
@@ -13,9 +15,9 @@ namespace shardplan {
 /// What the user's strategies leave to choose: for an operator the strategies that agree with them (empty: all do), for a
 /// stored tensor or a result its layout.
 struct UserStrategies {
-  IdVector<OperatorId, std::vector<Strategy>> operators;
-  IdVector<TensorId, std::optional<TensorLayout>> stored;     // inputs, parameters, states
-  IdVector<TensorId, std::optional<TensorLayout>> requested;  // results with an out_strategy
+  IdVector<OperatorId, SharedVector<Strategy>> operators;
+  IdVector<TensorId, RareValue<TensorLayout>> stored;     // inputs, parameters, states
+  IdVector<TensorId, RareValue<TensorLayout>> requested;  // results with an out_strategy
 };
 
 /// Gives the entries of the model file their meaning on a mesh. A tuple is what MindSpore's device matrix makes of it:

@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/until_exit.h"
 #include "base/write_files.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/local_model_command.h"
@@ -78,7 +79,7 @@ int does_not_fit(const PreparedPlan& planned, bool json) {
 int plan_model(PlanArguments arguments) {
   arguments.planning.proves = arguments.validate;
   arguments.planning.shows_data_parallel = true;
-  PreparedPlan planned = plan_or_load(arguments.planning);
+  PreparedPlan& planned = until_exit(plan_or_load(arguments.planning));
   if (arguments.alternatives > 0 && arguments.html.empty()) {
     throw InputError(SourcePlace{}, "--alternatives {}: they are shown by the page of --html FILE",
                      arguments.alternatives);

@@ -203,7 +203,7 @@ Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlann
 
 PlanningJob read_job(const PlanningArguments& arguments) {
   if (!is_plan_file(arguments.model)) return planning_job(arguments, nullptr);
-  const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
+  const PlanFile file = read_plan_file(read_text_file(arguments.model, kMostWrittenBytes), arguments.model);
   PlanningJob job = planning_job(arguments, &file);
   job.options.pieces.clear();  // they belong to the plan that is not taken
   return job;
@@ -321,7 +321,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
   const std::vector<std::string> given = given_options(arguments);
   if (is_plan_file(arguments.model) && given.empty()) {
     begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
-    const PlanFile file = read_plan_file(read_text_file(arguments.model), arguments.model);
+    const PlanFile file = read_plan_file(read_text_file(arguments.model, kMostWrittenBytes), arguments.model);
     PlanningArguments stored;  // what the plan took from a strategy file it holds itself
     stored.strategy_load_file = "";
     result.planning = make_planner(planning_job(stored, &file));

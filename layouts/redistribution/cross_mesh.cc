@@ -40,7 +40,7 @@ std::int64_t device_at(const DeviceMesh& mesh, std::int64_t point) {
 
 std::optional<TensorLayout> on_mesh(const TensorLayout& layout, const DeviceMesh& mesh, const DeviceMesh& other) {
   if (mesh.num_devices() != other.num_devices() || mesh.devices() != other.devices()) return std::nullopt;
-  const auto express = [&](std::vector<AxisRef>& axes) {
+  const auto express = [&](auto& axes) {
     std::vector<AxisRef> result;
     for (const AxisRef& axis : axes) {
       if (axis.size == 1) continue;

@@ -36,7 +36,7 @@ void for_each_draw(const KernelCall& call, Body body) {
   // The offset of each local point in the global tensor: global strides from the first local element on. In a padded
   // tensor draws are counted as without padding.
   const std::vector<std::int64_t>& drawn = call.operation.list("drawn_shape");
-  const Shape strides = row_major_strides(drawn.empty() ? call.operation.results[0].shape : drawn);
+  const Shape strides = row_major_strides(drawn.empty() ? call.operation.results[0].shape.items() : drawn);
   std::int64_t first = 0;
   for (std::size_t d = 0; d < local.size(); ++d) first += strides[d] * call.result_box(0, d).begin;
   const std::uint64_t stream = mix(call.seed);

@@ -154,7 +154,7 @@ ShardingRule loss_terms_rule(const Operation& operation) {
 }
 
 std::vector<TensorType> infer_reduced_loss(const Operation& operation) {
-  return {{is_reduced(operation) ? Shape{} : operation.operands[2].shape, operation.operands[2].dtype}};
+  return {{is_reduced(operation) ? SharedShape() : operation.operands[2].shape, operation.operands[2].dtype}};
 }
 
 ShardingRule reduced_loss_rule(const Operation& operation) {

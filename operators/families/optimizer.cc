@@ -19,7 +19,7 @@ bool is_step(const Operation& operation, std::size_t operand) {
 std::vector<TensorType> infer_update(const Operation& operation) {
   const TensorType& parameter = operation.operands[0];
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-    const Shape wanted = is_step(operation, i) ? Shape{} : parameter.shape;
+    const SharedShape wanted = is_step(operation, i) ? SharedShape() : parameter.shape;
     if (operation.operands[i].shape == wanted) continue;
     operand_error(operation, fmt::format("{} is {}; expected {}", operation.type->signature.operands[i],
                                          to_string(operation.operands[i].shape), to_string(wanted)));

@@ -43,7 +43,8 @@ using SourcesOf = Sources (*)(const Operation&, const Mapped&, std::int64_t i);
 
 /// The shape of x: of the first operand or, in gradients, an attribute.
 const Shape& input_shape(const Operation& operation) {
-  return operation.attributes.contains("input_shape") ? operation.list("input_shape") : operation.operands[0].shape;
+  return operation.attributes.contains("input_shape") ? operation.list("input_shape")
+                                                      : operation.operands[0].shape.items();
 }
 
 /// Positions within a bin, and copies of one.
@@ -67,7 +68,7 @@ std::vector<TensorType> infer_gradient(const Operation& operation) {
 template <DimensionsOf dimensions>
 ShardingRule resampled_rule(const Operation& operation) {
   const Shape& shape = input_shape(operation);
-  const bool is_gradient = &shape != &operation.operands[0].shape;
+  const bool is_gradient = &shape != &operation.operands[0].shape.items();
   const std::vector<Mapped> all = dimensions(operation, shape);
   RuleBuilder builder;
   TensorWalk x;
@@ -145,7 +146,7 @@ void for_each_source(const KernelCall& call, const Mapped& mapped, bool is_gradi
 template <DimensionsOf dimensions, SourcesOf sources>
 void resample(const KernelCall& call) {
   const Shape& whole_shape = input_shape(call.operation);
-  const bool is_gradient = &whole_shape != &call.operation.operands[0].shape;
+  const bool is_gradient = &whole_shape != &call.operation.operands[0].shape.items();
   Shape shape = call.operands[0].shape;
   std::vector<double> values(call.operands[0].data, call.operands[0].data + num_elements(shape));
   for (const Mapped& mapped : dimensions(call.operation, whole_shape)) {

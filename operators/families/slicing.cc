@@ -60,7 +60,7 @@ SliceBounds slice_bounds(const Operation& operation, const Shape& shape) {
 
 /// The full and the sliced shape of Slice, StridedSlice and SliceGrad.
 const Shape& full_shape(const Operation& operation) {
-  return operation.type->name == "SliceGrad" ? operation.list("shape") : operation.operands[0].shape;
+  return operation.type->name == "SliceGrad" ? operation.list("shape") : operation.operands[0].shape.items();
 }
 
 std::vector<TensorType> infer_slice(const Operation& operation) {

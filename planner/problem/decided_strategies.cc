@@ -24,7 +24,7 @@ DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& gr
   }
   for (const TensorId id : graph.tensors().ids()) {
     const GraphTensor& tensor = graph.tensor(id);
-    std::optional<TensorLayout>& stored = decided.strategies.stored[id];
+    RareValue<TensorLayout>& stored = decided.strategies.stored[id];
     if (tensor.kind == TensorKind::kInput && model.parallel.full_batch && !stored) {
       stored = TensorLayout::replicated(tensor.type.shape.size());
     }

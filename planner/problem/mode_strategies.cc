@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-using Layout = std::optional<TensorLayout>;
+using Layout = RareValue<TensorLayout>;
 
 Layout without_partial(TensorLayout layout) {
   layout.partial.clear();
@@ -511,11 +511,10 @@ IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& 
   return ModeDecisions(decided, model, graph, mesh, pieces, notices).run();
 }
 
-IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
-                                                                 const IdVector<OperatorId, char>& is_decided,
-                                                                 const OperatorGraph& graph,
-                                                                 const TensorVersions& versions, const DeviceMesh& mesh,
-                                                                 bool reshard_after_forward) {
+IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
+                                                             const IdVector<OperatorId, char>& is_decided,
+                                                             const OperatorGraph& graph, const TensorVersions& versions,
+                                                             const DeviceMesh& mesh, bool reshard_after_forward) {
   IdVector<VersionId, Layout> layouts(versions.all.size());
   // The layout that all readers of a version and of those made from it take, going from the last versions to the first.
   struct Wanted {

@@ -43,10 +43,9 @@ IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& 
 /// The layouts of versions that follow: where all readers are decided and take a version alike it is held so, and an
 /// output is as its operator leaves it, or whole where that is a partial sum. `reshard_after_forward`: a parameter in
 /// pieces is in pieces between the forward and the backward pass as well.
-IdVector<VersionId, std::optional<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
-                                                                 const IdVector<OperatorId, char>& is_decided,
-                                                                 const OperatorGraph& graph,
-                                                                 const TensorVersions& versions, const DeviceMesh& mesh,
-                                                                 bool reshard_after_forward);
+IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
+                                                             const IdVector<OperatorId, char>& is_decided,
+                                                             const OperatorGraph& graph, const TensorVersions& versions,
+                                                             const DeviceMesh& mesh, bool reshard_after_forward);
 
 }  // namespace shardplan

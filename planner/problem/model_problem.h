@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/rare_value.h"
+#include "base/shared_vector.h"
 #include "costmodel/cost_model.h"
 #include "costmodel/operator_steps.h"
 #include "graph/operator_graph.h"
@@ -19,9 +21,9 @@ namespace shardplan {
 
 /// What narrows the candidates of a problem.
 struct Restrictions {
-  IdVector<OperatorId, std::vector<Strategy>> operators;      // empty: all that can be enumerated
-  IdVector<VersionId, std::optional<TensorLayout>> versions;  // the layout that a version must have
-  IdVector<VersionId, std::vector<TensorLayout>> among;  // or some, of which it has one; empty: all that are possible
+  IdVector<OperatorId, SharedVector<Strategy>> operators;  // empty: all that can be enumerated
+  IdVector<VersionId, RareValue<TensorLayout>> versions;   // the layout that a version must have
+  IdVector<VersionId, SharedVector<TensorLayout>> among;   // or some, of which it has one; empty: all that are possible
   bool least_contraction_work = false;  // level 0: contractions keep only the strategies that repeat the least work
   std::vector<AxisRef> pieces;          // the mesh's, for enumeration
   UnevenCuts uneven = UnevenCuts::kNone;

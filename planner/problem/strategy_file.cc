@@ -45,7 +45,7 @@ class StrategyFileReader {
       : path_(path), graph_(graph), mesh_(mesh), decided_(decided), is_loaded_(is_loaded) {}
 
   void run() {
-    const JsonNode root = parse_json(read_text_file(path_), path_);
+    const JsonNode root = parse_json(read_text_file(path_, kMostWrittenBytes), path_);
     check_keys(root, {"schema", "model", "mesh", "operators", "training", "inputs", "parameters", "states"},
                "the document");
     const std::string schema = text_of(root, "schema");
@@ -163,7 +163,7 @@ class StrategyFileReader {
       fault(member.value.place, "{}: {}", name, wrong);
       return;
     }
-    std::vector<Strategy>& known = decided_.operators[*id];
+    SharedVector<Strategy>& known = decided_.operators[*id];
     const bool agrees =
         known.empty() || std::any_of(known.begin(), known.end(), [&](const Strategy& own) {
           return sharded_alike({own.factors, {}, 0, Reduction::kSum}, {strategy.factors, {}, 0, Reduction::kSum});
@@ -227,7 +227,7 @@ class StrategyFileReader {
       return;
     }
     layout = canonical(layout, mesh_, tensor.type.shape);
-    std::optional<TensorLayout>& stored = decided_.stored[*id];
+    RareValue<TensorLayout>& stored = decided_.stored[*id];
     if (stored && *stored != layout) {
       const SourcePlace own = tensor.layout ? tensor.layout->place : tensor.place;
       fault(member.value.place, "{}: the file contradicts its strategy in {}:{}:{}; keep one of them", name, own.file,

@@ -130,7 +130,7 @@ std::string all_lines(const Plan& from, const Plan& plan) {
   for (const OperatorId op : plan.graph->operators().ids()) {
     if (from.strategies[op] == plan.strategies[op]) continue;
     const Operation& operation = plan.graph->operation(op);
-    table.add({plan.graph->operators()[op].name, strategy_words(operation, plan.strategies[op], plan.mesh),
+    table.add({plan.graph->operators()[op].name.str(), strategy_words(operation, plan.strategies[op], plan.mesh),
                "instead of " + strategy_words(operation, from.strategies[op], plan.mesh)});
   }
   return table.to_string(4);

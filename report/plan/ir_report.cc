@@ -369,7 +369,7 @@ class EndReport : public IrWriter {
     }
     const std::string taken = taken_text(instruction);
     return fmt::format("{} gives {}, {}", origin.producer, to_string(instruction.step->before, mesh_),
-                       taken.empty() ? origin.because : taken);
+                       taken.empty() ? origin.because.str() : taken);
   }
 
   /// `more` stands between the fusion and the ranks: "op: sum, ".

@@ -55,7 +55,7 @@ std::string chrome_trace(const Plan& plan) {
           {{"ph", "X"},
            {"pid", 0},
            {"tid", row},
-           {"name", instruction.fusion > 0 ? bucket_name(plan.program, instruction.fusion) : instruction.name},
+           {"name", instruction.fusion > 0 ? bucket_name(plan.program, instruction.fusion) : instruction.name.str()},
            {"ts", microseconds(spans[i].begin)},
            {"dur", microseconds(spans[i].end - spans[i].begin)},
            {"args", args}});

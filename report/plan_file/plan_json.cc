@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/json_text.h"
+#include "base/short_vector.h"
 #include "costmodel/cluster/cluster_mesh.h"
 #include "graph/tensor_versions.h"
 #include "model/model_source.h"
@@ -96,31 +98,34 @@ class PlanWriter {
     }
   }
 
-  Json run(const ProofRecord* proof) const {
-    Json document;
-    document["schema"] = plan_schema_name();
-    document["version"] = SHARDPLAN_VERSION;
-    document["model"] = {{"name", graph_.name()},
-                         {"file", plan_.model->source->file()},
-                         {"sha256", sha256(plan_.model->source->text())},
-                         {"text", plan_.model->source->text()}};
-    document["cluster"] = {{"name", plan_.cluster.name},
-                           {"sha256", sha256(plan_.cluster.text)},
-                           {"text", plan_.cluster.text},
-                           {"assumed", assumed()}};
-    document["options"] = options();
-    document["mesh"] = mesh();
-    if (program_.workers > 1) document["workers"] = workers();
-    document["result"] = result();
-    document["baselines"] = baselines();
-    document["operators"] = operators();
-    document["tensors"] = tensors();
-    if (!program_.broadcasts.empty()) document["startup"] = startup();
-    document["program"] = program();
-    document["memory"] = memory();
-    if (!plan_.model->padded_dims.empty()) document["padding"] = padding();
-    document["proof"] = proof == nullptr ? Json(nullptr) : proof_json(*proof);
-    return document;
+  std::string run(const ProofRecord* proof) const {
+    JsonDocument document;
+    document.add("schema", plan_schema_name());
+    document.add("version", SHARDPLAN_VERSION);
+    document.add("model", {{"name", graph_.name()},
+                           {"file", plan_.model->source->file()},
+                           {"sha256", sha256(plan_.model->source->text())},
+                           {"text", plan_.model->source->text()}});
+    document.add("cluster", {{"name", plan_.cluster.name},
+                             {"sha256", sha256(plan_.cluster.text)},
+                             {"text", plan_.cluster.text},
+                             {"assumed", assumed()}});
+    document.add("options", options());
+    document.add("mesh", mesh());
+    if (program_.workers > 1) document.add("workers", workers());
+    document.add("result", result());
+    document.add("baselines", baselines());
+    document.begin_list("operators");
+    add_operators(document);
+    document.begin_list("tensors");
+    add_tensors(document);
+    if (!program_.broadcasts.empty()) document.add("startup", startup());
+    document.begin_list("program");
+    add_program(document);
+    document.add("memory", memory());
+    if (!plan_.model->padded_dims.empty()) document.add("padding", padding());
+    document.add("proof", proof == nullptr ? Json(nullptr) : proof_json(*proof));
+    return std::move(document).finish();
   }
 
  private:
@@ -280,8 +285,7 @@ class PlanWriter {
             {"local_shape", local_shape(layout, tensor.type.shape)}};
   }
 
-  Json operators() const {
-    Json list = Json::array();
+  void add_operators(JsonDocument& document) const {
     for (const OperatorId id : graph_.operators().ids()) {
       const GraphOperator& op = graph_.operators()[id];
       const Operation& operation = graph_.operation(id);
@@ -295,33 +299,29 @@ class PlanWriter {
       for (std::size_t i = 0; i < op.results.size(); ++i) {
         out.push_back(side(graph_.tensor(op.results[i]), result_layout(operation, strategy, plan_.mesh, i)));
       }
-      list.push_back({{"name", op.name},
-                      {"op", operation.type->name},
-                      {"attributes", attributes},
-                      {"stage", to_string(op.pass)},
-                      {"scope", op.scope},
-                      {"place", op.is_placed ? Json(op.worker) : Json(nullptr)},
-                      {"source", {{"line", op.place.line}, {"column", op.place.column}}},
-                      {"strategy", strategy_json(operation, strategy, strategy_origin(plan_, id))},
-                      {"in", in},
-                      {"out", out},
-                      {"seconds", to_seconds(computation_[id])},
-                      {"flops", flops(operation, local_extents(operation, strategy))}});
+      document.add_row({{"name", op.name},
+                        {"op", operation.type->name},
+                        {"attributes", attributes},
+                        {"stage", to_string(op.pass)},
+                        {"scope", op.scope},
+                        {"place", op.is_placed ? Json(op.worker) : Json(nullptr)},
+                        {"source", {{"line", op.place.line}, {"column", op.place.column}}},
+                        {"strategy", strategy_json(operation, strategy, strategy_origin(plan_, id))},
+                        {"in", in},
+                        {"out", out},
+                        {"seconds", to_seconds(computation_[id])},
+                        {"flops", flops(operation, local_extents(operation, strategy))}});
     }
-    return list;
   }
 
-  Json tensors() const {
+  void add_tensors(JsonDocument& document) const {
     std::vector<const ProgramValue*> first(graph_.tensors().size(), nullptr);
     for (const ProgramValue& value : program_.values) {
       if (value.tensor && first[value.tensor->value()] == nullptr) first[value.tensor->value()] = &value;
     }
     const TensorVersions known = tensor_versions(graph_);
-    std::vector<Json> versions(graph_.tensors().size(), Json::array());
-    for (const VersionId version : known.all.ids()) {
-      versions[known.all[version].tensor.value()].push_back(to_string(plan_.versions[version], plan_.mesh));
-    }
-    Json list = Json::array();
+    IdVector<TensorId, ShortVector<VersionId>> versions(graph_.tensors().size());
+    for (const VersionId version : known.all.ids()) versions[known.all[version].tensor].push_back(version);
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& tensor = graph_.tensor(id);
       Json json{{"name", tensor.name},
@@ -345,10 +345,11 @@ class PlanWriter {
         json["local_shape"] = value->local_shape;
         json["bytes"] = value->bytes;
       }
-      json["versions"] = versions[id.value()];
-      list.push_back(std::move(json));
+      Json layouts = Json::array();
+      for (const VersionId version : versions[id]) layouts.push_back(to_string(plan_.versions[version], plan_.mesh));
+      json["versions"] = std::move(layouts);
+      document.add_row(json);
     }
-    return list;
   }
 
   /// An instruction's number; [number, k] for its result k > 0; the name of what is given from outside.
@@ -359,10 +360,8 @@ class PlanWriter {
     return Json::array({producer.instruction, producer.result});
   }
 
-  Json program() const {
-    Json list = Json::array();
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) list.push_back(instruction_json(i));
-    return list;
+  void add_program(JsonDocument& document) const {
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) document.add_row(instruction_json(i));
   }
 
   Json instruction_json(std::size_t number) const {
@@ -509,6 +508,6 @@ class PlanWriter {
 
 std::string_view plan_schema_name() { return "shardplan.plan/1"; }
 
-std::string plan_json(const Plan& plan, const ProofRecord* proof) { return json_document(PlanWriter(plan).run(proof)); }
+std::string plan_json(const Plan& plan, const ProofRecord* proof) { return PlanWriter(plan).run(proof); }
 
 }  // namespace shardplan

@@ -35,7 +35,7 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
   if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
     const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step->kind != CollectiveKind::kAllGather;
     const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
-    const std::string of = parameter ? graph.tensor(*parameter).name : model_name(graph, origin.producer);
+    const std::string of = parameter ? graph.tensor(*parameter).name.str() : model_name(graph, origin.producer);
     return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
   }
   const std::string producer = model_name(graph, origin.producer);

@@ -133,7 +133,7 @@ Executor::DeviceCall Executor::call_of(const Instruction& instruction, std::size
     const bool has_halo = !placed.shapes.empty();
     DeviceCall::Operand operand;
     operand.buffer = &placed.data[device];
-    operand.buffer_shape = has_halo ? placed.shapes[device] : value.local_shape;
+    operand.buffer_shape = has_halo ? placed.shapes[device] : value.local_shape.items();
     operand.shape =
         trims ? own_shape(value, program_->mesh, call.believed, operand.buffer_shape) : operand.buffer_shape;
     operand.begin = operand_begin(operation, instruction.strategy, program_->mesh, call.believed, call.boxes, i,
@@ -143,7 +143,7 @@ Executor::DeviceCall Executor::call_of(const Instruction& instruction, std::size
   for (const ValueId id : instruction.outputs) {
     const ProgramValue& value = program_->values[id];
     call.held.push_back(own_shape(value, program_->mesh, call.believed, value.local_shape));
-    call.results.push_back(trims ? call.held.back() : value.local_shape);
+    call.results.push_back(trims ? call.held.back() : value.local_shape.items());
   }
   return call;
 }

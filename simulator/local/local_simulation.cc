@@ -23,7 +23,7 @@ double count_of(const Shape& shape) {
 
 /// What is drawn for a tensor: the whole, or what all ranks have alike as their own.
 const Shape& drawn_shape(const GraphTensor& tensor, const RankPiece& piece) {
-  return piece.is_own ? tensor.type.shape : piece.whole;
+  return piece.is_own ? tensor.type.shape.items() : piece.whole;
 }
 
 /// Every rank holds what is stored, and during its step what it computes; wholes are drawn once.

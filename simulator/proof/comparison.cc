@@ -35,7 +35,7 @@ std::vector<std::vector<std::int64_t>> positions(const PlacedValue& placed, cons
 /// What a device's buffer holds, without the padding behind a shorter piece.
 TensorValues own_values(const TensorValues& buffer, const PlacedValue& placed, const ProgramValue& value,
                         std::size_t device, const std::vector<std::vector<std::int64_t>>& held) {
-  const Shape& buffer_shape = placed.shapes.empty() ? value.local_shape : placed.shapes[device];
+  const Shape& buffer_shape = placed.shapes.empty() ? value.local_shape.items() : placed.shapes[device];
   Shape shape;
   for (const std::vector<std::int64_t>& list : held) shape.push_back(static_cast<std::int64_t>(list.size()));
   return shape == buffer_shape ? buffer : without_padding(buffer, buffer_shape, shape);
@@ -268,7 +268,7 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
       result.num_compared += size;
       continue;
     }
-    const Shape& buffer_shape = placed.shapes.empty() ? value.local_shape : placed.shapes[device];
+    const Shape& buffer_shape = placed.shapes.empty() ? value.local_shape.items() : placed.shapes[device];
     const std::optional<double> largest =
         is_usual ? largest_if_all_close(found[device], buffer_shape, reference, value.type.shape, key.second, allowed)
                  : std::nullopt;

@@ -166,7 +166,8 @@ GraphNames names_of(const OperatorGraph& graph) {
   }
   for (const GraphOperator& op : graph.operators()) {
     const bool is_counted = has_no_place(op) && counted[base_of(op)] > 1;
-    std::string name = is_counted ? fmt::format("{}({}", base_of(op), names.tensors[op.operands.front()]) : op.name;
+    std::string name =
+        is_counted ? fmt::format("{}({}", base_of(op), names.tensors[op.operands.front()]) : op.name.str();
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       names.tensors[op.results[i]] = i == 0 ? name : fmt::format("{}.result{}", name, i);
     }

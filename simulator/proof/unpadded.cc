@@ -113,7 +113,7 @@ class UnpaddedRun {
 
   Shape shape_without_padding(TensorId id) const {
     const GraphTensor& tensor = padded_.tensor(id);
-    return tensor.padding ? real_shape(*tensor.padding) : tensor.type.shape;
+    return tensor.padding ? real_shape(*tensor.padding) : tensor.type.shape.items();
   }
 
   TensorValues restricted(TensorId id, const TensorValues& values) const {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace shardplan {
 namespace {
 
@@ -39,6 +41,23 @@ TEST(JsonTextTest, BytesThatAreNotTextAreReplaced) {
   EXPECT_EQ(json_line("\n\x01"), "\"\\n\\u0001\"");
   const Json value = {{"\xc3\xa9", "\xc3\xa9"}};
   EXPECT_EQ(json_line(value), "{\"\xc3\xa9\": \"\xc3\xa9\"}");
+}
+
+// A list written row by row is the list written at once.
+TEST(JsonTextTest, ADocumentIsMadeMemberByMember) {
+  const Json rows = {{{"id", 0}}, {{"id", 1}}};
+  JsonDocument document;
+  document.add("name", "mlp");
+  document.begin_list("none");
+  document.begin_list("rows");
+  for (const Json& row : rows) document.add_row(row);
+  document.add("last", nullptr);
+  Json whole;
+  whole["name"] = "mlp";
+  whole["none"] = Json::array();
+  whole["rows"] = rows;
+  whole["last"] = nullptr;
+  EXPECT_EQ(std::move(document).finish(), json_document(whole));
 }
 
 // What is written is read back, by the library's own reader.

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <string>
+
+#include "base/write_files.h"
+
 namespace shardplan {
 namespace {
 
@@ -94,6 +99,20 @@ TEST(YamlTest, DepthIsLimited) {
             "m.yaml:1:101: error: nested deeper than 100 levels");
   EXPECT_NE(faults_of(std::string(100000, '[')), "");
   EXPECT_NE(faults_of(std::string(100000, '{')), "");
+}
+
+// A mistaken path shall not fill the memory.
+TEST(YamlTest, FilesAreReadUpToALimit) {
+  const std::string path = testing::TempDir() + "long_file.yaml";
+  write_file(path, std::string((std::size_t{3} << 20) + 1, ' '));
+  EXPECT_EQ(read_text_file(path).size(), (std::size_t{3} << 20) + 1);
+  try {
+    read_text_file(path, std::size_t{3} << 20);
+    FAIL() << "nothing was thrown";
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()), path + ": error: the file is above 3 MiB");
+  }
+  std::remove(path.c_str());
 }
 
 TEST(YamlTest, UnknownKeysNameTheNearest) {

@@ -64,7 +64,7 @@ TensorLayout layout_of(const Grid& grid, const std::vector<std::vector<std::int6
     digits.push_back({rest, std::nullopt});
     layout.dimensions.push_back(dimension_of_digits(joined(digits)));
   }
-  layout.partial.assign(grid.partial.begin(), grid.partial.end());
+  layout.partial = {grid.partial.begin(), grid.partial.end()};
   layout.reduction = grid.reduction;
   return canonical(layout, mesh, shape);
 }

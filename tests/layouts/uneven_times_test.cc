@@ -24,7 +24,11 @@ TensorLayout random_uneven(const DeviceMesh& mesh, const Shape& shape, Random& r
     const std::size_t where = random.below(shape.size() + 2);
     if (where > shape.size()) continue;
     TensorLayout next = layout;
-    (where == shape.size() ? next.partial : next.dimensions[where].parts[0].axes).push_back(axis);
+    if (where == shape.size()) {
+      next.partial.push_back(axis);
+    } else {
+      next.dimensions[where].parts[0].axes.push_back(axis);
+    }
     if (check_uneven_layout(next, mesh, shape).empty()) layout = next;
   }
   return canonical(layout, mesh, shape);

@@ -109,8 +109,10 @@ Bytes peak_alone(const ParallelProgram& program, int worker) {
   const auto is_here = [&](ValueId id) { return program.values[id].worker == worker; };
   for (ProgramValue& value : own.values) value.worker = 0;
   for (Instruction instruction : program.instructions) {
-    std::erase_if(instruction.inputs, [&](ValueId id) { return !is_here(id); });
-    std::erase_if(instruction.outputs, [&](ValueId id) { return !is_here(id); });
+    for (auto* values : {&instruction.inputs, &instruction.outputs}) {
+      values->erase(std::remove_if(values->begin(), values->end(), [&](ValueId id) { return !is_here(id); }),
+                    values->end());
+    }
     if (!instruction.inputs.empty() || !instruction.outputs.empty()) own.instructions.push_back(instruction);
   }
   for (auto* bindings : {&own.given, &own.outputs, &own.updates}) {

@@ -41,7 +41,11 @@ TensorLayout random_uneven_layout(const DeviceMesh& mesh, const Shape& shape, Ra
     const std::size_t where = random.below(shape.size() + 2);
     if (where > shape.size()) continue;
     TensorLayout next = layout;
-    (where == shape.size() ? next.partial : next.dimensions[where].parts[0].axes).push_back(piece);
+    if (where == shape.size()) {
+      next.partial.push_back(piece);
+    } else {
+      next.dimensions[where].parts[0].axes.push_back(piece);
+    }
     if (check_uneven_layout(next, mesh, shape).empty()) layout = next;
   }
   return canonical(layout, mesh, shape);

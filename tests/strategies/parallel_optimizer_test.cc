@@ -20,7 +20,7 @@ TEST(ParallelOptimizerTest, StatesAreCutOverThePiecesThatHoldTheSamePart) {
       "m.yaml"));
   const DeviceMesh mesh = DeviceMesh::parse("x=2, y=4");
   const std::vector<AxisRef> pieces = {mesh.whole(0), mesh.whole(1)};
-  IdVector<TensorId, std::optional<TensorLayout>> stored(graph.tensors().size());
+  IdVector<TensorId, RareValue<TensorLayout>> stored(graph.tensors().size());
   stored[*graph.find_tensor("cut")] = parse_layout("[{}, {y}]", mesh);
 
   std::map<std::string, std::string> found;
