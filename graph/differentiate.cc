@@ -4,11 +4,12 @@
 
 #include <map>
 #include <string>
-#include <unordered_set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "graph/name_table.h"
 #include "operators/per_device.h"
 
 // Reverse-mode differentiation, one operator at a time: walking the forward operators backwards, each operator's own
@@ -43,7 +44,8 @@ class Differentiation : public GradientBuilder {
     update_parameters();
     update_statistics();
     builder_.set_training(options_.micro_batches);
-    names_.clear();
+    names_ = {};
+    positions_ = {};
     return builder_.build();
   }
 
@@ -494,10 +496,19 @@ class Differentiation : public GradientBuilder {
 
   SharedText unique(const std::string& name) {
     SharedText result = name;
-    for (int number = 1; is_forward(result) || !names_.insert(result).second; ++number) {
+    for (int number = 1; is_forward(result) || !add_name(result); ++number) {
       result = fmt::format("{}_{}", name, number);
     }
     return result;
+  }
+
+  /// False if it was added before.
+  bool add_name(const SharedText& name) {
+    names_.push_back(name);
+    const auto name_at = [this](std::size_t i) -> std::string_view { return names_[i]; };
+    if (positions_.add(names_.size() - 1, name_at)) return true;
+    names_.pop_back();
+    return false;
   }
 
   bool is_forward(const std::string& name) const {
@@ -514,7 +525,8 @@ class Differentiation : public GradientBuilder {
   IdVector<TensorId, std::vector<TensorId>> gradients_;
   std::map<std::pair<int, DataType>, Joined> joined_;     // by fusion id and type
   IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
-  std::unordered_set<SharedText> names_;                  // that are not of the forward graph; looked up, never walked
+  std::vector<SharedText> names_;                         // that are not of the forward graph
+  NameTable positions_;                                   // of these names
   std::optional<OperatorId> current_;                     // the forward operator whose gradient is being added
   std::optional<TensorId> parameter_;                     // the parameter whose gradient is finished or that is updated
   std::optional<TensorId> squared_;                       // the parameter whose gradient's norm is taken

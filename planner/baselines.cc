@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "base/units.h"
@@ -49,9 +52,14 @@ const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   if (data_parallel_) return *data_parallel_;
   Restrictions limits = no_restrictions(*graph_, versions_);
   const auto batch = find_batch(*graph_).factors;
+  // All copies of a layer have the same ones.
+  std::map<std::pair<OperationId, std::optional<std::uint32_t>>, SharedVector<Strategy>> strategies;
   for (const OperatorId op : graph_->operators().ids()) {
-    limits.operators[op] = {data_parallel_strategy(graph_->operation(op), batch[op], mesh(), uneven_cuts())};
+    const auto [known, is_new] = strategies.try_emplace({graph_->operators()[op].operation, batch[op]});
+    if (is_new) known->second = {data_parallel_strategy(graph_->operation(op), batch[op], mesh(), uneven_cuts())};
+    limits.operators[op] = known->second;
   }
+  std::map<std::size_t, RareValue<TensorLayout>> replicated;  // by rank
   for (const VersionId id : versions_.all.ids()) {
     const TensorVersion& version = versions_.all[id];
     const GraphTensor& tensor = graph_->tensor(version.tensor);
@@ -59,7 +67,13 @@ const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
     // What every device has its own of is laid out so here, too.
     const bool is_own =
         tensor.layerwise_parallel || (tensor.state_of && graph_->tensor(*tensor.state_of).layerwise_parallel);
-    limits.versions[id] = is_own ? decided_.stored[version.tensor] : TensorLayout::replicated(tensor.type.shape.size());
+    if (is_own) {
+      limits.versions[id] = decided_.stored[version.tensor];
+      continue;
+    }
+    const auto [known, is_new] = replicated.try_emplace(tensor.type.shape.size());
+    if (is_new) known->second = TensorLayout::replicated(known->first);
+    limits.versions[id] = known->second;
   }
   limits.uniform = uniform_;
   limits.pieces = pieces_;

@@ -215,13 +215,13 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
                                          options_.time_limit));
   }
 
-  const Decisions decisions = decisions_of(problem, *found.choice);
+  Decisions decisions = decisions_of(problem, *found.choice);
   std::future<LevelValue> of_free_layers;  // of the overlapped step it is sought beside that of uniform layers
   const bool has_overlapped_bound = level == Level::kSpeed && options_.overlap;
   if (free && workers_ == 1 && !has_overlapped_bound && graph_->operators().size() <= kMostFreeOperators) {
     of_free_layers = std::async(std::launch::async, [&, stop] { return free_bound(decisions, *free, level, stop); });
   }
-  plan = in_sequence(decisions, std::move(plan));
+  plan = in_sequence(of_free_layers.valid() ? Decisions(decisions) : std::move(decisions), std::move(plan));
   if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
   Draft draft{*std::move(found.choice), std::move(plan)};
   if (level == Level::kMemory) draft = with_lower_peak(std::move(draft), problem, search);
@@ -537,6 +537,7 @@ UnevenCuts ModelPlanner::uneven_cuts() const {
 
 Decisions ModelPlanner::decisions_of(const ModelProblem& problem, const Choice& choice) const {
   Decisions decisions;
+  decisions.strategies.reserve(graph_->operators().size());
   for (const OperatorId op : graph_->operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
   decisions.versions = version_layouts(*graph_, versions_, problem, choice, mesh());
   return decisions;

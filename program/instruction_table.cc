@@ -1,7 +1,6 @@
 #include "program/instruction_table.h"
 
 #include <numeric>
-#include <unordered_map>
 
 #include "program/collective_matmul.h"
 #include "program/instruction_facts.h"
@@ -44,11 +43,15 @@ InstructionTable::InstructionTable(const ParallelProgram& program)
     bytes_[id] = program.values[id].bytes;
     is_in_registers_[id] = program.values[id].in_registers ? 1 : 0;
   }
-  std::unordered_map<TensorId, ValueId> stored;  // looked up, never walked
-  for (const Binding& given : program.given) stored.emplace(given.tensor, given.value);
+  std::vector<std::uint32_t> stored;  // by tensor
+  for (const Binding& given : program.given) {
+    const std::size_t tensor = given.tensor.value();
+    if (tensor >= stored.size()) stored.resize(tensor + 1, kReplacesNone);
+    if (stored[tensor] == kReplacesNone) stored[tensor] = static_cast<std::uint32_t>(given.value.value());
+  }
   for (const Binding& update : program.updates) {
-    const auto old = stored.find(update.tensor);
-    if (old != stored.end()) old_values_[update.value] = static_cast<std::uint32_t>(old->second.value());
+    const std::size_t tensor = update.tensor.value();
+    if (tensor < stored.size()) old_values_[update.value] = stored[tensor];
   }
 }
 
