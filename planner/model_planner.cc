@@ -22,6 +22,7 @@
 #include "model/planned_model.h"
 #include "planner/divided_bound.h"
 #include "planner/model_mesh.h"
+#include "planner/overlap/kind_problems.h"
 #include "planner/overlap/overlap_search.h"
 #include "planner/placed_plan.h"
 #include "planner/plan_notices.h"
@@ -253,6 +254,7 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        !cluster_.tables.empty(),
                        search_options(Level::kSpeed, std::move(stop), {}, spent),
                        {},
+                       common_degrees(*graph_, pieces_),
                        {}};
   if (const auto& data_parallel = data_parallel_decisions()) search.known.push_back(*data_parallel);
   search.scheduled = [this](const Decisions& decisions, const Plan& like) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/integer.h"
 #include "planner/overlap/joined_costs.h"
 #include "planner/overlap/joined_problem.h"
+#include "planner/overlap/kind_problems.h"
 #include "planner/overlap/step_bound.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/limits.h"
@@ -34,6 +36,13 @@ constexpr std::int64_t kHiddenParts[] = {16, 4};
 constexpr std::size_t kEntriesOfRounds = 30'000'000;
 /// At most so many choices are ordered.
 constexpr std::int64_t kMostOrdered = 5;
+/// Of plans of kinds that may be shorter so many are ordered, those that seem the shortest.
+constexpr std::int64_t kMostKindsOrdered = 2;
+/// What their steps are thought to take, with one part in so many of what runs beside kernels, is off by some per cent.
+constexpr std::int64_t kNotHidden = 4;
+constexpr std::int64_t kPercentOff = 5;
+constexpr std::uint64_t kKindWork = 1'000'000;
+constexpr double kKindGap = 1e-2;
 /// Each round's search ends after so much work, and where its answer is so near to its bound.
 constexpr std::uint64_t kRoundWork = 100'000'000;
 constexpr double kRoundGap = 3e-3;
@@ -133,9 +142,11 @@ class Rounds {
       for (std::int64_t& weight : weights.items) weight = OverlapWeights::kWhole / parts;
       round(weights, ties_.has_value());  // no bound: for its choice alone
     }
+    try_kinds();
     plan_.overlapped_bound = std::min(least_, plan_.time.step());
     plan_.statistics.push_back(
-        {"overlapped step", {{"rounds", rounds_}, {"choices ordered", ordered_}, {"taken", taken_}}});
+        {"overlapped step",
+         {{"rounds", rounds_}, {"kinds searched", kinds_}, {"choices ordered", ordered_}, {"taken", taken_}}});
     return std::move(plan_);
   }
 
@@ -170,6 +181,81 @@ class Rounds {
     return least;
   }
 
+  /// The best plans of kinds, by about what their steps take.
+  void try_kinds() {
+    // Where little repeats, a kind takes about as long as the whole, and has less to say.
+    if (!ties_ || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) return;
+    TiedProblem tied = tied_problem(hiding_problem(), *ties_);
+    StrategyProblem& whole = tied.problem;
+    const Picoseconds too_long = plan_.time.step() / 100 * (100 + kPercentOff);
+    const IdVector<NodeId, ProblemNode> nodes = whole.nodes;
+    const std::size_t num_tables = whole.strategy_tables.size();
+    std::vector<std::pair<Picoseconds, Choice>> found;  // about what the step takes
+    for (std::size_t i = 0; i < search_.kinds.size() && !deadline_.is_over(); ++i) {
+      whole.nodes = nodes;
+      whole.strategy_tables.resize(num_tables);
+      const bool is_kind = keep_degrees(whole, tied.node, search_.kinds[i], problem_, search_.graph, search_.versions,
+                                        search_.costs.mesh());
+      if (!is_kind) continue;
+      ++kinds_;
+      LevelOptions options = search_.options;
+      options.start.reset();
+      options.wants_bound = false;
+      options.limits.work = std::min(kKindWork, options.limits.work > 0 ? options.limits.work : kKindWork);
+      options.limits.gap = kKindGap;
+      // A kind that is longer is dropped, so that the moment of its end does not matter.
+      std::stop_source stop;
+      const std::stop_callback forward(search_.options.limits.stop, [&] { stop.request_stop(); });
+      bool is_hopeless = false;
+      options.limits.stop = stop.get_token();
+      options.limits.progress = [&](const SearchProgress& progress) {
+        if (progress.lower_bound < too_long) return;
+        is_hopeless = true;
+        stop.request_stop();
+      };
+      const LevelResult result = search_level(whole, *make_search(kDefaultSearch), options);
+      if (!result.choice || is_hopeless) continue;
+      const Picoseconds estimate = evaluate(whole, *result.choice).value({});
+      if (estimate < too_long) found.emplace_back(estimate, tied.expanded(*result.choice));
+    }
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    most_ordered_ = ordered_ + kMostKindsOrdered;
+    for (const auto& [estimate, choice] : found) consider(decisions_of(choice), choice);
+  }
+
+  /// About what steps take: what is computed, activations that are communicated, for which kernels wait, and a part of the
+  /// communication of weights and their gradients, of which the rest runs beside kernels.
+  StrategyProblem hiding_problem() const {
+    StrategyProblem hiding = problem_.problem;
+    std::map<MatrixId, MatrixId> hidden;
+    for (const EdgeId id : hiding.edges.ids()) {
+      const ModelProblem::Communicated& of = problem_.communicated[id];
+      const GraphTensor& tensor =
+          search_.graph.tensor(of.version ? search_.versions.all[*of.version].tensor
+                                          : search_.graph.operators()[of.reader.op].operands[of.reader.operand]);
+      const bool is_stored = tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState;
+      if (!is_stored && !tensor.gradient_of) continue;
+      MatrixId& matrix = hiding.edges[id].matrix;
+      const auto [known, is_new] = hidden.try_emplace(matrix, matrix);
+      if (is_new) {
+        CostMatrix part = hiding.matrices[matrix];
+        for (std::int64_t& cost : part.costs) cost = cost < kForbidden ? cost / kNotHidden : cost;
+        known->second = hiding.matrices.push_back(std::move(part));
+      }
+      matrix = known->second;
+    }
+    return hiding;
+  }
+
+  Decisions decisions_of(const Choice& choice) const {
+    Decisions decisions;
+    for (const OperatorId op : search_.graph.operators().ids()) {
+      decisions.strategies.push_back(problem_.strategy(op, choice));
+    }
+    decisions.versions = version_layouts(search_.graph, search_.versions, problem_, choice, search_.costs.mesh());
+    return decisions;
+  }
+
   void add(const Choice& choice) {
     choices_.push_back(choice);
     times_.push_back(bound_.times_of(choice));
@@ -183,7 +269,7 @@ class Rounds {
     for (const OverlapWeights& weights : weights_) {
       if (StepBound::sum(weights, times_.back()) >= plan_.time.step()) return;
     }
-    if (ordered_ == kMostOrdered) return;
+    if (ordered_ == most_ordered_) return;
     Plan trial = search_.scheduled(decisions, plan_);
     ++ordered_;
     if (!is_better(trial, plan_)) return;
@@ -210,12 +296,7 @@ class Rounds {
     const bool is_asked_for = is_uniform || !search_.uniform;  // else a choice of layers that differ
     if (found.choice && is_asked_for) {
       const Choice choice = tied ? tied->expanded(*found.choice) : *found.choice;
-      Decisions decisions;
-      for (const OperatorId op : search_.graph.operators().ids()) {
-        decisions.strategies.push_back(problem_.strategy(op, choice));
-      }
-      decisions.versions = version_layouts(search_.graph, search_.versions, problem_, choice, search_.costs.mesh());
-      consider(decisions, choice);
+      consider(decisions_of(choice), choice);
     }
     return found.bound.amount;
   }
@@ -231,7 +312,8 @@ class Rounds {
   std::vector<Choice> choices_;  // that were found so far
   std::vector<StepBound::Times> times_;
   Picoseconds least_ = 0;
-  std::int64_t most_rounds_ = 1, rounds_ = 0, ordered_ = 0, taken_ = 0;
+  std::int64_t most_rounds_ = 1, rounds_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
+  std::int64_t most_ordered_ = kMostOrdered;
 };
 
 }  // namespace

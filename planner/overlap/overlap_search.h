@@ -6,6 +6,7 @@
 
 #include "layouts/redistribution/redistribution_planner.h"
 #include "planner/plan.h"
+#include "planner/problem/global_degrees.h"
 #include "planner/problem/model_problem.h"
 #include "planner/search/level_search.h"
 #include "program/lower.h"
@@ -22,10 +23,11 @@ struct OverlapSearch {
   const CostModel& costs;
   RedistributionOptions redistribution_options;
   std::shared_ptr<const RepeatClasses> uniform;  // as in Restrictions
-  bool wants_free_bound = false;  // with `uniform`: of plans whose layers differ, too (`Plan::free_bound`)
-  bool is_measured = false;       // times of collectives come from tables
-  LevelOptions options;           // of each search; its work is made less
-  std::vector<Decisions> known;   // plans that may be shorter: data parallelism
+  bool wants_free_bound = false;     // with `uniform`: of plans whose layers differ, too (`Plan::free_bound`)
+  bool is_measured = false;          // times of collectives come from tables
+  LevelOptions options;              // of each search; its work is made less
+  std::vector<Decisions> known;      // plans that may be shorter: data parallelism
+  std::vector<GlobalDegrees> kinds;  // the best plan of each is tried, if it may be shorter
   /// The plan that decisions make, its collectives beside its kernels, like another one in all that was asked.
   std::function<Plan(const Decisions&, const Plan&)> scheduled;
 };
@@ -38,7 +40,8 @@ struct OverlapSearch {
 /// A weighted sum (planner/overlap/step_bound.h) is no more than any step; the bound is its least value over all choices.
 /// Weights that suit one choice leave others that hide what they do not count. So weights and choices answer each other:
 /// those of the plan first, then with every choice that was found the weights that suit it, of all of which the mean is
-/// taken that is best against all choices so far. Each choice is a candidate, ordered and timed.
+/// taken that is best against all choices so far. Each choice is a candidate, ordered and timed. So are choices of
+/// `kinds`, where they may be shorter.
 Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search);
 
 }  // namespace shardplan

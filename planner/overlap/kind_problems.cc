@@ -1,0 +1,71 @@
+#include "planner/overlap/kind_problems.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardplan {
+namespace {
+
+/// Forbids a node's strategies that are not kept.
+void keep(StrategyProblem& problem, NodeId node, const std::vector<char>& is_kept) {
+  StrategyTable table = problem.strategy_tables[problem.nodes[node].strategies];
+  for (std::size_t i = 0; i < is_kept.size(); ++i) {
+    if (is_kept[i] == 0) table.costs[i].communication = kForbidden;
+  }
+  problem.nodes[node].strategies = problem.strategy_tables.push_back(std::move(table));
+}
+
+}  // namespace
+
+std::vector<GlobalDegrees> common_degrees(const OperatorGraph& graph, const std::vector<AxisRef>& pieces) {
+  std::vector<std::vector<AxisRef>> tensors{{}};
+  if (!pieces.empty()) {
+    const std::uint32_t innermost = pieces.back().axis;
+    for (const AxisRef& piece : pieces) {
+      if (piece.axis == innermost) tensors.push_back({AxisRef{innermost, 1, piece.before * piece.size}});
+    }
+  }
+  // Without ZeRO a plan communicates no less than with its first stage.
+  std::vector<int> stages{0};
+  if (graph.is_training()) stages = graph.micro_batches() > 1 ? std::vector<int>{3, 2, 1} : std::vector<int>{3, 1};
+  std::vector<GlobalDegrees> all;
+  for (const std::vector<AxisRef>& tensor : tensors) {
+    for (const bool sequence : {false, true}) {
+      if (sequence && tensor.empty()) continue;
+      for (const int zero : stages) all.push_back({tensor, {}, sequence, zero});
+    }
+  }
+  return all;
+}
+
+bool keep_degrees(StrategyProblem& problem, const IdVector<NodeId, NodeId>& node, const GlobalDegrees& degrees,
+                  const ModelProblem& free, const OperatorGraph& graph, const TensorVersions& versions,
+                  const DeviceMesh& mesh) {
+  const DegreesKind kind(graph, versions, mesh, degrees);
+  IdVector<NodeId, char> is_done(problem.nodes.size(), 0);
+  std::vector<char> is_kept;
+  for (const OperatorId op : graph.operators().ids()) {
+    const NodeId decides = node[free.operator_nodes[op]];
+    if (graph.operators()[op].is_copy || std::exchange(is_done[decides], 1) != 0) continue;
+    is_kept.clear();
+    for (const Strategy& strategy : *free.strategies[op]) is_kept.push_back(kind.allows(op, strategy) ? 1 : 0);
+    const auto kept = std::count(is_kept.begin(), is_kept.end(), 1);
+    if (kept == 0 && kind.is_demanded(op)) return false;
+    if (kept > 0 && kept < std::ssize(is_kept)) keep(problem, decides, is_kept);
+  }
+  for (const VersionId id : versions.all.ids()) {
+    if (!free.version_nodes[id]) continue;
+    const NodeId decides = node[*free.version_nodes[id]];
+    if (std::exchange(is_done[decides], 1) != 0) continue;
+    is_kept.clear();
+    for (const ModelProblem::VersionChoice& choice : *free.choices[id]) {
+      is_kept.push_back(kind.allows(id, choice.layout) ? 1 : 0);
+    }
+    const auto kept = std::count(is_kept.begin(), is_kept.end(), 1);
+    if (kept == 0 && is_kept.size() > 1) return false;  // of one choice: the user's
+    if (kept > 0 && kept < std::ssize(is_kept)) keep(problem, decides, is_kept);
+  }
+  return true;
+}
+
+}  // namespace shardplan

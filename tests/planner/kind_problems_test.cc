@@ -1,0 +1,75 @@
+#include "planner/overlap/kind_problems.h"
+
+#include <gtest/gtest.h>
+
+#include "model/read_model.h"
+#include "planner/model_planner.h"
+
+namespace shardplan {
+namespace {
+
+ModelPlanner shipped(const char* model, const char* cluster, std::int64_t layers) {
+  ModelOverrides overrides;
+  overrides.dims["L"] = layers;
+  return {std::make_shared<const Model>(read_model(model, overrides)), read_cluster(cluster), {}};
+}
+
+TEST(KindProblemsTest, CommonDegreesAreStagesOfZeroBesideTensorsOfOneNode) {
+  const ModelPlanner planner = shipped("configs/gpt3-175b.yaml", "dgx-a100x4", 2);
+  const std::uint32_t nvlink = 1;
+  const std::vector<AxisRef> pieces{{0, 1, 4}, {nvlink, 1, 2}, {nvlink, 2, 4}};
+  std::vector<GlobalDegrees> expected;
+  for (const std::int64_t tensor : {1, 2, 8}) {
+    for (const bool sequence : {false, true}) {
+      if (sequence && tensor == 1) continue;
+      for (const int zero : {3, 2, 1}) {
+        const std::vector<AxisRef> axes{{nvlink, 1, tensor}};
+        expected.push_back({tensor == 1 ? std::vector<AxisRef>() : axes, {}, sequence, zero});
+      }
+    }
+  }
+  const std::vector<GlobalDegrees> all = common_degrees(planner.graph(), pieces);
+  ASSERT_EQ(all.size(), expected.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].tensor, expected[i].tensor) << i;
+    EXPECT_EQ(all[i].sequence, expected[i].sequence) << i;
+    EXPECT_EQ(all[i].zero, expected[i].zero) << i;
+  }
+}
+
+/// A plan that hides most of what it communicates, searched by itself, beside the plan of a free search.
+struct Case {
+  const char* name;
+  const char* model;
+  const char* cluster;
+  std::int64_t layers;
+  std::int64_t tensor;
+  int zero;
+};
+
+class KindPlans : public testing::TestWithParam<Case> {};
+
+TEST_P(KindPlans, AreNotFasterThanThePlan) {
+  const Case& tested = GetParam();
+  const ModelPlanner planner = shipped(tested.model, tested.cluster, tested.layers);
+  const Plan plan = planner.plan(Level::kSpeed, "auto");
+  ASSERT_TRUE(plan.is_overlapped);
+  GlobalDegrees degrees;
+  if (tested.tensor > 1) degrees.tensor = {AxisRef{1, 1, tested.tensor}};
+  degrees.zero = tested.zero;
+  std::string why;
+  const std::optional<Plan> found = planner.plan_of_degrees(plan, degrees, &why);
+  ASSERT_TRUE(found) << why;
+  // A kind has a search of its own there, which may go further by a little.
+  EXPECT_LE(plan.time.step(), found->time.step() + found->time.step() / 500);
+}
+
+const Case kSmallCases[] = {
+    {"gpt3_on_512", "configs/gpt3-175b.yaml", "dgx-a100x64", 96, 2, 3},
+    {"llama_on_64", "configs/llama-7b-train.yaml", "dgx-a100x8", 32, 1, 2},
+};
+INSTANTIATE_TEST_SUITE_P(KindProblemsTest, KindPlans, testing::ValuesIn(kSmallCases),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace shardplan
