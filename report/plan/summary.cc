@@ -39,11 +39,11 @@ constexpr std::size_t kMostHolders = 6;
 
 std::string fits_line(const Plan& plan, bool colour) {
   const ColumnUnit usable = bytes_unit(plan.usable);
-  const bool same_unit = static_cast<double>(plan.memory.peak) >= 0.1 * usable.size;
+  const std::string limit = format_bytes(plan.usable);
+  const bool same_unit = limit.ends_with(usable.name) && static_cast<double>(plan.memory.peak) >= 0.1 * usable.size;
   const std::string peak = same_unit ? fmt::format("{:.1f}", static_cast<double>(plan.memory.peak) / usable.size)
                                      : format_bytes(plan.memory.peak);
-  return fmt::format("  fits        {} of {} per device\n", styled(peak, TextStyle::kBold, colour),
-                     format_bytes(plan.usable));
+  return fmt::format("  fits        {} of {} per device\n", styled(peak, TextStyle::kBold, colour), limit);
 }
 
 std::string step_line(const Plan& plan) {

@@ -32,6 +32,16 @@ TEST(SummaryTest, IsAsRecorded) {
       std::string::npos);
 }
 
+/// One unit for both numbers only where both are in it.
+TEST(SummaryTest, APeakHasTheUnitOfTheLimitOrItsOwn) {
+  Plan plan = tiny_plan();
+  plan.memory.peak = Bytes{144} << 30;
+  plan.usable = Bytes{256} << 30;
+  expect_has(summary_report(plan, {}), "  fits        144.0 of 256.0 GiB per device\n");
+  plan.usable = Bytes{64} << 40;
+  expect_has(summary_report(plan, {}), "  fits        144.0 GiB of 64.0 TiB per device\n");
+}
+
 /// One device is one device in every page, and nothing is said of other ways to lay out what lies there.
 TEST(SummaryTest, OneDeviceIsSpokenOfAsOne) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
