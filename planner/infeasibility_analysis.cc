@@ -17,12 +17,13 @@
 #include "graph/folded_names.h"
 #include "model/syntax/strategy_syntax.h"
 #include "planner/model_planner.h"
+#include "planner/search/default_limits.h"
 
 namespace shardplan {
 namespace {
 
 /// How much work the search of one changed model may do.
-constexpr std::uint64_t kWork = 500'000'000;
+constexpr std::uint64_t kWork = 100'000'000;
 /// User strategies that are left out one by one.
 constexpr std::size_t kMostDecisions = 4;
 
@@ -57,6 +58,7 @@ class InfeasibilityAnalysis {
   }
 
   Infeasibility run() {
+    try_free_layers();
     if (smallest_.graph->is_training()) {
       try_micro_batches();
       for (const std::string& block : blocks_to_recompute()) try_recompute(block);
@@ -73,8 +75,11 @@ class InfeasibilityAnalysis {
  private:
   /// The smallest plan of a changed model; nothing if it cannot be planned.
   std::optional<Plan> smallest_of(Model model, const Cluster& cluster) const {
+    return smallest_of(std::move(model), cluster, smallest_.options);
+  }
+
+  std::optional<Plan> smallest_of(Model model, const Cluster& cluster, PlanOptions options) const {
     if (stop_.stop_requested()) return std::nullopt;
-    PlanOptions options = smallest_.options;
     options.work_limit = kWork;
     if (cluster.num_devices() != smallest_.cluster.num_devices()) options.pieces.clear();  // of another mesh
     try {
@@ -89,12 +94,24 @@ class InfeasibilityAnalysis {
 
   /// Notes the change if the smallest plan that it leads to fits.
   void try_change(Infeasibility::Remedy remedy, Model model, const Cluster& cluster) {
-    const std::optional<Plan> plan = smallest_of(std::move(model), cluster);
+    note_if_fits(std::move(remedy), smallest_of(std::move(model), cluster));
+  }
+
+  void note_if_fits(Infeasibility::Remedy remedy, const std::optional<Plan>& plan) {
     if (!plan || !plan->fits()) return;
     const auto before = static_cast<double>(smallest_.time.step());
     remedy.peak = plan->memory.peak;
     remedy.step_change = (static_cast<double>(plan->time.step()) - before) / before;
     answer_.remedies.push_back(std::move(remedy));
+  }
+
+  void try_free_layers() {
+    if (!smallest_.has_uniform_layers || smallest_.graph->operators().size() > kMostFreeOperators) return;
+    PlanOptions options = smallest_.options;
+    options.uniform_layers = false;
+    Infeasibility::Remedy remedy;
+    remedy.kind = Infeasibility::Remedy::Kind::kFreeLayers;
+    note_if_fits(std::move(remedy), smallest_of(*smallest_.model, smallest_.cluster, std::move(options)));
   }
 
   void try_micro_batches() {

@@ -18,6 +18,7 @@ struct Infeasibility {
   /// A change under which the smallest plan fits.
   struct Remedy {
     enum class Kind {
+      kFreeLayers,     // layers that may differ
       kMicroBatches,   // training in so many
       kRecompute,      // recompute a block in the backward pass
       kMoreNodes,      // another preset of twice the nodes

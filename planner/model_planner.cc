@@ -53,6 +53,9 @@ constexpr double kLeastSeconds = 1e-3;
 constexpr double kShareBehind = 2;
 constexpr double kMostBehind = 0.75;
 
+/// How near the step of the smallest plan comes to the least one: nobody asks for it.
+constexpr double kGoodEnoughStep = 0.02;
+
 /// How often a plan whose true memory is above a limit is repaired by lowering that limit.
 constexpr int kMaxRepairs = 4;
 
@@ -67,7 +70,7 @@ LevelResult find(const GuidedSearch& search, const StrategyProblem& problem, con
 }
 
 /// True for a peak that may well not be the least.
-bool is_far_from_bound(const Plan& plan) { return plan.memory.peak - plan.memory.peak / 10 > plan.bound.amount; }
+bool is_far_from_bound(const Plan& plan) { return plan.memory.peak - plan.memory.peak / 50 > plan.bound.amount; }
 
 /// What the true memory leaves of a search's status.
 PlanStatus status_of(const Plan& plan) {
@@ -225,7 +228,10 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   plan = in_sequence(of_free_layers.valid() ? Decisions(decisions) : std::move(decisions), std::move(plan));
   if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
   Draft draft{*std::move(found.choice), std::move(plan)};
-  if (level == Level::kMemory) draft = with_lower_peak(std::move(draft), problem, search);
+  if (level == Level::kMemory) {
+    draft = with_lower_peak(std::move(draft), problem, search);
+    draft = or_from_rough_memory(std::move(draft), problem, restrictions, search_name, options);
+  }
   draft = with_repaired_limits(std::move(draft), problem, search);
   draft = or_smallest(std::move(draft), problem, stop);
   draft = or_known(std::move(draft), problem, known);
@@ -274,6 +280,7 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
   LevelOptions options = search_options(Level::kMemory, std::move(stop), {}, since_begin.elapsed());
   options.memory_slack_ppm = 0;
+  options.limits.gap = kGoodEnoughStep;
   options.threads = 1;
   const GuidedSearch search(*graph_, versions_, problem, pieces_, kDefaultSearch, options);
   LevelResult found = search.find(problem.problem, std::nullopt);
@@ -281,7 +288,10 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   plan.status = found.status;
   if (found.choice) {
     plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
-    if (workers_ == 1) plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, problem, search).plan;
+    if (workers_ == 1) {
+      Draft draft = with_lower_peak({*std::move(found.choice), std::move(plan)}, problem, search);
+      plan = or_from_rough_memory(std::move(draft), problem, limits, kDefaultSearch, options).plan;
+    }
   }
   plan.cost = {Level::kMemory, plan.memory.peak};
   if (workers_ > 1 && found.choice) judge_divided(plan);
@@ -409,6 +419,24 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
   return best;
 }
 
+ModelPlanner::Draft ModelPlanner::or_from_rough_memory(Draft draft, const ModelProblem& problem,
+                                                       Restrictions restrictions, std::string_view search_name,
+                                                       const LevelOptions& options) const {
+  if (!restrictions.counts_copies || !is_far_from_bound(draft.plan)) return draft;
+  restrictions.counts_copies = false;
+  const ModelProblem rough = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  const GuidedSearch search(*graph_, versions_, rough, pieces_, search_name, options);
+  const auto start = find_choice(versions_, rough, draft.plan.strategies, draft.plan.versions);
+  LevelResult found = search.find(rough.problem, start);
+  if (!found.choice) return draft;
+  Plan plan = in_sequence(decisions_of(rough, *found.choice), draft.plan);
+  plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, rough, search).plan;
+  if (plan.memory.peak >= draft.plan.memory.peak) return draft;
+  std::optional<Choice> choice = find_choice(versions_, problem, plan.strategies, plan.versions);
+  if (choice) draft = {*std::move(choice), std::move(plan)};
+  return draft;
+}
+
 ModelPlanner::Draft ModelPlanner::with_repaired_limits(Draft draft, const ModelProblem& problem,
                                                        const GuidedSearch& search) const {
   if (draft.plan.fits()) return draft;
@@ -521,6 +549,7 @@ Restrictions ModelPlanner::restrictions(Level level) const {
   result.uniform = uniform_;
   result.least_contraction_work = level == Level::kRatio;
   result.pieces = pieces_;
+  result.counts_copies = level == Level::kMemory && workers_ == 1;
   result.uneven = uneven_cuts();
   result.capacity = workers_ > 1 ? kUnlimitedBytes : usable();  // a part of what a search counts lies elsewhere
   return result;

@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "operators/operator_type.h"
 #include "planner/problem/layout_tables.h"
+#include "planner/problem/operand_copies.h"
 
 namespace shardplan {
 namespace {
@@ -58,7 +59,8 @@ class Build {
         costs_(costs),
         redistributions_(redistributions),
         restrictions_(restrictions),
-        tables_(redistributions, result_.problem) {}
+        tables_(redistributions, result_.problem),
+        copy_tables_(tables_, result_.problem) {}
 
   ModelProblem run() {
     StrategyProblem& problem = result_.problem;
@@ -68,6 +70,10 @@ class Build {
     shared_operations_.resize(graph_.operations().size());
     tables_by_operation_.resize(graph_.operations().size());
     may_be_partial_.resize(graph_.tensors().size(), 0);
+    held_until_.resize(graph_.tensors().size(), 0);
+    for (const TensorVersion& version : versions_.all) {
+      held_until_[version.tensor] = std::max(held_until_[version.tensor], version.end);
+    }
     for (const OperatorId op : graph_.operators().ids()) add_operator(op);
     version_lists_.resize(versions_.all.size());
     result_.version_nodes.resize(versions_.all.size());
@@ -75,6 +81,9 @@ class Build {
     for (const VersionId version : versions_.all.ids()) add_version(version);
     for (const VersionId version : versions_.all.ids()) add_edges_to_version(version);
     for (const OperatorId op : graph_.operators().ids()) add_edges_to_operator(op);
+    if (restrictions_.counts_copies) {
+      for (const OperatorId op : graph_.operators().ids()) add_copies(op);
+    }
     return std::move(result_);
   }
 
@@ -108,7 +117,8 @@ class Build {
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       if (fusion_.in_registers[op.results[i]]) continue;
       const TensorVersion& produced = versions_.all[*versions_.first[op.results[i]]];
-      node.memory.push_back({table.result_usage[i], produced.begin, produced.end});
+      const std::uint32_t begin = std::max(produced.begin, std::min(shown_until(id), produced.end));
+      node.memory.push_back({table.result_usage[i], begin, produced.end});
     }
     const auto time = static_cast<std::uint32_t>(id.value());
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
@@ -128,6 +138,16 @@ class Build {
         return !tables_[entry.layout].partial.empty();
       });
     }
+  }
+
+  /// Until when what a view shows may be in memory for other readers, so that the view takes none of its own; 0 for others.
+  std::uint32_t shown_until(OperatorId id) {
+    if (!restrictions_.counts_copies || graph_.operation(id).type->work != WorkKind::kView) return 0;
+    const std::uint32_t until = held_until_[graph_.operators()[id].operands.front()];
+    for (const TensorId result : graph_.operators()[id].results) {
+      held_until_[result] = std::max(held_until_[result], until);
+    }
+    return until;
   }
 
   using TableRuns = std::vector<std::pair<StrategyTableId, std::int64_t>>;
@@ -230,7 +250,10 @@ class Build {
     const VersionTables& tables = tables_of(id);
     ProblemNode node;
     node.strategies = tables.costs;
-    if (tables.usage) node.memory.push_back({*tables.usage, version.begin, version.end});
+    // What is only made into the next version, and at once, is gone when the operator of that time runs.
+    const bool is_gone = restrictions_.counts_copies && version.readers.empty() && !version.next.empty() &&
+                         version.end == version.begin + 1 && versions_.all[version.next.back()].begin == version.begin;
+    if (tables.usage && !is_gone) node.memory.push_back({*tables.usage, version.begin, version.end});
     version_lists_[id] = tables.list;
     result_.version_nodes[id] = result_.problem.nodes.push_back(std::move(node));
     result_.choices[id] = tables.choices;
@@ -378,6 +401,49 @@ class Build {
     }
   }
 
+  // ---- copies
+
+  /// Operands whose version nothing else counts a copy of while the operator runs: a view holds none, the last reader's is
+  /// counted with it, and of one tensor read twice there may be one copy for both.
+  void add_copies(OperatorId id) {
+    const GraphOperator& op = graph_.operators()[id];
+    if (graph_.operation(id).type->work == WorkKind::kView) return;
+    for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
+      const std::optional<VersionId>& version = versions_.read[id][operand];
+      if (!version || versions_.all[*version].last_reader == Reader{id, operand}) continue;
+      if (fusion_.in_registers[op.operands[operand]]) continue;
+      if (std::count(op.operands.begin(), op.operands.end(), op.operands[operand]) > 1) continue;
+      add_copy(id, operand, *version);
+    }
+  }
+
+  void add_copy(OperatorId id, std::size_t operand, VersionId version) {
+    const CandidateTable& table = *operator_tables_[id];
+    const auto time = static_cast<std::uint32_t>(id.value());
+    const TensorVersion& read = versions_.all[version];
+    const ListId list = version_lists_[version];
+    // Memory of its own is free once its last reader has what it takes, as with `TensorVersion::last_reader`.
+    const bool is_needed =
+        std::any_of(read.next.begin(), read.next.end(), [&](VersionId next) { return !versions_.all[next].stored; });
+    const bool frees = !read.last_reader && !is_needed && read.end <= time + 1;
+    if (frees && result_.version_nodes[version]) {
+      for (MemoryUse& use : result_.problem.nodes[*result_.version_nodes[version]].memory)
+        use.end = std::min(use.end, time);
+    }
+    const CopyTables& tables = copy_tables_.between(table.operands[operand], list, table.operand_usage[operand], frees);
+    const NodeId op_node = result_.operator_nodes[id];
+    if (!tables.positions) {
+      result_.problem.nodes[op_node].memory.push_back({tables.usage, time, time + 1});
+      return;
+    }
+    const NodeId version_node = node_of(version);
+    const NodeId node = result_.problem.nodes.push_back({tables.costs, {{tables.usage, time, time + 1}}});
+    result_.problem.edges.push_back({op_node, node, tables.of_operator});
+    result_.problem.edges.push_back({version_node, node, tables.of_version});
+    result_.communicated.resize(result_.problem.edges.size());
+    result_.copies.push_back({id, operand, version_node, node, tables.positions});
+  }
+
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
   const CostModel& costs_;
@@ -385,6 +451,7 @@ class Build {
   const Restrictions& restrictions_;
   ModelProblem result_;
   LayoutTables tables_;
+  OperandCopies copy_tables_;
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
   IdVector<OperationId, std::vector<std::unique_ptr<CandidateTable>>> tables_by_operation_;
   IdVector<OperatorId, const CandidateTable*> operator_tables_;
@@ -392,6 +459,7 @@ class Build {
   IdVector<NodeId, TableRuns> node_tables_;  // of operators: all that the node stands for
   std::map<TableRuns, StrategyTableId> summed_tables_;
   IdVector<TensorId, char> may_be_partial_;
+  IdVector<TensorId, std::uint32_t> held_until_;  // by its last version, or by that of what it is a view of
   IdVector<VersionId, ListId> version_lists_;
   std::map<std::vector<std::uint64_t>, VersionTables> version_tables_;  // looked up, never walked
   std::map<std::size_t, StrategyTableId> free_tables_;
@@ -485,6 +553,11 @@ std::optional<Choice> find_choice(const TensorVersions& versions, const ModelPro
       if (!found || candidates[i].shares_stored) found = i;
     }
     if (!found || !decide(*problem.version_nodes[id], *found)) return std::nullopt;
+  }
+  for (const ModelProblem::OperandCopy& copy : problem.copies) {
+    const std::optional<StrategyId>& of_operator = decided[problem.operator_nodes[copy.op]];
+    const std::optional<StrategyId>& of_version = decided[copy.version_node];
+    if (!decide(copy.node, copy.positions->position(of_operator->value(), of_version->value()))) return std::nullopt;
   }
   Choice choice;
   for (const std::optional<StrategyId>& strategy : decided) choice.strategy.push_back(strategy.value_or(StrategyId(0)));

@@ -27,6 +27,7 @@ struct Restrictions {
   bool least_contraction_work = false;  // level 0: contractions keep only the strategies that repeat the least work
   std::vector<AxisRef> pieces;          // the mesh's, for enumeration
   UnevenCuts uneven = UnevenCuts::kNone;
+  bool counts_copies = false;                    // memory holds the copies of `ModelProblem::copies`, too
   Bytes capacity = 0;                            // at every time
   std::shared_ptr<const RepeatClasses> uniform;  // set: copies of a repeated block take one strategy
 };
@@ -38,6 +39,8 @@ Restrictions no_restrictions(const OperatorGraph& graph, const TensorVersions& v
 /// By time of the schedule: two of a problem's times, of which the fuller holds no less. Empty: both have the same times.
 using ProblemTimes = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
+struct CopyPositions;  // operand_copies.h
+
 /// A graph's sharding problem and what its nodes stand for.
 struct ModelProblem {
   struct VersionChoice {
@@ -45,11 +48,22 @@ struct ModelProblem {
     bool shares_stored = false;  // the same memory as the stored version: takes none of its own
   };
 
+  /// What an operator holds beside a version that is read again later, if it takes the operand in another layout: a copy,
+  /// as long as it runs. Its node says whether there is one.
+  struct OperandCopy {
+    OperatorId op;
+    std::size_t operand = 0;
+    NodeId version_node;
+    NodeId node;
+    std::shared_ptr<const CopyPositions> positions;
+  };
+
   StrategyProblem problem;
   IdVector<OperatorId, NodeId> operator_nodes;
   IdVector<VersionId, std::optional<NodeId>> version_nodes;  // nothing where another node decides: kProduced, kUpdated
   IdVector<OperatorId, std::shared_ptr<const std::vector<Strategy>>> strategies;
   IdVector<VersionId, std::shared_ptr<const std::vector<VersionChoice>>> choices;  // each version's that has a node
+  std::vector<OperandCopy> copies;
   bool candidates_complete = true;
   ProblemTimes times;
 

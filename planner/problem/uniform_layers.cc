@@ -42,6 +42,7 @@ class Sets {
     of_[node] = known.try_emplace(key, NodeId(count_)).first->second;
     if (of_[node]->value() == count_) ++count_;
   }
+  NodeId operator[](NodeId node) const { return *of_[node]; }
   IdVector<NodeId, NodeId> all() const {
     IdVector<NodeId, NodeId> result;
     for (const std::optional<NodeId>& set : of_) result.push_back(*set);
@@ -78,6 +79,14 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
     const std::size_t list = choices.try_emplace(free.choices[id].get(), choices.size()).first->second;
     sets.add(*free.version_nodes[id], {classes.tensors[version.tensor], rank, version.kind, list}, of_versions);
   }
+  using CopyKey = std::tuple<RepeatClassId, std::size_t, NodeId, NodeId, const void*>;
+  std::map<CopyKey, NodeId> of_copies;
+  for (const ModelProblem::OperandCopy& copy : free.copies) {
+    sets.add(copy.node,
+             {classes.operators[copy.op], copy.operand, sets[free.operator_nodes[copy.op]], sets[copy.version_node],
+              copy.positions.get()},
+             of_copies);
+  }
   return sets.all();
 }
 
@@ -91,6 +100,11 @@ ModelProblem with_uniform_layers(const ModelProblem& free, const OperatorGraph& 
   result.version_nodes.reserve(free.version_nodes.size());
   for (const std::optional<NodeId>& node : free.version_nodes) {
     result.version_nodes.push_back(node ? std::optional(tied.node[*node]) : std::nullopt);
+  }
+  result.copies = free.copies;
+  for (ModelProblem::OperandCopy& copy : result.copies) {
+    copy.version_node = tied.node[copy.version_node];
+    copy.node = tied.node[copy.node];
   }
   result.strategies = free.strategies;
   result.choices = free.choices;

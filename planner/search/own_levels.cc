@@ -72,6 +72,9 @@ class ScopeSearch {
         problem.nodes[*model.version_nodes[id]].memory.clear();
       }
     }
+    for (const ModelProblem::OperandCopy& copy : model.copies) {
+      if (!is_inside_[copy.op]) problem.nodes[copy.node].memory.clear();
+    }
     return problem;
   }
 

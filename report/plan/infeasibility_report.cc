@@ -88,6 +88,8 @@ TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, con
   const std::string peak_and_step =
       is_as_long ? peak + ", step as long" : fmt::format("{}, step about {:+.0f} %", peak, 100 * remedy.step_change);
   switch (remedy.kind) {
+    case Kind::kFreeLayers:
+      return {"--layers free", peak_and_step};
     case Kind::kMicroBatches:
       return {fmt::format("training: {{micro_batches: {}}}", remedy.micro_batches), peak_and_step};
     case Kind::kRecompute:

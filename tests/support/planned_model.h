@@ -22,6 +22,7 @@ struct PlannedModel {
   TensorVersions versions;
   std::unique_ptr<CostModel> costs;
   std::unique_ptr<RedistributionPlanner> redistributions;
+  Restrictions restrictions;
   ModelProblem problem;
 
   PlannedModel(Model read, const std::string& cluster, const std::vector<MeshAxis>& axes,
@@ -34,7 +35,7 @@ struct PlannedModel {
     versions = tensor_versions(graph);
     const DeviceMesh mesh = axes.empty() ? make_mesh(machine) : make_mesh(machine, axes);
     costs = std::make_unique<RooflineCosts>(machine, mesh);
-    Restrictions restrictions = no_restrictions(graph, versions);
+    restrictions = no_restrictions(graph, versions);
     if (axes.empty()) restrictions.pieces = search_pieces(mesh);
     for (std::size_t axis = 0; axis < axes.size(); ++axis) restrictions.pieces.push_back(mesh.whole(axis));
     RedistributionOptions options;
@@ -43,6 +44,13 @@ struct PlannedModel {
     restrictions.capacity = kUnlimitedBytes;
     restrictions.uneven = uneven;
     problem = build_problem(graph, versions, *costs, *redistributions, restrictions);
+  }
+
+  /// The same problem with a node for every copy that an operator may hold.
+  ModelProblem with_copies() const {
+    Restrictions with = restrictions;
+    with.counts_copies = true;
+    return build_problem(graph, versions, *costs, *redistributions, with);
   }
 
   /// Some choice without a kForbidden: strategies at random, versions drawn again until they fit.
