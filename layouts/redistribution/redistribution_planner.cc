@@ -326,7 +326,8 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
       for (std::size_t j = 0; j < columns.size(); ++j) {
         Picoseconds& value = result[rows[i] * to.size() + columns[j]];
         if (value != kUnknown || !target_states[j]) continue;
-        if (row[*target_states[j]] != PairwiseTimes::kNoPath) value = row[*target_states[j]];
+        const Picoseconds time = row[graph.times.place(*target_states[j])];
+        if (time != PairwiseTimes::kNoPath) value = time;
       }
     }
   };

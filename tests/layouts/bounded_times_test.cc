@@ -107,8 +107,9 @@ TEST(BoundedTimesTest, AllAtOnceAreTheRowsOneByOne) {
       ASSERT_EQ(all.size(), n * n);
       for (std::uint32_t a = 0; a < n; ++a) {
         const std::vector<Picoseconds> row = times.row(a, arc_times, bounded);
-        for (std::size_t b = 0; b < n; ++b) {
-          ASSERT_EQ(all[a * n + b], row[b]) << a << " to " << b << ", seed " << kSeed << ", round " << round;
+        for (std::uint32_t b = 0; b < n; ++b) {
+          ASSERT_EQ(all[times.place(a) * n + times.place(b)], row[b])
+              << a << " to " << b << ", seed " << kSeed << ", round " << round;
           without_path += row[b] == BoundedTimes::kNoPath ? 1 : 0;
         }
       }

@@ -1,6 +1,7 @@
 #include "layouts/redistribution/search/bounded_times.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -75,9 +76,16 @@ void pass_through_states(std::size_t begin, std::size_t end, std::size_t smaller
 }  // namespace
 
 BoundedTimes::BoundedTimes(std::vector<std::int64_t> sizes, std::vector<std::size_t> first_arc, std::vector<Arc> arcs)
-    : sizes_(std::move(sizes)), bounds_(sizes_), first_arc_(std::move(first_arc)), arcs_(std::move(arcs)) {
-  std::sort(bounds_.begin(), bounds_.end());
-  bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+    : sizes_(std::move(sizes)), place_(sizes_.size()), first_arc_(std::move(first_arc)), arcs_(std::move(arcs)) {
+  std::vector<std::uint32_t> state_at(sizes_.size());
+  std::iota(state_at.begin(), state_at.end(), 0u);
+  std::stable_sort(state_at.begin(), state_at.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return sizes_[a] < sizes_[b]; });
+  for (std::uint32_t place = 0; place < state_at.size(); ++place) {
+    place_[state_at[place]] = place;
+    sorted_sizes_.push_back(sizes_[state_at[place]]);
+  }
+  std::unique_copy(sorted_sizes_.begin(), sorted_sizes_.end(), std::back_inserter(bounds_));
   for (std::size_t state = 0; state < sizes_.size(); ++state) {
     std::stable_sort(arcs_.begin() + static_cast<std::ptrdiff_t>(first_arc_[state]),
                      arcs_.begin() + static_cast<std::ptrdiff_t>(first_arc_[state + 1]),
@@ -136,33 +144,22 @@ void BoundedTimes::relax(std::uint32_t state, std::size_t arc, std::int64_t boun
 
 std::vector<Picoseconds> BoundedTimes::all(std::span<const Picoseconds> times, bool bounded) const {
   const std::size_t count = sizes_.size();
-  std::vector<std::uint32_t> state_at(count), place_of(count);  // from the smallest to the largest
-  std::iota(state_at.begin(), state_at.end(), 0u);
-  std::stable_sort(state_at.begin(), state_at.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return sizes_[a] < sizes_[b]; });
-  for (std::uint32_t place = 0; place < count; ++place) place_of[state_at[place]] = place;
   std::vector<Picoseconds> best(count * count, kNoPath);  // by place
   for (std::uint32_t state = 0; state < count; ++state) {
-    Picoseconds* const row = best.data() + place_of[state] * count;
-    row[place_of[state]] = 0;
+    Picoseconds* const row = best.data() + place_[state] * count;
+    row[place_[state]] = 0;
     for (std::size_t arc = first_arc_[state]; arc < first_arc_[state + 1]; ++arc) {
-      Picoseconds& time = row[place_of[arcs_[arc].target]];
+      Picoseconds& time = row[place_[arcs_[arc].target]];
       time = std::min(time, times[arc]);
     }
   }
   for (std::size_t smaller = 0, end = 0; smaller < count; smaller = end) {
-    while (end < count && (!bounded || sizes_[state_at[end]] == sizes_[state_at[smaller]])) ++end;
+    while (end < count && (!bounded || sorted_sizes_[end] == sorted_sizes_[smaller])) ++end;
     for (std::size_t begin = smaller; begin < end; begin += kTogether) {
       pass_through_states(begin, std::min(begin + kTogether, end), smaller, count, best);
     }
   }
-  std::vector<Picoseconds> result(count * count);
-  for (std::size_t from = 0; from < count; ++from) {
-    const Picoseconds* const row = best.data() + from * count;
-    Picoseconds* const out = result.data() + state_at[from] * count;
-    for (std::size_t to = 0; to < count; ++to) out[state_at[to]] = row[to];
-  }
-  return result;
+  return best;
 }
 
 }  // namespace shardplan

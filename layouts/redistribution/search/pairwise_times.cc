@@ -43,11 +43,15 @@ std::vector<std::span<const Picoseconds>> PairwiseTimes::rows(const std::vector<
   std::vector<std::span<const Picoseconds>> result;
   for (const std::uint32_t source : sources) {
     if (!size.all.empty()) {
-      result.push_back(std::span(size.all).subspan(source * count, count));
+      result.push_back(std::span(size.all).subspan(place(source) * count, count));
       continue;
     }
     const auto [known, is_new] = size.single.try_emplace(source);
-    if (is_new) known->second = edges_.row(source, size.edge_times, bounded_);
+    if (is_new) {
+      const std::vector<Picoseconds> row = edges_.row(source, size.edge_times, bounded_);
+      known->second.resize(count);
+      for (std::uint32_t state = 0; state < count; ++state) known->second[place(state)] = row[state];
+    }
     result.push_back(known->second);
   }
   return result;

@@ -20,15 +20,17 @@ class PairwiseTimes {
   /// With `bounded`, no state on the way from a to b has fewer shards than both.
   PairwiseTimes(RedistributionGraph& graph, bool bounded) : graph_(graph), bounded_(bounded) {}
 
-  /// From each of `sources` to every state by number; kNoPath where none keeps the bound. Valid until the next call.
+  /// From each of `sources` to every state by its place; kNoPath where none keeps the bound. Valid until the next call.
   std::vector<std::span<const Picoseconds>> rows(const std::vector<std::uint32_t>& sources, EdgeCosts& costs);
+  /// The place of a state in the rows of the last call.
+  std::size_t place(std::uint32_t state) const { return edges_.place(state); }
   /// Lets go of all rows.
   void forget() { sizes_.clear(); }
 
  private:
   struct TimesOfSize {
     std::vector<Picoseconds> edge_times;  // of the edges as `edges_` has them
-    std::vector<Picoseconds> all;         // rows, one after the other; empty as long as few were asked for
+    std::vector<Picoseconds> all;         // rows by place; empty as long as few were asked for
     std::unordered_map<std::uint32_t, std::vector<Picoseconds>> single;
   };
 
