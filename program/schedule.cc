@@ -7,7 +7,7 @@
 //      of the backward pass.
 //   2. Buckets (program/buckets.h): reductions of gradients over one group, and gathers of updated weights, wait for each
 //      other and are one collective. Which wait for which is the user's to say (`comm_fusion`); where it is not said, none,
-//      sizes from 1 to 192 MiB and the boundaries of `best_buckets` are tried.
+//      sizes from 1 MiB to 1 GiB and the boundaries of `best_buckets` are tried.
 //   3. A kernel that reads nothing but what such reductions leave (the cast of a reduced gradient, its share of a norm) is
 //      issued right before the first that needs it. Kernels run in order: behind its reduction it would keep the rest of the
 //      backward pass waiting for the links.
@@ -42,8 +42,10 @@ namespace {
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 constexpr std::uint32_t kNotJoinable = std::numeric_limits<std::uint32_t>::max();
-/// The largest size of buckets that is tried; beyond it all gradients of most models are one bucket.
-constexpr Bytes kLargestTried = Bytes{128} << 20;
+/// The largest size of buckets that is tried; beyond it all gradients of most models are one bucket. Up to the other one
+/// sizes between are tried, too.
+constexpr Bytes kLargestTried = Bytes{1} << 30;
+constexpr Bytes kLargestBetween = Bytes{128} << 20;
 /// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
 /// So often what no kernel waits for is put off, each time by the timeline of the time before.
@@ -513,7 +515,7 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
   if (has_choice && is_long) rules.push_back(decided(fusions, Mode::kSize, Bytes{64} << 20));
   for (Bytes size = Bytes{1} << 20; has_choice && !is_long && size <= kLargestTried; size *= 2) {
     rules.push_back(decided(fusions, Mode::kSize, size));
-    rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
+    if (size <= kLargestBetween) rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
   }
   if (has_choice) rules.push_back(decided(fusions, Mode::kBest));
   const auto try_rules = [&](const IssueOrder& moved) {
