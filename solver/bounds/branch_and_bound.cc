@@ -106,13 +106,7 @@ void BranchAndBound::make_smaller(Subproblem& subproblem, WorkMeter& meter) cons
   if (!part) return;
   const DualBound::State& state = subproblem.state ? *subproblem.state : root_;
   subproblem.state = std::make_shared<const DualBound::State>(DualBound::restricted_state(core, state, *part));
-  if (subproblem.part) {  // values as the whole core counts them
-    for (std::size_t node = 0; node < core.num_nodes(); ++node) {
-      for (std::uint32_t at = part->core.first_value[node]; at < part->core.first_value[node + 1]; ++at) {
-        part->values[at] = subproblem.part->values[core.first_value[node] + part->values[at]];
-      }
-    }
-  }
+  if (subproblem.part) part->count_values_as(*subproblem.part);
   subproblem.alive.assign(part->core.costs.size(), 1);
   subproblem.part = std::make_shared<const RestrictedCore>(*std::move(part));
 }

@@ -33,9 +33,13 @@
 namespace shardplan {
 namespace {
 
-constexpr double kRemoved = 1e30;   // above every sum of costs, far below the end of doubles
-constexpr int kPatientPasses = 20;  // passes without a better bound before steps shorten
-constexpr int kPassesBetween = 1;   // plain passes between those that begin ahead
+constexpr double kRemoved = 1e30;  // above every sum of costs, far below the end of doubles
+// Passes without a better bound before steps shorten; fewer as long as the target is so many times the bound that steps
+// towards it lead far away.
+constexpr int kPatientPasses = 20;
+constexpr int kImpatientPasses = 5;
+constexpr double kFar = 1.5;
+constexpr int kPassesBetween = 1;  // plain passes between those that begin ahead
 constexpr double kReachesFurther = 1.1, kReachesLess = 0.7;
 constexpr double kUnit = 0x1p-53;  // the most by which rounding moves a result, as a share of it
 
@@ -79,11 +83,16 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
   by_class_.resize(widest);
   out_.resize(widest);
   sum_.resize(widest);
-  std::vector<double> largest(core.matrices->size(), 0);
-  for (std::size_t at = 0; at < largest.size(); ++at) {
-    for (const double entry : (*core.matrices)[at].forward) largest[at] = std::max(largest[at], entry);
+  // A block has its whole core's matrices, of which it uses few.
+  std::vector<double> largest(core.matrices->size(), -1);
+  for (const CoreNeighbour& neighbour : core.neighbours) {
+    double& entry = largest[neighbour.matrix];
+    if (entry < 0) {
+      const std::vector<double>& entries = (*core.matrices)[neighbour.matrix].forward;
+      entry = *std::max_element(entries.begin(), entries.end());
+    }
+    sum_of_largest_entries_ += entry;
   }
-  for (const CoreNeighbour& neighbour : core.neighbours) sum_of_largest_entries_ += largest[neighbour.matrix];
   work_ = 2 * core.sweep_work + core.segments.size() * 8 + core.limits.size() * 4;
   price_values();
 }
@@ -440,13 +449,16 @@ void DualBound::move_prices(double target, const Steps& steps) {
 }
 
 double DualBound::iterate(double target, const Steps& steps) {
+  if (settling_ > 0 && --settling_ > 0) return pass_ahead();
   const double bound = pass();
   if (bound == kInfinity) return bound;
-  if (++stalled_ >= kPatientPasses) {
+  if (++stalled_ >= (target > kFar * best_bound_ ? kImpatientPasses : kPatientPasses)) {
     stalled_ = 0;
     step_ *= 0.7;
     softness_ = std::max(softness_ * 0.8, 1e-9);
     set_prices(best_prices_);
+    settling_ = steps.settling;
+    earlier_messages_.clear();
     return bound;
   }
   move_prices(target, steps);

@@ -26,6 +26,7 @@ class DualBound {
   struct Steps {
     Subgradient subgradient = Subgradient::kDecoded;
     double momentum = 0.8;
+    int settling = 0;  // passes at the best prices, whenever they are returned to
   };
 
   explicit DualBound(const CoreProblem& core);
@@ -56,6 +57,7 @@ class DualBound {
   void restart_steps(double step = 1);
   /// Forgets the best bound and starts from the present prices, after values were removed.
   void forget_best();
+  double step() const { return step_; }
   bool has_converged() const { return step_ < 1e-4; }
 
   /// The choice made in the last forward pass: each node's cheapest value given the nodes before it and messages from
@@ -127,6 +129,7 @@ class DualBound {
   double step_ = 1;
   double softness_ = 1e-6;
   int stalled_ = 0;
+  int settling_ = 0;  // passes left at constant prices
   int passes_since_ahead_ = 0;
   double reach_ = kFirstReach;  // how far a pass begins ahead, in steps from the earlier messages to the present ones
   std::uint64_t work_ = 0;

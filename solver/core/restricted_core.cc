@@ -112,6 +112,14 @@ CoreChoice RestrictedCore::nearest(const CoreChoice& whole) const {
   return result;
 }
 
+void RestrictedCore::count_values_as(const RestrictedCore& larger) {
+  for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+    for (std::uint32_t at = core.first_value[node]; at < core.first_value[node + 1]; ++at) {
+      values[at] = larger.values[larger.core.first_value[node] + values[at]];
+    }
+  }
+}
+
 std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::vector<std::uint8_t>& alive,
                                             std::size_t most_entries) {
   RestrictedCore result;

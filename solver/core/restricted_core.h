@@ -18,6 +18,8 @@ struct RestrictedCore {
   CoreChoice expand(const CoreChoice& choice) const;
   /// A choice of the whole core as one of this: where a value is gone, the node's cheapest one takes its place.
   CoreChoice nearest(const CoreChoice& whole) const;
+  /// For a restriction of `larger`'s core, which is a restriction itself: the same as one of the core that `larger` restricts.
+  void count_values_as(const RestrictedCore& larger);
 };
 
 /// Keeps the values that have a 1 in `alive` (by value of `core`; at least one of each node). Nothing if the matrices

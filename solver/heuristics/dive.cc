@@ -2,12 +2,22 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "solver/core/memory_propagation.h"
 #include "solver/core/move_state.h"
+#include "solver/core/restricted_core.h"
+
+// With half of the values a pass takes a quarter of the time, so that the dive goes on in what is left once a good share of the
+// values is gone: all its passes together take little more than the first ones.
 
 namespace shardplan {
 namespace {
+
+constexpr std::uint64_t kWorthShrinking = 200'000;  // entries of a pass; smaller cores are left as they are
+constexpr double kMostLeft = 0.7;             // a smaller core is made if at most this share of the values is left
+constexpr std::uint64_t kPassesToShrink = 4;  // what making it costs
+constexpr std::size_t kMostEntries = std::size_t{1} << 24;  // of its matrices
 
 /// Room left at each time if every node takes the least bytes of its alive values.
 class LeastUsage {
@@ -63,14 +73,18 @@ class LeastUsage {
 
 }  // namespace
 
-std::optional<CoreChoice> dive(const CoreProblem& core, DualBound& dual, double target, double rate, int passes,
+std::optional<CoreChoice> dive(const CoreProblem& whole, DualBound& whole_dual, double target, double rate, int passes,
                                const DualBound::Steps& steps, WorkMeter& meter) {
   struct Candidate {
     double excess;
     std::uint32_t node, value;
   };
   std::vector<Candidate> candidates;
+  std::unique_ptr<RestrictedCore> part;  // what is left, once it is little; null: the whole
+  std::unique_ptr<DualBound> part_dual;
   for (;;) {
+    const CoreProblem& core = part ? part->core : whole;
+    DualBound& dual = part ? *part_dual : whole_dual;
     for (int i = 0; i < passes; ++i) {
       if (!meter.spend(dual.work_per_pass())) return std::nullopt;
       if (dual.iterate(target, steps) == std::numeric_limits<double>::infinity()) return std::nullopt;
@@ -108,8 +122,21 @@ std::optional<CoreChoice> dive(const CoreProblem& core, DualBound& dual, double 
     if (num_removed == 0 || !propagate_memory(core, alive)) break;
     dual.set_alive(std::move(alive));
     dual.forget_best();
+    if (core.sweep_work < kWorthShrinking) continue;
+    const auto left = static_cast<double>(std::count(dual.alive().begin(), dual.alive().end(), 1));
+    if (left > kMostLeft * static_cast<double>(dual.alive().size())) continue;
+    meter.spend(kPassesToShrink * dual.work_per_pass());
+    std::optional<RestrictedCore> restricted = restrict_core(core, dual.alive(), kMostEntries);
+    if (!restricted) continue;
+    auto smaller = std::make_unique<RestrictedCore>(*std::move(restricted));
+    auto smaller_dual = std::make_unique<DualBound>(smaller->core);
+    smaller_dual->restore(dual.restricted_state(*smaller), std::vector<std::uint8_t>(smaller->core.costs.size(), 1));
+    smaller_dual->restart_steps(dual.step());
+    if (part) smaller->count_values_as(*part);
+    part_dual = std::move(smaller_dual);
+    part = std::move(smaller);
   }
-  MoveState state(core, dual.decoded());
+  MoveState state(whole, part ? part->expand(part_dual->decoded()) : whole_dual.decoded());
   if (!state.repair(meter)) return std::nullopt;
   state.descend(meter);
   if (!state.is_feasible()) return std::nullopt;

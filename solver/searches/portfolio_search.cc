@@ -29,6 +29,7 @@ constexpr std::uint64_t kExactPassWork = 2'000'000;  // branch and bound takes p
 constexpr std::uint64_t kExactPasses = 800;          // ... or if it may have so many
 constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
 constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one round
+constexpr std::uint64_t kDivePasses = 400;           // that suffice for a dive
 constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves
 constexpr double kWorthShrinking = 0.7;              // of the gap at the last attempt to drop values
 constexpr double kShrinks = 0.6;                     // a smaller core is made if at most this share is left
@@ -92,6 +93,11 @@ class PortfolioSearch {
   std::uint64_t bound_work(std::uint64_t passes) const {
     const std::uint64_t left = options_.work == 0 ? kInfiniteWork : epoch_work();
     return std::min(std::max(epoch_work(), passes * pass_work()), left);
+  }
+
+  /// A dive that is cut short comes to nothing.
+  std::uint64_t dive_work(std::uint64_t work) const {
+    return std::max(5 * work, options_.work == 0 ? kDivePasses * pass_work() : 0);
   }
 
   void continue_bound(const DualBound::State& state) {
@@ -286,7 +292,7 @@ class PortfolioSearch {
       case Engine::kBound:
         return worker.run_fresh_bound(known_, bound_work(kFreshPasses));
       case Engine::kDive:
-        return worker.run_dive(known_, random, 5 * work);
+        return worker.run_dive(known_, random, dive_work(work));
       case Engine::kTrees:
       case Engine::kBlocks:
         return worker.run_neighbourhood(engine, known_, random, work);

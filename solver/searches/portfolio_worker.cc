@@ -27,8 +27,8 @@ namespace {
 
 /// No one setting suits all problems: threads differ, and each changes over when its steps have become short.
 constexpr DualBound::Steps kSteps[] = {{DualBound::Subgradient::kDecoded, 0.8},
-                                       {DualBound::Subgradient::kDecoded, 0.5},
-                                       {DualBound::Subgradient::kMinMarginals, 0.8}};
+                                       {DualBound::Subgradient::kMinMarginals, 0.8, 20},
+                                       {DualBound::Subgradient::kDecoded, 0.5, 20}};
 
 const DualBound::Steps& steps_of(std::size_t setting) { return kSteps[setting % std::size(kSteps)]; }
 

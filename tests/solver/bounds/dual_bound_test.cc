@@ -26,7 +26,8 @@ TEST(DualBoundTest, NoFeasibleChoiceIsBelowTheBound) {
     ++num_feasible;
     DualBound dual(core);
     const DualBound::Steps steps{
-        random.below(2) == 0 ? DualBound::Subgradient::kDecoded : DualBound::Subgradient::kMinMarginals, 0.8};
+        random.below(2) == 0 ? DualBound::Subgradient::kDecoded : DualBound::Subgradient::kMinMarginals, 0.8,
+        random.below(2) == 0 ? 0 : 7};
     double before = -kInfinity;
     for (int pass = 0; pass < 60; ++pass) {
       ASSERT_LE(dual.iterate(target_of(sketch, best), steps), sketch.cost(*best)) << describe(sketch);
@@ -230,6 +231,36 @@ TEST(DualBoundTest, ANodeWithoutValuesHasAnInfiniteBound) {
   DualBound dual(core);
   dual.set_alive({0, 0, 1});
   EXPECT_EQ(dual.pass(), kInfinity);
+}
+
+// A first choice may cost many times the optimum; steps towards its cost lead far away, and must become short soon.
+TEST(DualBoundTest, AFarTargetCostsFewPasses) {
+  int num_near = 0, num_cores = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const CoreSketch sketch = random_core(random, {.max_nodes = 9,
+                                                   .max_values = 5,
+                                                   .edge_percent = 30,
+                                                   .forbidden_percent = 0,
+                                                   .limit_percent = 30,
+                                                   .largest_cost = 1000});
+    const CoreProblem core = core_of(sketch);
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    if (!best) continue;
+    const double optimum = sketch.cost(*best);
+    const auto bound_after = [&](int passes, double target) {
+      DualBound dual(core);
+      for (int pass = 0; pass < passes; ++pass) dual.iterate(target, {});
+      return dual.best_bound();
+    };
+    const double reference = bound_after(400, optimum);
+    if (reference < 0.5 * optimum) continue;
+    ++num_cores;
+    num_near += bound_after(120, 20 * optimum) > reference - 0.05 * optimum;
+  }
+  EXPECT_GT(num_cores, 40);
+  EXPECT_GT(num_near, num_cores * 9 / 10);
 }
 
 TEST(DualBoundTest, PricesAreThoseOfTheBytes) {

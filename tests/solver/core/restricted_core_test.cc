@@ -41,6 +41,19 @@ TEST(RestrictedCoreTest, ItsChoicesCostAndHoldWhatTheyDoInTheWholeCore) {
   }
 }
 
+TEST(RestrictedCoreTest, ARestrictionOfARestrictionIsOneOfTheWhole) {
+  CoreSketch sketch;
+  sketch.costs = {{1, 7, 4, 5}, {3, 2, 6}};
+  const CoreProblem core = core_of(sketch);
+  const auto larger = restrict_core(core, {0, 1, 1, 1, 1, 0, 1}, 10);
+  ASSERT_TRUE(larger);
+  auto smaller = restrict_core(larger->core, {0, 1, 1, 0, 1}, 10);
+  ASSERT_TRUE(smaller);
+  smaller->count_values_as(*larger);
+  EXPECT_EQ(smaller->values, (std::vector<std::uint32_t>{2, 3, 2}));
+  EXPECT_EQ(smaller->expand({1, 0}), (CoreChoice{3, 2}));
+}
+
 TEST(RestrictedCoreTest, AGoneValueIsReplacedByTheCheapestThatIsLeft) {
   CoreSketch sketch;
   sketch.costs = {{1, 7, 4, 5}};

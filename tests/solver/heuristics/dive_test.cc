@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include "tests/support/cores.h"
 
@@ -30,6 +32,32 @@ TEST(DiveTest, EndsAtAFeasibleChoiceOftenTheBest) {
   }
   EXPECT_GT(num_found, num_feasible * 8 / 10);
   EXPECT_GT(num_best, num_feasible * 6 / 10);
+}
+
+// On cores whose passes take long it goes on in what is left: fewer values, shorter passes.
+TEST(DiveTest, GoesOnInWhatIsLeft) {
+  Random random(7);
+  CoreSketch sketch;
+  do {
+    sketch = random_core(random, {.max_nodes = 140,
+                                  .max_values = 40,
+                                  .edge_percent = 20,
+                                  .forbidden_percent = 0,
+                                  .limit_percent = 60,
+                                  .largest_cost = 1000});
+  } while (sketch.costs.size() < 100);
+  const CoreProblem core = core_of(sketch);
+  DualBound dual(core);
+  const Deadline deadline(0, {});
+  WorkMeter meter(deadline, UINT64_MAX);
+  constexpr double kRate = 0.1;
+  constexpr int kPasses = 4;
+  const auto found = dive(core, dual, 1e7, kRate, kPasses, {}, meter);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(sketch.is_feasible(*found));
+  // A tenth at a time until one of some thousand is left, if all passes were on the whole core.
+  const double passes = kPasses * std::log(static_cast<double>(core.costs.size())) / -std::log(1 - kRate);
+  EXPECT_LT(static_cast<double>(meter.used()), 0.5 * passes * static_cast<double>(dual.work_per_pass()));
 }
 
 TEST(DiveTest, EndsWithoutAChoiceWhenItsWorkIsSpent) {
