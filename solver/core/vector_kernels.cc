@@ -66,12 +66,6 @@ SHARDPLAN_VECTOR_CODE void take_excess(const std::int64_t* entries, std::int64_t
   }
 }
 
-SHARDPLAN_VECTOR_CODE std::int64_t least_entry(const std::int64_t* entries, std::size_t count) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = 0; i < count; ++i) least = entries[i] < least ? entries[i] : least;
-  return least;
-}
-
 SHARDPLAN_VECTOR_CODE std::int64_t largest_excess(const std::int64_t* entries, const std::int64_t* others,
                                                   std::int64_t most, std::size_t count) {
   std::int64_t largest = 0;

@@ -22,9 +22,6 @@ void lower_to_sums(std::int64_t first, const std::int64_t* row, std::size_t coun
 /// left[i] -= entries[i] - least where that is positive, but to no less than -1
 void take_excess(const std::int64_t* entries, std::int64_t least, std::size_t count, std::int64_t* __restrict left);
 
-/// The least entry; the largest number if there is none.
-std::int64_t least_entry(const std::int64_t* entries, std::size_t count);
-
 /// The most by which an entry is above the other one, where the other one is less than `most`; at least zero.
 std::int64_t largest_excess(const std::int64_t* entries, const std::int64_t* others, std::int64_t most,
                             std::size_t count);

@@ -34,40 +34,70 @@ bool fits(const CostMatrix& table, std::size_t better, std::size_t worse, std::i
 }
 
 /// What most pairs fail at, sought for one value against all that were kept at once: where a row is least, another one must
-/// not be above it by more than it may.
+/// not be above it by more than it may. The rows of a table are least in few columns, so only these are held.
 class LeastColumns {
  public:
-  LeastColumns(const std::vector<std::int64_t>& costs, const std::vector<TableRef>& rows)
-      : costs_(costs), rows_(rows), kept_(rows.size()) {
-    for (std::size_t i = 0; i < rows.size(); ++i) kept_[i].resize(costs.size() * rows[i]->columns);
+  LeastColumns(const std::vector<std::int64_t>& costs, const std::vector<TableRef>& rows) : costs_(costs) {
+    for (const TableRef& table : rows) tables_.push_back(least_columns(*table));
   }
 
   /// By kept value, what is left of the allowance of each table at this value's least column; -1 where it does not do.
   const std::vector<std::int64_t>& allowances(std::uint32_t value) {
     allowances_.resize(kept_costs_.size());
     for (std::size_t at = 0; at < kept_costs_.size(); ++at) allowances_[at] = costs_[value] - kept_costs_[at];
-    for (std::size_t i = 0; i < rows_.size() && !kept_costs_.empty(); ++i) {
-      const std::int64_t* const row = rows_[i]->costs.data() + value * rows_[i]->columns;
-      const std::int64_t least = least_entry(row, rows_[i]->columns);
-      if (least >= kForbidden) continue;
-      const auto column = static_cast<std::size_t>(std::find(row, row + rows_[i]->columns, least) - row);
-      take_excess(kept_[i].data() + column * costs_.size(), least, kept_costs_.size(), allowances_.data());
+    for (const Table& table : tables_) {
+      const Least& least = table.least[value];
+      if (least.cost >= kForbidden) continue;
+      take_excess(table.kept.data() + least.column * costs_.size(), least.cost, kept_costs_.size(), allowances_.data());
     }
     return allowances_;
   }
   void keep(std::uint32_t value) {
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const std::int64_t* const row = rows_[i]->costs.data() + value * rows_[i]->columns;
-      std::int64_t* out = kept_[i].data() + kept_costs_.size();
-      for (std::size_t column = 0; column < rows_[i]->columns; ++column, out += costs_.size()) *out = row[column];
+    for (Table& table : tables_) {
+      const std::int64_t* const row = table.whole->costs.data() + value * table.whole->columns;
+      std::int64_t* out = table.kept.data() + kept_costs_.size();
+      for (const std::uint32_t column : table.columns) {
+        *out = row[column];
+        out += costs_.size();
+      }
     }
     kept_costs_.push_back(costs_[value]);
   }
 
  private:
+  struct Least {
+    std::int64_t cost = 0;
+    std::size_t column = 0;  // position in `columns`
+  };
+  struct Table {
+    const CostMatrix* whole = nullptr;
+    std::vector<Least> least;            // by value
+    std::vector<std::uint32_t> columns;  // in which some row is least
+    std::vector<std::int64_t> kept;      // the entries of kept values, column by column
+  };
+
+  static Table least_columns(const CostMatrix& whole) {
+    constexpr std::size_t kNone = SIZE_MAX;
+    Table table{&whole, {}, {}, {}};
+    std::vector<std::size_t> place(whole.columns, kNone);
+    for (std::size_t row = 0; row < whole.rows; ++row) {
+      const std::int64_t* const begin = whole.costs.data() + row * whole.columns;
+      const std::int64_t* const end = begin + whole.columns;
+      const std::int64_t* at = std::find(begin, end, 0);  // of a normalised row
+      if (at == end) at = std::min_element(begin, end);
+      const auto column = static_cast<std::uint32_t>(at - begin);
+      if (place[column] == kNone) {
+        place[column] = table.columns.size();
+        table.columns.push_back(column);
+      }
+      table.least.push_back({*at, place[column]});
+    }
+    table.kept.resize(table.columns.size() * whole.rows);
+    return table;
+  }
+
   const std::vector<std::int64_t>& costs_;
-  const std::vector<TableRef>& rows_;
-  std::vector<std::vector<std::int64_t>> kept_;  // by table: the entries of kept values, column by column
+  std::vector<Table> tables_;
   std::vector<std::int64_t> kept_costs_, allowances_;
 };
 
