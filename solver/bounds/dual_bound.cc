@@ -38,7 +38,7 @@ constexpr double kRemoved = 1e30;  // above every sum of costs, far below the en
 // towards it lead far away.
 constexpr int kPatientPasses = 20;
 constexpr int kImpatientPasses = 5;
-constexpr double kFar = 1.5;
+constexpr double kFarTarget = 1.5;
 constexpr int kPassesBetween = 1;  // plain passes between those that begin ahead
 constexpr double kReachesFurther = 1.1, kReachesLess = 0.7;
 constexpr double kUnit = 0x1p-53;  // the most by which rounding moves a result, as a share of it
@@ -452,7 +452,7 @@ double DualBound::iterate(double target, const Steps& steps) {
   if (settling_ > 0 && --settling_ > 0) return pass_ahead();
   const double bound = pass();
   if (bound == kInfinity) return bound;
-  if (++stalled_ >= (target > kFar * best_bound_ ? kImpatientPasses : kPatientPasses)) {
+  if (++stalled_ >= (target > kFarTarget * best_bound_ ? kImpatientPasses : kPatientPasses)) {
     stalled_ = 0;
     step_ *= 0.7;
     softness_ = std::max(softness_ * 0.8, 1e-9);

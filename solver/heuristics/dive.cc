@@ -14,9 +14,9 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kWorthShrinking = 200'000;  // entries of a pass; smaller cores are left as they are
-constexpr double kMostLeft = 0.7;             // a smaller core is made if at most this share of the values is left
-constexpr std::uint64_t kPassesToShrink = 4;  // what making it costs
+constexpr std::uint64_t kLargeCore = 200'000;   // entries of a pass; smaller cores are left as they are
+constexpr double kMostLeftInDive = 0.7;         // a smaller core is made if at most this share of the values is left
+constexpr std::uint64_t kPassesToRestrict = 4;  // what making it costs
 constexpr std::size_t kMostEntries = std::size_t{1} << 24;  // of its matrices
 
 /// Room left at each time if every node takes the least bytes of its alive values.
@@ -122,10 +122,10 @@ std::optional<CoreChoice> dive(const CoreProblem& whole, DualBound& whole_dual, 
     if (num_removed == 0 || !propagate_memory(core, alive)) break;
     dual.set_alive(std::move(alive));
     dual.forget_best();
-    if (core.sweep_work < kWorthShrinking) continue;
+    if (core.sweep_work < kLargeCore) continue;
     const auto left = static_cast<double>(std::count(dual.alive().begin(), dual.alive().end(), 1));
-    if (left > kMostLeft * static_cast<double>(dual.alive().size())) continue;
-    meter.spend(kPassesToShrink * dual.work_per_pass());
+    if (left > kMostLeftInDive * static_cast<double>(dual.alive().size())) continue;
+    meter.spend(kPassesToRestrict * dual.work_per_pass());
     std::optional<RestrictedCore> restricted = restrict_core(core, dual.alive(), kMostEntries);
     if (!restricted) continue;
     auto smaller = std::make_unique<RestrictedCore>(*std::move(restricted));

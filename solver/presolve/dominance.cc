@@ -77,16 +77,16 @@ class LeastColumns {
   };
 
   static Table least_columns(const CostMatrix& whole) {
-    constexpr std::size_t kNone = SIZE_MAX;
+    constexpr std::size_t kNowhere = SIZE_MAX;
     Table table{&whole, {}, {}, {}};
-    std::vector<std::size_t> place(whole.columns, kNone);
+    std::vector<std::size_t> place(whole.columns, kNowhere);
     for (std::size_t row = 0; row < whole.rows; ++row) {
       const std::int64_t* const begin = whole.costs.data() + row * whole.columns;
       const std::int64_t* const end = begin + whole.columns;
       const std::int64_t* at = std::find(begin, end, 0);  // of a normalised row
       if (at == end) at = std::min_element(begin, end);
       const auto column = static_cast<std::uint32_t>(at - begin);
-      if (place[column] == kNone) {
+      if (place[column] == kNowhere) {
         place[column] = table.columns.size();
         table.columns.push_back(column);
       }
