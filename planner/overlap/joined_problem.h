@@ -18,16 +18,11 @@ bool may_join(const OperatorGraph& graph, const TensorVersions& versions, const 
 IdVector<EdgeId, char> leading_edges(const ModelProblem& problem, const OperatorGraph& graph,
                                      const TensorVersions& versions);
 
-/// Planners of redistributions by `CountedOnPath` (planner/overlap/joined_costs.h).
-struct CountedPlanners {
-  RedistributionPlanner* alone = nullptr;   // what counts are times alone; null: all of these
-  RedistributionPlanner* joined = nullptr;  // and times of what may join others
-};
-
-/// By edge a matrix of what counts of its redistributions: of edges that may join others by `joined`, of those that `leads`
-/// names and of all others by `alone`. The problem gets these beside its own. Requires that layers are not tied.
-IdVector<EdgeId, MatrixId> counted_matrices(ModelProblem& problem, const OperatorGraph& graph,
-                                            const TensorVersions& versions, const CountedPlanners& planners,
-                                            const IdVector<EdgeId, char>& leads);
+/// By edge its matrix, and for edges that may join another one, with the times of `joined` where these are less
+/// (planner/overlap/joined_costs.h); the problem gets these beside its own. Those that `leads` names keep theirs. Requires
+/// that layers are not tied.
+IdVector<EdgeId, MatrixId> joined_matrices(ModelProblem& problem, const OperatorGraph& graph,
+                                           const TensorVersions& versions, RedistributionPlanner& joined,
+                                           const IdVector<EdgeId, char>& leads);
 
 }  // namespace shardplan

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/integer.h"
-#include "planner/overlap/best_mixture.h"
 #include "planner/overlap/joined_costs.h"
 #include "planner/overlap/joined_problem.h"
 #include "planner/overlap/kind_problems.h"
@@ -52,10 +51,26 @@ constexpr double kUniformGap = 1e-2;
 /// A bound this near to the step will do, and to what other weights could reach at most.
 constexpr double kTightBound = 0.01;
 constexpr double kNothingToGain = 2e-3;
-/// What would take so many times as long as the plan is not told from what takes longer.
-constexpr Picoseconds kManySteps = 64;
-/// The smallest part of the way that a round goes is one of so many.
-constexpr std::int64_t kSmallestPart = 16;
+/// Turns of the game between weights and choices.
+constexpr int kTurns = 5'000;
+
+/// How often each of several weights counts in the mean whose sum is the largest at the choice that makes it least:
+/// `sums` are by weights and choice. Fictitious play (Brown, 1951): each side in turn answers what the other did so far.
+std::vector<std::int64_t> best_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
+  const std::size_t choices = sums.front().size();
+  std::vector<std::int64_t> counts(sums.size(), 0);
+  std::vector<Int128> of_weights(sums.size(), 0), of_choices(choices, 0);
+  std::size_t choice = 0;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (std::size_t j = 0; j < sums.size(); ++j) of_weights[j] += sums[j][choice];
+    const auto best =
+        static_cast<std::size_t>(std::max_element(of_weights.begin(), of_weights.end()) - of_weights.begin());
+    ++counts[best];
+    for (std::size_t i = 0; i < choices; ++i) of_choices[i] += sums[best][i];
+    choice = static_cast<std::size_t>(std::min_element(of_choices.begin(), of_choices.end()) - of_choices.begin());
+  }
+  return counts;
+}
 
 std::vector<int> used_levels(const CostModel& costs) {
   std::vector<AxisRef> axes;
@@ -144,30 +159,23 @@ class Rounds {
   /// The bound that they give.
   Picoseconds rounds(bool is_uniform, int count) {
     Picoseconds least = round(best_, is_uniform).value_or(0);
-    std::int64_t part = 2;  // of the way
     for (int i = 1;
          i < count && rounds_ < most_rounds_ && !deadline_.is_over() && !is_near(plan_.time.step(), least, kTightBound);
          ++i) {
       std::vector<std::vector<Picoseconds>> sums;
       for (const OverlapWeights& weights : weights_) {
         std::vector<Picoseconds>& row = sums.emplace_back();
-        for (const StepBound::Times& times : times_) {
-          row.push_back(std::min(StepBound::sum(weights, times), kManySteps * plan_.time.step()));
-        }
+        for (const StepBound::Times& times : times_) row.push_back(StepBound::sum(weights, times));
       }
       const OverlapWeights against_all = mean(weights_, best_mixture(sums));
       Picoseconds most = plan_.time.step();
       for (const StepBound::Times& times : times_) most = std::min(most, StepBound::sum(against_all, times));
       if (is_near(most, least, kNothingToGain)) break;
-      OverlapWeights between = mean({best_, against_all}, {part - 1, 1});
+      OverlapWeights between = mean({best_, against_all}, {1, 1});
       const std::optional<Picoseconds> found = round(between, is_uniform);
       if (!found) break;
-      if (*found <= least) {
-        part = std::min(part * 2, kSmallestPart);
-        continue;
-      }
+      if (*found <= least) continue;
       least = *found;
-      part = std::max<std::int64_t>(2, part / 2);
       best_ = std::move(between);
     }
     return least;
@@ -322,33 +330,19 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
   const bool is_measured = search.is_measured;
   IdVector<EdgeId, char> leads(free.problem.edges.size(), 0);
   if (!is_measured) leads = leading_edges(free, search.graph, search.versions);
-  const std::shared_ptr<const CollectiveCosts> alone = search.costs.collectives();
-  const auto joined = std::make_shared<const JoinedCosts>(search.costs, is_measured);
-  using Which = CountedOnPath::Which;
-  const auto planner_of = [&](const std::shared_ptr<const CollectiveCosts>& counted, Which which, int level) {
-    return RedistributionPlanner(search.costs.mesh(),
-                                 std::make_shared<const CountedOnPath>(search.costs, counted, which, level),
+  const auto matrices_on = [&](int level) {
+    RedistributionPlanner joined(search.costs.mesh(),
+                                 std::make_shared<const JoinedCosts>(search.costs, level, is_measured),
                                  search.redistribution_options);
+    return joined_matrices(free, search.graph, search.versions, joined, leads);
   };
-  StepBound::Matrices matrices;
-  {
-    RedistributionPlanner of_joined = planner_of(joined, Which::kAll, 0);
-    matrices.on_all = counted_matrices(free, search.graph, search.versions, {nullptr, &of_joined}, leads);
-  }
-  if (levels.size() > 1) {
-    const int busiest = busiest_level(levels, plan);
-    for (const Which which : {Which::kOnLevel, Which::kOffLevel}) {
-      RedistributionPlanner of_alone = planner_of(alone, which, busiest);
-      RedistributionPlanner of_joined = planner_of(joined, which, busiest);
-      matrices.on_part.push_back(counted_matrices(free, search.graph, search.versions, {&of_alone, &of_joined}, leads));
-    }
-  }
-  matrices.leads = std::move(leads);
+  IdVector<EdgeId, MatrixId> on_all = matrices_on(JoinedCosts::kAnyLevel);
+  IdVector<EdgeId, MatrixId> on_one = levels.size() == 1 ? on_all : matrices_on(busiest_level(levels, plan));
   const std::shared_ptr<const RepeatClasses> classes =
       search.uniform ? search.uniform : std::make_shared<const RepeatClasses>(repeat_classes(search.graph));
   IdVector<NodeId, NodeId> ties = uniform_ties(free, search.graph, search.versions, *classes);
-  const StepBound bound(search.graph, search.versions, free, std::move(matrices), ties, speeds,
-                        search.costs.has_collective_matmul());
+  const StepBound bound(search.graph, search.versions, free, {std::move(on_all), std::move(on_one), std::move(leads)},
+                        ties, speeds, search.costs.has_collective_matmul());
   const std::size_t sets = std::set<NodeId>(ties.begin(), ties.end()).size();
   const bool is_tied = search.uniform || kMuchSmaller * sets <= free.problem.nodes.size();
   return Rounds(std::move(plan), free, bound, is_tied ? std::optional(std::move(ties)) : std::nullopt, search).run();

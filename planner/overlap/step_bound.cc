@@ -1,8 +1,7 @@
 // Where weights come from. For one choice the heaviest weights are a cover of least time (least_cover.h): a minimum cut between
 // communications and the kernels that they may run beside. With one level of links that is all. With several, collectives
-// may also run beside each other: which of them count is decided first (most_of_each), or all count that are on one level, which
-// is as if there were no other, with what those excluded leave beside them (level_and_others). The rounds of overlap_search.cc
-// mix the best of these. The weights of a loop's last run and of the runs before it are found each for itself.
+// may also run beside each other; which of them count is decided first (most_of_each), in four ways, of which the rounds of
+// overlap_search.cc mix the best. The weights of a loop's last run and of the runs before it are found each for itself.
 #include "planner/overlap/step_bound.h"
 
 #include <algorithm>
@@ -52,14 +51,7 @@ OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vecto
   };
   average(result.kernels, &OverlapWeights::kernels);
   average(result.items, &OverlapWeights::items);
-  for (std::size_t part = 0; part < result.on_part.size(); ++part) {
-    std::vector<std::int64_t>& items = result.on_part[part];
-    for (std::size_t item = 0; item < items.size(); ++item) {
-      std::int64_t sum = 0;
-      for (std::size_t i = 0; i < weights.size(); ++i) sum += counts[i] * weights[i].on_part[part][item];
-      items[item] = sum / all;
-    }
-  }
+  average(result.items_on_one, &OverlapWeights::items_on_one);
   return result;
 }
 
@@ -95,7 +87,7 @@ void StepBound::group_kernels(const IdVector<NodeId, NodeId>& ties) {
 
 void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties) {
   std::map<MatrixId, bool> costs;
-  using Key = std::tuple<NodeId, NodeId, MatrixId, bool, bool, std::int64_t, std::int64_t>;
+  using Key = std::tuple<NodeId, NodeId, MatrixId, MatrixId, bool, bool, std::int64_t, std::int64_t>;
   std::map<Key, std::uint32_t> known;
   std::vector<OperatorSet> others;  // by group: operators whose groups are not beside it yet
   const OperatorSet none(graph_.operators().size());
@@ -117,15 +109,7 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
       group.beside.insert(OperatorId(kernel_group_[op]));
       others[found->second].erase(op);
     });
-    if (num_levels_ == 1) {
-      item.place = Concurrency::Place();  // only which two may run together needs it
-    } else if (is_new) {
-      group.before = item.place.before;
-      group.behind = item.place.behind;
-    } else {
-      group.before &= item.place.before;
-      group.behind &= item.place.behind;
-    }
+    if (num_levels_ == 1) item.place = Concurrency::Place();  // only which two may run together needs it
     group.members.push_back(std::move(item));
     return found->second;
   };
@@ -149,7 +133,8 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
     const bool joins = matrices_.leads[id] == 0 && may_join(graph_, versions_, what);
     const bool outlives_run = concurrency.outlives_run(item.place);
     const std::int64_t runs = what.version ? versions_.all[*what.version].runs : graph_.runs(what.reader.op);
-    const Key key(ties[edge.from], ties[edge.to], matrices_.on_all[id], joins, outlives_run, runs, -1);
+    const Key key(ties[edge.from], ties[edge.to], matrices_.on_all[id], matrices_.on_one[id], joins, outlives_run, runs,
+                  -1);
     edge_group_[id] = add(key, std::move(item), joins, outlives_run, runs);
   }
   for (const OperatorId op : graph_.operators().ids()) {
@@ -163,21 +148,19 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
     item.place = concurrency.of_own(op);
     const std::int64_t runs = graph_.runs(op);
     const NodeId node = ties[problem_.operator_nodes[op]];
-    const Key key(node, node, MatrixId(), false, runs > 1, runs,
+    const Key key(node, node, MatrixId(), MatrixId(), false, runs > 1, runs,
                   static_cast<std::int64_t>(problem_.operator_tables[op].value()));
     own_group_[op] = add(key, std::move(item), false, runs > 1, runs);
   }
 }
 
-// Where one kernel waits for all of one group and all of the other wait for it, no two need be compared. Of gradients and
-// weights, which are many, only that is seen.
+// What may join is looked at beside what may not: only there it counts whether they exclude each other.
 void StepBound::find_together() {
   for (Group& group : groups_) group.together = OperatorSet(groups_.size());
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     for (std::size_t j = i; j < groups_.size(); ++j) {
-      const Group &a = groups_[i], &b = groups_[j];
-      const bool is_apart = a.behind.meets(b.before) || b.behind.meets(a.before);
-      if (is_apart || (!(a.joins && b.joins) && !may_run_together(a, b))) continue;
+      const bool both_join = groups_[i].joins && groups_[j].joins;
+      if (!both_join && !may_run_together(groups_[i], groups_[j])) continue;
       groups_[i].together.insert(OperatorId(j));
       groups_[j].together.insert(OperatorId(i));
     }
@@ -225,22 +208,24 @@ Picoseconds StepBound::edge_time(MatrixId matrix, EdgeId id, const Choice& choic
 }
 
 StepBound::Times StepBound::times_of(const Choice& choice) const {
-  const std::vector<Picoseconds> none(groups_.size(), 0);
-  Times times{std::vector<Picoseconds>(kernel_runs_.size(), 0), none, {matrices_.on_part.size(), none}};
+  Times times{std::vector<Picoseconds>(kernel_runs_.size(), 0), std::vector<Picoseconds>(groups_.size(), 0),
+              std::vector<Picoseconds>(groups_.size(), 0)};
   const auto add = [](Picoseconds& sum, Picoseconds time) { sum = sum_of(sum, time); };
   for (const OperatorId op : graph_.operators().ids()) {
     const StrategyTable& table = problem_.problem.strategy_tables[problem_.operator_tables[op]];
     const Cost& cost = table.costs[choice.strategy[problem_.operator_nodes[op]].value()];
     add(times.kernels[kernel_group_[op]], of_all_runs(cost.computation, graph_.runs(op)));
-    if (own_group_[op] != kNone) add(times.items[own_group_[op]], of_all_runs(cost.communication, graph_.runs(op)));
+    if (own_group_[op] != kNone) {
+      add(times.items[own_group_[op]], of_all_runs(cost.communication, graph_.runs(op)));
+      add(times.items_on_one[own_group_[op]], of_all_runs(cost.communication, graph_.runs(op)));
+    }
   }
   for (const EdgeId id : problem_.problem.edges.ids()) {
-    const std::uint32_t group = edge_group_[id];
-    if (group == kNone) continue;
-    add(times.items[group], edge_time(matrices_.on_all[id], id, choice));
-    for (std::size_t part = 0; part < matrices_.on_part.size(); ++part) {
-      add(times.on_part[part][group], edge_time(matrices_.on_part[part][id], id, choice));
-    }
+    if (edge_group_[id] == kNone) continue;
+    add(times.items[edge_group_[id]], edge_time(matrices_.on_all[id], id, choice));
+    const bool joins = groups_[edge_group_[id]].joins;
+    add(times.items_on_one[edge_group_[id]],
+        edge_time(joins ? matrices_.on_one[id] : matrices_.on_all[id], id, choice));
   }
   return times;
 }
@@ -248,8 +233,7 @@ StepBound::Times StepBound::times_of(const Choice& choice) const {
 StepBound::Weighing StepBound::one_level(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
                                          const std::vector<Picoseconds>& kernels) const {
   Weighing result{std::vector<std::int64_t>(groups_.size(), kWholeWeight),
-                  std::vector<std::int64_t>(kernels.size(), kWholeWeight),
-                  {}};
+                  std::vector<std::int64_t>(kernels.size(), kWholeWeight)};
   std::vector<Hideable> hideables;
   std::vector<std::size_t> numbers;
   for (const std::size_t i : region) {
@@ -277,8 +261,8 @@ StepBound::Weighing StepBound::one_level(const std::vector<std::size_t>& region,
 // counts with a share where that is free.
 std::vector<std::int64_t> StepBound::most_of_each(const std::vector<std::size_t>& others,
                                                   const std::vector<Picoseconds>& items,
-                                                  const std::vector<Picoseconds>& kernels, bool shares,
-                                                  std::int64_t part) const {
+                                                  const std::vector<Picoseconds>& kernels, bool shares) const {
+  const std::int64_t part = kWholeWeight / static_cast<std::int64_t>(num_levels_);
   std::vector<std::int64_t> most(groups_.size(), shares ? part : 0);
   if (shares) return most;
   std::vector<Picoseconds> exposed(groups_.size(), 0);  // at least, whatever runs beside it
@@ -303,64 +287,33 @@ std::vector<std::int64_t> StepBound::most_of_each(const std::vector<std::size_t>
   return most;
 }
 
+// First what may join, if it counts on one level and so never together, against all that may run beside it: kernels and other
+// communications. Then the communications that are left against kernels.
 StepBound::Weighing StepBound::several_levels(const std::vector<std::size_t>& region,
                                               const std::vector<Picoseconds>& items,
-                                              const std::vector<Picoseconds>& kernels, bool shares) const {
-  Weighing result{
-      std::vector<std::int64_t>(groups_.size(), 0), std::vector<std::int64_t>(kernels.size(), kWholeWeight), {}};
-  std::vector<std::size_t> counted;
+                                              const std::vector<Picoseconds>& kernels, bool on_one, bool shares) const {
+  Weighing result{std::vector<std::int64_t>(groups_.size(), 0),
+                  std::vector<std::int64_t>(kernels.size(), kWholeWeight)};
+  std::vector<std::size_t> joining, others;
   for (const std::size_t i : region) {
-    if (!groups_[i].outlives_run) counted.push_back(i);
+    if (!groups_[i].outlives_run) (on_one && groups_[i].joins ? joining : others).push_back(i);
   }
-  const std::vector<std::int64_t> most =
-      most_of_each(counted, items, kernels, shares, kWholeWeight / static_cast<std::int64_t>(num_levels_));
-  std::erase_if(counted, [&](std::size_t i) { return most[i] == 0; });
-  std::vector<Picoseconds> takers;
-  for (const Picoseconds time : kernels) takers.push_back(at_speed(time, kernels_ppm_));
-  std::vector<Hideable> hideables;
-  for (const std::size_t i : counted) {
-    hideables.push_back({at_speed(weighted_share(items[i], most[i]), collectives_ppm_), groups_[i].beside});
-  }
-  const Cover cover = least_cover(hideables, takers);
-  for (std::size_t group = 0; group < kernels.size(); ++group) {
-    if (cover.kernels[group]) result.kernels[group] = slowed_kernel_;
-  }
-  for (std::size_t h = 0; h < counted.size(); ++h) {
-    if (!cover.communications[h]) result.items[counted[h]] = most[counted[h]];
-  }
-  return result;
-}
-
-// First what is on the level against all that may run beside it: kernels and what of communications is on other levels. Then
-// that against the kernels that still count.
-StepBound::Weighing StepBound::level_and_others(const std::vector<std::size_t>& region,
-                                                const std::vector<Picoseconds>& on, const std::vector<Picoseconds>& off,
-                                                const std::vector<Picoseconds>& kernels, bool shares) const {
-  Weighing result{std::vector<std::int64_t>(groups_.size(), 0), std::vector<std::int64_t>(kernels.size(), kWholeWeight),
-                  std::vector<std::int64_t>(groups_.size(), 0)};
-  std::vector<std::size_t> counted, others;
-  for (const std::size_t i : region) {
-    if (groups_[i].outlives_run) continue;
-    counted.push_back(i);
-    others.push_back(i);
-  }
-  std::vector<std::int64_t> most(groups_.size(), kWholeWeight);
-  if (num_levels_ > 2) {
-    most = most_of_each(others, off, kernels, shares, kWholeWeight / static_cast<std::int64_t>(num_levels_ - 1));
-  }
+  const std::vector<std::int64_t> most = most_of_each(others, items, kernels, shares);
   std::erase_if(others, [&](std::size_t i) { return most[i] == 0; });
-  const auto time_off = [&](std::size_t i) { return at_speed(weighted_share(off[i], most[i]), collectives_ppm_); };
+  const auto counted_time = [&](std::size_t i) {
+    return at_speed(weighted_share(items[i], most[i]), collectives_ppm_);
+  };
   std::vector<Picoseconds> takers;
   for (const Picoseconds time : kernels) takers.push_back(at_speed(time, kernels_ppm_));
   const std::vector<Picoseconds> of_kernels = takers;
-  for (const std::size_t i : others) takers.push_back(time_off(i));
+  for (const std::size_t i : others) takers.push_back(counted_time(i));
   std::vector<Hideable> hideables;
-  for (const std::size_t i : counted) {
+  for (const std::size_t i : joining) {
     OperatorSet beside = groups_[i].beside.resized(takers.size());
     for (std::size_t j = 0; j < others.size(); ++j) {
       if (groups_[i].together.contains(OperatorId(others[j]))) beside.insert(OperatorId(kernels.size() + j));
     }
-    hideables.push_back({at_speed(on[i], collectives_ppm_), std::move(beside)});
+    hideables.push_back({at_speed(items[i], collectives_ppm_), std::move(beside)});
   }
   const Cover first = least_cover(hideables, takers);
   OperatorSet covered(kernels.size());
@@ -375,7 +328,7 @@ StepBound::Weighing StepBound::level_and_others(const std::vector<std::size_t>& 
     if (first.kernels[kernels.size() + j]) continue;
     OperatorSet beside = groups_[others[j]].beside;
     beside -= covered;
-    of_left.push_back({time_off(others[j]), std::move(beside)});
+    of_left.push_back({counted_time(others[j]), std::move(beside)});
     left.push_back(others[j]);
   }
   const Cover second = least_cover(of_left, of_kernels);
@@ -383,12 +336,12 @@ StepBound::Weighing StepBound::level_and_others(const std::vector<std::size_t>& 
     if (second.kernels[group]) result.kernels[group] = slowed_kernel_;
   }
   for (std::size_t j = 0; j < left.size(); ++j) {
-    if (!second.communications[j]) result.elsewhere[left[j]] = most[left[j]];
+    if (!second.communications[j]) result.items[left[j]] = most[left[j]];
   }
-  for (std::size_t h = 0; h < counted.size(); ++h) {
-    const std::size_t i = counted[h];
+  for (std::size_t h = 0; h < joining.size(); ++h) {
+    const std::size_t i = joining[h];
     const bool is_alone = std::none_of(others.begin(), others.end(), [&](std::size_t other) {
-      return result.elsewhere[other] > 0 && groups_[i].together.contains(OperatorId(other));
+      return result.items[other] > 0 && groups_[i].together.contains(OperatorId(other));
     });
     if (!first.communications[h]) {
       result.items[i] = kWholeWeight;
@@ -399,32 +352,20 @@ StepBound::Weighing StepBound::level_and_others(const std::vector<std::size_t>& 
   return result;
 }
 
-OverlapWeights StepBound::weights_at(const Times& times, Counted counted, bool shares) const {
+OverlapWeights StepBound::weights_at(const Times& times, bool on_one, bool shares) const {
   // Of one run: a region has each thing once.
-  std::vector<Picoseconds> kernels, items, elsewhere;
+  std::vector<Picoseconds> kernels, items;
   for (std::size_t group = 0; group < kernel_runs_.size(); ++group) {
     kernels.push_back(times.kernels[group] / kernel_runs_[group]);
   }
   std::vector<std::size_t> all, repeated;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const auto of_run = [&](const std::vector<Picoseconds>& of) { return of[i] / groups_[i].runs; };
-    if (counted == Counted::kAll) {
-      items.push_back(of_run(times.items));
-    } else if (counted == Counted::kElsewhere) {
-      items.push_back(of_run(times.on_part[kElsewhere]));
-    } else {
-      items.push_back(of_run(times.on_part[kOnLevel]));
-      // What one shortest path has elsewhere another may have on the level: what there is in all counts more.
-      const Picoseconds rest = groups_[i].members.front().edge ? of_run(times.items) - items.back() : 0;
-      elsewhere.push_back(std::max(of_run(times.on_part[kElsewhere]), rest));
-    }
+    items.push_back((on_one ? times.items_on_one : times.items)[i] / groups_[i].runs);
     all.push_back(i);
     if (groups_[i].runs > 1) repeated.push_back(i);
   }
   const auto weighing = [&](const std::vector<std::size_t>& region) {
-    if (counted == Counted::kBoth) return level_and_others(region, items, elsewhere, kernels, shares);
-    return counted == Counted::kAll && num_levels_ > 1 ? several_levels(region, items, kernels, shares)
-                                                       : one_level(region, items, kernels);
+    return num_levels_ > 1 ? several_levels(region, items, kernels, on_one, shares) : one_level(region, items, kernels);
   };
   const Weighing last = weighing(all);
   const Weighing rest = graph_.micro_batches() > 1 ? weighing(repeated) : last;
@@ -435,36 +376,21 @@ OverlapWeights StepBound::weights_at(const Times& times, Counted counted, bool s
   for (std::size_t group = 0; group < kernels.size(); ++group) {
     weights.kernels.push_back(of_runs(last.kernels[group], rest.kernels[group], kernel_runs_[group]));
   }
-  const std::vector<std::int64_t> none(groups_.size(), 0);
-  weights.items = none;
-  weights.on_part.resize(matrices_.on_part.size(), none);
+  weights.items.resize(groups_.size(), 0);
+  weights.items_on_one.resize(groups_.size(), 0);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const std::int64_t of_item = of_runs(last.items[i], rest.items[i], groups_[i].runs);
-    if (counted == Counted::kAll) {
-      weights.items[i] = of_item;
-    } else if (counted == Counted::kOnLevel) {
-      weights.on_part[kOnLevel][i] = of_item;
-    } else if (counted == Counted::kElsewhere) {
-      weights.on_part[kElsewhere][i] = of_item;
-    } else if (groups_[i].members.front().edge) {
-      // Both parts with one weight are all of it.
-      const std::int64_t of_others = of_runs(last.elsewhere[i], rest.elsewhere[i], groups_[i].runs);
-      weights.items[i] = std::min(of_item, of_others);
-      weights.on_part[kOnLevel][i] = of_item - weights.items[i];
-      weights.on_part[kElsewhere][i] = of_others - weights.items[i];
-    }
+    (on_one && groups_[i].joins ? weights.items_on_one : weights.items)[i] =
+        of_runs(last.items[i], rest.items[i], groups_[i].runs);
   }
   return weights;
 }
 
 std::vector<OverlapWeights> StepBound::weights_at(const Times& times) const {
-  if (num_levels_ == 1) return {weights_at(times, Counted::kAll, false)};
+  if (num_levels_ == 1) return {weights_at(times, false, false)};
   std::vector<OverlapWeights> result;
-  for (const bool shares : {false, true}) result.push_back(weights_at(times, Counted::kAll, shares));
-  result.push_back(weights_at(times, Counted::kOnLevel, false));
-  result.push_back(weights_at(times, Counted::kBoth, false));
-  // With two levels what is elsewhere is on one.
-  if (num_levels_ == 2) result.push_back(weights_at(times, Counted::kElsewhere, false));
+  for (const bool on_one : {false, true}) {
+    for (const bool shares : {false, true}) result.push_back(weights_at(times, on_one, shares));
+  }
   return result;
 }
 
@@ -473,7 +399,7 @@ OverlapWeights StepBound::weights_of_slowdown() const {
   OverlapWeights weights;
   weights.kernels.resize(kernel_runs_.size(), kWholeWeight);
   weights.items.resize(groups_.size(), collective);
-  weights.on_part.resize(matrices_.on_part.size(), std::vector<std::int64_t>(groups_.size(), 0));
+  weights.items_on_one.resize(groups_.size(), 0);
   return weights;
 }
 
@@ -484,9 +410,7 @@ Picoseconds StepBound::sum(const OverlapWeights& weights, const Times& times) {
   };
   add(weights.kernels, times.kernels);
   add(weights.items, times.items);
-  for (std::size_t part = 0; part < times.on_part.size(); ++part) {
-    add(weights.on_part[part], times.on_part[part]);
-  }
+  add(weights.items_on_one, times.items_on_one);
   return sum;
 }
 
@@ -524,32 +448,28 @@ StrategyProblem StepBound::weighted(const OverlapWeights& weights) const {
     }
     result.nodes[id].strategies = found->second;
   }
-  // An edge counts its times on all levels and parts of them, by their weights. One that neither counts nor forbids
-  // anything is left out.
+  // An edge counts the times on all levels and those on one, each by its weight; no path is shorter in their sum. One that
+  // neither counts nor forbids anything is left out.
   struct Weighted {
     MatrixId id;
     bool is_nothing = false;
   };
-  using Weighed = std::pair<MatrixId, std::int64_t>;
-  std::map<std::vector<Weighed>, Weighted> matrices;
+  std::map<std::tuple<MatrixId, std::int64_t, MatrixId, std::int64_t>, Weighted> matrices;
   for (const EdgeId id : problem_.problem.edges.ids()) {
     const std::uint32_t group = edge_group_[id];
-    std::vector<Weighed> counted = {{matrices_.on_all[id], group == kNone ? 0 : weights.items[group]}};
-    for (std::size_t part = 0; part < matrices_.on_part.size(); ++part) {
-      const std::int64_t weight = group == kNone ? 0 : weights.on_part[part][group];
-      if (weight > 0) counted.emplace_back(matrices_.on_part[part][id], weight);
-    }
-    const auto [found, is_new] = matrices.try_emplace(counted);
+    const std::int64_t of_all = group == kNone ? 0 : weights.items[group];
+    const std::int64_t of_one = group == kNone ? 0 : weights.items_on_one[group];
+    const MatrixId on_all = matrices_.on_all[id];
+    const MatrixId on_one = of_one == 0 ? on_all : matrices_.on_one[id];
+    const auto [found, is_new] = matrices.try_emplace({on_all, of_all, on_one, of_one});
     if (is_new) {
-      CostMatrix matrix = problem_.problem.matrices[counted.front().first];
+      CostMatrix matrix = problem_.problem.matrices[on_all];
+      const CostMatrix& one = problem_.problem.matrices[on_one];
       bool is_nothing = true;
       for (std::size_t i = 0; i < matrix.costs.size(); ++i) {
-        std::int64_t cost = 0;
-        for (const auto& [of, weight] : counted) {
-          cost = sum_of(cost, weighted_share(problem_.problem.matrices[of].costs[i], weight));
-        }
-        matrix.costs[i] = cost;
-        is_nothing = is_nothing && cost == 0;
+        matrix.costs[i] =
+            sum_of(weighted_share(matrix.costs[i], of_all), of_one > 0 ? weighted_share(one.costs[i], of_one) : 0);
+        is_nothing = is_nothing && matrix.costs[i] == 0;
       }
       found->second.is_nothing = is_nothing;
       if (!is_nothing) found->second.id = result.matrices.push_back(std::move(matrix));

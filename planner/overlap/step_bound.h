@@ -16,8 +16,8 @@ struct OverlapWeights {
   static constexpr std::int64_t kWhole = std::int64_t{1} << kWholeLog;
 
   std::vector<std::int64_t> kernels;
-  std::vector<std::int64_t> items;                 // communications, at their times on all levels of links
-  std::vector<std::vector<std::int64_t>> on_part;  // by part of their times, counted beside (`StepBound::Matrices`)
+  std::vector<std::int64_t> items;         // communications, at the times on all levels of links
+  std::vector<std::int64_t> items_on_one;  // those that may join: at the times on one level, counted beside
 };
 
 /// The mean of several, each counted so often.
@@ -50,10 +50,9 @@ OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vecto
 class StepBound {
  public:
   struct Matrices {                     // by edge of the problem
-    IdVector<EdgeId, MatrixId> on_all;  // at the times on all levels of links
-    /// Parts of these: by level in use the times on it and the times on others alone. None with one level.
-    std::vector<IdVector<EdgeId, MatrixId>> on_part;
-    IdVector<EdgeId, char> leads;  // `leading_edges`
+    IdVector<EdgeId, MatrixId> on_all;  // `joined_matrices` at the times on all levels of links
+    IdVector<EdgeId, MatrixId> on_one;  // and at those on one level; the same where there is but one
+    IdVector<EdgeId, char> leads;       // `leading_edges`
   };
   /// The problem must outlive the bound. `ties` numbers sets of its nodes that stand for the same thing in copies of a
   /// layer (`uniform_ties`); `speeds` are those of the levels in use.
@@ -63,8 +62,7 @@ class StepBound {
 
   /// What a choice takes, by groups: all members and all runs.
   struct Times {
-    std::vector<Picoseconds> kernels, items;
-    std::vector<std::vector<Picoseconds>> on_part;
+    std::vector<Picoseconds> kernels, items, items_on_one;
   };
   Times times_of(const Choice& choice) const;
 
@@ -91,21 +89,18 @@ class StepBound {
   /// Items of copies.
   struct Group {
     std::vector<Item> members;
-    bool joins = false;         // it may run as one with others
+    bool joins = false;         // it may run as one with others, and may count on one level alone
     bool outlives_run = false;  // of the loop of micro-batches
     std::int64_t runs = 1;
     OperatorSet beside;    // groups of kernels
     OperatorSet together;  // other groups of items and itself: two of which may run at the same time, if levels differ
-    OperatorSet before, behind;  // kernels that all members wait for, and that wait for all; with several levels
   };
   /// What is decided of the items and kernels of one region: a run of the loop, or its last with all that is behind.
   struct Weighing {
     std::vector<std::int64_t> items;
     std::vector<std::int64_t> kernels;
-    std::vector<std::int64_t> elsewhere;  // of items, what is on other levels than the one that `items` are about
   };
 
-  static constexpr std::size_t kOnLevel = 0, kElsewhere = 1;  // parts
   void group_kernels(const IdVector<NodeId, NodeId>& ties);
   void group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties);
   void find_together();
@@ -116,14 +111,10 @@ class StepBound {
   Weighing one_level(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
                      const std::vector<Picoseconds>& kernels) const;
   std::vector<std::int64_t> most_of_each(const std::vector<std::size_t>& others, const std::vector<Picoseconds>& items,
-                                         const std::vector<Picoseconds>& kernels, bool shares, std::int64_t part) const;
+                                         const std::vector<Picoseconds>& kernels, bool shares) const;
   Weighing several_levels(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
-                          const std::vector<Picoseconds>& kernels, bool shares) const;
-  Weighing level_and_others(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& on,
-                            const std::vector<Picoseconds>& off, const std::vector<Picoseconds>& kernels,
-                            bool shares) const;
-  enum class Counted { kAll, kOnLevel, kElsewhere, kBoth };
-  OverlapWeights weights_at(const Times& times, Counted counted, bool shares) const;
+                          const std::vector<Picoseconds>& kernels, bool on_one, bool shares) const;
+  OverlapWeights weights_at(const Times& times, bool on_one, bool shares) const;
 
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
