@@ -3,8 +3,12 @@
 #include "graph/fuse_attention.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "operators/catalogue.h"
@@ -17,6 +21,8 @@ struct Attention {
   std::vector<OperatorId> inner;  // all but the last product
   OperatorId last{0};
   TensorId q{0}, k{0}, v{0};
+  // How dimensions of an operand come to be batch, heads, positions, channels; of `out` back again. Empty: they are.
+  std::vector<std::int64_t> of_q, of_k, of_v, of_out;
   double scale = 1;
   bool is_causal = false;
   double keep_prob = 1;
@@ -35,7 +41,16 @@ class Fusion {
       for (const OperatorId inner : found->inner) is_removed[inner] = 1;
       replace(*found);
     }
+    while (is_removed.size() < builder_.num_operators()) is_removed.push_back(0);
     builder_.remove(is_removed);
+    std::vector<OperatorId> behind_removal;  // by operator: what it is then
+    std::size_t num_left = 0;
+    for (const char removed : is_removed) {
+      behind_removal.push_back(OperatorId(num_left));
+      num_left += removed == 0 ? 1 : 0;
+    }
+    for (const auto& [op, last] : added_)
+      builder_.place_before(behind_removal[op.value()], behind_removal[last.value()]);
     return builder_.build();
   }
 
@@ -72,6 +87,77 @@ class Fusion {
     const Shape& b = operation.operands[1].shape;
     return !operation.flag("transpose_a") && operation.flag("transpose_b") == transposes_b && b.size() == 4 &&
            a[0] == b[0] && a[1] == b[1];
+  }
+
+  /// The terms of an Einsum of two operands of four dimensions and of its result; nothing of others.
+  std::optional<std::array<std::string, 3>> terms(OperatorId id) const {
+    if (type_of(id) != "Einsum") return std::nullopt;
+    std::array<std::string, 3> terms;
+    std::size_t term = 0;
+    for (const char c : graph_.operation(id).text("equation")) {
+      if (c == ',' || c == '>') ++term;
+      if (std::isalpha(static_cast<unsigned char>(c)) != 0 && term < 3) terms[term] += c;
+    }
+    const bool are_of_four = std::all_of(terms.begin(), terms.end(), [](const auto& one) { return one.size() == 4; });
+    return term == 2 && are_of_four ? std::optional(terms) : std::nullopt;
+  }
+
+  /// Where each letter of `to` stands in `from`; empty if they are equal, nothing if they are not of the same letters.
+  static std::optional<std::vector<std::int64_t>> permutation(const std::string& from, const std::string& to) {
+    if (!std::is_permutation(from.begin(), from.end(), to.begin(), to.end())) return std::nullopt;
+    std::vector<std::int64_t> places;
+    for (const char c : to) {
+      if (from != to) places.push_back(static_cast<std::int64_t>(from.find(c)));
+    }
+    return places;
+  }
+
+  /// The letter that both have and `without` lacks, the only one of both that it lacks.
+  static std::optional<char> summed(const std::string& a, const std::string& b, const std::string& without) {
+    std::string found;
+    for (const char c : a) {
+      if (b.find(c) != std::string::npos && without.find(c) == std::string::npos) found += c;
+    }
+    return found.size() == 1 ? std::optional(found[0]) : std::nullopt;
+  }
+
+  /// Whether it makes scores [batch, heads, queries, keys], of which operands are then set.
+  bool makes_scores(OperatorId id, Attention& attention) const {
+    const std::vector<TensorId>& operands = graph_.operators()[id].operands;
+    attention.q = operands[0];
+    if (operands.size() > 1) attention.k = operands[1];
+    if (is_product(id, true)) return true;
+    const auto of = terms(id);
+    if (!of) return false;
+    const auto& [q, k, scores] = *of;
+    const auto channel = summed(q, k, scores);
+    if (!channel) return false;
+    const std::string outer = scores.substr(0, 2);
+    const auto of_q = permutation(q, outer + scores[2] + *channel);
+    const auto of_k = permutation(k, outer + scores[3] + *channel);
+    if (!of_q || !of_k) return false;
+    attention.of_q = *of_q;
+    attention.of_k = *of_k;
+    return true;
+  }
+
+  /// Whether it makes the context of weights [batch, heads, queries, keys], its first operand.
+  bool makes_context(OperatorId id, Attention& attention) const {
+    if (is_product(id, false)) return true;
+    const auto of = terms(id);
+    if (!of) return false;
+    const auto& [weights, v, out] = *of;
+    if (out.find(weights[3]) != std::string::npos) return false;
+    std::string channel = v;
+    std::erase_if(channel, [&, &weights = weights](char c) { return weights.find(c) != std::string::npos; });
+    if (channel.size() != 1) return false;
+    const std::string outer = weights.substr(0, 2);
+    const auto of_v = permutation(v, outer + weights[3] + channel);
+    const auto of_out = permutation(outer + weights[2] + channel, out);
+    if (!of_v || !of_out) return false;
+    attention.of_v = *of_v;
+    attention.of_out = *of_out;
+    return true;
   }
 
   /// Takes one step from scores backwards into `attention`; returns the scores before it.
@@ -113,11 +199,7 @@ class Fusion {
       const std::optional<OperatorId> maker = graph_.tensor(scores).producer;
       if (!maker || !is_fusible(*maker) || !only_reader(*maker)) return std::nullopt;
       attention.inner.push_back(*maker);
-      if (is_product(*maker, true)) {
-        attention.q = graph_.operators()[*maker].operands[0];
-        attention.k = graph_.operators()[*maker].operands[1];
-        break;
-      }
+      if (makes_scores(*maker, attention)) break;
       const std::optional<TensorId> earlier = before(*maker, attention);
       if (!earlier) return std::nullopt;
       scores = *earlier;
@@ -130,7 +212,7 @@ class Fusion {
       weights = graph_.operators()[*next].results[0];
       next = only_reader(*next);
     }
-    if (!next || !is_product(*next, false) || !is_fusible(*next)) return std::nullopt;
+    if (!next || !makes_context(*next, attention) || !is_fusible(*next)) return std::nullopt;
     const std::vector<TensorId>& operands = graph_.operators()[*next].operands;
     if (operands[0] != weights || operands[1] == weights) return std::nullopt;
     const int worker = graph_.operators()[*next].worker;
@@ -142,13 +224,47 @@ class Fusion {
     return attention;
   }
 
+  /// An operator of the attention's beside its last one, which comes before it.
+  TensorId add_before(const Attention& attention, const std::string& suffix, Operation operation,
+                      std::vector<TensorId> operands) {
+    const GraphOperator& last = graph_.operators()[attention.last];
+    GraphOperator op = last;
+    op.name = last.name + suffix;
+    op.operands = std::move(operands);
+    op.results = {};
+    std::vector<std::string> results{last.name + suffix};
+    if (operation.results.size() > 1) results.push_back(results[0] + ".lse");
+    const OperatorId id = builder_.add_operator(std::move(op), std::move(operation), std::move(results));
+    added_.emplace_back(id, attention.last);
+    return builder_.op(id).results[0];
+  }
+
+  TensorId permuted(const Attention& attention, const std::string& suffix, TensorId tensor,
+                    const std::vector<std::int64_t>& places) {
+    if (places.empty()) return tensor;
+    return add_before(attention, suffix, transposition(graph_.tensor(tensor).type, places), {tensor});
+  }
+  static Operation transposition(const TensorType& type, const std::vector<std::int64_t>& places) {
+    return make_operation(*find_operator_type("Transpose"), {{"perm", places}}, {type});
+  }
+
   void replace(const Attention& attention) {
-    const std::vector<TensorId> operands = {attention.q, attention.k, attention.v};
+    const std::vector<TensorId> operands = {permuted(attention, ".q", attention.q, attention.of_q),
+                                            permuted(attention, ".k", attention.k, attention.of_k),
+                                            permuted(attention, ".v", attention.v, attention.of_v)};
     std::vector<TensorType> types;
-    for (const TensorId operand : operands) types.push_back(graph_.tensor(operand).type);
+    for (const TensorId operand : operands) types.push_back(builder_.tensor(operand).type);
     Operation fused = make_operation(
         *find_operator_type("FlashAttention"),
         {{"scale", attention.scale}, {"causal", attention.is_causal}, {"keep_prob", attention.keep_prob}}, types);
+    if (!attention.of_out.empty()) {
+      const TensorType made = fused.results[0];
+      const TensorId context = add_before(attention, ".fused", std::move(fused), operands);
+      GraphOperator& last = builder_.op(attention.last);
+      last.operation = builder_.intern(transposition(made, attention.of_out));
+      last.operands = {context};
+      return;
+    }
     GraphTensor lse;
     lse.name = graph_.operators()[attention.last].name + ".lse";
     lse.type = fused.results[1];
@@ -165,6 +281,7 @@ class Fusion {
 
   const OperatorGraph& graph_;
   OperatorGraphBuilder builder_;
+  std::vector<std::pair<OperatorId, OperatorId>> added_;  // each with the operator before which it goes
 };
 
 }  // namespace

@@ -71,6 +71,44 @@ TEST(FuseAttentionTest, OneOperatorIsTheWholeOfIt) {
   }
 }
 
+/// The operators' types in order, with the permutations of Transpose.
+std::string types(const OperatorGraph& graph) {
+  std::string text;
+  for (const OperatorId id : graph.operators().ids()) {
+    const Operation& operation = graph.operation(id);
+    text += (text.empty() ? "" : " ") + std::string(operation.type->name);
+    if (operation.type->name != "Transpose") continue;
+    for (const std::int64_t place : operation.list("perm")) text += std::to_string(place);
+  }
+  return text;
+}
+
+TEST(FuseAttentionTest, EinsumsAreProductsInAnyOrderOfDimensions) {
+  const auto fused = [](const std::string& shapes, const char* scores, const char* context) {
+    return types(fuse_attention(
+        read_model_text("shardplan: 1\nmodel: a\ndims: {B: 2, N: 3, S: 4, T: 6, D: 5, E: 7}\ninputs: {" + shapes +
+                            "}\noperators:\n  scores: {op: Einsum, in: [q, k], equation: \"" + scores +
+                            "\"}\n  probs: {op: Softmax, in: scores}\n"
+                            "  context: {op: Einsum, in: [probs, v], equation: \"" +
+                            context + "\"}\n",
+                        "a.yaml")
+            .graph));
+  };
+  const std::string by_head = "q: [B, N, S, D], k: [B, N, T, D], v: [B, N, T, D]";
+  const std::string by_position = "q: [B, S, N, D], k: [B, T, N, D], v: [B, T, N, D]";
+  EXPECT_EQ(fused(by_head, "bhqd,bhkd->bhqk", "bhqk,bhkd->bhqd"), "FlashAttention");
+  EXPECT_EQ(fused(by_position, "bqhd,bkhd->bhqk", "xyst,xtyz->xsyz"),
+            "Transpose0213 Transpose0213 Transpose0213 FlashAttention Transpose0213");
+  EXPECT_EQ(fused("q: [S, B, D, N], k: [B, N, T, D], v: [B, N, T, D]", "qbdh,bhkd->bhqk", "bhqk,bhkd->qhbd"),
+            "Transpose1302 FlashAttention Transpose2103");
+  // Scores of keys by queries, a sum over heads, a context by keys.
+  EXPECT_EQ(fused("q: [B, S, N, D], k: [B, S, N, D], v: [B, S, N, D]", "bqhd,bkhd->bhkq", "bhqk,bkhd->bqhd"),
+            "Einsum Softmax Einsum");
+  EXPECT_EQ(fused(by_position, "bqhd,bkhd->bhqk", "bhqk,bkhd->bqd"), "Einsum Softmax Einsum");
+  EXPECT_EQ(fused("q: [B, S, N, D], k: [B, S, N, D], v: [B, S, N, D]", "bqhd,bkhd->bhqk", "bhqk,bqhd->bkhd"),
+            "Einsum Softmax Einsum");
+}
+
 struct KeptCase {
   const char* why;
   const char* lines;

@@ -82,6 +82,12 @@ TEST(FusedAttention, TrainsAsTheWrittenForm) {
                    {{"B", 2}, {"S", 8}, {"H", 16}, {"heads", 2}, {"F", 24}, {"L", 2}, {"V", 16}}, 2);
 }
 
+// Products as Einsum, heads behind positions; no masks and no scale but constants.
+TEST(FusedAttention, ProductsMayBeWrittenAsEinsum) {
+  expect_same_step("configs/models/dit-xl2.yaml",
+                   {{"B", 2}, {"side", 8}, {"H", 16}, {"heads", 2}, {"L", 2}, {"classes", 5}, {"waves", 8}}, 2);
+}
+
 TEST(FusedAttention, IsPlannedAndProvenWithItsDropout) {
   const auto model =
       std::make_shared<const Model>(model_of(fused(text_of("configs/gpt2-small.yaml", true)), {{"L", 2}}));
