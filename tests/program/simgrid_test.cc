@@ -326,7 +326,8 @@ ParallelProgram random_program(Random& random) {
   program.micro_batches = 2 + static_cast<std::int64_t>(random.below(4));
   program.reduces_in_last_run = random.below(2) == 0;
   std::size_t loop = program.instructions.size() / 2;
-  while (program.instructions[loop].fusion > 0 || program.instructions[loop].in_pieces) ++loop;
+  const auto is_bound = [](const Instruction& one) { return one.fusion > 0 || one.in_pieces; };
+  while (loop < program.instructions.size() && is_bound(program.instructions[loop])) ++loop;
   for (std::size_t i = 0; i < loop; ++i) program.instructions[i].runs = program.micro_batches;
   return program;
 }
