@@ -190,7 +190,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
     if (graph_->operators().size() <= kMostOverlappedOperators) free = std::move(problem);
     problem = std::move(tied);
   }
-  restrictions = {};  // the problem has them
+  if (level != Level::kMemory) restrictions = {};  // the problem has them
   plan.candidates_complete = problem.candidates_complete;
 
   // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
@@ -230,7 +230,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   Draft draft{*std::move(found.choice), std::move(plan)};
   if (level == Level::kMemory) {
     draft = with_lower_peak(std::move(draft), problem, search);
-    draft = or_from_rough_memory(std::move(draft), problem, restrictions, search_name, options);
+    draft = or_from_counted_copies(std::move(draft), problem, restrictions, search_name, options);
   }
   draft = with_repaired_limits(std::move(draft), problem, search);
   draft = or_smallest(std::move(draft), problem, stop);
@@ -290,7 +290,7 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
     plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
     if (workers_ == 1) {
       Draft draft = with_lower_peak({*std::move(found.choice), std::move(plan)}, problem, search);
-      plan = or_from_rough_memory(std::move(draft), problem, limits, kDefaultSearch, options).plan;
+      plan = or_from_counted_copies(std::move(draft), problem, limits, kDefaultSearch, options).plan;
     }
   }
   plan.cost = {Level::kMemory, plan.memory.peak};
@@ -419,18 +419,20 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
   return best;
 }
 
-ModelPlanner::Draft ModelPlanner::or_from_rough_memory(Draft draft, const ModelProblem& problem,
-                                                       Restrictions restrictions, std::string_view search_name,
-                                                       const LevelOptions& options) const {
-  if (!restrictions.counts_copies || !is_far_from_bound(draft.plan)) return draft;
-  restrictions.counts_copies = false;
-  const ModelProblem rough = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
-  const GuidedSearch search(*graph_, versions_, rough, pieces_, search_name, options);
-  const auto start = find_choice(versions_, rough, draft.plan.strategies, draft.plan.versions);
-  LevelResult found = search.find(rough.problem, start);
+ModelPlanner::Draft ModelPlanner::or_from_counted_copies(Draft draft, const ModelProblem& problem,
+                                                         Restrictions restrictions, std::string_view search_name,
+                                                         const LevelOptions& options) const {
+  // A limit of time was the first search's.
+  if (workers_ > 1 || options.limits.seconds > 0 || !is_far_from_bound(draft.plan)) return draft;
+  restrictions.counts_copies = true;
+  const ModelProblem counted = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  const GuidedSearch search(*graph_, versions_, counted, pieces_, search_name, options);
+  const auto start = find_choice(versions_, counted, draft.plan.strategies, draft.plan.versions);
+  LevelResult found = search.find(counted.problem, start);
   if (!found.choice) return draft;
-  Plan plan = in_sequence(decisions_of(rough, *found.choice), draft.plan);
-  plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, rough, search).plan;
+  draft.plan.bound = found.bound;
+  Plan plan = in_sequence(decisions_of(counted, *found.choice), draft.plan);
+  plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, counted, search).plan;
   if (plan.memory.peak >= draft.plan.memory.peak) return draft;
   std::optional<Choice> choice = find_choice(versions_, problem, plan.strategies, plan.versions);
   if (choice) draft = {*std::move(choice), std::move(plan)};
@@ -549,7 +551,6 @@ Restrictions ModelPlanner::restrictions(Level level) const {
   result.uniform = uniform_;
   result.least_contraction_work = level == Level::kRatio;
   result.pieces = pieces_;
-  result.counts_copies = level == Level::kMemory && workers_ == 1;
   result.uneven = uneven_cuts();
   result.capacity = workers_ > 1 ? kUnlimitedBytes : usable();  // a part of what a search counts lies elsewhere
   return result;

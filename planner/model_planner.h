@@ -118,10 +118,10 @@ class ModelPlanner {
   /// Level kMemory is for the least true peak, but the search does not see what a redistribution holds while it runs:
   /// the limits of the times at which more is held than it sees are lowered and searched again, as long as that helps.
   Draft with_lower_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;
-  /// Or what a second search finds whose problem counts fewer copies, but inputs and views where there might be any: where
-  /// the peak lies far above the bound.
-  Draft or_from_rough_memory(Draft draft, const ModelProblem& problem, Restrictions restrictions,
-                             std::string_view search_name, const LevelOptions& options) const;
+  /// Where the peak lies far above the bound, a second search, whose problem holds the copies of operands as well, is for a
+  /// lower one and for its bound.
+  Draft or_from_counted_copies(Draft draft, const ModelProblem& problem, Restrictions restrictions,
+                               std::string_view search_name, const LevelOptions& options) const;
   /// Where a redistribution holds more than fits, the limits are lowered and searched again: at those times, then, if
   /// that only moves the peak, at all.
   Draft with_repaired_limits(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;

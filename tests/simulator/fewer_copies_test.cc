@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Models, FewerCopiesTest, testing::ValuesIn(kDeepCases),
 
 /// Whether an instruction belongs to a copy that is left out: of seven the third to the fifth.
 bool is_of_middle_copy(const std::string& name) {
-  for (const char* copy : {".2.", ".3.", ".4."}) {
+  for (const char* copy : {"layers.2.", "layers.3.", "layers.4."}) {
     if (name.find(copy) != std::string::npos) return true;
   }
   return false;
