@@ -430,7 +430,7 @@ ModelPlanner::Draft ModelPlanner::or_from_counted_copies(Draft draft, const Mode
   const auto start = find_choice(versions_, counted, draft.plan.strategies, draft.plan.versions);
   LevelResult found = search.find(counted.problem, start);
   if (!found.choice) return draft;
-  draft.plan.bound = found.bound;
+  draft.plan.bound = found.bound;  // of what programs hold at least, which the first problem may count twice
   Plan plan = in_sequence(decisions_of(counted, *found.choice), draft.plan);
   plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, counted, search).plan;
   if (plan.memory.peak >= draft.plan.memory.peak) return draft;

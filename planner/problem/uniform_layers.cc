@@ -80,7 +80,7 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
     sets.add(*free.version_nodes[id], {classes.tensors[version.tensor], rank, version.kind, list}, of_versions);
   }
   using CopyKey = std::tuple<RepeatClassId, std::size_t, NodeId, NodeId, const void*>;
-  std::map<CopyKey, NodeId> of_copies;
+  std::map<CopyKey, NodeId> of_copies;  // looked up, never walked
   for (const ModelProblem::OperandCopy& copy : free.copies) {
     sets.add(copy.node,
              {classes.operators[copy.op], copy.operand, sets[free.operator_nodes[copy.op]], sets[copy.version_node],

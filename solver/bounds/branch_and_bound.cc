@@ -26,8 +26,6 @@ constexpr int kPassesPerLook = 10;        // between attempts to remove values
 constexpr double kWorthGoingOn = 0.04;    // of the gap, gained from look to look
 constexpr std::size_t kStored = 8 << 20;  // doubles of saved messages; beyond, subproblems start from the root's
 constexpr std::size_t kMostPartEntries = kStored;  // of a smaller core
-constexpr double kMostLeft = 0.7;                  // a smaller core is made if at most this share of the values is left
-constexpr std::uint64_t kPassesToShrink = 4;       // what making it costs
 constexpr double kLeastSpread = 1e-6;              // of the gap: prices that differ by less differ by rounding
 
 /// What a subproblem takes in doubles; its parts share it.
@@ -100,8 +98,8 @@ std::vector<std::uint8_t> BranchAndBound::alive_in_whole(const Subproblem& subpr
 void BranchAndBound::make_smaller(Subproblem& subproblem, WorkMeter& meter) const {
   const CoreProblem& core = core_of(subproblem);
   const auto left = std::count(subproblem.alive.begin(), subproblem.alive.end(), 1);
-  if (static_cast<double>(left) > kMostLeft * static_cast<double>(subproblem.alive.size())) return;
-  meter.spend(kPassesToShrink * 2 * core.sweep_work);
+  if (static_cast<double>(left) > kWorthRestricting * static_cast<double>(subproblem.alive.size())) return;
+  meter.spend(kPassesToRestrict * 2 * core.sweep_work);
   std::optional<RestrictedCore> part = restrict_core(core, subproblem.alive, kMostPartEntries);
   if (!part) return;
   const DualBound::State& state = subproblem.state ? *subproblem.state : root_;

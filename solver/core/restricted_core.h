@@ -22,6 +22,10 @@ struct RestrictedCore {
   void count_values_as(const RestrictedCore& larger);
 };
 
+/// A smaller core is worth making if at most this share of the values is left; it costs about so many passes.
+inline constexpr double kWorthRestricting = 0.7;
+inline constexpr std::uint64_t kPassesToRestrict = 4;
+
 /// Keeps the values that have a 1 in `alive` (by value of `core`; at least one of each node). Nothing if the matrices
 /// would have more than `most_entries`: equal edges share a matrix only as long as their ends keep the same values.
 std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::vector<std::uint8_t>& alive,

@@ -14,9 +14,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kLargeCore = 200'000;   // entries of a pass; smaller cores are left as they are
-constexpr double kMostLeftInDive = 0.7;         // a smaller core is made if at most this share of the values is left
-constexpr std::uint64_t kPassesToRestrict = 4;  // what making it costs
+constexpr std::uint64_t kLargeCore = 200'000;               // entries of a pass; smaller cores are left as they are
 constexpr std::size_t kMostEntries = std::size_t{1} << 24;  // of its matrices
 
 /// Room left at each time if every node takes the least bytes of its alive values.
@@ -124,7 +122,7 @@ std::optional<CoreChoice> dive(const CoreProblem& whole, DualBound& whole_dual, 
     dual.forget_best();
     if (core.sweep_work < kLargeCore) continue;
     const auto left = static_cast<double>(std::count(dual.alive().begin(), dual.alive().end(), 1));
-    if (left > kMostLeftInDive * static_cast<double>(dual.alive().size())) continue;
+    if (left > kWorthRestricting * static_cast<double>(dual.alive().size())) continue;
     meter.spend(kPassesToRestrict * dual.work_per_pass());
     std::optional<RestrictedCore> restricted = restrict_core(core, dual.alive(), kMostEntries);
     if (!restricted) continue;
