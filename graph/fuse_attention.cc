@@ -1,31 +1,25 @@
-// Found from Softmax: backwards through mask and scale to the first product, forwards through dropout to the second. Each
-// value between must have one reader, so that nothing is lost with it.
+// Of all ways to read written attention as [batch, heads, queries, keys] one is taken in which the bias varies over all of the
+// batch or none of it, and all heads or none, since that is what FlashAttention adds. Windows of an image, [image, window,
+// heads, queries, keys], are a batch of windows if every window has the same bias, and more heads if each has its own.
 #include "graph/fuse_attention.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "graph/written_attention.h"
 #include "operators/catalogue.h"
 
 namespace shardplan {
 namespace {
 
-/// Operators of one attention and what the fused one needs to know of them.
-struct Attention {
-  std::vector<OperatorId> inner;  // all but the last product
-  OperatorId last{0};
-  TensorId q{0}, k{0}, v{0};
-  // How dimensions of an operand come to be batch, heads, positions, channels; of `out` back again. Empty: they are.
-  std::vector<std::int64_t> of_q, of_k, of_v, of_out;
-  double scale = 1;
-  bool is_causal = false;
-  double keep_prob = 1;
+/// Which dims of the scores are batch, heads of k, and heads of q for each of those.
+struct Roles {
+  std::string batch, groups, ratio;
+
+  std::string heads() const { return groups + ratio; }
 };
 
 class Fusion {
@@ -34,12 +28,21 @@ class Fusion {
 
   OperatorGraph run() {
     IdVector<OperatorId, char> is_removed(graph_.operators().size(), 0);
+    std::vector<OperatorId> masked_biases;
     for (const OperatorId id : graph_.operators().ids()) {
-      if (type_of(id) != "Softmax") continue;
-      const std::optional<Attention> found = attention_around(id);
-      if (!found) continue;
+      if (graph_.operation(id).type->name != "Softmax") continue;
+      const std::optional<WrittenAttention> found = written_attention(graph_, id);
+      const std::optional<Roles> roles = found ? roles_of(*found) : std::nullopt;
+      if (!roles) continue;
       for (const OperatorId inner : found->inner) is_removed[inner] = 1;
-      replace(*found);
+      masked_biases.insert(masked_biases.end(), found->masked_biases.begin(), found->masked_biases.end());
+      Replacement(builder_, graph_, *found, *roles, added_).run();
+    }
+    // Additions of masks to biases that only attention read.
+    for (const OperatorId id : masked_biases) {
+      const ShortVector<Reader>& readers = graph_.tensor(graph_.operators()[id].results[0]).readers;
+      is_removed[id] =
+          std::all_of(readers.begin(), readers.end(), [&](const Reader& r) { return is_removed[r.op] != 0; });
     }
     while (is_removed.size() < builder_.num_operators()) is_removed.push_back(0);
     builder_.remove(is_removed);
@@ -49,239 +52,240 @@ class Fusion {
       behind_removal.push_back(OperatorId(num_left));
       num_left += removed == 0 ? 1 : 0;
     }
-    for (const auto& [op, last] : added_)
+    for (const auto& [op, last] : added_) {
       builder_.place_before(behind_removal[op.value()], behind_removal[last.value()]);
+    }
     return builder_.build();
   }
 
  private:
-  std::string_view type_of(OperatorId id) const { return graph_.operation(id).type->name; }
+  using Added = std::vector<std::pair<OperatorId, OperatorId>>;  // each with the operator before which it goes
 
-  bool is_fusible(OperatorId id) const {
-    const GraphOperator& op = graph_.operators()[id];
-    return op.pass == Pass::kForward && op.strategy->in.empty() && op.strategy->out.empty() &&
-           op.recompute_scope != op.name;
-  }
-
-  /// The only reader of an operator's first result; further results are read by nothing.
-  std::optional<OperatorId> only_reader(OperatorId id) const {
-    for (const TensorId result : graph_.operators()[id].results) {
-      const GraphTensor& tensor = graph_.tensor(result);
-      const std::size_t wanted = tensor.result == 0 ? 1 : 0;
-      if (tensor.readers.size() != wanted || tensor.is_output || graph_.loss() == result) return std::nullopt;
+  /// The dims over which any of the biases varies.
+  std::string dims_of_biases(const WrittenAttention& found) const {
+    std::string dims;
+    const std::size_t rank = found.scores.size();
+    for (std::size_t d = 0; d < rank; ++d) {
+      const bool varies = std::any_of(found.biases.begin(), found.biases.end(), [&](TensorId bias) {
+        const Shape& shape = graph_.tensor(bias).type.shape;
+        return d + shape.size() >= rank && shape[d + shape.size() - rank] != 1;
+      });
+      if (varies) dims += static_cast<char>('a' + d);
     }
-    return graph_.tensor(graph_.operators()[id].results[0]).readers[0].op;
+    return dims;
   }
 
-  /// The value of a constant scalar.
-  std::optional<double> scalar(TensorId id) const {
-    const GraphTensor& tensor = graph_.tensor(id);
-    const bool is_scalar = tensor.kind == TensorKind::kConstant && num_elements(tensor.type.shape) == 1;
-    return is_scalar && tensor.fill.kind == Fill::Kind::kValue ? std::optional(tensor.fill.value) : std::nullopt;
-  }
-
-  bool is_product(OperatorId id, bool transposes_b) const {
-    const Operation& operation = graph_.operation(id);
-    if (type_of(id) != "BatchMatMul" || operation.operands[0].shape.size() != 4) return false;
-    const Shape& a = operation.operands[0].shape;
-    const Shape& b = operation.operands[1].shape;
-    return !operation.flag("transpose_a") && operation.flag("transpose_b") == transposes_b && b.size() == 4 &&
-           a[0] == b[0] && a[1] == b[1];
-  }
-
-  /// The terms of an Einsum of two operands of four dimensions and of its result; nothing of others.
-  std::optional<std::array<std::string, 3>> terms(OperatorId id) const {
-    if (type_of(id) != "Einsum") return std::nullopt;
-    std::array<std::string, 3> terms;
-    std::size_t term = 0;
-    for (const char c : graph_.operation(id).text("equation")) {
-      if (c == ',' || c == '>') ++term;
-      if (std::isalpha(static_cast<unsigned char>(c)) != 0 && term < 3) terms[term] += c;
-    }
-    const bool are_of_four = std::all_of(terms.begin(), terms.end(), [](const auto& one) { return one.size() == 4; });
-    return term == 2 && are_of_four ? std::optional(terms) : std::nullopt;
-  }
-
-  /// Where each letter of `to` stands in `from`; empty if they are equal, nothing if they are not of the same letters.
-  static std::optional<std::vector<std::int64_t>> permutation(const std::string& from, const std::string& to) {
-    if (!std::is_permutation(from.begin(), from.end(), to.begin(), to.end())) return std::nullopt;
-    std::vector<std::int64_t> places;
-    for (const char c : to) {
-      if (from != to) places.push_back(static_cast<std::int64_t>(from.find(c)));
-    }
-    return places;
-  }
-
-  /// The letter that both have and `without` lacks, the only one of both that it lacks.
-  static std::optional<char> summed(const std::string& a, const std::string& b, const std::string& without) {
-    std::string found;
-    for (const char c : a) {
-      if (b.find(c) != std::string::npos && without.find(c) == std::string::npos) found += c;
-    }
-    return found.size() == 1 ? std::optional(found[0]) : std::nullopt;
-  }
-
-  /// Whether it makes scores [batch, heads, queries, keys], of which operands are then set.
-  bool makes_scores(OperatorId id, Attention& attention) const {
-    const std::vector<TensorId>& operands = graph_.operators()[id].operands;
-    attention.q = operands[0];
-    if (operands.size() > 1) attention.k = operands[1];
-    if (is_product(id, true)) return true;
-    const auto of = terms(id);
-    if (!of) return false;
-    const auto& [q, k, scores] = *of;
-    const auto channel = summed(q, k, scores);
-    if (!channel) return false;
-    const std::string outer = scores.substr(0, 2);
-    const auto of_q = permutation(q, outer + scores[2] + *channel);
-    const auto of_k = permutation(k, outer + scores[3] + *channel);
-    if (!of_q || !of_k) return false;
-    attention.of_q = *of_q;
-    attention.of_k = *of_k;
-    return true;
-  }
-
-  /// Whether it makes the context of weights [batch, heads, queries, keys], its first operand.
-  bool makes_context(OperatorId id, Attention& attention) const {
-    if (is_product(id, false)) return true;
-    const auto of = terms(id);
-    if (!of) return false;
-    const auto& [weights, v, out] = *of;
-    if (out.find(weights[3]) != std::string::npos) return false;
-    std::string channel = v;
-    std::erase_if(channel, [&, &weights = weights](char c) { return weights.find(c) != std::string::npos; });
-    if (channel.size() != 1) return false;
-    const std::string outer = weights.substr(0, 2);
-    const auto of_v = permutation(v, outer + weights[3] + channel);
-    const auto of_out = permutation(outer + weights[2] + channel, out);
-    if (!of_v || !of_out) return false;
-    attention.of_v = *of_v;
-    attention.of_out = *of_out;
-    return true;
-  }
-
-  /// Takes one step from scores backwards into `attention`; returns the scores before it.
-  std::optional<TensorId> before(OperatorId id, Attention& attention) const {
-    const std::vector<TensorId>& operands = graph_.operators()[id].operands;
-    const std::string_view type = type_of(id);
-    if (type == "Mul" || type == "RealDiv" || type == "Div") {
-      if (const auto value = scalar(operands[1])) {
-        attention.scale *= type == "Mul" ? *value : 1 / *value;
-        return operands[0];
+  std::optional<Roles> roles_of(const WrittenAttention& found) const {
+    const std::string biased = dims_of_biases(found);
+    // All of them or none; those of size 1 are both.
+    const auto is_all_or_none = [&](const std::string& dims) {
+      std::size_t with = 0, without = 0;
+      for (const char dim : dims) {
+        if (found.scores[static_cast<std::size_t>(dim - 'a')] == 1) continue;
+        ++(biased.find(dim) == std::string::npos ? without : with);
       }
-      const auto first = scalar(operands[0]);
-      if (type != "Mul" || !first) return std::nullopt;
-      attention.scale *= *first;
-      return operands[1];
-    }
-    // A mask before a scale is scaled, but stays far below every score; behind dropout or twice it is something else.
-    if (type != "Add" || attention.is_causal) return std::nullopt;
-    for (const std::size_t mask : {std::size_t{1}, std::size_t{0}}) {
-      const GraphTensor& tensor = graph_.tensor(operands[mask]);
-      const Shape& scores = graph_.tensor(operands[1 - mask]).type.shape;
-      const bool is_causal = tensor.kind == TensorKind::kConstant && tensor.fill.kind == Fill::Kind::kCausal;
-      if (!is_causal || scores.size() != 4 || num_elements(tensor.type.shape) != scores[2] * scores[3]) continue;
-      attention.is_causal = true;
-      return operands[1 - mask];
+      return with == 0 || without == 0;
+    };
+    const std::size_t shared = found.shared.size();
+    std::vector<std::size_t> batches = {shared <= 1 ? shared : shared - 1};  // how many of the shared dims are batch
+    for (std::size_t batch = shared + 1; batch-- > 0;) batches.push_back(batch);
+    for (const std::size_t batch : batches) {
+      const Roles roles{found.shared.substr(0, batch), found.shared.substr(batch), found.of_queries};
+      if (is_all_or_none(roles.batch) && is_all_or_none(roles.heads())) return roles;
     }
     return std::nullopt;
   }
 
-  std::optional<Attention> attention_around(OperatorId softmax) const {
-    Attention attention;
-    const Operation& operation = graph_.operation(softmax);
-    const std::int64_t axis = operation.integer("axis");
-    if (operation.operands[0].shape.size() != 4 || (axis != -1 && axis != 3) || !is_fusible(softmax))
-      return std::nullopt;
-    attention.inner.push_back(softmax);
-    TensorId scores = graph_.operators()[softmax].operands[0];
-    while (true) {
-      const std::optional<OperatorId> maker = graph_.tensor(scores).producer;
-      if (!maker || !is_fusible(*maker) || !only_reader(*maker)) return std::nullopt;
-      attention.inner.push_back(*maker);
-      if (makes_scores(*maker, attention)) break;
-      const std::optional<TensorId> earlier = before(*maker, attention);
-      if (!earlier) return std::nullopt;
-      scores = *earlier;
-    }
-    std::optional<OperatorId> next = only_reader(softmax);
-    TensorId weights = graph_.operators()[softmax].results[0];
-    if (next && type_of(*next) == "Dropout" && is_fusible(*next)) {
-      attention.inner.push_back(*next);
-      attention.keep_prob = graph_.operation(*next).number("keep_prob");
-      weights = graph_.operators()[*next].results[0];
-      next = only_reader(*next);
-    }
-    if (!next || !makes_context(*next, attention) || !is_fusible(*next)) return std::nullopt;
-    const std::vector<TensorId>& operands = graph_.operators()[*next].operands;
-    if (operands[0] != weights || operands[1] == weights) return std::nullopt;
-    const int worker = graph_.operators()[*next].worker;
-    for (const OperatorId inner : attention.inner) {
-      if (graph_.operators()[inner].worker != worker) return std::nullopt;  // what crosses workers stays as written
-    }
-    attention.last = *next;
-    attention.v = operands[1];
-    return attention;
-  }
+  class Replacement {
+   public:
+    Replacement(OperatorGraphBuilder& builder, const OperatorGraph& graph, const WrittenAttention& found,
+                const Roles& roles, Added& added)
+        : builder_(builder), graph_(graph), found_(found), roles_(roles), added_(added) {}
 
-  /// An operator of the attention's beside its last one, which comes before it.
-  TensorId add_before(const Attention& attention, const std::string& suffix, Operation operation,
-                      std::vector<TensorId> operands) {
-    const GraphOperator& last = graph_.operators()[attention.last];
-    GraphOperator op = last;
-    op.name = last.name + suffix;
-    op.operands = std::move(operands);
-    op.results = {};
-    std::vector<std::string> results{last.name + suffix};
-    if (operation.results.size() > 1) results.push_back(results[0] + ".lse");
-    const OperatorId id = builder_.add_operator(std::move(op), std::move(operation), std::move(results));
-    added_.emplace_back(id, attention.last);
-    return builder_.op(id).results[0];
-  }
-
-  TensorId permuted(const Attention& attention, const std::string& suffix, TensorId tensor,
-                    const std::vector<std::int64_t>& places) {
-    if (places.empty()) return tensor;
-    return add_before(attention, suffix, transposition(graph_.tensor(tensor).type, places), {tensor});
-  }
-  static Operation transposition(const TensorType& type, const std::vector<std::int64_t>& places) {
-    return make_operation(*find_operator_type("Transpose"), {{"perm", places}}, {type});
-  }
-
-  void replace(const Attention& attention) {
-    const std::vector<TensorId> operands = {permuted(attention, ".q", attention.q, attention.of_q),
-                                            permuted(attention, ".k", attention.k, attention.of_k),
-                                            permuted(attention, ".v", attention.v, attention.of_v)};
-    std::vector<TensorType> types;
-    for (const TensorId operand : operands) types.push_back(builder_.tensor(operand).type);
-    Operation fused = make_operation(
-        *find_operator_type("FlashAttention"),
-        {{"scale", attention.scale}, {"causal", attention.is_causal}, {"keep_prob", attention.keep_prob}}, types);
-    if (!attention.of_out.empty()) {
-      const TensorType made = fused.results[0];
-      const TensorId context = add_before(attention, ".fused", std::move(fused), operands);
-      GraphOperator& last = builder_.op(attention.last);
-      last.operation = builder_.intern(transposition(made, attention.of_out));
-      last.operands = {context};
-      return;
+    void run() {
+      bsnd_ = num_transposes(true) < num_transposes(false);
+      std::vector<AttentionTensor> q, k;
+      for (const WrittenAttention::Product& product : found_.products) {
+        q.push_back(product.q);
+        k.push_back(product.k);
+      }
+      std::vector<TensorId> operands = {side_by_side(".q", q, roles_.heads(), found_.queries()),
+                                        side_by_side(".k", k, roles_.groups, found_.keys()),
+                                        side_by_side(".v", {found_.v}, roles_.groups, found_.keys())};
+      if (!found_.biases.empty()) operands.push_back(bias());
+      Operation fused = operation("FlashAttention",
+                                  {{"input_layout", std::string(bsnd_ ? "BSND" : "BNSD")},
+                                   {"scale", found_.scale},
+                                   {"causal", found_.is_causal},
+                                   {"keep_prob", found_.keep_prob}},
+                                  operands);
+      const std::string made = in_order(roles_.heads(), found_.queries());
+      const Shape parts = shape_of(made, fused.results[0].shape.back());
+      const bool is_shaped = parts == fused.results[0].shape;
+      const bool is_turned = made == found_.context;
+      if (is_shaped && is_turned) return finish(std::move(fused), operands);
+      TensorId context = add(".fused", std::move(fused), operands);
+      if (is_turned) return finish(operation("Reshape", {{"shape", parts}}, {context}), {context});
+      if (!is_shaped) context = add(".parts", operation("Reshape", {{"shape", parts}}, {context}), {context});
+      finish(operation("Transpose", {{"perm", permutation(made, found_.context)}}, {context}), {context});
     }
-    GraphTensor lse;
-    lse.name = graph_.operators()[attention.last].name + ".lse";
-    lse.type = fused.results[1];
-    lse.producer = attention.last;
-    lse.result = 1;
-    lse.place = graph_.operators()[attention.last].place;
-    const TensorId lse_id = builder_.add_tensor(std::move(lse));
-    const OperationId operation = builder_.intern(std::move(fused));
-    GraphOperator& op = builder_.op(attention.last);
-    op.operation = operation;
-    op.operands = operands;
-    op.results.push_back(lse_id);
-  }
+
+   private:
+    std::int64_t size(char dim) const { return found_.scores[static_cast<std::size_t>(dim - 'a')]; }
+    std::int64_t size(const std::string& dims) const {
+      std::int64_t product = 1;
+      for (const char dim : dims) product *= size(dim);
+      return product;
+    }
+    Shape shape_of(const std::string& dims, std::int64_t channels) const {
+      Shape shape;
+      for (const char dim : dims) shape.push_back(dim == '*' ? channels : size(dim));
+      return shape;
+    }
+    Shape shape_of(TensorId id) const { return builder_.tensor(id).type.shape; }
+
+    /// The dims of an operand as FlashAttention reads it.
+    std::string in_order(const std::string& heads, char positions) const { return in_order(heads, positions, bsnd_); }
+    std::string in_order(const std::string& heads, char positions, bool bsnd) const {
+      return roles_.batch + (bsnd ? positions + heads : heads + positions) + '*';
+    }
+
+    std::size_t num_transposes(bool bsnd) const {
+      const std::string of_q = in_order(roles_.heads(), found_.queries(), bsnd);
+      const std::string of_k = in_order(roles_.groups, found_.keys(), bsnd);
+      std::size_t count = (present(of_k, found_.v.dims) == found_.v.dims ? 0 : 1) + (of_q == found_.context ? 0 : 1);
+      for (const auto& [q, k] : found_.products) {
+        count += (present(of_q, q.dims) == q.dims ? 0 : 1) + (present(of_k, k.dims) == k.dims ? 0 : 1);
+      }
+      return count;
+    }
+
+    /// `wanted` without what a tensor of `dims` lacks.
+    static std::string present(std::string wanted, const std::string& dims) {
+      std::erase_if(wanted, [&](char dim) { return dims.find(dim) == std::string::npos; });
+      return wanted;
+    }
+    static std::vector<std::int64_t> permutation(const std::string& from, const std::string& to) {
+      std::vector<std::int64_t> places;
+      for (const char dim : to) places.push_back(static_cast<std::int64_t>(from.find(dim)));
+      return places;
+    }
+
+    Operation operation(const char* type, const Attributes& attributes, const std::vector<TensorId>& operands) const {
+      std::vector<TensorType> types;
+      for (const TensorId operand : operands) types.push_back(builder_.tensor(operand).type);
+      return make_operation(*find_operator_type(type), attributes, std::move(types));
+    }
+
+    /// An operator of the attention's before its last one.
+    TensorId add(const std::string& suffix, Operation operation, const std::vector<TensorId>& operands) {
+      GraphOperator op = graph_.operators()[found_.last];
+      op.name = std::string(op.name) + suffix;
+      op.operands = operands;
+      op.results = {};
+      std::vector<std::string> results{op.name};
+      if (operation.results.size() > 1) results.push_back(results[0] + ".lse");
+      const OperatorId id = builder_.add_operator(std::move(op), std::move(operation), std::move(results));
+      added_.emplace_back(id, found_.last);
+      return builder_.op(id).results[0];
+    }
+    TensorId shaped(const std::string& suffix, TensorId tensor, const Shape& shape) {
+      return shape_of(tensor) == shape ? tensor
+                                       : add(suffix, operation("Reshape", {{"shape", shape}}, {tensor}), {tensor});
+    }
+    TensorId turned(const std::string& suffix, TensorId tensor, const std::string& from, const std::string& to) {
+      if (from == to) return tensor;
+      return add(suffix, operation("Transpose", {{"perm", permutation(from, to)}}, {tensor}), {tensor});
+    }
+
+    /// One operand of four dimensions of the parts whose channels it has one behind the other.
+    TensorId side_by_side(const std::string& name, const std::vector<AttentionTensor>& parts, const std::string& heads,
+                          char positions) {
+      const std::string order = in_order(heads, positions);
+      std::vector<TensorId> wide;
+      for (const AttentionTensor& part : parts) {
+        const std::string suffix = parts.size() == 1 ? name : name + std::to_string(wide.size() + 1);
+        const std::string own = present(order, part.dims);
+        TensorId tensor = turned(suffix + "_turned", part.tensor, part.dims, own);
+        const std::int64_t channels = shape_of(tensor).back();
+        if (own != order) {
+          Shape with_ones;
+          for (const char dim : order) {
+            with_ones.push_back(own.find(dim) == std::string::npos ? 1 : dim == '*' ? channels : size(dim));
+          }
+          tensor = shaped(suffix + "_shaped", tensor, with_ones);
+          const Shape all = shape_of(order, channels);
+          if (all != with_ones)
+            tensor = add(suffix + "_spread", operation("BroadcastTo", {{"shape", all}}, {tensor}), {tensor});
+        }
+        wide.push_back(tensor);
+      }
+      TensorId whole = wide[0];
+      if (wide.size() > 1) {
+        whole = add(name + "_joined",
+                    operation("Concat", {{"axis", static_cast<std::int64_t>(order.size()) - 1}}, wide), wide);
+      }
+      const std::int64_t channels = shape_of(whole).back();
+      const std::int64_t batch = size(roles_.batch), all_heads = size(heads), all_positions = size(positions);
+      const Shape shape =
+          bsnd_ ? Shape{batch, all_positions, all_heads, channels} : Shape{batch, all_heads, all_positions, channels};
+      return shaped(name, whole, shape);
+    }
+
+    /// [batch or 1, heads or 1, queries or 1, keys or 1].
+    TensorId bias() {
+      TensorId sum = found_.biases[0];
+      for (std::size_t i = 1; i < found_.biases.size(); ++i) {
+        const std::vector<TensorId> terms = {sum, found_.biases[i]};
+        sum = add(".bias_sum" + (i == 1 ? std::string() : std::to_string(i)), operation("Add", {}, terms), terms);
+      }
+      Shape shape = shape_of(sum);
+      shape.insert(shape.begin(), found_.scores.size() - shape.size(), 1);
+      std::string written;
+      for (std::size_t d = 0; d < shape.size(); ++d) written += static_cast<char>('a' + d);
+      const std::string order = roles_.batch + roles_.heads() + found_.queries() + found_.keys();
+      if (order != written) sum = turned(".bias_turned", shaped(".bias_shaped", sum, shape), written, order);
+      const auto varying = [&](const std::string& dims) {
+        std::int64_t product = 1;
+        for (const char dim : dims) product *= shape[static_cast<std::size_t>(dim - 'a')];
+        return product;
+      };
+      return shaped(
+          ".bias", sum,
+          {varying(roles_.batch), varying(roles_.heads()), varying({found_.queries()}), varying({found_.keys()})});
+    }
+
+    /// The attention's last operator becomes this one; its first result stays what the others read.
+    void finish(Operation operation, const std::vector<TensorId>& operands) {
+      const GraphOperator& last = graph_.operators()[found_.last];
+      std::optional<TensorId> lse;
+      if (operation.results.size() > 1) {
+        GraphTensor tensor;
+        tensor.name = std::string(last.name) + ".lse";
+        tensor.type = operation.results[1];
+        tensor.producer = found_.last;
+        tensor.result = 1;
+        tensor.place = last.place;
+        lse = builder_.add_tensor(std::move(tensor));
+      }
+      const OperationId id = builder_.intern(std::move(operation));
+      GraphOperator& op = builder_.op(found_.last);
+      op.operation = id;
+      op.operands = operands;
+      if (lse) op.results.push_back(*lse);
+    }
+
+    OperatorGraphBuilder& builder_;
+    const OperatorGraph& graph_;
+    const WrittenAttention& found_;
+    const Roles& roles_;
+    Added& added_;
+    bool bsnd_ = false;
+  };
 
   const OperatorGraph& graph_;
   OperatorGraphBuilder builder_;
-  std::vector<std::pair<OperatorId, OperatorId>> added_;  // each with the operator before which it goes
+  Added added_;
 };
 
 }  // namespace

@@ -265,7 +265,7 @@ const KeySpecs& parallel_keys() {
       {"level", ValueForm::kWhole, "0 ratio (the default), 1 memory, 2 speed", {"0", "1", "2"}},
       {"attention",
        ValueForm::kText,
-       "as written (the default); fused: products, scale, causal mask, softmax and dropout are one FlashAttention",
+       "as written (the default); fused: products, scale, biases, mask, softmax and dropout are one FlashAttention",
        {"as written", "fused"}},
       {"layers",
        ValueForm::kText,

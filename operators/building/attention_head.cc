@@ -77,7 +77,7 @@ double draw(const AttentionHead& head, const AttentionOptions& options, std::int
   return is_kept ? 1 / options.keep_prob : 0;
 }
 
-/// scale * q k of a block, minus infinity where a query does not see a key. `q` [queries, depth], `k` [depth, keys].
+/// scale * q k + bias of a block, minus infinity where a query does not see a key. `q` [queries, depth], `k` [depth, keys].
 void score(const AttentionHead& head, const AttentionOptions& options, const Range& queries, const Range& keys,
            const std::vector<double>& q, const std::vector<double>& k, std::vector<double>& scores) {
   scores.assign(static_cast<std::size_t>(queries.size * keys.size), 0.0);
@@ -88,8 +88,12 @@ void score(const AttentionHead& head, const AttentionOptions& options, const Ran
     for (std::int64_t j = 0; j < keys.size; ++j, ++at) {
       const double key = head.k_positions[static_cast<std::size_t>(keys.begin + j)];
       const bool exists = options.valid_keys == 0 || head.first_key + keys.begin + j < options.valid_keys;
-      scores[at] =
-          exists && sees(options, query, key) ? options.scale * scores[at] : -std::numeric_limits<double>::infinity();
+      if (!exists || !sees(options, query, key)) {
+        scores[at] = -std::numeric_limits<double>::infinity();
+        continue;
+      }
+      scores[at] *= options.scale;
+      if (head.bias.data != nullptr) scores[at] += head.bias.at(queries.begin + i, keys.begin + j);
     }
   }
 }
@@ -131,7 +135,7 @@ void attend(const AttentionHead& head, const AttentionOptions& options, ResultRo
 }
 
 void attend_backward(const AttentionHead& head, const AttentionOptions& options, Rows d_o, const double* lse,
-                     const double* delta, ResultRows dq, ResultRows dk, ResultRows dv) {
+                     const double* delta, ResultRows dq, ResultRows dk, ResultRows dv, ResultBias d_bias) {
   std::vector<double> q, k, v, dy, weights, d_weights, product;
   for (std::int64_t j0 = 0; j0 < head.keys; j0 += kKeysPerBlock) {
     const Range keys(j0, head.keys, kKeysPerBlock, head.k_positions);
@@ -155,6 +159,7 @@ void attend_backward(const AttentionHead& head, const AttentionOptions& options,
           const double kept = options.keep_prob < 1 ? draw(head, options, i0 + i, j0 + j) : 1;
           d_weights[at] = probability * (d_weights[at] * kept - delta[i0 + i]);
           weights[at] = probability * kept;
+          if (d_bias.data != nullptr) d_bias.at(i0 + i, j0 + j) += d_weights[at];
         }
       }
       product.assign(static_cast<std::size_t>(keys.size * head.width), 0.0);

@@ -16,6 +16,18 @@ struct RowsOf {
 using Rows = RowsOf<const double>;
 using ResultRows = RowsOf<double>;
 
+/// What is added to the scores of a head: a matrix [queries, keys], of which a stride of 0 repeats a row or a column.
+template <class Number>
+struct BiasOf {
+  Number* data = nullptr;  // null: none
+  std::int64_t query_stride = 0;
+  std::int64_t key_stride = 0;
+
+  Number& at(std::int64_t query, std::int64_t key) const { return data[query * query_stride + key * key_stride]; }
+};
+using Bias = BiasOf<const double>;
+using ResultBias = BiasOf<double>;
+
 /// Which keys a query sees, and how scores become weights.
 struct AttentionOptions {
   double scale = 1;             // what q k is multiplied by
@@ -30,6 +42,7 @@ struct AttentionOptions {
 /// v [keys, width]. Positions are global: masks and draws do not depend on the piece that a device holds.
 struct AttentionHead {
   Rows q, k, v;
+  Bias bias;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
   std::int64_t depth = 0;
@@ -51,8 +64,9 @@ void attend(const AttentionHead& head, const AttentionOptions& options, ResultRo
 inline constexpr double kNoScore = -1e30;
 
 /// The gradients, from the logarithm of each query's sum of exponentials; scores are computed again, block by block.
-/// `delta` holds by query the sum of do * o, less the gradient of lse. Adds to dq, dk and dv.
+/// `delta` holds by query the sum of do * o, less the gradient of lse. Adds to dq, dk and dv, and to that of the bias if it
+/// is wanted: what reaches the scores behind their scale.
 void attend_backward(const AttentionHead& head, const AttentionOptions& options, Rows d_o, const double* lse,
-                     const double* delta, ResultRows dq, ResultRows dk, ResultRows dv);
+                     const double* delta, ResultRows dq, ResultRows dk, ResultRows dv, ResultBias d_bias = {});
 
 }  // namespace shardplan

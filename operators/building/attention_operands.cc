@@ -82,9 +82,29 @@ AttentionSizes attention_sizes(const Operation& operation, std::size_t first) {
   return {q[0], k[heads], q[heads] / k[heads], q[positions], k[positions], q[3], v[3]};
 }
 
-AttentionForm attention_form(const Operation& operation) {
-  if (operation.operands.size() == 4) operand_error(operation, "takes q_positions and k_positions together");
-  return {0, operation.operands.size() == 5 ? std::optional<std::size_t>(3) : std::nullopt};
+AttentionForm attention_form(const Operation& operation, std::size_t q, std::size_t optional) {
+  AttentionForm form;
+  form.q = q;
+  const std::size_t count = operation.operands.size();
+  const auto rank = [&](std::size_t i) { return operation.operands[i].shape.size(); };
+  if (optional < count && rank(optional) != 1) form.bias = optional++;
+  if (optional < count) form.positions = optional;
+  if (optional < count && count != optional + 2) {
+    operand_error(operation,
+                  "takes q_positions and k_positions together, behind a bias of 4 dimensions if there is one");
+  }
+  return form;
+}
+
+void check_attention_bias(const Operation& operation, const AttentionForm& form, const AttentionSizes& sizes) {
+  if (!form.bias) return;
+  const TensorType& bias = operation.operands[*form.bias];
+  const Shape all = {sizes.batch, sizes.heads(), sizes.queries, sizes.keys};
+  bool fits = bias.shape.size() == all.size() && is_floating(bias.dtype);
+  for (std::size_t d = 0; fits && d < all.size(); ++d) fits = bias.shape[d] == 1 || bias.shape[d] == all[d];
+  if (fits) return;
+  operand_error(operation, fmt::format("bias is {} {}; expected floating {}, or 1 where it is the same for all",
+                                       to_string(bias.dtype), to_string(bias.shape), to_string(all)));
 }
 
 void check_attention_positions(const Operation& operation, const AttentionForm& form, const AttentionSizes& sizes) {

@@ -44,12 +44,17 @@ struct AttentionSizes {
 /// The sizes of q, k and v, which are the operands from `first` on.
 AttentionSizes attention_sizes(const Operation& operation, std::size_t first);
 
-/// Where the operands of a form of the operator stand. Positions are given both or not at all.
+/// Where the operands of a form of the operator stand. Those that may be left out are known by their rank: a bias has four
+/// dimensions, positions have one. Positions are given both or not at all.
 struct AttentionForm {
   std::size_t q = 0;
+  std::optional<std::size_t> bias;
   std::optional<std::size_t> positions;
 };
-AttentionForm attention_form(const Operation& operation);
+/// Of an operator with q at `q` whose optional operands stand from `optional` on.
+AttentionForm attention_form(const Operation& operation, std::size_t q = 0, std::size_t optional = 3);
+/// The bias is floating and of the shape [batch or 1, heads of q or 1, queries or 1, keys or 1].
+void check_attention_bias(const Operation& operation, const AttentionForm& form, const AttentionSizes& sizes);
 /// Positions are integers, one for each query and each key.
 void check_attention_positions(const Operation& operation, const AttentionForm& form, const AttentionSizes& sizes);
 void check_attention_attributes(const Operation& operation);
@@ -80,6 +85,11 @@ struct AttentionWalks {
   TensorWalk v() const { return in_attention_layout<TensorWalk>(bsnd, b, g, t, e); }
   TensorWalk o() const { return in_attention_layout<TensorWalk>(bsnd, b, heads, s, e); }
   TensorWalk lse() const { return {b, heads, s}; }
+  /// Of a bias or its gradient of this shape: nothing where it is broadcast.
+  TensorWalk bias(const Shape& shape) const {
+    return {shape[0] == 1 ? whole() : b, shape[1] == 1 ? whole() : heads, shape[2] == 1 ? whole() : s,
+            shape[3] == 1 ? whole() : t};
+  }
 };
 
 /// The work of the visible pairs of a query and a key: `of_depth` products over the depth, `of_width` over the width.
@@ -96,6 +106,15 @@ auto attention_rows(const View& view, bool bsnd, std::int64_t batch, std::int64_
   const std::int64_t positions = shape[bsnd ? 1 : 2];
   const std::int64_t first = bsnd ? batch * positions * heads + head : (batch * heads + head) * positions;
   return RowsOf{view.data + first * shape[3], bsnd ? heads * shape[3] : shape[3]};
+}
+
+/// The rows of the bias, or of its gradient, that one head of one batch element has.
+template <class View>
+auto attention_bias(const View& view, std::int64_t batch, std::int64_t head) {
+  const Shape& shape = view.shape;
+  const std::int64_t first =
+      ((shape[0] == 1 ? 0 : batch) * shape[1] + (shape[1] == 1 ? 0 : head)) * shape[2] * shape[3];
+  return BiasOf{view.data + first, shape[2] == 1 ? 0 : shape[3], shape[3] == 1 ? std::int64_t{0} : std::int64_t{1}};
 }
 
 /// The sizes by whose positions dropout draws: those without padding.
@@ -123,6 +142,10 @@ class LocalAttentionHeads {
           head.v = attention_rows(call_.operands[form_.q + 2], bsnd_, b, g);
           head.k.data = head.k.row(skipped_keys_);
           head.v.data = head.v.row(skipped_keys_);
+          if (form_.bias) {
+            head.bias = attention_bias(call_.operands[*form_.bias], b, local);
+            head.bias.data += skipped_keys_ * head.bias.key_stride;
+          }
           head.queries = s_.size();
           head.keys = keys_.size();
           head.depth = sizes_.depth;

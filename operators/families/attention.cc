@@ -25,6 +25,7 @@ std::vector<TensorType> infer_attention(const Operation& operation) {
   check_attention_attributes(operation);
   const DataType type = attention_type(operation, 0);
   const AttentionSizes sizes = attention_sizes(operation, 0);
+  check_attention_bias(operation, form, sizes);
   check_attention_positions(operation, form, sizes);
   Shape o = operation.operands[0].shape;
   o[3] = sizes.width;
@@ -39,7 +40,9 @@ ShardingRule attention_rule(const Operation& operation) {
   builder.operand(walks.q());
   builder.operand(walks.k());
   builder.operand(walks.v());
-  if (attention_form(operation).positions) {
+  const AttentionForm form = attention_form(operation);
+  if (form.bias) builder.operand(walks.bias(operation.operands[*form.bias].shape));
+  if (form.positions) {
     builder.operand({walks.s});
     builder.operand({walks.t});
   }
@@ -68,26 +71,40 @@ void attention_kernel(const KernelCall& call) {
     }
   });
 }
-// ---- gradient: (dy, q, k, v, o, lse[, dlse][, q_positions, k_positions])
+// ---- gradient: (dy, q, k, v, o, lse[, dlse][, bias][, q_positions, k_positions])
 
-bool has_dlse(const Operation& operation) { return operation.operands.size() % 2 == 1; }
-
+bool has_dlse(const Operation& operation) {
+  return operation.operands.size() > 6 && operation.operands[6].shape.size() == 3;
+}
 AttentionForm gradient_form(const Operation& operation) {
-  const std::size_t first = has_dlse(operation) ? 7 : 6;
-  return {1, operation.operands.size() > first ? std::optional(first) : std::nullopt};
+  return attention_form(operation, 1, has_dlse(operation) ? 7 : 6);
+}
+bool has_bias_gradient(const Operation& operation) {
+  return gradient_form(operation).bias && operation.flag("bias_gradient");
 }
 
 std::vector<TensorType> infer_attention_grad(const Operation& operation) {
   (void)attention_type(operation, 1);
   const AttentionSizes sizes = attention_sizes(operation, 1);
-  check_attention_positions(operation, gradient_form(operation), sizes);
-  return {operation.operands[1], operation.operands[2], operation.operands[3]};
+  const AttentionForm form = gradient_form(operation);
+  check_attention_bias(operation, form, sizes);
+  check_attention_positions(operation, form, sizes);
+  std::vector<TensorType> results = {operation.operands[1], operation.operands[2], operation.operands[3]};
+  if (has_bias_gradient(operation)) results.push_back(operation.operands[*form.bias]);
+  return results;
 }
 
 ShardingRule attention_grad_rule(const Operation& operation) {
   RuleBuilder builder;
   const AttentionWalks walks(builder, operation, attention_sizes(operation, 1));
-  for (const DimensionWalk& summed : {walks.r, walks.s, walks.t}) builder.set_kind(summed, FactorKind::kReduction);
+  const AttentionForm form = gradient_form(operation);
+  std::vector<DimensionWalk> summed = {walks.r, walks.s, walks.t};
+  if (has_bias_gradient(operation)) {
+    const Shape& bias = operation.operands[*form.bias].shape;
+    if (bias[0] == 1) summed.push_back(walks.b);
+    if (bias[1] == 1) summed.push_back(walks.g);
+  }
+  for (const DimensionWalk& walk : summed) builder.set_kind(walk, FactorKind::kReduction);
   builder.operand(walks.o());
   builder.operand(walks.q());
   builder.operand(walks.k());
@@ -95,13 +112,15 @@ ShardingRule attention_grad_rule(const Operation& operation) {
   builder.operand(walks.o());
   builder.operand(walks.lse());
   if (has_dlse(operation)) builder.operand(walks.lse());
-  if (gradient_form(operation).positions) {
+  if (form.bias) builder.operand(walks.bias(operation.operands[*form.bias].shape));
+  if (form.positions) {
     builder.operand({walks.s});
     builder.operand({walks.t});
   }
   builder.result(walks.q());
   builder.result(walks.k());
   builder.result(walks.v());
+  if (has_bias_gradient(operation)) builder.result(walks.bias(operation.operands[*form.bias].shape));
   return builder.build();
 }
 
@@ -116,6 +135,7 @@ void attention_grad_kernel(const KernelCall& call) {
   const AttentionForm form = gradient_form(call.operation);
   const LocalAttentionHeads heads(call, sizes, form, call.box("t"), 0);
   const AttentionOptions options = attention_options(call, sizes.depth);
+  const bool wants_bias = has_bias_gradient(call.operation);
   heads.for_each([&](const AttentionHead& head, std::int64_t b, std::int64_t h, std::int64_t g) {
     const Rows dy = attention_rows(call.operands[0], bsnd, b, h);
     const Rows o = attention_rows(call.operands[4], bsnd, b, h);
@@ -128,14 +148,16 @@ void attention_grad_kernel(const KernelCall& call) {
     }
     attend_backward(head, options, dy, call.operands[5].data + first, delta.data(),
                     attention_rows(call.results[0], bsnd, b, h), attention_rows(call.results[1], bsnd, b, g),
-                    attention_rows(call.results[2], bsnd, b, g));
+                    attention_rows(call.results[2], bsnd, b, g),
+                    wants_bias ? attention_bias(call.results[3], b, h) : ResultBias{});
   });
 }
 
 Gradients attention_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   const std::optional<TensorId>& dlse = request.result_gradients[1];
-  const bool is_needed = request.needed[0] || request.needed[1] || request.needed[2];
+  const bool wants_bias = attention_form(request.operation).bias && request.needed[3];
+  const bool is_needed = request.needed[0] || request.needed[1] || request.needed[2] || wants_bias;
   if (!is_needed || (!request.result_gradients[0] && !dlse)) return gradients;
   std::vector<TensorId> operands = {gradient_or_zeros(builder, request, 0),
                                     request.operands[0],
@@ -145,7 +167,15 @@ Gradients attention_gradient(GradientBuilder& builder, const GradientRequest& re
                                     request.results[1]};
   if (dlse) operands.push_back(*dlse);
   operands.insert(operands.end(), request.operands.begin() + 3, request.operands.end());
-  return needed_gradients(request, builder.add("FlashAttentionGrad", request.operation.attributes, operands));
+  Attributes attributes = request.operation.attributes;
+  attributes["bias_gradient"] = wants_bias;
+  return needed_gradients(request, builder.add("FlashAttentionGrad", attributes, operands));
+}
+
+std::vector<AttributeSpec> gradient_attributes() {
+  std::vector<AttributeSpec> attributes = attention_attributes();
+  attributes.push_back(flag("bias_gradient", false, "the bias gets one as well"));
+  return attributes;
 }
 
 std::optional<std::size_t> attention_head_dimension(const Operation& operation) { return is_bsnd(operation) ? 2 : 1; }
@@ -154,10 +184,10 @@ std::optional<std::size_t> attention_head_dimension(const Operation& operation) 
 std::vector<OperatorType> attention_operators() {
   std::vector<OperatorType> operators = {
       {.name = "FlashAttention",
-       .signature = "q, k, v, q_positions?, k_positions? -> o, lse",
+       .signature = "q, k, v, bias?, q_positions?, k_positions? -> o, lse",
        .attributes = attention_attributes(),
        .infer = infer_attention,
-       .rule_text = "b (g r) s d, b g t d, b g t e -> b (g r) s e, b (g r) s; t: normalised; d, e: whole",
+       .rule_text = "b (g r) s d, b g t d, b g t e, b (g r) s t -> b (g r) s e, b (g r) s; t: normalised; d, e: whole",
        .rule = attention_rule,
        .kernel = attention_kernel,
        .phases = attention_phases,
@@ -169,10 +199,11 @@ std::vector<OperatorType> attention_operators() {
        .head_dimension = attention_head_dimension,
        .notes = "strategy  ((b, n, s, 1), (b, n, t, 1), (b, n, t, 1)); n cuts the heads of k, then those of a group;\n"
                 "          s cuts queries and leaves keys whole; t > 1 adds all_reduces of maxima, sums and values\n"
+                "          a bias is cut with the batch, heads, queries and keys that it is not the same for\n"
                 "memory    lse and no scores are kept for the gradient"},
       {.name = "FlashAttentionGrad",
-       .signature = "dy, q, k, v, o, lse, dlse?, q_positions?, k_positions? -> dq, dk, dv",
-       .attributes = attention_attributes(),
+       .signature = "dy, q, k, v, o, lse, dlse?, bias?, q_positions?, k_positions? -> dq, dk, dv, dbias",
+       .attributes = gradient_attributes(),
        .infer = infer_attention_grad,
        .rule_text =
            "b (g r) s e, b (g r) s d, b g t d, b g t e, b (g r) s e, b (g r) s -> b (g r) s d, b g t d, b g t e; "

@@ -1,6 +1,7 @@
 #include "operators/families/attention_phases.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -50,7 +51,9 @@ ShardingRule part_rule(const Operation& operation) {
   walks.t = keys;
   builder.operand(walks.k());
   builder.operand(walks.v());
-  if (attention_form(operation).positions) {
+  const AttentionForm form = attention_form(operation);
+  if (form.bias) builder.operand(walks.bias(operation.operands[*form.bias].shape));
+  if (form.positions) {
     builder.operand({walks.s});
     builder.operand({keys});
   }
@@ -171,7 +174,7 @@ OperatorType attention_part() {
   std::vector<AttributeSpec> attributes = attention_attributes();
   attributes.push_back(integer("pieces", std::nullopt, "of the keys"));
   return {.name = "AttentionPart",
-          .signature = "q, k, v, q_positions?, k_positions? -> max, sum, acc",
+          .signature = "q, k, v, bias?, q_positions?, k_positions? -> max, sum, acc",
           .attributes = std::move(attributes),
           .infer = infer_part,
           .rule_text = "b (g r) s d, b g (t u) d, b g (t u) e -> t b g r s, t b g r s, t b g r s e; u, d, e: whole",
@@ -188,11 +191,12 @@ OperatorType attention_part() {
 Phases attention_phases(const Operation& operation, std::span<const std::int64_t> pieces) {
   Attributes part = operation.attributes;
   part["pieces"] = pieces[*operation.rule.find("t")];
-  const std::string_view inputs = "max, sum, acc = AttentionPart(q, k, v)";
-  const std::string_view with_positions = "max, sum, acc = AttentionPart(q, k, v, q_positions, k_positions)";
+  const std::vector<std::string>& names = operation.type->signature.operands;  // by position, whatever stands there
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(operation.operands.size());
+  const std::string part_of = fmt::format("max, sum, acc = AttentionPart({})", fmt::join(names.begin(), end, ", "));
   const Attributes layout = {{"input_layout", operation.text("input_layout")},
                              {"dtype", std::string(to_string(operation.operands[0].dtype))}};
-  return make_phases(operation, {{attention_form(operation).positions ? with_positions : inputs, part},
+  return make_phases(operation, {{part_of, part},
                                  {"top = AttentionMax(max)"},
                                  {"total, values = AttentionSum(max, sum, acc, top)"},
                                  {"o, lse = AttentionApply(top, total, values)", layout}});

@@ -13,8 +13,10 @@ namespace {
 /// Attention of [B, heads, S, D] with these lines between the two products; the last of them is `probs`.
 OperatorGraph attention(const std::string& lines, const std::string& more = "") {
   std::string constants;
-  for (const auto& [name, text] :
-       {std::pair{"mask", "{shape: [S, S], fill: causal}"}, {"half", "0.5"}, {"four", "4"}}) {
+  for (const auto& [name, text] : {std::pair{"mask", "{shape: [S, S], fill: causal}"},
+                                   {"half", "0.5"},
+                                   {"four", "4"},
+                                   {"ones", "{shape: [S, S], fill: ones}"}}) {
     if (lines.find(name) != std::string::npos) constants += std::string("  ") + name + ": " + text + "\n";
   }
   return read_model_text(
@@ -98,12 +100,13 @@ TEST(FuseAttentionTest, EinsumsAreProductsInAnyOrderOfDimensions) {
   const std::string by_position = "q: [B, S, N, D], k: [B, T, N, D], v: [B, T, N, D]";
   EXPECT_EQ(fused(by_head, "bhqd,bhkd->bhqk", "bhqk,bhkd->bhqd"), "FlashAttention");
   EXPECT_EQ(fused(by_position, "bqhd,bkhd->bhqk", "xyst,xtyz->xsyz"),
-            "Transpose0213 Transpose0213 Transpose0213 FlashAttention Transpose0213");
+            "FlashAttention");  // in the layout BSND
   EXPECT_EQ(fused("q: [S, B, D, N], k: [B, N, T, D], v: [B, N, T, D]", "qbdh,bhkd->bhqk", "bhqk,bhkd->qhbd"),
             "Transpose1302 FlashAttention Transpose2103");
-  // Scores of keys by queries, a sum over heads, a context by keys.
+  // Scores of keys by queries: what is called k asks, and q is looked up.
   EXPECT_EQ(fused("q: [B, S, N, D], k: [B, S, N, D], v: [B, S, N, D]", "bqhd,bkhd->bhkq", "bhqk,bkhd->bqhd"),
-            "Einsum Softmax Einsum");
+            "FlashAttention");
+  // A sum over heads, a context by keys.
   EXPECT_EQ(fused(by_position, "bqhd,bkhd->bhqk", "bhqk,bkhd->bqd"), "Einsum Softmax Einsum");
   EXPECT_EQ(fused("q: [B, S, N, D], k: [B, S, N, D], v: [B, S, N, D]", "bqhd,bkhd->bhqk", "bhqk,bqhd->bkhd"),
             "Einsum Softmax Einsum");
@@ -122,7 +125,9 @@ const KeptCase kKept[] = {
     {"masked twice",
      "  a: {op: Add, in: [scores, mask]}\n  b: {op: Add, in: [a, mask]}\n"
      "  probs: {op: Softmax, in: b}\n"},
-    {"a term that is no mask", "  a: {op: Add, in: [scores, half]}\n  probs: {op: Softmax, in: a}\n"},
+    {"a bias that is multiplied",
+     "  a: {op: Add, in: [scores, ones]}\n  b: {op: Mul, in: [a, half]}\n  probs: {op: Softmax, in: b}\n"},
+    {"a factor that is no constant", "  a: {op: Mul, in: [scores, scores]}\n  probs: {op: Softmax, in: a}\n"},
     {"a divisor of scores", "  a: {op: RealDiv, in: [half, scores]}\n  probs: {op: Softmax, in: a}\n"},
     {"another function between", "  a: {op: Tanh, in: scores}\n  probs: {op: Softmax, in: a}\n"},
     {"a strategy of its own", "  probs: {op: Softmax, in: scores, in_strategy: [[1, 1, 1, 1]]}\n"},

@@ -38,6 +38,11 @@ OperatorCase random_attention(Random& r, bool is_gradient) {
   } else {
     example.operands = {{q, -2, 2}, {k, -2, 2}, real(v)};
   }
+  if (r.below(2) == 0) {
+    const auto or_one = [&](std::int64_t size) { return r.below(3) == 0 ? 1 : size; };
+    example.operands.push_back({{or_one(b), or_one(groups * ratio), or_one(s), or_one(t)}, -2, 2});
+    if (is_gradient) example.attributes["bias_gradient"] = r.below(3) > 0;
+  }
   if (r.below(4) == 0) {
     example.operands.push_back(index({s}, 8));
     example.operands.push_back(index({t}, 8));
@@ -83,19 +88,26 @@ TEST_F(AttentionTest, EqualsTheMaterialisedGraph) {
     const double given = operation.number("scale");
     const double scale = given == 0 ? 1 / std::sqrt(static_cast<double>(q.shape[3])) : given;
     const Values products = run("BatchMatMul", {{"transpose_b", true}}, {q, k})[0];
-    const bool has_positions = operands.size() == 5;
-    const auto position = [&](std::size_t operand, std::int64_t j) {
-      return has_positions ? operands[operand].data[static_cast<std::size_t>(j)] : static_cast<double>(j);
+    const bool has_bias = operands.size() > 3 && operands[3].shape.size() == 4;
+    const bool has_positions = operands.size() >= 5;
+    const auto position = [&](std::size_t of, std::int64_t j) {
+      return has_positions ? operands[operands.size() - 2 + of].data[static_cast<std::size_t>(j)]
+                           : static_cast<double>(j);
+    };
+    const auto bias = [&](Point p) {
+      for (std::size_t d = 0; d < p.size(); ++d) p[d] = operands[3].shape[d] == 1 ? 0 : p[d];
+      return at(operands[3], p);
     };
     const auto is_seen = [&](std::int64_t query, std::int64_t key) {
-      const double distance = position(3, query) - position(4, key);
+      const double distance = position(0, query) - position(1, key);
       const auto window = static_cast<double>(operation.integer("window"));
       const std::int64_t valid = operation.integer("valid_keys");
       return !(operation.flag("causal") && distance < 0) && (window == 0 || std::abs(distance) < window) &&
              (valid == 0 || key < valid);
     };
-    const Values scores =
-        tabulate(products.shape, [&](const Point& p) { return is_seen(p[2], p[3]) ? scale * at(products, p) : -1e9; });
+    const Values scores = tabulate(products.shape, [&](const Point& p) {
+      return is_seen(p[2], p[3]) ? scale * at(products, p) + (has_bias ? bias(p) : 0) : -1e9;
+    });
     Attributes dropout = {{"keep_prob", operation.number("keep_prob")}};
     if (const List& drawn = operation.list("drawn_shape"); !drawn.empty()) {
       dropout["drawn_shape"] = List{q.shape[0], drawn[0] * drawn[1], drawn[2], drawn[3]};
