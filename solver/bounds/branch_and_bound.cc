@@ -13,20 +13,19 @@
 // own. Without such a node the one is taken whose second-best value is the nearest to its best.
 //
 // A subproblem continues from its parent's messages and prices, so that a few dozen passes suffice where a bound from
-// nothing takes hundreds. Those states are what branch and bound takes memory for: beyond 64 MB, subproblems start from
-// the root's. With half of the values a pass takes a quarter of the time, so that a subproblem which has lost that many is
+// nothing takes hundreds. Those states are what branch and bound takes memory for: beyond 256 MB, subproblems keep their
+// parent's prices alone, which take more passes to find than the messages at them. With half of the values a pass takes a quarter of the time, so that a subproblem which has lost that many is
 // restricted to what it has left, and its own parts begin there. Passes end when the bound hardly moves (less than 4 % of the gap
 // in ten passes), since two halves then say more than more passes.
 
 namespace shardplan {
 namespace {
 
-constexpr int kPasses = 60;               // per subproblem
-constexpr int kPassesPerLook = 10;        // between attempts to remove values
-constexpr double kWorthGoingOn = 0.04;    // of the gap, gained from look to look
-constexpr std::size_t kStored = 8 << 20;  // doubles of saved messages; beyond, subproblems start from the root's
-constexpr std::size_t kMostPartEntries = kStored;  // of a smaller core
-constexpr double kLeastSpread = 1e-6;              // of the gap: prices that differ by less differ by rounding
+constexpr int kPasses = 60;                                     // per subproblem
+constexpr int kPassesPerLook = 10;                              // between attempts to remove values
+constexpr double kWorthGoingOn = 0.04;                          // of the gap, gained from look to look
+constexpr std::size_t kMostPartEntries = std::size_t{8} << 20;  // of a smaller core
+constexpr double kLeastSpread = 1e-6;  // of the gap: prices that differ by less differ by rounding
 
 /// What a subproblem takes in doubles; its parts share it.
 std::size_t stored_size(const BranchAndBound::Subproblem& subproblem) {
@@ -36,17 +35,26 @@ std::size_t stored_size(const BranchAndBound::Subproblem& subproblem) {
 
 }  // namespace
 
-BranchAndBound::BranchAndBound(const CoreProblem& core, const DualBound& root)
-    : core_(&core), root_(root.state()), best_cost_(core.big_m) {
-  insert({root_.bound, 0, nullptr, nullptr, root.alive()});
+BranchAndBound::BranchAndBound(const CoreProblem& core, const DualBound& root, std::size_t most_stored)
+    : core_(&core), root_(root.state()), most_stored_(most_stored), best_cost_(core.big_m) {
+  insert({root_.bound, 0, nullptr, nullptr, {}, root.alive()});
+}
+
+void BranchAndBound::let_go_of_state(Subproblem& subproblem) const {
+  subproblem.alive = alive_in_whole(subproblem);
+  subproblem.prices.clear();
+  for (std::uint32_t time = 0; time < subproblem.state->prices.size(); ++time) {
+    const double price = subproblem.state->prices[time];
+    if (price > 0) subproblem.prices.emplace_back(time, price);
+  }
+  subproblem.part.reset();
+  subproblem.state.reset();
 }
 
 void BranchAndBound::insert(Subproblem subproblem) {
   if (subproblem.state) {
-    if (stored_ > kStored) {
-      subproblem.alive = alive_in_whole(subproblem);
-      subproblem.part.reset();
-      subproblem.state.reset();
+    if (stored_ >= most_stored_) {
+      let_go_of_state(subproblem);
     } else {
       stored_ += stored_size(subproblem);
     }
@@ -114,6 +122,13 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
   Outcome outcome;
   outcome.cost = best_cost;
   if (!propagate_memory(core_of(subproblem), subproblem.alive)) return outcome;
+  if (!subproblem.prices.empty()) {
+    DualBound::State state = root_;
+    std::fill(state.prices.begin(), state.prices.end(), 0.0);
+    for (const auto& [time, price] : subproblem.prices) state.prices[time] = price;
+    subproblem.state = std::make_shared<const DualBound::State>(std::move(state));
+    subproblem.prices.clear();
+  }
   make_smaller(subproblem, meter);
   const CoreProblem& core = core_of(subproblem);
   std::optional<DualBound> own;
@@ -220,7 +235,7 @@ std::vector<BranchAndBound::Subproblem> BranchAndBound::split(const Subproblem& 
   const auto state = std::make_shared<const DualBound::State>(dual.state());
   std::vector<Subproblem> parts(2);
   for (int part = 0; part < 2; ++part) {
-    parts[static_cast<std::size_t>(part)] = {subproblem.bound, subproblem.depth + 1, subproblem.part, state,
+    parts[static_cast<std::size_t>(part)] = {subproblem.bound, subproblem.depth + 1, subproblem.part, state, {},
                                              subproblem.alive};
     for (std::uint32_t value = 0; value < core.num_values(node); ++value) {
       const bool is_first = by_price ? dual.price_of_bytes(node, value) <= threshold : value == second_value;

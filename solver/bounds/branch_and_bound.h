@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "solver/bounds/dual_bound.h"
@@ -20,14 +21,19 @@ namespace shardplan {
 /// who was first: `take` a batch, `process` each (any thread), `put` all back in order.
 class BranchAndBound {
  public:
-  BranchAndBound(const CoreProblem& core, const DualBound& root);
+  /// Doubles of saved states and cores. Beyond, subproblems continue from their parent's prices with the root's messages.
+  static constexpr std::size_t kMostStored = std::size_t{32} << 20;
+
+  BranchAndBound(const CoreProblem& core, const DualBound& root, std::size_t most_stored = kMostStored);
 
   struct Subproblem {
     double bound = 0;
     std::size_t depth = 0;
     std::shared_ptr<const RestrictedCore> part;     // the core it is about; null: the whole
-    std::shared_ptr<const DualBound::State> state;  // of that core; null: start from the root's
-    std::vector<std::uint8_t> alive;                // by value of that core
+    std::shared_ptr<const DualBound::State> state;  // of that core; null: start from the root's ...
+    std::vector<std::pair<std::uint32_t, double>>
+        prices{};                     // ... at these prices by time, where above 0; none: the root's
+    std::vector<std::uint8_t> alive;  // by value of that core
   };
   struct Outcome {
     std::vector<Subproblem> parts;     // none: nothing better is in it
@@ -51,6 +57,8 @@ class BranchAndBound {
 
  private:
   void insert(Subproblem subproblem);
+  /// Keeps only what is small of its state.
+  void let_go_of_state(Subproblem& subproblem) const;
   /// The same about a smaller core, if that is worth its making.
   void make_smaller(Subproblem& subproblem, WorkMeter& meter) const;
   std::vector<std::uint8_t> alive_in_whole(const Subproblem& subproblem) const;
@@ -61,6 +69,7 @@ class BranchAndBound {
 
   const CoreProblem* core_;
   DualBound::State root_;
+  std::size_t most_stored_;
   double best_cost_;
   std::map<std::pair<double, std::uint64_t>, Subproblem> open_;  // by bound, then age
   std::uint64_t num_inserted_ = 0;

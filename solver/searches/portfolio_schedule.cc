@@ -30,9 +30,14 @@ Engine scheduled_engine(std::uint64_t round, int thread, const PortfolioSituatio
   }
   constexpr Engine kRounds[] = {Engine::kDive,  Engine::kTrees, Engine::kBlocks, Engine::kBlocks,
                                 Engine::kBound, Engine::kTrees, Engine::kBlocks, Engine::kBlocks};
-  const Engine engine = kRounds[round % std::size(kRounds)];
+  constexpr Engine kSharedRounds[] = {Engine::kExact, Engine::kDive,  Engine::kTrees,  Engine::kBlocks,
+                                      Engine::kExact, Engine::kTrees, Engine::kBlocks, Engine::kBlocks,
+                                      Engine::kExact, Engine::kBound, Engine::kTrees,  Engine::kBlocks,
+                                      Engine::kExact, Engine::kTrees, Engine::kBlocks, Engine::kBlocks};
+  const Engine engine =
+      situation.shares_exact ? kSharedRounds[round % std::size(kSharedRounds)] : kRounds[round % std::size(kRounds)];
   if (engine == Engine::kBound && situation.is_bound_settled) return Engine::kDive;
-  if (thread % 2 == 0 || engine == Engine::kDive || engine == Engine::kBound) return engine;
+  if (thread % 2 == 0 || (engine != Engine::kTrees && engine != Engine::kBlocks)) return engine;
   return engine == Engine::kTrees ? Engine::kBlocks : Engine::kTrees;
 }
 

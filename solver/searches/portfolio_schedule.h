@@ -15,6 +15,7 @@ std::string_view to_string(Engine engine);
 struct PortfolioSituation {
   bool has_bound = true;          // false: neighbourhoods only
   bool uses_exact = false;        // a pass of the bound is so cheap that branch and bound pays
+  bool shares_exact = false;      // branch and bound has a share of the rounds
   bool is_bound_settled = false;  // running the bound again would not raise it
 };
 
@@ -22,6 +23,7 @@ struct PortfolioSituation {
 ///
 ///   without a bound   three rounds of trees, one of blocks; threads are out of step by one
 ///   exact             branch and bound, but every eighth round of the first thread improves the best choice
+///   shared exact      every fourth round branch and bound; a dive and a bound in sixteen; trees and blocks else
 ///   otherwise         dive, trees, blocks, blocks, bound, trees, blocks, blocks; every second thread swaps trees and
 ///                     blocks. Dives and bounds last longer than the neighbourhoods, so all threads run them together
 ///                     and none waits. A settled bound gives its round to another dive.

@@ -24,16 +24,18 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kEpochWork = 40'000'000;     // per thread
-constexpr std::uint64_t kExactPassWork = 2'000'000;  // branch and bound takes part up to this work per pass ...
-constexpr std::uint64_t kExactPasses = 800;          // ... or if it may have so many
-constexpr std::uint64_t kFirstPasses = 60;           // of the bound, between exchanges
-constexpr std::uint64_t kFreshPasses = 250;          // of a bound from nothing, in one round
-constexpr std::uint64_t kDivePasses = 400;           // that suffice for a dive
-constexpr std::uint64_t kMovesPerExchange = 4;       // epochs of moves
-constexpr double kWorthShrinking = 0.7;              // of the gap at the last attempt to drop values
-constexpr double kShrinks = 0.6;                     // a smaller core is made if at most this share is left
-constexpr int kPatientExchanges = 3;                 // exchanges without
+constexpr std::uint64_t kEpochWork = 40'000'000;  // per thread
+// Up to this work per pass branch and bound has nearly all rounds, or up to the lesser, where it can have a share of them.
+constexpr std::uint64_t kExactPassWork = 2'000'000;
+constexpr std::uint64_t kSharedPassWork = 800'000;
+constexpr std::uint64_t kExactPasses = 800;     // or if it may have so many
+constexpr std::uint64_t kFirstPasses = 60;      // of the bound, between exchanges
+constexpr std::uint64_t kFreshPasses = 250;     // of a bound from nothing, in one round
+constexpr std::uint64_t kDivePasses = 400;      // that suffice for a dive
+constexpr std::uint64_t kMovesPerExchange = 4;  // epochs of moves
+constexpr double kWorthShrinking = 0.7;         // of the gap at the last attempt to drop values
+constexpr double kShrinks = 0.6;                // a smaller core is made if at most this share is left
+constexpr int kPatientExchanges = 3;            // exchanges without
 
 /// Runs `task(thread)` on all threads and waits. Tasks share nothing that changes.
 template <class Task>
@@ -59,7 +61,7 @@ class PortfolioSearch {
     if (options_.has_bound && !(options_.first_bound && core_.limits.empty())) bound_first();
     while (!is_done() && !smaller_) {
       epoch();
-      if (options_.has_bound && !exact_) shrink();
+      if (options_.has_bound && !uses_exact()) shrink();
     }
     return smaller_ ? continue_on_smaller() : finish_result();
   }
@@ -75,9 +77,17 @@ class PortfolioSearch {
   bool is_done() const { return is_within_gap() || is_complete_ || deadline_.is_over() || is_work_spent(); }
 
   std::uint64_t pass_work() const { return workers_[0].dual().work_per_pass(); }
+  /// Whether branch and bound has nearly all rounds.
   bool uses_exact() const {
-    return options_.is_exact && (pass_work() <= kExactPassWork || pass_work() * kExactPasses <= options_.exact_work);
+    const std::uint64_t cheap = may_share_exact() ? kSharedPassWork : kExactPassWork;
+    return options_.is_exact && (pass_work() <= cheap || pass_work() * kExactPasses <= options_.exact_work);
   }
+  /// Whether it could have a share of them. Where memory binds, no prices of the whole core reach what the two halves of a
+  /// node's values are bounded by, so that a few dozen subproblems raise the bound even where thousands would not prove it.
+  bool may_share_exact() const {
+    return options_.is_exact && options_.has_bound && options_.work == 0 && !core_.limits.empty();
+  }
+  bool shares_exact() const { return may_share_exact() && !uses_exact(); }
   bool goes_on_exactly() const { return options_.exact_work > 0 && uses_exact(); }
   /// Where work is limited.
   std::uint64_t most_work() const {
@@ -102,7 +112,7 @@ class PortfolioSearch {
 
   void continue_bound(const DualBound::State& state) {
     known_.prices = state.prices;
-    known_.bound = state.bound;
+    known_.bound = known_.priced_bound = state.bound;
     for (PortfolioWorker& worker : workers_) {
       worker.dual().restore(state, std::vector<std::uint8_t>(core_.costs.size(), 1));
       worker.dual().restart_steps(0.3);
@@ -132,8 +142,9 @@ class PortfolioSearch {
           is_better = true;
         }
       }
-      if (options_.has_bound && worker.dual().best_bound() > known_.bound && worker.dual().num_passes() > 0) {
-        known_.bound = worker.dual().best_bound();
+      if (options_.has_bound && worker.dual().best_bound() > known_.priced_bound && worker.dual().num_passes() > 0) {
+        known_.priced_bound = worker.dual().best_bound();
+        known_.bound = std::max(known_.bound, known_.priced_bound);
         known_.prices = worker.dual().best_prices();
         is_bound_better = true;
       }
@@ -148,11 +159,11 @@ class PortfolioSearch {
   /// Makes a smaller core if reduced costs show that many values are in no better choice.
   void shrink() {
     if (core_.limits.empty() || !known_.best.choice || is_done()) return;
-    const double gap = known_.best.cost - known_.bound;
+    const double gap = known_.best.cost - known_.priced_bound;
     if (gap > kWorthShrinking * tried_gap_) return;
     tried_gap_ = gap;
     DualBound& dual = workers_[0].dual();  // which continues from the best prices, whatever comes of this
-    dual.raise_prices(known_.prices, known_.bound);
+    dual.raise_prices(known_.prices, known_.priced_bound);
     dual.pass();
     work_ += dual.work_per_pass();
     std::vector<std::uint8_t> alive = dual.alive();
@@ -227,13 +238,13 @@ class PortfolioSearch {
   PortfolioSituation situation() const {
     // A bound without prices has but one path, and has come to its end.
     const bool is_close = known_.best.cost - known_.bound < 1e-4 * known_.bound;
-    return {options_.has_bound, uses_exact(), core_.limits.empty() || is_close};
+    return {options_.has_bound, uses_exact(), shares_exact(), core_.limits.empty() || is_close};
   }
 
   void epoch() {
-    if (uses_exact() && options_.has_bound && !exact_) {
+    if ((uses_exact() || shares_exact()) && options_.has_bound && !exact_) {
       DualBound& root = workers_[0].dual();
-      root.raise_prices(known_.prices, known_.bound);
+      root.raise_prices(known_.prices, known_.priced_bound);
       root.pass();
       exact_.emplace(core_, root);
     }
@@ -253,9 +264,8 @@ class PortfolioSearch {
     for (const Engine engine : engines) ++num_epochs_[static_cast<std::size_t>(engine)];
     ++round_;
     exchange();
-    if (exact_) {
-      take_exact_bound();
-    } else if (options_.has_bound) {
+    if (exact_) take_exact_bound();
+    if (options_.has_bound && !uses_exact()) {
       for (PortfolioWorker& worker : workers_) worker.follow_prices(known_);
     }
   }

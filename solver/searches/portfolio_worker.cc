@@ -105,7 +105,7 @@ void PortfolioWorker::run_fresh_bound(const PortfolioKnowledge& known, std::uint
 
 void PortfolioWorker::run_dive(const PortfolioKnowledge& known, Random& random, std::uint64_t work) {
   DualBound start = dual_;
-  start.raise_prices(known.prices, known.bound);
+  start.raise_prices(known.prices, known.priced_bound);
   start.restart_steps(0.1 + 0.3 * random.unit());
   WorkMeter meter(*deadline_, work);
   const double rate = 0.08 + 0.25 * random.unit();
@@ -180,13 +180,13 @@ void PortfolioWorker::run_exact(const BranchAndBound& exact, const PortfolioKnow
 }
 
 void PortfolioWorker::follow_prices(const PortfolioKnowledge& known) {
-  if (dual_.best_bound() < known.bound &&
-      !(dual_.best_bound() > known.bound - 0.05 * std::abs(known.best.cost - known.bound))) {
-    dual_.raise_prices(known.prices, known.bound);
+  const double near = 0.05 * std::abs(known.best.cost - known.priced_bound);
+  if (dual_.best_bound() < known.priced_bound && !(dual_.best_bound() > known.priced_bound - near)) {
+    dual_.raise_prices(known.prices, known.priced_bound);
   }
   if (!dual_.has_converged()) return;
   steps_ = steps_of(++setting_);
-  dual_.raise_prices(known.prices, known.bound);
+  dual_.raise_prices(known.prices, known.priced_bound);
   dual_.restart_steps(0.3);
 }
 

@@ -29,7 +29,9 @@ struct FoundChoice {
 struct PortfolioKnowledge {
   FoundChoice best;
   double bound = -std::numeric_limits<double>::infinity();
-  std::vector<double> prices;  // by time: those of the bound
+  std::vector<double> prices;  // by time
+  double priced_bound =
+      -std::numeric_limits<double>::infinity();  // with these prices; branch and bound's may be higher
 
   bool is_proven() const { return best.choice && bound > best.cost - 1; }
   /// What prices are moved towards: the best cost, or a little above the bound as long as none is known.

@@ -8,7 +8,7 @@ namespace shardplan {
 namespace {
 
 TEST(BranchAndBoundTest, ProvesTheOptimumWhateverTheBatches) {
-  int num_split = 0, num_smaller = 0, num_infeasible = 0;
+  int num_split = 0, num_smaller = 0, num_from_prices = 0, num_infeasible = 0;
   for (std::uint64_t seed = 0; seed < 2400; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -19,7 +19,8 @@ TEST(BranchAndBoundTest, ProvesTheOptimumWhateverTheBatches) {
     DualBound root(core);
     for (std::uint64_t pass = random.below(5); pass > 0; --pass) root.pass();
     if (root.num_passes() == 0) root.pass();
-    BranchAndBound search(core, root);
+    // With room for no states, subproblems continue from prices.
+    BranchAndBound search(core, root, seed % 3 == 0 ? 0 : BranchAndBound::kMostStored);
     DualBound workspace(core);
     const Deadline deadline(0, {});
     WorkMeter meter(deadline, 2'000'000'000);
@@ -30,6 +31,7 @@ TEST(BranchAndBoundTest, ProvesTheOptimumWhateverTheBatches) {
         EXPECT_LE(search.bound(), sketch.cost(*best)) << describe(sketch);
       }
       for (BranchAndBound::Subproblem& item : search.take(1 + random.below(4))) {
+        num_from_prices += item.state == nullptr && !item.prices.empty();
         BranchAndBound::Outcome outcome = search.process(std::move(item), workspace, cost, meter);
         if (outcome.choice && outcome.cost < cost) {
           EXPECT_TRUE(sketch.is_feasible(*outcome.choice)) << describe(sketch);
@@ -51,6 +53,7 @@ TEST(BranchAndBoundTest, ProvesTheOptimumWhateverTheBatches) {
   }
   EXPECT_GT(num_split, 20);
   EXPECT_GT(num_smaller, 20);
+  EXPECT_GT(num_from_prices, 20);
   EXPECT_GT(num_infeasible, 5);
 }
 

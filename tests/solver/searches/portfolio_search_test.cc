@@ -71,6 +71,33 @@ TEST(PortfolioSearchTest, FindsTheOptimumUnderLimitsOnSmallerCoresToo) {
   EXPECT_GT(num_smaller, 2);
 }
 
+// Of three nodes one can have its bytes, and at any price of bytes half of another can: 15 is what prices prove of 20. The two
+// other nodes make passes long and can cost nothing.
+TEST(PortfolioSearchTest, SubproblemsProveWhatPricesCannotWherePassesAreLongToo) {
+  constexpr std::size_t kValues = 700;
+  Random random(1);
+  CoreSketch sketch;
+  sketch.costs = {{0, 10}, {0, 10}, {0, 10}, std::vector<double>(kValues, 0), std::vector<double>(kValues, 0)};
+  for (std::uint32_t node = 0; node < 3; ++node) sketch.segments.push_back({node, 0, 1, {2, 0}});
+  sketch.limits = {3};
+  CoreSketch::Edge edge{3, 4, {}};
+  for (std::size_t row = 0; row < kValues; ++row) {
+    edge.costs.emplace_back();
+    for (std::size_t i = 0; i < kValues; ++i) edge.costs.back().push_back(static_cast<double>(random.below(4)));
+  }
+  sketch.edges = {edge};
+  const CoreProblem core = core_of(sketch);
+  ASSERT_GT(DualBound(core).work_per_pass(), 900'000u);
+  for (const int threads : {1, 2}) {
+    CoreSearchOptions options;
+    options.threads = threads;
+    const CoreSearchResult found = search_with_portfolio(core, options, Deadline(60, {}));
+    EXPECT_TRUE(found.is_complete);
+    EXPECT_EQ(found.cost, 20);
+    EXPECT_EQ(found.bound, 20);
+  }
+}
+
 TEST(PortfolioSearchTest, SaysWhichLimitItReached) {
   const StrategyProblem problem =
       layered_problem({.layers = 2, .width = 8, .strategies = 8, .training = true, .limit_percent = 10});

@@ -95,10 +95,11 @@ TEST_F(PortfolioWorkerTest, FollowsPricesThatBoundMuchBetter) {
   PortfolioKnowledge known;
   known.best = {CoreChoice{0, 1}, 9, Engine::kBound};
   known.prices = {1.8};
-  known.bound = 9;
+  known.bound = 9;  // what branch and bound says is no bound of these prices
+  known.priced_bound = 8;
   worker.follow_prices(known);
   EXPECT_EQ(worker.dual().prices(), known.prices);
-  EXPECT_EQ(worker.dual().best_bound(), 9);
+  EXPECT_EQ(worker.dual().best_bound(), 8);
 }
 
 TEST_F(PortfolioWorkerTest, TheTargetIsTheBestCostOrALittleAboveTheBound) {
