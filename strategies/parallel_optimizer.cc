@@ -1,6 +1,7 @@
 #include "strategies/parallel_optimizer.h"
 
 #include <algorithm>
+#include <span>
 
 #include "layouts/uneven.h"
 
@@ -15,33 +16,81 @@ bool is_sharded_by(const TensorLayout& layout, const AxisRef& piece) {
   });
 }
 
-/// `layout` with one dimension cut further over all of `pieces` that cut none; nothing if that is no layout of `shape`.
-std::optional<TensorLayout> cut_further(TensorLayout layout, std::size_t dimension, const Shape& shape,
-                                        const DeviceMesh& mesh, const std::vector<AxisRef>& pieces, bool uneven) {
+/// The pieces of the mesh that cut no dimension of `layout`: over them devices hold the same.
+std::vector<AxisRef> unused(const TensorLayout& layout, const std::vector<AxisRef>& pieces) {
   std::vector<AxisRef> repeats;
   for (const AxisRef& piece : pieces) {
     if (!is_sharded_by(layout, piece)) repeats.push_back(piece);
   }
-  DimensionLayout& cut = layout.dimensions[dimension];
-  if (cut.parts.size() > 1) return std::nullopt;
-  std::vector<AxisRef>& axes = cut.parts[0].axes;
-  axes.insert(axes.end(), repeats.begin(), repeats.end());
-  if (!uneven && shape[dimension] % cut.num_pieces() != 0) return std::nullopt;
-  if (!check_uneven_layout(layout, mesh, shape).empty()) return std::nullopt;
-  return canonical(layout, mesh, shape);
+  return repeats;
 }
+
+/// Cuts `dimension` of `layout` further by `axes`; false if that is no layout of `shape`.
+bool cut_further(TensorLayout& layout, std::size_t dimension, std::span<const AxisRef> axes, const Shape& shape,
+                 const DeviceMesh& mesh, bool uneven) {
+  DimensionLayout& cut = layout.dimensions[dimension];
+  if (cut.parts.size() > 1) return false;
+  cut.parts[0].axes.insert(cut.parts[0].axes.end(), axes.begin(), axes.end());
+  if (!uneven && shape[dimension] % cut.num_pieces() != 0) return false;
+  return check_uneven_layout(layout, mesh, shape).empty();
+}
+
+/// Of the layouts that cut a given number of dimensions further, the one that holds least; of equals the first, by the
+/// dimensions and with as many axes in the first of them as can be.
+struct SmallestCut {
+  const Shape& shape;
+  const DeviceMesh& mesh;
+  bool uneven = false;
+  std::optional<TensorLayout> layout{};
+  std::int64_t elements = 0;
+
+  void search(const TensorLayout& start, std::span<const AxisRef> axes, int dimensions, std::size_t is_cut = 0) {
+    for (std::size_t dimension = 0; dimension < shape.size(); ++dimension) {
+      if ((is_cut >> dimension & 1) != 0) continue;
+      const std::size_t most = axes.size() - static_cast<std::size_t>(dimensions - 1);
+      const std::size_t least = dimensions == 1 ? most : 1;
+      for (std::size_t count = most + 1; count-- > least;) {
+        TensorLayout next = start;
+        if (!cut_further(next, dimension, axes.first(count), shape, mesh, uneven)) continue;
+        if (dimensions > 1) {
+          search(next, axes.subspan(count), dimensions - 1, is_cut | std::size_t{1} << dimension);
+        } else {
+          offer(next);
+        }
+      }
+    }
+  }
+  void offer(const TensorLayout& candidate) {
+    const std::int64_t held = num_elements(local_shape(candidate, shape));
+    if (layout && elements <= held) return;
+    layout = candidate;
+    elements = held;
+  }
+};
+
+constexpr int kMostCutDimensions = 3;
 
 }  // namespace
 
 std::optional<TensorLayout> zero_layout(const TensorLayout& layout, const Shape& shape, const DeviceMesh& mesh,
                                         const std::vector<AxisRef>& pieces, bool uneven) {
-  for (const bool is_uneven : {false, true}) {
-    if (is_uneven && !uneven) break;
-    for (std::size_t dimension = 0; dimension < shape.size(); ++dimension) {
-      if (auto found = cut_further(layout, dimension, shape, mesh, pieces, is_uneven)) return found;
+  const std::vector<AxisRef> axes = unused(layout, pieces);
+  const double flat =
+      static_cast<double>(num_elements(local_shape(layout, shape))) / static_cast<double>(num_pieces(axes));
+  SmallestCut best{shape, mesh, uneven};
+  for (int dimensions = 1; dimensions <= kMostCutDimensions; ++dimensions) {
+    if (dimensions > 1 && axes.size() < static_cast<std::size_t>(dimensions)) break;
+    if (best.layout && static_cast<double>(best.elements) <= 1.1 * flat) break;
+    SmallestCut more{shape, mesh, uneven};
+    more.search(layout, axes, dimensions);
+    if (!more.layout) continue;
+    if (!best.layout || static_cast<double>(more.elements) < 0.9 * static_cast<double>(best.elements)) {
+      best.layout = more.layout;
+      best.elements = more.elements;
     }
   }
-  return std::nullopt;
+  if (!best.layout) return std::nullopt;
+  return canonical(*best.layout, mesh, shape);
 }
 
 IdVector<TensorId, RareValue<TensorLayout>> parallel_optimizer_states(
@@ -55,7 +104,9 @@ IdVector<TensorId, RareValue<TensorLayout>> parallel_optimizer_states(
     if (!graph.tensor(parameter).parallel_optimizer) continue;
     if (graph.tensor(parameter).type.shape != state.type.shape) continue;
     const TensorLayout layout = stored[parameter].value_or(TensorLayout::replicated(state.type.shape.size()));
-    layouts[id] = cut_further(layout, 0, state.type.shape, mesh, pieces, false);
+    TensorLayout cut = layout;
+    if (!cut_further(cut, 0, unused(layout, pieces), state.type.shape, mesh, false)) continue;
+    layouts[id] = canonical(cut, mesh, state.type.shape);
   }
   return layouts;
 }

@@ -17,8 +17,9 @@ IdVector<TensorId, RareValue<TensorLayout>> parallel_optimizer_states(
     const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
     const IdVector<TensorId, RareValue<TensorLayout>>& stored);
 
-/// ZeRO's: `layout` cut further over all `pieces` of the mesh that it leaves, along the first dimension that they divide; if
-/// there is none and `uneven` allows it, in unequal pieces along the first that they cut so. Nothing: no dimension can be.
+/// ZeRO's: `layout` cut further over all `pieces` of the mesh that it leaves, along the dimension that makes the smallest
+/// pieces, the first of equal ones; where that wastes more than a tenth, along two dimensions or three, each by the next of
+/// the pieces, if that saves a tenth. A dimension is cut in unequal pieces only with `uneven`. Nothing: it cannot be cut so.
 std::optional<TensorLayout> zero_layout(const TensorLayout& layout, const Shape& shape, const DeviceMesh& mesh,
                                         const std::vector<AxisRef>& pieces, bool uneven);
 

@@ -352,7 +352,7 @@ class ModeDecisions {
     if (left.empty()) return;
     const GraphTensor& first = graph_.tensor(left[0]);
     notices_.push_back(fmt::format(
-        "zero: {}{} whole: no dimension of {} can be cut over the devices that hold the same", first.name,
+        "zero: {}{} whole: no dimensions of {} can be cut over the devices that hold the same", first.name,
         left.size() > 1 ? fmt::format(" and {} more stay", left.size() - 1) : " stays", to_string(first.type.shape)));
   }
 

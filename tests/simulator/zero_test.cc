@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -158,7 +159,13 @@ std::string random_training(Random& random) {
       reshards[random.below(6)], shards[random.below(3)], random.below(2) == 0);
 }
 
+std::size_t cut_dimensions(const ProgramValue& value) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      value.layout.dimensions, [](const DimensionLayout& dimension) { return dimension.num_pieces() > 1; }));
+}
+
 TEST(ZeroTest, RandomTrainingStaysTheSame) {
+  std::size_t in_several_dimensions = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);
     const std::string text = random_training(random);
@@ -168,7 +175,11 @@ TEST(ZeroTest, RandomTrainingStaysTheSame) {
     const Plan plan = planner.plan(Level::kSpeed, "auto");
     EXPECT_EQ(check_program(plan.program, planner.graph()), "");
     EXPECT_TRUE(validate(plan.program, planner.graph(), {}).is_equal());
+    for (const Binding& given : plan.program.given) {
+      in_several_dimensions += !given.is_input && cut_dimensions(plan.program.values[given.value]) > 1 ? 1 : 0;
+    }
   }
+  EXPECT_GT(in_several_dimensions, 5u);  // so those are proven as well
 }
 
 }  // namespace
