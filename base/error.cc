@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string_view>
+#include <tuple>
 
 namespace shardplan {
 namespace {
@@ -15,6 +17,44 @@ std::string join_diagnostics(const std::vector<Diagnostic>& diagnostics) {
     text += to_string(diagnostic);
   }
   return text;
+}
+
+/// "layers.*.up: ..." of "layers.3.up: ...": the same for all copies of a block.
+std::string without_copy_numbers(const std::string& message) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string text;
+  for (std::size_t i = 0; i < message.size(); ++i) {
+    text += message[i];
+    if (message[i] != '.' || i == 0 || message[i - 1] == ' ' || is_digit(message[i - 1])) continue;
+    std::size_t end = i + 1;
+    while (end < message.size() && is_digit(message[end])) ++end;
+    if (end == i + 1) continue;
+    text += '*';
+    i = end - 1;
+  }
+  return text;
+}
+
+/// A fault of many copies of a block, said once for each, becomes that of the first.
+std::vector<Diagnostic> with_copies_joined(std::vector<Diagnostic> diagnostics) {
+  std::vector<Diagnostic> kept;
+  std::vector<std::size_t> more;
+  std::map<std::tuple<std::string, int, int, std::string, std::string>, std::size_t> known;
+  for (Diagnostic& one : diagnostics) {
+    const auto [found, is_new] = known.try_emplace(
+        {one.place.file.str(), one.place.line, one.place.column, without_copy_numbers(one.message), one.hint},
+        kept.size());
+    if (is_new) {
+      kept.push_back(std::move(one));
+      more.push_back(0);
+    } else {
+      ++more[found->second];
+    }
+  }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (more[i] > 0) kept[i].message += fmt::format(" (and the same of {} more)", more[i]);
+  }
+  return kept;
 }
 
 /// Twice the least number of insertions, deletions, changes and swaps of neighbours (Damerau); a change of case alone
@@ -60,7 +100,9 @@ std::string to_string(const Diagnostic& diagnostic) {
 }
 
 InputError::InputError(std::vector<Diagnostic> diagnostics, std::string note)
-    : diagnostics_(std::move(diagnostics)), note_(std::move(note)), text_(join_diagnostics(diagnostics_)) {}
+    : diagnostics_(with_copies_joined(std::move(diagnostics))),
+      note_(std::move(note)),
+      text_(join_diagnostics(diagnostics_)) {}
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   std::string best;

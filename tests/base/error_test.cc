@@ -12,6 +12,19 @@ TEST(ErrorTest, TextNamesThePlaceAndIndentsTheHint) {
                "m.yaml:7:64: error: fc1: cut in 8\n    possible: 1, 2\n    or D=16\nm.yaml: error: empty");
 }
 
+TEST(ErrorTest, AFaultOfManyCopiesIsSaidOnce) {
+  std::vector<Diagnostic> faults;
+  for (int i = 0; i < 80; ++i) {
+    faults.push_back({{"m.yaml", 7, 3}, fmt::format("layers.{}.up: cannot be cut in 160", i), ""});
+    faults.push_back({{"m.yaml", 9, 3}, fmt::format("{}: expected 0.{} or 1.5", i, i), ""});
+  }
+  faults.push_back({{"m.yaml", 8, 3}, "layers.3.up: cannot be cut in 160", ""});
+  const InputError error(faults);
+  ASSERT_EQ(error.diagnostics().size(), 82u);
+  EXPECT_EQ(error.diagnostics()[0].message, "layers.0.up: cannot be cut in 160 (and the same of 79 more)");
+  EXPECT_EQ(error.diagnostics()[81].message, "layers.3.up: cannot be cut in 160");
+}
+
 TEST(ErrorTest, NearestNamePrefersLetterCaseAndRefusesTheFarFetched) {
   EXPECT_EQ(nearest_name("Relu", {"Real", "ReLU", "Relay"}), "ReLU");
   EXPECT_EQ(nearest_name("weigth", {"bias", "weight"}), "weight");
