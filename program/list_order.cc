@@ -49,6 +49,7 @@ class ListScheduling {
       is_lazy_[i] = !is_timed_kernel && all_given;
     }
     for (const auto& [before, after] : overwrites()) add_order(before, after);
+    delay_copies();
     // What is read stands before its readers.
     rest_.resize(count, 0);
     for (std::size_t n = 0; n < count; ++n) {
@@ -117,6 +118,49 @@ class ListScheduling {
       }
     }
     return result;
+  }
+
+  /// What is computed again waits for the gradient that the backward pass brings to it: for the last kernels before the
+  /// first that reads both. It may run beside the collectives between them, but no earlier: otherwise all blocks could be
+  /// computed again at once, and would be held at once.
+  void delay_copies() {
+    std::vector<char> is_again(program_.instructions.size(), 0);  // a copy, or made of one and no kernel
+    std::vector<std::size_t> first_copies;                        // of one block, that read no other copy
+    bool is_read = false;
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+      bool reads_copy = false;
+      for (const ValueId input : at(i).inputs) {
+        reads_copy |= producer_[input] != kGiven && is_again[producer_[input]] != 0;
+      }
+      is_again[i] = at(i).is_copy || (reads_copy && !is_kernel(i));
+      if (is_again[i] != 0 && !reads_copy && is_lazy_[i] == 0) {
+        if (std::exchange(is_read, false)) first_copies.clear();
+        first_copies.push_back(i);
+      } else if (is_again[i] == 0 && reads_copy && !std::exchange(is_read, true)) {
+        for (const std::size_t before : last_kernels_before(i, is_again)) {
+          for (const std::size_t copy : first_copies) {
+            if (before < copy) add_order(before, copy);
+          }
+        }
+      }
+    }
+  }
+
+  /// The backward kernels that `reader` waits for, through collectives and views, and that compute nothing again.
+  std::vector<std::size_t> last_kernels_before(std::size_t reader, const std::vector<char>& is_again) const {
+    std::vector<std::size_t> found, open{reader};
+    std::set<std::size_t> seen;
+    while (!open.empty()) {
+      const std::size_t i = open.back();
+      open.pop_back();
+      for (const ValueId input : at(i).inputs) {
+        const std::size_t producer = producer_[input];
+        if (producer == kGiven || is_again[producer] != 0 || at(producer).pass != Pass::kBackward) continue;
+        if (is_lazy_[producer] != 0 || !seen.insert(producer).second) continue;
+        (is_kernel(producer) ? found : open).push_back(producer);
+      }
+    }
+    return found;
   }
 
   void run(std::size_t begin, std::size_t end) {

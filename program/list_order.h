@@ -14,8 +14,9 @@ namespace shardplan {
 /// beside the rest; gradients of weights wait until a chain at the end needs something to hide behind.
 ///
 /// A new value waits until nothing reads the old one any more, over which it is written. Slowdowns, buckets and memory
-/// are not looked at. What is gathered from stored tensors stays right before its first reader. The loop of
-/// micro-batches and what is behind it are ordered each for itself.
+/// are not looked at. What is gathered from stored tensors stays right before its first reader, and what is computed again
+/// waits for the gradient that it is computed for. The loop of micro-batches and what is behind it are ordered each for
+/// itself.
 std::vector<std::size_t> list_order(const ParallelProgram& program);
 
 /// The same from the end of the step backwards: whenever the kernels' stream or a link is free, counted from the end, it

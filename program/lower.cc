@@ -283,6 +283,7 @@ class Lowering {
     const GraphOperator& op = graph_.operators()[id];
     Instruction instruction;
     instruction.pass = op.pass;
+    instruction.is_copy = op.is_copy;
     instruction.op = id;
     instruction.time = step.time;
     for (const std::size_t input : step.inputs) instruction.inputs.push_back(values[input]);

@@ -72,6 +72,7 @@ struct Instruction {
   std::shared_ptr<const Operation> operation;  // kOperator (a phase has one of its own), kHalo: whose operand it is
   SharedValue<Strategy> strategy;              // kOperator, kHalo
   bool is_phase = false;
+  bool is_copy = false;              // kOperator: computes a forward operator again (GraphOperator::is_copy)
   bool in_pieces = false;            // kCollective: beside the product that it is for (program/collective_matmul.h)
   SharedValue<CollectiveStep> step;  // kCollective
   SharedVector<Halo> halo;           // kHalo: the dimensions of one operand

@@ -60,6 +60,38 @@ TEST(ListOrderTest, FromTheEndWhatTakesTheLinksGoesFirst) {
 }
 
 // A new weight is written over the old one, which may still be on its way to a reader.
+// Two layers computed again. From the end, a copy has nothing but the forward pass before it and would stand right behind
+// that; both copies would be held at once.
+TEST(ListOrderTest, WhatIsComputedAgainWaitsForTheGradientThatItIsFor) {
+  Draft draft;
+  const auto mark = [&](ValueId made, Pass pass, bool is_copy) {
+    Instruction& instruction = draft.program.instructions[made.value()];  // each makes one value
+    instruction.pass = pass;
+    instruction.is_copy = is_copy;
+    return made;
+  };
+  const ValueId first = draft.kernel(5, {});
+  const ValueId second = draft.kernel(5, {first});
+  const ValueId third = draft.kernel(20, {second});
+  const ValueId copy_of_third = mark(draft.kernel(5, {second}), Pass::kBackward, true);
+  const ValueId gradient = mark(draft.kernel(9, {copy_of_third, third}), Pass::kBackward, false);
+  const ValueId summed = mark(draft.collective(7, gradient), Pass::kBackward, false);
+  mark(draft.kernel(12, {gradient}), Pass::kBackward, false);  // of a weight
+  const ValueId copy_of_second = mark(draft.kernel(5, {first}), Pass::kBackward, true);
+  const ValueId last = mark(draft.kernel(9, {copy_of_second, summed}), Pass::kBackward, false);
+  mark(draft.kernel(1, {last}), Pass::kBackward, false);
+  for (const auto order : {list_order, list_order_from_end}) {
+    const std::vector<std::size_t> sequence = order(draft.program);
+    const auto place = [&](ValueId made) { return std::ranges::find(sequence, made.value()) - sequence.begin(); };
+    EXPECT_LT(place(gradient), place(copy_of_second));
+    EXPECT_LT(place(summed), place(copy_of_second));  // beside what is computed again
+    EXPECT_EQ(draft.end(sequence), 5 + 5 + 20 + 5 + 9 + 12 + 5 + 9 + 1);
+  }
+  draft.program.instructions[copy_of_second.value()].is_copy = false;
+  const std::vector<std::size_t> free = list_order_from_end(draft.program);
+  EXPECT_LT(std::ranges::find(free, copy_of_second.value()), std::ranges::find(free, gradient.value()));
+}
+
 TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
   Draft draft;
   const ValueId weight = draft.program.values.push_back({});
