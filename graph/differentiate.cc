@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -366,6 +367,14 @@ class Differentiation : public GradientBuilder {
     if (trained.empty()) {
       throw InputError(options_.place, "training: the loss depends on no trained parameter");
     }
+    if (!options_.master_copy && std::ranges::none_of(trained, [&](const Trained& item) {
+          return element_bytes(type(item.parameter).dtype) < element_bytes(DataType::kF32);
+        })) {
+      throw InputError(
+          options_.place,
+          "training: master_copy is of parameters of two bytes, and none is trained; mixed_precision: bf16 "
+          "makes them so");
+    }
     pass_ = Pass::kUpdate;
     // What is added up over the micro-batches is complete behind the last of them.
     for (Trained& item : trained) {
@@ -423,7 +432,8 @@ class Differentiation : public GradientBuilder {
     const GraphTensor parameter = forward_.tensor(item.parameter);
     const Shape& shape = parameter.type.shape;
     update_name_ = "update." + parameter.name;
-    const bool is_mixed = parameter.type.dtype != DataType::kF32 && parameter.type.dtype != DataType::kF64;
+    const bool is_wide = parameter.type.dtype == DataType::kF32 || parameter.type.dtype == DataType::kF64;
+    const bool is_mixed = !is_wide && options_.master_copy;
     parameter_ = item.parameter;
     const TensorId weight = is_mixed ? state(item.parameter, "master", shape, DataType::kF32, true) : item.parameter;
     std::vector<TensorId> stored{weight};

@@ -11,7 +11,7 @@ namespace shardplan {
 /// - The backward pass starts from a replicated 1 on the loss and runs the forward operators in reverse; where a tensor
 ///   has several readers its gradients are added up in that order.
 /// - Every trained parameter gets its update, and states of its shape ("NAME.moment1", ...). With mixed precision the
-///   gradient is cast to f32 and a master copy ("NAME.master") is what is updated.
+///   gradient is cast to f32 and a master copy ("NAME.master") is what is updated, unless there is to be none.
 /// - With `exchanged_over` every gradient but those of `not_exchanged` is summed over the devices before its
 ///   update ("grad.PARAMETER.AllReduce"); those of one `comm_fusion` above 0 and one type together, behind the last of them
 ///   ("comm_fusion.ID.FusedAllReduce").
@@ -26,7 +26,7 @@ namespace shardplan {
 ///   "update.PARAMETER".
 ///
 /// Throws InputError that names the operator on the way from the loss to a trained parameter that has no gradient, an
-/// unknown optimizer, or a loss that is not a scalar.
+/// unknown optimizer, a loss that is not a scalar, or master_copy: false where no parameter would have one.
 OperatorGraph differentiate(const OperatorGraph& forward, const TrainingOptions& options);
 
 }  // namespace shardplan

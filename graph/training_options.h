@@ -30,6 +30,7 @@ struct TrainingOptions {
   std::optional<DataType> mixed_precision;
   std::optional<DataType> gradient_dtype;  // of parameters that say nothing themselves (ParameterPins); nothing: f32,
   std::optional<DataType> state_dtype;     // but gradients of f64 parameters are f64
+  bool master_copy = true;                 // in f32, of parameters of two bytes
   std::vector<std::string> recompute;      // names, '*' allowed
   SourcePlace place;
 };

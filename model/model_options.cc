@@ -199,6 +199,7 @@ TrainingOptions read_training(const YamlDocument& document, const YamlNode& node
   if (const auto type = reader.choice("mixed_precision")) options.mixed_precision = parse_data_type(*type);
   if (const auto type = reader.choice("gradient_dtype")) options.gradient_dtype = parse_data_type(*type);
   if (const auto type = reader.choice("state_dtype")) options.state_dtype = parse_data_type(*type);
+  reader.flag("master_copy", options.master_copy);
   options.recompute = reader.names("recompute");
   return options;
 }

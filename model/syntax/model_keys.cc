@@ -191,6 +191,7 @@ const KeySpecs& training_keys() {
       {"mixed_precision", ValueForm::kText, "type of weights and activations", {"f16", "bf16"}},
       {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
       {"state_dtype", ValueForm::kText, kStateType, state_types()},
+      {"master_copy", ValueForm::kFlag, "false: parameters of two bytes are updated as they are, not in f32", {}},
       {"recompute", ValueForm::kNames, "blocks or operators computed again in the backward pass", {}},
   };
   return keys;

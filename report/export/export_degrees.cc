@@ -84,22 +84,25 @@ const TrainingOptions* training_of(const Plan& plan) {
 /// The types of what training keeps: summed gradients and moments. Nothing: there are none of this kind, or of several types.
 struct KeptTypes {
   std::optional<DataType> gradients, moments;
+  bool narrow_weights = false;           // updated in two bytes, without a master copy
   std::vector<std::string> differences;  // "gradients are kept as f32 and bf16"
 };
 
 KeptTypes kept_types(const OperatorGraph& graph) {
+  KeptTypes types;
   std::set<DataType> gradients, moments;
   for (const GraphOperator& op : graph.operators()) {
     if (op.pass != Pass::kUpdate || !op.parameter || op.operands.size() < 2) continue;
     const Shape& shape = graph.tensor(*op.parameter).type.shape;
     gradients.insert(graph.tensor(op.operands.back()).type.dtype);
+    const GraphTensor& updated = graph.tensor(op.operands[0]);
+    types.narrow_weights |= updated.kind == TensorKind::kParameter && element_bytes(updated.type.dtype) < 4;
     for (const TensorId id : op.operands) {
       const GraphTensor& tensor = graph.tensor(id);
       const bool is_moment = tensor.kind == TensorKind::kState && !tensor.is_master_copy;
       if (is_moment && tensor.type.shape == shape) moments.insert(tensor.type.dtype);
     }
   }
-  KeptTypes types;
   const auto one_of = [&](const std::set<DataType>& found, const char* what) -> std::optional<DataType> {
     if (found.size() == 1) return *found.begin();
     std::vector<std::string_view> names;
@@ -118,6 +121,10 @@ bool is_short(const std::optional<DataType>& type) { return type && element_byte
 /// "gradients are kept as bf16": what a framework has no option for.
 void refuse_short(const std::optional<DataType>& type, const char* what, std::vector<std::string>& differences) {
   if (is_short(type)) differences.push_back(fmt::format("{} are kept as {}", what, to_string(*type)));
+}
+
+void refuse_narrow_weights(KeptTypes& kept) {
+  if (kept.narrow_weights) kept.differences.emplace_back("weights of two bytes have no master copy in f32");
 }
 
 /// Megatron-LM's name of a type.
@@ -144,6 +151,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && degrees.zero > 0 && kept.moments;
   if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
   if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
+  refuse_narrow_weights(kept);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
@@ -190,8 +198,13 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
   KeptTypes kept = kept_types(*plan.graph);
-  refuse_short(kept.gradients, "gradients", kept.differences);
-  refuse_short(kept.moments, "moments", kept.differences);
+  // A model of two bytes has gradients and moments of two bytes.
+  const bool is_narrow = kept.narrow_weights && is_short(kept.gradients) && is_short(kept.moments);
+  if (!is_narrow) {
+    refuse_short(kept.gradients, "gradients", kept.differences);
+    refuse_short(kept.moments, "moments", kept.differences);
+    refuse_narrow_weights(kept);
+  }
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
@@ -206,6 +219,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
       "--parallelism.pipeline_parallel_degree 1",
       fmt::format("--training.local_batch_size {}", uniform.micro_batch),
       fmt::format("--training.global_batch_size {}", uniform.global_batch)};
+  if (is_narrow) options.emplace_back("--training.dtype bfloat16");
   if (is_sharded) {
     // Weights that are gathered once a step stay so between forward and backward pass.
     options.push_back(
@@ -227,6 +241,7 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
   std::vector<std::string> own;
   KeptTypes kept = kept_types(*plan.graph);
   refuse_short(kept.moments, "moments", kept.differences);
+  refuse_narrow_weights(kept);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it, as plan.py beside your program:",

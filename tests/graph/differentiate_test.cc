@@ -59,6 +59,13 @@ TEST(DifferentiateTest, TensorsKnowTheParameterThatTheyBelongTo) {
   EXPECT_EQ(relations(trained("")), expected);
 }
 
+TEST(DifferentiateTest, WithoutAMasterCopyTheParameterItselfIsUpdated) {
+  const std::map<std::string, std::string> found = relations(trained(", master_copy: false"));
+  EXPECT_EQ(found.count("fc.weight.master"), 0u);
+  EXPECT_EQ(found.at("update.fc.weight.ApplyMomentum.0"), "new value of fc.weight");
+  EXPECT_EQ(found.at("update.fc.weight.ApplyMomentum.1"), "new value of fc.weight.momentum");
+}
+
 TEST(DifferentiateTest, OperatorsKnowTheirForwardOperatorOrTheirParameter) {
   const OperatorGraph graph = trained(", clip_norm: 1, micro_batches: 2");
   const auto belongs_to = [&](const std::string& name) -> std::string {

@@ -248,6 +248,8 @@ const std::vector<Section>& sections() {
         {"mixed_precision", kTraining, kTraining, "{optimizer: adamw, mixed_precision: bf16}"},
         {"gradient_dtype", kTraining, kTraining, "{optimizer: adamw, gradient_dtype: bf16}"},
         {"state_dtype", kTraining, kTraining, "{optimizer: adamw, state_dtype: bf16}"},
+        {"master_copy", kTraining, "{optimizer: adamw, mixed_precision: bf16}",
+         "{optimizer: adamw, mixed_precision: bf16, master_copy: false}"},
         {"recompute", kTraining, kTraining, "{optimizer: adamw, recompute: d}"}}},
       {"parallel",
        parallel_keys,

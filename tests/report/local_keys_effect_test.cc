@@ -165,6 +165,8 @@ const std::vector<Section>& sections() {
         {"mixed_precision", kSgd, "{optimizer: sgd, mixed_precision: bf16}"},
         {"gradient_dtype", kSgd, "{optimizer: sgd, gradient_dtype: bf16}"},
         {"state_dtype", kSgd, "{optimizer: momentum, state_dtype: bf16}", "", "{optimizer: momentum}"},
+        {"master_copy", kSgd, "{optimizer: sgd, mixed_precision: bf16, master_copy: false}", "",
+         "{optimizer: sgd, mixed_precision: bf16}"},
         {"recompute", kSgd, "{optimizer: sgd, recompute: d}"}}},
       {"parallel",
        parallel_keys,

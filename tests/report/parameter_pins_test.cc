@@ -208,6 +208,14 @@ TEST(ParameterPinsTest, ExportsNameTypesOrSayThatTheyCannot) {
   EXPECT_NE(megatron.text.find("--use-precision-aware-optimizer"), std::string::npos) << megatron.text;
   EXPECT_NE(megatron.text.find("--main-grads-dtype bf16"), std::string::npos);
   EXPECT_NE(megatron.text.find("--exp-avg-dtype bf16"), std::string::npos);
+  const Plan pure =
+      plan_of(product("", ", mixed_precision: bf16, state_dtype: bf16, gradient_dtype: bf16, master_copy: false",
+                      "parallel_mode: data_parallel, zero: 1"));
+  const std::string difference = "weights of two bytes have no master copy in f32";
+  EXPECT_NE(export_plan(pure, "megatron").text.find(difference), std::string::npos);
+  EXPECT_EQ(export_plan(plan, "megatron").text.find(difference), std::string::npos);
+  EXPECT_NE(export_plan(pure, "torchtitan").text.find("--training.dtype bfloat16"), std::string::npos);
+  EXPECT_EQ(export_plan(pure, "torchtitan").text.find(difference), std::string::npos);
   const ExportedText deepspeed = export_plan(plan, "deepspeed");
   EXPECT_NE(deepspeed.text.find("\"grad_accum_dtype\": \"bf16\""), std::string::npos) << deepspeed.text;
   EXPECT_NE(deepspeed.text.find("moments are kept as bf16"), std::string::npos);
