@@ -8,21 +8,36 @@
 #include <vector>
 
 #include "base/error.h"
+#include "report/metrics/peak_holders.h"
 #include "tests/support/published_runs.h"
 
 namespace shardplan {
 namespace {
 
 struct Outcome {
-  std::string name;
-  double ratio = 0;
+  const PublishedRun* run = nullptr;
+  double ratio = 0;  // of our step to the published one; 0: none is published, or it does not fit
   bool fits = false;
+  Bytes peak = 0;
+  std::string holders;  // what most of the peak is
 };
+
+std::string gibibytes(Bytes bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 30)); }
+
+/// What holds most of the peak, with its GiB.
+std::string main_holders(const Plan& plan) {
+  std::string text;
+  for (const auto& [what, bytes] : peak_holders(plan)) {
+    if (bytes * 10 >= plan.memory.peak)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, gibibytes(bytes));
+  }
+  return text;
+}
 
 Outcome print_row(const PublishedRun& run) {
   const Plan plan = plan_of(run);
   Outcome outcome;
-  outcome.name = run.name;
+  outcome.run = &run;
   const auto seconds = [](Picoseconds time) { return static_cast<double>(time) / 1e12; };
   outcome.fits = !plan.program.instructions.empty() && plan.fits();
   if (plan.program.instructions.empty()) {
@@ -30,43 +45,79 @@ Outcome print_row(const PublishedRun& run) {
                run.assumed);
     return outcome;
   }
-  outcome.ratio = seconds(plan.time.step()) / run.seconds;
-  fmt::print("| {} | {} | {} | {:.4g} | {:.4g} | {:.2f} | {:.0f} | {} |\n", run.name, run.what, run.figure, run.seconds,
-             seconds(plan.time.step()), outcome.ratio, 100 * seconds(plan.time.exposed) / seconds(plan.time.step()),
-             run.assumed);
+  outcome.peak = plan.memory.peak;
+  outcome.holders = main_holders(plan);
+  const double exposed = 100 * seconds(plan.time.exposed) / seconds(plan.time.step());
+  if (run.seconds > 0) {
+    outcome.ratio = seconds(plan.time.step()) / run.seconds;
+    fmt::print("| {} | {} | {} | {:.4g} | {:.4g} | {:.2f} | {:.0f} | {} |\n", run.name, run.what, run.figure,
+               run.seconds, seconds(plan.time.step()), outcome.ratio, exposed, run.assumed);
+  } else {
+    fmt::print("| {} | {} | memory alone | | {:.4g} | | {:.0f} | {} |\n", run.name, run.what, seconds(plan.time.step()),
+               exposed, run.assumed);
+  }
   std::fflush(stdout);
   return outcome;
 }
 
-void print_summary(const std::vector<Outcome>& outcomes) {
+/// Errors of ratios to one, of the runs that have one.
+struct Errors {
   double sum = 0, signed_sum = 0;
-  std::size_t planned = 0, within_ten = 0, refused = 0;
-  std::vector<std::pair<double, std::string>> errors;
+  std::vector<std::pair<double, std::string>> sorted;
+
+  void add(double ratio, const std::string& name) {
+    sum += std::abs(ratio - 1);
+    signed_sum += ratio - 1;
+    sorted.emplace_back(std::abs(ratio - 1), name);
+  }
+  /// "mean | median | mean with its sign | within 10 % | worst" of one or more.
+  std::string row() {
+    std::sort(sorted.begin(), sorted.end());
+    const auto count = static_cast<double>(sorted.size());
+    const auto within_ten = std::ranges::count_if(sorted, [](const auto& error) { return error.first <= 0.10; });
+    return fmt::format("{:.1f} % | {:.1f} % | {:+.1f} % | {} | {:.0f} % ({})", 100 * sum / count,
+                       100 * sorted[sorted.size() / 2].first, 100 * signed_sum / count, within_ten,
+                       100 * sorted.back().first, sorted.back().second);
+  }
+};
+
+void print_summary(const std::vector<Outcome>& outcomes) {
+  Errors errors;
+  std::size_t timed = 0, refused = 0;
   for (const Outcome& outcome : outcomes) {
     refused += outcome.fits ? 0 : 1;
-    if (outcome.ratio == 0) continue;
-    ++planned;
-    const double error = std::abs(outcome.ratio - 1);
-    sum += error;
-    signed_sum += outcome.ratio - 1;
-    within_ten += error <= 0.10 ? 1 : 0;
-    errors.emplace_back(error, outcome.name);
+    timed += outcome.run->seconds > 0 ? 1 : 0;
+    if (outcome.ratio > 0) errors.add(outcome.ratio, outcome.run->name);
   }
-  if (planned == 0) return;
-  std::sort(errors.begin(), errors.end());
-  const auto count = static_cast<double>(planned);
+  if (errors.sorted.empty()) return;
   fmt::print(
       "| runs | mean error | median | mean with its sign | within 10 % | worst | do not fit, though they ran |\n");
   fmt::print("|---|---|---|---|---|---|---|\n");
-  fmt::print("| {} | {:.1f} % | {:.1f} % | {:+.1f} % | {} | {:.0f} % ({}) | {} |\n", outcomes.size(), 100 * sum / count,
-             100 * errors[planned / 2].first, 100 * signed_sum / count, within_ten, 100 * errors.back().first,
-             errors.back().second, refused);
+  fmt::print("| {} | {} | {} |\n", timed, errors.row(), refused);
+}
+
+void print_memory(const std::vector<Outcome>& outcomes) {
+  Errors errors;
+  fmt::print("| run | configuration | published | GiB | ours, GiB | ratio | of that, GiB |\n");
+  fmt::print("|---|---|---|---|---|---|---|\n");
+  for (const Outcome& outcome : outcomes) {
+    const PublishedRun& run = *outcome.run;
+    if (run.gibibytes == 0 || outcome.peak == 0) continue;
+    const double ratio = static_cast<double>(outcome.peak) / (1 << 30) / run.gibibytes;
+    errors.add(ratio, run.name);
+    fmt::print("| {} | {} | {} | {:.1f} | {} | {:.2f} | {} |\n", run.name, run.what, run.memory, run.gibibytes,
+               gibibytes(outcome.peak), ratio, outcome.holders);
+  }
+  if (errors.sorted.empty()) return;
+  fmt::print("\n| runs | mean error | median | mean with its sign | within 10 % | worst |\n");
+  fmt::print("|---|---|---|---|---|---|\n");
+  fmt::print("| {} | {} |\n", errors.sorted.size(), errors.row());
 }
 
 constexpr const char* kIntroduction =
-    R"(# Step times against published runs
+    R"(# Step times and memory against published runs
 
-Training runs whose step times were published, each planned by the program with the parallelism that it used. This page is the
+Training runs whose step times or memory were published, each planned by the program with the parallelism that it used. This page is the
 output of `bench/published_bench`; the runs are `bench/published/*.yaml`, their models and clusters stand beside them.
 
 A run is a model file in which the words of its parallelism are replaced by axes of its mesh: what cuts the batch, features and
@@ -103,6 +154,25 @@ Where the errors are:
 - Data parallelism of Megatron-LM over 128 groups: 4 to 7 % slower than without it, ours 1 to 2 %.
 )";
 
+constexpr const char* kAboutMemory =
+    R"(What a device holds at its peak, where that was published. KempnerForge's figures are PyTorch's `max_memory_allocated` in units of
+1024^3 bytes, which it calls GB (`kempnerforge/metrics/memory.py`). torchtitan's are what the allocator has reserved from the device (`max_reserved`
+of its log), which is more than was ever in use. KempnerForge holds weights, gradients behind their reduction and moments as bf16, without a master
+copy (`training: {master_copy: false, state_dtype: bf16}`), and sums of gradients over micro-batches whole and as f32 (FSDP2 without synchronisation).
+)";
+
+constexpr const char* kMemoryRemarks = R"(
+Where it differs:
+
+- 70B: weights are gathered as early as the links have time, up to 50 layers ahead, since there is room for them; FSDP2 gathers one layer ahead.
+- 7B on 2 devices: a sum of gradients counts as held until the step's last micro-batch is done, beside its reduced half. FSDP2 frees each with its
+  reduction; over more devices what is reduced is small beside it.
+- Llama 2 on 8 devices: the gathered operands of products are kept for the backward pass, while Megatron-LM gathers them again.
+
+Activations of a GPT layer by Korthikanti's formulas (no parallelism, tensor and sequence parallel, over 2 and 8 devices) are a test of their own
+(`tests/planner/memory_test.cc`).
+)";
+
 int print_models(const std::string& filter) {
   for (const PublishedSource& source : published_sources()) {
     for (const PublishedRun& run : source.runs) {
@@ -113,9 +183,10 @@ int print_models(const std::string& filter) {
 }
 
 int run(const std::string& filter) {
+  const std::vector<PublishedSource> sources = published_sources();
   std::vector<Outcome> outcomes;
   if (filter.empty()) fmt::print("{}", kIntroduction);
-  for (const PublishedSource& source : published_sources()) {
+  for (const PublishedSource& source : sources) {
     if (filter.empty()) {
       fmt::print("\n## {}\n\nSource: {}.", source.title, source.from);
       fmt::print("{}\n\n", source.assumed.empty() ? "" : fmt::format(" Assumed: {}.", source.assumed));
@@ -129,7 +200,9 @@ int run(const std::string& filter) {
   }
   if (filter.empty()) fmt::print("\n## All together\n\n");
   print_summary(outcomes);
-  if (filter.empty()) fmt::print("{}", kRemarks);
+  if (filter.empty()) fmt::print("{}\n## Memory\n\n{}\n", kRemarks, kAboutMemory);
+  print_memory(outcomes);
+  if (filter.empty()) fmt::print("{}", kMemoryRemarks);
   return 0;
 }
 

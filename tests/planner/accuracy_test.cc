@@ -48,6 +48,16 @@ TEST(Accuracy, PlansOfPublishedRunsTakeWhatWasPublished) {
   EXPECT_NEAR(signed_sum / count, 0, 0.03);
 }
 
+TEST(Accuracy, PlansOfPublishedRunsHoldWhatWasPublished) {
+  // The allocator's reserve with and without a compiler, and what is in use with FSDP alone and beside tensor parallelism.
+  for (const char* name : {"TT-H100-8-eager", "TT-H100-128-compile", "KF-13B-fsdp8", "KF-7B-fsdp4", "KF-7B-tp4fsdp8",
+                           "KF-13B-tp4fsdp2", "KF-13B-tp4fsdp40"}) {
+    const PublishedRun& run = published_by_name().at(name);
+    const double ratio = static_cast<double>(plan_of(run).memory.peak) / (1 << 30) / run.gibibytes;
+    EXPECT_NEAR(ratio, 1, std::string(name).starts_with("KF-13B") ? 0.02 : 0.11) << name;
+  }
+}
+
 TEST(Accuracy, RunsThatDidNotFitOnceAreNotRefused) {
   for (const char* name : {"MPT-a100-760m-s2048-g8", "MPT-a100-7b-s4096-g8", "IBM-34B", "TT-H100-8-eager"}) {
     const Plan plan = plan_of(published_by_name().at(name));

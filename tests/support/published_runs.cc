@@ -50,6 +50,13 @@ class Line {
   const YamlNode& own_;
 };
 
+/// "62.4 GB" or "82.4 GiB"; 0 for anything else.
+double gibibytes(const std::string& text) {
+  const bool is_decimal = text.ends_with(" GB");
+  if (!is_decimal && !text.ends_with(" GiB")) return 0;
+  return std::strtod(text.c_str(), nullptr) * (is_decimal ? 1e9 / (1 << 30) : 1);
+}
+
 PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, const YamlNode& node) {
   std::vector<Diagnostic> faults;
   check_keys(document, node,
@@ -81,7 +88,9 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "scatters_once",
               "own_gathers",
               "whole_table",
-              "collective_matmul"},
+              "collective_matmul",
+              "narrow_states",
+              "memory"},
              "a run", faults);
   if (!faults.empty()) throw InputError(faults);
   const Line line(document, defaults, node);
@@ -113,12 +122,17 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("local_batch_norm", run.local_batch_norm);
   line.read("overlap", run.overlap);
   line.read("collective_matmul", run.collective_matmul);
+  line.read("narrow_states", run.narrow_states);
   line.read("figure", run.figure);
   line.read("assumed", run.assumed);
   std::string seconds;
   line.read("seconds", seconds);
   run.seconds = std::strtod(seconds.c_str(), nullptr);
-  if (!(run.seconds > 0)) throw InputError(document.place(node), "{}: seconds: expected more than 0", run.name);
+  line.read("memory", run.memory);
+  run.gibibytes = gibibytes(run.memory);
+  if (!(run.seconds > 0) && !(run.gibibytes > 0)) {
+    throw InputError(document.place(node), "{}: expected seconds or memory, as '62.4 GB' or '82.4 GiB'", run.name);
+  }
   for (const YamlNode* dims : {defaults == nullptr ? nullptr : defaults->find("dims"), node.find("dims")}) {
     if (dims == nullptr) continue;
     for (const YamlEntry& entry : dims->entries) run.dims[entry.key.text] = line.whole(entry.value);
@@ -214,6 +228,7 @@ std::string model_text(const PublishedRun& run) {
   text += fmt::format("training: {{optimizer: {}, micro_batches: {}", run.optimizer, run.micro_batches);
   if (run.precision != "f32") text += fmt::format(", mixed_precision: {}", run.precision);
   if (!run.recompute.empty()) text += fmt::format(", recompute: [{}]", run.recompute);
+  if (run.narrow_states) text += fmt::format(", state_dtype: {}, master_copy: false", run.precision);
   text += fmt::format(
       "}}\nparallel: {{parallel_mode: {}, level: 2, device_num: {}, mesh: {{{}}}, gradient_fp32_sync: {}, "
       "enable_parallel_optimizer: {}",

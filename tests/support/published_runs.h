@@ -37,8 +37,11 @@ struct PublishedRun {
   bool local_batch_norm = false;   // data parallelism whose norms are those of a device's own rows
   bool overlap = true;             // collectives run beside kernels
   bool collective_matmul = false;  // those of tensor parallelism in pieces beside their products
+  bool narrow_states = false;      // weights of two bytes without a master copy, moments of two
   std::string figure;              // as published
-  double seconds = 0;              // of a step, which follows from it
+  double seconds = 0;              // of a step, which follows from it; 0: not published
+  std::string memory;              // of a device, as published, "62.4 GB"; empty: not published
+  double gibibytes = 0;            // the same
   std::string assumed;             // what the source does not say
 };
 
