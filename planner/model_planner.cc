@@ -350,7 +350,7 @@ Plan ModelPlanner::overlapped(Plan plan) const {
   if (unused) add_notice(plan.notices, *std::move(unused));
   plan.is_overlapped = true;
   const OverlappedTimeline times = overlapped_timeline(plan.program);
-  if (options.reorders || !plan.program.buckets.empty()) plan.memory = memory_profile(plan.program, times.spans);
+  if (options.reorders || !plan.program.buckets.empty()) plan.memory = memory_profile(plan.program, times);
   plan.time.exposed = times.exposed();
   return plan;
 }

@@ -52,14 +52,25 @@ struct MemoryLives {
   IdVector<ValueId, ValueId> owner;
   IdVector<ValueId, std::size_t> first;  // kNeverMade: never
   IdVector<ValueId, std::size_t> last;
+  // Of the loop's last run, if that issues reductions of its own (program/last_run.h). The runs before it
+  std::vector<ValueId> held;        // hold these sums to their end,
+  std::vector<ValueId> never_made;  // and make none of these
+
+  /// The same of the runs before the last.
+  void make_of_earlier_runs(std::size_t loop) {
+    for (const ValueId id : held) last[id] = loop - 1;
+    for (const ValueId id : never_made) first[id] = kNeverMade;
+  }
 };
 
-/// Without `spans` instructions run one after the other.
-MemoryLives memory_lives(const TableOrder& order, std::span<const OverlappedTimeline::Span> spans) {
+/// Without `times` instructions run one after the other.
+MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* times) {
   const ParallelProgram& program = order.table->program();
   const std::size_t count = order.size();
-  MemoryLives lives{memory_owners(order), {}, {}};
-  auto& [owner, first, last] = lives;
+  MemoryLives lives{memory_owners(order), {}, {}, {}, {}};
+  auto& [owner, first, last, held, never_made] = lives;
+  const std::span<const OverlappedTimeline::Span> spans =
+      times == nullptr ? std::span<const OverlappedTimeline::Span>() : times->spans;
   first.resize(order.num_values(), kNeverMade);
   last.resize(order.num_values(), 0);
   const std::size_t end = count == 0 ? 0 : count - 1;
@@ -87,11 +98,23 @@ MemoryLives memory_lives(const TableOrder& order, std::span<const OverlappedTime
   for (std::size_t i = 0; !spans.empty() && i + 1 < count; ++i) {
     if (order.scatters_pieces_behind(i)) issued_at[i + 1] = i;
   }
-  for (const LastRunCollective& early : issued_in_last_run(order)) {
-    for (std::size_t i = early.begin; i < early.end; ++i) issued_at[i] = early.after == 0 ? 0 : early.after - 1;
+  const std::vector<LastRunCollective> early = issued_in_last_run(order);
+  for (const LastRunCollective& one : early) {
+    for (std::size_t i = one.begin; i < one.end; ++i) issued_at[i] = one.after == 0 ? 0 : one.after - 1;
   }
+  const std::size_t end_of_early = early.empty() ? 0 : early.back().end;
+  /// The last place of the loop that an early reduction is beside in the last run, unless it goes on behind that.
+  const auto last_beside_early = [&](std::size_t i) {
+    const auto in_loop = std::span(kernels).first(kernels_in_loop);
+    if (times->last_run.empty() || in_loop.empty()) return last_beside(i);
+    if (spans[i].end > times->last_run[in_loop.back()] + order[in_loop.back()].time) return last_beside(i);
+    const auto behind = std::lower_bound(in_loop.begin(), in_loop.end(), spans[i].end,
+                                         [&](std::size_t kernel, auto time) { return times->last_run[kernel] < time; });
+    return std::max(issued_at[i], behind == in_loop.begin() ? 0 : *std::prev(behind));
+  };
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t until = spans.empty() ? i : last_beside(i);
+    const bool is_early = !spans.empty() && i >= loop && i < end_of_early;
+    const std::size_t until = spans.empty() ? i : is_early ? last_beside_early(i) : last_beside(i);
     for (const ValueId input : order.inputs(i)) last[owner[input]] = std::max(last[owner[input]], until);
     if (const std::uint32_t fusion = order.fusion[i]; fusion > 0) {
       const ValueId buffer = order.buckets[fusion - 1].buffer;
@@ -101,6 +124,16 @@ MemoryLives memory_lives(const TableOrder& order, std::span<const OverlappedTime
     for (const ValueId output : order.outputs(i)) {
       if (owner[output] == output) first[output] = order[i].is_accumulating ? 0 : issued_at[i];
       last[owner[output]] = std::max(last[owner[output]], i);
+      if (is_early && owner[output] == output) never_made.push_back(output);
+    }
+  }
+  for (std::size_t i = loop; i < end_of_early; ++i) {
+    if (order.fusion[i] > 0) never_made.push_back(order.buckets[order.fusion[i] - 1].buffer);
+  }
+  for (std::size_t i = 0; i < loop && end_of_early > 0; ++i) {
+    if (!order[i].is_accumulating) continue;
+    for (const ValueId output : order.outputs(i)) {
+      if (last[owner[output]] < loop) held.push_back(owner[output]);
     }
   }
   for (const Binding& given : program.given) {
@@ -300,52 +333,74 @@ class ProfileOfTurns {
   std::size_t peak_turn_ = 0;
 };
 
-}  // namespace
-
-MemoryProfile memory_profile(const ParallelProgram& program) { return memory_profile(program, {}); }
-
-MemoryProfile memory_profile(const ParallelProgram& program, std::span<const OverlappedTimeline::Span> spans) {
+MemoryProfile profile_of(const ParallelProgram& program, const OverlappedTimeline* times) {
   const InstructionTable table(program);
-  auto [owner, first, last] = memory_lives(TableOrder(table), spans);
+  MemoryLives lives = memory_lives(TableOrder(table), times);
   const std::size_t count = program.instructions.size();
-  if (!program.loop_order.turns.empty()) return ProfileOfTurns(program, owner, first, last).run();
+  if (!program.loop_order.turns.empty()) return ProfileOfTurns(program, lives.owner, lives.first, lives.last).run();
   WorkerMemory memory(program);
   MemoryProfile profile = memory.empty_profile();
-  for (const ValueId id : program.values.ids()) {
-    if (first[id] == kNeverMade) last[id] = kNeverMade;
-  }
-  const ValuesByInstruction begins(first, count), ends(last, count);
-  for (std::size_t i = 0; i < count; ++i) {
-    for (const ValueId id : begins.at(i)) memory.add(id, 1);
-    memory.note(profile, i, i);
-    for (const ValueId id : ends.at(i)) memory.add(id, -1);
-  }
-  for (const ValueId id : program.values.ids()) {
-    if (first[id] != kNeverMade && first[id] <= profile.peak_instruction && profile.peak_instruction <= last[id] &&
-        memory.is_at_peak(id)) {
-      profile.alive_at_peak.push_back({id, program.values[id].bytes});
+  const auto walk = [&](std::size_t end) {
+    auto& [owner, first, last, held, never_made] = lives;
+    for (const ValueId id : program.values.ids()) {
+      if (first[id] == kNeverMade) last[id] = kNeverMade;
     }
+    const ValuesByInstruction begins(first, count), ends(last, count);
+    bool has_peak = false;
+    memory.clear();
+    for (std::size_t i = 0; i < end; ++i) {
+      for (const ValueId id : begins.at(i)) memory.add(id, 1);
+      has_peak = memory.note(profile, i, i) || has_peak;
+      for (const ValueId id : ends.at(i)) memory.add(id, -1);
+    }
+    if (!has_peak) return;
+    profile.alive_at_peak.clear();
+    for (const ValueId id : program.values.ids()) {
+      if (first[id] != kNeverMade && first[id] <= profile.peak_instruction && profile.peak_instruction <= last[id] &&
+          memory.is_at_peak(id)) {
+        profile.alive_at_peak.push_back({id, program.values[id].bytes});
+      }
+    }
+  };
+  walk(count);
+  if (!lives.held.empty() || !lives.never_made.empty()) {
+    lives.make_of_earlier_runs(table.loop());
+    walk(table.loop());
   }
   sort_by_bytes(profile.alive_at_peak);
   return profile;
 }
 
-Bytes memory_peak(const TableOrder& order, std::span<const OverlappedTimeline::Span> spans) {
+}  // namespace
+
+MemoryProfile memory_profile(const ParallelProgram& program) { return profile_of(program, nullptr); }
+
+MemoryProfile memory_profile(const ParallelProgram& program, const OverlappedTimeline& times) {
+  return profile_of(program, &times);
+}
+
+Bytes memory_peak(const TableOrder& order, const OverlappedTimeline* times) {
   SHARDPLAN_CHECK(order.table->program().workers == 1);
-  const auto [owner, first, last] = memory_lives(order, spans);
-  std::vector<Bytes> changes(order.size() + 1, 0);  // by place
-  const auto add = [&](ValueId id, Bytes bytes) {
-    if (first[id] == kNeverMade) return;
-    changes[first[id]] += bytes;
-    changes[last[id] + 1] -= bytes;
+  MemoryLives lives = memory_lives(order, times);
+  const auto peak_of = [&](std::size_t end) {
+    std::vector<Bytes> changes(order.size() + 1, 0);  // by place
+    const auto add = [&](ValueId id, Bytes bytes) {
+      if (lives.first[id] == kNeverMade) return;
+      changes[lives.first[id]] += bytes;
+      changes[lives.last[id] + 1] -= bytes;
+    };
+    for (std::size_t v = 0; v < order.table->num_values(); ++v) add(ValueId(v), order.table->bytes(ValueId(v)));
+    if (order.num_buffers > 0) {
+      for (const TableOrder::TriedBucket& bucket : order.buckets) add(bucket.buffer, bucket.bytes);
+    }
+    Bytes in_use = 0, peak = 0;
+    for (std::size_t place = 0; place < end; ++place) peak = std::max(peak, in_use += changes[place]);
+    return peak;
   };
-  for (std::size_t v = 0; v < order.table->num_values(); ++v) add(ValueId(v), order.table->bytes(ValueId(v)));
-  if (order.num_buffers > 0) {
-    for (const TableOrder::TriedBucket& bucket : order.buckets) add(bucket.buffer, bucket.bytes);
-  }
-  Bytes in_use = 0, peak = 0;
-  for (const Bytes change : changes) peak = std::max(peak, in_use += change);
-  return peak;
+  const Bytes of_last_run = peak_of(order.size());
+  if (lives.held.empty() && lives.never_made.empty()) return of_last_run;
+  lives.make_of_earlier_runs(order.table->loop());
+  return std::max(of_last_run, peak_of(order.table->loop()));
 }
 
 }  // namespace shardplan

@@ -31,9 +31,9 @@ struct MemoryProfile {
 };
 MemoryProfile memory_profile(const ParallelProgram& program);
 /// The same where collectives run beside kernels (`overlapped_timeline`): one holds its input until it ends, while later
-/// instructions run.
-MemoryProfile memory_profile(const ParallelProgram& program, std::span<const OverlappedTimeline::Span> spans);
-/// The peak of an order of a table, of one worker.
-Bytes memory_peak(const TableOrder& order, std::span<const OverlappedTimeline::Span> spans);
+/// instructions run. What the last run of the loop reduces is freed in that run; the runs before it hold it.
+MemoryProfile memory_profile(const ParallelProgram& program, const OverlappedTimeline& times);
+/// The peak of an order of a table, of one worker. Without `times` instructions run one after the other.
+Bytes memory_peak(const TableOrder& order, const OverlappedTimeline* times);
 
 }  // namespace shardplan

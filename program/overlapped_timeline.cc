@@ -77,7 +77,10 @@ class Streams {
       lags = std::move(behind);
     }
     is_last_run_ = true;
-    if (!early_.empty()) run(0, loop_);
+    if (!early_.empty()) {
+      result_.last_run.resize(loop_, 0);
+      run(0, loop_);
+    }
     run(early_.empty() ? loop_ : early_.back().end, order_.size());
     while (advance(nullptr)) {
     }
@@ -174,6 +177,7 @@ class Streams {
       if (now_ > before) start = ready_[input];
     }
     run_until(0);
+    if (i < result_.last_run.size()) result_.last_run[i] = began;
     if (!was_issued_[i]) {
       result_.spans[i] = {began, now_};
       before_[i] = start.by;

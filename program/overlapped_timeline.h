@@ -30,6 +30,8 @@ struct OverlappedTimeline {
     bool operator==(const Span&) const = default;
   };
   std::vector<Span> spans;                 // by instruction; of its first run, where it runs with every micro-batch
+  std::vector<Picoseconds> last_run;       // when the loop's instructions that are kernels begin in its last run; by
+                                           // instruction, empty if that issues nothing of its own (program/last_run.h)
   Picoseconds end = 0;                     // when all kernels and collectives are done
   Picoseconds computation = 0;             // all kernels together, each as long as it takes alone
   Picoseconds communication = 0;           // all collectives together, likewise; a bucket is one

@@ -479,7 +479,7 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
     const TableOrder trial = scheduler.tried(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
     if (times.end >= std::max(least, too_late)) return times.end;
-    if (memory_peak(trial, times.spans) > options.most_memory) return std::nullopt;
+    if (memory_peak(trial, &times) > options.most_memory) return std::nullopt;
     if (times.end < least) {
       least = times.end;
       best = order;

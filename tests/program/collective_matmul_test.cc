@@ -151,7 +151,7 @@ TEST(CollectiveMatmulTest, WhatIsScatteredTakesMemoryWhileTheProductRuns) {
   scatters.program.values[made].bytes = 400;
   scatters.program.values[scattered].bytes = 100;
   EXPECT_EQ(memory_profile(scatters.program).peak, 1400);
-  EXPECT_EQ(memory_profile(scatters.program, scatters.spans()).peak, 1500);
+  EXPECT_EQ(memory_profile(scatters.program, overlapped_timeline(scatters.program)).peak, 1500);
 }
 
 TEST(CollectiveMatmulTest, ProductsAreOfTwoTensorsWithoutWindows) {

@@ -96,8 +96,8 @@ TEST(InstructionTableTest, AnOrderIsJudgedAsTheProgramInThatOrder) {
     EXPECT_EQ(times.spans, expected.spans);
     EXPECT_EQ(times.end, expected.end);
     EXPECT_EQ(times.link_busy, expected.link_busy);
-    EXPECT_EQ(memory_peak(tried, times.spans), memory_profile(moved, expected.spans).peak);
-    EXPECT_EQ(memory_peak(tried, {}), memory_profile(moved).peak);
+    EXPECT_EQ(memory_peak(tried, &times), memory_profile(moved, expected).peak);
+    EXPECT_EQ(memory_peak(tried, nullptr), memory_profile(moved).peak);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operators/catalogue.h"
+#include "program/instruction_table.h"
 
 namespace shardplan {
 namespace {
@@ -79,6 +80,47 @@ TEST(MemoryProfileTest, ANewValueIsWrittenOverTheOldOne) {
   // Unless the old one is read again.
   hand.run(relu, {w}, 1);
   EXPECT_EQ(memory_profile(hand.program).bytes, (std::vector<Bytes>{130, 230, 201}));
+}
+
+// Two sums over three micro-batches, each reduced to a tenth in the last run: the first is freed once the kernel beside its
+// reduction is done. The runs before hold both, and nothing reduced.
+TEST(MemoryProfileTest, WhatTheLastRunReducesIsFreedInThatRun) {
+  const auto sum = operation("Accumulate", {{"dtype", std::string("f32")}, {"count", std::int64_t{3}}}, {4});
+  Hand hand;
+  hand.program.micro_batches = 3;
+  hand.program.reduces_in_last_run = true;
+  const auto kernel = [&](std::vector<ValueId> inputs, Bytes bytes, std::int64_t runs) {
+    const ValueId made = hand.run(operation("ReLU", {}, {4}), std::move(inputs), bytes);
+    hand.program.instructions.back().time = 10;
+    hand.program.instructions.back().runs = runs;
+    return made;
+  };
+  const auto summed = [&](ValueId gradient) {
+    const ValueId made = hand.run(sum, {gradient}, 100);
+    hand.program.instructions.back().time = 1;
+    hand.program.instructions.back().runs = 3;
+    return made;
+  };
+  const auto reduced = [&](ValueId input) {
+    const ValueId made = hand.run(nullptr, {input}, 10);
+    Instruction& instruction = hand.program.instructions.back();
+    instruction.kind = InstructionKind::kCollective;
+    instruction.step.edit().kind = CollectiveKind::kReduceScatter;
+    instruction.time = 5;
+    instruction.links = 1;
+    return made;
+  };
+  const ValueId first = summed(kernel({}, 1, 3));
+  const ValueId second = summed(kernel({}, 1, 3));
+  const ValueId a = reduced(first), b = reduced(second);
+  kernel({a, b}, 1, 1);
+  const OverlappedTimeline times = overlapped_timeline(hand.program);
+  EXPECT_EQ(times.last_run, (std::vector<Picoseconds>{44, 54, 55, 65}));
+  const MemoryProfile memory = memory_profile(hand.program, times);
+  // The first reduction is issued behind the first sum and runs beside the second kernel.
+  EXPECT_EQ(memory.bytes, (std::vector<Bytes>{201, 211, 211, 201, 120, 120, 21}));
+  EXPECT_EQ(memory.peak, 211);
+  EXPECT_EQ(memory_peak(TableOrder(InstructionTable(hand.program)), &times), 211);
 }
 
 }  // namespace
