@@ -91,6 +91,21 @@ std::vector<BranchAndBound::Subproblem> BranchAndBound::take(std::size_t count) 
   return batch;
 }
 
+std::vector<const BranchAndBound::Subproblem*> BranchAndBound::most_promising(std::size_t count) const {
+  std::vector<const Subproblem*> result;
+  for (auto at = open_.begin(); at != open_.end() && result.size() < count; ++at) result.push_back(&at->second);
+  return result;
+}
+
+std::shared_ptr<const DualBound::State> BranchAndBound::start_of(const Subproblem& subproblem) const {
+  if (subproblem.state) return subproblem.state;
+  auto state = std::make_shared<DualBound::State>(root_);
+  if (subproblem.prices.empty()) return state;
+  std::fill(state->prices.begin(), state->prices.end(), 0.0);
+  for (const auto& [time, price] : subproblem.prices) state->prices[time] = price;
+  return state;
+}
+
 std::vector<std::uint8_t> BranchAndBound::alive_in_whole(const Subproblem& subproblem) const {
   if (!subproblem.part) return subproblem.alive;
   const RestrictedCore& part = *subproblem.part;
@@ -110,8 +125,8 @@ void BranchAndBound::make_smaller(Subproblem& subproblem, WorkMeter& meter) cons
   meter.spend(kPassesToRestrict * 2 * core.sweep_work);
   std::optional<RestrictedCore> part = restrict_core(core, subproblem.alive, kMostPartEntries);
   if (!part) return;
-  const DualBound::State& state = subproblem.state ? *subproblem.state : root_;
-  subproblem.state = std::make_shared<const DualBound::State>(DualBound::restricted_state(core, state, *part));
+  subproblem.state =
+      std::make_shared<const DualBound::State>(DualBound::restricted_state(core, *subproblem.state, *part));
   if (subproblem.part) part->count_values_as(*subproblem.part);
   subproblem.alive.assign(part->core.costs.size(), 1);
   subproblem.part = std::make_shared<const RestrictedCore>(*std::move(part));
@@ -122,19 +137,13 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
   Outcome outcome;
   outcome.cost = best_cost;
   if (!propagate_memory(core_of(subproblem), subproblem.alive)) return outcome;
-  if (!subproblem.prices.empty()) {
-    DualBound::State state = root_;
-    std::fill(state.prices.begin(), state.prices.end(), 0.0);
-    for (const auto& [time, price] : subproblem.prices) state.prices[time] = price;
-    subproblem.state = std::make_shared<const DualBound::State>(std::move(state));
-    subproblem.prices.clear();
-  }
+  subproblem.state = start_of(subproblem);
   make_smaller(subproblem, meter);
   const CoreProblem& core = core_of(subproblem);
   std::optional<DualBound> own;
   if (subproblem.part) own.emplace(core);
   DualBound& dual = own ? *own : whole_dual;
-  dual.restore(subproblem.state ? *subproblem.state : root_, subproblem.alive);
+  dual.restore(*subproblem.state, subproblem.alive);
   dual.raise_bound(subproblem.bound);
   dual.restart_steps(0.5);
   const DualBound::Steps steps{DualBound::Subgradient::kDecoded, 0.7};

@@ -45,6 +45,10 @@ class BranchAndBound {
   /// No choice costs less than this, except `best_cost` and what is being processed.
   double bound() const { return open_.empty() ? best_cost_ : open_.begin()->first.first; }
   void set_best_cost(double cost);
+  /// The open subproblems of least bound, `count` at most; until the next change.
+  std::vector<const Subproblem*> most_promising(std::size_t count) const;
+  /// Where the passes of a subproblem begin: its parent's state, or the root's messages at its parent's prices.
+  std::shared_ptr<const DualBound::State> start_of(const Subproblem& subproblem) const;
   std::vector<Subproblem> take(std::size_t count);
   /// `dual` is the thread's own workspace, a bound of the whole core.
   Outcome process(Subproblem subproblem, DualBound& dual, double best_cost, WorkMeter& meter) const;

@@ -30,10 +30,10 @@ Engine scheduled_engine(std::uint64_t round, int thread, const PortfolioSituatio
   }
   constexpr Engine kRounds[] = {Engine::kDive,  Engine::kTrees, Engine::kBlocks, Engine::kBlocks,
                                 Engine::kBound, Engine::kTrees, Engine::kBlocks, Engine::kBlocks};
-  constexpr Engine kSharedRounds[] = {Engine::kExact, Engine::kDive,  Engine::kTrees,  Engine::kBlocks,
-                                      Engine::kExact, Engine::kTrees, Engine::kBlocks, Engine::kBlocks,
-                                      Engine::kExact, Engine::kBound, Engine::kTrees,  Engine::kBlocks,
-                                      Engine::kExact, Engine::kTrees, Engine::kBlocks, Engine::kBlocks};
+  constexpr Engine kSharedRounds[] = {Engine::kExact,  Engine::kBound, Engine::kTrees, Engine::kExact,
+                                      Engine::kBlocks, Engine::kTrees, Engine::kExact, Engine::kBlocks,
+                                      Engine::kExact,  Engine::kBound, Engine::kTrees, Engine::kExact,
+                                      Engine::kBlocks, Engine::kDive,  Engine::kExact, Engine::kBlocks};
   const Engine engine =
       situation.shares_exact ? kSharedRounds[round % std::size(kSharedRounds)] : kRounds[round % std::size(kRounds)];
   if (engine == Engine::kBound && situation.is_bound_settled) return Engine::kDive;

@@ -23,7 +23,7 @@ struct PortfolioSituation {
 ///
 ///   without a bound   three rounds of trees, one of blocks; threads are out of step by one
 ///   exact             branch and bound, but every eighth round of the first thread improves the best choice
-///   shared exact      every fourth round branch and bound; a dive and a bound in sixteen; trees and blocks else
+///   shared exact      six rounds of sixteen branch and bound, two bounds, one a dive; trees and blocks the rest
 ///   otherwise         dive, trees, blocks, blocks, bound, trees, blocks, blocks; every second thread swaps trees and
 ///                     blocks. Dives and bounds last longer than the neighbourhoods, so all threads run them together
 ///                     and none waits. A settled bound gives its round to another dive.

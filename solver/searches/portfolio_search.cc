@@ -31,11 +31,14 @@ constexpr std::uint64_t kSharedPassWork = 800'000;
 constexpr std::uint64_t kExactPasses = 800;     // or if it may have so many
 constexpr std::uint64_t kFirstPasses = 60;      // of the bound, between exchanges
 constexpr std::uint64_t kFreshPasses = 250;     // of a bound from nothing, in one round
+constexpr std::uint64_t kFirstRest = 8;         // rounds without one after it stood still; beside branch and bound
 constexpr std::uint64_t kDivePasses = 400;      // that suffice for a dive
 constexpr std::uint64_t kMovesPerExchange = 4;  // epochs of moves
-constexpr double kWorthShrinking = 0.7;         // of the gap at the last attempt to drop values
-constexpr double kShrinks = 0.6;                // a smaller core is made if at most this share is left
-constexpr int kPatientExchanges = 3;            // exchanges without
+// Of a subproblem of branch and bound; on large cores they end early, since the bound moves slowly.
+constexpr std::uint64_t kMostPassesOfPart = 60, kUsualPassesOfPart = 25;
+constexpr double kWorthShrinking = 0.7;  // of the gap at the last attempt to drop values
+constexpr double kShrinks = 0.6;         // a smaller core is made if at most this share is left
+constexpr int kPatientExchanges = 3;     // exchanges without
 
 /// Runs `task(thread)` on all threads and waits. Tasks share nothing that changes.
 template <class Task>
@@ -238,7 +241,8 @@ class PortfolioSearch {
   PortfolioSituation situation() const {
     // A bound without prices has but one path, and has come to its end.
     const bool is_close = known_.best.cost - known_.bound < 1e-4 * known_.bound;
-    return {options_.has_bound, uses_exact(), shares_exact(), core_.limits.empty() || is_close};
+    const bool rests = shares_exact() && round_ < next_fresh_bound_;
+    return {options_.has_bound, uses_exact(), shares_exact(), core_.limits.empty() || is_close || rests};
   }
 
   void epoch() {
@@ -254,16 +258,20 @@ class PortfolioSearch {
       engines.push_back(scheduled_engine(round_, thread, situation()));
     }
     std::vector<std::vector<BranchAndBound::Subproblem>> batches = take_batches(engines, work);
+    const std::vector<const BranchAndBound::Subproblem*> beginnings = beginnings_of_dives();
     in_parallel(options_.threads, [&](int thread) {
       const auto at = static_cast<std::size_t>(thread);
-      run(workers_[at], engines[at], thread, work, std::move(batches[at]));
+      run(workers_[at], engines[at], thread, work, std::move(batches[at]), beginnings[at]);
     });
     for (PortfolioWorker& worker : workers_) {
       for (BranchAndBound::Outcome& outcome : worker.take_outcomes()) exact_->put(std::move(outcome));
     }
     for (const Engine engine : engines) ++num_epochs_[static_cast<std::size_t>(engine)];
     ++round_;
+    const double priced_before = known_.priced_bound;
     exchange();
+    if (engines[0] == Engine::kBound) rest_if_still(priced_before);
+    if (shares_exact()) restart_if_behind();
     if (exact_) take_exact_bound();
     if (options_.has_bound && !uses_exact()) {
       for (PortfolioWorker& worker : workers_) worker.follow_prices(known_);
@@ -276,7 +284,8 @@ class PortfolioSearch {
     std::vector<std::vector<BranchAndBound::Subproblem>> batches(engines.size());
     if (!exact_) return batches;
     exact_->set_best_cost(known_.best.cost);
-    const std::size_t each = static_cast<std::size_t>(work / (pass_work() * 60) + 1);
+    const std::uint64_t passes = uses_exact() ? kMostPassesOfPart : kUsualPassesOfPart;
+    const std::size_t each = static_cast<std::size_t>(work / (pass_work() * passes) + 1);
     const auto num_exact = static_cast<std::size_t>(std::count(engines.begin(), engines.end(), Engine::kExact));
     std::vector<BranchAndBound::Subproblem> all = exact_->take(std::min<std::size_t>(num_exact * each, 64));
     std::size_t next = 0;
@@ -285,6 +294,31 @@ class PortfolioSearch {
       batches[next % engines.size()].push_back(std::move(all[i]));
     }
     return batches;
+  }
+
+  /// A bound from nothing that comes to nothing better has the next one wait, twice as long each time.
+  void rest_if_still(double priced_before) {
+    const double gap = known_.best.choice ? known_.best.cost - priced_before : kInfinity;
+    const bool is_still = known_.priced_bound - priced_before < kStandsStill * gap;
+    rest_ = is_still ? std::max(2 * rest_, kFirstRest) : 0;
+    next_fresh_bound_ = round_ + rest_;
+  }
+
+  /// Prices that bound the whole by more than all subproblems' bounds say are where the next ones should come from.
+  void restart_if_behind() {
+    if (!exact_ || exact_->bound() >= known_.priced_bound) return;
+    num_subproblems_ += exact_->num_processed();
+    exact_.reset();
+  }
+
+  /// By thread: null means the whole core. Every second dive begins in a subproblem.
+  std::vector<const BranchAndBound::Subproblem*> beginnings_of_dives() const {
+    const auto threads = static_cast<std::size_t>(options_.threads);
+    std::vector<const BranchAndBound::Subproblem*> result;
+    const std::uint64_t num_dives = num_epochs_[static_cast<std::size_t>(Engine::kDive)] / threads;
+    if (exact_ && num_dives % 2 == 0) result = exact_->most_promising(threads);
+    result.resize(threads, nullptr);
+    return result;
   }
 
   void take_exact_bound() {
@@ -296,13 +330,14 @@ class PortfolioSearch {
   }
 
   void run(PortfolioWorker& worker, Engine engine, int thread, std::uint64_t work,
-           std::vector<BranchAndBound::Subproblem> batch) {
+           std::vector<BranchAndBound::Subproblem> batch, const BranchAndBound::Subproblem* beginning) {
     Random random = Random(options_.seed).fork(round_ * 64 + static_cast<std::uint64_t>(thread));
     switch (engine) {
       case Engine::kBound:
         return worker.run_fresh_bound(known_, bound_work(kFreshPasses));
       case Engine::kDive:
-        return worker.run_dive(known_, random, dive_work(work));
+        if (beginning == nullptr) return worker.run_dive(known_, random, dive_work(work));
+        return worker.run_dive(*exact_, *beginning, known_, random, dive_work(work));
       case Engine::kTrees:
       case Engine::kBlocks:
         return worker.run_neighbourhood(engine, known_, random, work);
@@ -358,7 +393,7 @@ class PortfolioSearch {
          {{"tried", static_cast<std::int64_t>(tried)}, {"proven as they stand", static_cast<std::int64_t>(proven)}}}};
     if (exact_) {
       result.push_back({"branch and bound",
-                        {{"subproblems", static_cast<std::int64_t>(exact_->num_processed())},
+                        {{"subproblems", static_cast<std::int64_t>(num_subproblems_ + exact_->num_processed())},
                          {"open", static_cast<std::int64_t>(exact_->num_open())}}});
     }
     return result;
@@ -375,8 +410,10 @@ class PortfolioSearch {
   std::uint64_t round_ = 0;
   std::uint64_t num_epochs_[std::size(kEngines)] = {};
   bool is_complete_ = false;
-  double tried_gap_ = kInfinity;           // when values were last dropped, or tried to be
-  std::optional<RestrictedCore> smaller_;  // on which the search continues
+  std::uint64_t num_subproblems_ = 0;              // before the present branch and bound
+  std::uint64_t next_fresh_bound_ = 0, rest_ = 0;  // rounds
+  double tried_gap_ = kInfinity;                   // when values were last dropped, or tried to be
+  std::optional<RestrictedCore> smaller_;          // on which the search continues
   DualBound::State smaller_state_;
 };
 

@@ -14,7 +14,8 @@
 //            single-node repairs make them feasible
 //   fresh    the path of prices depends on the target from the first step on: once a good choice is known, a bound from
 //            nothing passes by where the old one stands still
-//   dive     rounds the bound to a choice by removing the least likely values, a share at a time
+//   dive     rounds the bound to a choice by removing the least likely values, a share at a time; where branch and bound runs,
+//            from its most promising subproblems, whose prices and choices differ
 //   trees    many small steps that no sequence of single moves could make; annealed, so that they leave a valley
 //   blocks   a few large steps: a block of up to some 260 nodes is bounded and dived into as a problem of its own
 //   exact    branch and bound, where a pass is so cheap that thousands of subproblems are affordable
@@ -106,12 +107,27 @@ void PortfolioWorker::run_fresh_bound(const PortfolioKnowledge& known, std::uint
 void PortfolioWorker::run_dive(const PortfolioKnowledge& known, Random& random, std::uint64_t work) {
   DualBound start = dual_;
   start.raise_prices(known.prices, known.priced_bound);
+  dive_from(start, nullptr, known, random, work);
+}
+
+void PortfolioWorker::run_dive(const BranchAndBound& exact, const BranchAndBound::Subproblem& subproblem,
+                               const PortfolioKnowledge& known, Random& random, std::uint64_t work) {
+  const RestrictedCore* const part = subproblem.part.get();
+  DualBound start(part != nullptr ? part->core : *core_);
+  start.restore(*exact.start_of(subproblem), subproblem.alive);
+  dive_from(start, part, known, random, work);
+}
+
+void PortfolioWorker::dive_from(DualBound& start, const RestrictedCore* part, const PortfolioKnowledge& known,
+                                Random& random, std::uint64_t work) {
   start.restart_steps(0.1 + 0.3 * random.unit());
   WorkMeter meter(*deadline_, work);
   const double rate = 0.08 + 0.25 * random.unit();
   const int passes = 2 + static_cast<int>(random.below(5));
-  if (const auto choice = dive(*core_, start, known.target(), rate, passes, steps_, meter)) {
-    state_.set(*choice);
+  const CoreProblem& core = part != nullptr ? part->core : *core_;
+  if (const auto choice = dive(core, start, known.target(), rate, passes, steps_, meter)) {
+    state_.set(part != nullptr ? part->expand(*choice) : *choice);
+    if (part != nullptr) state_.descend(meter);
     offer(Engine::kDive);
   }
   used_ += meter.used();

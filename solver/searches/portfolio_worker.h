@@ -53,6 +53,9 @@ class PortfolioWorker {
   /// its steps are short.
   void run_fresh_bound(const PortfolioKnowledge& known, std::uint64_t work);
   void run_dive(const PortfolioKnowledge& known, Random& random, std::uint64_t work);
+  /// A dive that begins in a subproblem of branch and bound.
+  void run_dive(const BranchAndBound& exact, const BranchAndBound::Subproblem& subproblem,
+                const PortfolioKnowledge& known, Random& random, std::uint64_t work);
   /// Tree or block neighbourhoods of the best choice; without one, repairs of random choices.
   void run_neighbourhood(Engine engine, const PortfolioKnowledge& known, Random& random, std::uint64_t work);
   /// Subproblems of branch and bound, see `take_outcomes`.
@@ -74,6 +77,9 @@ class PortfolioWorker {
 
  private:
   void offer(Engine by);
+  /// Dives at random rates; `part`: of which core the bound is, null: the whole.
+  void dive_from(DualBound& start, const RestrictedCore* part, const PortfolioKnowledge& known, Random& random,
+                 std::uint64_t work);
   void run_bound(const PortfolioKnowledge& known, const DualBound::Steps& steps, std::uint64_t work);
   void run_trees(const PortfolioKnowledge& known, Random& random, WorkMeter& meter, std::uint64_t work);
 

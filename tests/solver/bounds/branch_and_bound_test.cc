@@ -65,6 +65,9 @@ TEST(BranchAndBoundTest, AKnownCostLeavesOnlyWhatIsBetter) {
   root.pass();
   BranchAndBound search(core, root);
   EXPECT_FALSE(search.is_empty());
+  ASSERT_EQ(search.most_promising(3).size(), 1u);
+  EXPECT_EQ(search.most_promising(3)[0]->bound, search.bound());
+  EXPECT_TRUE(search.most_promising(0).empty());
   search.set_best_cost(4);  // costs are whole: nothing below 4 is left
   EXPECT_TRUE(search.is_empty());
   EXPECT_EQ(search.bound(), 4);

@@ -21,9 +21,9 @@ TEST(PortfolioScheduleTest, EachSituationHasItsRounds) {
   EXPECT_EQ(rounds(1, {}), "DOTTBOTTDOTTBOTT");  // out of step with the first, but in bounds and dives
   EXPECT_EQ(rounds(2, {}), rounds(0, {}));
   EXPECT_EQ(rounds(0, {.is_bound_settled = true}), "DTOODTOODTOODTOO");
-  EXPECT_EQ(rounds(0, {.shares_exact = true}), "EDTOETOOEBTOETOO");
-  EXPECT_EQ(rounds(1, {.shares_exact = true}), "EDOTEOTTEBOTEOTT");
-  EXPECT_EQ(rounds(0, {.shares_exact = true, .is_bound_settled = true}), "EDTOETOOEDTOETOO");
+  EXPECT_EQ(rounds(0, {.shares_exact = true}), "EBTEOTEOEBTEODEO");
+  EXPECT_EQ(rounds(1, {.shares_exact = true}), "EBOETOETEBOETDET");
+  EXPECT_EQ(rounds(0, {.shares_exact = true, .is_bound_settled = true}), "EDTEOTEOEDTEODEO");
   EXPECT_EQ(rounds(0, {.has_bound = false}), "TTTOTTTOTTTOTTTO");
   EXPECT_EQ(rounds(1, {.has_bound = false}), "TTOTTTOTTTOTTTOT");
   EXPECT_EQ(rounds(0, {.uses_exact = true}), "EEEEEEETEEEEEEEO");

@@ -37,7 +37,7 @@ class PortfolioWorkerTest : public testing::Test {
 };
 
 TEST_F(PortfolioWorkerTest, EveryEngineFindsFeasibleChoices) {
-  int num_found[5] = {};
+  int num_found[6] = {};
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -61,9 +61,19 @@ TEST_F(PortfolioWorkerTest, EveryEngineFindsFeasibleChoices) {
     DualBound root(core);
     root.pass();
     BranchAndBound exact(core, root);
+    const auto dive_into_open_ones = [&] {
+      for (const BranchAndBound::Subproblem* subproblem : exact.most_promising(2)) {
+        worker.run_dive(exact, *subproblem, known, random, kWork);
+        num_found[5] += expect_true(sketch, worker, Engine::kDive);
+      }
+    };
+    dive_into_open_ones();
     worker.run_exact(exact, known, exact.take(1));
     num_found[4] += expect_true(sketch, worker, Engine::kExact);
-    EXPECT_EQ(worker.take_outcomes().size(), 1u);
+    std::vector<BranchAndBound::Outcome> outcomes = worker.take_outcomes();
+    ASSERT_EQ(outcomes.size(), 1u);
+    exact.put(std::move(outcomes[0]));
+    dive_into_open_ones();
     EXPECT_GT(worker.take_used(), 0u);
     EXPECT_EQ(worker.take_used(), 0u);
   }
