@@ -34,12 +34,24 @@ constexpr std::int64_t kHiddenParts[] = {16, 4};
 /// A round takes time by the entries of all edges' matrices: this many in all rounds are less than what comes before them
 /// takes. Larger problems have one round, for the bound.
 constexpr std::size_t kEntriesOfRounds = 30'000'000;
+/// A guess of what communication takes beside kernels, in percent of itself: that of weights and gradients, and gathers of new
+/// weights, behind which nothing is left to compute. Summed times are often equal for weights that are gathered when they are
+/// new and when they are read, which is hidden far better.
+struct Guess {
+  std::int64_t weights;
+  std::int64_t new_weights;
+};
+constexpr Guess kTwiceAtTheEnd{100, 200};
+constexpr Guess kMostlyHidden{25, 100};
+constexpr std::uint64_t kGuessWork = 100'000'000;
+constexpr double kGuessGap = 1e-4;
+/// A step this near to its bound is not worth a guess.
+constexpr double kWorthAGuess = 0.03;
 /// At most so many choices are ordered.
 constexpr std::int64_t kMostOrdered = 5;
 /// Of plans of kinds that may be shorter so many are ordered, those that seem the shortest.
 constexpr std::int64_t kMostKindsOrdered = 2;
-/// What their steps are thought to take, with one part in so many of what runs beside kernels, is off by some per cent.
-constexpr std::int64_t kNotHidden = 4;
+/// What their steps are thought to take is off by some per cent.
 constexpr std::int64_t kPercentOff = 5;
 constexpr std::uint64_t kKindWork = 1'000'000;
 constexpr double kKindGap = 1e-2;
@@ -142,11 +154,16 @@ class Rounds {
       for (std::int64_t& weight : weights.items) weight = OverlapWeights::kWhole / parts;
       round(weights, ties_.has_value());  // no bound: for its choice alone
     }
+    try_guess(kTwiceAtTheEnd);
+    if (ties_ || most_rounds_ > 1) try_guess(kMostlyHidden);
     try_kinds();
     plan_.overlapped_bound = std::min(least_, plan_.time.step());
-    plan_.statistics.push_back(
-        {"overlapped step",
-         {{"rounds", rounds_}, {"kinds searched", kinds_}, {"choices ordered", ordered_}, {"taken", taken_}}});
+    plan_.statistics.push_back({"overlapped step",
+                                {{"rounds", rounds_},
+                                 {"guesses", guesses_},
+                                 {"kinds searched", kinds_},
+                                 {"choices ordered", ordered_},
+                                 {"taken", taken_}}});
     return std::move(plan_);
   }
 
@@ -181,11 +198,50 @@ class Rounds {
     return least;
   }
 
+  /// The choice that takes the least time by a guess.
+  void try_guess(const Guess& guess) {
+    if (deadline_.is_over() || is_near(plan_.time.step(), least_, kWorthAGuess)) return;
+    const StrategyProblem guessed = guessed_problem(guess);
+    std::optional<TiedProblem> tied;
+    if (ties_) tied = tied_problem(guessed, *ties_);
+    const StrategyProblem& searched = tied ? tied->problem : guessed;
+    LevelOptions options = search_.options;
+    options.start = best_start(searched, tied);
+    options.wants_bound = false;
+    options.limits.work = std::min(kGuessWork, options.limits.work > 0 ? options.limits.work : kGuessWork);
+    options.limits.gap = kGuessGap;
+    options.limits.progress = {};
+    ++guesses_;
+    const LevelResult found = search_level(searched, *make_search(kDefaultSearch), options);
+    if (!found.choice) return;
+    const Choice choice = tied ? tied->expanded(*found.choice) : *found.choice;
+    most_ordered_ = ordered_ + 1;
+    consider(decisions_of(choice), choice);
+  }
+
+  /// Of the choices so far the best one of a problem.
+  std::optional<Choice> best_start(const StrategyProblem& problem, const std::optional<TiedProblem>& tied) const {
+    std::optional<Choice> best;
+    Picoseconds least = kForbidden;
+    for (const Choice& choice : choices_) {
+      Choice start = choice;
+      if (tied) {
+        start.strategy.resize(problem.nodes.size());
+        for (const NodeId node : tied->node.ids()) start.strategy[tied->node[node]] = choice.strategy[node];
+      }
+      const Evaluation value = evaluate(problem, start);
+      if (!value.feasible || value.value({}) >= least) continue;
+      least = value.value({});
+      best = std::move(start);
+    }
+    return best;
+  }
+
   /// The best plans of kinds, by about what their steps take.
   void try_kinds() {
     // Where little repeats, a kind takes about as long as the whole, and has less to say.
     if (!ties_ || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) return;
-    TiedProblem tied = tied_problem(hiding_problem(), *ties_);
+    TiedProblem tied = tied_problem(guessed_problem(kMostlyHidden), *ties_);
     StrategyProblem& whole = tied.problem;
     const Picoseconds too_long = plan_.time.step() / 100 * (100 + kPercentOff);
     const IdVector<NodeId, ProblemNode> nodes = whole.nodes;
@@ -223,28 +279,33 @@ class Rounds {
     for (const auto& [estimate, choice] : found) consider(decisions_of(choice), choice);
   }
 
-  /// About what steps take: what is computed, activations that are communicated, for which kernels wait, and a part of the
-  /// communication of weights and their gradients, of which the rest runs beside kernels.
-  StrategyProblem hiding_problem() const {
-    StrategyProblem hiding = problem_.problem;
-    std::map<MatrixId, MatrixId> hidden;
-    for (const EdgeId id : hiding.edges.ids()) {
-      const ModelProblem::Communicated& of = problem_.communicated[id];
-      const GraphTensor& tensor =
-          search_.graph.tensor(of.version ? search_.versions.all[*of.version].tensor
-                                          : search_.graph.operators()[of.reader.op].operands[of.reader.operand]);
-      const bool is_stored = tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState;
-      if (!is_stored && !tensor.gradient_of) continue;
-      MatrixId& matrix = hiding.edges[id].matrix;
-      const auto [known, is_new] = hidden.try_emplace(matrix, matrix);
+  /// About what steps take: what is computed, activations that are communicated, for which kernels wait, and what is guessed
+  /// of the communication of weights and their gradients.
+  StrategyProblem guessed_problem(const Guess& guess) const {
+    StrategyProblem guessed = problem_.problem;
+    std::map<std::pair<MatrixId, std::int64_t>, MatrixId> scaled;
+    for (const EdgeId id : guessed.edges.ids()) {
+      const std::int64_t percent = percent_of(problem_.communicated[id], guess);
+      if (percent == 100) continue;
+      MatrixId& matrix = guessed.edges[id].matrix;
+      const auto [known, is_new] = scaled.try_emplace({matrix, percent}, matrix);
       if (is_new) {
-        CostMatrix part = hiding.matrices[matrix];
-        for (std::int64_t& cost : part.costs) cost = cost < kForbidden ? cost / kNotHidden : cost;
-        known->second = hiding.matrices.push_back(std::move(part));
+        CostMatrix part = guessed.matrices[matrix];
+        for (std::int64_t& cost : part.costs) cost = cost < kForbidden ? multiply_divide(cost, percent, 100) : cost;
+        known->second = guessed.matrices.push_back(std::move(part));
       }
       matrix = known->second;
     }
-    return hiding;
+    return guessed;
+  }
+
+  std::int64_t percent_of(const ModelProblem::Communicated& of, const Guess& guess) const {
+    const TensorVersion* version = of.version ? &search_.versions.all[*of.version] : nullptr;
+    if (version != nullptr && version->kind == TensorVersion::Kind::kUpdated) return guess.new_weights;
+    const GraphTensor& tensor = search_.graph.tensor(
+        version != nullptr ? version->tensor : search_.graph.operators()[of.reader.op].operands[of.reader.operand]);
+    const bool is_stored = tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState;
+    return is_stored || tensor.gradient_of ? guess.weights : 100;
   }
 
   Decisions decisions_of(const Choice& choice) const {
@@ -312,7 +373,7 @@ class Rounds {
   std::vector<Choice> choices_;  // that were found so far
   std::vector<StepBound::Times> times_;
   Picoseconds least_ = 0;
-  std::int64_t most_rounds_ = 1, rounds_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
+  std::int64_t most_rounds_ = 1, rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
   std::int64_t most_ordered_ = kMostOrdered;
 };
 

@@ -41,7 +41,7 @@ struct OverlapSearch {
 /// Weights that suit one choice leave others that hide what they do not count. So weights and choices answer each other:
 /// those of the plan first, then with every choice that was found the weights that suit it, of all of which the mean is
 /// taken that is best against all choices so far. Each choice is a candidate, ordered and timed. So are choices of
-/// `kinds`, where they may be shorter.
+/// `kinds`, where they may be shorter, and those of least sums in which communication counts by a guess of what is hidden.
 Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search);
 
 }  // namespace shardplan
