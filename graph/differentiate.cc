@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,7 @@ class Differentiation : public GradientBuilder {
     builder_.set_training(options_.micro_batches);
     names_ = {};
     positions_ = {};
+    last_numbers_ = {};
     return builder_.build();
   }
 
@@ -504,13 +506,19 @@ class Differentiation : public GradientBuilder {
 
   // ---- names
 
+  /// The name, or the first of name_1, name_2, ... that is free. Every gradient may ask for the same name.
   SharedText unique(const std::string& name) {
     SharedText result = name;
-    for (int number = 1; is_forward(result) || !add_name(result); ++number) {
-      result = fmt::format("{}_{}", name, number);
-    }
+    if (is_new(result)) return result;
+    int& number = last_numbers_[name];
+    do {
+      result = fmt::format("{}_{}", name, ++number);
+    } while (!is_new(result));
     return result;
   }
+
+  /// False if the forward graph has it, or it was added before; else it is added.
+  bool is_new(const SharedText& name) { return !is_forward(name) && add_name(name); }
 
   /// False if it was added before.
   bool add_name(const SharedText& name) {
@@ -537,6 +545,7 @@ class Differentiation : public GradientBuilder {
   IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
   std::vector<SharedText> names_;                         // that are not of the forward graph
   NameTable positions_;                                   // of these names
+  std::unordered_map<std::string, int> last_numbers_;     // by name that was asked for again
   std::optional<OperatorId> current_;                     // the forward operator whose gradient is being added
   std::optional<TensorId> parameter_;                     // the parameter whose gradient is finished or that is updated
   std::optional<TensorId> squared_;                       // the parameter whose gradient's norm is taken

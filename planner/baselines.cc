@@ -48,6 +48,13 @@ Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>
   return result;
 }
 
+bool ModelPlanner::data_parallel_may_be_faster(const Plan& plan) const {
+  if (plan.options.level != options_.level) return true;  // it would be ordered in another way
+  const Baseline& known = data_parallel();
+  const bool is_faster = known.time.step() < plan.time.step() || known.time.additive() < plan.time.additive();
+  return known.fits && is_faster;
+}
+
 const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   if (data_parallel_) return *data_parallel_;
   Restrictions limits = no_restrictions(*graph_, versions_);

@@ -506,7 +506,7 @@ Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<c
   }
   // Gradients hide well, which the sum of all times does not know.
   const auto& data_parallel = data_parallel_decisions();
-  if (data_parallel && plan.time.exposed > 0) take_if_faster(*data_parallel);
+  if (data_parallel && plan.time.exposed > 0 && data_parallel_may_be_faster(plan)) take_if_faster(*data_parallel);
   return plan;
 }
 

@@ -113,6 +113,8 @@ class ModelPlanner {
   std::optional<Choice> start(const ModelProblem& problem, Level level, std::span<const Plan> known) const;
   std::optional<Decisions> best_within(const Restrictions& restrictions) const;
   const std::optional<Decisions>& data_parallel_decisions() const;
+  /// False where it is known, from what reports say of it beside the plan, that it is not.
+  bool data_parallel_may_be_faster(const Plan& plan) const;
   Baseline baseline(std::string name, const std::optional<Decisions>& decisions) const;
   Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
   /// Level kMemory is for the least true peak, but the search does not see what a redistribution holds while it runs:

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
-#include <queue>
 #include <tuple>
 #include <utility>
 
@@ -37,12 +37,48 @@ bool is_joinable(const OperatorGraph& graph, const Instruction& instruction) {
   }
 }
 
+/// Places that are ready, of which the first is taken: a bit for each, and on every level above one for each word below it.
+class ReadyPlaces {
+ public:
+  explicit ReadyPlaces(std::size_t count) {
+    do {
+      count = (count + 63) / 64;
+      levels_.emplace_back(count, 0);
+    } while (count > 1);
+  }
+
+  bool empty() const { return levels_.back().front() == 0; }
+  void insert(std::size_t place) {
+    for (std::vector<std::uint64_t>& level : levels_) {
+      level[place / 64] |= std::uint64_t{1} << place % 64;
+      place /= 64;
+    }
+  }
+  std::size_t take_first() {
+    std::size_t place = 0;
+    for (std::size_t level = levels_.size(); level-- > 0;) {
+      place = place * 64 + static_cast<std::size_t>(std::countr_zero(levels_[level][place]));
+    }
+    std::size_t at = place;
+    for (std::vector<std::uint64_t>& level : levels_) {
+      level[at / 64] &= ~(std::uint64_t{1} << at % 64);
+      if (level[at / 64] != 0) break;
+      at /= 64;
+    }
+    return place;
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> levels_;
+};
+
 /// Lists the instructions of one region, the loop of micro-batches or what is behind it, so that every bucket stands in
 /// one piece. Whatever is ready and stands first in the order given goes first; a bucket stands where its last member
 /// does.
 class Regrouping {
  public:
-  Regrouping(const InstructionReads& reads, const IssueOrder& order) : reads_(reads), order_(order) {
+  Regrouping(const InstructionReads& reads, const IssueOrder& order)
+      : reads_(reads), order_(order), queue_(order.sequence.size()) {
     places_.resize(reads.size());
     for (std::size_t place = 0; place < order.sequence.size(); ++place) places_[order.sequence[place]] = place;
     result_.buckets.resize(reads.size(), 0);
@@ -66,9 +102,6 @@ class Regrouping {
     std::size_t place = 0;           // of the last one
     std::vector<std::size_t> ready;  // members whose inputs are there
   };
-  /// The place at which something stands, and the instruction there: of a bucket the last member.
-  using Entry = std::pair<std::size_t, std::size_t>;
-
   void run(std::size_t begin, std::size_t end) {
     for (std::size_t place = begin; place < end; ++place) {
       const std::size_t i = order_.sequence[place];
@@ -90,9 +123,8 @@ class Regrouping {
         while (is_issued(order_.sequence[first_left])) ++first_left;
         split(groups_[order_.buckets[order_.sequence[first_left]]]);
       }
-      const std::size_t i = queue_.top().second;
-      queue_.pop();
-      for (std::size_t issued = issue(i); issued < result_.sequence.size(); ++issued) {
+      for (std::size_t issued = issue(order_.sequence[queue_.take_first()]); issued < result_.sequence.size();
+           ++issued) {
         for (const std::uint32_t reader : reads_.readers(result_.sequence[issued])) {
           if (--missing_[reader] == 0) is_ready(reader);
         }
@@ -105,17 +137,17 @@ class Regrouping {
   void is_ready(std::size_t i) {
     const std::uint32_t bucket = order_.buckets[i];
     if (bucket == 0) {
-      queue_.emplace(places_[i], i);
+      queue_.insert(places_[i]);
       return;
     }
     Group& group = groups_[bucket];
     group.ready.push_back(i);
-    if (group.ready.size() == group.left) queue_.emplace(group.place, i);
+    if (group.ready.size() == group.left) queue_.insert(group.place);
   }
 
   void split(Group& group) {
     SHARDPLAN_CHECK(!group.ready.empty());
-    queue_.emplace(places_[group.ready.front()], group.ready.front());
+    queue_.insert(places_[group.ready.front()]);
   }
 
   /// An instruction, or all members of its bucket that are ready; where they begin in the sequence.
@@ -144,7 +176,7 @@ class Regrouping {
   std::vector<std::uint32_t> missing_;  // by instruction: operands that are not made yet
   std::vector<Group> groups_;           // by bucket
   std::vector<char> issued_;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
+  ReadyPlaces queue_;  // of a bucket that of its last member
   std::uint32_t last_bucket_ = 0;
   IssueOrder result_;
 };

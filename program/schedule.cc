@@ -14,13 +14,14 @@
 //   4. List scheduling (program/list_order.h), instead of 1 and 3: what most of the step waits for goes first, updates and
 //      gradients of weights fill the gaps.
 //   5. Yielding: a gather of a new weight, which nothing waits for, makes way (program/yielding.h).
-//   6. Prefetch: an all_gather of what is stored is issued so early that it ends when its reader begins, counted from
-//      the end of the step as if the links had nothing else to do; those that then stand beside each other are one.
+//   6. Prefetch: an all_gather of what is stored is issued before kernels that it can hide behind (program/prefetch.h).
 // Each move costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
 // that fits is taken.
 #include "program/schedule.h"
 
 #include <algorithm>
+#include <functional>
+#include <future>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -35,6 +36,7 @@
 #include "program/list_order.h"
 #include "program/memory_profile.h"
 #include "program/overlapped_timeline.h"
+#include "program/prefetch.h"
 #include "program/yielding.h"
 
 namespace shardplan {
@@ -48,6 +50,8 @@ constexpr Bytes kLargestTried = Bytes{1} << 30;
 constexpr Bytes kLargestBetween = Bytes{128} << 20;
 /// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
+/// Shorter ones are ordered before threads have begun.
+constexpr std::size_t kFewInstructions = 500;
 /// So often what no kernel waits for is put off, each time by the timeline of the time before.
 constexpr int kMostYields = 8;
 
@@ -126,6 +130,11 @@ class Scheduler {
     return shardplan::yielding(table_, order, overlapped_timeline(tried(order)).spans);
   }
 
+  /// Gathers of what is stored go before what they can hide behind.
+  IssueOrder prefetched(const IssueOrder& order, std::optional<Bytes> joins) const {
+    return shardplan::prefetched(table_, graph_, order, joins);
+  }
+
   /// The order as timelines and memory profiles read it.
   TableOrder tried(const IssueOrder& order) const { return in_order(table_, order, costs_); }
 
@@ -198,12 +207,25 @@ class Scheduler {
     return order;
   }
 
-  /// The order with the buckets that the rules and the parameters' fusion ids say.
-  IssueOrder bucketed(IssueOrder order, const Rules& rules) const {
+  /// An order, and what may be joined as it stands there.
+  struct Base {
+    IssueOrder order;
+    std::vector<JoinableCollective> joinable;
+  };
+  Base base(IssueOrder order) const {
+    std::vector<JoinableCollective> found = joinable(order);
+    return {std::move(order), std::move(found)};
+  }
+
+  /// By what may be joined: its bucket, as the rules and the parameters' fusion ids say; 0 where it would be the only member.
+  std::vector<std::uint32_t> bucket_numbers(const Base& base, const Rules& rules) const {
     std::map<std::tuple<bool, std::int64_t, std::size_t>, std::uint32_t> numbers;
     std::map<std::size_t, std::pair<std::int64_t, Bytes>> open;  // by key: how many are full, and bytes of the last
     std::int64_t all_reduces = 0, segment = 0;
-    for (const JoinableCollective& one : joinable(order)) {
+    std::vector<std::uint32_t> buckets(base.joinable.size(), 0);
+    std::vector<std::size_t> members(1, 0);  // by bucket
+    for (std::size_t j = 0; j < buckets.size(); ++j) {
+      const JoinableCollective& one = base.joinable[j];
       const std::optional<int> id = fusion_id(one);
       const CommFusion& rule = rules.of(one.kind);
       std::int64_t number = 0;
@@ -225,19 +247,29 @@ class Scheduler {
       } else {
         continue;
       }
-      order.buckets[one.instruction] =
-          numbers.try_emplace({id.has_value(), number, one.key}, static_cast<std::uint32_t>(numbers.size() + 1))
-              .first->second;
+      const auto [known, is_new] =
+          numbers.try_emplace({id.has_value(), number, one.key}, static_cast<std::uint32_t>(members.size()));
+      if (is_new) members.push_back(0);
+      buckets[j] = known->second;
+      ++members[buckets[j]];
     }
+    for (std::uint32_t& bucket : buckets) bucket = members[bucket] > 1 ? bucket : 0;
+    return buckets;
+  }
+
+  /// The order with these buckets.
+  IssueOrder bucketed(const Base& base, const std::vector<std::uint32_t>& buckets) const {
+    IssueOrder order = base.order;
+    for (std::size_t j = 0; j < buckets.size(); ++j) order.buckets[base.joinable[j].instruction] = buckets[j];
     return with_buckets(reads_, std::move(order));
   }
 
   /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on
   /// the timeline that those before it give.
-  IssueOrder best_bucketed(const IssueOrder& given, const Rules& rules) const {
-    IssueOrder order = bucketed(given, rules);
+  IssueOrder best_bucketed(const Base& base, const Rules& rules) const {
+    IssueOrder order = bucketed(base, bucket_numbers(base, rules));
     std::map<std::size_t, std::vector<JoinableCollective>> by_key;
-    for (const JoinableCollective& one : joinable(given)) {
+    for (const JoinableCollective& one : base.joinable) {
       if (rules.of(one.kind).mode == CommFusion::Mode::kBest && !fusion_id(one)) by_key[one.key].push_back(one);
     }
     for (auto& [key, members] : by_key) {
@@ -246,59 +278,7 @@ class Scheduler {
     return order;
   }
 
-  /// `joins`: gathers that are issued together are one collective of at most that many bytes.
-  IssueOrder prefetched(const IssueOrder& order, std::optional<Bytes> joins) const {
-    const std::vector<std::size_t>& old = order.sequence;
-    std::vector<Picoseconds> before(old.size() + 1, 0);  // kernels before a place
-    for (std::size_t place = 0; place < old.size(); ++place) {
-      before[place + 1] = before[place] + (is_operator(old[place]) ? table_[old[place]].time : 0);
-    }
-    struct Chain {
-      std::size_t begin, end, to;
-    };
-    std::vector<Chain> chains;
-    for (std::size_t place = 0; place < old.size(); ++place) {
-      if (!begins_gather(old[place])) continue;
-      std::size_t end = place + 1;
-      while (end < old.size() && end != loop_ && continues(old[end - 1], old[end])) ++end;
-      chains.push_back({place, end, place});
-      place = end - 1;
-    }
-    Picoseconds link_is_free = std::numeric_limits<Picoseconds>::max();
-    for (std::size_t c = chains.size(); c-- > 0;) {
-      Chain& chain = chains[c];
-      Picoseconds time = 0;
-      for (std::size_t place = chain.begin; place < chain.end; ++place) time += table_[old[place]].time;
-      const std::size_t region = chain.begin < loop_ ? 0 : loop_;
-      if (c + 1 < chains.size() && chains[c + 1].begin >= loop_ && chain.begin < loop_) {
-        link_is_free = std::numeric_limits<Picoseconds>::max();
-      }
-      link_is_free = std::max<Picoseconds>(before[region], std::min(before[chain.begin], link_is_free) - time);
-      const auto first = before.begin() + static_cast<std::ptrdiff_t>(region);
-      const auto last = before.begin() + static_cast<std::ptrdiff_t>(chain.begin) + 1;
-      chain.to = static_cast<std::size_t>(std::upper_bound(first, last, link_is_free) - before.begin());
-      chain.to = chain.to > region ? chain.to - 1 : region;
-    }
-    IssueOrder result = order;
-    result.sequence.clear();
-    std::size_t next = 0;  // chain that is not placed yet; they are sorted by where they go
-    std::vector<char> is_moved(old.size(), 0);
-    for (const Chain& chain : chains) {
-      for (std::size_t place = chain.begin; place < chain.end; ++place) is_moved[place] = 1;
-    }
-    for (std::size_t place = 0; place < old.size(); ++place) {
-      std::size_t end = next;
-      while (end < chains.size() && chains[end].to <= place) ++end;
-      emit_chains(result, old, chains, next, end, joins);
-      next = end;
-      if (!is_moved[place]) result.sequence.push_back(old[place]);
-    }
-    return result;
-  }
-
  private:
-  using GatherKey = std::tuple<std::vector<AxisRef>, DataType, int>;
-
   /// `joinable_collectives` of that order: keys count in the order in which they come.
   std::vector<JoinableCollective> joinable(const IssueOrder& order) const {
     std::vector<JoinableCollective> result;
@@ -384,62 +364,6 @@ class Scheduler {
     }
   }
 
-  bool begins_gather(std::size_t i) const {
-    return table_[i].is_collective(CollectiveKind::kAllGather) && producer_[table_.inputs(i)[0]] == kNowhere;
-  }
-  bool continues(std::size_t previous, std::size_t i) const {
-    const auto inputs = table_.inputs(i), outputs = table_.outputs(previous);
-    return is_collective(i) && std::equal(inputs.begin(), inputs.end(), outputs.begin(), outputs.end());
-  }
-
-  template <class Chains>
-  void emit_chains(IssueOrder& result, const std::vector<std::size_t>& old, const Chains& chains, std::size_t begin,
-                   std::size_t end, std::optional<Bytes> joins) const {
-    if (begin == end) return;
-    if (!joins) {
-      for (std::size_t c = begin; c < end; ++c) {
-        for (std::size_t place = chains[c].begin; place < chains[c].end; ++place) result.sequence.push_back(old[place]);
-      }
-      return;
-    }
-    // Step by step, so that equal steps of several chains stand beside each other.
-    std::uint32_t last_bucket = *std::max_element(result.buckets.begin(), result.buckets.end());
-    for (std::size_t step = 0, left = 1; left > 0; ++step) {
-      left = 0;
-      std::optional<GatherKey> last;
-      std::size_t previous = kNowhere;
-      Bytes bytes = 0;
-      for (std::size_t c = begin; c < end; ++c) {
-        if (chains[c].begin + step >= chains[c].end) continue;
-        ++left;
-        const std::size_t i = old[chains[c].begin + step];
-        const std::optional<GatherKey> key = gather_key(at(i));
-        const Bytes gathered = program_.values[at(i).outputs[0]].bytes;
-        if (key && last == key && bytes + gathered <= *joins) {
-          if (result.buckets[previous] == 0) result.buckets[previous] = ++last_bucket;
-          result.buckets[i] = result.buckets[previous];
-          bytes += gathered;
-        } else {
-          bytes = gathered;
-        }
-        last = key;
-        previous = i;
-        result.sequence.push_back(i);
-      }
-    }
-  }
-
-  /// Gathers with one key may be one collective; nothing for others, and for what the user joins to none.
-  std::optional<GatherKey> gather_key(const Instruction& instruction) const {
-    if (instruction.kind != InstructionKind::kCollective || instruction.step->kind != CollectiveKind::kAllGather) {
-      return std::nullopt;
-    }
-    const std::optional<TensorId> parameter = parameter_of(graph_, program_, instruction);
-    const std::optional<int> id = parameter ? graph_.tensor(*parameter).comm_fusion : std::nullopt;
-    if (id == 0) return std::nullopt;
-    return GatherKey{instruction.step->axes, program_.values[instruction.inputs[0]].type.dtype, id.value_or(0)};
-  }
-
   std::optional<int> fusion_id(const JoinableCollective& one) const { return graph_.tensor(one.parameter).comm_fusion; }
 
   const ParallelProgram& program_;
@@ -464,97 +388,166 @@ Rules decided(const CommFusions& fusions, CommFusion::Mode mode, Bytes size = 0)
   return {of(fusions.all_reduce), of(fusions.all_gather), of(fusions.reduce_scatter)};
 }
 
-}  // namespace
-
-bool schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
-              const ScheduleOptions& options) {
+bool has_choice(const CommFusions& fusions) {
   using Mode = CommFusion::Mode;
-  if (program.instructions.empty()) return true;
-  const Scheduler scheduler(program, graph, costs);
-  std::optional<IssueOrder> best;
-  Picoseconds least = std::numeric_limits<Picoseconds>::max();
+  return fusions.all_reduce.mode == Mode::kBest || fusions.all_gather.mode == Mode::kBest ||
+         fusions.reduce_scatter.mode == Mode::kBest;
+}
+
+/// How buckets are made, rule by rule: none, sizes by halves and thirds, searched boundaries.
+std::vector<Rules> rules_to_try(const CommFusions& fusions, bool is_long) {
+  using Mode = CommFusion::Mode;
+  std::vector<Rules> rules{decided(fusions, Mode::kNone)};
+  if (!has_choice(fusions)) return rules;
+  if (is_long) rules.push_back(decided(fusions, Mode::kSize, Bytes{64} << 20));
+  for (Bytes size = Bytes{1} << 20; !is_long && size <= kLargestTried; size *= 2) {
+    rules.push_back(decided(fusions, Mode::kSize, size));
+    if (size <= kLargestBetween) rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
+  }
+  rules.push_back(decided(fusions, Mode::kBest));
+  return rules;
+}
+
+/// Orders that were tried, and the fastest of those that fit.
+class Trials {
+ public:
+  /// Of interest is what ends before `least`.
+  Trials(const Scheduler& scheduler, const ScheduleOptions& options, Picoseconds least)
+      : scheduler_(&scheduler), options_(&options), least_(least) {}
+
+  const std::optional<IssueOrder>& best() const { return best_; }
+  Picoseconds least() const { return least_; }
+  void take_better(Trials other) {
+    if (other.least_ < least_) *this = std::move(other);
+  }
+
   /// When the step ends; nothing if the order does not fit. Whether one fits that ends at `too_late` or later, and no
   /// earlier than the best, is of no interest.
-  const auto try_one = [&](const IssueOrder& order, Picoseconds too_late) -> std::optional<Picoseconds> {
-    const TableOrder trial = scheduler.tried(order);
-    const OverlappedTimeline times = overlapped_timeline(trial);
-    if (times.end >= std::max(least, too_late)) return times.end;
-    if (memory_peak(trial, &times) > options.most_memory) return std::nullopt;
-    if (times.end < least) {
-      least = times.end;
-      best = order;
-    }
-    return times.end;
-  };
-  const auto try_order = [&](IssueOrder order, Picoseconds too_late = 0) -> std::optional<Picoseconds> {
+  std::optional<Picoseconds> try_order(IssueOrder order, Picoseconds too_late = 0) {
     const std::optional<Picoseconds> end = try_one(order, too_late);
     if (end || !order.reduces_in_last_run) return end;
     order.reduces_in_last_run = false;  // what is reduced early is held beside the last run's activations
     return try_one(order, too_late);
-  };
-  const IssueOrder given = scheduler.as_given();
-  const auto arrange_best = [&] {
-    put_in_order(program, best ? *best : given, costs);
-    return best.has_value();
-  };
-  const CommFusions& fusions = options.fusions;
-  try_order(scheduler.bucketed(given, decided(fusions, Mode::kNone)));
-  if (!options.reorders) return arrange_best();
-  const IssueOrder hoisted = scheduler.hoisted(given);
-  const auto try_prefetched = [&](const IssueOrder& order) {
-    const CommFusion& gathers = fusions.all_gather;
-    const bool is_free = gathers.mode == Mode::kNone || gathers.mode == Mode::kBest;
-    if (is_free) try_order(scheduler.prefetched(order, std::nullopt));
-    if (gathers.mode != Mode::kNone) try_order(scheduler.prefetched(order, gathers.size));
-  };
-  // By rule: none, sizes by halves and thirds, searched boundaries; what is fastest is then tried with prefetch.
-  std::vector<Rules> rules{decided(fusions, Mode::kNone)};
-  const bool has_choice = fusions.all_reduce.mode == Mode::kBest || fusions.all_gather.mode == Mode::kBest ||
-                          fusions.reduce_scatter.mode == Mode::kBest;
-  const bool is_long = program.instructions.size() > kManyInstructions;
-  if (has_choice && is_long) rules.push_back(decided(fusions, Mode::kSize, Bytes{64} << 20));
-  for (Bytes size = Bytes{1} << 20; has_choice && !is_long && size <= kLargestTried; size *= 2) {
-    rules.push_back(decided(fusions, Mode::kSize, size));
-    if (size <= kLargestBetween) rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
   }
-  if (has_choice) rules.push_back(decided(fusions, Mode::kBest));
-  const auto try_rules = [&](const IssueOrder& moved) {
+
+  /// The order with the buckets of each rule; what is fastest is then tried with prefetch.
+  void try_rules(IssueOrder order, const std::vector<Rules>& rules) {
+    const Scheduler::Base base = scheduler_->base(std::move(order));
     std::optional<IssueOrder> fastest, last;
+    std::optional<std::vector<std::uint32_t>> last_buckets;
     Picoseconds least_of_rules = std::numeric_limits<Picoseconds>::max();
     bool fits = true;
     for (const Rules& rule : rules) {
-      const bool is_searched = has_choice && &rule == &rules.back();
+      const bool is_first = &rule == &rules.front();
+      const bool is_searched = !is_first && &rule == &rules.back();
       if (!fits && !is_searched) continue;
-      const IssueOrder order = is_searched ? scheduler.best_bucketed(moved, rule) : scheduler.bucketed(moved, rule);
-      // Above what all gradients come to, sizes make the same buckets.
-      if (last && last->buckets == order.buckets && last->sequence == order.sequence) continue;
-      last = order;
-      const std::optional<Picoseconds> end = try_order(order, least_of_rules);
+      IssueOrder tried;
+      if (is_searched) {
+        tried = scheduler_->best_bucketed(base, rule);
+      } else {
+        // Below what each of the gradients comes to, and above what all do, sizes make the same buckets.
+        std::vector<std::uint32_t> buckets = scheduler_->bucket_numbers(base, rule);
+        if (last_buckets == buckets) continue;
+        tried = scheduler_->bucketed(base, buckets);
+        last_buckets = std::move(buckets);
+      }
+      if (last && last->buckets == tried.buckets && last->sequence == tried.sequence) continue;
+      last = std::move(tried);
+      const std::optional<Picoseconds> end = try_order(*last, least_of_rules);
       // What is joined, issued early or put into larger buckets is held for longer: where this does not fit, that does not.
       fits = end.has_value();
-      if (!fits && &rule == &rules.front()) return;
-      if (&rule == &rules.front()) try_prefetched(order);
+      if (!fits && is_first) return;
+      if (is_first) try_prefetched(*last);
       if (!end || *end >= least_of_rules) continue;
       least_of_rules = *end;
-      fastest = order;
+      fastest = last;
     }
     if (fastest) try_prefetched(*fastest);
-  };
-  try_rules(hoisted);
-  const IssueOrder delayed = scheduler.delayed(hoisted);
-  if (delayed.sequence != hoisted.sequence) try_rules(delayed);
-  if (options.lists_kernels && !is_long) {
-    for (const auto order : {list_order, list_order_from_end}) {
-      IssueOrder listed = hoisted;
-      listed.sequence = order(program);
-      try_rules(listed);
+  }
+
+ private:
+  std::optional<Picoseconds> try_one(const IssueOrder& order, Picoseconds too_late) {
+    const TableOrder trial = scheduler_->tried(order);
+    const OverlappedTimeline times = overlapped_timeline(trial);
+    if (times.end >= std::max(least_, too_late)) return times.end;
+    if (memory_peak(trial, &times) > options_->most_memory) return std::nullopt;
+    if (times.end < least_) {
+      least_ = times.end;
+      best_ = order;
     }
-    IssueOrder order = best ? *best : given;
-    for (int i = 0; best && i < kMostYields; ++i) {
+    return times.end;
+  }
+
+  void try_prefetched(const IssueOrder& order) {
+    using Mode = CommFusion::Mode;
+    const CommFusion& gathers = options_->fusions.all_gather;
+    const bool is_free = gathers.mode == Mode::kNone || gathers.mode == Mode::kBest;
+    if (is_free) try_order(scheduler_->prefetched(order, std::nullopt));
+    if (gathers.mode != Mode::kNone) try_order(scheduler_->prefetched(order, gathers.size));
+  }
+
+  const Scheduler* scheduler_;
+  const ScheduleOptions* options_;
+  std::optional<IssueOrder> best_;
+  Picoseconds least_;
+};
+
+}  // namespace
+
+bool schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
+              const ScheduleOptions& options) {
+  if (program.instructions.empty()) return true;
+  const Scheduler scheduler(program, graph, costs);
+  Trials trials(scheduler, options, std::numeric_limits<Picoseconds>::max());
+  const IssueOrder given = scheduler.as_given();
+  const auto arrange_best = [&] {
+    put_in_order(program, trials.best() ? *trials.best() : given, costs);
+    return trials.best().has_value();
+  };
+  const Scheduler::Base as_given = scheduler.base(given);
+  const Rules unjoined = decided(options.fusions, CommFusion::Mode::kNone);
+  trials.try_order(scheduler.bucketed(as_given, scheduler.bucket_numbers(as_given, unjoined)));
+  if (!options.reorders) return arrange_best();
+
+  const bool is_long = program.instructions.size() > kManyInstructions;
+  const bool lists_kernels = options.lists_kernels && !is_long;
+  const std::vector<Rules> rules = rules_to_try(options.fusions, is_long);
+  const IssueOrder hoisted = scheduler.hoisted(given);
+  std::vector<std::function<IssueOrder()>> bases{[&] { return hoisted; }};
+  const IssueOrder delayed = scheduler.delayed(hoisted);
+  if (delayed.sequence != hoisted.sequence) bases.emplace_back([&] { return delayed; });
+  for (const auto list : {list_order, list_order_from_end}) {
+    const auto listed = [&, list] {
+      IssueOrder order = hoisted;
+      order.sequence = list(program);
+      return order;
+    };
+    if (lists_kernels) bases.emplace_back(listed);
+  }
+  // Each is tried for itself, so that it does not matter which is done first: of equal ones the first is taken. The orders of
+  // a long program take too much memory for that.
+  const bool is_short = program.instructions.size() < kFewInstructions;
+  if (is_long || is_short) {
+    for (const auto& base : bases) trials.try_rules(base(), rules);
+  } else {
+    std::vector<std::future<Trials>> of_bases;
+    for (const auto& base : bases) {
+      of_bases.push_back(std::async(std::launch::async, [&, least = trials.least()] {
+        Trials own(scheduler, options, least);
+        own.try_rules(base(), rules);
+        return own;
+      }));
+    }
+    for (std::future<Trials>& one : of_bases) trials.take_better(one.get());
+  }
+
+  if (lists_kernels && trials.best()) {
+    IssueOrder order = *trials.best();
+    for (int i = 0; i < kMostYields; ++i) {
       IssueOrder next = scheduler.yielding(order);
       if (next.sequence == order.sequence) break;
       order = std::move(next);
-      try_order(order);
+      trials.try_order(order);
     }
   }
   return arrange_best();

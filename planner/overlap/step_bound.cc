@@ -7,18 +7,22 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "base/integer.h"
 #include "planner/overlap/joined_problem.h"
 #include "planner/overlap/least_cover.h"
+#include "planner/overlap/place_chain.h"
 
 namespace shardplan {
 namespace {
 
 constexpr std::int64_t kWholeWeight = OverlapWeights::kWhole;
 constexpr std::int64_t kFullSpeed = 1'000'000;
+/// Of groups up to this size it is quicker to look at all pairs of members.
+constexpr std::size_t kFewMembers = 8;
 
 /// Rounded down.
 std::int64_t weighted_share(std::int64_t cost, std::int64_t weight) {
@@ -156,18 +160,35 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
 
 // What may join is looked at beside what may not: only there it counts whether they exclude each other.
 void StepBound::find_together() {
-  for (Group& group : groups_) group.together = OperatorSet(groups_.size());
+  std::vector<std::optional<PlaceChain>> chains;  // of those with many members
+  for (Group& group : groups_) {
+    group.together = OperatorSet(groups_.size());
+    chains.emplace_back();
+    if (group.members.size() <= kFewMembers) continue;
+    std::vector<PlaceChain::Item> items;
+    for (const Item& item : group.members) items.push_back({&item.place.before, item.waiting});
+    chains.back().emplace(std::move(items));
+  }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
+    std::optional<PlacesBehind> behind;
+    if (chains[i]) behind.emplace(*chains[i], graph_.operators().size());
     for (std::size_t j = i; j < groups_.size(); ++j) {
-      const bool both_join = groups_[i].joins && groups_[j].joins;
-      if (!both_join && !may_run_together(groups_[i], groups_[j])) continue;
+      const Group &a = groups_[i], &b = groups_[j];
+      const auto is_made_before = [&](std::size_t of_a, std::size_t of_b) {
+        const Item &one = a.members[of_a], &other = b.members[of_b];
+        return &one == &other || is_made_from(one, other) || is_made_from(other, one);
+      };
+      const auto may_run_together = [&] {
+        return behind && chains[j] ? behind->may_meet(*chains[j], is_made_before) : may_meet(a, b);
+      };
+      if (!(a.joins && b.joins) && !may_run_together()) continue;
       groups_[i].together.insert(OperatorId(j));
       groups_[j].together.insert(OperatorId(i));
     }
   }
 }
 
-bool StepBound::may_run_together(const Group& a, const Group& b) const {
+bool StepBound::may_meet(const Group& a, const Group& b) const {
   for (std::size_t i = 0; i < a.members.size(); ++i) {
     for (std::size_t j = &a == &b ? i + 1 : 0; j < b.members.size(); ++j) {
       if (!is_before(a.members[i], b.members[j]) && !is_before(b.members[j], a.members[i])) return true;
@@ -177,17 +198,19 @@ bool StepBound::may_run_together(const Group& a, const Group& b) const {
 }
 
 bool StepBound::is_before(const Item& a, const Item& b) const {
-  for (const OperatorId op : a.waiting) {
-    if (b.place.before.contains(op)) return true;
-  }
-  // Versions are made one from the other, and read when they are made.
-  if (!a.edge || !b.edge) return false;
-  const std::optional<VersionId> made = problem_.communicated[*a.edge].version;
-  if (!made) return false;
-  const ModelProblem::Communicated& what = problem_.communicated[*b.edge];
+  return std::any_of(a.waiting.begin(), a.waiting.end(), [&](OperatorId op) { return b.place.before.contains(op); }) ||
+         is_made_from(b, a);
+}
+
+// Versions are made one from the other, and read when they are made.
+bool StepBound::is_made_from(const Item& made, const Item& of) const {
+  if (!made.edge || !of.edge) return false;
+  const std::optional<VersionId> version = problem_.communicated[*of.edge].version;
+  if (!version) return false;
+  const ModelProblem::Communicated& what = problem_.communicated[*made.edge];
   std::optional<VersionId> from =
       what.version ? versions_.all[*what.version].from : versions_.read[what.reader.op][what.reader.operand];
-  while (from && *from != *made) {
+  while (from && *from != *version) {
     // What may share the memory of the stored version is then not made from the one before.
     if (versions_.all[*from].stored) return false;
     from = versions_.all[*from].from;

@@ -104,8 +104,9 @@ class StepBound {
   void group_kernels(const IdVector<NodeId, NodeId>& ties);
   void group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties);
   void find_together();
+  bool may_meet(const Group& a, const Group& b) const;
   bool is_before(const Item& a, const Item& b) const;
-  bool may_run_together(const Group& a, const Group& b) const;
+  bool is_made_from(const Item& made, const Item& of) const;
   bool is_apart(std::size_t item, const std::vector<std::size_t>& others) const;
   Picoseconds edge_time(MatrixId matrix, EdgeId edge, const Choice& choice) const;
   Weighing one_level(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,

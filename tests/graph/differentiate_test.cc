@@ -66,6 +66,13 @@ TEST(DifferentiateTest, WithoutAMasterCopyTheParameterItselfIsUpdated) {
   EXPECT_EQ(found.at("update.fc.weight.ApplyMomentum.1"), "new value of fc.weight.momentum");
 }
 
+TEST(DifferentiateTest, NamesThatAreAskedForAgainAreNumbered) {
+  const OperatorGraph graph = trained(", clip_norm: 1");
+  EXPECT_TRUE(graph.find_operator("clip.SquareSum").has_value());
+  EXPECT_TRUE(graph.find_operator("clip.SquareSum_1").has_value());
+  EXPECT_FALSE(graph.find_operator("clip.SquareSum_2").has_value());
+}
+
 TEST(DifferentiateTest, OperatorsKnowTheirForwardOperatorOrTheirParameter) {
   const OperatorGraph graph = trained(", clip_norm: 1, micro_batches: 2");
   const auto belongs_to = [&](const std::string& name) -> std::string {

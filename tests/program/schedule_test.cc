@@ -267,6 +267,38 @@ TEST(ScheduleTest, GathersOfNewWeightsMakeWayForReductionsBeforeUpdates) {
   EXPECT_EQ(overlapped_timeline(sketch.program).end, 16 + 30 + 5 + 30);
 }
 
+// Long enough for several ways to be tried side by side: of them all the best is taken, every time the same.
+TEST(ScheduleTest, OfWaysThatAreTriedSideBySideTheBestIsTaken) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Sketch sketch;
+    std::vector<ValueId> values{sketch.kernel(10, {})};
+    while (sketch.program.instructions.size() < 600) {
+      const ValueId input = values[values.size() - 1 - random.below(std::min<std::size_t>(values.size(), 20))];
+      const auto time = static_cast<Picoseconds>(1 + random.below(20));
+      values.push_back(random.below(3) > 0 ? sketch.kernel(time, {input, values.back()})
+                                           : sketch.collective(time, input, 1u << random.below(2)));
+    }
+    const auto ordered = [&](bool lists_kernels) {
+      ParallelProgram program = sketch.program;
+      ScheduleOptions options;
+      options.lists_kernels = lists_kernels;
+      EXPECT_TRUE(schedule(program, OperatorGraph(), OneByteAPicosecond(), options));
+      return program;
+    };
+    const auto outputs = [](const ParallelProgram& program) {
+      std::vector<ValueId> all;
+      for (const Instruction& instruction : program.instructions) all.push_back(instruction.outputs[0]);
+      return all;
+    };
+    const ParallelProgram listed = ordered(true), moved = ordered(false);
+    EXPECT_LE(overlapped_timeline(listed).end, overlapped_timeline(moved).end);
+    EXPECT_LT(overlapped_timeline(moved).end, overlapped_timeline(sketch.program).end);
+    EXPECT_EQ(outputs(ordered(true)), outputs(listed));
+  }
+}
+
 TEST(ScheduleTest, NothingFitsWhereTheOrderGivenDoesNot) {
   Sketch sketch;
   sketch.kernel(1, {});

@@ -1,0 +1,155 @@
+#include "program/prefetch.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace shardplan {
+namespace {
+
+/// A gather and what goes on with it: places of the order from `begin` on, before `end`, which go before the place `to`.
+struct Chain {
+  std::size_t begin = 0, end = 0, to = 0;
+};
+
+class Prefetch {
+ public:
+  Prefetch(const InstructionTable& table, const OperatorGraph& graph, const IssueOrder& order)
+      : table_(table), graph_(graph), old_(order.sequence), is_made_(table.num_values(), 0), result_(order) {
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      for (const ValueId output : table.outputs(i)) is_made_[output] = 1;
+    }
+    result_.sequence.clear();
+    last_bucket_ = order.buckets.empty() ? 0 : *std::max_element(order.buckets.begin(), order.buckets.end());
+  }
+
+  IssueOrder run(std::optional<Bytes> joins) {
+    const std::vector<Chain> chains = this->chains();
+    std::vector<char> is_moved(old_.size(), 0);
+    for (const Chain& chain : chains) {
+      for (std::size_t place = chain.begin; place < chain.end; ++place) is_moved[place] = 1;
+    }
+    std::size_t next = 0;  // chain that is not placed yet; they are sorted by where they go
+    for (std::size_t place = 0; place < old_.size(); ++place) {
+      std::size_t end = next;
+      while (end < chains.size() && chains[end].to <= place) ++end;
+      const std::span<const Chain> here = std::span(chains).subspan(next, end - next);
+      if (joins) {
+        emit_joined(here, *joins);
+      } else {
+        emit(here);
+      }
+      next = end;
+      if (!is_moved[place]) result_.sequence.push_back(old_[place]);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  using GatherKey = std::tuple<std::vector<AxisRef>, DataType, int>;
+
+  bool begins_gather(std::size_t i) const {
+    return table_[i].is_collective(CollectiveKind::kAllGather) && is_made_[table_.inputs(i)[0]] == 0;
+  }
+  bool continues(std::size_t previous, std::size_t i) const {
+    const auto inputs = table_.inputs(i), outputs = table_.outputs(previous);
+    return table_[i].kind == InstructionKind::kCollective &&
+           std::equal(inputs.begin(), inputs.end(), outputs.begin(), outputs.end());
+  }
+
+  std::vector<Chain> chains() const {
+    const std::size_t loop = table_.loop();
+    std::vector<Picoseconds> before(old_.size() + 1, 0);  // kernels before a place
+    for (std::size_t place = 0; place < old_.size(); ++place) {
+      const InstructionTable::Row& row = table_[old_[place]];
+      before[place + 1] = before[place] + (row.kind == InstructionKind::kOperator ? row.time : 0);
+    }
+    std::vector<Chain> chains;
+    for (std::size_t place = 0; place < old_.size(); ++place) {
+      if (!begins_gather(old_[place])) continue;
+      std::size_t end = place + 1;
+      while (end < old_.size() && end != loop && continues(old_[end - 1], old_[end])) ++end;
+      chains.push_back({place, end, place});
+      place = end - 1;
+    }
+    Picoseconds link_is_free = std::numeric_limits<Picoseconds>::max();
+    for (std::size_t c = chains.size(); c-- > 0;) {
+      Chain& chain = chains[c];
+      Picoseconds time = 0;
+      for (std::size_t place = chain.begin; place < chain.end; ++place) time += table_[old_[place]].time;
+      const std::size_t region = chain.begin < loop ? 0 : loop;
+      if (c + 1 < chains.size() && chains[c + 1].begin >= loop && chain.begin < loop) {
+        link_is_free = std::numeric_limits<Picoseconds>::max();
+      }
+      link_is_free = std::max<Picoseconds>(before[region], std::min(before[chain.begin], link_is_free) - time);
+      const auto first = before.begin() + static_cast<std::ptrdiff_t>(region);
+      const auto last = before.begin() + static_cast<std::ptrdiff_t>(chain.begin) + 1;
+      chain.to = static_cast<std::size_t>(std::upper_bound(first, last, link_is_free) - before.begin());
+      chain.to = chain.to > region ? chain.to - 1 : region;
+    }
+    return chains;
+  }
+
+  void emit(std::span<const Chain> chains) {
+    for (const Chain& chain : chains) {
+      for (std::size_t place = chain.begin; place < chain.end; ++place) result_.sequence.push_back(old_[place]);
+    }
+  }
+
+  /// Step by step, so that equal steps of several chains stand beside each other.
+  void emit_joined(std::span<const Chain> chains, Bytes joins) {
+    for (std::size_t step = 0, left = chains.size(); left > 0; ++step) {
+      left = 0;
+      std::optional<GatherKey> last;
+      std::size_t previous = 0;
+      Bytes bytes = 0;
+      for (const Chain& chain : chains) {
+        if (chain.begin + step >= chain.end) continue;
+        ++left;
+        const std::size_t i = old_[chain.begin + step];
+        const std::optional<GatherKey> key = gather_key(table_.program().instructions[i]);
+        const Bytes gathered = table_.bytes(table_.outputs(i)[0]);
+        if (key && last == key && bytes + gathered <= joins) {
+          if (result_.buckets[previous] == 0) result_.buckets[previous] = ++last_bucket_;
+          result_.buckets[i] = result_.buckets[previous];
+          bytes += gathered;
+        } else {
+          bytes = gathered;
+        }
+        last = key;
+        previous = i;
+        result_.sequence.push_back(i);
+      }
+    }
+  }
+
+  /// Gathers with one key may be one collective; nothing for others, and for what the user joins to none.
+  std::optional<GatherKey> gather_key(const Instruction& instruction) const {
+    if (instruction.kind != InstructionKind::kCollective || instruction.step->kind != CollectiveKind::kAllGather) {
+      return std::nullopt;
+    }
+    const ParallelProgram& program = table_.program();
+    const std::optional<TensorId> parameter = parameter_of(graph_, program, instruction);
+    const std::optional<int> id = parameter ? graph_.tensor(*parameter).comm_fusion : std::nullopt;
+    if (id == 0) return std::nullopt;
+    return GatherKey{instruction.step->axes, program.values[instruction.inputs[0]].type.dtype, id.value_or(0)};
+  }
+
+  const InstructionTable& table_;
+  const OperatorGraph& graph_;
+  const std::vector<std::size_t>& old_;
+  IdVector<ValueId, char> is_made_;  // by an instruction
+  std::uint32_t last_bucket_ = 0;
+  IssueOrder result_;
+};
+
+}  // namespace
+
+IssueOrder prefetched(const InstructionTable& table, const OperatorGraph& graph, const IssueOrder& order,
+                      std::optional<Bytes> joins) {
+  return Prefetch(table, graph, order).run(joins);
+}
+
+}  // namespace shardplan
