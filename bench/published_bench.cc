@@ -162,12 +162,7 @@ copy (`training: {master_copy: false, state_dtype: bf16}`), and sums of gradient
 )";
 
 constexpr const char* kMemoryRemarks = R"(
-Where it differs:
-
-- 70B: weights are gathered as early as the links have time, up to 50 layers ahead, since there is room for them; FSDP2 gathers one layer ahead.
-- 7B on 2 devices: a sum of gradients counts as held until the step's last micro-batch is done, beside its reduced half. FSDP2 frees each with its
-  reduction; over more devices what is reduced is small beside it.
-- Llama 2 on 8 devices: the gathered operands of products are kept for the backward pass, while Megatron-LM gathers them again.
+Llama 2 on 8 devices: the gathered operands of products are kept for the backward pass, while Megatron-LM gathers them again.
 
 Activations of a GPT layer by Korthikanti's formulas (no parallelism, tensor and sequence parallel, over 2 and 8 devices) are a test of their own
 (`tests/planner/memory_test.cc`).

@@ -1,6 +1,6 @@
 // In which order the instructions of a program are issued.
 //
-// Lowering writes every redistribution right before its reader, where nothing is left to hide it behind. Four moves of
+// Lowering writes every redistribution right before its reader, where nothing is left to hide it behind. Moves of
 // order change that, as the runtimes of DDP, FSDP and Megatron-LM do it:
 //   1. A collective whose result is not larger than its operand (reduce_scatter, all_reduce, all_to_all, permute) is
 //      issued where its operand is made, and what follows it up to that size as well: gradients are reduced beside the rest
@@ -15,8 +15,10 @@
 //      gradients of weights fill the gaps.
 //   5. Yielding: a gather of a new weight, which nothing waits for, makes way (program/yielding.h).
 //   6. Prefetch: an all_gather of what is stored is issued before kernels that it can hide behind (program/prefetch.h).
-// Each move costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
-// that fits is taken.
+//   7. Late issue: what waits for its links is issued only when it begins (program/late_issue.h), so that nothing is held
+//      for it before.
+// Each of 1 to 6 costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
+// that fits is taken; the last is for that order.
 #include "program/schedule.h"
 
 #include <algorithm>
@@ -33,6 +35,7 @@
 #include "program/best_buckets.h"
 #include "program/buckets.h"
 #include "program/instruction_facts.h"
+#include "program/late_issue.h"
 #include "program/list_order.h"
 #include "program/memory_profile.h"
 #include "program/overlapped_timeline.h"
@@ -133,6 +136,10 @@ class Scheduler {
   /// Gathers of what is stored go before what they can hide behind.
   IssueOrder prefetched(const IssueOrder& order, std::optional<Bytes> joins) const {
     return shardplan::prefetched(table_, graph_, order, joins);
+  }
+
+  IssueOrder issued_late(const IssueOrder& order, std::span<const OverlappedTimeline::Span> spans) const {
+    return shardplan::issued_late(table_, order, spans);
   }
 
   /// The order as timelines and memory profiles read it.
@@ -465,6 +472,18 @@ class Trials {
     if (fastest) try_prefetched(*fastest);
   }
 
+  /// The fastest order holds less where nothing is issued before it begins; kept if it is as fast.
+  void issue_late() {
+    if (!best_) return;
+    const TableOrder trial = scheduler_->tried(*best_);
+    const OverlappedTimeline times = overlapped_timeline(trial);
+    const IssueOrder late = scheduler_->issued_late(*best_, times.spans);
+    const TableOrder late_trial = scheduler_->tried(late);
+    const OverlappedTimeline late_times = overlapped_timeline(late_trial);
+    if (late_times.end > times.end) return;
+    if (memory_peak(late_trial, &late_times) < memory_peak(trial, &times)) best_ = late;
+  }
+
  private:
   std::optional<Picoseconds> try_one(const IssueOrder& order, Picoseconds too_late) {
     const TableOrder trial = scheduler_->tried(order);
@@ -550,6 +569,7 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
       trials.try_order(order);
     }
   }
+  trials.issue_late();
   return arrange_best();
 }
 
