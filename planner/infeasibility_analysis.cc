@@ -58,12 +58,14 @@ class InfeasibilityAnalysis {
   }
 
   Infeasibility run() {
-    try_free_layers();
-    if (smallest_.graph->is_training()) {
+    // What is stored between steps stays whatever is computed in another way; only more devices cut it in smaller pieces.
+    const bool fits_stored = least_stored(smallest_.cluster.num_devices()) <= smallest_.usable;
+    if (fits_stored) try_free_layers();
+    if (fits_stored && smallest_.graph->is_training()) {
       try_micro_batches();
       for (const std::string& block : blocks_to_recompute()) try_recompute(block);
     }
-    try_twice_the_nodes();
+    if (least_stored(2 * smallest_.cluster.num_devices()) <= smallest_.usable) try_twice_the_nodes();
     Infeasibility::Remedy larger;
     larger.device_memory = smallest_.memory.peak + smallest_.cluster.device.reserved;
     larger.peak = smallest_.memory.peak;
@@ -73,6 +75,15 @@ class InfeasibilityAnalysis {
   }
 
  private:
+  /// What one of `devices` holds at least of parameters and optimizer states, cut evenly.
+  Bytes least_stored(std::int64_t devices) const {
+    Bytes sum = 0;
+    for (const GraphTensor& tensor : smallest_.graph->tensors()) {
+      if (tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState) sum += tensor.type.bytes();
+    }
+    return sum / devices;
+  }
+
   /// The smallest plan of a changed model; nothing if it cannot be planned.
   std::optional<Plan> smallest_of(Model model, const Cluster& cluster) const {
     return smallest_of(std::move(model), cluster, smallest_.options);

@@ -59,6 +59,13 @@ class ClusterReader {
       fault(root, "expected a map with the keys shardplan, cluster, device and levels; found {}", describe(root));
       throw InputError(faults_);
     }
+    if (const YamlNode* servers = root.find("server_list"); servers != nullptr && root.find("levels") == nullptr) {
+      fault(*servers,
+            "this is a rank table: it says which rank runs on which card, not what devices and links are like; name a "
+            "cluster and this file beside it: ascend-910 --rank-table {}",
+            document_.file.str());
+      throw InputError(faults_);
+    }
     keys(root, cluster_file_keys(), "");
     if (const YamlNode* version = need(root, "shardplan", "");
         version != nullptr && scalar(*version, "shardplan") != "1") {

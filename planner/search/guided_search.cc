@@ -127,7 +127,10 @@ LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, Leve
   options.limits.exact_work = 0;
   options.memory_slack_ppm = 0;
   LevelResult smallest = search(problem, kDefaultSearch, options);
-  if (!smallest.choice) return found;
+  if (!smallest.choice) {
+    if (smallest.status == PlanStatus::kInfeasible) found.status = smallest.status;  // which the search did not prove
+    return found;
+  }
   options = options_;
   options.start = smallest.choice;
   LevelResult again = search(problem, name_, options);

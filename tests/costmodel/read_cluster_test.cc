@@ -75,6 +75,19 @@ c.yaml:15:74: error: tables[1].time: expected a list of at least one value, foun
 c.yaml:16:1: error: unknown key 'colour')");
 }
 
+TEST(ReadClusterTest, ARankTableIsOneFault) {
+  const std::string table =
+      "{\"version\": \"1.0\", \"server_count\": \"1\", \"status\": \"completed\",\n \"server_list\": []}";
+  try {
+    read_cluster_text(table, "ranks.json");
+    FAIL();
+  } catch (const InputError& error) {
+    ASSERT_EQ(error.diagnostics().size(), 1u);
+    EXPECT_EQ(error.diagnostics()[0].place.line, 2);
+    EXPECT_NE(error.diagnostics()[0].message.find("--rank-table ranks.json"), std::string::npos);
+  }
+}
+
 TEST(ReadClusterTest, TablesThatFallAreMadeMonotoneWithANotice) {
   const std::string text =
       read_cluster("dgx-a100").text +

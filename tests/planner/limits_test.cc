@@ -33,6 +33,15 @@ operators:
   }
 }
 
+// Level 0's search leaves it open for this model; the least memory says it.
+TEST(LimitsTest, AllLevelsSayThatNothingFits) {
+  const auto model = std::make_shared<const Model>(read_model("configs/models/llama3-70b.yaml"));
+  const ModelPlanner planner(model, read_cluster("dgx-h100"), {});
+  for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {
+    EXPECT_EQ(planner.plan(level, "auto").status, PlanStatus::kInfeasible) << to_string(level);
+  }
+}
+
 // Stages get parts of the work; a part of next to nothing is still a limit.
 TEST(LimitsTest, HowLittleWorkThereIsSoLittleIsDone) {
   ModelOverrides overrides;
