@@ -14,6 +14,10 @@ constexpr int kMostBytesLog = 44;
 constexpr Picoseconds kRounding = 64;
 /// Sizes at which measured times are looked at: so many for each power of two.
 constexpr int kSizesPerDoubling = 64;
+/// So many picoseconds of what counts are as much as one on the way.
+constexpr Picoseconds kCountedForOne = Picoseconds{1} << 14;
+/// What takes longer, two seconds, costs more than any step is allowed to (`step_cost`), and counts nothing.
+constexpr Picoseconds kLongestOnWay = Picoseconds{1} << 41;
 
 }  // namespace
 
@@ -21,8 +25,8 @@ Picoseconds JoinedCosts::time(CollectiveKind kind, const std::vector<AxisRef>& a
   if (axes.empty()) return 0;
   if (level_ != kAnyLevel && (costs_.links(axes) >> level_ & 1) == 0) return 0;
   const Picoseconds alone = collectives_->time(kind, axes, bytes);
-  const bool may_join = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
-                        kind == CollectiveKind::kReduceScatter;
+  const bool may_join = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter ||
+                        (kinds_ == Kinds::kGathersToo && kind == CollectiveKind::kAllGather);
   if (!may_join || bytes == 0) return alone;
   const Picoseconds share = is_measured_ ? in_any(kind, axes, bytes) : in_largest(kind, axes, bytes);
   return std::clamp<Picoseconds>(share - kRounding, 0, alone);
@@ -66,6 +70,18 @@ std::vector<JoinedCosts::Ratio> JoinedCosts::least_ratios(CollectiveKind kind, c
     }
   }
   return ratios;
+}
+
+Picoseconds CountedOnPath::time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const {
+  if (axes.empty() || is_local(kind)) return 0;
+  const Picoseconds on_way = std::min(kLongestOnWay, collectives_->time(kind, axes, bytes));
+  const bool counts = which_ == Which::kAll || ((costs_.links(axes) >> level_ & 1) != 0) == (which_ == Which::kOnLevel);
+  return on_way * kCountedForOne + (counts ? std::min(kLongestOnWay, counted_->time(kind, axes, bytes)) : 0);
+}
+
+Picoseconds CountedOnPath::counted(Picoseconds cost, Picoseconds time) {
+  const Int128 counted = Int128{cost} - Int128{time} * kCountedForOne;
+  return counted > time ? 0 : static_cast<Picoseconds>(std::max<Int128>(0, counted));
 }
 
 }  // namespace shardplan

@@ -23,10 +23,11 @@ namespace shardplan {
 class JoinedCosts final : public CollectiveCosts {
  public:
   static constexpr int kAnyLevel = -1;
+  enum class Kinds { kReductions, kGathersToo };  // that join
 
   /// `costs` must outlive it.
-  JoinedCosts(const CostModel& costs, int level, bool is_measured)
-      : costs_(costs), collectives_(costs.collectives()), level_(level), is_measured_(is_measured) {}
+  JoinedCosts(const CostModel& costs, Kinds kinds, int level, bool is_measured)
+      : costs_(costs), collectives_(costs.collectives()), kinds_(kinds), level_(level), is_measured_(is_measured) {}
 
   Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const override;
 
@@ -44,10 +45,36 @@ class JoinedCosts final : public CollectiveCosts {
 
   const CostModel& costs_;
   std::shared_ptr<const CollectiveCosts> collectives_;
+  Kinds kinds_;
   int level_;
   bool is_measured_;
   mutable std::mutex mutex_;
   mutable std::map<std::pair<CollectiveKind, std::vector<AxisRef>>, std::vector<Ratio>> ratios_;
+};
+
+/// Costs by which the shortest paths are those by the time that collectives take, and of these the ones of the least sum of
+/// something else: of the times of `counted`, of all collectives, of those that use a level of links or of those that do not.
+/// Programs take one of the shortest paths (program/lower.h); what it takes of that something is no less than here.
+class CountedOnPath final : public CollectiveCosts {
+ public:
+  enum class Which { kAll, kOnLevel, kOffLevel };
+
+  /// `costs` must outlive it.
+  CountedOnPath(const CostModel& costs, std::shared_ptr<const CollectiveCosts> counted, Which which, int level)
+      : costs_(costs), collectives_(costs.collectives()), counted_(std::move(counted)), which_(which), level_(level) {}
+
+  Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const override;
+
+  /// What counts of a path of cost `cost` by these costs whose collectives take `time`; nothing of one that was found
+  /// by a search that gave up, and takes longer than the shortest.
+  static Picoseconds counted(Picoseconds cost, Picoseconds time);
+
+ private:
+  const CostModel& costs_;
+  std::shared_ptr<const CollectiveCosts> collectives_;
+  std::shared_ptr<const CollectiveCosts> counted_;
+  Which which_;
+  int level_;
 };
 
 }  // namespace shardplan

@@ -7,58 +7,67 @@
 #include <utility>
 #include <vector>
 
+#include "planner/overlap/joined_costs.h"
+
 namespace shardplan {
 namespace {
 
-class Joining {
+class Counting {
  public:
-  Joining(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
-          RedistributionPlanner& joined)
-      : result_(problem), graph_(graph), versions_(versions), joined_(joined) {}
+  Counting(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions)
+      : result_(problem), graph_(graph), versions_(versions) {}
 
-  IdVector<EdgeId, MatrixId> run(const IdVector<EdgeId, char>& leads) {
+  IdVector<EdgeId, MatrixId> run(const CountedTimes& times, const IdVector<EdgeId, char>& leads) {
     IdVector<EdgeId, MatrixId> matrices;
-    std::map<MatrixId, MatrixId> joined;  // equal edges share a matrix, and may join or not
+    std::map<std::pair<MatrixId, Joining>, MatrixId> known;  // equal edges share a matrix, and may join or not
     for (const EdgeId id : result_.problem.edges.ids()) {
       const MatrixId own = result_.problem.edges[id].matrix;
-      matrices.push_back(own);
-      if (leads[id] != 0 || !may_join(graph_, versions_, result_.communicated[id])) continue;
-      const auto [found, is_new] = joined.try_emplace(own, own);
-      if (is_new) found->second = joined_matrix(own, result_.communicated[id]);
-      matrices[id] = found->second;
+      const ModelProblem::Communicated& what = result_.communicated[id];
+      const Joining joins = leads[id] != 0 ? Joining::kNone : joining(graph_, versions_, what);
+      RedistributionPlanner* const planner = times.planners[static_cast<std::size_t>(joins)];
+      const auto [found, is_new] = known.try_emplace({own, joins}, own);
+      if (is_new && planner != nullptr) found->second = counted_matrix(own, what, *planner, times.is_on_path);
+      matrices.push_back(found->second);
     }
     return matrices;
   }
 
  private:
-  MatrixId joined_matrix(MatrixId id, const ModelProblem::Communicated& what) {
+  MatrixId counted_matrix(MatrixId id, const ModelProblem::Communicated& what, RedistributionPlanner& planner,
+                          bool is_on_path) {
     CostMatrix matrix = result_.problem.matrices[id];
     const auto is_paid = [](std::int64_t cost) { return cost > 0 && cost < kForbidden; };
     if (std::none_of(matrix.costs.begin(), matrix.costs.end(), is_paid)) return id;
     const VersionId to = what.version ? *what.version : *versions_.read[what.reader.op][what.reader.operand];
     const TensorVersion& version = versions_.all[to];
-    const std::vector<TensorLayout> from = layouts_of(what.version ? *version.from : to);
+    const DeviceMesh& mesh = planner.mesh();
+    const std::vector<TensorLayout> from = layouts_of(what.version ? *version.from : to, mesh);
     const std::vector<TensorLayout> into =
-        what.version ? layouts_of(version.kind == TensorVersion::Kind::kUpdated ? *version.stored : to)
-                     : operand_layouts(what.reader);
+        what.version ? layouts_of(version.kind == TensorVersion::Kind::kUpdated ? *version.stored : to, mesh)
+                     : operand_layouts(what.reader, mesh);
     const std::int64_t runs = what.version ? version.runs : graph_.runs(what.reader.op);
     const TensorType& type = graph_.tensor(version.tensor).type;
     const std::vector<Picoseconds> times =
-        joined_.times(addresses(from), addresses(into), type.shape, element_bytes(type.dtype));
+        planner.times(addresses(from), addresses(into), type.shape, element_bytes(type.dtype));
     for (std::size_t i = 0; i < times.size(); ++i) {
       std::int64_t& cost = matrix.costs[i];
-      if (is_paid(cost) && times[i] <= cost / runs) cost = times[i] * runs;
+      if (!is_paid(cost)) continue;
+      if (is_on_path) {
+        cost = CountedOnPath::counted(times[i], cost / runs) * runs;
+      } else if (times[i] <= cost / runs) {
+        cost = times[i] * runs;
+      }
     }
     return result_.problem.matrices.push_back(std::move(matrix));
   }
 
-  std::vector<TensorLayout> layouts_of(VersionId id) const {
+  std::vector<TensorLayout> layouts_of(VersionId id, const DeviceMesh& mesh) const {
     const TensorVersion& version = versions_.all[id];
     std::vector<TensorLayout> layouts;
     if (version.kind == TensorVersion::Kind::kProduced) {
       const GraphTensor& tensor = graph_.tensor(version.tensor);
       for (const Strategy& strategy : *result_.strategies[*tensor.producer]) {
-        layouts.push_back(result_layout(graph_.operation(*tensor.producer), strategy, joined_.mesh(), tensor.result));
+        layouts.push_back(result_layout(graph_.operation(*tensor.producer), strategy, mesh, tensor.result));
       }
     } else {
       for (const ModelProblem::VersionChoice& choice : *result_.choices[id]) layouts.push_back(choice.layout);
@@ -66,10 +75,10 @@ class Joining {
     return layouts;
   }
 
-  std::vector<TensorLayout> operand_layouts(const Reader& reader) const {
+  std::vector<TensorLayout> operand_layouts(const Reader& reader, const DeviceMesh& mesh) const {
     std::vector<TensorLayout> layouts;
     for (const Strategy& strategy : *result_.strategies[reader.op]) {
-      layouts.push_back(operand_layout(graph_.operation(reader.op), strategy, joined_.mesh(), reader.operand));
+      layouts.push_back(operand_layout(graph_.operation(reader.op), strategy, mesh, reader.operand));
     }
     return layouts;
   }
@@ -83,21 +92,22 @@ class Joining {
   ModelProblem& result_;
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
-  RedistributionPlanner& joined_;
 };
 
 }  // namespace
 
-bool may_join(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem::Communicated& what) {
+Joining joining(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem::Communicated& what) {
   const VersionId id = what.version ? *what.version : *versions.read[what.reader.op][what.reader.operand];
   const TensorVersion& version = versions.all[id];
   const GraphTensor& tensor = graph.tensor(version.tensor);
-  if (!tensor.producer || version.kind == TensorVersion::Kind::kUpdated) return true;
-  if (!what.version && graph.operators()[what.reader.op].parameter) return true;
-  return std::any_of(tensor.readers.begin(), tensor.readers.end(), [&](const Reader& one) {
+  if (!tensor.producer || version.kind == TensorVersion::Kind::kUpdated) return Joining::kAll;
+  // As the origins of collectives say in a program (program/lower.h).
+  if (!what.version && graph.operators()[what.reader.op].parameter) return Joining::kReductions;
+  const bool is_gradient = std::any_of(tensor.readers.begin(), tensor.readers.end(), [&](const Reader& one) {
     const GraphOperator& op = graph.operators()[one.op];
     return op.pass == Pass::kUpdate || (op.pass == Pass::kBackward && !op.forward);
   });
+  return is_gradient ? Joining::kReductions : Joining::kNone;
 }
 
 IdVector<EdgeId, char> leading_edges(const ModelProblem& problem, const OperatorGraph& graph,
@@ -142,10 +152,10 @@ IdVector<EdgeId, char> leading_edges(const ModelProblem& problem, const Operator
   return leads;
 }
 
-IdVector<EdgeId, MatrixId> joined_matrices(ModelProblem& problem, const OperatorGraph& graph,
-                                           const TensorVersions& versions, RedistributionPlanner& joined,
-                                           const IdVector<EdgeId, char>& leads) {
-  return Joining(problem, graph, versions, joined).run(leads);
+IdVector<EdgeId, MatrixId> counted_matrices(ModelProblem& problem, const OperatorGraph& graph,
+                                            const TensorVersions& versions, const CountedTimes& times,
+                                            const IdVector<EdgeId, char>& leads) {
+  return Counting(problem, graph, versions).run(times, leads);
 }
 
 }  // namespace shardplan

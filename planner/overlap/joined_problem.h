@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <vector>
 
 #include "layouts/redistribution/redistribution_planner.h"
@@ -7,9 +9,14 @@
 
 namespace shardplan {
 
-/// Whether collectives on the way that an edge pays for may run as one with others (program/buckets.h): those of what is
-/// stored, of new values, of gradients on their way to an update.
-bool may_join(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem::Communicated& what);
+/// Which collectives on a way may run as one with others (program/buckets.h, program/schedule.h).
+enum class Joining {
+  kNone,        // of activations
+  kReductions,  // of gradients on their way to an update; gathers behind them do not
+  kAll,         // of what is stored, of new values on their way to where they are stored
+};
+constexpr std::size_t kNumJoinings = 3;
+Joining joining(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem::Communicated& what);
 
 /// By edge of the problem: whether it is on the way of one parameter's gradient from where it is whole to the update and of
 /// the new weight from there to where it is stored. They follow each other, so that no bucket holds two of them: where a
@@ -18,11 +25,19 @@ bool may_join(const OperatorGraph& graph, const TensorVersions& versions, const 
 IdVector<EdgeId, char> leading_edges(const ModelProblem& problem, const OperatorGraph& graph,
                                      const TensorVersions& versions);
 
-/// By edge its matrix, and for edges that may join another one, with the times of `joined` where these are less
-/// (planner/overlap/joined_costs.h); the problem gets these beside its own. Those that `leads` names keep theirs. Requires
-/// that layers are not tied.
-IdVector<EdgeId, MatrixId> joined_matrices(ModelProblem& problem, const OperatorGraph& graph,
-                                           const TensorVersions& versions, RedistributionPlanner& joined,
-                                           const IdVector<EdgeId, char>& leads);
+/// What counts of redistributions.
+struct CountedTimes {
+  /// By `Joining`; null: the edge's own times.
+  std::array<RedistributionPlanner*, kNumJoinings> planners = {};
+  /// Whether these plan by `CountedOnPath` (planner/overlap/joined_costs.h). False: what they take counts, where it is less
+  /// than the edge's own times.
+  bool is_on_path = false;
+};
+
+/// By edge a matrix of what counts of its redistributions; of those that `leads` names as if nothing of them joined. The
+/// problem gets these beside its own. Requires that layers are not tied.
+IdVector<EdgeId, MatrixId> counted_matrices(ModelProblem& problem, const OperatorGraph& graph,
+                                            const TensorVersions& versions, const CountedTimes& times,
+                                            const IdVector<EdgeId, char>& leads);
 
 }  // namespace shardplan

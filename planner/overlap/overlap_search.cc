@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "base/integer.h"
-#include "planner/overlap/joined_costs.h"
-#include "planner/overlap/joined_problem.h"
+#include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/kind_problems.h"
 #include "planner/overlap/step_bound.h"
+#include "planner/overlap/step_proof.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/limits.h"
 #include "solver/searches/search_list.h"
@@ -47,6 +47,11 @@ constexpr std::uint64_t kGuessWork = 100'000'000;
 constexpr double kGuessGap = 1e-4;
 /// A step this near to its bound is not worth a guess.
 constexpr double kWorthAGuess = 0.03;
+/// Of the bound that is told: on the problem of uniform layers at most so many rounds, and less of larger problems.
+constexpr int kProofRounds = 12;
+constexpr std::size_t kEntriesOfProof = 6'000'000;
+/// Of what is found there so many are ordered.
+constexpr std::size_t kMostFoundOrdered = 3;
 /// At most so many choices are ordered.
 constexpr std::int64_t kMostOrdered = 5;
 /// Of plans of kinds that may be shorter so many are ordered, those that seem the shortest.
@@ -60,15 +65,16 @@ constexpr std::uint64_t kRoundWork = 100'000'000;
 constexpr double kRoundGap = 3e-3;
 constexpr std::uint64_t kUniformWork = 20'000'000;
 constexpr double kUniformGap = 1e-2;
-/// A bound this near to the step will do, and to what other weights could reach at most.
-constexpr double kTightBound = 0.01;
+/// A bound this near to what other weights could reach at most will do.
 constexpr double kNothingToGain = 2e-3;
+/// One this far below is sought again, more exactly.
+constexpr double kWorthAProof = 0.1;
 /// Turns of the game between weights and choices.
 constexpr int kTurns = 5'000;
 
 /// How often each of several weights counts in the mean whose sum is the largest at the choice that makes it least:
 /// `sums` are by weights and choice. Fictitious play (Brown, 1951): each side in turn answers what the other did so far.
-std::vector<std::int64_t> best_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
+std::vector<std::int64_t> rough_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
   const std::size_t choices = sums.front().size();
   std::vector<std::int64_t> counts(sums.size(), 0);
   std::vector<Int128> of_weights(sums.size(), 0), of_choices(choices, 0);
@@ -107,11 +113,21 @@ int busiest_level(const std::vector<int>& levels, const Plan& plan) {
   return *std::max_element(levels.begin(), levels.end(), [&](int a, int b) { return time(a) < time(b); });
 }
 
-/// How many rounds on a problem do not take long beside the search that came before.
-int affordable_rounds(const StrategyProblem& problem) {
+/// How many rounds on a problem do not take long beside the search that came before, but at most so many.
+int affordable_rounds(const StrategyProblem& problem, std::size_t entries_of_all, int most) {
   std::size_t entries = 1;
   for (const ProblemEdge& edge : problem.edges) entries += problem.matrices[edge.matrix].costs.size();
-  return static_cast<int>(std::clamp<std::size_t>(kEntriesOfRounds / entries, 1, kUniformRounds + kFreeRounds));
+  return static_cast<int>(std::min<std::size_t>(entries_of_all / entries, static_cast<std::size_t>(most)));
+}
+
+/// Of each round's search.
+LevelOptions round_options(const OverlapSearch& search, bool is_for_weights_alone) {
+  LevelOptions options = search.options;
+  const std::uint64_t work = is_for_weights_alone ? kUniformWork : kRoundWork;
+  options.limits.work = std::min(work, options.limits.work > 0 ? options.limits.work : work);
+  options.limits.gap = is_for_weights_alone ? kUniformGap : kRoundGap;
+  options.limits.progress = {};
+  return options;
 }
 
 class Rounds {
@@ -125,10 +141,11 @@ class Rounds {
         bound_(bound),
         ties_(std::move(ties)) {}
 
-  Plan run() {
+  /// Finds choices and orders them; false where the plan is not a choice of the problem.
+  bool run() {
     const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
-    if (!planned) return std::move(plan_);
-    most_rounds_ = affordable_rounds(ties_ ? tied_problem(problem_.problem, *ties_).problem : problem_.problem);
+    if (!planned) return false;
+    most_rounds_ = std::max(1, rounds_affordable(kEntriesOfRounds, kUniformRounds + kFreeRounds));
     weights_.push_back(bound_.weights_of_slowdown());
     add(*planned);
     for (const Decisions& decisions : search_.known) {
@@ -137,17 +154,9 @@ class Rounds {
       if (choice && evaluate(problem_.problem, *choice).forbidden_count == 0) add(*choice);
     }
     best_ = weights_.front();
-    if (ties_) {
-      // Weights that suit the choices of uniform layers are soon found and nearly suit all.
-      const Picoseconds uniform = rounds(true, kUniformRounds);
-      if (!search_.uniform || search_.wants_free_bound) least_ = round(best_, false).value_or(0);
-      if (search_.uniform) {
-        if (search_.wants_free_bound) plan_.free_bound = {Level::kSpeed, std::min(least_, plan_.time.step())};
-        least_ = std::max(least_, uniform);
-      }
-    } else {
-      least_ = rounds(false, kFreeRounds);
-    }
+    least_ = rounds(ties_.has_value(), ties_ ? kUniformRounds : kFreeRounds);
+    // Weights that suit the choices of uniform layers nearly suit all.
+    if (ties_ && !search_.uniform) least_ = round(best_, false).value_or(0);
     for (const std::int64_t parts : kHiddenParts) {
       if (rounds_ >= most_rounds_ || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) break;
       OverlapWeights weights = weights_.front();
@@ -157,9 +166,35 @@ class Rounds {
     try_guess(kTwiceAtTheEnd);
     if (ties_ || most_rounds_ > 1) try_guess(kMostlyHidden);
     try_kinds();
-    plan_.overlapped_bound = std::min(least_, plan_.time.step());
+    return true;
+  }
+
+  /// Whether a finer bound is worth its time.
+  bool is_loose() const {
+    return !deadline_.is_over() && proof_rounds_affordable() > 1 && !is_near(plan_.time.step(), least_, kWorthAProof);
+  }
+
+  /// Says more of the step, once the bound is finer than it was in the rounds, and orders the choices that were found on the way and seem
+  /// the shortest.
+  void prove() {
+    const StepProof proof{
+        bound_, ties_, options_of(ties_.has_value()), plan_.time.step(), least_, proof_rounds_affordable()};
+    const ProvenStep proven = prove_step(proof, choices_);
+    proof_rounds_ = proven.rounds;
+    if (!ties_ || search_.uniform) least_ = std::max(least_, proven.bound);
+    bound_free(proven.weights);
+    order_shortest(proven.shorter);
+  }
+  void bound_free() { bound_free(best_); }
+
+  /// The best plan with what was found out.
+  Plan result() {
+    const Picoseconds step = plan_.time.step();
+    plan_.overlapped_bound = std::min(least_, step);
+    if (plan_.free_bound) plan_.free_bound->amount = std::min(plan_.free_bound->amount, step);
     plan_.statistics.push_back({"overlapped step",
                                 {{"rounds", rounds_},
+                                 {"rounds of the bound", proof_rounds_},
                                  {"guesses", guesses_},
                                  {"kinds searched", kinds_},
                                  {"choices ordered", ordered_},
@@ -167,11 +202,9 @@ class Rounds {
     return std::move(plan_);
   }
 
- private:
-  static bool is_near(Picoseconds value, Picoseconds bound, double share) {
-    return static_cast<double>(value) <= (1 + share) * static_cast<double>(bound);
-  }
+  const Plan& plan() const { return plan_; }
 
+ private:
   /// Looks for the best weights, half of the way from the best so far to those that are best against all choices so far.
   /// The bound that they give.
   Picoseconds rounds(bool is_uniform, int count) {
@@ -184,7 +217,7 @@ class Rounds {
         std::vector<Picoseconds>& row = sums.emplace_back();
         for (const StepBound::Times& times : times_) row.push_back(StepBound::sum(weights, times));
       }
-      const OverlapWeights against_all = mean(weights_, best_mixture(sums));
+      const OverlapWeights against_all = mean(weights_, rough_mixture(sums));
       Picoseconds most = plan_.time.step();
       for (const StepBound::Times& times : times_) most = std::min(most, StepBound::sum(against_all, times));
       if (is_near(most, least, kNothingToGain)) break;
@@ -196,6 +229,54 @@ class Rounds {
       best_ = std::move(between);
     }
     return least;
+  }
+
+  /// What holds for choices whose layers differ, where that is asked for, by weights that suit uniform ones.
+  void bound_free(const OverlapWeights& weights) {
+    if (!ties_ || (search_.uniform && !search_.wants_free_bound)) return;
+    const StepProof proof{bound_, std::nullopt, options_of(false), plan_.time.step(), 0, 1};
+    const std::optional<LevelResult> found = least_sum(proof, weights, std::nullopt);
+    const Picoseconds free = found ? found->bound.amount : 0;
+    least_ = std::max(least_, free);
+    if (search_.uniform) plan_.free_bound = {Level::kSpeed, free};
+  }
+
+  int proof_rounds_affordable() const { return rounds_affordable(kEntriesOfProof, ties_ ? kProofRounds : kFreeRounds); }
+  int rounds_affordable(std::size_t entries, int most) const {
+    return affordable_rounds(ties_ ? tied_problem(problem_.problem, *ties_).problem : problem_.problem, entries, most);
+  }
+
+  LevelOptions options_of(bool is_uniform) const {
+    LevelOptions options = round_options(search_, is_uniform && !search_.uniform);
+    if (options.limits.seconds > 0) {
+      options.limits.seconds = std::max(kLeastOfRound, options.limits.seconds - deadline_.elapsed());
+    }
+    return options;
+  }
+
+  void order_shortest(const std::vector<Choice>& found) {
+    const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
+    if (!planned) return;
+    const Picoseconds too_long = about(*planned) / 100 * (100 + kPercentOff);
+    std::vector<std::pair<Picoseconds, std::size_t>> in_turn;  // about what the step takes
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (std::find(choices_.begin(), choices_.end(), found[i]) != choices_.end()) continue;
+      const Picoseconds estimate = about(found[i]);
+      if (estimate < too_long) in_turn.emplace_back(estimate, i);
+    }
+    std::stable_sort(in_turn.begin(), in_turn.end());
+    if (in_turn.size() > kMostFoundOrdered) in_turn.resize(kMostFoundOrdered);
+    for (const auto& [estimate, i] : in_turn) {
+      if (!deadline_.is_over()) order(decisions_of(found[i]));
+    }
+  }
+
+  void order(const Decisions& decisions) {
+    Plan trial = search_.scheduled(decisions, plan_);
+    ++ordered_;
+    if (!is_better(trial, plan_)) return;
+    plan_ = std::move(trial);
+    ++taken_;
   }
 
   /// The choice that takes the least time by a guess.
@@ -308,6 +389,23 @@ class Rounds {
     return is_stored || tensor.gradient_of ? guess.weights : 100;
   }
 
+  /// About what one choice takes.
+  Picoseconds about(const Choice& choice) const {
+    const StrategyProblem& problem = problem_.problem;
+    Picoseconds sum = 0;
+    for (const NodeId node : problem.nodes.ids()) {
+      const Cost& cost = problem.strategy_tables[problem.nodes[node].strategies].costs[choice.strategy[node].value()];
+      sum += cost.computation + cost.communication;
+    }
+    for (const EdgeId id : problem.edges.ids()) {
+      const ProblemEdge& edge = problem.edges[id];
+      const std::int64_t cost =
+          problem.matrices[edge.matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
+      sum += multiply_divide(cost, percent_of(problem_.communicated[id], kMostlyHidden), 100);
+    }
+    return sum;
+  }
+
   Decisions decisions_of(const Choice& choice) const {
     Decisions decisions;
     for (const OperatorId op : search_.graph.operators().ids()) {
@@ -331,11 +429,7 @@ class Rounds {
       if (StepBound::sum(weights, times_.back()) >= plan_.time.step()) return;
     }
     if (ordered_ == most_ordered_) return;
-    Plan trial = search_.scheduled(decisions, plan_);
-    ++ordered_;
-    if (!is_better(trial, plan_)) return;
-    plan_ = std::move(trial);
-    ++taken_;
+    order(decisions);
   }
 
   /// What no choice has a smaller weighted sum than, of those with uniform layers or of all; nothing where none fits.
@@ -344,14 +438,7 @@ class Rounds {
     StrategyProblem searched = bound_.weighted(weights);
     std::optional<TiedProblem> tied;
     if (is_uniform) tied = tied_problem(searched, *ties_);
-    LevelOptions options = search_.options;
-    const std::uint64_t work = is_uniform && !search_.uniform ? kUniformWork : kRoundWork;
-    options.limits.work = std::min(work, options.limits.work > 0 ? options.limits.work : work);
-    options.limits.gap = is_uniform && !search_.uniform ? kUniformGap : kRoundGap;
-    options.limits.progress = {};
-    if (options.limits.seconds > 0) {
-      options.limits.seconds = std::max(kLeastOfRound, options.limits.seconds - deadline_.elapsed());
-    }
+    const LevelOptions options = options_of(is_uniform);
     const LevelResult found = search_level(tied ? tied->problem : searched, *make_search(kDefaultSearch), options);
     if (found.status == PlanStatus::kInfeasible) return std::nullopt;
     const bool is_asked_for = is_uniform || !search_.uniform;  // else a choice of layers that differ
@@ -373,7 +460,7 @@ class Rounds {
   std::vector<Choice> choices_;  // that were found so far
   std::vector<StepBound::Times> times_;
   Picoseconds least_ = 0;
-  std::int64_t most_rounds_ = 1, rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
+  std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
   std::int64_t most_ordered_ = kMostOrdered;
 };
 
@@ -388,25 +475,29 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
     const auto at = static_cast<std::size_t>(level);
     speeds.push_back(at < of_levels.size() ? of_levels[at] : SpeedsTogether{});
   }
-  const bool is_measured = search.is_measured;
-  IdVector<EdgeId, char> leads(free.problem.edges.size(), 0);
-  if (!is_measured) leads = leading_edges(free, search.graph, search.versions);
-  const auto matrices_on = [&](int level) {
-    RedistributionPlanner joined(search.costs.mesh(),
-                                 std::make_shared<const JoinedCosts>(search.costs, level, is_measured),
-                                 search.redistribution_options);
-    return joined_matrices(free, search.graph, search.versions, joined, leads);
+  const auto counted = [&](const Plan& of) {
+    return CountedLevels{search.costs, search.redistribution_options, search.is_measured,
+                         levels.size() > 1 ? std::optional(busiest_level(levels, of)) : std::nullopt};
   };
-  IdVector<EdgeId, MatrixId> on_all = matrices_on(JoinedCosts::kAnyLevel);
-  IdVector<EdgeId, MatrixId> on_one = levels.size() == 1 ? on_all : matrices_on(busiest_level(levels, plan));
   const std::shared_ptr<const RepeatClasses> classes =
       search.uniform ? search.uniform : std::make_shared<const RepeatClasses>(repeat_classes(search.graph));
-  IdVector<NodeId, NodeId> ties = uniform_ties(free, search.graph, search.versions, *classes);
-  const StepBound bound(search.graph, search.versions, free, {std::move(on_all), std::move(on_one), std::move(leads)},
-                        ties, speeds, search.costs.has_collective_matmul());
+  const IdVector<NodeId, NodeId> ties = uniform_ties(free, search.graph, search.versions, *classes);
   const std::size_t sets = std::set<NodeId>(ties.begin(), ties.end()).size();
   const bool is_tied = search.uniform || kMuchSmaller * sets <= free.problem.nodes.size();
-  return Rounds(std::move(plan), free, bound, is_tied ? std::optional(std::move(ties)) : std::nullopt, search).run();
+  const std::size_t num_matrices = free.problem.matrices.size();
+  StepBound bound(search.graph, search.versions, free,
+                  coarse_matrices(free, search.graph, search.versions, counted(plan)), ties, speeds,
+                  search.costs.has_collective_matmul());
+  Rounds rounds(std::move(plan), free, bound, is_tied ? std::optional(ties) : std::nullopt, search);
+  if (!rounds.run()) return rounds.plan();
+  if (!rounds.is_loose()) {
+    rounds.bound_free();
+    return rounds.result();
+  }
+  free.problem.matrices.resize(num_matrices);
+  bound.refine(fine_matrices(free, search.graph, search.versions, counted(rounds.plan())));
+  rounds.prove();
+  return rounds.result();
 }
 
 }  // namespace shardplan

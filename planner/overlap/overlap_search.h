@@ -42,6 +42,8 @@ struct OverlapSearch {
 /// those of the plan first, then with every choice that was found the weights that suit it, of all of which the mean is
 /// taken that is best against all choices so far. Each choice is a candidate, ordered and timed. So are choices of
 /// `kinds`, where they may be shorter, and those of least sums in which communication counts by a guess of what is hidden.
+/// Where the plan is not near the bound then, times are made finer and a bound of them is proven
+/// (planner/overlap/step_proof.h), of which choices are candidates, too.
 Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search);
 
 }  // namespace shardplan

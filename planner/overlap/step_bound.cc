@@ -1,7 +1,8 @@
 // Where weights come from. For one choice the heaviest weights are a cover of least time (least_cover.h): a minimum cut between
 // communications and the kernels that they may run beside. With one level of links that is all. With several, collectives
-// may also run beside each other; which of them count is decided first (most_of_each), in four ways, of which the rounds of
-// overlap_search.cc mix the best. The weights of a loop's last run and of the runs before it are found each for itself.
+// may also run beside each other: which of them count is decided first (most_of_each), or all count that are on one level, which
+// is as if there were no other, with what those excluded leave beside them (level_and_others). The rounds of overlap_search.cc
+// mix the best of these. The weights of a loop's last run and of the runs before it are found each for itself.
 #include "planner/overlap/step_bound.h"
 
 #include <algorithm>
@@ -43,22 +44,6 @@ Picoseconds at_speed(Picoseconds time, std::int64_t ppm) { return multiply_divid
 
 }  // namespace
 
-OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vector<std::int64_t>& counts) {
-  const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  OverlapWeights result = weights.front();
-  const auto average = [&](std::vector<std::int64_t>& items, std::vector<std::int64_t> OverlapWeights::*which) {
-    for (std::size_t item = 0; item < items.size(); ++item) {
-      std::int64_t sum = 0;
-      for (std::size_t i = 0; i < weights.size(); ++i) sum += counts[i] * (weights[i].*which)[item];
-      items[item] = sum / all;
-    }
-  };
-  average(result.kernels, &OverlapWeights::kernels);
-  average(result.items, &OverlapWeights::items);
-  average(result.items_on_one, &OverlapWeights::items_on_one);
-  return result;
-}
-
 StepBound::StepBound(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
                      Matrices matrices, const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds,
                      bool has_collective_matmul)
@@ -91,7 +76,7 @@ void StepBound::group_kernels(const IdVector<NodeId, NodeId>& ties) {
 
 void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties) {
   std::map<MatrixId, bool> costs;
-  using Key = std::tuple<NodeId, NodeId, MatrixId, MatrixId, bool, bool, std::int64_t, std::int64_t>;
+  using Key = std::tuple<NodeId, NodeId, MatrixId, bool, bool, std::int64_t, std::int64_t>;
   std::map<Key, std::uint32_t> known;
   std::vector<OperatorSet> others;  // by group: operators whose groups are not beside it yet
   const OperatorSet none(graph_.operators().size());
@@ -134,11 +119,10 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
       item.waiting.push_back(what.reader.op);
     }
     std::erase_if(item.waiting, [&](OperatorId op) { return !item.place.behind.contains(op); });
-    const bool joins = matrices_.leads[id] == 0 && may_join(graph_, versions_, what);
+    const bool joins = matrices_.joins[id] != 0;
     const bool outlives_run = concurrency.outlives_run(item.place);
     const std::int64_t runs = what.version ? versions_.all[*what.version].runs : graph_.runs(what.reader.op);
-    const Key key(ties[edge.from], ties[edge.to], matrices_.on_all[id], matrices_.on_one[id], joins, outlives_run, runs,
-                  -1);
+    const Key key(ties[edge.from], ties[edge.to], matrices_.on_all[id], joins, outlives_run, runs, -1);
     edge_group_[id] = add(key, std::move(item), joins, outlives_run, runs);
   }
   for (const OperatorId op : graph_.operators().ids()) {
@@ -152,7 +136,7 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
     item.place = concurrency.of_own(op);
     const std::int64_t runs = graph_.runs(op);
     const NodeId node = ties[problem_.operator_nodes[op]];
-    const Key key(node, node, MatrixId(), MatrixId(), false, runs > 1, runs,
+    const Key key(node, node, MatrixId(), false, runs > 1, runs,
                   static_cast<std::int64_t>(problem_.operator_tables[op].value()));
     own_group_[op] = add(key, std::move(item), false, runs > 1, runs);
   }
@@ -184,6 +168,29 @@ void StepBound::find_together() {
       if (!(a.joins && b.joins) && !may_run_together()) continue;
       groups_[i].together.insert(OperatorId(j));
       groups_[j].together.insert(OperatorId(i));
+    }
+  }
+}
+
+// Where one kernel waits for all of one group and all of the other wait for it, no two need be compared: so two that join are
+// known to exclude each other, too.
+void StepBound::refine(Matrices matrices) {
+  matrices_ = std::move(matrices);
+  if (num_levels_ == 1) return;
+  std::vector<OperatorSet> before, behind;  // kernels that all members wait for, and that wait for all
+  for (const Group& group : groups_) {
+    before.push_back(group.members.front().place.before);
+    behind.push_back(group.members.front().place.behind);
+    for (const Item& item : group.members) {
+      before.back() &= item.place.before;
+      behind.back() &= item.place.behind;
+    }
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    for (std::size_t j = i; j < groups_.size(); ++j) {
+      if (!behind[i].meets(before[j]) && !behind[j].meets(before[i])) continue;
+      groups_[i].together.erase(OperatorId(j));
+      groups_[j].together.erase(OperatorId(i));
     }
   }
 }
@@ -231,32 +238,52 @@ Picoseconds StepBound::edge_time(MatrixId matrix, EdgeId id, const Choice& choic
 }
 
 StepBound::Times StepBound::times_of(const Choice& choice) const {
-  Times times{std::vector<Picoseconds>(kernel_runs_.size(), 0), std::vector<Picoseconds>(groups_.size(), 0),
-              std::vector<Picoseconds>(groups_.size(), 0)};
+  const std::vector<Picoseconds> none(groups_.size(), 0);
+  Times times{std::vector<Picoseconds>(kernel_runs_.size(), 0), none, {matrices_.on_part.size(), none}};
   const auto add = [](Picoseconds& sum, Picoseconds time) { sum = sum_of(sum, time); };
   for (const OperatorId op : graph_.operators().ids()) {
     const StrategyTable& table = problem_.problem.strategy_tables[problem_.operator_tables[op]];
     const Cost& cost = table.costs[choice.strategy[problem_.operator_nodes[op]].value()];
     add(times.kernels[kernel_group_[op]], of_all_runs(cost.computation, graph_.runs(op)));
-    if (own_group_[op] != kNone) {
-      add(times.items[own_group_[op]], of_all_runs(cost.communication, graph_.runs(op)));
-      add(times.items_on_one[own_group_[op]], of_all_runs(cost.communication, graph_.runs(op)));
-    }
+    if (own_group_[op] != kNone) add(times.items[own_group_[op]], of_all_runs(cost.communication, graph_.runs(op)));
   }
   for (const EdgeId id : problem_.problem.edges.ids()) {
-    if (edge_group_[id] == kNone) continue;
-    add(times.items[edge_group_[id]], edge_time(matrices_.on_all[id], id, choice));
-    const bool joins = groups_[edge_group_[id]].joins;
-    add(times.items_on_one[edge_group_[id]],
-        edge_time(joins ? matrices_.on_one[id] : matrices_.on_all[id], id, choice));
+    const std::uint32_t group = edge_group_[id];
+    if (group == kNone) continue;
+    add(times.items[group], edge_time(matrices_.on_all[id], id, choice));
+    for (std::size_t part = 0; part < matrices_.on_part.size(); ++part) {
+      add(times.on_part[part][group], edge_time(matrices_.on_part[part][id], id, choice));
+    }
   }
   return times;
+}
+
+StepBound::Times StepBound::mean(const std::vector<Times>& times, const std::vector<std::int64_t>& counts) {
+  const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  Times result = times.front();
+  const auto average = [&](std::vector<Picoseconds>& items, const auto& of) {
+    for (std::size_t item = 0; item < items.size(); ++item) {
+      Int128 sum = 0;
+      for (std::size_t i = 0; i < times.size(); ++i) sum += Int128{counts[i]} * of(times[i])[item];
+      items[item] = static_cast<Picoseconds>(sum / all);
+    }
+  };
+  average(
+      result.kernels, [](const Times& one) -> const auto& { return one.kernels; });
+  average(
+      result.items, [](const Times& one) -> const auto& { return one.items; });
+  for (std::size_t part = 0; part < result.on_part.size(); ++part) {
+    average(
+        result.on_part[part], [&](const Times& one) -> const auto& { return one.on_part[part]; });
+  }
+  return result;
 }
 
 StepBound::Weighing StepBound::one_level(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
                                          const std::vector<Picoseconds>& kernels) const {
   Weighing result{std::vector<std::int64_t>(groups_.size(), kWholeWeight),
-                  std::vector<std::int64_t>(kernels.size(), kWholeWeight)};
+                  std::vector<std::int64_t>(kernels.size(), kWholeWeight),
+                  {}};
   std::vector<Hideable> hideables;
   std::vector<std::size_t> numbers;
   for (const std::size_t i : region) {
@@ -284,8 +311,8 @@ StepBound::Weighing StepBound::one_level(const std::vector<std::size_t>& region,
 // counts with a share where that is free.
 std::vector<std::int64_t> StepBound::most_of_each(const std::vector<std::size_t>& others,
                                                   const std::vector<Picoseconds>& items,
-                                                  const std::vector<Picoseconds>& kernels, bool shares) const {
-  const std::int64_t part = kWholeWeight / static_cast<std::int64_t>(num_levels_);
+                                                  const std::vector<Picoseconds>& kernels, bool shares,
+                                                  std::int64_t part) const {
   std::vector<std::int64_t> most(groups_.size(), shares ? part : 0);
   if (shares) return most;
   std::vector<Picoseconds> exposed(groups_.size(), 0);  // at least, whatever runs beside it
@@ -310,33 +337,27 @@ std::vector<std::int64_t> StepBound::most_of_each(const std::vector<std::size_t>
   return most;
 }
 
-// First what may join, if it counts on one level and so never together, against all that may run beside it: kernels and other
-// communications. Then the communications that are left against kernels.
-StepBound::Weighing StepBound::several_levels(const std::vector<std::size_t>& region,
-                                              const std::vector<Picoseconds>& items,
-                                              const std::vector<Picoseconds>& kernels, bool on_one, bool shares) const {
-  Weighing result{std::vector<std::int64_t>(groups_.size(), 0),
-                  std::vector<std::int64_t>(kernels.size(), kWholeWeight)};
-  std::vector<std::size_t> joining, others;
-  for (const std::size_t i : region) {
-    if (!groups_[i].outlives_run) (on_one && groups_[i].joins ? joining : others).push_back(i);
-  }
-  const std::vector<std::int64_t> most = most_of_each(others, items, kernels, shares);
-  std::erase_if(others, [&](std::size_t i) { return most[i] == 0; });
-  const auto counted_time = [&](std::size_t i) {
-    return at_speed(weighted_share(items[i], most[i]), collectives_ppm_);
+// First those that never run together against all that may run beside them: kernels and other communications. Then these
+// against the kernels that still count.
+StepBound::Weighing StepBound::several_levels(const Counting& counting, const std::vector<Picoseconds>& kernels) const {
+  Weighing result{std::vector<std::int64_t>(groups_.size(), 0), std::vector<std::int64_t>(kernels.size(), kWholeWeight),
+                  std::vector<std::int64_t>(groups_.size(), 0)};
+  std::vector<std::size_t> others = counting.others;
+  std::erase_if(others, [&](std::size_t i) { return counting.most[i] == 0; });
+  const auto time_of_other = [&](std::size_t i) {
+    return at_speed(weighted_share(counting.time_others[i], counting.most[i]), collectives_ppm_);
   };
   std::vector<Picoseconds> takers;
   for (const Picoseconds time : kernels) takers.push_back(at_speed(time, kernels_ppm_));
   const std::vector<Picoseconds> of_kernels = takers;
-  for (const std::size_t i : others) takers.push_back(counted_time(i));
+  for (const std::size_t i : others) takers.push_back(time_of_other(i));
   std::vector<Hideable> hideables;
-  for (const std::size_t i : joining) {
+  for (const std::size_t i : counting.first) {
     OperatorSet beside = groups_[i].beside.resized(takers.size());
     for (std::size_t j = 0; j < others.size(); ++j) {
       if (groups_[i].together.contains(OperatorId(others[j]))) beside.insert(OperatorId(kernels.size() + j));
     }
-    hideables.push_back({at_speed(items[i], collectives_ppm_), std::move(beside)});
+    hideables.push_back({at_speed(counting.time_first[i], collectives_ppm_), std::move(beside)});
   }
   const Cover first = least_cover(hideables, takers);
   OperatorSet covered(kernels.size());
@@ -351,7 +372,7 @@ StepBound::Weighing StepBound::several_levels(const std::vector<std::size_t>& re
     if (first.kernels[kernels.size() + j]) continue;
     OperatorSet beside = groups_[others[j]].beside;
     beside -= covered;
-    of_left.push_back({counted_time(others[j]), std::move(beside)});
+    of_left.push_back({time_of_other(others[j]), std::move(beside)});
     left.push_back(others[j]);
   }
   const Cover second = least_cover(of_left, of_kernels);
@@ -359,12 +380,12 @@ StepBound::Weighing StepBound::several_levels(const std::vector<std::size_t>& re
     if (second.kernels[group]) result.kernels[group] = slowed_kernel_;
   }
   for (std::size_t j = 0; j < left.size(); ++j) {
-    if (!second.communications[j]) result.items[left[j]] = most[left[j]];
+    if (!second.communications[j]) result.others[left[j]] = counting.most[left[j]];
   }
-  for (std::size_t h = 0; h < joining.size(); ++h) {
-    const std::size_t i = joining[h];
+  for (std::size_t h = 0; h < counting.first.size(); ++h) {
+    const std::size_t i = counting.first[h];
     const bool is_alone = std::none_of(others.begin(), others.end(), [&](std::size_t other) {
-      return result.items[other] > 0 && groups_[i].together.contains(OperatorId(other));
+      return result.others[other] > 0 && groups_[i].together.contains(OperatorId(other));
     });
     if (!first.communications[h]) {
       result.items[i] = kWholeWeight;
@@ -375,45 +396,107 @@ StepBound::Weighing StepBound::several_levels(const std::vector<std::size_t>& re
   return result;
 }
 
-OverlapWeights StepBound::weights_at(const Times& times, bool on_one, bool shares) const {
-  // Of one run: a region has each thing once.
-  std::vector<Picoseconds> kernels, items;
-  for (std::size_t group = 0; group < kernel_runs_.size(); ++group) {
-    kernels.push_back(times.kernels[group] / kernel_runs_[group]);
+StepBound::Weighing StepBound::weighing(const std::vector<std::size_t>& region, const Times& of_run, Counted counted,
+                                        bool shares) const {
+  const std::vector<std::size_t> none;
+  if (counted == Counted::kOnLevel) return one_level(region, of_run.on_part[kOnLevel], of_run.kernels);
+  if (counted == Counted::kElsewhere) return one_level(region, of_run.on_part[kElsewhere], of_run.kernels);
+  if (num_levels_ == 1) return one_level(region, of_run.items, of_run.kernels);
+  std::vector<std::size_t> ended;  // before the run ends
+  for (const std::size_t i : region) {
+    if (!groups_[i].outlives_run) ended.push_back(i);
   }
+  Counting counting{none, ended, of_run.items, of_run.items, {}};
+  std::size_t levels = num_levels_;
+  if (counted != Counted::kAll) counting.time_first = of_run.on_part[kOnLevel];
+  if (counted == Counted::kJoining) {
+    // What does not join counts with all of its time.
+    const auto joins = [&](std::size_t i) { return groups_[i].joins; };
+    std::copy_if(ended.begin(), ended.end(), std::back_inserter(counting.first), joins);
+    std::erase_if(counting.others, joins);
+  } else if (counted == Counted::kBoth) {
+    counting.first = ended;
+    counting.time_others = of_run.on_part[kElsewhere];
+    --levels;
+    for (const std::size_t i : ended) {
+      // What one shortest path has elsewhere another may have on the level: what there is in all counts more.
+      const Picoseconds rest = groups_[i].members.front().edge ? of_run.items[i] - counting.time_first[i] : 0;
+      counting.time_others[i] = std::max(counting.time_others[i], rest);
+    }
+  }
+  if (levels == 1) {
+    counting.most.assign(groups_.size(), kWholeWeight);
+  } else {
+    counting.most = most_of_each(counting.others, counting.time_others, of_run.kernels, shares,
+                                 kWholeWeight / static_cast<std::int64_t>(levels));
+  }
+  return several_levels(counting, of_run.kernels);
+}
+
+OverlapWeights StepBound::weights_at(const Times& times, Counted counted, bool shares) const {
+  // Of one run: a region has each thing once.
+  Times of_run = times;
+  for (std::size_t group = 0; group < kernel_runs_.size(); ++group) of_run.kernels[group] /= kernel_runs_[group];
   std::vector<std::size_t> all, repeated;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    items.push_back((on_one ? times.items_on_one : times.items)[i] / groups_[i].runs);
+    of_run.items[i] /= groups_[i].runs;
+    for (std::vector<Picoseconds>& part : of_run.on_part) part[i] /= groups_[i].runs;
     all.push_back(i);
     if (groups_[i].runs > 1) repeated.push_back(i);
   }
-  const auto weighing = [&](const std::vector<std::size_t>& region) {
-    return num_levels_ > 1 ? several_levels(region, items, kernels, on_one, shares) : one_level(region, items, kernels);
-  };
-  const Weighing last = weighing(all);
-  const Weighing rest = graph_.micro_batches() > 1 ? weighing(repeated) : last;
+  const Weighing last = weighing(all, of_run, counted, shares);
+  const Weighing rest = graph_.micro_batches() > 1 ? weighing(repeated, of_run, counted, shares) : last;
   const auto of_runs = [](std::int64_t of_last, std::int64_t of_rest, std::int64_t runs) {
     return (of_last + (runs - 1) * of_rest) / runs;
   };
   OverlapWeights weights;
-  for (std::size_t group = 0; group < kernels.size(); ++group) {
+  for (std::size_t group = 0; group < kernel_runs_.size(); ++group) {
     weights.kernels.push_back(of_runs(last.kernels[group], rest.kernels[group], kernel_runs_[group]));
   }
-  weights.items.resize(groups_.size(), 0);
-  weights.items_on_one.resize(groups_.size(), 0);
+  const std::vector<std::int64_t> none(groups_.size(), 0);
+  weights.items = none;
+  weights.on_part.resize(matrices_.on_part.size(), none);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    (on_one && groups_[i].joins ? weights.items_on_one : weights.items)[i] =
-        of_runs(last.items[i], rest.items[i], groups_[i].runs);
+    const std::int64_t of_item = of_runs(last.items[i], rest.items[i], groups_[i].runs);
+    const std::int64_t of_others = last.others.empty() ? 0 : of_runs(last.others[i], rest.others[i], groups_[i].runs);
+    switch (counted) {
+      case Counted::kAll:
+        weights.items[i] = num_levels_ == 1 ? of_item : of_others;
+        break;
+      case Counted::kJoining:
+        weights.items[i] = of_others;
+        weights.on_part[kOnLevel][i] = of_item;
+        break;
+      case Counted::kOnLevel:
+        weights.on_part[kOnLevel][i] = of_item;
+        break;
+      case Counted::kElsewhere:
+        weights.on_part[kElsewhere][i] = of_item;
+        break;
+      case Counted::kBoth:
+        if (!groups_[i].members.front().edge) break;
+        // Both parts with one weight are all of it.
+        weights.items[i] = std::min(of_item, of_others);
+        weights.on_part[kOnLevel][i] = of_item - weights.items[i];
+        weights.on_part[kElsewhere][i] = of_others - weights.items[i];
+        break;
+    }
   }
   return weights;
 }
 
 std::vector<OverlapWeights> StepBound::weights_at(const Times& times) const {
-  if (num_levels_ == 1) return {weights_at(times, false, false)};
+  if (num_levels_ == 1) return {weights_at(times, Counted::kAll, false)};
   std::vector<OverlapWeights> result;
-  for (const bool on_one : {false, true}) {
-    for (const bool shares : {false, true}) result.push_back(weights_at(times, on_one, shares));
+  for (const bool shares : {false, true}) result.push_back(weights_at(times, Counted::kAll, shares));
+  if (!is_fine()) {
+    for (const bool shares : {false, true}) result.push_back(weights_at(times, Counted::kJoining, shares));
+    return result;
   }
+  result.push_back(weights_at(times, Counted::kOnLevel, false));
+  result.push_back(weights_at(times, Counted::kBoth, false));
+  // With two levels what is elsewhere is on one.
+  if (num_levels_ == 2) result.push_back(weights_at(times, Counted::kElsewhere, false));
   return result;
 }
 
@@ -422,7 +505,7 @@ OverlapWeights StepBound::weights_of_slowdown() const {
   OverlapWeights weights;
   weights.kernels.resize(kernel_runs_.size(), kWholeWeight);
   weights.items.resize(groups_.size(), collective);
-  weights.items_on_one.resize(groups_.size(), 0);
+  weights.on_part.resize(matrices_.on_part.size(), std::vector<std::int64_t>(groups_.size(), 0));
   return weights;
 }
 
@@ -433,7 +516,9 @@ Picoseconds StepBound::sum(const OverlapWeights& weights, const Times& times) {
   };
   add(weights.kernels, times.kernels);
   add(weights.items, times.items);
-  add(weights.items_on_one, times.items_on_one);
+  for (std::size_t part = 0; part < times.on_part.size(); ++part) {
+    add(weights.on_part[part], times.on_part[part]);
+  }
   return sum;
 }
 
@@ -471,28 +556,32 @@ StrategyProblem StepBound::weighted(const OverlapWeights& weights) const {
     }
     result.nodes[id].strategies = found->second;
   }
-  // An edge counts the times on all levels and those on one, each by its weight; no path is shorter in their sum. One that
-  // neither counts nor forbids anything is left out.
+  // An edge counts its times on all levels and parts of them, by their weights. One that neither counts nor forbids
+  // anything is left out.
   struct Weighted {
     MatrixId id;
     bool is_nothing = false;
   };
-  std::map<std::tuple<MatrixId, std::int64_t, MatrixId, std::int64_t>, Weighted> matrices;
+  using Weighed = std::pair<MatrixId, std::int64_t>;
+  std::map<std::vector<Weighed>, Weighted> matrices;
   for (const EdgeId id : problem_.problem.edges.ids()) {
     const std::uint32_t group = edge_group_[id];
-    const std::int64_t of_all = group == kNone ? 0 : weights.items[group];
-    const std::int64_t of_one = group == kNone ? 0 : weights.items_on_one[group];
-    const MatrixId on_all = matrices_.on_all[id];
-    const MatrixId on_one = of_one == 0 ? on_all : matrices_.on_one[id];
-    const auto [found, is_new] = matrices.try_emplace({on_all, of_all, on_one, of_one});
+    std::vector<Weighed> counted = {{matrices_.on_all[id], group == kNone ? 0 : weights.items[group]}};
+    for (std::size_t part = 0; part < matrices_.on_part.size(); ++part) {
+      const std::int64_t weight = group == kNone ? 0 : weights.on_part[part][group];
+      if (weight > 0) counted.emplace_back(matrices_.on_part[part][id], weight);
+    }
+    const auto [found, is_new] = matrices.try_emplace(counted);
     if (is_new) {
-      CostMatrix matrix = problem_.problem.matrices[on_all];
-      const CostMatrix& one = problem_.problem.matrices[on_one];
+      CostMatrix matrix = problem_.problem.matrices[counted.front().first];
       bool is_nothing = true;
       for (std::size_t i = 0; i < matrix.costs.size(); ++i) {
-        matrix.costs[i] =
-            sum_of(weighted_share(matrix.costs[i], of_all), of_one > 0 ? weighted_share(one.costs[i], of_one) : 0);
-        is_nothing = is_nothing && matrix.costs[i] == 0;
+        std::int64_t cost = 0;
+        for (const auto& [of, weight] : counted) {
+          cost = sum_of(cost, weighted_share(problem_.problem.matrices[of].costs[i], weight));
+        }
+        matrix.costs[i] = cost;
+        is_nothing = is_nothing && cost == 0;
       }
       found->second.is_nothing = is_nothing;
       if (!is_nothing) found->second.id = result.matrices.push_back(std::move(matrix));

@@ -5,23 +5,10 @@
 #include <vector>
 
 #include "planner/overlap/concurrency.h"
+#include "planner/overlap/overlap_weights.h"
 #include "planner/problem/model_problem.h"
 
 namespace shardplan {
-
-/// What counts of each kernel and each communication in a sum that no step falls below in which collectives run beside
-/// kernels (`StepBound`), as shares of `kWhole`; by the bound's groups of them.
-struct OverlapWeights {
-  static constexpr int kWholeLog = 20;
-  static constexpr std::int64_t kWhole = std::int64_t{1} << kWholeLog;
-
-  std::vector<std::int64_t> kernels;
-  std::vector<std::int64_t> items;         // communications, at the times on all levels of links
-  std::vector<std::int64_t> items_on_one;  // those that may join: at the times on one level, counted beside
-};
-
-/// The mean of several, each counted so often.
-OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vector<std::int64_t>& counts);
 
 /// Lower bounds on a step in which collectives run beside kernels, as sums: they hold whatever the strategies, the order of
 /// the instructions and the buckets.
@@ -50,9 +37,11 @@ OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vecto
 class StepBound {
  public:
   struct Matrices {                     // by edge of the problem
-    IdVector<EdgeId, MatrixId> on_all;  // `joined_matrices` at the times on all levels of links
-    IdVector<EdgeId, MatrixId> on_one;  // and at those on one level; the same where there is but one
-    IdVector<EdgeId, char> leads;       // `leading_edges`
+    IdVector<EdgeId, MatrixId> on_all;  // at the times on all levels of links
+    /// Parts of these, none with one level of links. Coarse: one, what counts of that which may join on the level in use the
+    /// most. Fine: two, what counts of everything on that level and what counts of everything on others alone.
+    std::vector<IdVector<EdgeId, MatrixId>> on_part;
+    IdVector<EdgeId, char> joins;  // whether it is thought to run as one with others
   };
   /// The problem must outlive the bound. `ties` numbers sets of its nodes that stand for the same thing in copies of a
   /// layer (`uniform_ties`); `speeds` are those of the levels in use.
@@ -60,11 +49,17 @@ class StepBound {
             const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds,
             bool has_collective_matmul);
 
+  /// From now on with these finer times; which edges join stays as it is.
+  void refine(Matrices matrices);
+
   /// What a choice takes, by groups: all members and all runs.
   struct Times {
-    std::vector<Picoseconds> kernels, items, items_on_one;
+    std::vector<Picoseconds> kernels, items;
+    std::vector<std::vector<Picoseconds>> on_part;
   };
   Times times_of(const Choice& choice) const;
+  /// Of several choices, each counted so often.
+  static Times mean(const std::vector<Times>& times, const std::vector<std::int64_t>& counts);
 
   /// Weights whose sums are large for one choice.
   std::vector<OverlapWeights> weights_at(const Times& times) const;
@@ -89,7 +84,7 @@ class StepBound {
   /// Items of copies.
   struct Group {
     std::vector<Item> members;
-    bool joins = false;         // it may run as one with others, and may count on one level alone
+    bool joins = false;         // it may run as one with others
     bool outlives_run = false;  // of the loop of micro-batches
     std::int64_t runs = 1;
     OperatorSet beside;    // groups of kernels
@@ -99,8 +94,10 @@ class StepBound {
   struct Weighing {
     std::vector<std::int64_t> items;
     std::vector<std::int64_t> kernels;
+    std::vector<std::int64_t> others;  // of communications counted beside `items`; none where all are on one level
   };
 
+  static constexpr std::size_t kOnLevel = 0, kElsewhere = 1;  // parts
   void group_kernels(const IdVector<NodeId, NodeId>& ties);
   void group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties);
   void find_together();
@@ -112,10 +109,18 @@ class StepBound {
   Weighing one_level(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
                      const std::vector<Picoseconds>& kernels) const;
   std::vector<std::int64_t> most_of_each(const std::vector<std::size_t>& others, const std::vector<Picoseconds>& items,
-                                         const std::vector<Picoseconds>& kernels, bool shares) const;
-  Weighing several_levels(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
-                          const std::vector<Picoseconds>& kernels, bool on_one, bool shares) const;
-  OverlapWeights weights_at(const Times& times, bool on_one, bool shares) const;
+                                         const std::vector<Picoseconds>& kernels, bool shares, std::int64_t part) const;
+  /// What counts beside what, by group: first at times of their own, then at others, of which no more than `most`.
+  struct Counting {
+    std::vector<std::size_t> first, others;
+    std::vector<Picoseconds> time_first, time_others;
+    std::vector<std::int64_t> most;
+  };
+  Weighing several_levels(const Counting& counting, const std::vector<Picoseconds>& kernels) const;
+  enum class Counted { kAll, kJoining, kOnLevel, kElsewhere, kBoth };
+  Weighing weighing(const std::vector<std::size_t>& region, const Times& of_run, Counted counted, bool shares) const;
+  OverlapWeights weights_at(const Times& times, Counted counted, bool shares) const;
+  bool is_fine() const { return matrices_.on_part.size() > 1; }
 
   const OperatorGraph& graph_;
   const TensorVersions& versions_;

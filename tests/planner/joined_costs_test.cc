@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
+#include <utility>
+
 #include "base/random.h"
 #include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/roofline_costs.h"
+#include "layouts/redistribution/redistribution_planner.h"
 
 namespace shardplan {
 namespace {
@@ -27,7 +32,7 @@ std::vector<std::vector<AxisRef>> groups_of(const DeviceMesh& mesh) {
 
 void expect_least_shares(const Cluster& cluster, bool is_measured) {
   const RooflineCosts costs(cluster, make_mesh(cluster));
-  const JoinedCosts least(costs, JoinedCosts::kAnyLevel, is_measured);
+  const JoinedCosts least(costs, JoinedCosts::Kinds::kGathersToo, JoinedCosts::kAnyLevel, is_measured);
   Random random(1);
   for (const std::vector<AxisRef>& axes : groups_of(costs.mesh())) {
     for (const CollectiveKind kind : kJoined) {
@@ -67,13 +72,89 @@ TEST(JoinedCostsTest, OtherLevelsTakeNothing) {
   const RooflineCosts costs(cluster, make_mesh(cluster));
   for (const std::vector<AxisRef>& axes : groups_of(costs.mesh())) {
     for (int level = 0; level < 3; ++level) {
-      const JoinedCosts least(costs, level, false);
+      const JoinedCosts least(costs, JoinedCosts::Kinds::kGathersToo, level, false);
       const bool is_used = (costs.links(axes) >> level & 1) != 0;
       EXPECT_EQ(least.time(CollectiveKind::kAllGather, axes, 1 << 20) > 0, is_used);
       const Picoseconds alone = costs.collectives()->time(CollectiveKind::kAllToAll, axes, 1 << 20);
       EXPECT_EQ(least.time(CollectiveKind::kAllToAll, axes, 1 << 20), is_used ? alone : 0);
     }
   }
+}
+
+TEST(JoinedCostsTest, GathersBehindGradientsDoNotJoin) {
+  const Cluster cluster = read_cluster("ascend-910");
+  const RooflineCosts costs(cluster, make_mesh(cluster));
+  const JoinedCosts all(costs, JoinedCosts::Kinds::kGathersToo, JoinedCosts::kAnyLevel, false);
+  const JoinedCosts reductions(costs, JoinedCosts::Kinds::kReductions, JoinedCosts::kAnyLevel, false);
+  for (const std::vector<AxisRef>& axes : groups_of(costs.mesh())) {
+    for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter}) {
+      EXPECT_EQ(reductions.time(kind, axes, 1 << 20), all.time(kind, axes, 1 << 20));
+    }
+    EXPECT_EQ(reductions.time(CollectiveKind::kAllGather, axes, 1 << 20),
+              costs.collectives()->time(CollectiveKind::kAllGather, axes, 1 << 20));
+    EXPECT_LT(all.time(CollectiveKind::kAllGather, axes, 1 << 20),
+              reductions.time(CollectiveKind::kAllGather, axes, 1 << 20));
+  }
+}
+
+/// What redistributions of random layouts take, in all and on a level of links.
+TEST(CountedOnPathTest, ShortestPathsKeepTheirTimesOnLevels) {
+  const Cluster cluster = read_cluster("dgx-a100x4");
+  const RooflineCosts costs(cluster, make_mesh(cluster));
+  const DeviceMesh& mesh = costs.mesh();
+  const RedistributionOptions options;
+  const std::shared_ptr<const CollectiveCosts> alone = costs.collectives();
+  RedistributionPlanner real(mesh, alone, options);
+  using Which = CountedOnPath::Which;
+  std::map<std::pair<Which, int>, std::unique_ptr<RedistributionPlanner>> counting;
+  for (const Which which : {Which::kAll, Which::kOnLevel, Which::kOffLevel}) {
+    for (int level = 0; level < 2; ++level) {
+      counting[{which, level}] = std::make_unique<RedistributionPlanner>(
+          mesh, std::make_shared<const CountedOnPath>(costs, alone, which, level), options);
+    }
+  }
+  Random random(1);
+  const Shape shape = {256, 512};
+  const auto random_layout = [&] {
+    TensorLayout layout = TensorLayout::replicated(2);
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+      const std::uint64_t to = random.below(4);
+      if (to < 2) layout.dimensions[to].parts.front().axes.push_back(mesh.whole(axis));
+      if (to == 2) layout.partial.push_back(mesh.whole(axis));
+    }
+    return canonical(layout, mesh, shape);
+  };
+  int num_on_both = 0, num_equal = 0;
+  for (int i = 0; i < 300; ++i) {
+    const TensorLayout from = random_layout(), to = random_layout();
+    const Redistribution& way = real.plan(from, to, shape, 2);
+    for (auto& [which, planner] : counting) {
+      Picoseconds sum = 0, elsewhere = 0;
+      for (const CollectiveStep& step : way.steps) {
+        const bool is_on = (costs.links(step.axes) >> which.second & 1) != 0;
+        const bool counts = which.first == Which::kAll || is_on == (which.first == Which::kOnLevel);
+        (counts ? sum : elsewhere) += step.time;
+      }
+      const Picoseconds counted = CountedOnPath::counted(planner->time(from, to, shape, 2), way.time);
+      EXPECT_LE(counted, sum);
+      if (which.first == Which::kAll) {
+        EXPECT_EQ(counted, way.time);
+      }
+      if (sum > 0 && elsewhere > 0) ++num_on_both;
+      // Where steps start up there is mostly one shortest way.
+      if (which.first == Which::kOnLevel && counted == sum) ++num_equal;
+    }
+  }
+  EXPECT_GT(num_on_both, 50);
+  EXPECT_GT(num_equal, 500);
+}
+
+TEST(CountedOnPathTest, WhatGaveUpCountsNothing) {
+  constexpr Picoseconds kTime = 1'000'000;
+  const Picoseconds shortest = kTime << 14;
+  EXPECT_EQ(CountedOnPath::counted(shortest + 5, kTime), 5);
+  EXPECT_EQ(CountedOnPath::counted(shortest - 5, kTime), 0);          // cut off
+  EXPECT_EQ(CountedOnPath::counted(shortest + kTime + 1, kTime), 0);  // of a longer path
 }
 
 }  // namespace

@@ -1,0 +1,83 @@
+#include "planner/overlap/best_mixture.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardplan {
+namespace {
+
+/// Smaller than this is zero: entries are about 1.
+constexpr double kNothing = 1e-9;
+/// With Bland's rule it ends by itself; this is against rounding.
+constexpr int kMostPivots = 10'000;
+
+/// Rounded down, in proportion; the first counts alone where all are 0.
+std::vector<std::int64_t> counts_of(const std::vector<double>& shares) {
+  double all = 0;
+  for (const double share : shares) all += share;
+  std::vector<std::int64_t> counts(shares.size(), 0);
+  if (all == 0) counts.front() = kMixtureWhole;
+  for (std::size_t i = 0; all > 0 && i < shares.size(); ++i) {
+    counts[i] = static_cast<std::int64_t>(shares[i] / all * static_cast<double>(kMixtureWhole));
+  }
+  return counts;
+}
+
+}  // namespace
+
+// Most of all v with sum over j of x_j S_jc >= v for all choices c is, with y = x / v, the least sum of y with
+// sum over j of y_j S_jc >= 1; of which the dual is the greatest sum of z with sum over c of S_jc z_c <= 1. That begins at
+// z = 0, and at its optimum the prices of its rows are y.
+Mixture best_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
+  const std::size_t rows = sums.size(), choices = sums.front().size();
+  const std::size_t columns = choices + rows;
+  double scale = 0;
+  for (const std::vector<Picoseconds>& row : sums) {
+    for (const Picoseconds sum : row) scale = std::max(scale, static_cast<double>(sum));
+  }
+  if (scale == 0) scale = 1;
+  std::vector<std::vector<double>> tableau(rows + 1, std::vector<double>(columns + 1, 0.0));
+  for (std::size_t j = 0; j < rows; ++j) {
+    for (std::size_t c = 0; c < choices; ++c) tableau[j][c] = static_cast<double>(sums[j][c]) / scale;
+    tableau[j][choices + j] = 1;
+    tableau[j][columns] = 1;
+  }
+  std::vector<double>& objective = tableau[rows];
+  for (std::size_t c = 0; c < choices; ++c) objective[c] = -1;
+  std::vector<std::size_t> basis;
+  for (std::size_t j = 0; j < rows; ++j) basis.push_back(choices + j);
+  for (int pivot = 0; pivot < kMostPivots; ++pivot) {
+    const auto entering = static_cast<std::size_t>(
+        std::find_if(objective.begin(), objective.end() - 1, [](double price) { return price < -kNothing; }) -
+        objective.begin());
+    if (entering == columns) break;
+    std::size_t leaving = rows;
+    double least = 0;
+    for (std::size_t j = 0; j < rows; ++j) {
+      if (tableau[j][entering] <= kNothing) continue;
+      const double ratio = tableau[j][columns] / tableau[j][entering];
+      if (leaving == rows || ratio < least || (ratio == least && basis[j] < basis[leaving])) {
+        leaving = j;
+        least = ratio;
+      }
+    }
+    if (leaving == rows) break;
+    basis[leaving] = entering;
+    std::vector<double>& row = tableau[leaving];
+    const double divisor = row[entering];
+    for (double& value : row) value /= divisor;
+    for (std::size_t j = 0; j <= rows; ++j) {
+      const double factor = tableau[j][entering];
+      if (j == leaving || factor == 0) continue;
+      for (std::size_t k = 0; k <= columns; ++k) tableau[j][k] -= factor * row[k];
+    }
+  }
+  std::vector<double> of_sums, of_choices(choices, 0.0);
+  for (std::size_t j = 0; j < rows; ++j) of_sums.push_back(std::max(0.0, objective[choices + j]));
+  for (std::size_t j = 0; j < rows; ++j) {
+    if (basis[j] < choices) of_choices[basis[j]] = std::max(0.0, tableau[j][columns]);
+  }
+  return {counts_of(of_sums), counts_of(of_choices)};
+}
+
+}  // namespace shardplan
