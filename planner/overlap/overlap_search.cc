@@ -174,8 +174,8 @@ class Rounds {
     return !deadline_.is_over() && proof_rounds_affordable() > 1 && !is_near(plan_.time.step(), least_, kWorthAProof);
   }
 
-  /// Says more of the step, once the bound is finer than it was in the rounds, and orders the choices that were found on the way and seem
-  /// the shortest.
+  /// Says more of the step, once the bound is finer than it was in the rounds, and orders the choices that were found on
+  /// the way and seem the shortest.
   void prove() {
     const StepProof proof{
         bound_, ties_, options_of(ties_.has_value()), plan_.time.step(), least_, proof_rounds_affordable()};

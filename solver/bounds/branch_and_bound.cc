@@ -14,9 +14,10 @@
 //
 // A subproblem continues from its parent's messages and prices, so that a few dozen passes suffice where a bound from
 // nothing takes hundreds. Those states are what branch and bound takes memory for: beyond 256 MB, subproblems keep their
-// parent's prices alone, which take more passes to find than the messages at them. With half of the values a pass takes a quarter of the time, so that a subproblem which has lost that many is
-// restricted to what it has left, and its own parts begin there. Passes end when the bound hardly moves (less than 4 % of the gap
-// in ten passes), since two halves then say more than more passes.
+// parent's prices alone, which take more passes to find than the messages at them. With half of the values a pass takes a
+// quarter of the time, so that a subproblem which has lost that many is restricted to what it has left, and its own parts
+// begin there. Passes end when the bound hardly moves (less than 4 % of the gap in ten passes), since two halves then say
+// more than more passes.
 
 namespace shardplan {
 namespace {

@@ -18,7 +18,7 @@ struct CoreBlock {
 CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& nodes, const std::vector<double>& prices);
 
 /// The best large moves late in a search: a block of tens to hundreds of nodes is bounded, dived into and repaired as a
-/// problem of its own. Blocks proven to be optimal as they stand are not tried again until a neighbour moves.
+/// problem of its own.
 class BlockNeighbourhood {
  public:
   explicit BlockNeighbourhood(const CoreProblem& core);
