@@ -1,11 +1,10 @@
 #include "program/buckets.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -335,6 +334,26 @@ void describe_buckets(ParallelProgram& program, const CollectiveCosts* costs) {
     buffer.bytes = local_bytes(buffer.type, buffer.layout);
     if (costs != nullptr) bucket.time = costs->time(bucket.kind, bucket.axes, bucket.group_bytes);
   }
+}
+
+std::size_t end_of_bucket(const IssueOrder& order, std::size_t begin) {
+  const std::uint32_t bucket = order.buckets[order.sequence[begin]];
+  std::size_t end = begin + 1;
+  while (bucket > 0 && end < order.sequence.size() && order.buckets[order.sequence[end]] == bucket) ++end;
+  return end;
+}
+
+IssueOrder moved_behind(const IssueOrder& order, const std::vector<std::size_t>& behind) {
+  std::vector<std::size_t> places(order.sequence.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(behind[a], behind[a] > a) < std::pair(behind[b], behind[b] > b);
+  });
+  IssueOrder result = order;
+  for (std::size_t place = 0; place < places.size(); ++place) {
+    result.sequence[place] = order.sequence[places[place]];
+  }
+  return result;
 }
 
 }  // namespace shardplan

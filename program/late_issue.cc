@@ -33,9 +33,7 @@ IssueOrder issued_late(const InstructionTable& table, const IssueOrder& order,
       return place;
     };
     for (std::size_t begin = first; begin < end_of_region;) {
-      std::size_t end = begin + 1;
-      const std::uint32_t bucket = order.buckets[old[begin]];
-      while (bucket > 0 && end < end_of_region && order.buckets[old[end]] == bucket) ++end;
+      const std::size_t end = std::min(end_of_bucket(order, begin), end_of_region);
       std::size_t to = 0;
       if (!row(begin).is_timed_kernel() && row(begin).pieces == 0) {
         for (std::size_t place = begin; place < end; ++place) {
@@ -50,14 +48,7 @@ IssueOrder issued_late(const InstructionTable& table, const IssueOrder& order,
       begin = end;
     }
   }
-  std::vector<std::size_t> places(old.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(behind[a], behind[a] > a) < std::pair(behind[b], behind[b] > b);
-  });
-  IssueOrder result = order;
-  for (std::size_t place = 0; place < old.size(); ++place) result.sequence[place] = old[places[place]];
-  return result;
+  return moved_behind(order, behind);
 }
 
 }  // namespace shardplan

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -11,14 +10,6 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kMostLevels = 32;
-
-/// One past the last place that is issued together with `begin`.
-std::size_t end_of_bucket(const IssueOrder& order, std::size_t begin) {
-  const std::uint32_t bucket = order.buckets[order.sequence[begin]];
-  std::size_t end = begin + 1;
-  while (bucket > 0 && end < order.sequence.size() && order.buckets[order.sequence[end]] == bucket) ++end;
-  return end;
-}
 
 }  // namespace
 
@@ -94,14 +85,7 @@ IssueOrder yielding(const InstructionTable& table, const IssueOrder& order,
     }
     begin = end;
   }
-  std::vector<std::size_t> places(old.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(behind[a], behind[a] > a) < std::pair(behind[b], behind[b] > b);
-  });
-  IssueOrder result = order;
-  for (std::size_t place = 0; place < old.size(); ++place) result.sequence[place] = old[places[place]];
-  return result;
+  return moved_behind(order, behind);
 }
 
 }  // namespace shardplan

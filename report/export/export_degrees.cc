@@ -84,8 +84,8 @@ const TrainingOptions* training_of(const Plan& plan) {
 /// The types of what training keeps: summed gradients and moments. Nothing: there are none of this kind, or of several types.
 struct KeptTypes {
   std::optional<DataType> gradients, moments;
-  bool narrow_weights = false;           // updated in two bytes, without a master copy
-  std::vector<std::string> differences;  // "gradients are kept as f32 and bf16"
+  std::optional<DataType> narrow_weights;  // their type of two bytes, if they are updated without a master copy
+  std::vector<std::string> differences;    // "gradients are kept as f32 and bf16"
 };
 
 KeptTypes kept_types(const OperatorGraph& graph) {
@@ -96,7 +96,8 @@ KeptTypes kept_types(const OperatorGraph& graph) {
     const Shape& shape = graph.tensor(*op.parameter).type.shape;
     gradients.insert(graph.tensor(op.operands.back()).type.dtype);
     const GraphTensor& updated = graph.tensor(op.operands[0]);
-    types.narrow_weights |= updated.kind == TensorKind::kParameter && element_bytes(updated.type.dtype) < 4;
+    const bool is_weight = updated.kind == TensorKind::kParameter;
+    if (is_weight && element_bytes(updated.type.dtype) < 4) types.narrow_weights = updated.type.dtype;
     for (const TensorId id : op.operands) {
       const GraphTensor& tensor = graph.tensor(id);
       const bool is_moment = tensor.kind == TensorKind::kState && !tensor.is_master_copy;
@@ -198,8 +199,9 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
   KeptTypes kept = kept_types(*plan.graph);
-  // A model of two bytes has gradients and moments of two bytes.
-  const bool is_narrow = kept.narrow_weights && is_short(kept.gradients) && is_short(kept.moments);
+  // A model of bf16 has gradients and moments of bf16.
+  const bool is_narrow =
+      kept.narrow_weights == DataType::kBF16 && kept.gradients == DataType::kBF16 && kept.moments == DataType::kBF16;
   if (!is_narrow) {
     refuse_short(kept.gradients, "gradients", kept.differences);
     refuse_short(kept.moments, "moments", kept.differences);
