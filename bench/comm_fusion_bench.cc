@@ -46,8 +46,8 @@ Plan planned(Model model, const CommFusion& fusion, const std::optional<std::str
 
 /// Where three buckets of equally many all_reduces begin.
 std::vector<std::int64_t> thirds(const Plan& plan) {
-  std::vector<std::size_t> order(plan.program.instructions.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::uint32_t> order(plan.program.instructions.size());
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
   const auto all = joinable_collectives(plan.program, *plan.graph, order);
   const std::int64_t count = std::count_if(
       all.begin(), all.end(), [](const JoinableCollective& one) { return one.kind == CollectiveKind::kAllReduce; });

@@ -273,7 +273,7 @@ class Differentiation : public GradientBuilder {
 
   /// A gradient that is handed on as it is stays that of the tensor further on in the graph.
   void set_gradient_for(TensorId gradient, TensorId tensor) {
-    std::optional<TensorId>& of = builder_.tensor(gradient).gradient_for;
+    OptionalIndex<TensorId>& of = builder_.tensor(gradient).gradient_for;
     if (!of) of = tensor;
   }
 

@@ -144,7 +144,7 @@ OperatorId OperatorGraphBuilder::add_operator(GraphOperator op, std::vector<std:
     result.name = op.name == result_names[i] ? op.name : SharedText(std::move(result_names[i]));
     result.type = operation.results[i];
     result.producer = id;
-    result.result = i;
+    result.result = static_cast<std::uint32_t>(i);
     result.place = op.place;
     op.results.push_back(add_tensor(std::move(result)));
   }
@@ -187,7 +187,7 @@ void OperatorGraphBuilder::remove(const IdVector<OperatorId, char>& is_removed) 
     if (tensor.producer) tensor.producer = new_operator[tensor.producer->value()];
     new_tensor[id.value()] = tensors.push_back(std::move(tensor));
   }
-  const auto renumber = [&](std::optional<TensorId>& id) {
+  const auto renumber = [&](auto& id) {
     if (id) id = new_tensor[id->value()];
   };
   for (GraphTensor& tensor : tensors) {

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/optional_index.h"
+#include "base/rare_value.h"
 #include "base/shared_text.h"
 #include "base/shared_value.h"
 #include "base/short_vector.h"
@@ -23,7 +25,7 @@ namespace shardplan {
 using OperatorId = Index<struct OperatorTag>;
 using OperationId = Index<struct OperationTag>;
 
-enum class TensorKind {
+enum class TensorKind : std::uint8_t {
   kInput,      // other values each step, or each of its micro-batches
   kParameter,  // stored between steps; trained unless requires_grad is false
   kState,      // the optimizer's, stored between steps
@@ -31,7 +33,7 @@ enum class TensorKind {
   kResult,     // what an operator computes
 };
 
-enum class Pass { kForward, kBackward, kUpdate };
+enum class Pass : std::uint8_t { kForward, kBackward, kUpdate };
 
 /// What a constant holds: one value everywhere; 0, 1, 2, ... along the last dimension; or 0 on and below the diagonal
 /// of the last two dimensions and -1e9 above it (causal mask).
@@ -89,48 +91,48 @@ struct GraphTensor {
   SharedText name;  // "layers.3.attn.qkv.weight"
   TensorType type;
   TensorKind kind = TensorKind::kResult;
-  std::optional<OperatorId> producer;  // only a kResult has one
-  std::size_t result = 0;              // which of the producer's
-  ShortVector<Reader> readers;         // in program order
-  Fill fill;                           // what a kConstant holds
   bool requires_grad = true;           // false for a frozen parameter
   bool parallel_optimizer = true;      // the parallel optimizer may cut a parameter's states
-  bool layerwise_parallel = false;   // every device has its own; of a planned graph: one for each position of dimension
-                                     // 0 (graph/per_device.h)
-  std::optional<int> comm_fusion;    // the user's fusion id of a parameter's gradient; 0: joined to none
-  std::optional<TensorId> state_of;  // the parameter whose update keeps this kState
-  bool is_master_copy = false;       // a kState that holds in f32 what the parameter holds in two bytes
-  std::optional<TensorId>
+  bool layerwise_parallel = false;     // every device has its own; of a planned graph: one for each position of
+                                       // dimension 0 (graph/per_device.h)
+  bool is_master_copy = false;         // a kState that holds in f32 what the parameter holds in two bytes
+  bool is_output = false;              // the graph returns it; never partial
+  std::uint32_t result = 0;            // which of the producer's
+  OptionalIndex<OperatorId> producer;  // only a kResult has one
+  OptionalIndex<TensorId> state_of;    // the parameter whose update keeps this kState
+  OptionalIndex<TensorId>
       gradient_of;  // the parameter whose whole gradient this is: summed, and perhaps cast or scaled
-  std::optional<TensorId> gradient_for;  // the tensor of which this is the gradient, or one of its summands
-  /// The parameter or state whose new value this is: stored in its layout at the end of the step.
-  std::optional<TensorId> updates;
-  bool is_output = false;  // the graph returns it; never partial
+  OptionalIndex<TensorId> gradient_for;  // the tensor of which this is the gradient, or one of its summands
+  OptionalIndex<TensorId> updates;       // the parameter or state whose new value this is: stored in its layout at the
+                                         // end of the step
+  std::optional<int> comm_fusion;        // the user's fusion id of a parameter's gradient; 0: joined to none
+  ShortVector<Reader> readers;           // in program order
+  Fill fill;                             // what a kConstant holds
   /// The values of an integer input are drawn below it (the size of the dimension that it indexes); 0: none known.
   std::int64_t index_extent = 0;
-  std::shared_ptr<const StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter; null: none
-  std::shared_ptr<const ParameterPins> pins;    // of a trained parameter; null: the user says nothing
-  std::shared_ptr<const PaddedShape> padding;   // which positions exist without padding (graph/pad.h); null: all do
+  RareValue<StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter
+  RareValue<ParameterPins> pins;    // of a trained parameter, if the user says something
+  RareValue<PaddedShape> padding;   // which positions exist without padding (graph/pad.h); nothing: all do
   SourcePlace place;
 };
 
 struct GraphOperator {
   SharedText name;  // "layers.3.attn.qkv.matmul"
   OperationId operation;
+  OptionalIndex<OperatorId> forward;  // the operator whose gradient or copy a backward one is
+  OptionalIndex<TensorId> parameter;  // the parameter whose gradient it finishes or which it updates
+  Pass pass = Pass::kForward;
+  bool is_copy = false;           // computes `forward` again in the backward pass, under its strategy
+  bool is_data_parallel = false;  // by parallel_mode of its block or the file (semi-auto without a strategy)
+  bool is_placed = false;         // by `place`; what is not is on worker 0, an update where its parameter is read first
   ShortVector<TensorId> operands;
   ShortVector<TensorId> results;
-  Pass pass = Pass::kForward;
-  std::optional<OperatorId> forward;  // the operator whose gradient or copy a backward one is
-  std::optional<TensorId> parameter;  // the parameter whose gradient it finishes or which it updates
-  bool is_copy = false;               // computes `forward` again in the backward pass, under its strategy
   SharedText scope;  // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
   SharedValue<UserStrategy> strategy;
-  bool is_data_parallel = false;  // by parallel_mode of its block or the file (semi-auto without a strategy)
-  std::optional<int> level;       // its own or that of the innermost block that has one
-  SharedText level_scope;         // full name of that operator or block: a search of its own
-  SharedText recompute_scope;     // full name of the operator or outermost block computed again; empty: kept
-  int worker = 0;                 // the worker that computes it (program/place_program.h)
-  bool is_placed = false;         // by `place`; what is not is on worker 0, an update where its parameter is read first
+  std::optional<int> level;    // its own or that of the innermost block that has one
+  SharedText level_scope;      // full name of that operator or block: a search of its own
+  SharedText recompute_scope;  // full name of the operator or outermost block computed again; empty: kept
+  int worker = 0;              // the worker that computes it (program/place_program.h)
   /// Set for an Identity that holds a strategy on the border of a block or on a result: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
   SharedText border_of;

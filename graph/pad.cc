@@ -56,7 +56,7 @@ class Padding {
     const std::size_t rank = shape.size();
     zero_.push_back(std::vector<char>(rank, 0));
     if (!has_padding(shape)) return;
-    tensor.padding = std::make_shared<const PaddedShape>(shape);
+    tensor.padding = shape;
     if (tensor.kind != TensorKind::kConstant || tensor.fill.kind == Fill::Kind::kValue) return;
     const std::size_t counted = tensor.fill.kind == Fill::Kind::kIota ? 1 : 2;
     for (std::size_t d = rank - std::min(rank, counted); d < rank; ++d) {
@@ -82,7 +82,7 @@ class Padding {
 
   bool is_touched(OperatorId id) {
     const GraphOperator& op = padded_.operators()[id];
-    const auto touches = [&](TensorId tensor) { return builder_.tensor(tensor).padding != nullptr; };
+    const auto touches = [&](TensorId tensor) { return builder_.tensor(tensor).padding.has_value(); };
     return std::any_of(op.operands.begin(), op.operands.end(), touches) ||
            std::any_of(op.results.begin(), op.results.end(), touches) ||
            padded_.operation(id).attributes != real_.operation(id).attributes;
@@ -399,7 +399,7 @@ class Padding {
     attributes["reduction"] = std::string("none");
     const TensorId losses = move_ahead(id, "SparseSoftmaxCrossEntropyWithLogits", attributes);
     const PaddedShape& logits = padding_of(builder_.op(id).operands[0]);
-    builder_.tensor(losses).padding = std::make_shared<const PaddedShape>(logits.begin(), logits.end() - 1);
+    builder_.tensor(losses).padding = PaddedShape(logits.begin(), logits.end() - 1);
     const TensorId existing = masked(id, losses, rows, 0, true);
     if (reduction == "sum") {
       replace(id, ".sum", "ReduceSum", {}, {existing});
@@ -447,7 +447,7 @@ class Padding {
   void describe_kept(TensorId x, TensorId statistic, const std::vector<std::int64_t>& axes) {
     PaddedShape shape = padding_of(x);
     for (const std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = {{1, 1}};
-    if (has_padding(shape)) builder_.tensor(statistic).padding = std::make_shared<const PaddedShape>(std::move(shape));
+    if (has_padding(shape)) builder_.tensor(statistic).padding = std::move(shape);
   }
 
   // ---- operators that count for themselves -------------------------------------------------------------------------

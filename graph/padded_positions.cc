@@ -275,7 +275,7 @@ OperatorGraph with_padding_of_results(const OperatorGraph& graph) {
         if (!walked.empty()) shape[d] = product_of(walked);
       }
       if (has_padding(shape)) {
-        builder.tensor(op.results[k]).padding = std::make_shared<const PaddedShape>(std::move(shape));
+        builder.tensor(op.results[k]).padding = std::move(shape);
       }
     }
   }

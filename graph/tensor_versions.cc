@@ -174,8 +174,8 @@ class VersionBuilder {
       return;
     }
     if (hands_over(version)) {
-      version.last_reader = version.readers.back();
-      version.end = time_of(version.last_reader->op);
+      version.is_handed_over = true;
+      version.end = time_of(version.readers.back().op);
       return;
     }
     if (!version.readers.empty()) version.end = std::max(version.end, last_use(version));

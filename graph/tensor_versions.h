@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "graph/operator_graph.h"
@@ -16,7 +15,7 @@ using VersionId = Index<struct VersionTag>;
 /// redistribution, which costs nothing if both have the same layout. A single reader needs no version of its own: it
 /// reads the version before it and pays for its own redistribution.
 struct TensorVersion {
-  enum class Kind {
+  enum class Kind : std::uint8_t {
     kProduced,   // in the layout in which the producer's strategy leaves it
     kStored,     // an input, parameter or state: its layout is a choice
     kRequested,  // as the producer's out_strategy asks, right after it is produced
@@ -26,9 +25,12 @@ struct TensorVersion {
     kUpdated,    // a parameter's new value, in the layout in which it is stored
   };
   Kind kind = Kind::kProduced;
+  /// Nothing needs the version once its last reader's redistribution is done. The live range then ends when that operator
+  /// begins, which holds the operand in its own layout while it runs.
+  bool is_handed_over = false;
   TensorId tensor;
-  std::optional<VersionId> from;    // the version that it is made from; nothing for the first
-  std::optional<VersionId> stored;  // kDelivered, kKept of a stored tensor: its first version, whose memory it may
+  OptionalIndex<VersionId> from;    // the version that it is made from; nothing for the first
+  OptionalIndex<VersionId> stored;  // kDelivered, kKept of a stored tensor: its first version, whose memory it may
                                     // share; kUpdated: the version whose layout it has
   ShortVector<Reader, 8> readers;   // that read this version, in program order
   ShortVector<VersionId, 8> next;   // versions made from it
@@ -37,18 +39,17 @@ struct TensorVersion {
   /// view continues in the same memory; a new value that is written in the place of the old one has an empty range.
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  /// The last reader, where nothing needs the version once that reader's redistribution is done. The live range then
-  /// ends when that operator begins, which holds the operand in its own layout while it runs.
-  std::optional<Reader> last_reader;
   std::int64_t runs = 1;  // how often a step makes it: with every micro-batch, or once
+
+  bool is_handed_over_to(const Reader& reader) const { return is_handed_over && readers.back() == reader; }
 };
 
 /// The versions of all tensors but constants (those are made where they are read), in an order in which `from` comes
 /// first. Fixed by the graph alone.
 struct TensorVersions {
   IdVector<VersionId, TensorVersion> all;
-  IdVector<TensorId, std::optional<VersionId>> first;                // by tensor; nothing for constants
-  IdVector<OperatorId, ShortVector<std::optional<VersionId>>> read;  // by operator and operand; nothing for constants
+  IdVector<TensorId, OptionalIndex<VersionId>> first;                // by tensor; nothing for constants
+  IdVector<OperatorId, ShortVector<OptionalIndex<VersionId>>> read;  // by operator and operand; nothing for constants
   std::uint32_t num_times = 0;                                       // operators, and the end of the step
 };
 

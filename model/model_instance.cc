@@ -123,10 +123,9 @@ class Instantiation {
   }
 
   /// The layout that is said of an input or parameter; nothing where the mode knows no strategies.
-  std::shared_ptr<const StrategyEntry> layout_of(const std::optional<Placed<StrategyEntry>>& strategy,
-                                                 bool is_ignored) {
+  std::optional<StrategyEntry> layout_of(const std::optional<Placed<StrategyEntry>>& strategy, bool is_ignored) {
     if (strategy && is_ignored) ignores_strategies_ = true;
-    return strategy && !is_ignored ? std::make_shared<const StrategyEntry>(strategy->value) : nullptr;
+    return strategy && !is_ignored ? std::optional(strategy->value) : std::nullopt;
   }
 
   void set_dataset_strategy(const std::vector<TensorId>& inputs) {
@@ -151,7 +150,7 @@ class Instantiation {
       } else {
         entry.kind = StrategyEntry::Kind::kDataParallel;
       }
-      tensor.layout = std::make_shared<const StrategyEntry>(std::move(entry));
+      tensor.layout = std::move(entry);
     }
   }
 

@@ -53,7 +53,7 @@ void for_each_pin(const Settings& said, Visit visit) {
 
 }  // namespace
 
-std::shared_ptr<const ParameterPins> parameter_pins(const Settings& said) {
+std::optional<ParameterPins> parameter_pins(const Settings& said) {
   ParameterPins pins;
   bool has_any = false;
   const auto take = [&](auto& pin, const auto& field) {
@@ -65,7 +65,7 @@ std::shared_ptr<const ParameterPins> parameter_pins(const Settings& said) {
   take(pins.state_strategy, said.state_strategy);
   take(pins.gradient_dtype, said.gradient_dtype);
   take(pins.state_dtype, said.state_dtype);
-  return has_any ? std::make_shared<const ParameterPins>(std::move(pins)) : nullptr;
+  return has_any ? std::optional(std::move(pins)) : std::nullopt;
 }
 
 void check_parameter_pins(const GraphTensor& parameter, const Settings& said, const ParallelOptions& parallel,

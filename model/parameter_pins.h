@@ -13,8 +13,8 @@
 namespace shardplan {
 
 /// What the user pins of a parameter's training (gradient_strategy, state_strategy, gradient_dtype, state_dtype), as the graph
-/// holds it; null if it is nothing.
-std::shared_ptr<const ParameterPins> parameter_pins(const Settings& said);
+/// holds it; nothing if it is nothing.
+std::optional<ParameterPins> parameter_pins(const Settings& said);
 
 /// Faults of these keys at a parameter: no training or not trained, states that the optimizer does not keep, and what
 /// contradicts parallel_optimizer: false or gradient_fp32_sync: true. `training`: null if there is none.

@@ -36,11 +36,11 @@ struct Decision {
 };
 
 /// The same types, laid out as the modes or the search find.
-std::shared_ptr<const ParameterPins> without_layouts(const ParameterPins& pins) {
+ParameterPins without_layouts(const ParameterPins& pins) {
   ParameterPins left = pins;
   left.gradient_strategy.reset();
   left.state_strategy.reset();
-  return std::make_shared<const ParameterPins>(std::move(left));
+  return left;
 }
 
 std::string entries_text(const std::vector<StrategyEntry>& entries) {

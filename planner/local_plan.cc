@@ -61,7 +61,7 @@ class CommunicationCosts {
   const Operation& operation(const LocalOperator& at) const {
     return program_.graphs[static_cast<std::size_t>(at.rank)]->operation(at.op);
   }
-  const std::string& name(const LocalOperator& at) const {
+  const SharedText& name(const LocalOperator& at) const {
     return program_.graphs[static_cast<std::size_t>(at.rank)]->operators()[at.op].name;
   }
   /// What a member brings.

@@ -237,6 +237,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
+  if (level != Level::kSpeed) problem = {};  // nothing is sought in it any more
   Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
   if (of_free_layers.valid()) {
     scheduled.free_bound = of_free_layers.get();

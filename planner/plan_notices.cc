@@ -35,8 +35,8 @@ std::vector<std::string> per_device_notices(const OperatorGraph& graph, const Pa
 std::optional<std::string> unused_fusion_index(const ParallelProgram& program, const OperatorGraph& graph,
                                                const CommFusions& fusions) {
   if (fusions.all_reduce.mode != CommFusion::Mode::kIndex) return std::nullopt;
-  std::vector<std::size_t> sequence(program.instructions.size());
-  std::iota(sequence.begin(), sequence.end(), std::size_t{0});
+  std::vector<std::uint32_t> sequence(program.instructions.size());
+  std::iota(sequence.begin(), sequence.end(), std::uint32_t{0});
   std::int64_t count = 0;
   for (const JoinableCollective& one : joinable_collectives(program, graph, sequence)) {
     if (one.kind == CollectiveKind::kAllReduce && !graph.tensor(one.parameter).comm_fusion) ++count;

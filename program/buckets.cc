@@ -79,7 +79,9 @@ class Regrouping {
   Regrouping(const InstructionReads& reads, const IssueOrder& order)
       : reads_(reads), order_(order), queue_(order.sequence.size()) {
     places_.resize(reads.size());
-    for (std::size_t place = 0; place < order.sequence.size(); ++place) places_[order.sequence[place]] = place;
+    for (std::size_t place = 0; place < order.sequence.size(); ++place) {
+      places_[order.sequence[place]] = static_cast<std::uint32_t>(place);
+    }
     result_.buckets.resize(reads.size(), 0);
     result_.sequence.reserve(reads.size());
     issued_.resize(reads.size(), 0);
@@ -97,9 +99,9 @@ class Regrouping {
 
  private:
   struct Group {
-    std::size_t left = 0;            // members that are not issued
-    std::size_t place = 0;           // of the last one
-    std::vector<std::size_t> ready;  // members whose inputs are there
+    std::size_t left = 0;              // members that are not issued
+    std::size_t place = 0;             // of the last one
+    std::vector<std::uint32_t> ready;  // members whose inputs are there
   };
   void run(std::size_t begin, std::size_t end) {
     for (std::size_t place = begin; place < end; ++place) {
@@ -140,7 +142,7 @@ class Regrouping {
       return;
     }
     Group& group = groups_[bucket];
-    group.ready.push_back(i);
+    group.ready.push_back(static_cast<std::uint32_t>(i));
     if (group.ready.size() == group.left) queue_.insert(group.place);
   }
 
@@ -153,10 +155,10 @@ class Regrouping {
   std::size_t issue(std::size_t i) {
     const std::size_t begin = result_.sequence.size();
     if (order_.buckets[i] == 0) {
-      result_.sequence.push_back(i);
+      result_.sequence.push_back(static_cast<std::uint32_t>(i));
     } else {
       Group& group = groups_[order_.buckets[i]];
-      std::vector<std::size_t> members = std::exchange(group.ready, {});
+      std::vector<std::uint32_t> members = std::exchange(group.ready, {});
       group.left -= members.size();
       std::sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) { return places_[a] < places_[b]; });
       if (members.size() > 1) {
@@ -171,7 +173,7 @@ class Regrouping {
 
   const InstructionReads& reads_;
   const IssueOrder& order_;
-  std::vector<std::size_t> places_;     // by instruction
+  std::vector<std::uint32_t> places_;   // by instruction
   std::vector<std::uint32_t> missing_;  // by instruction: operands that are not made yet
   std::vector<Group> groups_;           // by bucket
   std::vector<char> issued_;
@@ -189,7 +191,7 @@ std::optional<TensorId> parameter_of(const OperatorGraph& graph, const ParallelP
   }
   if (const std::optional<TensorId> stored = stored_tensor(graph, program, instruction)) {
     const GraphTensor& tensor = graph.tensor(*stored);
-    return tensor.state_of ? tensor.state_of : stored;
+    return tensor.state_of.value_or(*stored);
   }
   for (const ValueId output : instruction.outputs) {
     if (!program.values[output].tensor) continue;
@@ -201,10 +203,10 @@ std::optional<TensorId> parameter_of(const OperatorGraph& graph, const ParallelP
 }
 
 std::vector<JoinableCollective> joinable_collectives(const ParallelProgram& program, const OperatorGraph& graph,
-                                                     std::span<const std::size_t> sequence) {
-  std::map<std::tuple<CollectiveKind, std::vector<AxisRef>, DataType, Reduction, std::int64_t>, std::size_t> keys;
+                                                     std::span<const std::uint32_t> sequence) {
+  std::map<std::tuple<CollectiveKind, std::vector<AxisRef>, DataType, Reduction, std::int64_t>, std::uint32_t> keys;
   std::vector<JoinableCollective> result;
-  for (const std::size_t i : sequence) {
+  for (const std::uint32_t i : sequence) {
     const Instruction& instruction = program.instructions[i];
     if (!is_joinable(graph, instruction)) continue;
     const std::optional<TensorId> parameter = parameter_of(graph, program, instruction);
@@ -212,9 +214,10 @@ std::vector<JoinableCollective> joinable_collectives(const ParallelProgram& prog
     const CollectiveStep& step = instruction.step;
     const auto key = keys.try_emplace(
         {step.kind, step.axes, program.values[instruction.inputs[0]].type.dtype, step.reduction, instruction.runs},
-        keys.size());
-    result.push_back({i, step.kind, *parameter, group_bytes(program, instruction), key.first->second});
+        static_cast<std::uint32_t>(keys.size()));
+    result.push_back({i, step.kind, *parameter, key.first->second, group_bytes(program, instruction)});
   }
+  result.shrink_to_fit();
   return result;
 }
 

@@ -15,9 +15,9 @@ namespace shardplan {
 
 /// In which order instructions are issued, and which collectives run as one.
 struct IssueOrder {
-  std::vector<std::size_t> sequence;   // instructions as numbered in the program
-  std::vector<std::uint32_t> buckets;  // by instruction; 0: alone
-  bool reduces_in_last_run = false;    // as in ParallelProgram
+  std::vector<std::uint32_t> sequence;  // instructions as numbered in the program
+  std::vector<std::uint32_t> buckets;   // by instruction; 0: alone
+  bool reduces_in_last_run = false;     // as in ParallelProgram
 };
 
 /// One past the last place that is issued together with `begin`: the end of its bucket, or `begin + 1`.
@@ -29,16 +29,16 @@ IssueOrder moved_behind(const IssueOrder& order, const std::vector<std::size_t>&
 
 /// A collective that may run as one with others: it sums a gradient or gathers an updated weight or state.
 struct JoinableCollective {
-  std::size_t instruction = 0;
+  std::uint32_t instruction = 0;
   CollectiveKind kind = CollectiveKind::kAllReduce;
   TensorId parameter;
-  Bytes bytes = 0;      // of its group
-  std::size_t key = 0;  // those with one key agree in kind, group, dtype, reduction and number of runs
+  std::uint32_t key = 0;  // those with one key agree in kind, group, dtype, reduction and number of runs
+  Bytes bytes = 0;        // of its group
 };
 
 /// In the order of `sequence`.
 std::vector<JoinableCollective> joinable_collectives(const ParallelProgram& program, const OperatorGraph& graph,
-                                                     std::span<const std::size_t> sequence);
+                                                     std::span<const std::uint32_t> sequence);
 
 /// Which instruction reads what which other makes, within the loop of micro-batches and within what is behind it.
 class InstructionReads {

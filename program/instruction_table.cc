@@ -64,7 +64,7 @@ TableOrder::TableOrder(const InstructionTable& of)
   }
 }
 
-TableOrder::TableOrder(const InstructionTable& of, std::span<const std::size_t> order)
+TableOrder::TableOrder(const InstructionTable& of, std::span<const std::uint32_t> order)
     : table(&of), sequence(order.begin(), order.end()), fusion(order.size(), 0) {}
 
 bool TableOrder::scatters_pieces_behind(std::size_t place) const {

@@ -85,7 +85,7 @@ struct TableOrder {
   /// The program's own order, with its buckets.
   explicit TableOrder(const InstructionTable& table);
   /// Without buckets.
-  TableOrder(const InstructionTable& table, std::span<const std::size_t> sequence);
+  TableOrder(const InstructionTable& table, std::span<const std::uint32_t> sequence);
 
   std::size_t size() const { return sequence.size(); }
   const InstructionTable::Row& operator[](std::size_t place) const { return (*table)[sequence[place]]; }

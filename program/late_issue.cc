@@ -9,7 +9,7 @@ namespace shardplan {
 
 IssueOrder issued_late(const InstructionTable& table, const IssueOrder& order,
                        std::span<const OverlappedTimeline::Span> spans) {
-  const std::vector<std::size_t>& old = order.sequence;
+  const std::vector<std::uint32_t>& old = order.sequence;
   const auto row = [&](std::size_t place) -> const InstructionTable::Row& { return table[old[place]]; };
   std::vector<std::size_t> behind(old.size());  // behind which place each goes: its own, if it stays
   std::iota(behind.begin(), behind.end(), std::size_t{0});

@@ -191,8 +191,8 @@ class Lowering {
   }
 
   /// Emits the steps from a value's layout to another; gives the value itself if they place alike.
-  ValueId redistribute(ValueId from, const TensorLayout& to, Origin origin, const std::string& name, Pass pass,
-                       std::optional<OperatorId> op) {
+  ValueId redistribute(ValueId from, const TensorLayout& to, const SharedValue<Origin>& origin, const std::string& name,
+                       Pass pass, std::optional<OperatorId> op) {
     if (program_.values[from].layout == to) return from;
     const ProgramValue source = program_.values[from];
     const Redistribution& plan =
@@ -210,7 +210,7 @@ class Lowering {
       instruction.step = shared(step);
       instruction.origin = origin;
       const bool completes = step.kind == CollectiveKind::kReduceScatter || step.kind == CollectiveKind::kAllReduce;
-      if (completes && origin.kind == Origin::Kind::kRedistribution)
+      if (completes && origin->kind == Origin::Kind::kRedistribution)
         instruction.origin.edit().kind = reduction_origin(source);
       current = add_value(source.name, source.tensor, source.type, step.after);
       instruction.outputs = {current};
@@ -349,7 +349,7 @@ class Lowering {
   const CostModel& costs_;
   RedistributionPlanner& redistributions_;
   ParallelProgram program_;
-  IdVector<VersionId, std::optional<ValueId>> version_values_;
+  IdVector<VersionId, OptionalIndex<ValueId>> version_values_;
   std::vector<std::vector<VersionId>> made_at_;
   std::int64_t runs_ = 1;  // of what is being written
   IdVector<OperationId, PlannedOperation> operations_;

@@ -19,7 +19,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kNeverMade = std::numeric_limits<std::size_t>::max();
+constexpr std::uint32_t kNeverMade = std::numeric_limits<std::uint32_t>::max();
 
 /// The value in whose memory each value stands: itself, unless it is a view of another or a stored tensor's new value,
 /// which is written over the old one once that is no longer read.
@@ -50,15 +50,15 @@ IdVector<ValueId, ValueId> memory_owners(const TableOrder& order) {
 /// When the memory of each value is in use, by the value whose memory it is: places of an order, from the first to the last.
 struct MemoryLives {
   IdVector<ValueId, ValueId> owner;
-  IdVector<ValueId, std::size_t> first;  // kNeverMade: never
-  IdVector<ValueId, std::size_t> last;
+  IdVector<ValueId, std::uint32_t> first;  // kNeverMade: never
+  IdVector<ValueId, std::uint32_t> last;
   // Of the loop's last run, if that issues reductions of its own (program/last_run.h). The runs before it
   std::vector<ValueId> held;        // hold these sums to their end,
   std::vector<ValueId> never_made;  // and make none of these
 
   /// The same of the runs before the last.
   void make_of_earlier_runs(std::size_t loop) {
-    for (const ValueId id : held) last[id] = loop - 1;
+    for (const ValueId id : held) last[id] = static_cast<std::uint32_t>(loop - 1);
     for (const ValueId id : never_made) first[id] = kNeverMade;
   }
 };
@@ -73,18 +73,18 @@ MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* time
       times == nullptr ? std::span<const OverlappedTimeline::Span>() : times->spans;
   first.resize(order.num_values(), kNeverMade);
   last.resize(order.num_values(), 0);
-  const std::size_t end = count == 0 ? 0 : count - 1;
+  const auto end = static_cast<std::uint32_t>(count == 0 ? 0 : count - 1);
   // Kernels begin in program order: the last that begins before a collective ends, of the same run of the loop.
   const std::size_t loop = order.table->loop();
-  std::vector<std::size_t> kernels;
+  std::vector<std::uint32_t> kernels;
   std::size_t kernels_in_loop = 0;
-  for (std::size_t i = 0; !spans.empty() && i < count; ++i) {
+  for (std::uint32_t i = 0; !spans.empty() && i < count; ++i) {
     if (i == loop) kernels_in_loop = kernels.size();
     if (order[i].is_timed_kernel()) kernels.push_back(i);
   }
   if (loop >= count) kernels_in_loop = kernels.size();
   std::size_t kernels_before = 0;  // of what is looked at
-  const auto last_beside = [&](std::size_t i) {
+  const auto last_beside = [&](std::uint32_t i) {
     while (kernels_before < kernels.size() && kernels[kernels_before] <= i) ++kernels_before;
     if (!order[i].is_communication) return i;
     const auto first_behind = kernels.begin() + static_cast<std::ptrdiff_t>(kernels_before);
@@ -93,28 +93,29 @@ MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* time
                                              [&](std::size_t kernel, auto time) { return spans[kernel].begin < time; });
     return not_beside == first_behind ? i : *std::prev(not_beside);
   };
-  std::vector<std::size_t> issued_at(count);
-  std::iota(issued_at.begin(), issued_at.end(), std::size_t{0});
-  for (std::size_t i = 0; !spans.empty() && i + 1 < count; ++i) {
+  std::vector<std::uint32_t> issued_at(count);
+  std::iota(issued_at.begin(), issued_at.end(), std::uint32_t{0});
+  for (std::uint32_t i = 0; !spans.empty() && i + 1 < count; ++i) {
     if (order.scatters_pieces_behind(i)) issued_at[i + 1] = i;
   }
   const std::vector<LastRunCollective> early = issued_in_last_run(order);
   for (const LastRunCollective& one : early) {
-    for (std::size_t i = one.begin; i < one.end; ++i) issued_at[i] = one.after == 0 ? 0 : one.after - 1;
+    for (std::size_t i = one.begin; i < one.end; ++i)
+      issued_at[i] = static_cast<std::uint32_t>(one.after == 0 ? 0 : one.after - 1);
   }
   const std::size_t end_of_early = early.empty() ? 0 : early.back().end;
   /// The last place of the loop that an early reduction is beside in the last run, unless it goes on behind that.
-  const auto last_beside_early = [&](std::size_t i) {
+  const auto last_beside_early = [&](std::uint32_t i) {
     const auto in_loop = std::span(kernels).first(kernels_in_loop);
     if (times->last_run.empty() || in_loop.empty()) return last_beside(i);
     if (spans[i].end > times->last_run[in_loop.back()] + order[in_loop.back()].time) return last_beside(i);
     const auto behind = std::lower_bound(in_loop.begin(), in_loop.end(), spans[i].end,
                                          [&](std::size_t kernel, auto time) { return times->last_run[kernel] < time; });
-    return std::max(issued_at[i], behind == in_loop.begin() ? 0 : *std::prev(behind));
+    return std::max(issued_at[i], behind == in_loop.begin() ? std::uint32_t{0} : *std::prev(behind));
   };
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < count; ++i) {
     const bool is_early = !spans.empty() && i >= loop && i < end_of_early;
-    const std::size_t until = spans.empty() ? i : is_early ? last_beside_early(i) : last_beside(i);
+    const std::uint32_t until = spans.empty() ? i : is_early ? last_beside_early(i) : last_beside(i);
     for (const ValueId input : order.inputs(i)) last[owner[input]] = std::max(last[owner[input]], until);
     if (const std::uint32_t fusion = order.fusion[i]; fusion > 0) {
       const ValueId buffer = order.buckets[fusion - 1].buffer;
@@ -197,15 +198,15 @@ class WorkerMemory {
 class ValuesByInstruction {
  public:
   /// `when` is kNeverMade for values to which nothing happens.
-  ValuesByInstruction(const IdVector<ValueId, std::size_t>& when, std::size_t num_instructions)
+  ValuesByInstruction(const IdVector<ValueId, std::uint32_t>& when, std::size_t num_instructions)
       : first_(num_instructions + 1, 0) {
-    for (const std::size_t i : when) {
+    for (const std::uint32_t i : when) {
       if (i != kNeverMade) ++first_[i];
     }
     for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
     values_.resize(first_.back());
     for (std::size_t v = when.size(); v-- > 0;) {
-      if (const std::size_t i = when[ValueId(v)]; i != kNeverMade) values_[--first_[i]] = ValueId(v);
+      if (const std::uint32_t i = when[ValueId(v)]; i != kNeverMade) values_[--first_[i]] = ValueId(v);
     }
   }
 
@@ -227,13 +228,13 @@ void sort_by_bytes(std::vector<MemoryProfile::Alive>& alive) {
 class ProfileOfTurns {
  public:
   ProfileOfTurns(const ParallelProgram& program, const IdVector<ValueId, ValueId>& owner,
-                 const IdVector<ValueId, std::size_t>& first, const IdVector<ValueId, std::size_t>& last)
+                 const IdVector<ValueId, std::uint32_t>& first, const IdVector<ValueId, std::uint32_t>& last)
       : program_(program), loop_(program.num_in_micro_batch()), memory_(program), alive_(program.values.size(), 0) {
     const std::size_t count = program.instructions.size();
-    IdVector<ValueId, std::size_t> last_in_loop(program.values.size(), 0);
-    std::vector<std::size_t> begin(static_cast<std::size_t>(program.workers), kNeverMade);
+    IdVector<ValueId, std::uint32_t> last_in_loop(program.values.size(), 0);
+    std::vector<std::uint32_t> begin(static_cast<std::size_t>(program.workers), kNeverMade);
     IdVector<ValueId, char> is_of_run(program.values.size(), 0), is_read(program.values.size(), 0);
-    for (std::size_t i = 0; i < loop_; ++i) {
+    for (std::uint32_t i = 0; i < loop_; ++i) {
       const Instruction& instruction = program.instructions[i];
       for (const int worker : {worker_of(program, instruction), result_worker(program, instruction)}) {
         begin[static_cast<std::size_t>(worker)] = std::min(begin[static_cast<std::size_t>(worker)], i);
@@ -249,7 +250,7 @@ class ProfileOfTurns {
     }
     begins_.resize(count);
     ends_.resize(count);
-    IdVector<ValueId, std::size_t> from = first;
+    IdVector<ValueId, std::uint32_t> from = first;
     for (const Binding& given : program.given) {
       const std::size_t worker = static_cast<std::size_t>(program.values[given.value].worker);
       if (!given.is_input || is_read[given.value] == 0) continue;

@@ -28,7 +28,7 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kLevels = 32;
-constexpr std::size_t kNobody = std::numeric_limits<std::size_t>::max();
+constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kFullSpeed = 1'000'000;
 /// Runs of the loop that are simulated at most; those beyond take what the last one took.
 constexpr std::int64_t kMostRuns = 256;
@@ -57,7 +57,6 @@ class Streams {
         links_(kLevels) {
     result_.spans.resize(order.size());
     result_.link_busy.resize(kLevels, 0);
-    before_.resize(order.size(), kNobody);
     was_issued_.resize(order.size(), 0);
   }
 
@@ -84,11 +83,8 @@ class Streams {
     run(early_.empty() ? loop_ : early_.back().end, order_.size());
     while (advance(nullptr)) {
     }
-    Event last = kernels_;
-    for (const Event& link : links_) last = later(last, link);
-    result_.end = last.end;
-    for (std::size_t i = last.by; i != kNobody; i = before_[i]) result_.critical.push_back(i);
-    std::reverse(result_.critical.begin(), result_.critical.end());
+    result_.end = kernels_;
+    for (const Picoseconds link : links_) result_.end = std::max(result_.end, link);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const InstructionTable::Row& row = order_[i];
       const bool is_computed = row.kind == InstructionKind::kOperator || row.kind == InstructionKind::kConstant;
@@ -99,21 +95,14 @@ class Streams {
   }
 
  private:
-  /// When something is over, and what was the last to be.
-  struct Event {
-    Picoseconds end = 0;
-    std::size_t by = kNobody;
-  };
-  static Event later(const Event& a, const Event& b) { return b.end > a.end ? b : a; }
-
   /// A collective that was issued, or something without duration that waits for one (no links, nothing left).
   struct Flight {
     std::size_t begin = 0, end = 0;  // instructions
     Picoseconds left = 0;
     std::uint32_t links = 0;
     std::size_t waits = 0;  // inputs that are not there yet
-    std::vector<std::size_t> dependents;
-    Event after;             // the last of what it waited for
+    std::vector<std::uint32_t> dependents;
+    Picoseconds after = 0;   // when the last of what it waited for was over
     bool has_spans = false;  // the first run of its instructions
     bool has_begun = false;
   };
@@ -131,7 +120,7 @@ class Streams {
         compute(i, scatters);
         if (scatters) ++next;
       } else {
-        issue(i, next, row.time, 0, Event{});
+        issue(i, next, row.time, 0, 0);
       }
       i = next;
       for (; early < early_.size() && early_[early].after <= i; ++early)
@@ -143,7 +132,7 @@ class Streams {
   void compute(std::size_t i, bool scatters) {
     const std::span<const ValueId> inputs = order_.inputs(i);
     const auto begins_with = [&](ValueId input) {
-      const std::size_t flight = pending_[input];
+      const std::uint32_t flight = pending_[input];
       const InstructionTable::Row& gather = order_[flights_[flight].begin];
       return order_[i].is_product && gather.pieces > 1 && gather.is_collective(CollectiveKind::kAllGather) &&
              flights_[flight].has_begun;
@@ -152,14 +141,11 @@ class Streams {
       while (pending_[input] != kNobody && !begins_with(input)) SHARDPLAN_CHECK(advance(nullptr));
     }
     const Picoseconds time = order_[i].time;
-    Event start;
     Picoseconds behind_gathers = 0;  // what is left of the kernel when it needs their last pieces
     for (const ValueId input : inputs) {
-      const std::size_t flight = pending_[input];
-      start = later(start, flight == kNobody ? ready_[input] : flights_[flight].after);
+      const std::uint32_t flight = pending_[input];
       if (flight != kNobody) behind_gathers = std::max(behind_gathers, time / order_[flights_[flight].begin].pieces);
     }
-    start = later(start, kernels_);
     const Picoseconds began = now_;
     Picoseconds left = time;
     const auto run_until = [&](Picoseconds rest) {
@@ -168,35 +154,32 @@ class Streams {
     };
     if (scatters) {
       run_until(time - time / order_[i + 1].pieces);
-      communicate(i + 1, i + 2, {now_, i});
+      communicate(i + 1, i + 2, now_);
     }
     run_until(behind_gathers);
     for (const ValueId input : inputs) {
-      const Picoseconds before = now_;
       while (pending_[input] != kNobody) SHARDPLAN_CHECK(advance(nullptr));
-      if (now_ > before) start = ready_[input];
     }
     run_until(0);
     if (i < result_.last_run.size()) result_.last_run[i] = began;
     if (!was_issued_[i]) {
       result_.spans[i] = {began, now_};
-      before_[i] = start.by;
       was_issued_[i] = 1;
     }
-    kernels_ = {now_, i};
+    kernels_ = now_;
     for (const ValueId output : order_.outputs(i)) {
       ready_[output] = kernels_;
       pending_[output] = kNobody;
     }
     if (!scatters) return;
     for (const ValueId output : order_.outputs(i + 1)) {
-      if (pending_[output] == kNobody) ready_[output] = later(ready_[output], {now_, i + 1});
+      if (pending_[output] == kNobody) ready_[output] = std::max(ready_[output], now_);
     }
     // Its span may still grow if it goes on.
     result_.spans[i + 1].end = std::max(result_.spans[i + 1].end, result_.spans[i].end);
   }
 
-  void communicate(std::size_t begin, std::size_t end, const Event& after) {
+  void communicate(std::size_t begin, std::size_t end, Picoseconds after) {
     const InstructionTable::Row& first = order_[begin];
     const std::uint32_t bucket = order_.fusion[begin];
     std::uint32_t links = 0;
@@ -210,8 +193,8 @@ class Streams {
     issue(begin, end, time, links, after);
   }
 
-  void issue(std::size_t begin, std::size_t end, Picoseconds time, std::uint32_t links, const Event& after) {
-    std::size_t number = flights_.size();
+  void issue(std::size_t begin, std::size_t end, Picoseconds time, std::uint32_t links, Picoseconds after) {
+    auto number = static_cast<std::uint32_t>(flights_.size());
     if (free_.empty()) {
       flights_.emplace_back();
     } else {
@@ -231,7 +214,7 @@ class Streams {
       was_issued_[i] = 1;
       for (const ValueId input : order_.inputs(i)) {
         if (pending_[input] == kNobody) {
-          flight.after = later(flight.after, ready_[input]);
+          flight.after = std::max(flight.after, ready_[input]);
         } else {
           ++flight.waits;
           flights_[pending_[input]].dependents.push_back(number);
@@ -246,50 +229,49 @@ class Streams {
   }
 
   /// Begins it if its inputs are there and its links free, and ends at once what takes no time.
-  void begin_if_possible(std::size_t first) {
+  void begin_if_possible(std::uint32_t first) {
     tried_.push_back(first);
     while (!tried_.empty()) {
-      const std::size_t number = tried_.back();
+      const std::uint32_t number = tried_.back();
       tried_.pop_back();
       Flight& flight = flights_[number];
       if (flight.waits > 0 || flight.has_begun) continue;
       bool is_free = true;
       for_each_level(flight.links, [&](std::size_t level) {
         is_free = is_free && queues_[level].front() == number;
-        flight.after = later(flight.after, links_[level]);
+        flight.after = std::max(flight.after, links_[level]);
       });
       if (!is_free) continue;
       flight.has_begun = true;
       for (std::size_t i = flight.begin; flight.has_spans && i < flight.end; ++i) {
-        result_.spans[i] = {flight.after.end, flight.after.end};
-        before_[i] = flight.after.by;
+        result_.spans[i] = {flight.after, flight.after};
       }
       if (flight.left > 0) {
         active_.push_back(number);
       } else {
-        end(number, flight.after.end, tried_);
+        end(number, flight.after, tried_);
       }
     }
   }
 
   /// `tried` gets what may begin now.
-  void end(std::size_t number, Picoseconds time, std::vector<std::size_t>& tried) {
+  void end(std::uint32_t number, Picoseconds time, std::vector<std::uint32_t>& tried) {
     Flight& flight = flights_[number];
     for (std::size_t i = flight.begin; i < flight.end; ++i) {
       if (flight.has_spans) result_.spans[i].end = time;
       for (const ValueId output : order_.outputs(i)) {
         if (pending_[output] != number) continue;
-        ready_[output] = {time, i};
+        ready_[output] = time;
         pending_[output] = kNobody;
       }
     }
     for_each_level(flight.links, [&](std::size_t level) {
-      links_[level] = {time, flight.end - 1};
+      links_[level] = time;
       queues_[level].pop_front();
       if (!queues_[level].empty()) tried.push_back(queues_[level].front());
     });
-    for (const std::size_t dependent : flight.dependents) {
-      flights_[dependent].after = later(flights_[dependent].after, {time, flight.end - 1});
+    for (const std::uint32_t dependent : flight.dependents) {
+      flights_[dependent].after = std::max(flights_[dependent].after, time);
       if (--flights_[dependent].waits == 0) tried.push_back(dependent);
     }
     flight.dependents.clear();
@@ -300,13 +282,13 @@ class Streams {
   bool advance(Picoseconds* kernel) {
     if (kernel == nullptr && active_.empty()) return false;
     std::uint32_t busy = 0;
-    for (const std::size_t number : active_) busy |= flights_[number].links;
+    for (const std::uint32_t number : active_) busy |= flights_[number].links;
     const std::int64_t kernel_speed = speed_of(busy, &SpeedsTogether::kernels_ppm);
     const auto speed = [&](const Flight& flight) {
       return kernel == nullptr ? kFullSpeed : speed_of(flight.links, &SpeedsTogether::collectives_ppm);
     };
     Picoseconds step = kernel == nullptr ? std::numeric_limits<Picoseconds>::max() : time_needed(*kernel, kernel_speed);
-    for (const std::size_t number : active_) {
+    for (const std::uint32_t number : active_) {
       step = std::min(step, time_needed(flights_[number].left, speed(flights_[number])));
     }
     now_ += step;
@@ -314,17 +296,17 @@ class Streams {
       *kernel = time_needed(*kernel, kernel_speed) == step ? 0 : *kernel - work_done(step, kernel_speed);
     }
     ended_.clear();
-    for (const std::size_t number : active_) {
+    for (const std::uint32_t number : active_) {
       Flight& flight = flights_[number];
       const bool is_over = time_needed(flight.left, speed(flight)) == step;
       flight.left = is_over ? 0 : flight.left - work_done(step, speed(flight));
       if (is_over) ended_.push_back(number);
     }
-    std::erase_if(active_, [&](std::size_t number) { return flights_[number].left == 0; });
-    for (const std::size_t number : ended_) {
+    std::erase_if(active_, [&](std::uint32_t number) { return flights_[number].left == 0; });
+    for (const std::uint32_t number : ended_) {
       freed_.clear();
       end(number, now_, freed_);
-      for (const std::size_t other : freed_) begin_if_possible(other);
+      for (const std::uint32_t other : freed_) begin_if_possible(other);
     }
     return true;
   }
@@ -346,8 +328,8 @@ class Streams {
   /// What is issued and not over, in order of its levels.
   std::vector<Picoseconds> work_behind() const {
     std::vector<Picoseconds> work;
-    for (const std::deque<std::size_t>& queue : queues_) {
-      for (const std::size_t number : queue) work.push_back(flights_[number].left);
+    for (const std::deque<std::uint32_t>& queue : queues_) {
+      for (const std::uint32_t number : queue) work.push_back(flights_[number].left);
       work.push_back(-1);
     }
     return work;
@@ -356,10 +338,10 @@ class Streams {
   /// Time goes on by what runs that are not simulated take.
   void skip(Picoseconds time) {
     now_ += time;
-    kernels_.end += time;
-    for (Event& link : links_) link.end += time;
-    for (Event& value : ready_) value.end += time;
-    for (Flight& flight : flights_) flight.after.end += time;
+    kernels_ += time;
+    for (Picoseconds& link : links_) link += time;
+    for (Picoseconds& value : ready_) value += time;
+    for (Flight& flight : flights_) flight.after += time;
   }
 
   const TableOrder& order_;
@@ -368,18 +350,17 @@ class Streams {
   const std::vector<SpeedsTogether>& speeds_together_;
   std::vector<LastRunCollective> early_;
   bool is_last_run_ = false;
-  Picoseconds now_ = 0;  // of the kernels
-  IdVector<ValueId, Event> ready_;
-  IdVector<ValueId, std::size_t> pending_;  // the flight that makes it; kNobody: it is there
+  Picoseconds now_ = 0;                       // of the kernels
+  IdVector<ValueId, Picoseconds> ready_;      // when it is there
+  IdVector<ValueId, std::uint32_t> pending_;  // the flight that makes it; kNobody: it is there
   std::vector<Flight> flights_;
-  std::vector<std::size_t> free_;                   // places in `flights_`
-  std::vector<std::size_t> active_;                 // flights that run
-  std::vector<std::size_t> tried_, ended_, freed_;  // of `begin_if_possible` and `advance`: kept for their room
-  std::vector<std::deque<std::size_t>> queues_;     // by level: flights that were issued and are not over
-  Event kernels_;
-  std::vector<Event> links_;         // by level: the last that ended
-  std::vector<std::size_t> before_;  // by instruction, of its first run
-  std::vector<char> was_issued_;     // by instruction
+  std::vector<std::uint32_t> free_;                   // places in `flights_`
+  std::vector<std::uint32_t> active_;                 // flights that run
+  std::vector<std::uint32_t> tried_, ended_, freed_;  // of `begin_if_possible` and `advance`: kept for their room
+  std::vector<std::deque<std::uint32_t>> queues_;     // by level: flights that were issued and are not over
+  Picoseconds kernels_ = 0;                           // when the last of them ended
+  std::vector<Picoseconds> links_;                    // by level: when the last that used it ended
+  std::vector<char> was_issued_;                      // by instruction
   OverlappedTimeline result_;
 };
 

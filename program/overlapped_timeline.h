@@ -29,14 +29,13 @@ struct OverlappedTimeline {
 
     bool operator==(const Span&) const = default;
   };
-  std::vector<Span> spans;                 // by instruction; of its first run, where it runs with every micro-batch
-  std::vector<Picoseconds> last_run;       // when the loop's instructions that are kernels begin in its last run; by
-                                           // instruction, empty if that issues nothing of its own (program/last_run.h)
-  Picoseconds end = 0;                     // when all kernels and collectives are done
-  Picoseconds computation = 0;             // all kernels together, each as long as it takes alone
-  Picoseconds communication = 0;           // all collectives together, likewise; a bucket is one
-  std::vector<Picoseconds> link_busy;      // by level of links, likewise
-  std::vector<std::size_t> critical = {};  // instructions of a longest path to the end of the first runs, in order
+  std::vector<Span> spans;             // by instruction; of its first run, where it runs with every micro-batch
+  std::vector<Picoseconds> last_run;   // when the loop's instructions that are kernels begin in its last run; by
+                                       // instruction, empty if that issues nothing of its own (program/last_run.h)
+  Picoseconds end = 0;                 // when all kernels and collectives are done
+  Picoseconds computation = 0;         // all kernels together, each as long as it takes alone
+  Picoseconds communication = 0;       // all collectives together, likewise; a bucket is one
+  std::vector<Picoseconds> link_busy;  // by level of links, likewise
   Picoseconds exposed() const { return end - computation; }  // waiting, and what kernels lose while collectives run
 };
 OverlappedTimeline overlapped_timeline(const ParallelProgram& program);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/optional_index.h"
 #include "base/shared_text.h"
 #include "base/shared_value.h"
 #include "base/shared_vector.h"
@@ -27,7 +28,7 @@ using ValueId = Index<struct ValueTag>;
 /// changed.
 struct ProgramValue {
   SharedText name;                 // the tensor's, or that of the phase or redistribution that makes it
-  std::optional<TensorId> tensor;  // the graph's tensor that it holds; nothing for values inside an operator's phases
+  OptionalIndex<TensorId> tensor;  // the graph's tensor that it holds; nothing for values inside an operator's phases
   TensorType type;                 // global
   TensorLayout layout;             // canonical
   SharedShape local_shape;         // one device's, without halo
@@ -38,7 +39,7 @@ struct ProgramValue {
 
 /// Why a collective is there; names the inserted operator in reports.
 struct Origin {
-  enum class Kind {
+  enum class Kind : std::uint8_t {
     kForwardOp,          // completes the producer's own partial result, or runs between its phases, or fetches its halo
     kRedistribution,     // from one layout to another on the way to `consumer`
     kMirror,             // sums the gradient of a parameter
@@ -52,7 +53,7 @@ struct Origin {
 };
 
 /// What one instruction does.
-enum class InstructionKind {
+enum class InstructionKind : std::uint8_t {
   kConstant,    // makes a constant's piece on each device: no inputs
   kOperator,    // runs a kernel on each device's box
   kCollective,  // one step of a redistribution, or an all_reduce between phases
@@ -62,23 +63,23 @@ enum class InstructionKind {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kOperator;
-  SharedText name;  // full name of the operator, or of the inserted step: unique
+  Pass pass = Pass::kForward;
+  bool is_phase = false;
+  bool is_copy = false;    // kOperator: computes a forward operator again (GraphOperator::is_copy)
+  bool in_pieces = false;  // kCollective: beside the product that it is for (program/collective_matmul.h)
+  SharedText name;         // full name of the operator, or of the inserted step: unique
   ShortVector<ValueId> inputs;
   ShortVector<ValueId> outputs;
-  Picoseconds time = 0;   // per run of the instruction
-  std::int64_t runs = 1;  // in a step: once, or with every micro-batch
-  Pass pass = Pass::kForward;
-  std::optional<OperatorId> op;                // the graph's operator, for kOperator and for what belongs to one
+  Picoseconds time = 0;                        // per run of the instruction
+  std::int64_t runs = 1;                       // in a step: once, or with every micro-batch
+  OptionalIndex<OperatorId> op;                // the graph's operator, for kOperator and for what belongs to one
+  std::uint32_t fusion = 0;                    // above 0: a member of that bucket of `ParallelProgram::buckets`
+  std::uint32_t links = 0;                     // the cluster's levels of links that it uses: bit l for level l
   std::shared_ptr<const Operation> operation;  // kOperator (a phase has one of its own), kHalo: whose operand it is
   SharedValue<Strategy> strategy;              // kOperator, kHalo
-  bool is_phase = false;
-  bool is_copy = false;              // kOperator: computes a forward operator again (GraphOperator::is_copy)
-  bool in_pieces = false;            // kCollective: beside the product that it is for (program/collective_matmul.h)
-  SharedValue<CollectiveStep> step;  // kCollective
-  SharedVector<Halo> halo;           // kHalo: the dimensions of one operand
-  SharedValue<Origin> origin;        // kCollective, kHalo, kSend
-  std::uint32_t fusion = 0;          // above 0: a member of that bucket of `ParallelProgram::buckets`
-  std::uint32_t links = 0;           // the cluster's levels of links that it uses: bit l for level l
+  SharedValue<CollectiveStep> step;            // kCollective
+  SharedVector<Halo> halo;                     // kHalo: the dimensions of one operand
+  SharedValue<Origin> origin;                  // kCollective, kHalo, kSend
 
   Picoseconds time_of_step() const { return time * runs; }
 };

@@ -108,7 +108,7 @@ class Prefetch {
       for (const Chain& chain : chains) {
         if (chain.begin + step >= chain.end) continue;
         ++left;
-        const std::size_t i = old_[chain.begin + step];
+        const std::uint32_t i = old_[chain.begin + step];
         const std::optional<GatherKey> key = gather_key(table_.program().instructions[i]);
         const Bytes gathered = table_.bytes(table_.outputs(i)[0]);
         if (key && last == key && bytes + gathered <= joins) {
@@ -139,7 +139,7 @@ class Prefetch {
 
   const InstructionTable& table_;
   const OperatorGraph& graph_;
-  const std::vector<std::size_t>& old_;
+  const std::vector<std::uint32_t>& old_;
   IdVector<ValueId, char> is_made_;  // by an instruction
   std::uint32_t last_bucket_ = 0;
   IssueOrder result_;

@@ -45,7 +45,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kNotJoinable = std::numeric_limits<std::uint32_t>::max();
 /// The largest size of buckets that is tried; beyond it all gradients of most models are one bucket. Up to the other one
 /// sizes between are tried, too.
@@ -73,13 +73,13 @@ struct Rules {
 void put_in_order(ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs) {
   std::vector<Instruction>& instructions = program.instructions;
   // What comes to each place stands at `from` now. Along every cycle of places one instruction makes room for the next.
-  std::vector<std::size_t> from = order.sequence;
-  for (std::size_t begin = 0; begin < from.size(); ++begin) {
+  std::vector<std::uint32_t> from = order.sequence;
+  for (std::uint32_t begin = 0; begin < from.size(); ++begin) {
     if (from[begin] == begin) continue;
     Instruction first = std::move(instructions[begin]);
-    std::size_t place = begin;
+    std::uint32_t place = begin;
     while (from[place] != begin) {
-      const std::size_t next = from[place];
+      const std::uint32_t next = from[place];
       instructions[place] = std::move(instructions[next]);
       from[place] = place;
       place = next;
@@ -110,12 +110,12 @@ class Scheduler {
         reads_(program) {
     producer_.resize(program.values.size(), kNowhere);
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-      for (const ValueId output : program.instructions[i].outputs) producer_[output] = i;
+      for (const ValueId output : program.instructions[i].outputs) producer_[output] = static_cast<std::uint32_t>(i);
     }
     joinable_ = joinable_collectives(program, graph, as_given().sequence);
     joinable_at_.resize(program.instructions.size(), kNotJoinable);
     for (std::size_t j = 0; j < joinable_.size(); ++j) {
-      num_keys_ = std::max(num_keys_, joinable_[j].key + 1);
+      num_keys_ = std::max<std::size_t>(num_keys_, joinable_[j].key + 1);
       joinable_at_[joinable_[j].instruction] = static_cast<std::uint32_t>(j);
     }
   }
@@ -123,7 +123,7 @@ class Scheduler {
   IssueOrder as_given() const {
     IssueOrder order;
     order.sequence.resize(num_instructions_);
-    std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
+    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
     order.buckets.resize(order.sequence.size(), 0);
     return order;
   }
@@ -160,7 +160,7 @@ class Scheduler {
     for (const std::size_t i : order.sequence) {
       places[i] = {i, i >= loop_, 0};
       if (!is_collective(i) || table_.inputs(i).size() != 1) continue;
-      const std::size_t producer = producer_[table_.inputs(i)[0]];
+      const std::uint32_t producer = producer_[table_.inputs(i)[0]];
       if (producer == kNowhere) continue;
       const bool is_moved = behind(producer) != producer;
       began_with[i] = is_moved ? began_with[producer] : table_.bytes(table_.inputs(i)[0]);
@@ -181,7 +181,7 @@ class Scheduler {
 
   /// Kernels that wait for reductions and for nothing else, right before their first readers.
   IssueOrder delayed(IssueOrder order) const {
-    const std::vector<std::size_t>& old = order.sequence;
+    const std::vector<std::uint32_t>& old = order.sequence;
     IdVector<ValueId, char> waits(program_.values.size(), 0);
     std::vector<char> is_delayed(old.size(), 0);  // by instruction
     for (const std::size_t i : old) {
@@ -195,16 +195,16 @@ class Scheduler {
       for (const ValueId output : table_.outputs(i)) waits[output] = waits_here;
     }
     // Before which place each instruction is issued, its own if it stays.
-    std::vector<std::size_t> before(old.size());
-    IdVector<ValueId, std::size_t> needed(program_.values.size(), kNowhere);
-    for (std::size_t place = old.size(); place-- > 0;) {
-      const std::size_t i = old[place];
+    std::vector<std::uint32_t> before(old.size());
+    IdVector<ValueId, std::uint32_t> needed(program_.values.size(), kNowhere);
+    for (auto place = static_cast<std::uint32_t>(old.size()); place-- > 0;) {
+      const std::uint32_t i = old[place];
       before[i] = place;
       if (is_delayed[i] != 0) {
-        std::size_t first = kNowhere;
+        std::uint32_t first = kNowhere;
         for (const ValueId output : table_.outputs(i)) first = std::min(first, needed[output]);
         is_delayed[i] = first != kNowhere;
-        if (first != kNowhere) before[i] = i < loop_ ? std::min(first, loop_) : first;
+        if (first != kNowhere) before[i] = i < loop_ ? std::min(first, static_cast<std::uint32_t>(loop_)) : first;
       }
       for (const ValueId input : table_.inputs(i)) needed[input] = std::min(needed[input], before[i]);
     }
@@ -289,12 +289,13 @@ class Scheduler {
   /// `joinable_collectives` of that order: keys count in the order in which they come.
   std::vector<JoinableCollective> joinable(const IssueOrder& order) const {
     std::vector<JoinableCollective> result;
-    std::vector<std::size_t> numbers(num_keys_, kNowhere);
-    std::size_t next = 0;
+    result.reserve(joinable_.size());
+    std::vector<std::uint32_t> numbers(num_keys_, kNowhere);
+    std::uint32_t next = 0;
     for (const std::size_t i : order.sequence) {
       if (joinable_at_[i] == kNotJoinable) continue;
       result.push_back(joinable_[joinable_at_[i]]);
-      std::size_t& number = numbers[result.back().key];
+      std::uint32_t& number = numbers[result.back().key];
       if (number == kNowhere) number = next++;
       result.back().key = number;
     }
@@ -349,7 +350,7 @@ class Scheduler {
     if (at(kernel).operation->type->work == WorkKind::kContraction) return false;
     bool is_waiting = false;
     for (const ValueId input : table_.inputs(kernel)) {
-      const std::size_t producer = producer_[input];
+      const std::uint32_t producer = producer_[input];
       if (waits[input] != 0) {
         is_waiting = true;
       } else if (producer != kNowhere && table_[producer].kind != InstructionKind::kConstant) {
@@ -380,7 +381,7 @@ class Scheduler {
   const std::size_t loop_;
   const std::size_t num_instructions_;
   const InstructionReads reads_;
-  IdVector<ValueId, std::size_t> producer_;
+  IdVector<ValueId, std::uint32_t> producer_;
   std::vector<JoinableCollective> joinable_;
   std::vector<std::uint32_t> joinable_at_;  // by instruction, in joinable_
   std::size_t num_keys_ = 0;                // of theirs
@@ -430,11 +431,12 @@ class Trials {
 
   /// When the step ends; nothing if the order does not fit. Whether one fits that ends at `too_late` or later, and no
   /// earlier than the best, is of no interest.
-  std::optional<Picoseconds> try_order(IssueOrder order, Picoseconds too_late = 0) {
+  std::optional<Picoseconds> try_order(const IssueOrder& order, Picoseconds too_late = 0) {
     const std::optional<Picoseconds> end = try_one(order, too_late);
     if (end || !order.reduces_in_last_run) return end;
-    order.reduces_in_last_run = false;  // what is reduced early is held beside the last run's activations
-    return try_one(order, too_late);
+    IssueOrder other = order;
+    other.reduces_in_last_run = false;  // what is reduced early is held beside the last run's activations
+    return try_one(other, too_late);
   }
 
   /// The order with the buckets of each rule; what is fastest is then tried with prefetch.
@@ -469,6 +471,7 @@ class Trials {
       least_of_rules = *end;
       fastest = last;
     }
+    last.reset();
     if (fastest) try_prefetched(*fastest);
   }
 
@@ -518,27 +521,30 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
   if (program.instructions.empty()) return true;
   const Scheduler scheduler(program, graph, costs);
   Trials trials(scheduler, options, std::numeric_limits<Picoseconds>::max());
-  const IssueOrder given = scheduler.as_given();
   const auto arrange_best = [&] {
-    put_in_order(program, trials.best() ? *trials.best() : given, costs);
+    put_in_order(program, trials.best() ? *trials.best() : scheduler.as_given(), costs);
     return trials.best().has_value();
   };
-  const Scheduler::Base as_given = scheduler.base(given);
-  const Rules unjoined = decided(options.fusions, CommFusion::Mode::kNone);
-  trials.try_order(scheduler.bucketed(as_given, scheduler.bucket_numbers(as_given, unjoined)));
+  const auto as_given = [&] {
+    const Scheduler::Base base = scheduler.base(scheduler.as_given());
+    const Rules unjoined = decided(options.fusions, CommFusion::Mode::kNone);
+    return scheduler.bucketed(base, scheduler.bucket_numbers(base, unjoined));
+  };
+  trials.try_order(as_given());
   if (!options.reorders) return arrange_best();
 
   const bool is_long = program.instructions.size() > kManyInstructions;
   const bool lists_kernels = options.lists_kernels && !is_long;
   const std::vector<Rules> rules = rules_to_try(options.fusions, is_long);
-  const IssueOrder hoisted = scheduler.hoisted(given);
+  const IssueOrder hoisted = scheduler.hoisted(scheduler.as_given());
   std::vector<std::function<IssueOrder()>> bases{[&] { return hoisted; }};
   const IssueOrder delayed = scheduler.delayed(hoisted);
   if (delayed.sequence != hoisted.sequence) bases.emplace_back([&] { return delayed; });
   for (const auto list : {list_order, list_order_from_end}) {
     const auto listed = [&, list] {
       IssueOrder order = hoisted;
-      order.sequence = list(program);
+      const std::vector<std::size_t> sequence = list(program);
+      order.sequence.assign(sequence.begin(), sequence.end());
       return order;
     };
     if (lists_kernels) bases.emplace_back(listed);

@@ -15,7 +15,7 @@ constexpr std::size_t kMostLevels = 32;
 
 IssueOrder yielding(const InstructionTable& table, const IssueOrder& order,
                     std::span<const OverlappedTimeline::Span> spans) {
-  const std::vector<std::size_t>& old = order.sequence;
+  const std::vector<std::uint32_t>& old = order.sequence;
   std::vector<char> is_awaited(old.size(), 0);  // by place
   IdVector<ValueId, char> is_needed(table.num_values(), 0);
   for (std::size_t end = old.size(); end > 0;) {

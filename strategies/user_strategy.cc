@@ -34,7 +34,7 @@ std::string divisors_text(std::int64_t size) {
 }
 
 /// Whose entries `op` has, for messages.
-const std::string& owner_of(const GraphOperator& op) {
+std::string owner_of(const GraphOperator& op) {
   return op.strategy->owner.empty() ? op.name.str() : op.strategy->owner;
 }
 

@@ -123,7 +123,7 @@ class Build {
     const auto time = static_cast<std::uint32_t>(id.value());
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const std::optional<VersionId>& version = versions_.read[id][i];
-      if (!version || versions_.all[*version].last_reader != Reader{id, i}) continue;
+      if (!version || !versions_.all[*version].is_handed_over_to({id, i})) continue;
       if (fusion_.in_registers[op.operands[i]]) continue;
       node.memory.push_back({table.operand_usage[i], time, time + 1});
     }
@@ -410,7 +410,7 @@ class Build {
     if (graph_.operation(id).type->work == WorkKind::kView) return;
     for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
       const std::optional<VersionId>& version = versions_.read[id][operand];
-      if (!version || versions_.all[*version].last_reader == Reader{id, operand}) continue;
+      if (!version || versions_.all[*version].is_handed_over_to({id, operand})) continue;
       if (fusion_.in_registers[op.operands[operand]]) continue;
       if (std::count(op.operands.begin(), op.operands.end(), op.operands[operand]) > 1) continue;
       add_copy(id, operand, *version);
@@ -422,10 +422,10 @@ class Build {
     const auto time = static_cast<std::uint32_t>(id.value());
     const TensorVersion& read = versions_.all[version];
     const ListId list = version_lists_[version];
-    // Memory of its own is free once its last reader has what it takes, as with `TensorVersion::last_reader`.
+    // Memory of its own is free once its last reader has what it takes, as with `TensorVersion::is_handed_over`.
     const bool is_needed =
         std::any_of(read.next.begin(), read.next.end(), [&](VersionId next) { return !versions_.all[next].stored; });
-    const bool frees = !read.last_reader && !is_needed && read.end <= time + 1;
+    const bool frees = !read.is_handed_over && !is_needed && read.end <= time + 1;
     if (frees && result_.version_nodes[version]) {
       for (MemoryUse& use : result_.problem.nodes[*result_.version_nodes[version]].memory)
         use.end = std::min(use.end, time);

@@ -32,7 +32,7 @@ std::vector<std::string> padded_dimensions(const Plan& plan, OperatorId id) {
   tensors.insert(tensors.end(), op.results.begin(), op.results.end());
   std::vector<std::string> lines;
   for (const TensorId tensor : tensors) {
-    const std::shared_ptr<const PaddedShape>& padding = plan.graph->tensor(tensor).padding;
+    const std::optional<PaddedShape>& padding = plan.graph->tensor(tensor).padding;
     for (std::size_t d = 0; padding && d < padding->size(); ++d) {
       if (!has_padding((*padding)[d])) continue;
       lines.push_back(

@@ -288,7 +288,7 @@ class LeavingOut {
     const std::string rest = instruction.name.substr(owner.size());
     if (!instruction.op || owner != plan_.graph->operators()[*instruction.op].name) {
       const ProgramValue& value = old_.values[instruction.outputs.front()];
-      return names_.tensors[value.tensor.value()] + "|" + rest;
+      return names_.tensors[*value.tensor] + "|" + rest;
     }
     const std::string& name = names_.operators[*instruction.op];
     const std::vector<TensorId>& operands = plan_.graph->operators()[*instruction.op].operands;

@@ -192,7 +192,8 @@ FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, 
 std::optional<FirstWrong> find_first_wrong(const Run& run, Executor executor, const Watched& watched) {
   const auto check = [&](ValueId id, const Instruction* instruction,
                          std::size_t micro_batch) -> std::optional<FirstWrong> {
-    const std::optional<TensorId>& tensor = watched[id] ? watched[id] : run.program.values[id].tensor;
+    const std::optional<TensorId> tensor =
+        watched[id] ? watched[id] : std::optional<TensorId>(run.program.values[id].tensor);
     if (!tensor || run.expected(*tensor, micro_batch).empty()) return std::nullopt;
     const Comparison comparison = compare(executor.value(id), run.program.values[id], run.program.mesh,
                                           run.expected(*tensor, micro_batch), run.tolerance(*tensor));

@@ -11,14 +11,14 @@ namespace {
 TEST(SharedTextTest, CopiesAreOneText) {
   const SharedText name = "layers.3.attn.qkv";
   const SharedText copy = name;
-  EXPECT_EQ(&name.str(), &copy.str());
+  EXPECT_EQ(name.c_str(), copy.c_str());
   EXPECT_EQ(copy, "layers.3.attn.qkv");
   EXPECT_EQ(sizeof(SharedText), 8U);
 }
 
 TEST(SharedTextTest, EqualTextsAreEqualWhereverTheyStand) {
   const SharedText one = std::string("same"), other = "same";
-  EXPECT_NE(&one.str(), &other.str());
+  EXPECT_NE(one.c_str(), other.c_str());
   EXPECT_EQ(one, other);
   EXPECT_EQ(one, std::string("same"));
   EXPECT_EQ(SharedText(), SharedText(""));

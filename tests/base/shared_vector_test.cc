@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "base/shared_text.h"
 
 namespace shardplan {
 namespace {
@@ -97,16 +96,6 @@ TEST(SharedVectorTest, DoesWhatVectorsDo) {
       }
     }
   }
-}
-
-TEST(SharedTextTest, CopiesAreTheSameText) {
-  const SharedText text = std::string("configs/model.yaml");
-  const SharedText copy = text;
-  EXPECT_EQ(&text.str(), &copy.str());
-  EXPECT_EQ(text, "configs/model.yaml");
-  EXPECT_EQ(fmt::format("{}:{}", text, 3), "configs/model.yaml:3");
-  EXPECT_TRUE(SharedText("").empty());
-  EXPECT_EQ(SharedText(), SharedText(""));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST(PadTest, MasksWhatWouldBeSeen) {
     // The operators of the model are still there, under their names.
     for (const GraphOperator& op : pair.real.operators()) EXPECT_TRUE(graph.find_operator(op.name)) << op.name;
     const GraphTensor& x = graph.tensor(*graph.find_tensor("x"));
-    ASSERT_NE(x.padding, nullptr);
+    ASSERT_TRUE(x.padding);
     EXPECT_EQ(*x.padding, (PaddedShape{{{9, 9}}, {{8, 5}}}));
   }
 }
@@ -66,7 +66,7 @@ TEST(PadTest, LeavesAGraphWithoutPaddingAsItIs) {
       padded_pair("inputs: {x: [A, C]}\noperators:\n  y: {op: ReduceSum, in: x}\n", {{"A", 9}, {"C", 5}}, {});
   const OperatorGraph graph = pad(pair.real, pair.padded);
   EXPECT_EQ(graph.operators().size(), 1u);
-  EXPECT_EQ(graph.tensor(*graph.find_tensor("x")).padding, nullptr);
+  EXPECT_FALSE(graph.tensor(*graph.find_tensor("x")).padding);
 }
 
 // A mean over 8 positions of which 5 exist: the sum is divided by 8, and what is too small is scaled by 8/5.

@@ -97,14 +97,14 @@ TEST(PaddedPositionsTest, ResultsTakeThePaddingOfTheirOperands) {
   OperatorGraphBuilder builder(pair.padded);
   for (const TensorId id : pair.padded.tensors().ids()) {
     if (pair.padded.tensor(id).kind == TensorKind::kResult) continue;
-    builder.tensor(id).padding = std::make_shared<const PaddedShape>(positions.tensors[id]);
+    builder.tensor(id).padding = positions.tensors[id];
   }
   const OperatorGraph found = with_padding_of_results(builder.build());
   std::size_t padded = 0;
   for (const TensorId id : found.tensors().ids()) {
     const auto& padding = found.tensor(id).padding;
     if (found.tensor(id).kind != TensorKind::kResult) continue;
-    EXPECT_EQ(padding != nullptr, has_padding(positions.tensors[id])) << found.tensor(id).name;
+    EXPECT_EQ(padding.has_value(), has_padding(positions.tensors[id])) << found.tensor(id).name;
     if (padding) {
       EXPECT_EQ(*padding, positions.tensors[id]) << found.tensor(id).name;
     }

@@ -147,7 +147,8 @@ Shortest best_of_orders(const ParallelProgram& program, const PlannedModel& plan
   };
   for (int i = 0; i < count; ++i) {
     IssueOrder order;
-    order.sequence = random_order(program, random);
+    const std::vector<std::size_t> sequence = random_order(program, random);
+    order.sequence.assign(sequence.begin(), sequence.end());
     order.buckets.resize(order.sequence.size(), 0);
     order.reduces_in_last_run = program.num_in_micro_batch() > 0 && random.below(2) == 0;
     if (random.below(2) == 0) {

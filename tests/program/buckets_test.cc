@@ -24,13 +24,13 @@ ParallelProgram program_of(const std::vector<std::vector<std::size_t>>& reads) {
   return program;
 }
 
-using Sequence = std::vector<std::size_t>;
+using Sequence = std::vector<std::uint32_t>;
 using Buckets = std::vector<std::uint32_t>;
 
 IssueOrder in_given_order(Buckets buckets) {
   IssueOrder order;
   order.sequence.resize(buckets.size());
-  std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
+  std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
   order.buckets = std::move(buckets);
   return order;
 }
@@ -89,7 +89,7 @@ TEST(BucketsTest, WhatStandsFirstGoesFirst) {
       return std::all_of(reads[i].begin(), reads[i].end(), [&](std::size_t input) { return is_issued[input] != 0; });
     };
     const auto issue = [&](std::size_t i) {
-      expected.push_back(i);
+      expected.push_back(static_cast<std::uint32_t>(i));
       is_issued[i] = 1;
     };
     while (expected.size() < count) {

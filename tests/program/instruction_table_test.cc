@@ -80,7 +80,7 @@ TEST(InstructionTableTest, AnOrderIsJudgedAsTheProgramInThatOrder) {
     const ParallelProgram program = random_program_of_a_loop(random);
     IssueOrder wanted;
     wanted.reduces_in_last_run = program.reduces_in_last_run;
-    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    for (std::uint32_t i = 0; i < program.instructions.size(); ++i) {
       wanted.sequence.push_back(i);
       const Instruction& instruction = program.instructions[i];
       const std::uint32_t bucket = instruction.step->kind == CollectiveKind::kAllReduce ? 1 : 2;

@@ -15,16 +15,16 @@ namespace {
 IssueOrder given_order(const ParallelProgram& program) {
   IssueOrder order;
   order.sequence.resize(program.instructions.size());
-  std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
+  std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
   for (const Instruction& instruction : program.instructions) order.buckets.push_back(instruction.fusion);
   return order;
 }
 
-std::vector<std::size_t> late(const ParallelProgram& program) {
+std::vector<std::uint32_t> late(const ParallelProgram& program) {
   return issued_late(InstructionTable(program), given_order(program), overlapped_timeline(program).spans).sequence;
 }
 
-using Places = std::vector<std::size_t>;
+using Places = std::vector<std::uint32_t>;
 
 TEST(LateIssueTest, WhatWaitsForTheLinksIsIssuedBeforeTheKernelDuringWhichItBegins) {
   TimeSketch sketch;

@@ -22,13 +22,13 @@ struct GatherSketch : TimeSketch {
   IssueOrder prefetched(std::optional<Bytes> joins = std::nullopt) const {
     IssueOrder order;
     order.sequence.resize(program.instructions.size());
-    std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
+    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
     order.buckets.resize(order.sequence.size(), 0);
     return shardplan::prefetched(InstructionTable(program), OperatorGraph(), order, joins);
   }
 };
 
-using Sequence = std::vector<std::size_t>;
+using Sequence = std::vector<std::uint32_t>;
 using Buckets = std::vector<std::uint32_t>;
 
 TEST(PrefetchTest, AGatherEndsWhenItsReaderBegins) {

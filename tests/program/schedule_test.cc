@@ -36,7 +36,6 @@ TEST(OverlappedTimelineTest, ACollectiveRunsBesideTheKernelsThatDoNotReadIt) {
   EXPECT_EQ(times.spans, (std::vector<Span>{{0, 10}, {10, 17}, {10, 15}, {17, 20}}));
   EXPECT_EQ(times.end, 20);
   EXPECT_EQ(times.exposed(), 2);
-  EXPECT_EQ(times.critical, (std::vector<std::size_t>{0, 1, 3}));
 }
 
 TEST(OverlappedTimelineTest, OneLevelOfLinksIsSharedTwoAreNot) {

@@ -16,16 +16,16 @@ class LinkSketch : public TimeSketch {
     return TimeSketch::collective(time, input, 1, fusion);
   }
   /// What becomes of the order given.
-  std::vector<std::size_t> yielded() const {
+  std::vector<std::uint32_t> yielded() const {
     IssueOrder order;
     order.sequence.resize(program.instructions.size());
-    std::iota(order.sequence.begin(), order.sequence.end(), std::size_t{0});
+    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
     for (const Instruction& instruction : program.instructions) order.buckets.push_back(instruction.fusion);
     return yielding(InstructionTable(program), order, overlapped_timeline(program).spans).sequence;
   }
 };
 
-using Places = std::vector<std::size_t>;
+using Places = std::vector<std::uint32_t>;
 
 TEST(YieldingTest, AGatherThatBeginsWhenAReductionIsReadyGoesBehindIt) {
   for (const Picoseconds made : {20, 40}) {

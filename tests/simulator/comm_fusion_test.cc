@@ -214,20 +214,20 @@ TEST(CommFusionTest, BestIsFasterThanAnyOtherModeOrAsFast) {
 TEST(CommFusionTest, BestIsTheLeastOverlappedStepOfAllBoundaries) {
   const Picoseconds best = Planned(model_text(kMode), Level::kSpeed, true, false).plan.time.step();
   const Planned none(model_text(fusion("openstate: false")), Level::kSpeed, true, false);
-  std::vector<std::size_t> members;
+  std::vector<std::uint32_t> members;
   const ParallelProgram& program = none.plan.program;
-  std::vector<std::size_t> given(program.instructions.size());
-  std::iota(given.begin(), given.end(), std::size_t{0});
+  std::vector<std::uint32_t> given(program.instructions.size());
+  std::iota(given.begin(), given.end(), std::uint32_t{0});
   for (const JoinableCollective& one : joinable_collectives(program, none.planner.graph(), given)) {
     members.push_back(one.instruction);
   }
   ASSERT_EQ(members.size(), 9u);
   // The plan issues each when it begins; joined ones may begin as soon as their inputs are made.
   IssueOrder order;
-  for (const std::size_t i : given) {
+  for (const std::uint32_t i : given) {
     if (std::ranges::find(members, i) != members.end()) continue;
     order.sequence.push_back(i);
-    for (const std::size_t member : members) {
+    for (const std::uint32_t member : members) {
       const ValueId input = program.instructions[member].inputs[0];
       const ShortVector<ValueId>& made = program.instructions[i].outputs;
       if (std::ranges::find(made, input) != made.end()) order.sequence.push_back(member);
