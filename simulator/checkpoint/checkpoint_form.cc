@@ -55,6 +55,13 @@ Number metadata_number(const SafetensorsReader& file, const std::string& key) {
   return *value;
 }
 
+/// Whether sizes of this shape can be counted with.
+bool is_too_large(const Shape& shape) {
+  double elements = 1;
+  for (const std::int64_t size : shape) elements *= static_cast<double>(size);
+  return elements > kMostElements;
+}
+
 /// Nothing, or that a piece is larger than its layout makes it; so that no shape is believed that the file cannot bear.
 std::string check_piece(const SafetensorsEntry& entry, const TensorLayout& layout, const Shape& shape) {
   const Shape local = local_shape(layout, shape);
@@ -100,14 +107,12 @@ void read_per_device(const SafetensorsReader& file, CheckpointForm& form) {
     const Shape shape = metadata_shape(file, "shape:" + entry.name);
     const Shape begin = metadata_shape(file, "begin:" + entry.name);
     bool fits = shape.size() == entry.shape.size() && begin.size() == entry.shape.size();
-    double elements = 1;
     PieceRuns piece;
     for (std::size_t d = 0; fits && d < shape.size(); ++d) {
       fits = entry.shape[d] <= shape[d] && begin[d] <= shape[d] - entry.shape[d];
-      elements *= static_cast<double>(shape[d]);
       piece.dimensions.push_back({{begin[d], entry.shape[d]}});
     }
-    if (!fits || elements > kMostElements) {
+    if (!fits || is_too_large(shape)) {
       throw InputError(place, "metadata: {}: {} from {} is no piece of {}", shortened(entry.name),
                        to_string(entry.shape), to_string(begin), to_string(shape));
     }
@@ -183,9 +188,10 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
       throw InputError(place, "metadata: 'shape:{0}' or 'layout:{0}' is missing", shortened(entry.name));
     }
     const std::optional<Shape> shape = parse_shape(shape_text->second);
-    if (!shape)
-      throw InputError(place, "metadata: the shape of {} is '{}'", shortened(entry.name),
+    if (!shape || is_too_large(*shape)) {
+      throw InputError(place, "metadata: the shape of {} is '{}'; expected as in [512, 784]", shortened(entry.name),
                        shortened(shape_text->second));
+    }
     const TensorLayout layout = read_metadata(file, std::string(layout_text->first),
                                               [&] { return parse_layout(layout_text->second, form.mesh); });
     std::string fault = check_uneven_layout(layout, form.mesh, *shape);

@@ -255,11 +255,16 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
   // Found by random changes: metadata that cannot be read was an error that named no file.
   for (const auto& [from, to, message] :
        {std::tuple{"x=2", "x=0", "metadata: mesh: mesh 'x=0': axis 'x' has size '0'"},
+        std::tuple{"\"[8]\"", "\"[9223372036854775807]\"", "metadata: the shape of w is '[9223372036854775807]'"},
         std::tuple{"[{x}]", "[{q}]", "metadata: layout:w: layout '[{q}]', character 3: unknown axis 'q'"}}) {
     const std::string said = fault(from, [&](const std::string& c) {
       std::string bytes = content_of(c + "/rank_0.safetensors");
       for (std::size_t k = bytes.find(from); k != std::string::npos; k = bytes.find(from))
         bytes.replace(k, std::strlen(from), to);
+      std::uint64_t length = 0;  // of the header
+      std::memcpy(&length, bytes.data(), sizeof(length));
+      length += std::strlen(to) - std::strlen(from);
+      std::memcpy(bytes.data(), &length, sizeof(length));
       std::ofstream(c + "/rank_0.safetensors", std::ios::binary) << bytes;
     });
     EXPECT_TRUE(said.starts_with(at(from) + "/rank_0.safetensors: error: ")) << said;
