@@ -2,6 +2,8 @@
 // put into the list of its stream, and every stream that is free takes the first of its list. From the end of the step
 // backwards the same is done with all dependencies turned around. What is found begins as late as it can then, so that only
 // the order of the kernels and of each link is kept, and everything is issued as early as these allow.
+//
+// An order whose times are known is scheduled again in the same way, by these times instead of longest paths.
 #include "program/list_order.h"
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -29,7 +32,63 @@ class ListScheduling {
   ListScheduling(const ParallelProgram& program, Direction direction)
       : program_(program), is_backwards_(direction == Direction::kBackwards) {
     const std::size_t count = program.instructions.size();
-    producer_.resize(program.values.size(), kGiven);
+    first_member_.resize(count);
+    std::iota(first_member_.begin(), first_member_.end(), std::size_t{0});
+    for (const Instruction& instruction : program.instructions) time_.push_back(instruction.time);
+    add_orders();
+    // What is read stands before its readers.
+    urgency_.resize(count, 0);
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::size_t i = is_backwards_ ? n : count - 1 - n;
+      for (const std::size_t next : nexts(i)) urgency_[i] = std::max(urgency_[i], urgency_[next]);
+      urgency_[i] += time_[i];
+    }
+  }
+
+  ListScheduling(const ParallelProgram& program, Direction direction, const TimedOrder& timed)
+      : program_(program), is_backwards_(direction == Direction::kBackwards), places_gathers_(true) {
+    const std::size_t count = program.instructions.size();
+    first_member_.resize(count);
+    time_.resize(count);
+    urgency_.resize(count);
+    std::map<std::uint32_t, std::size_t> first_members;  // by bucket
+    for (std::size_t place = 0; place < count; ++place) {
+      const std::uint32_t i = timed.order.sequence[place];
+      const OverlappedTimeline::Span& span = timed.spans[place];
+      time_[i] = at(i).time > 0 ? span.end - span.begin : 0;
+      urgency_[i] = is_backwards_ ? span.end : -span.begin;
+      const std::uint32_t bucket = timed.order.buckets[i];
+      first_member_[i] = bucket == 0 ? i : first_members.try_emplace(bucket, i).first->second;
+      if (first_member_[i] != i) other_members_[first_member_[i]].push_back(i);
+    }
+    add_orders();
+  }
+
+  std::vector<std::uint32_t> run() {
+    const std::size_t loop = program_.num_in_micro_batch();
+    run(0, loop);
+    run(loop, program_.instructions.size());
+    return std::move(sequence_);
+  }
+
+ private:
+  /// The most urgent first, then the order given.
+  struct ByUrgency {
+    const std::vector<Picoseconds>* urgency;
+    bool operator()(std::size_t a, std::size_t b) const {
+      return std::tuple(-(*urgency)[a], a) < std::tuple(-(*urgency)[b], b);
+    }
+  };
+  using Ready = std::set<std::size_t, ByUrgency>;
+  using End = std::pair<Picoseconds, std::size_t>;
+
+  const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
+  bool is_kernel(std::size_t i) const { return at(i).kind == InstructionKind::kOperator && at(i).time > 0; }
+  bool is_timed_collective(std::size_t i) const { return is_communication(at(i)) && at(i).time > 0; }
+
+  void add_orders() {
+    const std::size_t count = program_.instructions.size();
+    producer_.resize(program_.values.size(), kGiven);
     for (std::size_t i = 0; i < count; ++i) {
       for (const ValueId output : at(i).outputs) producer_[output] = i;
     }
@@ -38,7 +97,7 @@ class ListScheduling {
     is_lazy_.resize(count, 0);
     is_emitted_.resize(count, 0);
     for (std::size_t i = 0; i < count; ++i) {
-      const bool is_timed_kernel = is_kernel(i);
+      const bool is_placed = is_kernel(i) || (places_gathers_ && is_timed_collective(i));
       bool all_given = true;
       for (const ValueId input : at(i).inputs) {
         const std::size_t producer = producer_[input];
@@ -46,42 +105,14 @@ class ListScheduling {
         add_order(producer, i);
         all_given = all_given && is_lazy_[producer] != 0;
       }
-      is_lazy_[i] = !is_timed_kernel && all_given;
+      is_lazy_[i] = !is_placed && all_given;
     }
     for (const auto& [before, after] : overwrites()) add_order(before, after);
     delay_copies();
-    // What is read stands before its readers.
-    rest_.resize(count, 0);
-    for (std::size_t n = 0; n < count; ++n) {
-      const std::size_t i = is_backwards_ ? n : count - 1 - n;
-      for (const std::size_t next : nexts(i)) rest_[i] = std::max(rest_[i], rest_[next]);
-      rest_[i] += at(i).time;
-    }
   }
 
-  std::vector<std::size_t> run() {
-    const std::size_t loop = program_.num_in_micro_batch();
-    run(0, loop);
-    run(loop, program_.instructions.size());
-    return std::move(sequence_);
-  }
-
- private:
-  /// Longest rest first, then the order given.
-  struct ByRest {
-    const std::vector<Picoseconds>* rest;
-    bool operator()(std::size_t a, std::size_t b) const {
-      return std::tuple(-(*rest)[a], a) < std::tuple(-(*rest)[b], b);
-    }
-  };
-  using Ready = std::set<std::size_t, ByRest>;
-  using End = std::pair<Picoseconds, std::size_t>;
-
-  const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
-  bool is_kernel(std::size_t i) const { return at(i).kind == InstructionKind::kOperator && at(i).time > 0; }
-  bool is_timed_collective(std::size_t i) const { return is_communication(at(i)) && at(i).time > 0; }
-
-  void add_order(std::size_t before, std::size_t after) {
+  void add_order(std::size_t one, std::size_t other) {
+    const std::size_t before = first_member_[one], after = first_member_[other];
     behind_[before].push_back(after);
     before_[after].push_back(before);
   }
@@ -164,7 +195,7 @@ class ListScheduling {
   }
 
   void run(std::size_t begin, std::size_t end) {
-    kernels_ = Ready(ByRest{&rest_});
+    kernels_ = Ready(ByUrgency{&urgency_});
     collectives_.clear();
     missing_.assign(program_.instructions.size(), 0);
     placed_.clear();
@@ -173,7 +204,7 @@ class ListScheduling {
     std::array<Picoseconds, kNumLinkLevels> free_at{};
     std::vector<std::size_t> first;  // that wait for nothing
     for (std::size_t i = begin; i < end; ++i) {
-      if (is_lazy_[i] != 0) continue;
+      if (!is_scheduled(i)) continue;
       for (const std::size_t one : previous(i)) missing_[i] += is_scheduled(one) ? 1 : 0;
       if (missing_[i] == 0) first.push_back(i);
     }
@@ -185,7 +216,7 @@ class ListScheduling {
       while (Ready* ready = first_that_can_begin(free_at, now_)) {
         const std::size_t next = *ready->begin();
         ready->erase(ready->begin());
-        const Picoseconds over = now_ + at(next).time;
+        const Picoseconds over = now_ + time_[next];
         for (std::size_t level = 0; level < kNumLinkLevels; ++level) {
           if ((at(next).links >> level & 1) != 0) free_at[level] = over;
         }
@@ -196,7 +227,7 @@ class ListScheduling {
       if (kernel_ends <= now_ && !kernels_.empty()) {
         const std::size_t next = *kernels_.begin();
         kernels_.erase(kernels_.begin());
-        kernel_ends = now_ + at(next).time;
+        kernel_ends = now_ + time_[next];
         ends.emplace(kernel_ends, next);
         placed_.push_back({is_backwards_ ? -now_ : kernel_ends, false, placed_.size(), next});
       }
@@ -218,7 +249,8 @@ class ListScheduling {
   }
 
   /// Counted from the end everything begins as late as it can. Kernels keep their order; a collective is issued once its
-  /// inputs are there and those before it on its links are issued, and what takes no time at once.
+  /// inputs are there and those before it on its links are issued, and what takes no time at once. What gathers from stored
+  /// tensors, whose inputs are always there, is issued before the kernel beside which it begins.
   void emit_early() {
     missing_.assign(program_.instructions.size(), 0);
     for (std::size_t i = begin_; i < end_; ++i) {
@@ -231,6 +263,8 @@ class ListScheduling {
       waiting.push_back(one.instruction);
       all_links |= at(one.instruction).links;
     }
+    std::vector<char> is_held(program_.instructions.size(), 0);
+    for (const std::size_t i : waiting) is_held[i] = reads_given(i);
     std::size_t first_waiting = 0;
     std::size_t seen = sequence_.size();
     const auto emit_what_can = [&] {
@@ -246,7 +280,7 @@ class ListScheduling {
         for (std::size_t w = first_waiting; w < waiting.size() && blocked != all_links; ++w) {
           const std::size_t i = waiting[w];
           if (is_emitted_[i] != 0) continue;
-          if (missing_[i] == 0 && (at(i).links & blocked) == 0) {
+          if (missing_[i] == 0 && is_held[i] == 0 && (at(i).links & blocked) == 0) {
             emit(i);
             goes_on = true;
           } else {
@@ -257,6 +291,7 @@ class ListScheduling {
       }
     };
     for (const Placed& one : placed_) {
+      is_held[one.instruction] = 0;
       if (!is_kernel(one.instruction)) continue;
       emit_what_can();
       emit(one.instruction);
@@ -274,12 +309,19 @@ class ListScheduling {
         is_free = is_free && ((links >> level & 1) == 0 || free_at[level] <= now);
       }
       if (!is_free) continue;
-      if (first == nullptr || ByRest{&rest_}(*ready.begin(), *first->begin())) first = &ready;
+      if (first == nullptr || ByUrgency{&urgency_}(*ready.begin(), *first->begin())) first = &ready;
     }
     return first;
   }
 
-  bool is_scheduled(std::size_t i) const { return i >= begin_ && i < end_ && is_lazy_[i] == 0; }
+  /// Whether what it reads is given, or made of what is.
+  bool reads_given(std::size_t i) const {
+    return std::all_of(before_[i].begin(), before_[i].end(), [&](std::size_t one) { return is_lazy_[one] != 0; });
+  }
+
+  bool is_scheduled(std::size_t i) const {
+    return i >= begin_ && i < end_ && is_lazy_[i] == 0 && first_member_[i] == i;
+  }
 
   void make_ready(std::size_t first) {
     std::vector<std::size_t> ready{first};
@@ -289,7 +331,7 @@ class ListScheduling {
       if (is_kernel(i)) {
         kernels_.insert(i);
       } else if (is_timed_collective(i)) {
-        collectives_.try_emplace(at(i).links, ByRest{&rest_}).first->second.insert(i);
+        collectives_.try_emplace(at(i).links, ByUrgency{&urgency_}).first->second.insert(i);
       } else {  // takes no time
         placed_.push_back({is_backwards_ ? -now_ : now_, false, placed_.size(), i});
         add_unblocked(i, ready);
@@ -310,11 +352,12 @@ class ListScheduling {
     }
   }
 
-  /// Behind what it waits for, if that is not there.
+  /// Behind what it waits for, if that is not there; a bucket's members together.
   void emit(std::size_t first) {
     std::vector<std::pair<std::size_t, std::size_t>>
         stack;  // instructions, and how many of what they wait for are done
-    const auto push = [&](std::size_t i) {
+    const auto push = [&](std::size_t member) {
+      const std::size_t i = first_member_[member];
       if (is_emitted_[i] != 0) return;
       is_emitted_[i] = 1;
       stack.emplace_back(i, 0);
@@ -323,7 +366,11 @@ class ListScheduling {
     while (!stack.empty()) {
       auto& [i, done] = stack.back();
       if (done == before_[i].size()) {
-        sequence_.push_back(i);
+        sequence_.push_back(static_cast<std::uint32_t>(i));
+        const auto others = other_members_.find(i);
+        if (others != other_members_.end()) {
+          sequence_.insert(sequence_.end(), others->second.begin(), others->second.end());
+        }
         stack.pop_back();
       } else {
         push(before_[i][done++]);
@@ -342,14 +389,19 @@ class ListScheduling {
 
   const ParallelProgram& program_;
   const bool is_backwards_;
+  const bool places_gathers_ = false;  // of stored tensors; else each is issued right before its first reader
+  // A bucket is scheduled as its first member.
+  std::vector<std::size_t> first_member_;                            // by instruction
+  std::map<std::size_t, std::vector<std::uint32_t>> other_members_;  // by first member
+  std::vector<Picoseconds> time_;                                    // that an instruction takes
   IdVector<ValueId, std::size_t> producer_;
   std::vector<std::vector<std::size_t>> before_, behind_;  // by instruction: what must stand there; once for each input
   std::vector<char> is_lazy_;                              // made of what is given alone
-  std::vector<Picoseconds> rest_;                          // from its beginning to the end, on the longest path
+  std::vector<Picoseconds> urgency_;                       // by which of what can begin the first is taken
   std::vector<std::size_t> missing_;                       // what it waits for
   std::vector<char> is_emitted_;
   std::vector<Placed> placed_;
-  std::vector<std::size_t> sequence_;
+  std::vector<std::uint32_t> sequence_;
   std::size_t begin_ = 0, end_ = 0;             // of the region
   Picoseconds now_ = 0;                         // from where it begins
   Ready kernels_;                               // that wait for nothing
@@ -358,12 +410,20 @@ class ListScheduling {
 
 }  // namespace
 
-std::vector<std::size_t> list_order(const ParallelProgram& program) {
+std::vector<std::uint32_t> list_order(const ParallelProgram& program) {
   return ListScheduling(program, Direction::kForwards).run();
 }
 
-std::vector<std::size_t> list_order_from_end(const ParallelProgram& program) {
+std::vector<std::uint32_t> list_order_from_end(const ParallelProgram& program) {
   return ListScheduling(program, Direction::kBackwards).run();
+}
+
+std::vector<std::uint32_t> justified_to_end(const ParallelProgram& program, const TimedOrder& timed) {
+  return ListScheduling(program, Direction::kBackwards, timed).run();
+}
+
+std::vector<std::uint32_t> justified_to_beginning(const ParallelProgram& program, const TimedOrder& timed) {
+  return ListScheduling(program, Direction::kForwards, timed).run();
 }
 
 }  // namespace shardplan

@@ -2,22 +2,21 @@
 //
 // Lowering writes every redistribution right before its reader, where nothing is left to hide it behind. Moves of
 // order change that, as the runtimes of DDP, FSDP and Megatron-LM do it:
-//   1. A collective whose result is not larger than its operand (reduce_scatter, all_reduce, all_to_all, permute) is
-//      issued where its operand is made, and what follows it up to that size as well: gradients are reduced beside the rest
-//      of the backward pass.
+//   1. Early issue: what is never larger than what it is made of is sent when that is there: gradients are reduced beside
+//      the rest of the backward pass (program/early_issue.h).
 //   2. Buckets (program/buckets.h): reductions of gradients over one group, and gathers of updated weights, wait for each
 //      other and are one collective. Which wait for which is the user's to say (`comm_fusion`); where it is not said, none,
 //      sizes from 1 MiB to 1 GiB and the boundaries of `best_buckets` are tried.
-//   3. A kernel that reads nothing but what such reductions leave (the cast of a reduced gradient, its share of a norm) is
-//      issued right before the first that needs it. Kernels run in order: behind its reduction it would keep the rest of the
-//      backward pass waiting for the links.
+//   3. Kernels that wait for such reductions alone are issued right before the first that needs them (likewise).
 //   4. List scheduling (program/list_order.h), instead of 1 and 3: what most of the step waits for goes first, updates and
 //      gradients of weights fill the gaps.
 //   5. Yielding: a gather of a new weight, which nothing waits for, makes way (program/yielding.h).
 //   6. Prefetch: an all_gather of what is stored is issued before kernels that it can hide behind (program/prefetch.h).
-//   7. Late issue: what waits for its links is issued only when it begins (program/late_issue.h), so that nothing is held
+//   7. Justification: what is fastest so far, and every order of a short program, is scheduled again by its own times
+//      (program/list_order.h).
+//   8. Late issue: what waits for its links is issued only when it begins (program/late_issue.h), so that nothing is held
 //      for it before.
-// Each of 1 to 6 costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
+// Each of 1 to 7 costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
 // that fits is taken; the last is for that order.
 #include "program/schedule.h"
 
@@ -34,6 +33,7 @@
 
 #include "program/best_buckets.h"
 #include "program/buckets.h"
+#include "program/early_issue.h"
 #include "program/instruction_facts.h"
 #include "program/late_issue.h"
 #include "program/list_order.h"
@@ -53,7 +53,7 @@ constexpr Bytes kLargestTried = Bytes{1} << 30;
 constexpr Bytes kLargestBetween = Bytes{128} << 20;
 /// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
-/// Shorter ones are ordered before threads have begun.
+/// Shorter ones are ordered before threads have begun, and each of their orders is justified.
 constexpr std::size_t kFewInstructions = 500;
 /// So often what no kernel waits for is put off, each time by the timeline of the time before.
 constexpr int kMostYields = 8;
@@ -105,13 +105,8 @@ class Scheduler {
         graph_(graph),
         costs_(costs),
         table_(program),
-        loop_(table_.loop()),
         num_instructions_(program.instructions.size()),
         reads_(program) {
-    producer_.resize(program.values.size(), kNowhere);
-    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-      for (const ValueId output : program.instructions[i].outputs) producer_[output] = static_cast<std::uint32_t>(i);
-    }
     joinable_ = joinable_collectives(program, graph, as_given().sequence);
     joinable_at_.resize(program.instructions.size(), kNotJoinable);
     for (std::size_t j = 0; j < joinable_.size(); ++j) {
@@ -142,77 +137,18 @@ class Scheduler {
     return shardplan::issued_late(table_, order, spans);
   }
 
+  IssueOrder justified_to_end(IssueOrder order) const {
+    return listed_again(shardplan::justified_to_end, std::move(order));
+  }
+  IssueOrder justified_to_beginning(IssueOrder order) const {
+    return listed_again(shardplan::justified_to_beginning, std::move(order));
+  }
+
   /// The order as timelines and memory profiles read it.
   TableOrder tried(const IssueOrder& order) const { return in_order(table_, order, costs_); }
 
-  IssueOrder hoisted(IssueOrder order) const {
-    // The instruction behind which it goes, its own number if it stays; what is moved keeps its order. What goes to the
-    // beginning of what stands behind the loop does so in the order in which the loop makes its inputs.
-    struct Place {
-      std::size_t behind = 0;
-      bool is_late = false;  // it stands behind what else goes there
-      std::size_t made = 0;
-      auto operator<=>(const Place&) const = default;
-    };
-    std::vector<Place> places(order.sequence.size());
-    std::vector<Bytes> began_with(order.sequence.size(), 0);  // by collective: what the first of its chain reads
-    const auto behind = [&](std::size_t i) -> std::size_t& { return places[i].behind; };
-    for (const std::size_t i : order.sequence) {
-      places[i] = {i, i >= loop_, 0};
-      if (!is_collective(i) || table_.inputs(i).size() != 1) continue;
-      const std::uint32_t producer = producer_[table_.inputs(i)[0]];
-      if (producer == kNowhere) continue;
-      const bool is_moved = behind(producer) != producer;
-      began_with[i] = is_moved ? began_with[producer] : table_.bytes(table_.inputs(i)[0]);
-      // The second part of an all_reduce in two parts follows the first.
-      const bool goes_on = is_moved && table_.bytes(table_.outputs(i)[0]) <= began_with[i];
-      if (!goes_on && !never_grows(i)) continue;
-      if (i >= loop_ && producer < loop_) {
-        places[i] = {loop_, false, producer};
-      } else {
-        places[i] = {behind(producer), producer < loop_ || places[producer].is_late, places[producer].made};
-      }
-    }
-    std::stable_sort(order.sequence.begin(), order.sequence.end(),
-                     [&](std::size_t a, std::size_t b) { return std::pair(places[a], a) < std::pair(places[b], b); });
-    order.reduces_in_last_run = loop_ > 0;
-    return order;
-  }
-
-  /// Kernels that wait for reductions and for nothing else, right before their first readers.
-  IssueOrder delayed(IssueOrder order) const {
-    const std::vector<std::uint32_t>& old = order.sequence;
-    IdVector<ValueId, char> waits(program_.values.size(), 0);
-    std::vector<char> is_delayed(old.size(), 0);  // by instruction
-    for (const std::size_t i : old) {
-      if (is_operator(i)) {
-        is_delayed[i] = only_waits(i, waits);
-      } else if (!is_collective(i)) {
-        continue;
-      }
-      bool waits_here = is_delayed[i] != 0;
-      if (is_collective(i)) waits_here = never_grows(i) || waits[table_.inputs(i)[0]] != 0;
-      for (const ValueId output : table_.outputs(i)) waits[output] = waits_here;
-    }
-    // Before which place each instruction is issued, its own if it stays.
-    std::vector<std::uint32_t> before(old.size());
-    IdVector<ValueId, std::uint32_t> needed(program_.values.size(), kNowhere);
-    for (auto place = static_cast<std::uint32_t>(old.size()); place-- > 0;) {
-      const std::uint32_t i = old[place];
-      before[i] = place;
-      if (is_delayed[i] != 0) {
-        std::uint32_t first = kNowhere;
-        for (const ValueId output : table_.outputs(i)) first = std::min(first, needed[output]);
-        is_delayed[i] = first != kNowhere;
-        if (first != kNowhere) before[i] = i < loop_ ? std::min(first, static_cast<std::uint32_t>(loop_)) : first;
-      }
-      for (const ValueId input : table_.inputs(i)) needed[input] = std::min(needed[input], before[i]);
-    }
-    std::stable_sort(order.sequence.begin(), order.sequence.end(), [&](std::size_t a, std::size_t b) {
-      return std::pair(before[a], is_delayed[a] == 0) < std::pair(before[b], is_delayed[b] == 0);
-    });
-    return order;
-  }
+  IssueOrder issued_early(const IssueOrder& order) const { return shardplan::issued_early(table_, order); }
+  IssueOrder delayed(const IssueOrder& order) const { return shardplan::delayed(table_, order); }
 
   /// An order, and what may be joined as it stands there.
   struct Base {
@@ -286,6 +222,13 @@ class Scheduler {
   }
 
  private:
+  template <class List>
+  IssueOrder listed_again(const List& list, IssueOrder order) const {
+    const OverlappedTimeline times = overlapped_timeline(tried(order));
+    order.sequence = list(program_, TimedOrder{order, times.spans});
+    return order;
+  }
+
   /// `joinable_collectives` of that order: keys count in the order in which they come.
   std::vector<JoinableCollective> joinable(const IssueOrder& order) const {
     std::vector<JoinableCollective> result;
@@ -309,7 +252,7 @@ class Scheduler {
     Picoseconds kernels = 0;
     for (std::size_t place = order.sequence.size(); place-- > 0;) {
       const std::size_t i = order.sequence[place];
-      const bool is_kernel = is_operator(i);
+      const bool is_kernel = table_[i].kind == InstructionKind::kOperator;
       const Picoseconds time = table_[i].time;
       if (is_kernel) kernels += time;
       Picoseconds tail = is_kernel ? kernels : time;
@@ -342,35 +285,6 @@ class Scheduler {
   }
 
   const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
-  bool is_operator(std::size_t i) const { return table_[i].kind == InstructionKind::kOperator; }
-  bool is_collective(std::size_t i) const { return table_[i].kind == InstructionKind::kCollective; }
-
-  /// Whether a cheap kernel reads something that `waits`, and beside that only what is there from the beginning.
-  bool only_waits(std::size_t kernel, const IdVector<ValueId, char>& waits) const {
-    if (at(kernel).operation->type->work == WorkKind::kContraction) return false;
-    bool is_waiting = false;
-    for (const ValueId input : table_.inputs(kernel)) {
-      const std::uint32_t producer = producer_[input];
-      if (waits[input] != 0) {
-        is_waiting = true;
-      } else if (producer != kNowhere && table_[producer].kind != InstructionKind::kConstant) {
-        return false;
-      }
-    }
-    return is_waiting;
-  }
-
-  bool never_grows(std::size_t i) const {
-    switch (table_[i].collective) {
-      case CollectiveKind::kReduceScatter:
-      case CollectiveKind::kAllReduce:
-      case CollectiveKind::kAllToAll:
-      case CollectiveKind::kCollectivePermute:
-        return true;
-      default:
-        return false;
-    }
-  }
 
   std::optional<int> fusion_id(const JoinableCollective& one) const { return graph_.tensor(one.parameter).comm_fusion; }
 
@@ -378,10 +292,8 @@ class Scheduler {
   const OperatorGraph& graph_;
   const CollectiveCosts& costs_;
   const InstructionTable table_;
-  const std::size_t loop_;
   const std::size_t num_instructions_;
   const InstructionReads reads_;
-  IdVector<ValueId, std::uint32_t> producer_;
   std::vector<JoinableCollective> joinable_;
   std::vector<std::uint32_t> joinable_at_;  // by instruction, in joinable_
   std::size_t num_keys_ = 0;                // of theirs
@@ -416,12 +328,22 @@ std::vector<Rules> rules_to_try(const CommFusions& fusions, bool is_long) {
   return rules;
 }
 
+/// Which orders are scheduled again by their own times: of each base the fastest, or with the buckets of every rule.
+enum class Justified { kNone, kFastest, kEach };
+
+Justified what_is_justified(const ScheduleOptions& options, std::size_t num_instructions) {
+  // Buckets of mode `index` are of gradients in the order in which they are made.
+  const bool counts = options.fusions.all_reduce.mode == CommFusion::Mode::kIndex;
+  if (!options.lists_kernels || counts || num_instructions > kManyInstructions) return Justified::kNone;
+  return num_instructions < kFewInstructions ? Justified::kEach : Justified::kFastest;
+}
+
 /// Orders that were tried, and the fastest of those that fit.
 class Trials {
  public:
   /// Of interest is what ends before `least`.
-  Trials(const Scheduler& scheduler, const ScheduleOptions& options, Picoseconds least)
-      : scheduler_(&scheduler), options_(&options), least_(least) {}
+  Trials(const Scheduler& scheduler, const ScheduleOptions& options, Justified justified, Picoseconds least)
+      : scheduler_(&scheduler), options_(&options), justified_(justified), least_(least) {}
 
   const std::optional<IssueOrder>& best() const { return best_; }
   Picoseconds least() const { return least_; }
@@ -467,12 +389,14 @@ class Trials {
       fits = end.has_value();
       if (!fits && is_first) return;
       if (is_first) try_prefetched(*last);
+      if (justified_ == Justified::kEach) try_justified(*last);
       if (!end || *end >= least_of_rules) continue;
       least_of_rules = *end;
       fastest = last;
     }
     last.reset();
     if (fastest) try_prefetched(*fastest);
+    if (justified_ != Justified::kNone && best_) try_justified(*best_);
   }
 
   /// The fastest order holds less where nothing is issued before it begins; kept if it is as fast.
@@ -488,6 +412,12 @@ class Trials {
   }
 
  private:
+  void try_justified(const IssueOrder& order) {
+    const IssueOrder to_end = scheduler_->justified_to_end(order);
+    try_order(to_end);
+    try_order(scheduler_->justified_to_beginning(to_end));
+  }
+
   std::optional<Picoseconds> try_one(const IssueOrder& order, Picoseconds too_late) {
     const TableOrder trial = scheduler_->tried(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
@@ -510,6 +440,7 @@ class Trials {
 
   const Scheduler* scheduler_;
   const ScheduleOptions* options_;
+  Justified justified_;
   std::optional<IssueOrder> best_;
   Picoseconds least_;
 };
@@ -520,7 +451,9 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
               const ScheduleOptions& options) {
   if (program.instructions.empty()) return true;
   const Scheduler scheduler(program, graph, costs);
-  Trials trials(scheduler, options, std::numeric_limits<Picoseconds>::max());
+  const Justified justified = what_is_justified(options, program.instructions.size());
+  Trials trials(scheduler, options, justified, std::numeric_limits<Picoseconds>::max());
+  const IssueOrder given = scheduler.as_given();
   const auto arrange_best = [&] {
     put_in_order(program, trials.best() ? *trials.best() : scheduler.as_given(), costs);
     return trials.best().has_value();
@@ -536,15 +469,14 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
   const bool is_long = program.instructions.size() > kManyInstructions;
   const bool lists_kernels = options.lists_kernels && !is_long;
   const std::vector<Rules> rules = rules_to_try(options.fusions, is_long);
-  const IssueOrder hoisted = scheduler.hoisted(scheduler.as_given());
-  std::vector<std::function<IssueOrder()>> bases{[&] { return hoisted; }};
-  const IssueOrder delayed = scheduler.delayed(hoisted);
-  if (delayed.sequence != hoisted.sequence) bases.emplace_back([&] { return delayed; });
+  const IssueOrder early = scheduler.issued_early(given);
+  std::vector<std::function<IssueOrder()>> bases{[&] { return early; }};
+  const IssueOrder delayed = scheduler.delayed(early);
+  if (delayed.sequence != early.sequence) bases.emplace_back([&] { return delayed; });
   for (const auto list : {list_order, list_order_from_end}) {
     const auto listed = [&, list] {
-      IssueOrder order = hoisted;
-      const std::vector<std::size_t> sequence = list(program);
-      order.sequence.assign(sequence.begin(), sequence.end());
+      IssueOrder order = early;
+      order.sequence = list(program);
       return order;
     };
     if (lists_kernels) bases.emplace_back(listed);
@@ -552,13 +484,18 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
   // Each is tried for itself, so that it does not matter which is done first: of equal ones the first is taken. The orders of
   // a long program take too much memory for that.
   const bool is_short = program.instructions.size() < kFewInstructions;
+  const Picoseconds least = trials.least();
   if (is_long || is_short) {
-    for (const auto& base : bases) trials.try_rules(base(), rules);
+    for (const auto& base : bases) {
+      Trials own(scheduler, options, justified, is_long ? trials.least() : least);
+      own.try_rules(base(), rules);
+      trials.take_better(std::move(own));
+    }
   } else {
     std::vector<std::future<Trials>> of_bases;
     for (const auto& base : bases) {
-      of_bases.push_back(std::async(std::launch::async, [&, least = trials.least()] {
-        Trials own(scheduler, options, least);
+      of_bases.push_back(std::async(std::launch::async, [&] {
+        Trials own(scheduler, options, justified, least);
         own.try_rules(base(), rules);
         return own;
       }));

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 #include "base/random.h"
 #include "program/overlapped_timeline.h"
@@ -14,11 +16,37 @@ namespace {
 class Draft : public TimeSketch {
  public:
   /// The end of the step in this order.
-  Picoseconds end(const std::vector<std::size_t>& sequence) const {
+  Picoseconds end(const std::vector<std::uint32_t>& sequence) const {
     ParallelProgram ordered = program;
     ordered.instructions.clear();
     for (const std::size_t i : sequence) ordered.instructions.push_back(program.instructions[i]);
     return overlapped_timeline(ordered).end;
+  }
+
+  /// When the instructions of an order run; a bucket takes what its members take together.
+  OverlappedTimeline times(const IssueOrder& order) const {
+    ParallelProgram ordered = program;
+    ordered.instructions.clear();
+    std::map<std::uint32_t, std::uint32_t> ids;
+    for (const std::size_t i : order.sequence) {
+      Instruction& instruction = ordered.instructions.emplace_back(program.instructions[i]);
+      if (order.buckets[i] == 0) continue;
+      instruction.fusion = ids.try_emplace(order.buckets[i], static_cast<std::uint32_t>(ids.size() + 1)).first->second;
+      if (ordered.buckets.size() < ids.size()) {
+        ordered.buckets.emplace_back();
+        ordered.buckets.back().buffer = ordered.values.push_back({});
+      }
+      ordered.buckets[instruction.fusion - 1].time += instruction.time;
+    }
+    return overlapped_timeline(ordered);
+  }
+
+  IssueOrder as_given() const {
+    IssueOrder order;
+    order.sequence.resize(program.instructions.size());
+    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
+    order.buckets.resize(order.sequence.size(), 0);
+    return order;
   }
 };
 
@@ -29,7 +57,7 @@ TEST(ListOrderTest, WhatALongChainWaitsForGoesFirst) {
   const ValueId b = draft.kernel(1, {a});
   const ValueId reduced = draft.collective(15, b);
   draft.kernel(1, {reduced});
-  EXPECT_EQ(list_order(draft.program), (std::vector<std::size_t>{0, 2, 3, 1, 4}));
+  EXPECT_EQ(list_order(draft.program), (std::vector<std::uint32_t>{0, 2, 3, 1, 4}));
   EXPECT_EQ(draft.end({0, 1, 2, 3, 4}), 30);
   EXPECT_EQ(draft.end(list_order(draft.program)), 18);
 }
@@ -59,7 +87,6 @@ TEST(ListOrderTest, FromTheEndWhatTakesTheLinksGoesFirst) {
   EXPECT_EQ(draft.end(list_order_from_end(draft.program)), 26);
 }
 
-// A new weight is written over the old one, which may still be on its way to a reader.
 // Two layers computed again. From the end, a copy has nothing but the forward pass before it and would stand right behind
 // that; both copies would be held at once.
 TEST(ListOrderTest, WhatIsComputedAgainWaitsForTheGradientThatItIsFor) {
@@ -81,17 +108,18 @@ TEST(ListOrderTest, WhatIsComputedAgainWaitsForTheGradientThatItIsFor) {
   const ValueId last = mark(draft.kernel(9, {copy_of_second, summed}), Pass::kBackward, false);
   mark(draft.kernel(1, {last}), Pass::kBackward, false);
   for (const auto order : {list_order, list_order_from_end}) {
-    const std::vector<std::size_t> sequence = order(draft.program);
+    const std::vector<std::uint32_t> sequence = order(draft.program);
     const auto place = [&](ValueId made) { return std::ranges::find(sequence, made.value()) - sequence.begin(); };
     EXPECT_LT(place(gradient), place(copy_of_second));
     EXPECT_LT(place(summed), place(copy_of_second));  // beside what is computed again
     EXPECT_EQ(draft.end(sequence), 5 + 5 + 20 + 5 + 9 + 12 + 5 + 9 + 1);
   }
   draft.program.instructions[copy_of_second.value()].is_copy = false;
-  const std::vector<std::size_t> free = list_order_from_end(draft.program);
+  const std::vector<std::uint32_t> free = list_order_from_end(draft.program);
   EXPECT_LT(std::ranges::find(free, copy_of_second.value()), std::ranges::find(free, gradient.value()));
 }
 
+// A new weight is written over the old one, which may still be on its way to a reader.
 TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
   Draft draft;
   const ValueId weight = draft.program.values.push_back({});
@@ -108,32 +136,95 @@ TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
   }
 }
 
+// The links are asked for what is summed, then for what is gathered, and a kernel that needs neither stands behind the one
+// that needs the gather.
+TEST(ListOrderTest, JustifiedFillsTheGapsOfAnOrder) {
+  Draft draft;
+  const ValueId weight = draft.program.values.push_back({});
+  draft.program.given.push_back({TensorId(0), weight});
+  const ValueId a = draft.kernel(2, {});
+  const ValueId sum = draft.collective(6, a);
+  const ValueId gathered = draft.collective(5, weight);
+  draft.kernel(3, {gathered});
+  draft.kernel(4, {a});
+  draft.kernel(1, {sum});
+  IssueOrder order = draft.as_given();
+  OverlappedTimeline times = draft.times(order);
+  EXPECT_EQ(times.end, 2 + 6 + 5 + 3 + 4 + 1);
+  order.sequence = justified_to_end(draft.program, {order, times.spans});
+  times = draft.times(order);
+  EXPECT_EQ(times.end, 13);
+  order.sequence = justified_to_beginning(draft.program, {order, times.spans});
+  EXPECT_EQ(draft.times(order).end, 12);
+}
+
+/// Up to forty kernels and collectives that read each other's results.
+Draft random_draft(Random& random) {
+  Draft draft;
+  std::vector<ValueId> values;
+  for (std::uint64_t i = 0, count = 1 + random.below(40); i < count; ++i) {
+    std::vector<ValueId> inputs;
+    for (std::uint64_t k = random.below(3); k > 0 && !values.empty(); --k) {
+      inputs.push_back(values[random.below(values.size())]);
+    }
+    const auto time = static_cast<Picoseconds>(random.below(3));
+    const bool is_kernel = inputs.empty() || random.below(2) == 0;
+    values.push_back(is_kernel ? draft.kernel(time, inputs)
+                               : draft.collective(time, inputs[0], static_cast<std::uint32_t>(1 + random.below(3))));
+  }
+  return draft;
+}
+
+void expect_order(const Draft& draft, const std::vector<std::uint32_t>& order) {
+  const std::size_t count = draft.program.instructions.size();
+  std::vector<char> is_there(count, 0);
+  for (const std::size_t i : order) {
+    for (const ValueId input : draft.program.instructions[i].inputs) EXPECT_TRUE(is_there[input.value()]);
+    EXPECT_FALSE(is_there[i]);
+    is_there[i] = 1;
+  }
+  EXPECT_EQ(std::count(is_there.begin(), is_there.end(), 1), static_cast<std::ptrdiff_t>(count));
+}
+
 TEST(ListOrderTest, IsAnOrderOfTheProgram) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    Draft draft;
-    std::vector<ValueId> values;
-    for (std::uint64_t i = 0, count = 1 + random.below(40); i < count; ++i) {
-      std::vector<ValueId> inputs;
-      for (std::uint64_t k = random.below(3); k > 0 && !values.empty(); --k) {
-        inputs.push_back(values[random.below(values.size())]);
-      }
-      const auto time = static_cast<Picoseconds>(random.below(3));
-      const bool is_kernel = inputs.empty() || random.below(2) == 0;
-      values.push_back(is_kernel ? draft.kernel(time, inputs)
-                                 : draft.collective(time, inputs[0], static_cast<std::uint32_t>(1 + random.below(3))));
-    }
-    for (const auto& order : {list_order(draft.program), list_order_from_end(draft.program)}) {
-      std::vector<char> is_there(values.size(), 0);
-      for (const std::size_t i : order) {
-        for (const ValueId input : draft.program.instructions[i].inputs) EXPECT_TRUE(is_there[input.value()]);
-        EXPECT_FALSE(is_there[i]);
-        is_there[i] = 1;
-      }
-      EXPECT_EQ(std::count(is_there.begin(), is_there.end(), 1), static_cast<std::ptrdiff_t>(values.size()));
-    }
+    const Draft draft = random_draft(random);
+    for (const auto& order : {list_order(draft.program), list_order_from_end(draft.program)})
+      expect_order(draft, order);
   }
+}
+
+TEST(ListOrderTest, JustifiedKeepsBucketsTogetherAndIsSeldomLonger) {
+  int shorter = 0, longer = 0, buckets = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Draft draft = random_draft(random);
+    IssueOrder order = draft.as_given();
+    for (std::size_t i = 0; i < order.buckets.size(); ++i) {
+      const Instruction& instruction = draft.program.instructions[i];
+      const bool is_joined = instruction.kind == InstructionKind::kCollective && instruction.time > 0;
+      if (is_joined && random.below(2) == 0) order.buckets[i] = instruction.links;
+    }
+    order = with_buckets(InstructionReads(draft.program), order);
+    buckets += *std::max_element(order.buckets.begin(), order.buckets.end()) > 0 ? 1 : 0;
+    const Picoseconds given = draft.times(order).end;
+    Picoseconds least = given;
+    for (const auto justified : {justified_to_end, justified_to_beginning}) {
+      order.sequence = justified(draft.program, {order, draft.times(order).spans});
+      expect_order(draft, order.sequence);
+      const IssueOrder grouped = with_buckets(InstructionReads(draft.program), order);
+      EXPECT_EQ(grouped.sequence, order.sequence);  // else a bucket was torn apart
+      least = draft.times(order).end;
+    }
+    shorter += least < given ? 1 : 0;
+    longer += least > given ? 1 : 0;
+  }
+  EXPECT_GT(buckets, 50);
+  EXPECT_GT(shorter, 100);
+  EXPECT_LT(longer, 10);
 }
 
 }  // namespace
