@@ -14,9 +14,10 @@
 //   6. Prefetch: an all_gather of what is stored is issued before kernels that it can hide behind (program/prefetch.h).
 //   7. Justification: what is fastest so far, and every order of a short program, is scheduled again by its own times
 //      (program/list_order.h).
-//   8. Late issue: what waits for its links is issued only when it begins (program/late_issue.h), so that nothing is held
+//   8. Joining what waits: collectives that are ready when one of their kind begins go with it (program/joined_waiting.h).
+//   9. Late issue: what waits for its links is issued only when it begins (program/late_issue.h), so that nothing is held
 //      for it before.
-// Each of 1 to 7 costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
+// Each of 1 to 8 costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
 // that fits is taken; the last is for that order.
 #include "program/schedule.h"
 
@@ -35,6 +36,7 @@
 #include "program/buckets.h"
 #include "program/early_issue.h"
 #include "program/instruction_facts.h"
+#include "program/joined_waiting.h"
 #include "program/late_issue.h"
 #include "program/list_order.h"
 #include "program/memory_profile.h"
@@ -57,6 +59,9 @@ constexpr std::size_t kManyInstructions = 50'000;
 constexpr std::size_t kFewInstructions = 500;
 /// So often what no kernel waits for is put off, each time by the timeline of the time before.
 constexpr int kMostYields = 8;
+/// Buckets of what waits are tried up to these sizes. They mostly hold more, so that they have to gain some thousandths.
+constexpr Bytes kLeastJoined = Bytes{4} << 20, kMostJoined = Bytes{256} << 20;
+constexpr Picoseconds kThousandthsOfJoining = 5;
 
 /// What one attempt does with each kind; no `kBest` but where boundaries are searched.
 struct Rules {
@@ -135,6 +140,16 @@ class Scheduler {
 
   IssueOrder issued_late(const IssueOrder& order, std::span<const OverlappedTimeline::Span> spans) const {
     return shardplan::issued_late(table_, order, spans);
+  }
+
+  /// What waits for its links in the timeline of that order is joined.
+  IssueOrder joined_waiting(const IssueOrder& order, const std::vector<JoinKey>& keys, Bytes most) const {
+    const TableOrder trial = tried(order);
+    const OverlappedTimeline times = overlapped_timeline(trial);
+    return with_buckets(reads_, shardplan::joined_waiting(trial, times.spans, order, keys, most));
+  }
+  std::vector<JoinKey> join_keys(const CommFusions& fusions) const {
+    return shardplan::join_keys(table_, graph_, fusions, joinable_);
   }
 
   IssueOrder justified_to_end(IssueOrder order) const {
@@ -399,6 +414,16 @@ class Trials {
     if (justified_ != Justified::kNone && best_) try_justified(*best_);
   }
 
+  /// Joins what waits in the fastest order, which leaves other gaps; whether that gains something.
+  bool join_waiting(const std::vector<JoinKey>& keys, Bytes most) {
+    const IssueOrder order = scheduler_->joined_waiting(*best_, keys, most);
+    if (order.buckets == best_->buckets) return false;
+    const Picoseconds before = least_;
+    try_order(order);
+    try_justified(order);
+    return least_ < before;
+  }
+
   /// The fastest order holds less where nothing is issued before it begins; kept if it is as fast.
   void issue_late() {
     if (!best_) return;
@@ -511,6 +536,15 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
       order = std::move(next);
       trials.try_order(order);
     }
+  }
+  if (lists_kernels && trials.best()) {
+    const std::vector<JoinKey> keys = scheduler.join_keys(options.fusions);
+    Trials joined = trials;
+    int in_vain = 0;
+    for (Bytes most = kLeastJoined; most <= kMostJoined && in_vain < 2; most *= 4) {
+      if (!joined.join_waiting(keys, most)) ++in_vain;
+    }
+    if (joined.least() < trials.least() / 1000 * (1000 - kThousandthsOfJoining)) trials.take_better(std::move(joined));
   }
   trials.issue_late();
   return arrange_best();
