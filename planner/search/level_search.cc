@@ -64,12 +64,19 @@ bool is_small(const StrategyProblem& problem) {
   return entries <= kSmallProblem;
 }
 
+/// A bound on the sum that is so much nearer than a good enough one makes the bound on communication good enough, from which
+/// all that computation could come to is taken.
+constexpr double kShareOfLooseGap = 7.0 / 8;
+
 /// One search for the weighted sum. Its bound less all that computation could come to is a bound on communication;
-/// where that says little, because communication is short, a second search is for communication alone.
+/// where that says little, because communication is short, a second search is for communication alone. So is one of a
+/// small problem, unless the first one took long and ended where the second would end as well.
 LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
   const Objective both = search_objective(Level::kRatio);
   const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
-  const PlanResult weighted = search.search(problem, search_options(options, both, options.start));
+  SearchOptions first = search_options(options, both, options.start);
+  first.limits.loose_gap *= kShareOfLooseGap;
+  const PlanResult weighted = search.search(problem, first);
   LevelResult result = of(weighted, Level::kRatio);
   Picoseconds& bound = result.bound.amount;
   bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
@@ -78,9 +85,10 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   const auto relative_gap = [](std::int64_t cost, std::int64_t least) {
     return cost > least ? static_cast<double>(cost - least) / static_cast<double>(cost) : 0.0;
   };
-  const bool is_loose =
-      relative_gap(found, bound) > kLooseBound + 2 * relative_gap(weighted.cost, weighted.lower_bound);
-  if (is_loose || (found > bound && is_small(problem))) {
+  const double weighted_gap = relative_gap(weighted.cost, weighted.lower_bound);
+  const bool is_loose = relative_gap(found, bound) > kLooseBound + 2 * weighted_gap;
+  const bool took_long = weighted_gap > options.limits.early_gap && weighted_gap <= options.limits.loose_gap;
+  if (is_loose || (found > bound && is_small(problem) && !took_long)) {
     // This one is for the bound, which nothing else would find.
     SearchOptions to_the_end = search_options(options, {0, 1}, result.choice);
     to_the_end.limits.give_up_work = 0;
