@@ -427,7 +427,7 @@ ModelPlanner::Draft ModelPlanner::or_from_counted_copies(Draft draft, const Mode
   if (workers_ > 1 || options.limits.seconds > 0 || !is_far_from_bound(draft.plan)) return draft;
   restrictions.counts_copies = true;
   const ModelProblem counted = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
-  const GuidedSearch search(*graph_, versions_, counted, pieces_, search_name, options);
+  const GuidedSearch search(*graph_, versions_, counted, pieces_, search_name, options, options_.work_limit == 0);
   const auto start = find_choice(versions_, counted, draft.plan.strategies, draft.plan.versions);
   LevelResult found = search.find(counted.problem, start);
   if (!found.choice) return draft;
