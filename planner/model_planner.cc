@@ -396,6 +396,7 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
     StrategyProblem trial = lowered;
     trial.memory_limits =
         lowered_limits(lowered, problem.times, draft.choice, draft.plan.program, draft.plan.memory, most);
+    for (Bytes& limit : trial.memory_limits) limit = std::min(limit, best.plan.memory.peak - 1);  // or it is no help
     LevelResult found = search.find(trial, draft.choice);
     // What is far from its bound may well be lowered, if not as far as that.
     if (!found.choice && !is_far_from_bound(best.plan)) break;
