@@ -109,13 +109,19 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
 /// How near to each other the ends of the bracket of the least peak must come.
 constexpr std::int64_t kBracketPpm = 2'000;
 
+MinimumPeak least_peak(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
+  return minimum_peak(problem, search, search_options(options, {0, 0}, options.start), kBracketPpm);
+}
+
+LevelValue memory_bound(const MinimumPeak& least) { return {Level::kMemory, least.infeasible + 1}; }
+
 /// The least peak, then the fastest plan that holds not much more.
 LevelResult search_memory(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
-  MinimumPeak least = minimum_peak(problem, search, search_options(options, {0, 0}, options.start), kBracketPpm);
+  MinimumPeak least = least_peak(problem, search, options);
   LevelResult result;
   result.status = least.status;
   result.choice = std::move(least.choice);
-  result.bound = {Level::kMemory, least.infeasible + 1};
+  result.bound = memory_bound(least);
   result.statistics = std::move(least.statistics);
   if (!result.choice) return result;
   StrategyProblem within = problem;
@@ -153,7 +159,7 @@ std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& ev
 
 LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options) {
   const std::unique_ptr<Search> search = make_search(kDefaultSearch);
-  if (options.level == Level::kMemory) return search_level(problem, *search, options).bound;
+  if (options.level == Level::kMemory) return memory_bound(least_peak(problem, *search, options));
   const Objective objective = options.level == Level::kRatio ? Objective{0, 1} : Objective{1, 1};
   return {options.level, search->search(problem, search_options(options, objective, options.start)).lower_bound};
 }
