@@ -12,7 +12,6 @@
 #include "planner/model_planner.h"
 
 #include <algorithm>
-#include <future>
 #include <set>
 #include <utility>
 
@@ -29,6 +28,7 @@
 #include "planner/problem/decided_strategies.h"
 #include "planner/problem/mode_strategies.h"
 #include "planner/problem/uniform_layers.h"
+#include "planner/search/bound_beside.h"
 #include "planner/search/default_limits.h"
 #include "planner/search/guided_search.h"
 #include "planner/search/level_search.h"
@@ -58,16 +58,6 @@ constexpr double kGoodEnoughStep = 0.02;
 
 /// How often a plan whose true memory is above a limit is repaired by lowering that limit.
 constexpr int kMaxRepairs = 4;
-
-/// The search's answer; where the search gives no bound, one is sought beside it.
-LevelResult find(const GuidedSearch& search, const StrategyProblem& problem, const std::optional<Choice>& start,
-                 const std::optional<LevelOptions>& bound_options) {
-  if (!bound_options) return search.find(problem, start);
-  std::future<LevelValue> bound = std::async(std::launch::async, [&] { return level_bound(problem, *bound_options); });
-  LevelResult found = search.find(problem, start);
-  if (found.choice) found.bound.amount = std::max(found.bound.amount, bound.get().amount);
-  return found;
-}
 
 /// True for a peak that may well not be the least.
 bool is_far_from_bound(const Plan& plan) { return plan.memory.peak - plan.memory.peak / 50 > plan.bound.amount; }
@@ -205,7 +195,15 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
     bound_options->limits.progress = {};
     if (options_.work_limit == 0 && options_.time_limit == 0) bound_options->limits.work = kBoundWork;
   }
-  LevelResult found = find(search, problem.problem, start, bound_options);
+  // Of the overlapped step it is sought beside that of uniform layers.
+  const bool has_free_bound = free && workers_ == 1 && (level != Level::kSpeed || !options_.overlap) &&
+                              graph_->operators().size() <= kMostFreeOperators;
+  BoundBeside of_free_layers(
+      [&](const Choice& choice, std::stop_token end) { return free_bound(problem, choice, *free, level, end); }, stop);
+  const auto first_answer = [&](const Choice& choice) {
+    if (has_free_bound) of_free_layers.begin(choice);
+  };
+  LevelResult found = search.find_with_bound(problem.problem, start, bound_options, first_answer);
   plan.bound = found.bound;
   plan.statistics = std::move(found.statistics);
   plan.status = found.status;
@@ -219,13 +217,8 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
                                          options_.time_limit));
   }
 
-  Decisions decisions = decisions_of(problem, *found.choice);
-  std::future<LevelValue> of_free_layers;  // of the overlapped step it is sought beside that of uniform layers
-  const bool has_overlapped_bound = level == Level::kSpeed && options_.overlap;
-  if (free && workers_ == 1 && !has_overlapped_bound && graph_->operators().size() <= kMostFreeOperators) {
-    of_free_layers = std::async(std::launch::async, [&, stop] { return free_bound(decisions, *free, level, stop); });
-  }
-  plan = in_sequence(of_free_layers.valid() ? Decisions(decisions) : std::move(decisions), std::move(plan));
+  if (has_free_bound) of_free_layers.begin(*found.choice);
+  plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
   if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
   Draft draft{*std::move(found.choice), std::move(plan)};
   if (level == Level::kMemory) {
@@ -237,9 +230,9 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
-  if (level != Level::kSpeed) problem = {};  // nothing is sought in it any more
+  if (level != Level::kSpeed && !has_free_bound) problem = {};  // nothing is sought in it any more
   Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
-  if (of_free_layers.valid()) {
+  if (has_free_bound) {
     scheduled.free_bound = of_free_layers.get();
     // What holds for all plans holds for those of uniform layers.
     scheduled.bound.amount = std::max(scheduled.bound.amount, scheduled.free_bound->amount);
@@ -512,10 +505,11 @@ Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<c
   return plan;
 }
 
-LevelValue ModelPlanner::free_bound(const Decisions& known, const ModelProblem& free, Level level,
-                                    std::stop_token stop) const {
+LevelValue ModelPlanner::free_bound(const ModelProblem& problem, const Choice& known, const ModelProblem& free,
+                                    Level level, std::stop_token stop) const {
   LevelOptions options = search_options(level, std::move(stop), {});
-  options.start = find_choice(versions_, free, known.strategies, known.versions);
+  const Decisions decisions = decisions_of(problem, known);
+  options.start = find_choice(versions_, free, decisions.strategies, decisions.versions);
   options.limits.work = std::min(kBoundWork, options.limits.work == 0 ? kBoundWork : options.limits.work);
   return level_bound(free.problem, options);
 }

@@ -129,9 +129,10 @@ class ModelPlanner {
   Draft with_repaired_limits(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;
   /// The choice of the smallest plan, if it fits and is one of the problem's.
   std::optional<Choice> smallest_choice(const ModelProblem& problem, std::stop_token stop) const;
-  /// What no plan beats whose layers may differ, of which `free` is the problem and `known` a plan. Touches nothing that
-  /// changes, so that another thread may seek it.
-  LevelValue free_bound(const Decisions& known, const ModelProblem& free, Level level, std::stop_token stop) const;
+  /// What no plan beats whose layers may differ, of which `free` is the problem; `known` is a choice of `problem`. Touches
+  /// nothing that changes, so that another thread may seek it.
+  LevelValue free_bound(const ModelProblem& problem, const Choice& known, const ModelProblem& free, Level level,
+                        std::stop_token stop) const;
   /// The smallest plan instead of one that does not fit, if it does.
   Draft or_smallest(Draft draft, const ModelProblem& problem, std::stop_token stop) const;
   /// A known plan instead, if one is better when all that the program holds and takes is counted.

@@ -1,6 +1,7 @@
 #include "planner/search/guided_search.h"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -84,9 +85,11 @@ LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_vie
   return search_level(problem, *make_search(name), options);
 }
 
-LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::optional<Choice>& start) const {
+LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::optional<Choice>& start,
+                               std::function<void(const Choice&)> first_answer) const {
   LevelOptions options = options_;
   options.start = start;
+  options.first_answer = std::move(first_answer);
   const bool is_guided = find_search(name_)->takes_guidance;
   const bool parts_first = is_guided && options_.level != Level::kMemory && num_entries(problem) > kManyEntries;
   bool knows_uniform = false;
@@ -116,6 +119,16 @@ LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::option
   }
   if (!found.choice) found = from_least_memory(problem, std::move(found));
   if (found.choice && is_guided && !parts_first) found = from_parts(problem, std::move(found));
+  return found;
+}
+
+LevelResult GuidedSearch::find_with_bound(const StrategyProblem& problem, const std::optional<Choice>& start,
+                                          const std::optional<LevelOptions>& bound_options,
+                                          std::function<void(const Choice&)> first_answer) const {
+  if (!bound_options) return find(problem, start, std::move(first_answer));
+  std::future<LevelValue> bound = std::async(std::launch::async, [&] { return level_bound(problem, *bound_options); });
+  LevelResult found = find(problem, start, std::move(first_answer));
+  if (found.choice) found.bound.amount = std::max(found.bound.amount, bound.get().amount);
   return found;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,13 @@ class GuidedSearch {
                bool takes_longer = false);
 
   /// The best choice found, no worse than `start` if that is feasible. Requires that `problem` is the model's, perhaps
-  /// under other memory limits.
-  LevelResult find(const StrategyProblem& problem, const std::optional<Choice>& start) const;
+  /// under other memory limits. `first_answer` is told of what the first search of the whole finds (`LevelOptions`).
+  LevelResult find(const StrategyProblem& problem, const std::optional<Choice>& start,
+                   std::function<void(const Choice&)> first_answer = {}) const;
+  /// The same with a bound that is sought beside it, for a search that gives none; without these options, just the same.
+  LevelResult find_with_bound(const StrategyProblem& problem, const std::optional<Choice>& start,
+                              const std::optional<LevelOptions>& bound_options,
+                              std::function<void(const Choice&)> first_answer) const;
 
   /// Whether the seconds are over: what is found may then be another run's second best.
   bool is_out_of_time() const { return deadline_.reached() == Limit::kTime; }

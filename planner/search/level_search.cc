@@ -70,7 +70,7 @@ constexpr double kShareOfLooseGap = 7.0 / 8;
 
 /// One search for the weighted sum. Its bound less all that computation could come to is a bound on communication;
 /// where that says little, because communication is short, a second search is for communication alone. So is one of a
-/// small problem, unless the first one took long and ended where the second would end as well.
+/// small problem, unless the first one took long and its bound is as near as the second's would have to be.
 LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
   const Objective both = search_objective(Level::kRatio);
   const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
@@ -81,14 +81,16 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   Picoseconds& bound = result.bound.amount;
   bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
   if (!result.choice || !options.wants_bound) return result;
+  if (options.first_answer) options.first_answer(*result.choice);
   Picoseconds found = communication(*result.choice);
   const auto relative_gap = [](std::int64_t cost, std::int64_t least) {
     return cost > least ? static_cast<double>(cost - least) / static_cast<double>(cost) : 0.0;
   };
-  const double weighted_gap = relative_gap(weighted.cost, weighted.lower_bound);
-  const bool is_loose = relative_gap(found, bound) > kLooseBound + 2 * weighted_gap;
-  const bool took_long = weighted_gap > options.limits.early_gap && weighted_gap <= options.limits.loose_gap;
-  if (is_loose || (found > bound && is_small(problem) && !took_long)) {
+  const double gap = relative_gap(found, bound), gap_of_sum = relative_gap(weighted.cost, weighted.lower_bound);
+  const bool is_loose = gap > kLooseBound + 2 * gap_of_sum;
+  const bool is_near = static_cast<double>(found - bound) <= options.limits.loose_gap * static_cast<double>(bound);
+  const bool will_do = is_near && gap_of_sum > options.limits.early_gap;
+  if (is_loose || (found > bound && is_small(problem) && !will_do)) {
     // This one is for the bound, which nothing else would find.
     SearchOptions to_the_end = search_options(options, {0, 1}, result.choice);
     to_the_end.limits.give_up_work = 0;

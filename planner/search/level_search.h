@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@ struct LevelOptions {
   int threads = 1;
   std::optional<Choice> start;
   bool wants_bound = true;  // false: a choice is enough, its bound may be 0
+  /// kRatio: told of the choice that the answer is unless the search for the bound finds a better one; may be empty.
+  std::function<void(const Choice&)> first_answer;
   SearchLimits limits;
 };
 

@@ -65,5 +65,63 @@ TEST(LevelSearchTest, RatioWithoutAPlanHasABoundOnCommunication) {
   EXPECT_EQ(result.bound, (LevelValue{Level::kRatio, 40}));
 }
 
+/// Answers with what it is given and remembers what was asked for.
+class NotedSearch : public Search {
+ public:
+  NotedSearch(std::int64_t cost, std::int64_t bound) : cost_(cost), bound_(bound) {}
+  PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
+    asked.push_back(options);
+    PlanResult result;
+    result.status = PlanStatus::kFeasible;
+    result.choice = Choice{IdVector<NodeId, StrategyId>(problem.nodes.size(), StrategyId(0))};
+    result.cost = cost_;
+    result.lower_bound = bound_;
+    return result;
+  }
+  mutable std::vector<SearchOptions> asked;
+
+ private:
+  std::int64_t cost_, bound_;
+};
+
+// Whether the small problem of communication alone is searched as well depends on where the weighted sum's search ended: a
+// proof that took a moment takes another one; one that ended at a gap which is good enough would end there again.
+TEST(LevelSearchTest, RatioHasNoSecondSearchWhereTheFirstTookLongAndWillDo) {
+  StrategyProblem problem;
+  problem.strategy_tables = {{{{100, 1'000'000}}}};
+  problem.nodes.push_back({StrategyTableId(0), {}});
+  const std::int64_t cost = (std::int64_t{1} << 16) * 1'000'000 + 100;
+  LevelOptions options;
+  options.limits.early_gap = 1e-4;
+  options.limits.loose_gap = 1e-2;
+  const auto objectives = [&](double gap) {
+    const NotedSearch search(cost, cost - static_cast<std::int64_t>(gap * static_cast<double>(cost)));
+    std::vector<Choice> first_answers;
+    options.first_answer = [&](const Choice& choice) { first_answers.push_back(choice); };
+    search_level(problem, search, options);
+    EXPECT_EQ(first_answers.size(), 1u);
+    EXPECT_LT(search.asked[0].limits.loose_gap, options.limits.loose_gap);  // all computation is taken from its bound
+    std::vector<Objective> result;
+    for (const SearchOptions& asked : search.asked) result.push_back(asked.objective);
+    return result;
+  };
+  const Objective sum{1, 1 << 16}, communication{0, 1};
+  EXPECT_EQ(objectives(5e-5), (std::vector{sum, communication}));
+  EXPECT_EQ(objectives(5e-3), (std::vector{sum}));
+  EXPECT_EQ(objectives(5e-2), (std::vector{sum, communication}));
+}
+
+// A bound on memory alone is that of the level, but no time goes into a fast plan.
+TEST(LevelSearchTest, BoundOnMemoryIsThatOfTheLevel) {
+  Random random(7);
+  LevelOptions level;
+  level.level = Level::kMemory;
+  for (int i = 0; i < 30; ++i) {
+    const StrategyProblem problem = random_problem(random, random_options(random));
+    const LevelResult result = search_level(problem, *make_search("auto"), level);
+    EXPECT_EQ(level_bound(problem, level), result.bound) << describe(problem);
+  }
+}
+
 }  // namespace
 }  // namespace shardplan
