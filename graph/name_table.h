@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// Finds the position of a name in a list that has it: four to eight bytes for each name, since the names stay in the
+/// Finds the position of a name in a list that has it: five to eleven bytes for each name, since the names stay in the
 /// list. `name_at` gives the name at a position.
 class NameTable {
  public:
@@ -28,7 +28,7 @@ class NameTable {
   /// False if the list has the name at another position that was added before.
   template <class NameAt>
   bool add(std::size_t position, const NameAt& name_at) {
-    if (2 * (count_ + 1) > slots_.size()) grow(name_at);
+    if (4 * (count_ + 1) > 3 * slots_.size()) grow(name_at);
     std::uint32_t& slot = slots_[slot_of(name_at(position), name_at)];
     if (slot != kFree) return false;
     slot = static_cast<std::uint32_t>(position);

@@ -41,8 +41,10 @@ class Classes {
       if (op.forward && !op.is_copy) ++of_operator_[*op.forward];
       if (!op.forward && op.parameter) ++of_parameter_[*op.parameter];
     }
+    operators_.reserve(graph_.operators().size());
     for (const OperatorId id : graph_.operators().ids()) add(id);
     RepeatClasses result;
+    result.tensors.reserve(graph_.tensors().size());
     result.operators = std::move(operators_);
     for (const TensorId id : graph_.tensors().ids()) result.tensors.push_back(class_of(id));
     result.count = known_.size();

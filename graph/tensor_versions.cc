@@ -157,7 +157,7 @@ class VersionBuilder {
     const TensorKind kind = graph_.tensor(version.tensor).kind;
     version.begin = made_at(version);
     version.end = version.begin + 1;
-    version.runs = version.begin < num_in_micro_batch_ ? graph_.micro_batches() : 1;
+    version.is_in_micro_batch = version.begin < num_in_micro_batch_;
     const bool is_sum = version.kind == TensorVersion::Kind::kProduced && graph_.is_accumulated(version.tensor);
     if (is_sum) version.begin = 0;  // it is there from the first micro-batch on
     if (version.kind == TensorVersion::Kind::kOutput ||
@@ -192,5 +192,9 @@ class VersionBuilder {
 }  // namespace
 
 TensorVersions tensor_versions(const OperatorGraph& graph) { return VersionBuilder(graph).run(); }
+
+std::int64_t runs_of(const OperatorGraph& graph, const TensorVersion& version) {
+  return version.is_in_micro_batch ? graph.micro_batches() : 1;
+}
 
 }  // namespace shardplan

@@ -28,6 +28,7 @@ struct TensorVersion {
   /// Nothing needs the version once its last reader's redistribution is done. The live range then ends when that operator
   /// begins, which holds the operand in its own layout while it runs.
   bool is_handed_over = false;
+  bool is_in_micro_batch = false;  // made with every micro-batch; else once in a step
   TensorId tensor;
   OptionalIndex<VersionId> from;    // the version that it is made from; nothing for the first
   OptionalIndex<VersionId> stored;  // kDelivered, kKept of a stored tensor: its first version, whose memory it may
@@ -39,7 +40,6 @@ struct TensorVersion {
   /// view continues in the same memory; a new value that is written in the place of the old one has an empty range.
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  std::int64_t runs = 1;  // how often a step makes it: with every micro-batch, or once
 
   bool is_handed_over_to(const Reader& reader) const { return is_handed_over && readers.back() == reader; }
 };
@@ -54,5 +54,8 @@ struct TensorVersions {
 };
 
 TensorVersions tensor_versions(const OperatorGraph& graph);
+
+/// How often a step makes a version.
+std::int64_t runs_of(const OperatorGraph& graph, const TensorVersion& version);
 
 }  // namespace shardplan

@@ -102,6 +102,9 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   }
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh,
                                      model_->parallel.reshard_after_forward);
+  const bool decides_layouts = std::any_of(decided_layouts_.begin(), decided_layouts_.end(),
+                                           [](const RareValue<TensorLayout>& layout) { return layout.has_value(); });
+  if (!decides_layouts) decided_layouts_ = {};
   decided_ = std::move(decided.strategies);
   is_by_mode_ = std::move(decided.is_final);
   notices_ = std::move(decided.notices);
@@ -185,6 +188,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
 
   // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
   const std::optional<Choice> start = this->start(problem, level, known);
+  if (level == Level::kRatio && data_parallel_baseline_) data_parallel_.reset();  // nobody asks for it again
   const LevelOptions options = search_options(level, stop, progress, since_begin.elapsed());
   const bool has_own_limit = options_.work_limit > 0 || options_.time_limit > 0;
   const GuidedSearch search(*graph_, versions_, problem, pieces_, search_name, options, !has_own_limit);
@@ -540,7 +544,7 @@ Restrictions ModelPlanner::restrictions(Level level) const {
   result.operators = decided_.operators;
   for (const VersionId id : versions_.all.ids()) {
     const TensorVersion& version = versions_.all[id];
-    result.versions[id] = decided_layouts_[id];
+    if (!decided_layouts_.empty()) result.versions[id] = decided_layouts_[id];
     if (version.kind == TensorVersion::Kind::kStored) result.versions[id] = decided_.stored[version.tensor];
     if (version.kind == TensorVersion::Kind::kRequested) result.versions[id] = decided_.requested[version.tensor];
   }

@@ -156,7 +156,7 @@ class ModelPlanner {
   UserStrategies decided_;
   IdVector<OperatorId, char> is_user_strategy_;
   IdVector<OperatorId, char> is_by_mode_;
-  IdVector<VersionId, RareValue<TensorLayout>> decided_layouts_;
+  IdVector<VersionId, RareValue<TensorLayout>> decided_layouts_;  // empty: none is
   /// If copies of a repeated block, of which there are some, take one strategy.
   std::shared_ptr<const RepeatClasses> uniform_;
   std::vector<std::string> notices_;

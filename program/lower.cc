@@ -154,7 +154,7 @@ class Lowering {
 
   /// A version in another layout than what it is made from.
   ValueId make_version(const TensorVersion& version, ValueId from, const TensorLayout& layout) {
-    runs_ = version.runs;
+    runs_ = runs_of(graph_, version);
     const GraphTensor& tensor = graph_.tensor(version.tensor);
     Origin origin;
     origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;

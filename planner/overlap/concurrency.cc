@@ -145,7 +145,7 @@ Concurrency::Inside Concurrency::inside(const Operation& operation, const std::v
 
 Concurrency::Place Concurrency::of_version(VersionId id) const {
   const TensorVersion& version = versions_.all[id];
-  Place place{before_[version.tensor], OperatorSet(graph_.operators().size()), version.runs > 1};
+  Place place{before_[version.tensor], OperatorSet(graph_.operators().size()), version.is_in_micro_batch};
   add_behind_version(id, place.behind);
   let_products_run_beside(version.tensor, place);
   return place;

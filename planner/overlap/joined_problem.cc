@@ -45,7 +45,7 @@ class Counting {
     const std::vector<TensorLayout> into =
         what.version ? layouts_of(version.kind == TensorVersion::Kind::kUpdated ? *version.stored : to, mesh)
                      : operand_layouts(what.reader, mesh);
-    const std::int64_t runs = what.version ? version.runs : graph_.runs(what.reader.op);
+    const std::int64_t runs = what.version ? runs_of(graph_, version) : graph_.runs(what.reader.op);
     const TensorType& type = graph_.tensor(version.tensor).type;
     const std::vector<Picoseconds> times =
         planner.times(addresses(from), addresses(into), type.shape, element_bytes(type.dtype));

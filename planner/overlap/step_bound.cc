@@ -121,7 +121,8 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
     std::erase_if(item.waiting, [&](OperatorId op) { return !item.place.behind.contains(op); });
     const bool joins = matrices_.joins[id] != 0;
     const bool outlives_run = concurrency.outlives_run(item.place);
-    const std::int64_t runs = what.version ? versions_.all[*what.version].runs : graph_.runs(what.reader.op);
+    const std::int64_t runs =
+        what.version ? runs_of(graph_, versions_.all[*what.version]) : graph_.runs(what.reader.op);
     const Key key(ties[edge.from], ties[edge.to], matrices_.on_all[id], joins, outlives_run, runs, -1);
     edge_group_[id] = add(key, std::move(item), joins, outlives_run, runs);
   }

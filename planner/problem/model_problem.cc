@@ -377,16 +377,16 @@ class Build {
     const ListId from_list = version_lists_[*version.from];
     if (version.kind == TensorVersion::Kind::kUpdated) {
       add_edge(from, from_list, node_of(*version.stored), version_lists_[*version.stored], type,
-               EdgeKind::kRedistribute, version.runs, {id, {}});
+               EdgeKind::kRedistribute, runs_of(graph_, version), {id, {}});
       return;
     }
     const bool made_of_stored = version.stored == version.from;
     add_edge(from, from_list, node_of(id), version_lists_[id], type,
-             made_of_stored || !version.stored ? EdgeKind::kRedistribute : EdgeKind::kMadeOrShared, version.runs,
-             {id, {}});
+             made_of_stored || !version.stored ? EdgeKind::kRedistribute : EdgeKind::kMadeOrShared,
+             runs_of(graph_, version), {id, {}});
     if (version.stored && !made_of_stored) {
       add_edge(node_of(*version.stored), version_lists_[*version.stored], node_of(id), version_lists_[id], type,
-               EdgeKind::kShares, version.runs, {id, {}});
+               EdgeKind::kShares, runs_of(graph_, version), {id, {}});
     }
   }
 
