@@ -179,7 +179,7 @@ double num_choices(const StrategyProblem& problem) {
 constexpr std::uint64_t kModels = 200;
 
 struct Tried {
-  std::uint64_t models = 0, all_choices = 0, above_one_percent = 0;
+  std::uint64_t models = 0, all_choices = 0;
 };
 
 void compare(std::uint64_t seed, Tried& tried) {
@@ -218,8 +218,7 @@ void compare(std::uint64_t seed, Tried& tried) {
   EXPECT_LE(*plan.overlapped_bound, plan.time.step());
   if (best.usual == 0) return;  // all of it is free
   const double ratio = static_cast<double>(plan.time.step()) / static_cast<double>(best.usual);
-  EXPECT_LE(ratio, 1.02);
-  if (ratio > 1.01) ++tried.above_one_percent;
+  EXPECT_LE(ratio, 1.01);
 }
 
 /// What the bound says of one choice, for which it knows the best weights.
@@ -282,7 +281,6 @@ TEST(OverlapBoundTest, NoChoiceAndNoOrderOfSmallModelsIsBelowItAndThePlanIsNearT
   for (std::uint64_t seed = 1; seed <= kModels && !HasFailure(); ++seed) compare(seed, tried);
   EXPECT_GT(tried.models, 9 * kModels / 10);
   EXPECT_GT(tried.all_choices, kModels / 20);
-  EXPECT_LE(tried.above_one_percent, 1U);  // model 79: an order that no list makes is 1.6 % shorter
 }
 
 }  // namespace
