@@ -23,8 +23,8 @@ struct IssueOrder {
 /// One past the last place that is issued together with `begin`: the end of its bucket, or `begin + 1`.
 std::size_t end_of_bucket(const IssueOrder& order, std::size_t begin);
 
-/// What stands at each place goes behind the place that is said, and stays where that is its own. What is moved keeps its
-/// order.
+/// What stands at each place goes behind the place that is said, earlier or later, and stays where that is its own. What is
+/// moved keeps its order.
 IssueOrder moved_behind(const IssueOrder& order, const std::vector<std::size_t>& behind);
 
 /// A collective that may run as one with others: it sums a gradient or gathers an updated weight or state.

@@ -112,11 +112,7 @@ IssueOrder joined_waiting(const TableOrder& order, std::span<const OverlappedTim
       }
     }
   }
-  std::vector<std::size_t> places(order.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return behind[a] < behind[b]; });
-  for (std::size_t place = 0; place < places.size(); ++place) result.sequence[place] = given.sequence[places[place]];
-  return result;
+  return moved_behind(result, behind);
 }
 
 }  // namespace shardplan
