@@ -59,9 +59,10 @@ constexpr std::size_t kManyInstructions = 50'000;
 constexpr std::size_t kFewInstructions = 500;
 /// So often what no kernel waits for is put off, each time by the timeline of the time before.
 constexpr int kMostYields = 8;
-/// Buckets of what waits are tried up to these sizes. They mostly hold more, so that they have to gain some thousandths.
+/// Buckets of what waits are tried up to these sizes.
 constexpr Bytes kLeastJoined = Bytes{4} << 20, kMostJoined = Bytes{256} << 20;
-constexpr Picoseconds kThousandthsOfJoining = 5;
+/// What is justified or joined mostly holds more, so that it has to gain some thousandths.
+constexpr Picoseconds kThousandthsToGain = 5;
 
 /// What one attempt does with each kind; no `kBest` but where boundaries are searched.
 struct Rules {
@@ -365,6 +366,9 @@ class Trials {
   void take_better(Trials other) {
     if (other.least_ < least_) *this = std::move(other);
   }
+  void take_worthwhile(Trials other) {
+    if (other.least_ < least_ / 1000 * (1000 - kThousandthsToGain)) *this = std::move(other);
+  }
 
   /// When the step ends; nothing if the order does not fit. Whether one fits that ends at `too_late` or later, and no
   /// earlier than the best, is of no interest.
@@ -438,9 +442,11 @@ class Trials {
 
  private:
   void try_justified(const IssueOrder& order) {
+    Trials justified = *this;
     const IssueOrder to_end = scheduler_->justified_to_end(order);
-    try_order(to_end);
-    try_order(scheduler_->justified_to_beginning(to_end));
+    justified.try_order(to_end);
+    justified.try_order(scheduler_->justified_to_beginning(to_end));
+    take_worthwhile(std::move(justified));
   }
 
   std::optional<Picoseconds> try_one(const IssueOrder& order, Picoseconds too_late) {
@@ -544,7 +550,7 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
     for (Bytes most = kLeastJoined; most <= kMostJoined && in_vain < 2; most *= 4) {
       if (!joined.join_waiting(keys, most)) ++in_vain;
     }
-    if (joined.least() < trials.least() / 1000 * (1000 - kThousandthsOfJoining)) trials.take_better(std::move(joined));
+    trials.take_worthwhile(std::move(joined));
   }
   trials.issue_late();
   return arrange_best();

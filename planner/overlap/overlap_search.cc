@@ -46,7 +46,7 @@ constexpr Guess kMostlyHidden{25, 100};
 constexpr std::uint64_t kGuessWork = 100'000'000;
 constexpr double kGuessGap = 1e-4;
 /// A step this near to its bound is not worth a guess.
-constexpr double kWorthAGuess = 0.03;
+constexpr double kWorthAGuess = 0.025;
 /// Of the bound that is told: on the problem of uniform layers at most so many rounds, and less of larger problems.
 constexpr int kProofRounds = 12;
 constexpr std::size_t kEntriesOfProof = 6'000'000;
