@@ -262,7 +262,7 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        {}};
   if (const auto& data_parallel = data_parallel_decisions()) search.known.push_back(*data_parallel);
   search.scheduled = [this](const Decisions& decisions, const Plan& like) {
-    Plan trial = overlapped(in_sequence(decisions, like));
+    Plan trial = overlapped(in_sequence(decisions, like), like.time.step());
     trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
     trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
     return trial;
@@ -318,7 +318,7 @@ Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
   return overlapped(in_sequence(decisions, std::move(like)));
 }
 
-Plan ModelPlanner::overlapped(Plan plan) const {
+Plan ModelPlanner::overlapped(Plan plan, std::optional<Picoseconds> step_to_beat) const {
   const bool asks = model_->parallel.comm_fusion.asks_for_some() ||
                     std::any_of(graph_->tensors().begin(), graph_->tensors().end(),
                                 [](const GraphTensor& tensor) { return tensor.comm_fusion.value_or(0) > 0; });
@@ -340,6 +340,7 @@ Plan ModelPlanner::overlapped(Plan plan) const {
   options.most_memory = options.reorders || asks ? std::max(plan.usable, plan.memory.peak) : plan.memory.peak;
   options.lists_kernels = plan.options.level == Level::kSpeed && plan.options.reorders_kernels;
   options.fusions = model_->parallel.comm_fusion;
+  options.step_to_beat = step_to_beat;
   std::optional<std::string> unused = unused_fusion_index(plan.program, *graph_, options.fusions);
   if (!schedule(plan.program, *graph_, *costs_->collectives(), options)) {
     say_unjoined("no order with its buckets fits in memory");

@@ -102,8 +102,9 @@ class ModelPlanner {
   Plan in_sequence(Decisions decisions, Plan like) const;
   /// The plan of a search that knew nothing of workers, with what that leaves of its figures.
   Plan placed(Plan plan, const ModelProblem& problem, std::stop_token stop) const;
-  /// The same with its collectives beside its kernels, in the order that hides the most of those that fit.
-  Plan overlapped(Plan plan) const;
+  /// The same with its collectives beside its kernels, in the order that hides the most of those that fit; in a rough one where
+  /// it cannot beat a step.
+  Plan overlapped(Plan plan, std::optional<Picoseconds> step_to_beat = {}) const;
   Plan plan_within(Plan plan, Restrictions restrictions, std::stop_token stop, const Progress& progress,
                    std::span<const Plan> known = {}) const;
   /// `spent`: seconds of the time limit that have gone since this planner was asked.

@@ -63,6 +63,8 @@ constexpr int kMostYields = 8;
 constexpr Bytes kLeastJoined = Bytes{4} << 20, kMostJoined = Bytes{256} << 20;
 /// What is justified or joined mostly holds more, so that it has to gain some thousandths.
 constexpr Picoseconds kThousandthsToGain = 5;
+/// They gain some per cent, seldom more than ten: an order this much longer than the one to beat stays behind it.
+constexpr Picoseconds kPercentTooLong = 15;
 
 /// What one attempt does with each kind; no `kBest` but where boundaries are searched.
 struct Rules {
@@ -344,7 +346,7 @@ std::vector<Rules> rules_to_try(const CommFusions& fusions, bool is_long) {
   return rules;
 }
 
-/// Which orders are scheduled again by their own times: of each base the fastest, or with the buckets of every rule.
+/// Which orders are scheduled again by their own times: the fastest, or that of every base and rule.
 enum class Justified { kNone, kFastest, kEach };
 
 Justified what_is_justified(const ScheduleOptions& options, std::size_t num_instructions) {
@@ -415,17 +417,26 @@ class Trials {
     }
     last.reset();
     if (fastest) try_prefetched(*fastest);
-    if (justified_ != Justified::kNone && best_) try_justified(*best_);
+    if (justified_ == Justified::kEach && best_) try_justified(*best_);
   }
 
-  /// Joins what waits in the fastest order, which leaves other gaps; whether that gains something.
-  bool join_waiting(const std::vector<JoinKey>& keys, Bytes most) {
-    const IssueOrder order = scheduler_->joined_waiting(*best_, keys, most);
-    if (order.buckets == best_->buckets) return false;
-    const Picoseconds before = least_;
-    try_order(order);
-    try_justified(order);
-    return least_ < before;
+  /// The fastest order is scheduled again, what nothing waits for makes way, and what waits for its links is joined.
+  void refine() {
+    if (justified_ == Justified::kFastest) try_justified(*best_);
+    IssueOrder order = *best_;
+    for (int i = 0; i < kMostYields; ++i) {
+      IssueOrder next = scheduler_->yielding(order);
+      if (next.sequence == order.sequence) break;
+      order = std::move(next);
+      try_order(order);
+    }
+    const std::vector<JoinKey> keys = scheduler_->join_keys(options_->fusions);
+    Trials joined = *this;
+    int in_vain = 0;
+    for (Bytes most = kLeastJoined; most <= kMostJoined && in_vain < 2; most *= 4) {
+      if (!joined.join_waiting(keys, most)) ++in_vain;
+    }
+    take_worthwhile(std::move(joined));
   }
 
   /// The fastest order holds less where nothing is issued before it begins; kept if it is as fast.
@@ -441,6 +452,16 @@ class Trials {
   }
 
  private:
+  /// Joins what waits in the fastest order, which leaves other gaps; whether that gains something.
+  bool join_waiting(const std::vector<JoinKey>& keys, Bytes most) {
+    const IssueOrder order = scheduler_->joined_waiting(*best_, keys, most);
+    if (order.buckets == best_->buckets) return false;
+    const Picoseconds before = least_;
+    try_order(order);
+    if (justified_ != Justified::kNone) try_justified(order);
+    return least_ < before;
+  }
+
   void try_justified(const IssueOrder& order) {
     Trials justified = *this;
     const IssueOrder to_end = scheduler_->justified_to_end(order);
@@ -534,24 +555,9 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
     for (std::future<Trials>& one : of_bases) trials.take_better(one.get());
   }
 
-  if (lists_kernels && trials.best()) {
-    IssueOrder order = *trials.best();
-    for (int i = 0; i < kMostYields; ++i) {
-      IssueOrder next = scheduler.yielding(order);
-      if (next.sequence == order.sequence) break;
-      order = std::move(next);
-      trials.try_order(order);
-    }
-  }
-  if (lists_kernels && trials.best()) {
-    const std::vector<JoinKey> keys = scheduler.join_keys(options.fusions);
-    Trials joined = trials;
-    int in_vain = 0;
-    for (Bytes most = kLeastJoined; most <= kMostJoined && in_vain < 2; most *= 4) {
-      if (!joined.join_waiting(keys, most)) ++in_vain;
-    }
-    trials.take_worthwhile(std::move(joined));
-  }
+  const bool is_hopeless =
+      options.step_to_beat && trials.least() > *options.step_to_beat / 100 * (100 + kPercentTooLong);
+  if (lists_kernels && trials.best() && !is_hopeless) trials.refine();
   trials.issue_late();
   return arrange_best();
 }

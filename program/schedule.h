@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "base/units.h"
 #include "graph/operator_graph.h"
 #include "layouts/collective.h"
@@ -13,6 +15,8 @@ struct ScheduleOptions {
   bool reorders = true;       // false: the order given, but for what `fusions` and the parameters' fusion ids ask
   bool lists_kernels = true;  // list scheduling (program/list_order.h) is tried as well
   CommFusions fusions = {};   // which gradients and updated weights are communicated together
+  // A program whose order takes far longer, before it is refined, is of no interest; nothing: every one is refined.
+  std::optional<Picoseconds> step_to_beat = {};
 };
 
 /// Brings the instructions into the order in which they hide the most communication (program/overlapped_timeline.h), and makes
