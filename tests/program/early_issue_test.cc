@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tests/support/time_sketch.h"
 
 namespace shardplan {
@@ -24,19 +22,10 @@ class EarlySketch : public TimeSketch {
     return made;
   }
 
-  Places early() const { return issued_early(InstructionTable(program), as_given()).sequence; }
+  Places early() const { return issued_early(InstructionTable(program), given_order(program)).sequence; }
   Places early_then_delayed() const {
     const InstructionTable table(program);
-    return delayed(table, issued_early(table, as_given())).sequence;
-  }
-
- private:
-  IssueOrder as_given() const {
-    IssueOrder order;
-    order.sequence.resize(program.instructions.size());
-    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
-    order.buckets.resize(order.sequence.size(), 0);
-    return order;
+    return delayed(table, issued_early(table, given_order(program))).sequence;
   }
 };
 

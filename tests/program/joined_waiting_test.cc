@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "base/random.h"
 #include "tests/support/time_sketch.h"
@@ -14,19 +13,11 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-IssueOrder as_it_stands(const ParallelProgram& program) {
-  IssueOrder order;
-  order.sequence.resize(program.instructions.size());
-  std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
-  for (const Instruction& instruction : program.instructions) order.buckets.push_back(instruction.fusion);
-  return order;
-}
-
 /// Buckets by instruction.
 Numbers joined(const ParallelProgram& program, const std::vector<JoinKey>& keys, Bytes most) {
   const InstructionTable table(program);
   const TableOrder order(table);
-  return joined_waiting(order, overlapped_timeline(order).spans, as_it_stands(program), keys, most).buckets;
+  return joined_waiting(order, overlapped_timeline(order).spans, given_order(program), keys, most).buckets;
 }
 
 /// Kernel 0 until 10; collective 1 from 10 to 40; kernel 2 until 20, collective 3 of it; kernel 4 until 35, collective 5.
@@ -93,7 +84,7 @@ TEST(JoinedWaitingTest, NoMemberOfARandomProgramIsReadyLaterThanItsBucketBegan) 
     const TableOrder order(table);
     const OverlappedTimeline times = overlapped_timeline(order);
     const Bytes most = 6;
-    const IssueOrder result = joined_waiting(order, times.spans, as_it_stands(sketch.program), keys, most);
+    const IssueOrder result = joined_waiting(order, times.spans, given_order(sketch.program), keys, most);
     struct Bucket {
       Picoseconds begins = Picoseconds{1} << 60, ready = 0;
       Bytes bytes = 0;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/random.h"
 #include "program/memory_profile.h"
@@ -11,14 +10,6 @@
 
 namespace shardplan {
 namespace {
-
-IssueOrder given_order(const ParallelProgram& program) {
-  IssueOrder order;
-  order.sequence.resize(program.instructions.size());
-  std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
-  for (const Instruction& instruction : program.instructions) order.buckets.push_back(instruction.fusion);
-  return order;
-}
 
 std::vector<std::uint32_t> late(const ParallelProgram& program) {
   return issued_late(InstructionTable(program), given_order(program), overlapped_timeline(program).spans).sequence;

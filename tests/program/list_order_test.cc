@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "base/random.h"
 #include "program/overlapped_timeline.h"
@@ -39,14 +38,6 @@ class Draft : public TimeSketch {
       ordered.buckets[instruction.fusion - 1].time += instruction.time;
     }
     return overlapped_timeline(ordered);
-  }
-
-  IssueOrder as_given() const {
-    IssueOrder order;
-    order.sequence.resize(program.instructions.size());
-    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
-    order.buckets.resize(order.sequence.size(), 0);
-    return order;
   }
 };
 
@@ -148,7 +139,7 @@ TEST(ListOrderTest, JustifiedFillsTheGapsOfAnOrder) {
   draft.kernel(3, {gathered});
   draft.kernel(4, {a});
   draft.kernel(1, {sum});
-  IssueOrder order = draft.as_given();
+  IssueOrder order = given_order(draft.program);
   OverlappedTimeline times = draft.times(order);
   EXPECT_EQ(times.end, 2 + 6 + 5 + 3 + 4 + 1);
   order.sequence = justified_to_end(draft.program, {order, times.spans});
@@ -202,7 +193,7 @@ TEST(ListOrderTest, JustifiedKeepsBucketsTogetherAndIsSeldomLonger) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const Draft draft = random_draft(random);
-    IssueOrder order = draft.as_given();
+    IssueOrder order = given_order(draft.program);
     for (std::size_t i = 0; i < order.buckets.size(); ++i) {
       const Instruction& instruction = draft.program.instructions[i];
       const bool is_joined = instruction.kind == InstructionKind::kCollective && instruction.time > 0;

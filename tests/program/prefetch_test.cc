@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tests/support/time_sketch.h"
 
 namespace shardplan {
@@ -20,11 +18,7 @@ struct GatherSketch : TimeSketch {
   }
 
   IssueOrder prefetched(std::optional<Bytes> joins = std::nullopt) const {
-    IssueOrder order;
-    order.sequence.resize(program.instructions.size());
-    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
-    order.buckets.resize(order.sequence.size(), 0);
-    return shardplan::prefetched(InstructionTable(program), OperatorGraph(), order, joins);
+    return shardplan::prefetched(InstructionTable(program), OperatorGraph(), given_order(program), joins);
   }
 };
 

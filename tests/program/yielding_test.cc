@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tests/support/time_sketch.h"
 
 namespace shardplan {
@@ -17,11 +15,7 @@ class LinkSketch : public TimeSketch {
   }
   /// What becomes of the order given.
   std::vector<std::uint32_t> yielded() const {
-    IssueOrder order;
-    order.sequence.resize(program.instructions.size());
-    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
-    for (const Instruction& instruction : program.instructions) order.buckets.push_back(instruction.fusion);
-    return yielding(InstructionTable(program), order, overlapped_timeline(program).spans).sequence;
+    return yielding(InstructionTable(program), given_order(program), overlapped_timeline(program).spans).sequence;
   }
 };
 

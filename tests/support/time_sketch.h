@@ -2,13 +2,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "operators/catalogue.h"
+#include "program/buckets.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
+
+/// A program's own order, with its buckets.
+inline IssueOrder given_order(const ParallelProgram& program) {
+  IssueOrder order;
+  order.sequence.resize(program.instructions.size());
+  std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
+  for (const Instruction& instruction : program.instructions) order.buckets.push_back(instruction.fusion);
+  return order;
+}
 
 /// Programs of kernels and collectives that are only times and dependencies.
 class TimeSketch {
