@@ -23,6 +23,7 @@
 #include "base/integer.h"
 #include "program/instruction_table.h"
 #include "program/last_run.h"
+#include "program/timeline_log.h"
 
 namespace shardplan {
 namespace {
@@ -45,8 +46,10 @@ Picoseconds work_done(Picoseconds time, std::int64_t speed) {
 
 class Streams {
  public:
-  explicit Streams(const TableOrder& order)
+  /// `log`: gets all that runs; null: nothing is written.
+  explicit Streams(const TableOrder& order, TimelineLog* log = nullptr)
       : order_(order),
+        log_(log),
         loop_(order.table->loop()),
         micro_batches_(order.table->program().micro_batches),
         speeds_together_(order.table->program().speeds_together),
@@ -64,17 +67,29 @@ class Streams {
     const std::int64_t last_runs = early_.empty() ? 0 : 1;
     std::int64_t left = loop_ > 0 ? micro_batches_ - last_runs : 0;
     std::vector<Picoseconds> lags;
-    for (std::int64_t number = 0; left > 0; ++number) {
-      const Picoseconds began = now_;
+    const auto run_loop = [&] {
+      if (log_ != nullptr) log_->runs.push_back(log_->stretches.size());
       run(0, loop_);
       --left;
+    };
+    for (std::int64_t number = 0; left > 0; ++number) {
+      const Picoseconds began = now_;
+      run_loop();
       std::vector<Picoseconds> behind = work_behind();
       if ((behind == lags && number > 0) || number + 1 == kMostRuns) {
-        skip(left * (now_ - began));
+        const Picoseconds time = now_ - began;
+        if (log_ != nullptr) {
+          log_->typical = log_->runs.size() - 1;
+          const std::size_t end_of_typical = log_->stretches.size();
+          while (left > 0 && behind == lags && is_under_way_before(end_of_typical)) run_loop();
+          log_->skipped = left;
+        }
+        skip(left * time);
         left = 0;
       }
       lags = std::move(behind);
     }
+    if (log_ != nullptr) log_->runs.push_back(log_->stretches.size());
     is_last_run_ = true;
     if (!early_.empty()) {
       result_.last_run.resize(loop_, 0);
@@ -91,6 +106,7 @@ class Streams {
       if (is_computed) result_.computation += row.time * row.runs;
     }
     while (!result_.link_busy.empty() && result_.link_busy.back() == 0) result_.link_busy.pop_back();
+    if (log_ != nullptr) log_->end = result_.end;
     return std::move(result_);
   }
 
@@ -102,8 +118,9 @@ class Streams {
     std::uint32_t links = 0;
     std::size_t waits = 0;  // inputs that are not there yet
     std::vector<std::uint32_t> dependents;
-    Picoseconds after = 0;   // when the last of what it waited for was over
-    bool has_spans = false;  // the first run of its instructions
+    std::uint32_t logged = 0;  // its place in the log
+    Picoseconds after = 0;     // when the last of what it waited for was over
+    bool has_spans = false;    // the first run of its instructions
     bool has_begun = false;
   };
 
@@ -149,18 +166,21 @@ class Streams {
     const Picoseconds began = now_;
     Picoseconds left = time;
     const auto run_until = [&](Picoseconds rest) {
-      for (Picoseconds work = left - rest; work > 0;) advance(&work);
+      const Picoseconds from = now_, all = left - rest;
+      for (Picoseconds work = all; work > 0;) advance(&work);
       left = rest;
+      if (log_ != nullptr) log_->stretches.push_back({logged(from), logged(now_), all, static_cast<std::uint32_t>(i)});
     };
     if (scatters) {
       run_until(time - time / order_[i + 1].pieces);
       communicate(i + 1, i + 2, now_);
     }
     run_until(behind_gathers);
+    bool waits = false;
     for (const ValueId input : inputs) {
-      while (pending_[input] != kNobody) SHARDPLAN_CHECK(advance(nullptr));
+      for (; pending_[input] != kNobody; waits = true) SHARDPLAN_CHECK(advance(nullptr));
     }
-    run_until(0);
+    if (waits || behind_gathers > 0) run_until(0);
     if (i < result_.last_run.size()) result_.last_run[i] = began;
     if (!was_issued_[i]) {
       result_.spans[i] = {began, now_};
@@ -210,6 +230,10 @@ class Streams {
     flight.after = after;
     flight.has_spans = was_issued_[begin] == 0;
     flight.has_begun = false;
+    if (log_ != nullptr) {
+      flight.logged = static_cast<std::uint32_t>(log_->stretches.size());
+      log_->stretches.push_back({0, 0, time, static_cast<std::uint32_t>(begin)});
+    }
     for (std::size_t i = begin; i < end; ++i) {
       was_issued_[i] = 1;
       for (const ValueId input : order_.inputs(i)) {
@@ -243,6 +267,7 @@ class Streams {
       });
       if (!is_free) continue;
       flight.has_begun = true;
+      if (log_ != nullptr) log_->stretches[flight.logged].begin = logged(flight.after);
       for (std::size_t i = flight.begin; flight.has_spans && i < flight.end; ++i) {
         result_.spans[i] = {flight.after, flight.after};
       }
@@ -257,6 +282,7 @@ class Streams {
   /// `tried` gets what may begin now.
   void end(std::uint32_t number, Picoseconds time, std::vector<std::uint32_t>& tried) {
     Flight& flight = flights_[number];
+    if (log_ != nullptr) log_->stretches[flight.logged].end = logged(time);
     for (std::size_t i = flight.begin; i < flight.end; ++i) {
       if (flight.has_spans) result_.spans[i].end = time;
       for (const ValueId output : order_.outputs(i)) {
@@ -325,6 +351,13 @@ class Streams {
     for (; links != 0; links &= links - 1) act(static_cast<std::size_t>(std::countr_zero(links)));
   }
 
+  /// Whether something is issued and not over that stands before that place in the log.
+  bool is_under_way_before(std::size_t end) const {
+    return std::any_of(queues_.begin(), queues_.end(), [&](const std::deque<std::uint32_t>& queue) {
+      return !queue.empty() && flights_[queue.front()].logged < end;
+    });
+  }
+
   /// What is issued and not over, in order of its levels.
   std::vector<Picoseconds> work_behind() const {
     std::vector<Picoseconds> work;
@@ -337,6 +370,7 @@ class Streams {
 
   /// Time goes on by what runs that are not simulated take.
   void skip(Picoseconds time) {
+    skipped_ += time;
     now_ += time;
     kernels_ += time;
     for (Picoseconds& link : links_) link += time;
@@ -344,13 +378,18 @@ class Streams {
     for (Flight& flight : flights_) flight.after += time;
   }
 
+  /// A time without that of the runs that are not simulated.
+  Picoseconds logged(Picoseconds time) const { return std::max<Picoseconds>(0, time - skipped_); }
+
   const TableOrder& order_;
+  TimelineLog* const log_;
   const std::size_t loop_;
   const std::int64_t micro_batches_;
   const std::vector<SpeedsTogether>& speeds_together_;
   std::vector<LastRunCollective> early_;
   bool is_last_run_ = false;
   Picoseconds now_ = 0;                       // of the kernels
+  Picoseconds skipped_ = 0;                   // of `now_`, what was not simulated
   IdVector<ValueId, Picoseconds> ready_;      // when it is there
   IdVector<ValueId, std::uint32_t> pending_;  // the flight that makes it; kNobody: it is there
   std::vector<Flight> flights_;
@@ -367,6 +406,12 @@ class Streams {
 }  // namespace
 
 OverlappedTimeline overlapped_timeline(const TableOrder& order) { return Streams(order).run(); }
+
+TimelineLog timeline_log(const TableOrder& order) {
+  TimelineLog log;
+  Streams(order, &log).run();
+  return log;
+}
 
 OverlappedTimeline overlapped_timeline(const ParallelProgram& program) {
   const InstructionTable table(program);
