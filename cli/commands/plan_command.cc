@@ -201,7 +201,8 @@ Command plan_command() {
         flag("--validate", arguments->validate, "prove the plan on simulated devices"),
         flag("--json", arguments->json, "print plan.json instead of the summary"),
         flag("--verbose", arguments->verbose,
-             "print the options, the cluster's assumed numbers and the search's statistics too")}});
+             "print the options, the cluster's assumed numbers, the search's statistics, the critical path by class "
+             "and the buckets too")}});
   command.action = [arguments] { return run(*arguments); };
   return command;
 }

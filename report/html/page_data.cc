@@ -13,6 +13,7 @@
 #include "program/overlapped_timeline.h"
 #include "report/metrics/parallelism_patterns.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/metrics/step_path.h"
 #include "report/metrics/step_shares.h"
 #include "report/text/layout_grid.h"
 #include "report/text/strategy_text.h"
@@ -47,7 +48,8 @@ std::string_view kind_text(TensorKind kind) {
 /// Operators as rows of the page: one for all copies that are sharded alike.
 class PageData {
  public:
-  PageData(const Plan& plan, const std::vector<ExplainedDecision>& decisions) : plan_(plan), graph_(*plan.graph) {
+  PageData(const Plan& plan, const CriticalPath& path, const std::vector<ExplainedDecision>& decisions)
+      : plan_(plan), graph_(*plan.graph), path_(path) {
     add_operators();
     add_edges();
     add_instructions();
@@ -196,10 +198,13 @@ class PageData {
   void add_instructions() {
     const std::vector<OverlappedTimeline::Span> spans = plan_.spans();
     lane_of("compute");
+    std::size_t first = 0;  // of the bucket
     for (std::size_t i = 0; i < plan_.program.instructions.size(); ++i) {
       const Instruction& instruction = plan_.program.instructions[i];
       const std::optional<OperatorId> op = spender(plan_, instruction);
       const bool is_comm = is_communication(instruction);
+      if (i >= end_of_bucket(plan_.program, first)) first = i;
+      const bool is_critical = !path_.shares.empty() && path_.shares[first].time > 0;
       if (op) (is_comm ? communication_ : computation_)[row_of_[*op]] += instruction.time_of_step();
       std::size_t ref = 0, lane = 0;
       if (is_comm) {
@@ -217,6 +222,7 @@ class PageData {
       const Picoseconds length = spans[i].end - spans[i].begin;
       if (length >= kNanosecond && (is_comm || op)) {
         items_.push_back({lane, spans[i].begin / kNanosecond, length / kNanosecond, ref});
+        if (is_critical) items_.back().push_back(1);
       }
     }
   }
@@ -236,6 +242,7 @@ class PageData {
 
   const Plan& plan_;
   const OperatorGraph& graph_;
+  const CriticalPath& path_;
   std::vector<Json> rows_;
   std::vector<std::size_t> copies_;
   std::vector<Picoseconds> computation_, communication_;
@@ -245,6 +252,15 @@ class PageData {
   std::vector<Json> comms_;
   std::vector<CollectiveSum> comm_sums_;
 };
+
+/// [class, forward, backward, update, slowed] in picoseconds of a step.
+Json path_rows(const Plan& plan, const CriticalPath& path) {
+  Json rows = Json::array();
+  for (const PathClass& one : path_classes(plan, path)) {
+    rows.push_back({one.name, one.passes[0], one.passes[1], one.passes[2], one.slowed});
+  }
+  return rows;
+}
 
 /// With micro-batches: when the first run of their loop ends, and when the last one does; null otherwise.
 Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& spans) {
@@ -353,7 +369,8 @@ Json stored_tensors(const Plan& plan) {
 }  // namespace
 
 Json page_data(const Plan& plan, const std::string& name, const std::vector<ExplainedDecision>& decisions) {
-  PageData data(plan, decisions);
+  const CriticalPath path = step_path(plan);
+  PageData data(plan, path, decisions);
   Json axes = Json::array();
   for (const MeshAxis& axis : plan.mesh.axes()) axes.push_back({axis.name, axis.size});
   const std::optional<double> plan_gap = open_gap(plan);
@@ -381,6 +398,7 @@ Json page_data(const Plan& plan, const std::string& name, const std::vector<Expl
   document["lanes"] = data.lanes();
   document["loop"] = loop_span(plan, spans);
   document["timeline"] = data.timeline_items();
+  document["path"] = path_rows(plan, path);
   document["memory"] = memory_points(plan);
   document["alive"] = alive_at_peak(plan);
   document["stored"] = stored_tensors(plan);

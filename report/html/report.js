@@ -251,7 +251,7 @@ function drawTimeline() {
   const canvas = document.getElementById("timeline"), lanes = plan().lanes, row = 30, [pen, width] = prepare(canvas, row * lanes.length + 18), [from, to] = span();
   const x = (t) => margin + (t - from) / (to - from) * (width - margin);
   lanes.forEach((lane, i) => { pen.fillStyle = colour("--text"); pen.fillText(lane, 6, row * i + 19); });
-  for (const [lane, start, length, ref] of plan().timeline) {
+  for (const [lane, start, length, ref, critical] of plan().timeline) {
     if (start + length < from || start > to) continue;
     const a = Math.max(x(start), margin), b = Math.max(x(start + length), a + 0.6);
     const on = lane === 0 ? ref === state.op : ref === state.comm || plan().comms[ref].to === state.op && state.op != null;
@@ -259,6 +259,7 @@ function drawTimeline() {
     const pass = lane === 0 ? plan().ops[ref].p : 0;
     pen.fillStyle = on ? colour("--error") : lane === 0 ? colour("--bar" + pass) : colour("--axis" + Math.max(axis, 0) % 4);
     pen.fillRect(a, row * lane + 5, b - a, row - 10);
+    if (critical) { pen.fillStyle = colour("--text"); pen.fillRect(a, row * lane + row - 4, b - a, 2); }
   }
   drawLoop(pen, x, width, row * lanes.length);
   if (state.brush && state.brush[0] < to && state.brush[1] > from) {
@@ -363,6 +364,13 @@ function theme() {
 function section(number, title, ...children) { return make("section", { id: "s" + number, "aria-label": title }, make("h2", { tabindex: "-1" }, title), ...children); }
 function bar(share, name, text) { const inner = make("div", { class: "bar " + (name || "") }, text); inner.style.width = Math.max(0, Math.min(1, share)) * 100 + "%"; return inner; }
 
+/// What the end of the step waits for, in classes.
+function pathTable() {
+  const p = plan(), all = (row) => row[1] + row[2] + row[3];
+  if (!p.path.length) return null;
+  return make("div", {}, make("h3", {}, "critical path"), table([{ name: "through", value: (row) => row[0] }, ...words.map((name, i) => ({ name, value: (row) => row[i + 1], show: time })),
+    { name: "step", value: all, show: time }, { name: "lost to what runs beside it", value: (row) => row[4], show: time }, { name: "share", value: all, draw: (row) => make("div", {}, bar(all(row) / p.step), digits(100 * all(row) / p.step) + " %") }], p.path));
+}
 function levelTable() {
   const most = Math.max(...data.rows.map((row) => row[2])), mostBytes = Math.max(...data.rows.map((row) => row[6]));
   return table([
@@ -398,7 +406,7 @@ function draw() {
       make("details", {}, make("summary", {}, "as the terminal shows it"), document.getElementById("text").content.cloneNode(true))),
     section(2, "Graph", make("p", {}, search, " ", make("button", { "aria-pressed": String(state.backward), on: { click: () => { state.backward = !state.backward; draw(); } } }, "backward and update"), " ", ...p.axes.map((axis, i) => make("span", { class: "chip key" }, make("i", { class: "a" + i % 4 }, letters()[i]), make("i", {}, axis[0] + "=" + axis[1])))),
       make("div", { class: "columns" }, make("div", { class: "scroll", id: "graph" }), make("div", { class: "panel scroll", id: "details", "aria-live": "polite" }))),
-    section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, "compute: forward in full colour, backward paler, update palest; wheel or + - zooms, drag pans, Shift and drag, or s, filters the tables by time"), make("p", { class: "brushed", "aria-live": "polite" })),
+    section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, "compute: forward in full colour, backward paler, update palest; wheel or + - zooms, drag pans, Shift and drag, or s, filters the tables by time" + (p.path.length ? "; underlined is what the critical path runs through" : "")), make("p", { class: "brushed", "aria-live": "polite" }), pathTable()),
     section(4, "Memory", make("canvas", { id: "memory", role: "img", "aria-label": "bytes in use over the step, at most " + bytes(p.peak) }), make("h3", {}, "alive at the peak, " + time(p.peak_at * 1000)), aliveTable),
     section(5, "Plans side by side", levelTable(), differences()),
     section(6, "Tables", make("p", { class: "brushed" }), make("details", { open: true }, make("summary", {}, ops.reduce((sum, op) => sum + op.c, 0) + " operators"), opTable), make("details", { open: true }, make("summary", {}, p.comms.reduce((sum, c) => sum + c.n, 0) + " collectives a step"), commTable), make("details", { open: true }, make("summary", {}, "where each tensor is stored"), storedTable)),

@@ -15,6 +15,7 @@
 #include "report/metrics/parallelism_patterns.h"
 #include "report/metrics/peak_holders.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/metrics/step_path.h"
 #include "report/metrics/uneven_cuts.h"
 #include "report/plan/fusion_report.h"
 #include "report/plan/workers_report.h"
@@ -34,6 +35,7 @@ constexpr std::size_t kMostBlocks = 12;
 constexpr std::size_t kMostLayoutLines = 16;  // where their layouts take several
 constexpr std::size_t kMostCollectives = 5;
 constexpr std::size_t kMostHolders = 6;
+constexpr std::size_t kMostClasses = 4;  // of the critical path
 
 // --- the first lines -------------------------------------------------------------------------------------------------
 
@@ -67,6 +69,54 @@ std::string overlap_line(const Plan& plan) {
   return fmt::format("  overlap     {:<9}  of {} communication exposed; one after the other {}{}\n",
                      format_time(plan.time.exposed), format_time(plan.time.communication),
                      format_time(plan.time.additive()), least);
+}
+
+/// "62", "9.3", "0.4": of the step.
+std::string percent(const Plan& plan, Picoseconds part) {
+  const double share = 100.0 * static_cast<double>(part) / static_cast<double>(plan.time.step());
+  return fmt::format("{:.{}f}", share, share < 9.95 ? 1 : 0);
+}
+
+/// What the end of the step waits for. Said where something is communicated, as the overlap is.
+std::string path_line(const Plan& plan, const std::vector<PathClass>& classes) {
+  if (classes.empty() || plan.time.communication == 0) return {};
+  constexpr char kNoBreak = '\t';  // between a name, its number and the unit
+  std::string words = "path:";
+  Picoseconds others = 0, slowed = 0;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    slowed += classes[i].slowed;
+    if (i < kMostClasses || classes.size() == kMostClasses + 1) {
+      words += fmt::format("{} {}{}{}{}%", i == 0 ? "" : ",", classes[i].name, kNoBreak,
+                           percent(plan, classes[i].time()), kNoBreak);
+    } else {
+      others += classes[i].time();
+    }
+  }
+  if (others > 0) words += fmt::format(", others{}{}{}%", kNoBreak, percent(plan, others), kNoBreak);
+  if (slowed * 200 >= plan.time.step()) {
+    words += fmt::format("; {}{}% is lost to running together", percent(plan, slowed), kNoBreak);
+  }
+  std::string line = wrapped_line("critical", words);
+  std::replace(line.begin(), line.end(), kNoBreak, ' ');
+  return line;
+}
+
+/// The same in full.
+std::string path_table(const Plan& plan, const std::vector<PathClass>& classes) {
+  if (classes.empty()) return {};
+  const ColumnUnit unit = time_unit(classes[0].time());
+  TextTable table(
+      {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  table.add({fmt::format("critical path, {}", unit.name), "forward", "backward", "update", "step", "%", "slowed by"});
+  for (const PathClass& one : classes) {
+    std::vector<TextTable::Cell> row{one.name};
+    for (const Picoseconds time : one.passes) row.push_back(time == 0 ? "" : unit.format(time));
+    row.push_back(unit.format(one.time()));
+    row.push_back(percent(plan, one.time()));
+    row.push_back(one.slowed == 0 ? "" : unit.format(one.slowed));
+    table.add(std::move(row));
+  }
+  return '\n' + table.to_string(2);
 }
 
 /// What is sent before the first step (parameter_broadcast).
@@ -443,7 +493,7 @@ std::string peak_line(const Plan& plan) {
   return wrapped_line("peak", words + list);
 }
 
-std::string verbose_lines(const Plan& plan) {
+std::string verbose_lines(const Plan& plan, const std::vector<PathClass>& classes) {
   std::string text = fmt::format("\n  options     search {}, seed {}", plan.options.search, plan.options.seed);
   for (const auto& [name, value] : plan.options.dims) text += fmt::format(", {}={}", name, value);
   for (const auto& [name, entry] : plan.options.strategies) text += fmt::format(", {}={}", name, entry);
@@ -455,6 +505,7 @@ std::string verbose_lines(const Plan& plan) {
       figures += fmt::format("{}{} {}", figures.empty() ? "" : ", ", name, value);
     text += wrapped_line("search", stage.stage + ": " + figures);
   }
+  text += path_table(plan, classes);
   text += fusion_report(plan);
   return text;
 }
@@ -469,7 +520,9 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
                                  mesh_words(plan.mesh), number_of(plan.options.level), to_string(plan.options.level));
   text += fits_line(plan, options.colour);
   text += step_line(plan);
+  const std::vector<PathClass> classes = path_classes(plan, step_path(plan));
   text += overlap_line(plan);
+  text += path_line(plan, classes);
   text += startup_line(plan);
   text += per_device_line(plan);
   text += objective_line(plan);
@@ -497,7 +550,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
     text += '\n' + wrapped_line("written", fmt::format("{}: {}", options.out_folder, fmt::join(options.written, ", ")));
   }
   if (!options.next.empty()) text += wrapped_line("next", options.next);
-  if (options.verbose) text += verbose_lines(plan);
+  if (options.verbose) text += verbose_lines(plan, classes);
   return text;
 }
 

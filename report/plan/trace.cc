@@ -6,6 +6,7 @@
 #include "base/json_text.h"
 #include "program/instruction_facts.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/metrics/step_path.h"
 #include "report/plan/fusion_report.h"
 
 namespace shardplan {
@@ -29,6 +30,7 @@ int row_of(const ParallelProgram& program, const Instruction& instruction) {
 
 std::string chrome_trace(const Plan& plan) {
   const std::vector<OverlappedTimeline::Span> spans = plan.spans();
+  const CriticalPath path = step_path(plan);
   Json events = Json::array();
   const bool has_workers = plan.program.workers > 1;
   for (int worker = 0; has_workers && worker < plan.program.workers; ++worker) {
@@ -42,6 +44,7 @@ std::string chrome_trace(const Plan& plan) {
     const Instruction& instruction = plan.program.instructions[i];
     const std::size_t end = end_of_bucket(plan.program, i);
     Json args = {{"pass", to_string(instruction.pass)}, {"runs", instruction.runs}};
+    if (!path.shares.empty()) args["critical"] = path.shares[i].time > 0;
     if (is_communication(instruction)) {
       Bytes bytes = 0;
       for (std::size_t member = i; member < end; ++member) {

@@ -21,6 +21,7 @@
 #include "program/worker_timeline.h"
 #include "report/metrics/padding_waste.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/metrics/step_path.h"
 #include "report/plan_file/sha256.h"
 #include "report/text/strategy_table.h"
 #include "report/text/strategy_text.h"
@@ -91,6 +92,7 @@ class PlanWriter {
     computation_.resize(graph_.operators().size());
     producer_.resize(program_.values.size());
     spans_ = plan.spans();
+    path_ = step_path(plan);
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       const Instruction& instruction = program_.instructions[i];
       for (std::size_t r = 0; r < instruction.outputs.size(); ++r) producer_[instruction.outputs[r]] = {true, i, r};
@@ -235,12 +237,26 @@ class PlanWriter {
                             {"bound", to_seconds(*plan_.overlapped_bound)},
                             {"gap", open ? Json(*open) : Json(nullptr)}};
     }
+    if (!path_.shares.empty()) json["critical_path"] = critical_path_json();
     if (plan_.free_bound) json["free_bound"] = quantity(*plan_.free_bound);
     if (plan_.mindspore) {
       json["mindspore"] = {{"weighted_bytes", plan_.mindspore->cost.weighted_bytes()},
                            {"bound", plan_.mindspore->bound.weighted_bytes()}};
     }
     return json;
+  }
+
+  Json critical_path_json() const {
+    Json list = Json::array();
+    for (const PathClass& one : path_classes(plan_, path_)) {
+      Json row{{"class", one.name}, {"seconds", to_seconds(one.time())}};
+      for (const Pass pass : {Pass::kForward, Pass::kBackward, Pass::kUpdate}) {
+        row[std::string(to_string(pass))] = to_seconds(one.passes[static_cast<std::size_t>(pass)]);
+      }
+      row["slowed"] = to_seconds(one.slowed);
+      list.push_back(std::move(row));
+    }
+    return list;
   }
 
   static Json ratio_json(const StepTime& time) {
@@ -437,6 +453,8 @@ class PlanWriter {
     json["start"] = to_seconds(spans_[number].begin);
     json["seconds"] = to_seconds(instruction.time);
     if (instruction.runs > 1) json["runs"] = instruction.runs;
+    if (!path_.shares.empty() && path_.shares[number].time > 0)
+      json["critical"] = to_seconds(path_.shares[number].time);
     json["worker"] = worker_of(program_, instruction);
     if (instruction.kind == InstructionKind::kSend) json["to_worker"] = result_worker(program_, instruction);
     return json;
@@ -501,6 +519,7 @@ class PlanWriter {
   const ParallelProgram& program_;
   IdVector<OperatorId, Picoseconds> computation_;  // of a step
   std::vector<OverlappedTimeline::Span> spans_;
+  CriticalPath path_;
   IdVector<ValueId, Producer> producer_;
 };
 

@@ -54,6 +54,9 @@ std::string plan_schema() {
       "free_bound": {"type": "number", "minimum": 0, "description": "with uniform layers, where it was sought: what no plan can beat whose layers differ, in the unit of cost, and at level 2 in whatever order; bound is that of uniform plans"},
       "overlapped": {"type": "object", "description": "level 2, where collectives run beside kernels: seconds of the step, what none takes less than with whatever strategies and in whatever order, and (step - bound) / bound", "required": ["step", "bound", "gap"],
         "properties": {"step": {"type": "number", "minimum": 0}, "bound": {"type": "number", "minimum": 0}, "gap": {"type": ["number", "null"], "minimum": 0}}},
+      "critical_path": {"type": "array", "description": "where collectives run beside kernels: what the end of the step waits for, in classes, the longest first; seconds of a step, together all of it", "items": {"type": "object", "required": ["class", "seconds", "forward", "backward", "update", "slowed"], "properties": {
+        "class": {"type": "string", "description": "of kernels and of collectives: matmul, all_gather of weights"}, "seconds": {"$ref": "#/$defs/time"}, "forward": {"$ref": "#/$defs/time"}, "backward": {"$ref": "#/$defs/time"}, "update": {"$ref": "#/$defs/time"},
+        "slowed": {"allOf": [{"$ref": "#/$defs/time"}], "description": "of seconds, lost to what runs at the same time"}}}},
       "ratio": {"type": ["number", "null"], "description": "compute by communication; null if work is repeated or nothing is communicated"},
       "seconds": {"$ref": "#/$defs/seconds"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "usable_bytes": {"$ref": "#/$defs/bytes"},
       "mindspore": {"type": "object", "description": "with costs mindspore: what the forward strategies cost in MindSpore's model, and what none cost less than", "required": ["weighted_bytes", "bound"],
@@ -102,7 +105,9 @@ std::string plan_schema() {
       "pieces": {"type": "integer", "minimum": 2, "description": "a collective that runs in so many beside the product that it is for"},
       "bytes": {"allOf": [{"$ref": "#/$defs/bytes"}], "description": "the whole tensor of one group"},
       "local_shape": {"$ref": "#/$defs/shape"}, "start": {"$ref": "#/$defs/time"}, "seconds": {"$ref": "#/$defs/time"},
-      "runs": {"type": "integer", "minimum": 2, "description": "in a step, once with each micro-batch; left out if once"}, "worker": {"type": "integer", "minimum": 0, "description": "that runs it; of a send, that sends"}, "to_worker": {"type": "integer", "minimum": 0, "description": "of a send"}}}},
+      "runs": {"type": "integer", "minimum": 2, "description": "in a step, once with each micro-batch; left out if once"},
+      "critical": {"allOf": [{"$ref": "#/$defs/time"}], "description": "of a step, how long the critical path runs through it; of collectives that run as one, through the first of them; left out if not at all"},
+      "worker": {"type": "integer", "minimum": 0, "description": "that runs it; of a send, that sends"}, "to_worker": {"type": "integer", "minimum": 0, "description": "of a send"}}}},
     "memory": {"type": "object", "required": ["peak_bytes", "at", "alive", "profile"], "properties": {
       "peak_bytes": {"$ref": "#/$defs/bytes"},
       "at": {"type": "object", "properties": {"id": {"type": "integer"}, "seconds": {"$ref": "#/$defs/time"}}},

@@ -29,14 +29,36 @@ std::string model_name(const OperatorGraph& graph, const std::string& name) {
   return name;
 }
 
+std::string_view moved_words(const Plan& plan, const Instruction& instruction) {
+  const Origin::Kind kind = instruction.origin->kind;
+  if (kind == Origin::Kind::kMirror || kind == Origin::Kind::kParallelOptimizer) {
+    const bool is_gathered = instruction.step->kind == CollectiveKind::kAllGather;
+    return instruction.pass == Pass::kUpdate && is_gathered ? "updated weights" : "gradients";
+  }
+  for (const auto* values : {&instruction.outputs, &instruction.inputs}) {
+    for (const ValueId value : *values) {
+      const std::optional<TensorId> id = plan.program.values[value].tensor;
+      if (!id) continue;
+      const GraphTensor& tensor = plan.graph->tensor(*id);
+      if (tensor.kind == TensorKind::kParameter) return "weights";
+      if (tensor.kind == TensorKind::kState) return "states";
+      if (tensor.kind == TensorKind::kInput) return "inputs";
+      if (tensor.updates) {
+        return plan.graph->tensor(*tensor.updates).kind == TensorKind::kParameter ? "updated weights" : "states";
+      }
+      if (tensor.gradient_of) return "gradients";
+    }
+  }
+  return "activations";
+}
+
 std::string origin_words(const Plan& plan, const Instruction& instruction) {
   const OperatorGraph& graph = *plan.graph;
   const Origin& origin = instruction.origin;
   if (origin.kind == Origin::Kind::kMirror || origin.kind == Origin::Kind::kParallelOptimizer) {
-    const bool is_gradient = instruction.pass != Pass::kUpdate || instruction.step->kind != CollectiveKind::kAllGather;
     const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
     const std::string of = parameter ? graph.tensor(*parameter).name.str() : model_name(graph, origin.producer);
-    return fmt::format("{} {}", is_gradient ? "gradients of" : "updated weights of", folded_block(of));
+    return fmt::format("{} of {}", moved_words(plan, instruction), folded_block(of));
   }
   const std::string producer = model_name(graph, origin.producer);
   const std::string consumer = model_name(graph, origin.consumer);

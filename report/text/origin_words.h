@@ -16,6 +16,10 @@ std::string folded_block(std::string_view name);
 /// to, "head.weight.ApplyAdam" for what updates head.weight.
 std::string model_name(const OperatorGraph& graph, const std::string& name);
 
+/// What a collective moves: "gradients" and "updated weights" of parameters, "weights" as they are stored, "states" of the
+/// optimizer, "inputs", "activations" (in the backward pass, their gradients).
+std::string_view moved_words(const Plan& plan, const Instruction& instruction);
+
 /// Why a collective is there: "gradients of layers.*", "norm_f -> head", "backward of sum of head".
 std::string origin_words(const Plan& plan, const Instruction& instruction);
 

@@ -47,6 +47,38 @@ TEST_F(OriginWordsTest, NamesAreThoseOfTheModel) {
   }
 }
 
+TEST_F(OriginWordsTest, WhatMovesIsNamedByTheTensor) {
+  const auto moved = [&](const std::string& tensor, Origin::Kind kind, Pass pass) {
+    ProgramValue value;
+    value.tensor = *plan_.graph->find_tensor(tensor);
+    Instruction instruction;
+    instruction.kind = InstructionKind::kCollective;
+    instruction.step.edit().kind = CollectiveKind::kAllGather;
+    instruction.pass = pass;
+    instruction.origin = Origin{kind, "layers.1.gelu", "", 0, ""};
+    instruction.inputs = instruction.outputs = {plan_.program.values.push_back(value)};
+    return std::string(moved_words(plan_, instruction));
+  };
+  using Kind = Origin::Kind;
+  const GraphTensor* weight = nullptr;
+  for (const GraphTensor& tensor : plan_.graph->tensors()) {
+    if (tensor.kind == TensorKind::kParameter) weight = &tensor;
+    if (tensor.updates && plan_.graph->tensor(*tensor.updates).kind == TensorKind::kParameter) {
+      EXPECT_EQ(moved(tensor.name, Kind::kRedistribution, Pass::kUpdate), "updated weights");
+    }
+    if (tensor.gradient_of) {
+      EXPECT_EQ(moved(tensor.name, Kind::kRedistribution, Pass::kBackward), "gradients");
+    }
+  }
+  ASSERT_NE(weight, nullptr);
+  EXPECT_EQ(moved(weight->name, Kind::kRedistribution, Pass::kForward), "weights");
+  EXPECT_EQ(moved(weight->name, Kind::kMirror, Pass::kBackward), "gradients");
+  EXPECT_EQ(moved(weight->name, Kind::kParallelOptimizer, Pass::kBackward), "gradients");
+  EXPECT_EQ(moved(weight->name, Kind::kParallelOptimizer, Pass::kUpdate), "updated weights");
+  EXPECT_EQ(moved("x", Kind::kRedistribution, Pass::kForward), "inputs");
+  EXPECT_EQ(moved("layers.1.gelu", Kind::kRedistribution, Pass::kForward), "activations");
+}
+
 TEST_F(OriginWordsTest, RedistributionsGoFromBlockToBlock) {
   using Kind = Origin::Kind;
   EXPECT_EQ(words(Kind::kRedistribution, "layers.0.add", "error"), "layers.* -> error");

@@ -12,13 +12,17 @@ TEST(PlanJsonTest, FollowsItsSchema) {
   if (std::system("python3 -c 'import json, jsonschema' >/dev/null 2>&1") != 0) {
     GTEST_SKIP() << "there is no python3 with jsonschema: plan.json is not compared with its schema";
   }
-  EXPECT_TRUE(python_runs("check.py",
-                          {{"check.py",
-                            "import json, jsonschema\n"
-                            "jsonschema.validate(json.load(open('plan.json')), json.load(open('schema.json')))\n"},
-                           {"plan.json", plan_json(tiny_plan())},
-                           {"schema.json", plan_schema()}},
-                          "."));
+  Plan beside = tiny_plan();
+  beside.is_overlapped = true;  // with a critical path
+  for (const Plan& plan : {tiny_plan(), beside}) {
+    EXPECT_TRUE(python_runs("check.py",
+                            {{"check.py",
+                              "import json, jsonschema\n"
+                              "jsonschema.validate(json.load(open('plan.json')), json.load(open('schema.json')))\n"},
+                             {"plan.json", plan_json(plan)},
+                             {"schema.json", plan_schema()}},
+                            "."));
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -47,10 +48,39 @@ TEST(TraceTest, EventsAreTheInstructionsWhereThePlanHasThem) {
     if (is_sent) {
       EXPECT_EQ(event["args"]["joined"], 1);
     }
+    EXPECT_FALSE(event["args"].contains("critical")) << "one after the other, all would be";
   }
   EXPECT_EQ(events.size(), expected);
   EXPECT_GT(expected, 20u);
   EXPECT_GT(collectives, 3u);
+}
+
+// Where collectives run beside kernels, what the critical path runs through is marked: it leads from the beginning of the
+// step to its end without a gap.
+TEST(TraceTest, MarkedEventsFollowEachOtherFromTheBeginningToTheEnd) {
+  Plan plan = tiny_plan();
+  plan.is_overlapped = true;
+  const auto trace = nlohmann::json::parse(chrome_trace(plan));
+  double reached = 0;
+  std::size_t critical = 0, others = 0;
+  std::vector<std::pair<double, double>> marked;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") continue;
+    if (!event["args"]["critical"].get<bool>()) {
+      ++others;
+      continue;
+    }
+    ++critical;
+    marked.emplace_back(event["ts"].get<double>(), event["dur"].get<double>());
+  }
+  std::sort(marked.begin(), marked.end());
+  for (const auto& [begin, length] : marked) {
+    EXPECT_NEAR(begin, reached, 1e-6);
+    reached = begin + length;
+  }
+  EXPECT_NEAR(reached, static_cast<double>(overlapped_timeline(plan.program).end) / 1e6, 1e-6);
+  EXPECT_GT(critical, 15u);
+  EXPECT_GT(others, 0u);
 }
 
 }  // namespace
