@@ -409,6 +409,7 @@ OverlappedTimeline overlapped_timeline(const TableOrder& order) { return Streams
 
 TimelineLog timeline_log(const TableOrder& order) {
   TimelineLog log;
+  log.stretches.reserve(order.size());
   Streams(order, &log).run();
   return log;
 }

@@ -12,6 +12,7 @@
 #include "report/metrics/collective_groups.h"
 #include "report/metrics/peak_holders.h"
 #include "report/metrics/plan_metrics.h"
+#include "report/metrics/step_path.h"
 #include "report/metrics/step_shares.h"
 #include "report/text/strategy_text.h"
 #include "report/text/text_table.h"
@@ -81,6 +82,15 @@ void add_times(const Plan& plan, bool is_after, ChangeList& blocks, ChangeList& 
   for (const CollectiveGroup& group : costliest_collectives(plan)) {
     collectives.add(fmt::format("{} {}, {}", group.what, group.axes, group.from), group.time, is_after);
   }
+}
+
+std::vector<Change> path_changes(const Plan& before, const Plan& after) {
+  const CriticalPath old = step_path(before), now = step_path(after);
+  if (old.shares.empty() || now.shares.empty()) return {};
+  ChangeList list;
+  for (const PathClass& one : path_classes(before, old)) list.add(one.name, one.time(), false);
+  for (const PathClass& one : path_classes(after, now)) list.add(one.name, one.time(), true);
+  return list.changed();
 }
 
 std::string layout_words(const Plan& plan, const ProgramValue& value) { return to_string(value.layout, plan.mesh); }
@@ -264,6 +274,7 @@ PlanDiff plan_diff(const Plan& before, const Plan& after) {
   add_times(after, true, blocks, collectives);
   for (const auto& [name, bytes] : peak_holders(before)) holders.add(name, bytes, false);
   for (const auto& [name, bytes] : peak_holders(after)) holders.add(name, bytes, true);
+  diff.path = path_changes(before, after);
   diff.blocks = blocks.changed();
   diff.collectives = collectives.changed();
   diff.holders = holders.changed();
@@ -280,6 +291,7 @@ std::string diff_report(const Plan& before, const Plan& after, const DiffOptions
   if (diff.is_empty()) return text + "\n  the plans are equal\n";
   const ColumnUnit time = time_unit(std::max(before.time.step(), after.time.step()));
   const ColumnUnit bytes = bytes_unit(std::max(before.memory.peak, after.memory.peak));
+  text += change_table("critical path", diff.path, time, options);
   text += change_table("time by block", diff.blocks, time, options);
   text += change_table("collectives", diff.collectives, time, options);
   text += change_table("alive at the peak", diff.holders, bytes, options);
@@ -296,6 +308,7 @@ std::string diff_json(const Plan& before, const Plan& after, const DiffOptions& 
   document["schema"] = "shardplan.diff/1";
   document["before"] = json_of(before, options.before);
   document["after"] = json_of(after, options.after);
+  document["critical_path"] = json_of(diff.path, "seconds", kSecond);
   document["blocks"] = json_of(diff.blocks, "seconds", kSecond);
   document["collectives"] = json_of(diff.collectives, "seconds", kSecond);
   document["alive_at_peak"] = json_of(diff.holders, "bytes", 1);

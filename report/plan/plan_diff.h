@@ -28,7 +28,9 @@ struct PlanDiff {
     std::int64_t bytes = 0;  // memory on one device that stored tensors take, all copies together
   };
 
-  std::vector<Change> blocks;       // picoseconds of a step spent for each block of the model; those that change
+  std::vector<Change> path;    // picoseconds of each class of the critical path (report/metrics/step_path.h): together
+                               // the change of the step; empty unless collectives run beside kernels in both plans
+  std::vector<Change> blocks;  // picoseconds of a step spent for each block of the model; those that change
   std::vector<Change> collectives;  // picoseconds of each kind of collective, by where it comes from; those that change
   std::vector<Change> holders;      // bytes alive at each plan's peak; those that change
   std::vector<Difference> stored;   // inputs, parameters and optimizer states
@@ -36,7 +38,9 @@ struct PlanDiff {
   std::size_t num_differing = 0;  // operators that differ, copies counted
   std::size_t num_operators = 0;  // those that either plan has
 
-  bool is_empty() const { return blocks.empty() && collectives.empty() && stored.empty() && operators.empty(); }
+  bool is_empty() const {
+    return path.empty() && blocks.empty() && collectives.empty() && stored.empty() && operators.empty();
+  }
 };
 
 /// From `before` to `after`; changes ordered by size, differences by the models' order.

@@ -85,14 +85,16 @@ std::string path_line(const Plan& plan, const std::vector<PathClass>& classes) {
   Picoseconds others = 0, slowed = 0;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     slowed += classes[i].slowed;
-    if (i < kMostClasses || classes.size() == kMostClasses + 1) {
+    const bool is_something = classes[i].time() * 2000 >= plan.time.step();  // not 0.0 %
+    if (is_something && (i < kMostClasses || classes.size() == kMostClasses + 1)) {
       words += fmt::format("{} {}{}{}{}%", i == 0 ? "" : ",", classes[i].name, kNoBreak,
                            percent(plan, classes[i].time()), kNoBreak);
     } else {
       others += classes[i].time();
     }
   }
-  if (others > 0) words += fmt::format(", others{}{}{}%", kNoBreak, percent(plan, others), kNoBreak);
+  if (others * 2000 >= plan.time.step())
+    words += fmt::format(", others{}{}{}%", kNoBreak, percent(plan, others), kNoBreak);
   if (slowed * 200 >= plan.time.step()) {
     words += fmt::format("; {}{}% is lost to running together", percent(plan, slowed), kNoBreak);
   }

@@ -58,5 +58,20 @@ TEST(PlanDiffTest, BlocksAddUpToTheStep) {
   EXPECT_EQ(change, after.time.step() - before.time.step());
 }
 
+/// So do the classes of the critical path, where collectives run beside kernels.
+TEST(PlanDiffTest, ClassesOfTheCriticalPathAddUpToTheOverlappedStep) {
+  Plan before = block_plan(), after = tiny_plan();
+  EXPECT_TRUE(plan_diff(before, after).path.empty());
+  before.is_overlapped = true;
+  EXPECT_TRUE(plan_diff(before, after).path.empty());
+  after.is_overlapped = true;
+  std::int64_t change = 0;
+  for (const PlanDiff::Change& one : plan_diff(before, after).path) change += one.change();
+  EXPECT_EQ(change, overlapped_timeline(after.program).end - overlapped_timeline(before.program).end);
+  EXPECT_NE(change, 0);
+  expect_has(diff_report(before, after), "\n  critical path, us ");
+  expect_has(diff_json(before, after), "\"critical_path\": [\n  {\"name\": ");
+}
+
 }  // namespace
 }  // namespace shardplan
