@@ -369,7 +369,7 @@ function pathTable() {
   const p = plan(), all = (row) => row[1] + row[2] + row[3];
   if (!p.path.length) return null;
   return make("div", {}, make("h3", {}, "critical path"), table([{ name: "through", value: (row) => row[0] }, ...words.map((name, i) => ({ name, value: (row) => row[i + 1], show: time })),
-    { name: "step", value: all, show: time }, { name: "lost to what runs beside it", value: (row) => row[4], show: time }, { name: "share", value: all, draw: (row) => make("div", {}, bar(all(row) / p.step), digits(100 * all(row) / p.step) + " %") }], p.path));
+    { name: "step", value: all, show: time }, { name: "lost to what runs beside it", value: (row) => row[4], show: time }, { name: "of the step", value: all, show: (v) => digits(100 * v / p.step) + " %" }], p.path));
 }
 function levelTable() {
   const most = Math.max(...data.rows.map((row) => row[2])), mostBytes = Math.max(...data.rows.map((row) => row[6]));

@@ -103,6 +103,22 @@ TEST(CriticalPathTest, EveryRunOfTheLoopIsFollowed) {
   }
 }
 
+// Links that fall behind more with every run: the loop does not come to rest, and its later runs are not simulated.
+TEST(CriticalPathTest, AddsUpToTheStepWhereALoopDoesNotComeToRest) {
+  for (const std::int64_t runs : {100, 250, 257, 1000}) {
+    TimeSketch sketch;
+    sketch.collective(23, sketch.kernel(10, {}));
+    sketch.program.micro_batches = runs;
+    for (Instruction& instruction : sketch.program.instructions) instruction.runs = runs;
+    sketch.kernel(3, {});
+    const std::vector<Picoseconds> times = path_of(sketch);
+    EXPECT_EQ(sum(times), overlapped_timeline(sketch.program).end) << runs;
+    if (runs < 256) {
+      EXPECT_EQ(times, (std::vector<Picoseconds>{10, 23 * runs, 0}));
+    }
+  }
+}
+
 // A product of 40 in pieces of 10 beside its gather of 100: the last piece waits for it. Beside one of 20 it does not.
 TEST(CriticalPathTest, AProductWaitsForItsGatherInItsLastPiece) {
   static const auto product = std::make_shared<const Operation>(
