@@ -12,6 +12,7 @@
 #include "planner/model_planner.h"
 
 #include <algorithm>
+#include <future>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "planner/divided_bound.h"
 #include "planner/model_mesh.h"
 #include "planner/overlap/kind_problems.h"
+#include "planner/overlap/ordered_plan.h"
 #include "planner/overlap/overlap_search.h"
 #include "planner/placed_plan.h"
 #include "planner/plan_notices.h"
@@ -35,7 +37,6 @@
 #include "planner/search/limit_repair.h"
 #include "planner/search/own_levels.h"
 #include "planner/worker_groups.h"
-#include "program/schedule.h"
 #include "program/startup_broadcasts.h"
 #include "program/timeline.h"
 #include "solver/searches/search_list.h"
@@ -259,13 +260,22 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        search_options(Level::kSpeed, std::move(stop), {}, spent),
                        {},
                        common_degrees(*graph_, pieces_),
+                       {},
                        {}};
   if (const auto& data_parallel = data_parallel_decisions()) search.known.push_back(*data_parallel);
-  search.scheduled = [this](const Decisions& decisions, const Plan& like) {
-    Plan trial = overlapped(in_sequence(decisions, like), like.time.step());
+  search.scheduled = [this](const Decisions& decisions, const Plan& like, bool is_refined) {
+    Plan trial = overlapped(in_sequence(decisions, like), is_refined ? std::nullopt : std::optional(like.time.step()));
     trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
     trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
     return trial;
+  };
+  search.step_by_rule = [this](const Decisions& decisions, const Plan& like, bool is_refined) {
+    return std::async(
+        std::launch::async,
+        [this, &like, is_refined](const ParallelProgram& program) {
+          return step_by_rule_of(like, program, *costs_, is_refined);
+        },
+        lower(*graph_, versions_, decisions, *costs_, *redistributions_));
   };
   return overlap_searched(std::move(plan), std::move(free), search);
 }
@@ -319,39 +329,7 @@ Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
 }
 
 Plan ModelPlanner::overlapped(Plan plan, std::optional<Picoseconds> step_to_beat) const {
-  const bool asks = model_->parallel.comm_fusion.asks_for_some() ||
-                    std::any_of(graph_->tensors().begin(), graph_->tensors().end(),
-                                [](const GraphTensor& tensor) { return tensor.comm_fusion.value_or(0) > 0; });
-  const auto say_unjoined = [&](const char* why) {
-    const std::string text = fmt::format("comm_fusion: every collective runs on its own: {}", why);
-    if (asks) add_notice(plan.notices, text);
-  };
-  if (plan.program.instructions.empty()) return plan;
-  if (plan.program.workers > 1) {
-    say_unjoined("place");
-    return plan;
-  }
-  if (!plan.options.overlap) {
-    say_unjoined("--overlap off");
-    return plan;
-  }
-  ScheduleOptions options;
-  options.reorders = plan.options.level != Level::kMemory;  // its bound is about the order of the graph
-  options.most_memory = options.reorders || asks ? std::max(plan.usable, plan.memory.peak) : plan.memory.peak;
-  options.lists_kernels = plan.options.level == Level::kSpeed && plan.options.reorders_kernels;
-  options.fusions = model_->parallel.comm_fusion;
-  options.step_to_beat = step_to_beat;
-  std::optional<std::string> unused = unused_fusion_index(plan.program, *graph_, options.fusions);
-  if (!schedule(plan.program, *graph_, *costs_->collectives(), options)) {
-    say_unjoined("no order with its buckets fits in memory");
-    return plan;
-  }
-  if (unused) add_notice(plan.notices, *std::move(unused));
-  plan.is_overlapped = true;
-  const OverlappedTimeline times = overlapped_timeline(plan.program);
-  if (options.reorders || !plan.program.buckets.empty()) plan.memory = memory_profile(plan.program, times);
-  plan.time.exposed = times.exposed();
-  return plan;
+  return ordered_plan(std::move(plan), *model_, *graph_, *costs_, step_to_beat);
 }
 
 Plan ModelPlanner::in_sequence(Decisions decisions, Plan like) const {

@@ -14,6 +14,7 @@
 #include "planner/level.h"
 #include "planner/mindspore_model.h"
 #include "program/memory_profile.h"
+#include "program/order_rule.h"
 #include "program/parallel_program.h"
 #include "solver/search.h"
 #include "strategies/strategy.h"
@@ -125,6 +126,7 @@ struct Plan {
   IdVector<VersionId, TensorLayout> versions;  // the layout of every version of every tensor (graph/tensor_versions.h)
   ParallelProgram program;
   bool is_overlapped = false;  // its collectives run beside its kernels
+  OrderRule order_rule;        // with `is_overlapped`, of a plan that was not read from a file: how its order was made
   MemoryProfile memory;
   Bytes peak_in_sequence = 0;  // instructions one after the other, in the order of the graph: what level 1 makes least
   std::vector<Baseline> baselines;

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "program/best_buckets.h"
+#include "program/bucket_rules.h"
 #include "program/buckets.h"
 #include "program/early_issue.h"
 #include "program/instruction_facts.h"
@@ -49,10 +50,6 @@ namespace {
 
 constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kNotJoinable = std::numeric_limits<std::uint32_t>::max();
-/// The largest size of buckets that is tried; beyond it all gradients of most models are one bucket. Up to the other one
-/// sizes between are tried, too.
-constexpr Bytes kLargestTried = Bytes{1} << 30;
-constexpr Bytes kLargestBetween = Bytes{128} << 20;
 /// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
 /// Shorter ones are ordered before threads have begun, and each of their orders is justified.
@@ -65,16 +62,6 @@ constexpr Bytes kLeastJoined = Bytes{4} << 20, kMostJoined = Bytes{256} << 20;
 constexpr Picoseconds kThousandthsToGain = 5;
 /// They gain some per cent, seldom more than ten: an order this much longer than the one to beat stays behind it.
 constexpr Picoseconds kPercentTooLong = 15;
-
-/// What one attempt does with each kind; no `kBest` but where boundaries are searched.
-struct Rules {
-  CommFusion all_reduce, all_gather, reduce_scatter;
-
-  const CommFusion& of(CollectiveKind kind) const {
-    if (kind == CollectiveKind::kAllReduce) return all_reduce;
-    return kind == CollectiveKind::kAllGather ? all_gather : reduce_scatter;
-  }
-};
 
 /// Brings the program's instructions into that order, its buckets with them. They are moved, never copied: there may be a
 /// million of them.
@@ -179,7 +166,7 @@ class Scheduler {
   }
 
   /// By what may be joined: its bucket, as the rules and the parameters' fusion ids say; 0 where it would be the only member.
-  std::vector<std::uint32_t> bucket_numbers(const Base& base, const Rules& rules) const {
+  std::vector<std::uint32_t> bucket_numbers(const Base& base, const BucketRules& rules) const {
     std::map<std::tuple<bool, std::int64_t, std::size_t>, std::uint32_t> numbers;
     std::map<std::size_t, std::pair<std::int64_t, Bytes>> open;  // by key: how many are full, and bytes of the last
     std::int64_t all_reduces = 0, segment = 0;
@@ -227,7 +214,7 @@ class Scheduler {
 
   /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on
   /// the timeline that those before it give.
-  IssueOrder best_bucketed(const Base& base, const Rules& rules) const {
+  IssueOrder best_bucketed(const Base& base, const BucketRules& rules) const {
     IssueOrder order = bucketed(base, bucket_numbers(base, rules));
     std::map<std::size_t, std::vector<JoinableCollective>> by_key;
     for (const JoinableCollective& one : base.joinable) {
@@ -317,35 +304,6 @@ class Scheduler {
   std::size_t num_keys_ = 0;                // of theirs
 };
 
-/// The rules with what is left to the schedule decided.
-Rules decided(const CommFusions& fusions, CommFusion::Mode mode, Bytes size = 0) {
-  const auto of = [&](CommFusion rule) {
-    if (rule.mode != CommFusion::Mode::kBest) return rule;
-    return CommFusion{mode, size, {}};
-  };
-  return {of(fusions.all_reduce), of(fusions.all_gather), of(fusions.reduce_scatter)};
-}
-
-bool has_choice(const CommFusions& fusions) {
-  using Mode = CommFusion::Mode;
-  return fusions.all_reduce.mode == Mode::kBest || fusions.all_gather.mode == Mode::kBest ||
-         fusions.reduce_scatter.mode == Mode::kBest;
-}
-
-/// How buckets are made, rule by rule: none, sizes by halves and thirds, searched boundaries.
-std::vector<Rules> rules_to_try(const CommFusions& fusions, bool is_long) {
-  using Mode = CommFusion::Mode;
-  std::vector<Rules> rules{decided(fusions, Mode::kNone)};
-  if (!has_choice(fusions)) return rules;
-  if (is_long) rules.push_back(decided(fusions, Mode::kSize, Bytes{64} << 20));
-  for (Bytes size = Bytes{1} << 20; !is_long && size <= kLargestTried; size *= 2) {
-    rules.push_back(decided(fusions, Mode::kSize, size));
-    if (size <= kLargestBetween) rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
-  }
-  rules.push_back(decided(fusions, Mode::kBest));
-  return rules;
-}
-
 /// Which orders are scheduled again by their own times: the fastest, or that of every base and rule.
 enum class Justified { kNone, kFastest, kEach };
 
@@ -364,6 +322,7 @@ class Trials {
       : scheduler_(&scheduler), options_(&options), justified_(justified), least_(least) {}
 
   const std::optional<IssueOrder>& best() const { return best_; }
+  const OrderRule& rule() const { return rule_; }
   Picoseconds least() const { return least_; }
   void take_better(Trials other) {
     if (other.least_ < least_) *this = std::move(other);
@@ -383,13 +342,15 @@ class Trials {
   }
 
   /// The order with the buckets of each rule; what is fastest is then tried with prefetch.
-  void try_rules(IssueOrder order, const std::vector<Rules>& rules) {
+  void try_rules(OrderRule::Sequence sequence, IssueOrder order, const std::vector<BucketRules>& rules) {
     const Scheduler::Base base = scheduler_->base(std::move(order));
+    std::size_t fastest_rule = 0;
     std::optional<IssueOrder> fastest, last;
     std::optional<std::vector<std::uint32_t>> last_buckets;
     Picoseconds least_of_rules = std::numeric_limits<Picoseconds>::max();
     bool fits = true;
-    for (const Rules& rule : rules) {
+    for (const BucketRules& rule : rules) {
+      trying_ = {sequence, static_cast<std::size_t>(&rule - rules.data())};
       const bool is_first = &rule == &rules.front();
       const bool is_searched = !is_first && &rule == &rules.back();
       if (!fits && !is_searched) continue;
@@ -414,14 +375,26 @@ class Trials {
       if (!end || *end >= least_of_rules) continue;
       least_of_rules = *end;
       fastest = last;
+      fastest_rule = trying_.buckets;
     }
     last.reset();
+    trying_ = {sequence, fastest_rule};
     if (fastest) try_prefetched(*fastest);
     if (justified_ == Justified::kEach && best_) try_justified(*best_);
   }
 
+  /// That rule's order alone, and what may be fetched early there.
+  void try_rule(IssueOrder sequence, const BucketRules& rule, bool is_searched) {
+    const Scheduler::Base base = scheduler_->base(std::move(sequence));
+    const IssueOrder order = is_searched ? scheduler_->best_bucketed(base, rule)
+                                         : scheduler_->bucketed(base, scheduler_->bucket_numbers(base, rule));
+    try_order(order);
+    try_prefetched(order);
+  }
+
   /// The fastest order is scheduled again, what nothing waits for makes way, and what waits for its links is joined.
   void refine() {
+    trying_ = rule_;
     if (justified_ == Justified::kFastest) try_justified(*best_);
     IssueOrder order = *best_;
     for (int i = 0; i < kMostYields; ++i) {
@@ -478,6 +451,7 @@ class Trials {
     if (times.end < least_) {
       least_ = times.end;
       best_ = order;
+      rule_ = trying_;
     }
     return times.end;
   }
@@ -495,64 +469,69 @@ class Trials {
   Justified justified_;
   std::optional<IssueOrder> best_;
   Picoseconds least_;
+  OrderRule rule_, trying_;  // of the best, and of what is tried now
 };
+
+/// The order given, joined only where the user asks.
+IssueOrder unjoined(const Scheduler& scheduler, const CommFusions& fusions) {
+  const Scheduler::Base base = scheduler.base(scheduler.as_given());
+  return scheduler.bucketed(base, scheduler.bucket_numbers(base, decided(fusions, CommFusion::Mode::kNone)));
+}
+
+/// A sequence that buckets are tried in, of what is issued early.
+IssueOrder sequence(const Scheduler& scheduler, const ParallelProgram& program, IssueOrder early,
+                    OrderRule::Sequence kind) {
+  if (kind == OrderRule::Sequence::kDelayed) return scheduler.delayed(early);
+  if (kind == OrderRule::Sequence::kListed) early.sequence = list_order(program);
+  if (kind == OrderRule::Sequence::kListedFromEnd) early.sequence = list_order_from_end(program);
+  return early;
+}
+
+bool is_long(const ParallelProgram& program) { return program.instructions.size() > kManyInstructions; }
 
 }  // namespace
 
-bool schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
-              const ScheduleOptions& options) {
-  if (program.instructions.empty()) return true;
+std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
+                                  const ScheduleOptions& options) {
+  if (program.instructions.empty()) return OrderRule{};
   const Scheduler scheduler(program, graph, costs);
   const Justified justified = what_is_justified(options, program.instructions.size());
   Trials trials(scheduler, options, justified, std::numeric_limits<Picoseconds>::max());
-  const IssueOrder given = scheduler.as_given();
-  const auto arrange_best = [&] {
+  const auto arrange_best = [&]() -> std::optional<OrderRule> {
     put_in_order(program, trials.best() ? *trials.best() : scheduler.as_given(), costs);
-    return trials.best().has_value();
+    if (!trials.best()) return std::nullopt;
+    return trials.rule();
   };
-  const auto as_given = [&] {
-    const Scheduler::Base base = scheduler.base(scheduler.as_given());
-    const Rules unjoined = decided(options.fusions, CommFusion::Mode::kNone);
-    return scheduler.bucketed(base, scheduler.bucket_numbers(base, unjoined));
-  };
-  trials.try_order(as_given());
+  trials.try_order(unjoined(scheduler, options.fusions));
   if (!options.reorders) return arrange_best();
 
-  const bool is_long = program.instructions.size() > kManyInstructions;
-  const bool lists_kernels = options.lists_kernels && !is_long;
-  const std::vector<Rules> rules = rules_to_try(options.fusions, is_long);
-  const IssueOrder early = scheduler.issued_early(given);
-  std::vector<std::function<IssueOrder()>> bases{[&] { return early; }};
-  const IssueOrder delayed = scheduler.delayed(early);
-  if (delayed.sequence != early.sequence) bases.emplace_back([&] { return delayed; });
-  for (const auto list : {list_order, list_order_from_end}) {
-    const auto listed = [&, list] {
-      IssueOrder order = early;
-      order.sequence = list(program);
-      return order;
-    };
-    if (lists_kernels) bases.emplace_back(listed);
-  }
+  const bool lists_kernels = options.lists_kernels && !is_long(program);
+  const std::vector<BucketRules> rules = rules_to_try(options.fusions, is_long(program));
+  using Sequence = OrderRule::Sequence;
+  const IssueOrder early = scheduler.issued_early(scheduler.as_given());
+  std::vector<Sequence> sequences{Sequence::kEarly};
+  if (scheduler.delayed(early).sequence != early.sequence) sequences.push_back(Sequence::kDelayed);
+  if (lists_kernels) sequences.insert(sequences.end(), {Sequence::kListed, Sequence::kListedFromEnd});
   // Each is tried for itself, so that it does not matter which is done first: of equal ones the first is taken. The orders of
   // a long program take too much memory for that.
   const bool is_short = program.instructions.size() < kFewInstructions;
   const Picoseconds least = trials.least();
-  if (is_long || is_short) {
-    for (const auto& base : bases) {
-      Trials own(scheduler, options, justified, is_long ? trials.least() : least);
-      own.try_rules(base(), rules);
+  if (is_long(program) || is_short) {
+    for (const Sequence kind : sequences) {
+      Trials own(scheduler, options, justified, is_short ? least : trials.least());
+      own.try_rules(kind, sequence(scheduler, program, early, kind), rules);
       trials.take_better(std::move(own));
     }
   } else {
-    std::vector<std::future<Trials>> of_bases;
-    for (const auto& base : bases) {
-      of_bases.push_back(std::async(std::launch::async, [&] {
+    std::vector<std::future<Trials>> of_sequences;
+    for (const Sequence kind : sequences) {
+      of_sequences.push_back(std::async(std::launch::async, [&, kind] {
         Trials own(scheduler, options, justified, least);
-        own.try_rules(base(), rules);
+        own.try_rules(kind, sequence(scheduler, program, early, kind), rules);
         return own;
       }));
     }
-    for (std::future<Trials>& one : of_bases) trials.take_better(one.get());
+    for (std::future<Trials>& one : of_sequences) trials.take_better(one.get());
   }
 
   const bool is_hopeless =
@@ -560,6 +539,25 @@ bool schedule(ParallelProgram& program, const OperatorGraph& graph, const Collec
   if (lists_kernels && trials.best() && !is_hopeless) trials.refine();
   trials.issue_late();
   return arrange_best();
+}
+
+std::optional<Picoseconds> step_by_rule(const ParallelProgram& program, const OperatorGraph& graph,
+                                        const CollectiveCosts& costs, const ScheduleOptions& options,
+                                        const OrderRule& rule, bool is_refined) {
+  const Scheduler scheduler(program, graph, costs);
+  const Justified justified = what_is_justified(options, program.instructions.size());
+  Trials trials(scheduler, options, justified, std::numeric_limits<Picoseconds>::max());
+  const std::vector<BucketRules> rules = rules_to_try(options.fusions, is_long(program));
+  if (rule.sequence == OrderRule::Sequence::kGiven) {
+    trials.try_order(unjoined(scheduler, options.fusions));
+  } else if (rule.buckets < rules.size()) {
+    const bool is_searched = rule.buckets > 0 && rule.buckets + 1 == rules.size();
+    IssueOrder early = scheduler.issued_early(scheduler.as_given());
+    trials.try_rule(sequence(scheduler, program, std::move(early), rule.sequence), rules[rule.buckets], is_searched);
+  }
+  if (!trials.best()) return std::nullopt;
+  if (is_refined && options.lists_kernels && !is_long(program)) trials.refine();
+  return trials.least();
 }
 
 }  // namespace shardplan

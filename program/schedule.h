@@ -6,6 +6,7 @@
 #include "graph/operator_graph.h"
 #include "layouts/collective.h"
 #include "model/model.h"
+#include "program/order_rule.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
@@ -27,9 +28,15 @@ struct ScheduleOptions {
 /// the same id of one kind, group and dtype are one bucket. Kinds of mode `best` take the buckets that hide the most:
 /// none, of one of sixteen sizes, or between the boundaries that `best_buckets` finds.
 ///
-/// Where nothing is asked for, never slower than the order given if that fits. False, and the order given, if no order that
-/// was tried fits. The program given has no buckets.
-bool schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
-              const ScheduleOptions& options);
+/// Where nothing is asked for, never slower than the order given if that fits. Gives the rule of what was refined; nothing,
+/// and the order given, if no order that was tried fits. The program given has no buckets.
+std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
+                                  const ScheduleOptions& options);
+
+/// When the step ends in the order that a rule gives, itself or refined; nothing if that does not fit, or if there is no such
+/// order.
+std::optional<Picoseconds> step_by_rule(const ParallelProgram& program, const OperatorGraph& graph,
+                                        const CollectiveCosts& costs, const ScheduleOptions& options,
+                                        const OrderRule& rule, bool is_refined);
 
 }  // namespace shardplan

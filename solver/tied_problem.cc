@@ -282,6 +282,13 @@ Choice TiedProblem::expanded(const Choice& choice) const {
   return result;
 }
 
+Choice TiedProblem::tied(const Choice& choice) const {
+  Choice result;
+  result.strategy.resize(problem.nodes.size());
+  for (const NodeId of_original : node.ids()) result.strategy[node[of_original]] = choice.strategy[of_original];
+  return result;
+}
+
 TiedProblem tied_problem(const StrategyProblem& problem, const IdVector<NodeId, NodeId>& ties) {
   return Tying(problem, ties).run();
 }

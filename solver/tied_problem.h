@@ -30,6 +30,8 @@ struct TiedProblem {
 
   /// The same choice, for the original.
   Choice expanded(const Choice& choice) const;
+  /// The other way around, of a choice in which tied nodes take the same strategy.
+  Choice tied(const Choice& choice) const;
 };
 
 /// `ties` gives every node the number of its set; sets are numbered without a gap, and a set's nodes have equally many

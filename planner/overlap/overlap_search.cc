@@ -6,14 +6,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/integer.h"
 #include "planner/overlap/bound_matrices.h"
+#include "planner/overlap/guessed_problem.h"
 #include "planner/overlap/kind_problems.h"
+#include "planner/overlap/near_choices.h"
 #include "planner/overlap/step_bound.h"
 #include "planner/overlap/step_proof.h"
 #include "planner/problem/uniform_layers.h"
@@ -34,15 +39,9 @@ constexpr std::int64_t kHiddenParts[] = {16, 4};
 /// A round takes time by the entries of all edges' matrices: this many in all rounds are less than what comes before them
 /// takes. Larger problems have one round, for the bound.
 constexpr std::size_t kEntriesOfRounds = 30'000'000;
-/// A guess of what communication takes beside kernels, in percent of itself: that of weights and gradients, and gathers of new
-/// weights, behind which nothing is left to compute. Summed times are often equal for weights that are gathered when they are
-/// new and when they are read, which is hidden far better.
-struct Guess {
-  std::int64_t weights;
-  std::int64_t new_weights;
-};
 constexpr Guess kTwiceAtTheEnd{100, 200};
 constexpr Guess kMostlyHidden{25, 100};
+constexpr Guess kHalfHidden{25, 50, 50};
 constexpr std::uint64_t kGuessWork = 100'000'000;
 constexpr double kGuessGap = 1e-4;
 /// A step this near to its bound is not worth a guess.
@@ -60,6 +59,24 @@ constexpr std::int64_t kMostKindsOrdered = 2;
 constexpr std::int64_t kPercentOff = 5;
 constexpr std::uint64_t kKindWork = 1'000'000;
 constexpr double kKindGap = 1e-2;
+/// A step this near to its bound is left where it is.
+constexpr double kWorthGoingOn = 0.05;
+/// Choices near the plan's, in thousandths of its step: what they may cost more by a guess, and what they have to change.
+constexpr Picoseconds kMostMore = 30, kLeastMoved = 5;
+constexpr std::uint64_t kNearWork = 50'000'000;
+/// So often the best one is where it goes on from. Of each turn's at most so many are tried, fewer of long programs.
+constexpr int kNearTurns = 6;
+constexpr std::size_t kMostNear = 60;
+constexpr std::size_t kInstructionsTried = 150'000;
+/// Those that seem the shortest by the plan's rule have their orders refined, of which each takes at most so much longer than
+/// the plan by that rule, and one whose refined order is shorter is ordered by all rules; of short programs all are.
+constexpr std::size_t kTriedOfRefined = 4, kMostRefined = 8;
+constexpr Picoseconds kPercentLonger = 5;
+/// What gains less than so many thousandths is not where it goes on from, nor taken where it holds more.
+constexpr Picoseconds kThousandthsToGain = 5;
+constexpr std::size_t kShortProgram = 500, kInstructionsOrdered = 8'000;
+/// So many are tried at the same time.
+constexpr std::size_t kNearAtOnce = 2;
 /// Each round's search ends after so much work, and where its answer is so near to its bound.
 constexpr std::uint64_t kRoundWork = 100'000'000;
 constexpr double kRoundGap = 3e-3;
@@ -187,6 +204,13 @@ class Rounds {
   }
   void bound_free() { bound_free(best_); }
 
+  /// Goes on from the plan to choices near it.
+  void try_near() {
+    for (int turn = 0; turn < kNearTurns; ++turn) {
+      if (deadline_.is_over() || is_near(plan_.time.step(), least_, kWorthGoingOn) || !go_near()) return;
+    }
+  }
+
   /// The best plan with what was found out.
   Plan result() {
     const Picoseconds step = plan_.time.step();
@@ -197,6 +221,7 @@ class Rounds {
                                  {"rounds of the bound", proof_rounds_},
                                  {"guesses", guesses_},
                                  {"kinds searched", kinds_},
+                                 {"near choices", near_},
                                  {"choices ordered", ordered_},
                                  {"taken", taken_}}});
     return std::move(plan_);
@@ -272,7 +297,7 @@ class Rounds {
   }
 
   void order(const Decisions& decisions) {
-    Plan trial = search_.scheduled(decisions, plan_);
+    Plan trial = search_.scheduled(decisions, plan_, false);
     ++ordered_;
     if (!is_better(trial, plan_)) return;
     plan_ = std::move(trial);
@@ -300,16 +325,109 @@ class Rounds {
     consider(decisions_of(choice), choice);
   }
 
+  /// Orders the choices near the plan's that seem the fastest; whether one is.
+  bool go_near() {
+    const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
+    if (!planned || plan_.program.instructions.empty()) return false;
+    const Picoseconds step = plan_.time.step();
+    const std::size_t instructions = plan_.program.instructions.size();
+    NearLimits limits{step / 1000 * kMostMore, step / 1000 * kLeastMoved};
+    limits.most = std::clamp<std::size_t>(kInstructionsTried / instructions, 1, kMostNear);
+    limits.work = kNearWork;
+    std::vector<Choice> near = choices_near(*planned, limits);
+    near_ += static_cast<std::int64_t>(near.size());
+    if (instructions >= kShortProgram) {
+      near = shorter_by_rule(*planned, std::move(near));
+    } else {
+      near.resize(std::min(near.size(), kInstructionsOrdered / instructions));
+    }
+    for (const Choice& choice : near) {
+      if (deadline_.is_over()) break;
+      order_near(choice);
+      if (instructions >= kShortProgram && has_gained(step)) break;
+    }
+    return has_gained(step);
+  }
+  bool has_gained(Picoseconds than) const { return is_shorter(plan_, than); }
+  static bool is_shorter(const Plan& plan, Picoseconds than) {
+    return plan.time.step() < than / 1000 * (1000 - kThousandthsToGain);
+  }
+
+  void order_near(const Choice& choice) {
+    Plan trial = search_.scheduled(decisions_of(choice), plan_, true);
+    ++ordered_;
+    const bool holds_more = trial.memory.peak > plan_.memory.peak;
+    if (!is_better(trial, plan_) || (holds_more && !is_shorter(trial, plan_.time.step()))) return;
+    plan_ = std::move(trial);
+    ++taken_;
+  }
+
+  /// Those that were not refined before.
+  std::vector<Choice> choices_near(const Choice& center, const NearLimits& limits) {
+    const StrategyProblem guessed = guessed_problem(kHalfHidden);
+    std::optional<TiedProblem> tied;
+    if (ties_) tied = tied_problem(guessed, *ties_);
+    std::vector<Choice> choices;
+    const Choice of_searched = tied ? tied->tied(center) : center;
+    if (tied && tied->expanded(of_searched) != center) return {};  // its layers differ
+    for (NearChoice& near : near_choices(tied ? tied->problem : guessed, of_searched, limits)) {
+      Choice choice = tied ? tied->expanded(near.choice) : std::move(near.choice);
+      const auto ordered = std::find(near_refined_.begin(), near_refined_.end(), choice);
+      if (ordered == near_refined_.end()) choices.push_back(std::move(choice));
+    }
+    return choices;
+  }
+
+  /// Those whose refined orders by the plan's rule are shorter than the plan, the shortest first.
+  std::vector<Choice> shorter_by_rule(const Choice& center, std::vector<Choice> choices) {
+    choices.insert(choices.begin(), center);
+    const Ends rough = ends_by_rule(choices, false);
+    if (rough.empty() || !rough.front()) return {};
+    const std::size_t most = std::clamp<std::size_t>(choices.size() / kTriedOfRefined, 1, kMostRefined);
+    choices.erase(choices.begin());
+    choices = shortest(choices, std::span(rough).subspan(1), *rough.front() / 100 * (100 + kPercentLonger));
+    if (choices.size() > most) choices.resize(most);
+    near_refined_.insert(near_refined_.end(), choices.begin(), choices.end());
+    return shortest(choices, ends_by_rule(choices, true), plan_.time.step());
+  }
+
+  using Ends = std::vector<std::optional<Picoseconds>>;
+  /// By choice, of as many as there is time for.
+  Ends ends_by_rule(const std::vector<Choice>& choices, bool is_refined) {
+    Ends ends;
+    std::deque<std::future<std::optional<Picoseconds>>> running;
+    const auto wait_for_one = [&] {
+      ends.push_back(running.front().get());
+      running.pop_front();
+    };
+    for (const Choice& choice : choices) {
+      if (deadline_.is_over()) break;
+      if (running.size() == kNearAtOnce) wait_for_one();
+      running.push_back(search_.step_by_rule(decisions_of(choice), plan_, is_refined));
+    }
+    while (!running.empty()) wait_for_one();
+    return ends;
+  }
+
+  /// Those that end before `too_late`, the first of them first.
+  static std::vector<Choice> shortest(const std::vector<Choice>& choices,
+                                      std::span<const std::optional<Picoseconds>> ends, Picoseconds too_late) {
+    std::vector<std::pair<Picoseconds, std::size_t>> in_turn;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (ends[i] && *ends[i] < too_late) in_turn.emplace_back(*ends[i], i);
+    }
+    std::sort(in_turn.begin(), in_turn.end());
+    std::vector<Choice> result;
+    for (const auto& [end, i] : in_turn) result.push_back(choices[i]);
+    return result;
+  }
+
   /// Of the choices so far the best one of a problem.
   std::optional<Choice> best_start(const StrategyProblem& problem, const std::optional<TiedProblem>& tied) const {
     std::optional<Choice> best;
     Picoseconds least = kForbidden;
     for (const Choice& choice : choices_) {
-      Choice start = choice;
-      if (tied) {
-        start.strategy.resize(problem.nodes.size());
-        for (const NodeId node : tied->node.ids()) start.strategy[tied->node[node]] = choice.strategy[node];
-      }
+      Choice start = tied ? tied->tied(choice) : choice;
       const Evaluation value = evaluate(problem, start);
       if (!value.feasible || value.value({}) >= least) continue;
       least = value.value({});
@@ -360,50 +478,11 @@ class Rounds {
     for (const auto& [estimate, choice] : found) consider(decisions_of(choice), choice);
   }
 
-  /// About what steps take: what is computed, activations that are communicated, for which kernels wait, and what is guessed
-  /// of the communication of weights and their gradients.
   StrategyProblem guessed_problem(const Guess& guess) const {
-    StrategyProblem guessed = problem_.problem;
-    std::map<std::pair<MatrixId, std::int64_t>, MatrixId> scaled;
-    for (const EdgeId id : guessed.edges.ids()) {
-      const std::int64_t percent = percent_of(problem_.communicated[id], guess);
-      if (percent == 100) continue;
-      MatrixId& matrix = guessed.edges[id].matrix;
-      const auto [known, is_new] = scaled.try_emplace({matrix, percent}, matrix);
-      if (is_new) {
-        CostMatrix part = guessed.matrices[matrix];
-        for (std::int64_t& cost : part.costs) cost = cost < kForbidden ? multiply_divide(cost, percent, 100) : cost;
-        known->second = guessed.matrices.push_back(std::move(part));
-      }
-      matrix = known->second;
-    }
-    return guessed;
+    return shardplan::guessed_problem(problem_, search_.graph, search_.versions, guess);
   }
-
-  std::int64_t percent_of(const ModelProblem::Communicated& of, const Guess& guess) const {
-    const TensorVersion* version = of.version ? &search_.versions.all[*of.version] : nullptr;
-    if (version != nullptr && version->kind == TensorVersion::Kind::kUpdated) return guess.new_weights;
-    const GraphTensor& tensor = search_.graph.tensor(
-        version != nullptr ? version->tensor : search_.graph.operators()[of.reader.op].operands[of.reader.operand]);
-    const bool is_stored = tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState;
-    return is_stored || tensor.gradient_of ? guess.weights : 100;
-  }
-
-  /// About what one choice takes.
   Picoseconds about(const Choice& choice) const {
-    const StrategyProblem& problem = problem_.problem;
-    Picoseconds sum = 0;
-    for (const NodeId node : problem.nodes.ids()) {
-      const Cost& cost = problem.strategy_tables[problem.nodes[node].strategies].costs[choice.strategy[node].value()];
-      sum += cost.computation + cost.communication;
-    }
-    for (const EdgeId id : problem.edges.ids()) {
-      const ProblemEdge& edge = problem.edges[id];
-      const std::int64_t cost =
-          problem.matrices[edge.matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
-      sum += multiply_divide(cost, percent_of(problem_.communicated[id], kMostlyHidden), 100);
-    }
-    return sum;
+    return guessed_step(problem_, search_.graph, search_.versions, kMostlyHidden, choice);
   }
 
   Decisions decisions_of(const Choice& choice) const {
@@ -459,8 +538,10 @@ class Rounds {
   std::vector<OverlapWeights> weights_;
   std::vector<Choice> choices_;  // that were found so far
   std::vector<StepBound::Times> times_;
+  std::vector<Choice> near_refined_;
   Picoseconds least_ = 0;
-  std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
+  std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, near_ = 0, ordered_ = 0,
+               taken_ = 0;
   std::int64_t most_ordered_ = kMostOrdered;
 };
 
@@ -490,13 +571,14 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
                   search.costs.has_collective_matmul());
   Rounds rounds(std::move(plan), free, bound, is_tied ? std::optional(ties) : std::nullopt, search);
   if (!rounds.run()) return rounds.plan();
-  if (!rounds.is_loose()) {
+  if (rounds.is_loose()) {
+    free.problem.matrices.resize(num_matrices);
+    bound.refine(fine_matrices(free, search.graph, search.versions, counted(rounds.plan())));
+    rounds.prove();
+  } else {
     rounds.bound_free();
-    return rounds.result();
   }
-  free.problem.matrices.resize(num_matrices);
-  bound.refine(fine_matrices(free, search.graph, search.versions, counted(rounds.plan())));
-  rounds.prove();
+  rounds.try_near();
   return rounds.result();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <optional>
 #include <vector>
 
@@ -28,8 +29,12 @@ struct OverlapSearch {
   LevelOptions options;              // of each search; its work is made less
   std::vector<Decisions> known;      // plans that may be shorter: data parallelism
   std::vector<GlobalDegrees> kinds;  // the best plan of each is tried, if it may be shorter
-  /// The plan that decisions make, its collectives beside its kernels, like another one in all that was asked.
-  std::function<Plan(const Decisions&, const Plan&)> scheduled;
+  /// The plan that decisions make, its collectives beside its kernels, like another one in all that was asked. Its order is
+  /// refined in any case, or unless it is far slower than that plan.
+  std::function<Plan(const Decisions&, const Plan&, bool is_refined)> scheduled;
+  /// About what the step of those decisions takes, in an order by the rule of that plan's, itself or refined; found out beside
+  /// what the caller does next. The plan has to stay until then.
+  std::function<std::future<std::optional<Picoseconds>>(const Decisions&, const Plan&, bool is_refined)> step_by_rule;
 };
 
 /// The plan or one whose step is shorter, and a bound on the step in which collectives run beside kernels
@@ -43,7 +48,8 @@ struct OverlapSearch {
 /// taken that is best against all choices so far. Each choice is a candidate, ordered and timed. So are choices of
 /// `kinds`, where they may be shorter, and those of least sums in which communication counts by a guess of what is hidden.
 /// Where the plan is not near the bound then, times are made finer and a bound of them is proven
-/// (planner/overlap/step_proof.h), of which choices are candidates, too.
+/// (planner/overlap/step_proof.h), of which choices are candidates, too. Where it is still not, the search goes on from the
+/// plan to choices near it (planner/overlap/near_choices.h), as long as one is faster.
 Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search);
 
 }  // namespace shardplan

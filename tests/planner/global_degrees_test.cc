@@ -98,7 +98,7 @@ TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
 }
 
 /// Tensor parallelism with and without a cut sequence, under all stages of ZeRO: the plan found is of the kind, and asked for
-/// again from itself it stays what it is. So does the best plan of all where it is of some kind.
+/// again from itself it stays what it is, or gets better. So does the best plan of all where it is of some kind.
 TEST(GlobalDegreesTest, WhatIsFoundIsOfTheKindAndIsFoundAgain) {
   for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {
     const ModelPlanner planner = planner_of(layers("{}"), level);
@@ -118,8 +118,12 @@ TEST(GlobalDegreesTest, WhatIsFoundIsOfTheKindAndIsFoundAgain) {
           }
           const std::optional<Plan> again = planner.plan_of_degrees(*found, degrees, &why);
           ASSERT_TRUE(again) << why;
-          EXPECT_EQ(again->time.step(), found->time.step());
-          EXPECT_EQ(again->memory.peak, found->memory.peak);
+          // From a better plan level 2 may go on to one that is better still.
+          EXPECT_LE(again->time.step(), found->time.step());
+          EXPECT_GE(again->time.step(), found->time.step() / 100 * (level == Level::kSpeed ? 97 : 100));
+          if (level != Level::kSpeed) {
+            EXPECT_EQ(again->memory.peak, found->memory.peak);
+          }
           GlobalDegrees other = degrees;
           other.sequence = !sequence;
           EXPECT_NE(differences(planner, *found, other), std::vector<std::string>());

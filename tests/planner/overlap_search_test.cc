@@ -28,5 +28,19 @@ TEST(OverlapSearchTest, WeightsAreGatheredWhereThatIsHidden) {
   EXPECT_LE(found.time.step(), by_hand.time.step() + by_hand.time.step() / 50);
 }
 
+// Sums say nothing of which weights to gather when they are new and which when they are read, so that both hide.
+TEST(OverlapSearchTest, WhatSumsDoNotTellApartIsFoundNearThePlan) {
+  const auto plan = [](const char* file) {
+    const auto model = std::make_shared<const Model>(read_model(file));
+    return ModelPlanner(model, read_cluster(model->cluster.value), {}).plan(Level::kSpeed, "auto");
+  };
+  for (const char* file : {"configs/bert-base.yaml", "configs/lenet.yaml"}) {
+    SCOPED_TRACE(file);
+    const Plan found = plan(file);
+    ASSERT_TRUE(found.fits());
+    EXPECT_LT(open_gap(found).value(), 0.05);
+  }
+}
+
 }  // namespace
 }  // namespace shardplan

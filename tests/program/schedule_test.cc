@@ -283,7 +283,15 @@ TEST(ScheduleTest, OfWaysThatAreTriedSideBySideTheBestIsTaken) {
       ParallelProgram program = sketch.program;
       ScheduleOptions options;
       options.lists_kernels = lists_kernels;
-      EXPECT_TRUE(schedule(program, OperatorGraph(), OneByteAPicosecond(), options));
+      const std::optional<OrderRule> rule = schedule(program, OperatorGraph(), OneByteAPicosecond(), options);
+      EXPECT_TRUE(rule);
+      const auto by_rule = [&](bool is_refined) {
+        return step_by_rule(sketch.program, OperatorGraph(), OneByteAPicosecond(), options, *rule, is_refined);
+      };
+      EXPECT_EQ(by_rule(true), overlapped_timeline(program).end);
+      EXPECT_GE(by_rule(false), by_rule(true));
+      options.most_memory = -1;
+      EXPECT_FALSE(by_rule(false));
       return program;
     };
     const auto outputs = [](const ParallelProgram& program) {

@@ -81,6 +81,7 @@ TEST(TiedProblemTest, EveryChoiceOfARandomProblemCostsWhatItsExpansionCosts) {
     std::optional<std::int64_t> least;
     for_each_choice(tied.problem, [&](const Choice& choice) {
       expect_equal_costs(problem, tied, choice);
+      EXPECT_EQ(tied.tied(tied.expanded(choice)), choice);
       const Evaluation evaluation = evaluate(problem, tied.expanded(choice));
       if (evaluation.feasible && (!least || evaluation.value({}) < *least)) least = evaluation.value({});
     });

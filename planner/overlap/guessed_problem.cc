@@ -1,0 +1,63 @@
+#include "planner/overlap/guessed_problem.h"
+
+#include <map>
+#include <utility>
+
+#include "base/integer.h"
+
+namespace shardplan {
+namespace {
+
+std::int64_t percent_of(const ModelProblem::Communicated& of, const OperatorGraph& graph,
+                        const TensorVersions& versions, const Guess& guess) {
+  const TensorVersion* version = of.version ? &versions.all[*of.version] : nullptr;
+  if (version != nullptr && version->kind == TensorVersion::Kind::kUpdated) return guess.new_weights;
+  const GraphTensor& tensor =
+      graph.tensor(version != nullptr ? version->tensor : graph.operators()[of.reader.op].operands[of.reader.operand]);
+  const bool is_stored = tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState;
+  return is_stored || tensor.gradient_of ? guess.weights : guess.activations;
+}
+
+std::int64_t guessed(std::int64_t cost, std::int64_t percent) {
+  return cost < kForbidden ? multiply_divide(cost, percent, 100) : cost;
+}
+
+}  // namespace
+
+StrategyProblem guessed_problem(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
+                                const Guess& guess) {
+  StrategyProblem result = problem.problem;
+  std::map<std::pair<MatrixId, std::int64_t>, MatrixId> scaled;
+  for (const EdgeId id : result.edges.ids()) {
+    const std::int64_t percent = percent_of(problem.communicated[id], graph, versions, guess);
+    if (percent == 100) continue;
+    MatrixId& matrix = result.edges[id].matrix;
+    const auto [known, is_new] = scaled.try_emplace({matrix, percent}, matrix);
+    if (is_new) {
+      CostMatrix part = result.matrices[matrix];
+      for (std::int64_t& cost : part.costs) cost = guessed(cost, percent);
+      known->second = result.matrices.push_back(std::move(part));
+    }
+    matrix = known->second;
+  }
+  return result;
+}
+
+Picoseconds guessed_step(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
+                         const Guess& guess, const Choice& choice) {
+  const StrategyProblem& costs = problem.problem;
+  Picoseconds sum = 0;
+  for (const NodeId node : costs.nodes.ids()) {
+    const Cost& cost = costs.strategy_tables[costs.nodes[node].strategies].costs[choice.strategy[node].value()];
+    sum += cost.computation + cost.communication;
+  }
+  for (const EdgeId id : costs.edges.ids()) {
+    const ProblemEdge& edge = costs.edges[id];
+    const std::int64_t cost =
+        costs.matrices[edge.matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
+    sum += guessed(cost, percent_of(problem.communicated[id], graph, versions, guess));
+  }
+  return sum;
+}
+
+}  // namespace shardplan
