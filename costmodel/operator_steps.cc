@@ -10,7 +10,7 @@ namespace {
 
 /// Bytes that one kernel run reads and writes on one device.
 Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
-                    const KernelTraffic& traffic) {
+                    const std::vector<TensorLayout>& results, const KernelTraffic& traffic) {
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     if (!traffic.reads(i)) continue;
@@ -18,7 +18,7 @@ Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const 
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     if (!traffic.writes(i)) continue;
-    const Bytes written = local_bytes(operation.results[i], result_layout(operation, strategy, mesh, i));
+    const Bytes written = local_bytes(operation.results[i], results[i]);
     bytes += operation.type->accumulates ? 2 * written : written;  // what is added to is read as well
   }
   return bytes;
@@ -80,18 +80,19 @@ class Steps {
     step.strategy = strategy;
     step.is_phase = is_phase;
     step.inputs = std::move(inputs);
-    const KernelTraffic alone;
-    const KernelTraffic& traffic = is_phase ? alone : traffic_;
-    // Asked even for what is free, so that a dtype that the device does not compute is found.
-    step.time = costs_.computation(*operation, local_extents(*operation, strategy),
-                                   touched_bytes(*operation, strategy, mesh, traffic), traffic.is_started);
-    if (traffic.is_free) step.time = 0;
     std::vector<std::size_t> results;
     for (std::size_t i = 0; i < operation->results.size(); ++i) {
       step.output_types.push_back(operation->results[i]);
       step.output_layouts.push_back(result_layout(*operation, strategy, mesh, i));
       results.push_back(num_values_++);
     }
+    const KernelTraffic alone;
+    const KernelTraffic& traffic = is_phase ? alone : traffic_;
+    // Asked even for what is free, so that a dtype that the device does not compute is found.
+    step.time =
+        costs_.computation(*operation, local_extents(*operation, strategy),
+                           touched_bytes(*operation, strategy, mesh, step.output_layouts, traffic), traffic.is_started);
+    if (traffic.is_free) step.time = 0;
     result_.steps.push_back(std::move(step));
     return results;
   }

@@ -177,7 +177,6 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   if (known_search == nullptr) throw InputError(SourcePlace{}, "no search '{}'", search_name);
   const Deadline since_begin(0, {});
   ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
-  redistributions_->forget_times();
   std::optional<ModelProblem> free;  // beside that of uniform layers, where more is sought in it
   if (restrictions.uniform) {
     ModelProblem tied = with_uniform_layers(problem, *graph_, versions_, *restrictions.uniform);

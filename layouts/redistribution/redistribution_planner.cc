@@ -257,6 +257,11 @@ RedistributionPlanner::~RedistributionPlanner() = default;
 
 const DeviceMesh& RedistributionPlanner::mesh() const { return state_->graphs.mesh(); }
 
+std::unique_ptr<RedistributionPlanner> RedistributionPlanner::another() const {
+  return std::make_unique<RedistributionPlanner>(mesh(), state_->costs,
+                                                 RedistributionOptions{state_->bounded_memory, state_->pieces});
+}
+
 const Redistribution& RedistributionPlanner::plan(const TensorLayout& from, const TensorLayout& to, const Shape& shape,
                                                   Bytes element_bytes) {
   PlanKey key = {canonical(from, mesh(), shape), canonical(to, mesh(), shape), shape, element_bytes};

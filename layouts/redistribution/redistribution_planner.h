@@ -44,6 +44,8 @@ class RedistributionPlanner {
   void forget_times();
 
   const DeviceMesh& mesh() const;
+  /// One that gives the same answers and has been asked nothing yet, for another thread.
+  std::unique_ptr<RedistributionPlanner> another() const;
 
  private:
   struct State;

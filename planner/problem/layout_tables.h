@@ -1,16 +1,12 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/index.h"
-#include "layouts/redistribution/redistribution_planner.h"
 #include "layouts/tensor_layout.h"
 #include "operators/operation.h"
 #include "solver/strategy_problem.h"
@@ -20,6 +16,7 @@ namespace shardplan {
 using LayoutId = Index<struct LayoutTag>;
 using ListId = Index<struct ListTag>;
 using TypeId = Index<struct TypeTag>;
+using MatrixRequestId = Index<struct MatrixRequestTag>;
 
 /// What stands at one position of a node's list, for its edges: a layout, and whether it shares the stored version's
 /// memory.
@@ -47,11 +44,21 @@ enum class EdgeKind {
   kShares,        // only this: the first is what is stored; the second shares its memory exactly where they are equal
 };
 
-/// Interned layouts and lists, and the matrices between lists.
+/// A matrix that edges ask for; costs are `runs` times those of one redistribution.
+struct MatrixRequest {
+  ListId from;
+  ListId to;
+  TypeId type;
+  EdgeKind kind = EdgeKind::kRedistribute;
+  std::int64_t runs = 1;
+  auto operator<=>(const MatrixRequest&) const = default;
+};
+
+/// Interned layouts, lists of them, tables of bytes, and which matrices are asked for between lists (`problem_costs.h` fills
+/// them).
 class LayoutTables {
  public:
-  LayoutTables(RedistributionPlanner& redistributions, StrategyProblem& problem)
-      : redistributions_(redistributions), problem_(problem) {}
+  explicit LayoutTables(StrategyProblem& problem) : problem_(problem) {}
 
   LayoutId layout(const TensorLayout& layout) {
     const auto [found, is_new] = layout_ids_.try_emplace(layout, LayoutId(layouts_.size()));
@@ -75,13 +82,14 @@ class LayoutTables {
     return types_.push_back({type.shape, bytes});
   }
 
-  /// Nothing if the matrix would be all zero.
-  std::optional<MatrixId> matrix(ListId from, ListId to, TypeId type, EdgeKind kind, std::int64_t runs) {
-    const auto key = std::make_tuple(from.value(), to.value(), type.value(), kind, runs);
-    const auto [found, is_new] = matrix_ids_.try_emplace(key);
-    if (is_new) found->second = make_matrix(entries(from), entries(to), type, kind, runs);
+  const WholeTensor& operator[](TypeId id) const { return types_[id]; }
+
+  MatrixRequestId request(const MatrixRequest& request) {
+    const auto [found, is_new] = request_ids_.try_emplace(request, MatrixRequestId(requests_.size()));
+    if (is_new) requests_.push_back(request);
     return found->second;
   }
+  const IdVector<MatrixRequestId, MatrixRequest>& requests() const { return requests_; }
 
   UsageTableId usage(std::vector<Bytes> bytes) {
     const auto [found, is_new] = usage_ids_.try_emplace(std::move(bytes), UsageTableId(problem_.usage_tables.size()));
@@ -89,25 +97,21 @@ class LayoutTables {
     return found->second;
   }
 
- private:
-  std::vector<const TensorLayout*> layouts_of(const std::vector<ListedLayout>& entries) const {
+  std::vector<const TensorLayout*> layouts_of(ListId id) const {
     std::vector<const TensorLayout*> layouts;
-    for (const ListedLayout& entry : entries) layouts.push_back(&layouts_[entry.layout]);
+    for (const ListedLayout& entry : entries(id)) layouts.push_back(&layouts_[entry.layout]);
     return layouts;
   }
 
-  std::optional<MatrixId> make_matrix(const std::vector<ListedLayout>& from, const std::vector<ListedLayout>& to,
-                                      TypeId type, EdgeKind kind, std::int64_t runs);
-
-  RedistributionPlanner& redistributions_;
+ private:
   StrategyProblem& problem_;
   std::unordered_map<TensorLayout, LayoutId> layout_ids_;
   IdVector<LayoutId, TensorLayout> layouts_;
   std::map<std::vector<ListedLayout>, ListId> list_ids_;
   IdVector<ListId, const std::vector<ListedLayout>*> lists_;
   IdVector<TypeId, WholeTensor> types_;
-  std::map<std::tuple<std::size_t, std::size_t, std::size_t, EdgeKind, std::int64_t>, std::optional<MatrixId>>
-      matrix_ids_;
+  std::map<MatrixRequest, MatrixRequestId> request_ids_;
+  IdVector<MatrixRequestId, MatrixRequest> requests_;
   std::map<std::vector<Bytes>, UsageTableId> usage_ids_;
 };
 

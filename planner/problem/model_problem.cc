@@ -11,7 +11,8 @@
 // and of the versions, and enter with each node's table and each edge's matrix.
 //
 // Layouts, lists of layouts, tables and matrices are interned, so that 96 equal layers cost what one does: the work is
-// done per distinct operation and per distinct pair of lists, the rest is looking up.
+// done per distinct operation and per distinct pair of lists, the rest is looking up. What anything costs is found last
+// (problem_costs.cc), when all tables and matrices that are asked for are known.
 
 #include "planner/problem/model_problem.h"
 
@@ -26,24 +27,21 @@
 #include "operators/operator_type.h"
 #include "planner/problem/layout_tables.h"
 #include "planner/problem/operand_copies.h"
+#include "planner/problem/problem_costs.h"
 
 namespace shardplan {
 namespace {
 
-/// A strategy that takes longer (40 hours) is none; so sums of a step stay far below what 64 bits hold.
-constexpr std::int64_t kLongestStep = kForbidden / 2;
-
-std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(kForbidden, a + b); }
-
 /// All that equal operators with equal candidates share.
 struct CandidateTable {
+  OperatorId first;  // of those that have it
   OperationId operation;
   KernelTraffic traffic;
   PartialGroups groups;         // of an enumeration
   std::vector<Strategy> fixed;  // or the strategies it was narrowed to
   std::shared_ptr<const std::vector<Strategy>> strategies;
   bool complete = true;
-  StrategyTableId table;
+  StrategyTableId table;         // costs stand there in the end
   std::vector<ListId> operands;  // layouts by strategy
   std::vector<ListId> results;
   std::vector<UsageTableId> operand_usage;
@@ -59,7 +57,7 @@ class Build {
         costs_(costs),
         redistributions_(redistributions),
         restrictions_(restrictions),
-        tables_(redistributions, result_.problem),
+        tables_(result_.problem),
         copy_tables_(tables_, result_.problem) {}
 
   ModelProblem run() {
@@ -81,6 +79,7 @@ class Build {
     for (const VersionId version : versions_.all.ids()) add_version(version);
     for (const VersionId version : versions_.all.ids()) add_edges_to_version(version);
     for (const OperatorId op : graph_.operators().ids()) add_edges_to_operator(op);
+    add_costs();
     if (restrictions_.counts_copies) {
       for (const OperatorId op : graph_.operators().ids()) add_copies(op);
     }
@@ -157,16 +156,8 @@ class Build {
     if (parts.size() == 1 && parts.front().second == 1) return parts.front().first;
     const auto [found, is_new] = summed_tables_.try_emplace(parts);
     if (is_new) {
-      StrategyTable all = result_.problem.strategy_tables[parts.front().first];
-      for (std::size_t i = 0; i < all.costs.size(); ++i) {
-        all.costs[i] = {};
-        for (const auto& [table, runs] : parts) {
-          const Cost& cost = result_.problem.strategy_tables[table].costs[i];
-          all.costs[i].computation = plus(all.costs[i].computation, repeated_cost(cost.computation, runs));
-          all.costs[i].communication = plus(all.costs[i].communication, repeated_cost(cost.communication, runs));
-        }
-      }
-      found->second = result_.problem.strategy_tables.push_back(std::move(all));
+      const std::size_t size = result_.problem.strategy_tables[parts.front().first].costs.size();
+      found->second = result_.problem.strategy_tables.push_back({std::vector<Cost>(size)});
     }
     return found->second;
   }
@@ -179,6 +170,7 @@ class Build {
       if (table->groups == groups && table->fixed == fixed && table->traffic == traffic) return *table;
     }
     auto table = std::make_unique<CandidateTable>();
+    table->first = id;
     table->operation = operation;
     table->traffic = traffic;
     table->groups = groups;
@@ -196,28 +188,17 @@ class Build {
     }
     table->complete = found.complete;
     fill(*table, std::move(found.strategies));
-    const std::vector<Cost>& costs = result_.problem.strategy_tables[table->table].costs;
-    if (std::all_of(costs.begin(), costs.end(), [](const Cost& cost) { return cost.communication >= kForbidden; })) {
-      throw InputError(graph_.operators()[id].place,
-                       "{}: takes more than {} hours with every strategy; steps that long are not planned",
-                       graph_.operators()[id].name, kLongestStep / kPicosecondsPerSecond / 3600);
-    }
+    new_tables_.push_back(table.get());
     tables_by_operation_[operation].push_back(std::move(table));
     return *tables_by_operation_[operation].back();
   }
 
   void fill(CandidateTable& table, std::vector<Strategy> strategies) {
     const Operation& operation = graph_.operations()[table.operation];
-    std::shared_ptr<const Operation>& shared = shared_operations_[table.operation];
-    if (!shared) shared = std::make_shared<const Operation>(operation);
     const DeviceMesh& mesh = costs_.mesh();
-    StrategyTable costs;
     std::vector<std::vector<ListedLayout>> operands(operation.operands.size()), results(operation.results.size());
     std::vector<std::vector<Bytes>> operand_bytes(operation.operands.size()), result_bytes(operation.results.size());
     for (const Strategy& strategy : strategies) {
-      const OperatorSteps steps = operator_steps(shared, strategy, costs_, redistributions_, table.traffic);
-      const bool is_too_long = steps.computation > kLongestStep || steps.communication > kLongestStep;
-      costs.costs.push_back(is_too_long ? Cost{0, kForbidden} : Cost{steps.computation, steps.communication});
       for (std::size_t i = 0; i < operands.size(); ++i) {
         const TensorLayout layout = operand_layout(operation, strategy, mesh, i);
         operands[i].push_back({tables_.layout(layout), false});
@@ -229,7 +210,7 @@ class Build {
         result_bytes[i].push_back(local_bytes(operation.results[i], layout));
       }
     }
-    table.table = result_.problem.strategy_tables.push_back(std::move(costs));
+    table.table = result_.problem.strategy_tables.push_back({std::vector<Cost>(strategies.size())});
     for (auto& entries : operands) table.operands.push_back(tables_.list(std::move(entries)));
     for (auto& entries : results) table.results.push_back(tables_.list(std::move(entries)));
     for (auto& usage : operand_bytes) table.operand_usage.push_back(tables_.usage(std::move(usage)));
@@ -363,10 +344,7 @@ class Build {
 
   void add_edge(NodeId from, ListId from_list, NodeId to, ListId to_list, TypeId type, EdgeKind kind, std::int64_t runs,
                 const ModelProblem::Communicated& what) {
-    const std::optional<MatrixId> matrix = tables_.matrix(from_list, to_list, type, kind, runs);
-    if (!matrix) return;
-    result_.problem.edges.push_back({from, to, *matrix});
-    result_.communicated.push_back(what);
+    wanted_edges_.push_back({from, to, tables_.request({from_list, to_list, type, kind, runs}), what});
   }
 
   void add_edges_to_version(VersionId id) {
@@ -399,6 +377,52 @@ class Build {
                operator_tables_[id]->operands[operand], tables_.type(graph_.tensor(op.operands[operand]).type),
                EdgeKind::kRedistribute, graph_.runs(id), {std::nullopt, {id, operand}});
     }
+  }
+
+  // ---- costs
+
+  /// An edge, unless all of its costs are zero.
+  struct WantedEdge {
+    NodeId from;
+    NodeId to;
+    MatrixRequestId matrix;
+    ModelProblem::Communicated what;
+  };
+
+  void add_costs() {
+    std::vector<CostedOperator> operators;
+    for (const CandidateTable* table : new_tables_) {
+      std::shared_ptr<const Operation>& shared = shared_operations_[table->operation];
+      if (!shared) shared = std::make_shared<const Operation>(graph_.operations()[table->operation]);
+      operators.push_back({shared, table->strategies, table->traffic});
+    }
+    ProblemCosts found = problem_costs(operators, tables_, costs_, redistributions_);
+    StrategyProblem& problem = result_.problem;
+    for (std::size_t i = 0; i < new_tables_.size(); ++i) {
+      check_length(new_tables_[i]->first, found.tables[i].costs);
+      problem.strategy_tables[new_tables_[i]->table] = std::move(found.tables[i]);
+    }
+    for (const auto& [parts, table] : summed_tables_) {
+      for (const auto& [part, runs] : parts)
+        add_runs(problem.strategy_tables[part], runs, problem.strategy_tables[table]);
+    }
+    IdVector<MatrixRequestId, std::optional<MatrixId>> matrices(tables_.requests().size());
+    for (const WantedEdge& edge : wanted_edges_) {
+      std::optional<CostMatrix>& costs = found.of_requests[edge.matrix];
+      std::optional<MatrixId>& matrix = matrices[edge.matrix];
+      if (!costs) continue;
+      if (!matrix) matrix = problem.matrices.push_back(std::move(*costs));
+      problem.edges.push_back({edge.from, edge.to, *matrix});
+      result_.communicated.push_back(edge.what);
+    }
+  }
+
+  void check_length(OperatorId id, const std::vector<Cost>& costs) const {
+    if (std::any_of(costs.begin(), costs.end(), [](const Cost& cost) { return cost.communication < kForbidden; }))
+      return;
+    throw InputError(graph_.operators()[id].place,
+                     "{}: takes more than {} hours with every strategy; steps that long are not planned",
+                     graph_.operators()[id].name, kLongestStep / kPicosecondsPerSecond / 3600);
   }
 
   // ---- copies
@@ -454,13 +478,15 @@ class Build {
   OperandCopies copy_tables_;
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
   IdVector<OperationId, std::vector<std::unique_ptr<CandidateTable>>> tables_by_operation_;
+  std::vector<const CandidateTable*> new_tables_;  // in the order of their making
   IdVector<OperatorId, const CandidateTable*> operator_tables_;
   KernelFusion fusion_;
-  IdVector<NodeId, TableRuns> node_tables_;  // of operators: all that the node stands for
-  std::map<TableRuns, StrategyTableId> summed_tables_;
+  IdVector<NodeId, TableRuns> node_tables_;             // of operators: all that the node stands for
+  std::map<TableRuns, StrategyTableId> summed_tables_;  // costs stand there in the end
   IdVector<TensorId, char> may_be_partial_;
   IdVector<TensorId, std::uint32_t> held_until_;  // by its last version, or by that of what it is a view of
   IdVector<VersionId, ListId> version_lists_;
+  std::vector<WantedEdge> wanted_edges_;
   std::map<std::vector<std::uint64_t>, VersionTables> version_tables_;  // looked up, never walked
   std::map<std::size_t, StrategyTableId> free_tables_;
   std::unordered_map<ListId, std::shared_ptr<const std::vector<ModelProblem::VersionChoice>>> choices_by_list_;
