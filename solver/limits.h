@@ -25,10 +25,10 @@ class Deadline {
   Deadline(double seconds, std::stop_token stop) : seconds_(seconds), stop_(std::move(stop)) {}
 
   double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  bool is_over() const { return stop_.stop_requested() || (seconds_ > 0 && elapsed() >= seconds_); }
+  bool is_over() const { return is_stopped() || (seconds_ > 0 && elapsed() >= seconds_); }
   /// Which of the two it was; nothing if neither is over.
   std::optional<Limit> reached() const {
-    if (stop_.stop_requested()) return Limit::kInterrupted;
+    if (is_stopped()) return Limit::kInterrupted;
     return is_over() ? std::optional(Limit::kTime) : std::nullopt;
   }
   /// An earlier end: `share` of the time that is left.
@@ -37,11 +37,19 @@ class Deadline {
     if (seconds_ > 0) result.seconds_ = elapsed() + share * std::max(seconds_ - elapsed(), 1e-9);
     return result;
   }
+  /// The same, over as soon as `stop` is requested, too.
+  Deadline or_at(std::stop_token stop) const {
+    Deadline result = *this;
+    result.other_stop_ = std::move(stop);
+    return result;
+  }
 
  private:
+  bool is_stopped() const { return stop_.stop_requested() || other_stop_.stop_requested(); }
+
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double seconds_ = 0;
-  std::stop_token stop_;
+  std::stop_token stop_, other_stop_;
 };
 
 }  // namespace shardplan

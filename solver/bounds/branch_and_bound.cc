@@ -38,7 +38,7 @@ std::size_t stored_size(const BranchAndBound::Subproblem& subproblem) {
 
 BranchAndBound::BranchAndBound(const CoreProblem& core, const DualBound& root, std::size_t most_stored)
     : core_(&core), root_(root.state()), most_stored_(most_stored), best_cost_(core.big_m) {
-  insert({root_.bound, 0, nullptr, nullptr, {}, root.alive()});
+  insert({root_.bound, 0, nullptr, nullptr, {}, root.alive(), 0});
 }
 
 void BranchAndBound::let_go_of_state(Subproblem& subproblem) const {
@@ -61,7 +61,8 @@ void BranchAndBound::insert(Subproblem subproblem) {
     }
   }
   const double bound = subproblem.bound;
-  open_.emplace(std::pair(bound, num_inserted_++), std::move(subproblem));
+  subproblem.number = num_inserted_++;
+  open_.emplace(std::pair(bound, subproblem.number), std::move(subproblem));
 }
 
 void BranchAndBound::set_best_cost(double cost) {
@@ -245,8 +246,8 @@ std::vector<BranchAndBound::Subproblem> BranchAndBound::split(const Subproblem& 
   const auto state = std::make_shared<const DualBound::State>(dual.state());
   std::vector<Subproblem> parts(2);
   for (int part = 0; part < 2; ++part) {
-    parts[static_cast<std::size_t>(part)] = {subproblem.bound, subproblem.depth + 1, subproblem.part, state, {},
-                                             subproblem.alive};
+    parts[static_cast<std::size_t>(part)] = {
+        subproblem.bound, subproblem.depth + 1, subproblem.part, state, {}, subproblem.alive, 0};
     for (std::uint32_t value = 0; value < core.num_values(node); ++value) {
       const bool is_first = by_price ? dual.price_of_bytes(node, value) <= threshold : value == second_value;
       if (is_first != (part == 0)) parts[static_cast<std::size_t>(part)].alive[core.first_value[node] + value] = 0;

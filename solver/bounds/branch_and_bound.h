@@ -34,6 +34,7 @@ class BranchAndBound {
     std::vector<std::pair<std::uint32_t, double>>
         prices{};                     // ... at these prices by time, where above 0; none: the root's
     std::vector<std::uint8_t> alive;  // by value of that core
+    std::uint64_t number = 0;         // given when it is put back: the order in which all were
   };
   struct Outcome {
     std::vector<Subproblem> parts;     // none: nothing better is in it

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "base/side_by_side.h"
 #include "solver/bounds/branch_and_bound.h"
 #include "solver/core/restricted_core.h"
 #include "solver/searches/portfolio_worker.h"
@@ -36,9 +37,11 @@ constexpr std::uint64_t kDivePasses = 400;      // that suffice for a dive
 constexpr std::uint64_t kMovesPerExchange = 4;  // epochs of moves
 // Of a subproblem of branch and bound; on large cores they end early, since the bound moves slowly.
 constexpr std::uint64_t kMostPassesOfPart = 60, kUsualPassesOfPart = 25;
-constexpr double kWorthShrinking = 0.7;  // of the gap at the last attempt to drop values
-constexpr double kShrinks = 0.6;         // a smaller core is made if at most this share is left
-constexpr int kPatientExchanges = 3;     // exchanges without
+constexpr double kWorthShrinking = 0.7;             // of the gap at the last attempt to drop values
+constexpr double kShrinks = 0.6;                    // a smaller core is made if at most this share is left
+constexpr int kPatientExchanges = 3;                // exchanges without
+constexpr std::size_t kMostProcessors = 4;          // with what is processed ahead of its turn
+constexpr std::uint64_t kPassWorthAThread = 5'000;  // of which a subproblem takes some dozens
 
 /// Runs `task(thread)` on all threads and waits. Tasks share nothing that changes.
 template <class Task>
@@ -251,6 +254,7 @@ class PortfolioSearch {
       root.raise_prices(known_.prices, known_.priced_bound);
       root.pass();
       exact_.emplace(core_, root);
+      ahead_.emplace(*exact_, core_, deadline_, num_idle());
     }
     const std::uint64_t work = epoch_work() * (uses_exact() || options_.work > 0 ? 1 : kMovesPerExchange);
     std::vector<Engine> engines;
@@ -259,6 +263,7 @@ class PortfolioSearch {
     }
     std::vector<std::vector<BranchAndBound::Subproblem>> batches = take_batches(engines, work);
     const std::vector<const BranchAndBound::Subproblem*> beginnings = beginnings_of_dives();
+    if (ahead_) expect(batches);
     in_parallel(options_.threads, [&](int thread) {
       const auto at = static_cast<std::size_t>(thread);
       run(workers_[at], engines[at], thread, work, std::move(batches[at]), beginnings[at]);
@@ -296,6 +301,23 @@ class PortfolioSearch {
     return batches;
   }
 
+  /// Processors that no thread of the search runs on, where a subproblem is worth one's waking up.
+  std::size_t num_idle() const {
+    const std::size_t all = num_processors(kMostProcessors), busy = static_cast<std::size_t>(options_.threads);
+    return all > busy && pass_work() >= kPassWorthAThread ? all - busy : 0;
+  }
+
+  /// Of the batches the first is begun at once by its own thread. What is open then comes next, or what these are split into.
+  void expect(const std::vector<std::vector<BranchAndBound::Subproblem>>& batches) {
+    if (num_idle() == 0) return;
+    std::vector<BranchAndBound::Subproblem> next;
+    for (const auto& batch : batches) {
+      for (std::size_t i = 1; i < batch.size(); ++i) next.push_back(batch[i]);
+    }
+    for (const BranchAndBound::Subproblem* open : exact_->most_promising(2 * kMostProcessors)) next.push_back(*open);
+    ahead_->expect(std::move(next), known_.best_cost(core_));
+  }
+
   /// A bound from nothing that comes to nothing better has the next one wait, twice as long each time.
   void rest_if_still(double priced_before) {
     const double gap = known_.best.choice ? known_.best.cost - priced_before : kInfinity;
@@ -308,6 +330,7 @@ class PortfolioSearch {
   void restart_if_behind() {
     if (!exact_ || exact_->bound() >= known_.priced_bound) return;
     num_subproblems_ += exact_->num_processed();
+    ahead_.reset();
     exact_.reset();
   }
 
@@ -342,7 +365,7 @@ class PortfolioSearch {
       case Engine::kBlocks:
         return worker.run_neighbourhood(engine, known_, random, work);
       case Engine::kExact:
-        return worker.run_exact(*exact_, known_, std::move(batch));
+        return worker.run_exact(*ahead_, known_, std::move(batch));
     }
   }
 
@@ -404,6 +427,7 @@ class PortfolioSearch {
   const Deadline& deadline_;
   std::vector<PortfolioWorker> workers_;
   std::optional<BranchAndBound> exact_;
+  std::optional<SubproblemsAhead> ahead_;  // while there is that
   PortfolioKnowledge known_;
   double seconds_to_best_ = 0;
   std::uint64_t work_ = 0;

@@ -180,19 +180,18 @@ void PortfolioWorker::run_trees(const PortfolioKnowledge& known, Random& random,
   }
 }
 
-void PortfolioWorker::run_exact(const BranchAndBound& exact, const PortfolioKnowledge& known,
+void PortfolioWorker::run_exact(SubproblemsAhead& ahead, const PortfolioKnowledge& known,
                                 std::vector<BranchAndBound::Subproblem> batch) {
-  // A batch is as long as an epoch; only the deadline ends it early.
-  WorkMeter meter(*deadline_, std::numeric_limits<std::uint64_t>::max());
-  double best = std::min(known.best.cost, core_->big_m);
+  double best = known.best_cost(*core_);
   if (!part_dual_) part_dual_.emplace(*core_);
   for (BranchAndBound::Subproblem& item : batch) {
-    outcomes_.push_back(exact.process(std::move(item), *part_dual_, best, meter));
+    SubproblemsAhead::Processed processed = ahead.process(std::move(item), best, *part_dual_);
+    used_ += processed.work;
+    outcomes_.push_back(std::move(processed.outcome));
     const BranchAndBound::Outcome& outcome = outcomes_.back();
     best = std::min(best, outcome.cost);
     if (outcome.choice && outcome.cost < found_.cost) found_ = {outcome.choice, outcome.cost, Engine::kExact};
   }
-  used_ += meter.used();
 }
 
 void PortfolioWorker::follow_prices(const PortfolioKnowledge& known) {

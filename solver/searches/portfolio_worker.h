@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "solver/heuristics/block_neighbourhood.h"
 #include "solver/heuristics/tree_neighbourhood.h"
 #include "solver/searches/portfolio_schedule.h"
+#include "solver/searches/subproblems_ahead.h"
 
 namespace shardplan {
 
@@ -33,6 +35,8 @@ struct PortfolioKnowledge {
   double priced_bound =
       -std::numeric_limits<double>::infinity();  // with these prices; branch and bound's may be higher
 
+  /// What subproblems have to come below.
+  double best_cost(const CoreProblem& core) const { return std::min(best.cost, core.big_m); }
   bool is_proven() const { return best.choice && bound > best.cost - 1; }
   /// What prices are moved towards: the best cost, or a little above the bound as long as none is known.
   double target() const;
@@ -59,7 +63,7 @@ class PortfolioWorker {
   /// Tree or block neighbourhoods of the best choice; without one, repairs of random choices.
   void run_neighbourhood(Engine engine, const PortfolioKnowledge& known, Random& random, std::uint64_t work);
   /// Subproblems of branch and bound, see `take_outcomes`.
-  void run_exact(const BranchAndBound& exact, const PortfolioKnowledge& known,
+  void run_exact(SubproblemsAhead& ahead, const PortfolioKnowledge& known,
                  std::vector<BranchAndBound::Subproblem> batch);
 
   /// Continues from better prices of another worker if its own bound is far behind, and with other steps where its own

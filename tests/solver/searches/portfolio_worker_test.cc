@@ -61,6 +61,7 @@ TEST_F(PortfolioWorkerTest, EveryEngineFindsFeasibleChoices) {
     DualBound root(core);
     root.pass();
     BranchAndBound exact(core, root);
+    SubproblemsAhead ahead(exact, core, deadline_, 0);
     const auto dive_into_open_ones = [&] {
       for (const BranchAndBound::Subproblem* subproblem : exact.most_promising(2)) {
         worker.run_dive(exact, *subproblem, known, random, kWork);
@@ -68,7 +69,7 @@ TEST_F(PortfolioWorkerTest, EveryEngineFindsFeasibleChoices) {
       }
     };
     dive_into_open_ones();
-    worker.run_exact(exact, known, exact.take(1));
+    worker.run_exact(ahead, known, exact.take(1));
     num_found[4] += expect_true(sketch, worker, Engine::kExact);
     std::vector<BranchAndBound::Outcome> outcomes = worker.take_outcomes();
     ASSERT_EQ(outcomes.size(), 1u);
