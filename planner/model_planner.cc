@@ -204,10 +204,13 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
                               graph_->operators().size() <= kMostFreeOperators;
   BoundBeside of_free_layers(
       [&](const Choice& choice, std::stop_token end) { return free_bound(problem, choice, *free, level, end); }, stop);
-  const auto first_answer = [&](const Choice& choice) {
-    if (has_free_bound) of_free_layers.begin(choice);
+  // It gets as far from data parallelism, if that fits, as from a better choice, and waits for none.
+  const bool begins_at_start = has_free_bound && start && evaluate(problem.problem, *start).feasible;
+  if (begins_at_start) of_free_layers.begin(*start);
+  const auto begin_bound = [&](const Choice& choice) {
+    if (has_free_bound && !begins_at_start) of_free_layers.begin(choice);
   };
-  LevelResult found = search.find_with_bound(problem.problem, start, bound_options, first_answer);
+  LevelResult found = search.find_with_bound(problem.problem, start, bound_options, begin_bound);
   plan.bound = found.bound;
   plan.statistics = std::move(found.statistics);
   plan.status = found.status;
@@ -221,7 +224,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
                                          options_.time_limit));
   }
 
-  if (has_free_bound) of_free_layers.begin(*found.choice);
+  begin_bound(*found.choice);
   plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
   if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
   Draft draft{*std::move(found.choice), std::move(plan)};
