@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/integer.h"
+#include "solver/limits.h"
 #include "solver/minimum_peak.h"
 #include "solver/searches/search_list.h"
 
@@ -22,6 +23,18 @@ SearchOptions search_options(const LevelOptions& options, const Objective& objec
   result.threads = options.threads;
   result.start = start;
   result.limits = options.limits;
+  return result;
+}
+
+constexpr double kLeastForLater = 1e-3;  // 0 would be without limit
+
+/// What a limit of time leaves for the searches behind the first one.
+SearchOptions later_options(const LevelOptions& options, const Objective& objective, const std::optional<Choice>& start,
+                            const Deadline& since_begin) {
+  SearchOptions result = search_options(options, objective, start);
+  if (options.limits.seconds > 0) {
+    result.limits.seconds = std::max(kLeastForLater, options.limits.seconds - since_begin.elapsed());
+  }
   return result;
 }
 
@@ -72,6 +85,7 @@ constexpr double kShareOfLooseGap = 7.0 / 8;
 /// where that says little, because communication is short, a second search is for communication alone. So is one of a
 /// small problem, unless the first one took long and its bound is as near as the second's would have to be.
 LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
+  const Deadline since_begin(0, {});
   const Objective both = search_objective(Level::kRatio);
   const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
   SearchOptions first = search_options(options, both, options.start);
@@ -92,13 +106,13 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   const bool will_do = is_near && gap_of_sum > options.limits.early_gap;
   if (is_loose || (found > bound && is_small(problem) && !will_do)) {
     // This one is for the bound, which nothing else would find.
-    SearchOptions to_the_end = search_options(options, {0, 1}, result.choice);
+    SearchOptions to_the_end = later_options(options, {0, 1}, result.choice, since_begin);
     to_the_end.limits.give_up_work = 0;
     PlanResult least = search.search(problem, to_the_end);
     append(result.statistics, least.statistics);
     bound = std::max(bound, least.lower_bound);
     if (least.choice && communication(*least.choice) < found) {
-      PlanResult again = search.search(problem, search_options(options, both, least.choice));
+      PlanResult again = search.search(problem, later_options(options, both, least.choice, since_begin));
       append(result.statistics, again.statistics);
       if (again.choice && again.cost < weighted.cost) result.choice = std::move(again.choice);
       found = communication(*result.choice);
@@ -119,6 +133,7 @@ LevelValue memory_bound(const MinimumPeak& least) { return {Level::kMemory, leas
 
 /// The least peak, then the fastest plan that holds not much more.
 LevelResult search_memory(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
+  const Deadline since_begin(0, {});
   MinimumPeak least = least_peak(problem, search, options);
   LevelResult result;
   result.status = least.status;
@@ -130,7 +145,7 @@ LevelResult search_memory(const StrategyProblem& problem, const Search& search, 
   const Bytes peak = least.feasible;
   const Bytes most = peak + multiply_divide(peak, options.memory_slack_ppm, 1'000'000);
   for (Bytes& limit : within.memory_limits) limit = std::min(limit, most);
-  PlanResult second = search.search(within, search_options(options, {1, 1}, result.choice));
+  PlanResult second = search.search(within, later_options(options, {1, 1}, result.choice, since_begin));
   append(result.statistics, second.statistics);
   if (second.choice) result.choice = std::move(second.choice);
   return result;

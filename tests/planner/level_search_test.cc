@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+#include <vector>
+
 #include "solver/searches/search_list.h"
 #include "tests/support/problems.h"
 
@@ -53,6 +57,40 @@ class FruitlessSearch : public Search {
     return result;
   }
 };
+
+/// Takes its time, and finds what "auto" does with a bound that says nothing.
+class SlowSearch : public Search {
+ public:
+  PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
+    seconds_.push_back(options.limits.seconds);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    SearchOptions without_limit = options;
+    without_limit.limits.seconds = 0;
+    PlanResult result = make_search("auto")->search(problem, without_limit);
+    result.lower_bound = 0;
+    return result;
+  }
+  const std::vector<double>& seconds() const { return seconds_; }
+
+ private:
+  mutable std::vector<double> seconds_;
+};
+
+// All searches of a level have its limit together. What one takes is gone for the next, down to a moment: 0 would be none.
+TEST(LevelSearchTest, ATimeLimitIsForAllSearchesOfALevel) {
+  Random random(8);
+  const StrategyProblem problem = random_problem(random, {});
+  for (const Level level : {Level::kRatio, Level::kMemory}) {
+    LevelOptions options;
+    options.level = level;
+    options.limits.seconds = 0.03;
+    const SlowSearch search;
+    ASSERT_TRUE(search_level(problem, search, options).choice);
+    ASSERT_GE(search.seconds().size(), 2u);
+    EXPECT_GT(search.seconds().back(), 0);
+    EXPECT_LE(search.seconds().back(), 0.01);
+  }
+}
 
 // The weighted sum's bound says something of communication whether or not a plan was found: 40 of it, if all 30 of
 // computation count.
