@@ -162,8 +162,6 @@ copy (`training: {master_copy: false, state_dtype: bf16}`), and sums of gradient
 )";
 
 constexpr const char* kMemoryRemarks = R"(
-Llama 2 on 8 devices: the gathered operands of products are kept for the backward pass, while Megatron-LM gathers them again.
-
 Activations of a GPT layer by Korthikanti's formulas (no parallelism, tensor and sequence parallel, over 2 and 8 devices) are a test of their own
 (`tests/planner/memory_test.cc`).
 )";

@@ -133,6 +133,9 @@ struct GraphOperator {
   SharedText level_scope;      // full name of that operator or block: a search of its own
   SharedText recompute_scope;  // full name of the operator or outermost block computed again; empty: kept
   int worker = 0;              // the worker that computes it (program/place_program.h)
+  /// What the user says of operands that it reads and the backward pass too, not of weights: their layout in between is
+  /// that before they were gathered (true) or that in which it reads them (false).
+  std::optional<bool> gather_again;
   /// Set for an Identity that holds a strategy on the border of a block or on a result: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
   SharedText border_of;

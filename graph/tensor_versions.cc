@@ -78,12 +78,18 @@ class VersionBuilder {
       last = add(TensorVersion::Kind::kRequested, id, last, std::nullopt);
     }
     if (!forward.empty()) {
-      // A parameter that the backward pass reads is delivered on its own even to one reader, so that it can be kept.
-      if (forward.size() > 1 || (is_stored && !backward.empty())) {
+      const std::optional<bool> gather_again = is_stored ? std::nullopt : gathered_again(id, forward);
+      // What the backward pass reads is delivered on its own even to one reader, if it can be kept as that reads it.
+      const bool may_be_kept = is_stored || gather_again == false || is_decided(graph_.operators()[forward[0].op]);
+      if (forward.size() > 1 || (may_be_kept && !backward.empty())) {
         last = add(TensorVersion::Kind::kDelivered, id, last, stored);
       }
       read(last, forward);
-      if (!backward.empty()) last = add(TensorVersion::Kind::kKept, id, last, stored);
+      if (!backward.empty()) {
+        last = add(TensorVersion::Kind::kKept, id, last, stored);
+        using Keeping = TensorVersion::Keeping;
+        if (gather_again) versions_.all[last].keeping = *gather_again ? Keeping::kAsProduced : Keeping::kAsRead;
+      }
     }
     if (!backward.empty()) {
       if (backward.size() > 1) last = add(TensorVersion::Kind::kDelivered, id, last, stored);
@@ -91,6 +97,25 @@ class VersionBuilder {
     }
     if (tensor.is_output) add(TensorVersion::Kind::kOutput, id, last, std::nullopt);
     last_[id] = last;
+  }
+
+  /// True if its layouts are not searched.
+  static bool is_decided(const GraphOperator& op) { return op.is_data_parallel || !op.strategy->in.empty(); }
+
+  /// What the readers' users say of an activation: of several readers one that gathers it again is enough.
+  std::optional<bool> gathered_again(TensorId id, const ShortVector<Reader>& forward) const {
+    std::optional<bool> result;
+    for (const Reader& reader : forward) {
+      const std::optional<bool>& said = graph_.operators()[reader.op].gather_again;
+      if (said && !result.value_or(false)) result = said;
+    }
+    if (!result) return result;
+    // A weight in another type is a weight.
+    while (graph_.tensor(id).producer &&
+           graph_.operation(*graph_.tensor(id).producer).type->role == OperatorRole::kConversion) {
+      id = graph_.operators()[*graph_.tensor(id).producer].operands[0];
+    }
+    return graph_.tensor(id).kind == TensorKind::kParameter ? std::nullopt : result;
   }
 
   void add_updates() {
@@ -192,6 +217,19 @@ class VersionBuilder {
 }  // namespace
 
 TensorVersions tensor_versions(const OperatorGraph& graph) { return VersionBuilder(graph).run(); }
+
+VersionId produced_before(const TensorVersions& versions, VersionId kept) {
+  const VersionId from = *versions.all[kept].from;
+  return versions.all[from].kind == TensorVersion::Kind::kDelivered ? *versions.all[from].from : from;
+}
+
+Reader kept_for(const OperatorGraph& graph, const TensorVersions& versions, VersionId kept) {
+  const ShortVector<Reader, 8>& readers = versions.all[*versions.all[kept].from].readers;
+  for (std::size_t i = readers.size(); i-- > 1;) {
+    if (graph.operators()[readers[i].op].gather_again == false) return readers[i];
+  }
+  return readers[0];
+}
 
 std::int64_t runs_of(const OperatorGraph& graph, const TensorVersion& version) {
   return version.is_in_micro_batch ? graph.micro_batches() : 1;

@@ -13,18 +13,26 @@ using VersionId = Index<struct VersionTag>;
 /// requests, if there is one; delivered to its forward readers if there are several; kept for the backward pass;
 /// delivered to its backward readers if there are several; output. Each version is made from the one before it by a
 /// redistribution, which costs nothing if both have the same layout. A single reader needs no version of its own: it
-/// reads the version before it and pays for its own redistribution.
+/// reads the version before it and pays for its own redistribution. In the forward pass it has one where what it reads may be
+/// kept so: of what is stored, and where the user decides it.
 struct TensorVersion {
   enum class Kind : std::uint8_t {
     kProduced,   // in the layout in which the producer's strategy leaves it
     kStored,     // an input, parameter or state: its layout is a choice
     kRequested,  // as the producer's out_strategy asks, right after it is produced
-    kDelivered,  // for `readers`, several
+    kDelivered,  // for `readers`, several as a rule
     kKept,       // from the last forward reader to the backward ones
     kOutput,     // what the graph returns, after all readers; never partial
     kUpdated,    // a parameter's new value, in the layout in which it is stored
   };
+  /// What the user says of an activation that is kept (`gather_again`). Its layout is then no choice of its own.
+  enum class Keeping : std::uint8_t {
+    kFree,
+    kAsProduced,  // that of the version before its delivery, without partial sums: true
+    kAsRead,      // that in which a forward reader takes it: false
+  };
   Kind kind = Kind::kProduced;
+  Keeping keeping = Keeping::kFree;
   /// Nothing needs the version once its last reader's redistribution is done. The live range then ends when that operator
   /// begins, which holds the operand in its own layout while it runs.
   bool is_handed_over = false;
@@ -54,6 +62,11 @@ struct TensorVersions {
 };
 
 TensorVersions tensor_versions(const OperatorGraph& graph);
+
+/// The version that one kept kAsProduced is like.
+VersionId produced_before(const TensorVersions& versions, VersionId kept);
+/// The reader that one kept kAsRead is for: of the forward ones that say so the last.
+Reader kept_for(const OperatorGraph& graph, const TensorVersions& versions, VersionId kept);
 
 /// How often a step makes a version.
 std::int64_t runs_of(const OperatorGraph& graph, const TensorVersion& version);

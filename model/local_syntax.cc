@@ -85,6 +85,7 @@ void refuse_layouts(const ModelSyntax& syntax, bool is_hybrid, std::vector<Diagn
     one(settings.level, "level");
     one(settings.parallel_mode, "parallel_mode");
     one(settings.worker, "place");
+    one(settings.gather_again, "gather_again");
     if (settings.comm_fusion && !is_hybrid) {
       faults.push_back(
           {settings.comm_fusion->place,

@@ -75,6 +75,7 @@ struct ParallelOptions {
   std::optional<Placed<bool>> gradient_accumulation_shard;
   bool reshard_after_forward =
       true;  // the same modes: a weight in pieces is gathered again for the backward pass, not kept
+  std::optional<bool> gather_again;  // activations, where no block or operator says otherwise (GraphOperator)
   CommFusions comm_fusion;
   std::string strategy_save_file;  // paths; empty: none
   std::string strategy_load_file;

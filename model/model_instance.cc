@@ -23,6 +23,7 @@ struct Inherited {
   SharedText level_scope;
   bool recompute = false;
   SharedText recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
+  std::optional<bool> gather_again;
   std::optional<int> comm_fusion;
   std::optional<int> worker;
   std::optional<Placed<DataType>> gradient_dtype, state_dtype;
@@ -59,6 +60,7 @@ class Instantiation {
     set_dataset_strategy(inputs);
     Inherited inherited;
     inherited.mode = parallel_.parallel_mode;
+    inherited.gather_again = parallel_.gather_again;
     if (parallel_.is_pynative && inherited.mode == ParallelMode::kAutoParallel) {
       inherited.mode = ParallelMode::kDataParallel;  // but for what is sharded
     }
@@ -113,6 +115,7 @@ class Instantiation {
     refuse(said.parallel_mode, "parallel_mode");
     refuse(said.worker, "place");
     refuse(said.recompute, "recompute");
+    refuse(said.gather_again, "gather_again");
     if (is_parameter) return said;
     refuse(said.comm_fusion, "comm_fusion");
     refuse(said.gradient_strategy, "gradient_strategy");
@@ -261,6 +264,7 @@ class Instantiation {
       result.level_scope = name;
     }
     if (settings.recompute) result.recompute = settings.recompute->value;
+    if (settings.gather_again) result.gather_again = settings.gather_again->value;
     if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
     if (settings.gradient_dtype) result.gradient_dtype = settings.gradient_dtype;
     if (settings.state_dtype) result.state_dtype = settings.state_dtype;
@@ -289,6 +293,7 @@ class Instantiation {
     op.level = inherited.level;
     op.level_scope = inherited.level_scope;
     op.recompute_scope = inherited.recompute_scope;
+    op.gather_again = inherited.gather_again;
     op.worker = inherited.worker.value_or(0);
     op.is_placed = inherited.worker.has_value();
     return op;

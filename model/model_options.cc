@@ -120,6 +120,17 @@ void read_zero(const OptionReader& reader, ParallelOptions& options) {
   }
 }
 
+/// How activations that are gathered are kept for the backward pass.
+void read_gather_again(const OptionReader& reader, ParallelOptions& options) {
+  const std::optional<Placed<bool>> said = placed_flag(reader, "gather_again");
+  if (!said) return;
+  options.gather_again = said->value;
+  if (options.parallel_mode == ParallelMode::kStandAlone) {
+    reader.fault(*reader.find("gather_again"),
+                 "parallel: gather_again is for several devices, not for parallel_mode stand_alone");
+  }
+}
+
 /// What devices begin with, and what each keeps to itself.
 void read_own_of_devices(const OptionReader& reader, ParallelOptions& options) {
   reader.flag("parameter_broadcast", options.parameter_broadcast);
@@ -237,6 +248,7 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
   reader.flag("full_batch", options.full_batch);
   reader.flag("enable_parallel_optimizer", options.enable_parallel_optimizer);
   read_zero(reader, options);
+  read_gather_again(reader, options);
   options.fuses_attention = reader.choice("attention").value_or("") == "fused";
   options.uniform_layers = reader.choice("layers").value_or("") != "free";
   options.compat = reader.choice("compat").value_or("");

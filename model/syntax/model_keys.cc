@@ -12,6 +12,9 @@ const std::vector<std::string> kModes = {"stand_alone", "data_parallel", "semi_a
 constexpr char kGradientStrategy[] =
     "of a trained parameter: how its gradient is held for the update; over micro-batches: summed in these pieces";
 constexpr char kStateStrategy[] = "of a trained parameter: how its optimizer states are stored and updated";
+constexpr char kGatherAgain[] =
+    "of activations that are gathered to be read: true: kept as they were before, and gathered again for the backward "
+    "pass; false: kept as gathered";
 constexpr char kGradientType[] = "in which gradients are summed and held; f32";
 constexpr char kStateType[] = "in which moments are stored, but not a master copy; f32";
 
@@ -131,6 +134,7 @@ const KeySpecs& settings_keys() {
        {}},
       {"comm_fusion", ValueForm::kWhole, "of a block or parameter: fusion id of its gradients; 0: joined to none", {}},
       {"recompute", ValueForm::kFlag, "true: computed again in the backward pass", {}},
+      {"gather_again", ValueForm::kFlag, kGatherAgain, {}},
       {"device", ValueForm::kText, "what the job runs on", device_names()},
       {"gradient_strategy", ValueForm::kEntry, kGradientStrategy, {}},
       {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},
@@ -242,6 +246,7 @@ const KeySpecs& parallel_keys() {
        ValueForm::kFlag,
        "of weights in pieces: true (the default): gathered again for the backward pass; false: kept whole until then",
        {}},
+      {"gather_again", ValueForm::kFlag, kGatherAgain, {}},
       {"gradient_accumulation_shard",
        ValueForm::kFlag,
        "with gradients in pieces: true: summed over the devices with every micro-batch; false: once a step; as the "

@@ -28,6 +28,7 @@ struct Settings {
   std::optional<Placed<int>> worker;  // where `place` puts it
   std::optional<Placed<int>> comm_fusion;
   std::optional<Placed<bool>> recompute;
+  std::optional<Placed<bool>> gather_again;
   std::optional<Placed<std::string>> device;
   std::optional<Placed<StrategyEntry>> gradient_strategy;  // a parameter's (ParameterPins)
   std::optional<Placed<StrategyEntry>> state_strategy;
@@ -40,8 +41,8 @@ Settings read_settings(const YamlDocument& document, const YamlNode& node, const
                        std::vector<Diagnostic>& faults);
 
 /// Option text `NAME=ENTRY` of --set: a list of entries is the in_strategy of an operator or block, one entry the
-/// strategy of a tensor; NAME may end in .in_strategy, .out_strategy, .strategy, .level or a key of a
-/// parameter's training (.state_dtype). Returns the name without that ending.
+/// strategy of a tensor; NAME may end in .in_strategy, .out_strategy, .strategy, .level, .gather_again or a
+/// key of a parameter's training (.state_dtype). Returns the name without that ending.
 std::string read_set_option(const std::string& name, const std::string& entry, Settings& settings,
                             std::vector<Diagnostic>& faults);
 

@@ -221,13 +221,22 @@ bool DegreesKind::is_cut_over_data(const TensorLayout& layout, const Shape& shap
   return true;
 }
 
+/// What a norm gives, whose sequence is cut over the axes of `tensor`.
+bool DegreesKind::is_cut_again(const GraphTensor& tensor) const {
+  if (!degrees_.gathers_again || !degrees_.sequence || tensor_ == 1 || !tensor.producer) return false;
+  const Operation& operation = graph_.operation(*tensor.producer);
+  const bool is_norm = operation.type->role == OperatorRole::kTokenNorm && tensor.result == 0;
+  return is_norm && is_between(*tensor.producer) && sequence_factor(operation).has_value();
+}
+
 bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
   const TensorVersion& version = versions_.all[id];
   const GraphTensor& tensor = graph_.tensor(version.tensor);
   const Shape& shape = tensor.type.shape;
-  if (version.kind == TensorVersion::Kind::kKept && degrees_.zero == 3) {
+  if (version.kind == TensorVersion::Kind::kKept) {
     const bool is_weight = graph_.tensor(behind_casts(graph_, version.tensor)).kind == TensorKind::kParameter;
-    return !is_weight || is_cut_over_data(layout, shape, true);
+    if (is_weight) return degrees_.zero < 3 || is_cut_over_data(layout, shape, true);
+    return !is_cut_again(tensor) || pieces(cutting_axes(layout)).tensor == tensor_;
   }
   if (version.kind != TensorVersion::Kind::kStored) return true;
   const bool is_parameter = tensor.kind == TensorKind::kParameter;

@@ -16,6 +16,8 @@ struct GlobalDegrees {
   std::vector<AxisRef> context;
   bool sequence = false;  // norms and what stands between them cut the sequence over the axes of `tensor`
   int zero = 0;  // 1: states are cut over the others too; 2: summed gradients as well; 3: stored weights as well
+  bool gathers_again =
+      false;  // with `sequence`: what norms give is kept so cut, and gathered again for the backward pass
 };
 
 /// The parameter of two dimensions or more that an operand is, perhaps through a cast; null if it is none.
@@ -26,6 +28,7 @@ const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 ///   an operator with the batch      cuts it over pcie, and nothing else over pcie
 ///   a product or lookup of tokens   with a weight cuts the weight over hccs, by rows or columns
 ///   a norm, and sums before it      cut nothing over hccs, or with `sequence` the sequence; so do their gradients
+///   what a norm gives               with `gathers_again` is so cut between forward and backward pass
 ///   a weight, stored                is cut over hccs, with ZeRO-3 over pcie too, also between forward and backward pass
 ///   its states                      are cut as the weight, from ZeRO-1 on over pcie too
 ///   its gradient's sum              over micro-batches: from ZeRO-2 on cut over pcie
@@ -56,6 +59,7 @@ class DegreesKind {
     std::int64_t tensor = 1, context = 1, data = 1;
   };
   Pieces pieces(const std::vector<AxisRef>& axes) const;
+  bool is_cut_again(const GraphTensor& tensor) const;
   bool is_cut_over_data(const TensorLayout& layout, const Shape& shape, bool by_zero) const;
   void find_between();
 

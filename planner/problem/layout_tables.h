@@ -42,6 +42,7 @@ enum class EdgeKind {
   kRedistribute,  // the redistribution's cost; where the second may share the stored memory, the first is it
   kMadeOrShared,  // the same, but what shares the stored memory is not made of the first: costs nothing here
   kShares,        // only this: the first is what is stored; the second shares its memory exactly where they are equal
+  kKeptAs,        // only this: the second is as the first, without partial sums
 };
 
 /// A matrix that edges ask for; costs are `runs` times those of one redistribution.
@@ -66,6 +67,11 @@ class LayoutTables {
     return found->second;
   }
   const TensorLayout& operator[](LayoutId id) const { return layouts_[id]; }
+  LayoutId without_partial(LayoutId id) {
+    TensorLayout whole = layouts_[id];
+    whole.partial.clear();
+    return layout(whole);
+  }
 
   ListId list(std::vector<ListedLayout> entries) {
     const auto [found, is_new] = list_ids_.try_emplace(std::move(entries), ListId(lists_.size()));

@@ -546,7 +546,8 @@ IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategie
       if (kind == TensorVersion::Kind::kOutput || kind == TensorVersion::Kind::kUpdated) continue;
       add(wanted[next].is_one ? wanted[next].layout : std::nullopt);
     }
-    if (is_searched && want.is_one && want.layout) layouts[id] = want.layout;
+    if (is_searched && version.keeping == TensorVersion::Keeping::kFree && want.is_one && want.layout)
+      layouts[id] = want.layout;
     const GraphTensor& tensor = graph.tensor(version.tensor);
     // A parameter that is stored in pieces is gathered again in the backward pass.
     const bool is_kept = version.kind == TensorVersion::Kind::kKept && tensor.kind == TensorKind::kParameter;

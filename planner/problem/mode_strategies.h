@@ -40,9 +40,9 @@ IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& 
                                           const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
                                           std::vector<std::string>& notices);
 
-/// The layouts of versions that follow: where all readers are decided and take a version alike it is held so, and an
-/// output is as its operator leaves it, or whole where that is a partial sum. `reshard_after_forward`: a parameter in
-/// pieces is in pieces between the forward and the backward pass as well.
+/// The layouts of versions that follow: where all readers are decided and take a version alike it is held so, but for what
+/// the user says of it (`TensorVersion::Keeping`), and an output is as its operator leaves it, or whole where that is a partial
+/// sum. `reshard_after_forward`: a parameter in pieces is in pieces between the forward and the backward pass as well.
 IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
                                                              const IdVector<OperatorId, char>& is_decided,
                                                              const OperatorGraph& graph, const TensorVersions& versions,

@@ -260,6 +260,8 @@ class Build {
     } else if (!restrictions_.among[id].empty()) {
       key.push_back(kNone - 1);
       for (const TensorLayout& layout : restrictions_.among[id]) key.push_back(tables_.layout(layout).value());
+    } else if (version.keeping != TensorVersion::Keeping::kFree) {
+      key.insert(key.end(), {kNone - 2, kept_as(id).second.value()});
     } else {
       key.push_back(version.kind == TensorVersion::Kind::kDelivered ? 1 : 0);
       key.push_back(version.from ? version_lists_[*version.from].value() : kNone);
@@ -297,6 +299,13 @@ class Build {
     for (const TensorLayout& layout : restrictions_.among[id]) layouts.push_back(tables_.layout(layout));
     if (!layouts.empty()) return layouts;
     std::unordered_map<LayoutId, bool> seen;
+    if (version.keeping != TensorVersion::Keeping::kFree) {
+      for (const ListedLayout& entry : tables_.entries(kept_as(id).second)) {
+        const LayoutId kept = tables_.without_partial(entry.layout);
+        if (seen.try_emplace(kept, true).second) layouts.push_back(kept);
+      }
+      return layouts;
+    }
     const auto add = [&](ListId list, bool partial_too) {
       for (const ListedLayout& entry : tables_.entries(list)) {
         if (!partial_too && !tables_[entry.layout].partial.empty()) continue;
@@ -308,6 +317,16 @@ class Build {
     const LayoutId whole = tables_.layout(TensorLayout::replicated(graph_.tensor(version.tensor).type.shape.size()));
     if (seen.try_emplace(whole, true).second) layouts.push_back(whole);
     return layouts;
+  }
+
+  /// What decides the layout of a version that is kept as the user says, and the layouts by its strategies.
+  std::pair<NodeId, ListId> kept_as(VersionId id) const {
+    if (versions_.all[id].keeping == TensorVersion::Keeping::kAsProduced) {
+      const VersionId produced = produced_before(versions_, id);
+      return {node_of(produced), version_lists_[produced]};
+    }
+    const Reader reader = kept_for(graph_, versions_, id);
+    return {result_.operator_nodes[reader.op], operator_tables_[reader.op]->operands[reader.operand]};
   }
 
   /// The layouts in which the readers of this version, and of those made from it, take it.
@@ -362,6 +381,10 @@ class Build {
     add_edge(from, from_list, node_of(id), version_lists_[id], type,
              made_of_stored || !version.stored ? EdgeKind::kRedistribute : EdgeKind::kMadeOrShared,
              runs_of(graph_, version), {id, {}});
+    if (version.keeping != TensorVersion::Keeping::kFree) {
+      const auto [decides, list] = kept_as(id);
+      add_edge(decides, list, node_of(id), version_lists_[id], type, EdgeKind::kKeptAs, 1, {id, {}});
+    }
     if (version.stored && !made_of_stored) {
       add_edge(node_of(*version.stored), version_lists_[*version.stored], node_of(id), version_lists_[id], type,
                EdgeKind::kShares, runs_of(graph_, version), {id, {}});

@@ -39,6 +39,12 @@ std::optional<CostMatrix> matrix_of(const LayoutTables& layouts, const MatrixReq
   matrix.columns = static_cast<std::uint32_t>(to.size());
   if (request.kind == EdgeKind::kShares) {
     matrix.costs.assign(from.size() * to.size(), 0);
+  } else if (request.kind == EdgeKind::kKeptAs) {
+    for (const ListedLayout& one : from) {
+      TensorLayout kept = layouts[one.layout];
+      kept.partial.clear();
+      for (const ListedLayout& other : to) matrix.costs.push_back(layouts[other.layout] == kept ? 0 : kForbidden);
+    }
   } else {
     const WholeTensor& tensor = layouts[request.type];
     matrix.costs = redistributions.times(layouts.layouts_of(request.from), layouts.layouts_of(request.to), tensor.shape,

@@ -68,7 +68,7 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
   }
   // A tensor's versions in their order: the second of one copy is the second of another, if it is for the same and may have the
   // same layouts.
-  using VersionKey = std::tuple<RepeatClassId, std::size_t, TensorVersion::Kind, std::size_t>;
+  using VersionKey = std::tuple<RepeatClassId, std::size_t, TensorVersion::Kind, TensorVersion::Keeping, std::size_t>;
   std::map<VersionKey, NodeId> of_versions;
   std::unordered_map<const std::vector<ModelProblem::VersionChoice>*, std::size_t> choices;  // looked up, never walked
   IdVector<TensorId, std::uint32_t> next(graph.tensors().size(), 0);
@@ -77,7 +77,8 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
     const std::size_t rank = next[version.tensor]++;
     if (!free.version_nodes[id]) continue;
     const std::size_t list = choices.try_emplace(free.choices[id].get(), choices.size()).first->second;
-    sets.add(*free.version_nodes[id], {classes.tensors[version.tensor], rank, version.kind, list}, of_versions);
+    sets.add(*free.version_nodes[id], {classes.tensors[version.tensor], rank, version.kind, version.keeping, list},
+             of_versions);
   }
   using CopyKey = std::tuple<RepeatClassId, std::size_t, NodeId, NodeId, const void*>;
   std::map<CopyKey, NodeId> of_copies;  // looked up, never walked

@@ -145,7 +145,8 @@ std::string_view megatron_name(DataType type) {
 }  // namespace
 
 ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
-  const GlobalDegrees degrees = nearest_degrees(plan);
+  GlobalDegrees degrees = nearest_degrees(plan);
+  degrees.gathers_again = degrees.sequence;  // its ColumnParallelLinear keeps its part of the sequence
   const UniformPlan uniform = uniform_plan(plan, degrees);
   KeptTypes kept = kept_types(*plan.graph);
   // The options of these types are those of its optimizer with precision in mind, which is distributed and keeps moments.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/tensor_versions.h"
 #include "strategies/strategy.h"
 
 // The modes decide layouts from these keys (planner/problem/mode_strategies.h); which of them was at work is read off the
@@ -33,6 +34,9 @@ class LayoutReasons {
     if (!op_.strategy->owner.empty()) {
       reasons_.push_back(op_.strategy->owner + place_text(op_.strategy->in_place));
       return reasons_;
+    }
+    if (op_.pass == Pass::kBackward) {
+      for (std::size_t i = 0; i < op_.operands.size(); ++i) read_again(i);
     }
     const bool is_decided = id_.value() < plan_.is_by_mode.size() && plan_.is_by_mode[id_];
     const bool is_users = id_.value() < plan_.is_user_strategy.size() && plan_.is_user_strategy[id_];
@@ -95,6 +99,24 @@ class LayoutReasons {
     } else if (parallel_.zero) {
       reasons_.push_back(stage_text() + " " + what);
     }
+  }
+
+  /// An activation that is kept as the user says.
+  void read_again(std::size_t operand) {
+    const GraphTensor& tensor = graph_.tensor(op_.operands[operand]);
+    const bool is_said = std::any_of(tensor.readers.begin(), tensor.readers.end(), [&](const Reader& reader) {
+      return graph_.operators()[reader.op].gather_again.has_value();
+    });
+    if (!is_said) return;  // so that versions are made for few
+    const TensorVersions versions = tensor_versions(graph_);
+    std::optional<VersionId> id = versions.read[id_][operand];
+    while (id && versions.all[*id].kind != TensorVersion::Kind::kKept) id = versions.all[*id].from;
+    if (!id || versions.all[*id].keeping == TensorVersion::Keeping::kFree) return;
+    const bool is_again = versions.all[*id].keeping == TensorVersion::Keeping::kAsProduced;
+    const TensorLayout own = operand_layout(graph_.operation(id_), plan_.strategies[id_], plan_.mesh, operand);
+    if (is_again && plan_.versions[*id] == own) return;  // nothing is to be gathered
+    reasons_.push_back(is_again ? fmt::format("gather_again: true gathers {} again for the backward pass", tensor.name)
+                                : fmt::format("gather_again: false keeps {} as the forward pass read it", tensor.name));
   }
 
   void read(std::size_t operand) {

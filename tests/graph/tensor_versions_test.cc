@@ -81,5 +81,46 @@ TEST(TensorVersionsTest, WhatTheBackwardPassReadsIsKept) {
   EXPECT_EQ(versions_of(graph, "update.w.ApplyGradientDescent"), "produced [8, 8)\nupdated [9, 9)\n");
 }
 
+// What one reader's layout may be kept in is delivered to it; elsewhere it reads what is there.
+TEST(TensorVersionsTest, WhatAnActivationIsKeptAsIsTheUsers) {
+  using Keeping = TensorVersion::Keeping;
+  struct Case {
+    const char* beside;  // b
+    const char* parallel;
+    const char* versions;
+    Keeping keeping;
+  };
+  constexpr char kKept[] = "produced [0, 2) to b\nkept [2, 6) to grad.b.SquareGrad\n";
+  constexpr char kDelivered[] = "produced [0, 1)\ndelivered [1, 2) to b\nkept [2, 6) to grad.b.SquareGrad\n";
+  const Case cases[] = {
+      {"", "", kKept, Keeping::kFree},
+      {", gather_again: true", "", kKept, Keeping::kAsProduced},
+      {", gather_again: false", "", kDelivered, Keeping::kAsRead},
+      {"", "gather_again: false, ", kDelivered, Keeping::kAsRead},
+      {", gather_again: true", "gather_again: false, ", kKept, Keeping::kAsProduced},
+      {", in_strategy: [[1, 1]]", "", kDelivered, Keeping::kFree},
+  };
+  for (const Case& one : cases) {
+    const std::string text = fmt::format(
+        "shardplan: 1\ninputs: {{x: [4, 4]}}\nparameters: {{w: [4, 4]}}\noperators:\n"
+        "  a: {{op: MatMul, in: [x, w]}}\n"
+        "  b: {{op: Square, in: a{}}}\n"
+        "  loss: {{op: ReduceMean, in: b}}\nloss: loss\ntraining: {{optimizer: sgd}}\n"
+        "parallel: {{{}device_num: 4}}\n",
+        one.beside, one.parallel);
+    SCOPED_TRACE(text);
+    const OperatorGraph graph = planned_graph(read_model_text(text, "m.yaml"));
+    EXPECT_EQ(versions_of(graph, "a"), one.versions);
+    const TensorVersions versions = tensor_versions(graph);
+    for (const VersionId id : versions.all.ids()) {
+      const TensorVersion& version = versions.all[id];
+      if (version.kind != TensorVersion::Kind::kKept || graph.tensor(version.tensor).name != "a") continue;
+      EXPECT_EQ(version.keeping, one.keeping);
+      EXPECT_EQ(graph.operators()[kept_for(graph, versions, id).op].name, "b");
+      EXPECT_EQ(versions.all[produced_before(versions, id)].kind, TensorVersion::Kind::kProduced);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardplan

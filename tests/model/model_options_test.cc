@@ -129,6 +129,10 @@ TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
   EXPECT_EQ(faults_of_parallel("parameter_broadcast: True"), "");
   EXPECT_EQ(faults_of_parallel("parameter_broadcast: true, parallel_mode: STAND_ALONE").substr(0, 79),
             "m.yaml:4:33: error: parallel: parameter_broadcast is for several devices, not f");
+  EXPECT_EQ(faults_of_parallel("gather_again: true, parallel_mode: stand_alone"),
+            "m.yaml:4:26: error: parallel: gather_again is for several devices, not for parallel_mode stand_alone");
+  EXPECT_EQ(faults_of_parallel("gather_again: again"),
+            "m.yaml:4:26: error: parallel: gather_again is 'again'; expected true or false");
   EXPECT_EQ(faults_of_parallel("batch_norm: local").substr(0, 78),
             "m.yaml:4:24: error: parallel: batch_norm local is for parallel_mode data_paral");
   EXPECT_EQ(faults_of_parallel("gradients_mean: false").substr(0, 79),

@@ -138,6 +138,10 @@ struct Section {
 constexpr char kTraining[] = "{optimizer: adamw}";
 constexpr char kParallel[] = "parallel: {mesh: {dp: 2, mp: 4}}";
 constexpr char kUse[] = "in: c, inner: C}";
+constexpr char kLoss[] = "loss: loss\n";
+constexpr char kGatheredInD[] =
+    "loss: loss\nstrategies:\n  d.q: {in_strategy: [\"[{dp}, {mp}]\", \"[{mp}]\"]}\n"
+    "  d.p: {in_strategy: [\"[{dp}, {}]\", \"[{}, {mp}]\"]}\n";
 
 const std::vector<Section>& sections() {
   static const std::vector<Section> all = {
@@ -223,6 +227,8 @@ const std::vector<Section>& sections() {
         {"comm_fusion", kUse, kUse, "in: c, inner: C, comm_fusion: 0}", "", kParallel,
          "parallel: {parallel_mode: data_parallel}"},
         {"recompute", kUse, kUse, "in: c, inner: C, recompute: true}"},
+        {"gather_again", kUse, "in: c, inner: C, gather_again: true}", "in: c, inner: C, gather_again: false}", "",
+         kLoss, kGatheredInD},
         {"device", kUse, kUse, "in: c, inner: C, device: Ascend}", "device is Ascend"},
         {"gradient_strategy", kUse, kUse, "in: c, inner: C, gradient_strategy: [8, 1]}", "is for a parameter"},
         {"state_strategy", kUse, kUse, "in: c, inner: C, state_strategy: [8, 1]}", "is for a parameter"},
@@ -281,6 +287,8 @@ const std::vector<Section>& sections() {
          "parallel: {parallel_mode: data_parallel, zero: 3}"},
         {"reshard_after_forward", kParallel, "parallel: {parallel_mode: data_parallel, zero: 3}",
          "parallel: {parallel_mode: data_parallel, zero: 3, reshard_after_forward: false}"},
+        {"gather_again", kParallel, "parallel: {mesh: {dp: 2, mp: 4}, gather_again: true}",
+         "parallel: {mesh: {dp: 2, mp: 4}, gather_again: false}", "", kLoss, kGatheredInD},
         {"gradient_accumulation_shard", kParallel, "parallel: {parallel_mode: data_parallel, zero: 2}",
          "parallel: {parallel_mode: data_parallel, zero: 2, gradient_accumulation_shard: false}", "", kTraining,
          "{optimizer: adamw, micro_batches: 2}"},

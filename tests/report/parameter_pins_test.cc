@@ -246,6 +246,25 @@ TEST(ParameterPinsTest, ExplainNamesTheKeysThatDecideALayout) {
   for (const GraphOperator& op : searched.graph->operators()) EXPECT_EQ(reasons(searched, op.name), "") << op.name;
 }
 
+TEST(ParameterPinsTest, ExplainNamesTheKeyThatKeepsAnActivation) {
+  const auto reasons = [](const std::string& key) {
+    const Plan plan = plan_of(
+        "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [16, 16]}\nparameters: {w: [16, 16]}\n"
+        "operators:\n  a: {op: Tanh, in: x}\n  y: {op: MatMul, in: [a, w]}\n"
+        "  loss: {op: ReduceSum, in: y}\nloss: loss\ntraining: {optimizer: sgd}\n"
+        "parallel: {mesh: {mp: 8}" +
+        key +
+        "}\nstrategies:\n"
+        "  a: {in_strategy: [\"[{mp}, {}]\"]}\n"
+        "  y: {in_strategy: [\"[{}, {}]\", \"[{}, {mp}]\"]}\n");
+    return layout_reasons(plan, *plan.graph->find_operator("grad.y.MatMul"));
+  };
+  using Reasons = std::vector<std::string>;
+  EXPECT_EQ(reasons(""), Reasons());
+  EXPECT_EQ(reasons(", gather_again: true"), Reasons{"gather_again: true gathers a again for the backward pass"});
+  EXPECT_EQ(reasons(", gather_again: false"), Reasons{"gather_again: false keeps a as the forward pass read it"});
+}
+
 TEST(ParameterPinsTest, RandomPinsTrainAsOneDevice) {
   const char* const strategies[] = {"", "[8, 1]", "[1, 8]", "[2, 4]", "[1, 1]", "[4, 1]"};
   const char* const types[] = {"", "f32", "bf16", "f16"};

@@ -69,6 +69,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "data",
               "tensor",
               "sequence_parallel",
+              "gather_again",
               "whole_logits",
               "zero",
               "optimizer",
@@ -103,6 +104,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("data", run.data);
   line.read("tensor", run.tensor);
   line.read("sequence_parallel", run.sequence_parallel);
+  line.read("gather_again", run.gather_again);
   line.read("whole_logits", run.whole_logits);
   line.read("own_gathers", run.own_gathers);
   line.read("whole_table", run.whole_table);
@@ -235,6 +237,7 @@ std::string model_text(const PublishedRun& run) {
       run.local_batch_norm ? "data_parallel, batch_norm: local" : "semi_auto_parallel",
       run.replicas * run.data * run.tensor, mesh.empty() ? "data: 1" : mesh, run.wide_gradients, run.zero == 1);
   if (run.bucket > 0) text += fmt::format(", comm_fusion: {{allreduce: {{mode: size, config: {}}}}}", run.bucket);
+  if (run.gather_again) text += ", gather_again: true";
   if (run.scatters_once) text += ", gradient_accumulation_shard: false";
   text += "}\n";
   return text;

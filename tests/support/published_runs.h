@@ -20,6 +20,7 @@ struct PublishedRun {
   std::int64_t data = 1;
   std::int64_t tensor = 1;
   bool sequence_parallel = false;
+  bool gather_again = false;  // operands of products, for the backward pass, which does not keep them
   bool whole_logits = false;  // gathered for the loss
   bool own_gathers = false;   // of the operand of each product, not one for all that read it
   bool whole_table = false;   // the embedding's is not cut by tensor parallelism
