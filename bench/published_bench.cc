@@ -146,6 +146,7 @@ Causes of what is special, with their sources:
 - torchtitan and KempnerForge reduce gradients as f32, fms-fsdp and llm-foundry as bf16.
 - Megatron-Core cuts the collectives of tensor parallelism into pieces that run beside the products that they are for (`--tp-comm-overlap`):
   `collective_matmul` of its runs, which no other source says.
+- Megatron-LM and Megatron-Core keep the part of the sequence that a norm gives and gather it again in the backward pass (`gather_again`).
 - Megatron-LM's kernels leave the dropout of attention's probabilities alone (`fusion: hand-written`).
 
 Where the errors are:

@@ -12,14 +12,15 @@ namespace {
 /// A gather and what goes on with it: places of the order from `begin` on, before `end`, which go before the place `to`.
 struct Chain {
   std::size_t begin = 0, end = 0, to = 0;
+  std::size_t made = 0;  // the first place at which what it gathers is there
 };
 
 class Prefetch {
  public:
   Prefetch(const InstructionTable& table, const OperatorGraph& graph, const IssueOrder& order)
-      : table_(table), graph_(graph), old_(order.sequence), is_made_(table.num_values(), 0), result_(order) {
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      for (const ValueId output : table.outputs(i)) is_made_[output] = 1;
+      : table_(table), graph_(graph), old_(order.sequence), made_(table.num_values(), 0), result_(order) {
+    for (std::size_t place = 0; place < old_.size(); ++place) {
+      for (const ValueId output : table.outputs(old_[place])) made_[output] = static_cast<std::uint32_t>(place + 1);
     }
     result_.sequence.clear();
     last_bucket_ = order.buckets.empty() ? 0 : *std::max_element(order.buckets.begin(), order.buckets.end());
@@ -50,9 +51,13 @@ class Prefetch {
  private:
   using GatherKey = std::tuple<std::vector<AxisRef>, DataType, int>;
 
+  /// Of what is given, or is kept since the forward pass.
   bool begins_gather(std::size_t i) const {
-    return table_[i].is_collective(CollectiveKind::kAllGather) && is_made_[table_.inputs(i)[0]] == 0;
+    if (!table_[i].is_collective(CollectiveKind::kAllGather)) return false;
+    const std::uint32_t made = made_[table_.inputs(i)[0]];
+    return made == 0 || (pass(i) == Pass::kBackward && pass(old_[made - 1]) == Pass::kForward);
   }
+  Pass pass(std::size_t i) const { return table_.program().instructions[i].pass; }
   bool continues(std::size_t previous, std::size_t i) const {
     const auto inputs = table_.inputs(i), outputs = table_.outputs(previous);
     return table_[i].kind == InstructionKind::kCollective &&
@@ -71,7 +76,7 @@ class Prefetch {
       if (!begins_gather(old_[place])) continue;
       std::size_t end = place + 1;
       while (end < old_.size() && end != loop && continues(old_[end - 1], old_[end])) ++end;
-      chains.push_back({place, end, place});
+      chains.push_back({place, end, place, made_[table_.inputs(old_[place])[0]]});
       place = end - 1;
     }
     Picoseconds link_is_free = std::numeric_limits<Picoseconds>::max();
@@ -79,7 +84,7 @@ class Prefetch {
       Chain& chain = chains[c];
       Picoseconds time = 0;
       for (std::size_t place = chain.begin; place < chain.end; ++place) time += table_[old_[place]].time;
-      const std::size_t region = chain.begin < loop ? 0 : loop;
+      const std::size_t region = std::max(chain.begin < loop ? 0 : loop, chain.made);
       if (c + 1 < chains.size() && chains[c + 1].begin >= loop && chain.begin < loop) {
         link_is_free = std::numeric_limits<Picoseconds>::max();
       }
@@ -89,6 +94,8 @@ class Prefetch {
       chain.to = static_cast<std::size_t>(std::upper_bound(first, last, link_is_free) - before.begin());
       chain.to = chain.to > region ? chain.to - 1 : region;
     }
+    // The links take them one after the other, also where one could not go as far up as the next.
+    for (std::size_t c = 1; c < chains.size(); ++c) chains[c].to = std::max(chains[c].to, chains[c - 1].to);
     return chains;
   }
 
@@ -125,11 +132,13 @@ class Prefetch {
     }
   }
 
-  /// Gathers with one key may be one collective; nothing for others, and for what the user joins to none.
+  /// Gathers of what is given with one key may be one collective; nothing for others, and for what the user joins to none.
   std::optional<GatherKey> gather_key(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kCollective || instruction.step->kind != CollectiveKind::kAllGather) {
       return std::nullopt;
     }
+    const std::uint32_t made = made_[instruction.inputs[0]];
+    if (made != 0 && pass(old_[made - 1]) == Pass::kForward) return std::nullopt;
     const ParallelProgram& program = table_.program();
     const std::optional<TensorId> parameter = parameter_of(graph_, program, instruction);
     const std::optional<int> id = parameter ? graph_.tensor(*parameter).comm_fusion : std::nullopt;
@@ -140,7 +149,7 @@ class Prefetch {
   const InstructionTable& table_;
   const OperatorGraph& graph_;
   const std::vector<std::uint32_t>& old_;
-  IdVector<ValueId, char> is_made_;  // by an instruction
+  IdVector<ValueId, std::uint32_t> made_;  // by value: the place behind the instruction that makes it; 0: given
   std::uint32_t last_bucket_ = 0;
   IssueOrder result_;
 };

@@ -16,8 +16,7 @@ struct GlobalDegrees {
   std::vector<AxisRef> context;
   bool sequence = false;  // norms and what stands between them cut the sequence over the axes of `tensor`
   int zero = 0;  // 1: states are cut over the others too; 2: summed gradients as well; 3: stored weights as well
-  bool gathers_again =
-      false;  // with `sequence`: what norms give is kept so cut, and gathered again for the backward pass
+  bool gathers_again = false;  // with `sequence`: what norms give is kept so cut for the backward pass
 };
 
 /// The parameter of two dimensions or more that an operand is, perhaps through a cast; null if it is none.

@@ -47,6 +47,26 @@ TEST(PrefetchTest, WhatIsMadeIsNotPrefetched) {
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 1, 2, 3}));
 }
 
+// The operand of a product whose weight's gradient needs it, in pieces since the forward pass: beside the product before.
+TEST(PrefetchTest, WhatIsKeptSinceTheForwardPassIs) {
+  GatherSketch sketch;
+  const ValueId a = sketch.kernel(10, {});
+  const ValueId b = sketch.kernel(10, {a});
+  const ValueId c = sketch.kernel(10, {b});
+  const ValueId gathered = sketch.gather(7, a);
+  sketch.kernel(5, {c, gathered});
+  EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 1, 2, 3, 4}));
+  for (const std::size_t backward : {1, 2, 3, 4}) sketch.program.instructions[backward].pass = Pass::kBackward;
+  EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 1, 3, 2, 4}));
+  // Not before it is made, whatever it takes; nor is one of a weight behind it.
+  sketch.program.instructions[3].time = 70;
+  EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 3, 1, 2, 4}));
+  const ValueId weight = sketch.given();
+  const ValueId d = sketch.gather(70, weight);
+  sketch.kernel(5, {d});
+  EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 3, 5, 1, 2, 4, 6}));
+}
+
 TEST(PrefetchTest, AGatherBeforeAnotherOneLeavesItTheLinks) {
   GatherSketch sketch;
   const ValueId first = sketch.given(), second = sketch.given();
