@@ -13,6 +13,7 @@
 #include "model/planned_model.h"
 #include "planner/model_planner.h"
 #include "planner/problem/global_degrees.h"
+#include "planner/problem/plan_choice.h"
 #include "planner/problem/uniform_layers.h"
 #include "planner/search/default_limits.h"
 #include "planner/search/forced_choices.h"

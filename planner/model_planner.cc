@@ -29,6 +29,7 @@
 #include "planner/plan_notices.h"
 #include "planner/problem/decided_strategies.h"
 #include "planner/problem/mode_strategies.h"
+#include "planner/problem/plan_choice.h"
 #include "planner/problem/uniform_layers.h"
 #include "planner/search/bound_beside.h"
 #include "planner/search/default_limits.h"

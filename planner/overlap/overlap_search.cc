@@ -21,6 +21,7 @@
 #include "planner/overlap/near_choices.h"
 #include "planner/overlap/step_bound.h"
 #include "planner/overlap/step_proof.h"
+#include "planner/problem/plan_choice.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/limits.h"
 #include "solver/searches/search_list.h"

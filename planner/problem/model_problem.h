@@ -80,17 +80,6 @@ struct ModelProblem {
   const VersionChoice& version_choice(VersionId version, const Choice& choice) const;
 };
 
-/// The layouts of every version under a choice.
-IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
-                                                  const ModelProblem& problem, const Choice& choice,
-                                                  const DeviceMesh& mesh);
-
-/// The choice that is these strategies and layouts; nothing if the problem's candidates do not have one of them, or if they
-/// differ where the problem has one node.
-std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
-                                  const IdVector<OperatorId, Strategy>& strategies,
-                                  const IdVector<VersionId, TensorLayout>& layouts);
-
 /// Builds the problem: a node for every operator and for every version whose layout is a choice, of every copy of a layer
 /// (`searched_problem` ties them); an edge for every redistribution. Equal operators share their table, equal edges their
 /// matrix. Throws InputError if an operator is left without a strategy.

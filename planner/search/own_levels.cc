@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/problem/plan_choice.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/searches/search_list.h"
 

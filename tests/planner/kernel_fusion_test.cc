@@ -7,6 +7,7 @@
 #include "model/planned_model.h"
 #include "model/read_model.h"
 #include "planner/model_planner.h"
+#include "planner/problem/plan_choice.h"
 #include "program/timeline.h"
 #include "strategies/user_strategy.h"
 

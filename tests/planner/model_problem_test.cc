@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/read_model.h"
+#include "planner/problem/plan_choice.h"
 #include "planner/problem/uniform_layers.h"
 #include "program/memory_profile.h"
 #include "tests/fuzz/random_model.h"

@@ -17,6 +17,7 @@
 #include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "planner/overlap/bound_matrices.h"
+#include "planner/problem/plan_choice.h"
 #include "program/buckets.h"
 #include "program/overlapped_timeline.h"
 #include "tests/fuzz/random_model.h"

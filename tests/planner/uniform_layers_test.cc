@@ -6,6 +6,7 @@
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
+#include "planner/problem/plan_choice.h"
 #include "solver/searches/search_list.h"
 #include "tests/support/marked_model.h"
 #include "tests/support/planned_model.h"

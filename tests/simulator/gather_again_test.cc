@@ -11,6 +11,7 @@
 #include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "planner/problem/model_problem.h"
+#include "planner/problem/plan_choice.h"
 #include "program/program_checker.h"
 #include "simulator/proof/validate.h"
 

@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "model/planned_model.h"
 #include "planner/problem/model_problem.h"
+#include "planner/problem/plan_choice.h"
 #include "program/lower.h"
 #include "strategies/user_strategy.h"
 

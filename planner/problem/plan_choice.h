@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "graph/tensor_versions.h"
+#include "planner/problem/model_problem.h"
+
+namespace shardplan {
+
+/// The layouts of every version under a choice.
+IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
+                                                  const ModelProblem& problem, const Choice& choice,
+                                                  const DeviceMesh& mesh);
+
+/// The choice that is these strategies and layouts; nothing if the problem's candidates do not have one of them, or if they
+/// differ where the problem has one node.
+std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
+                                  const IdVector<OperatorId, Strategy>& strategies,
+                                  const IdVector<VersionId, TensorLayout>& layouts);
+
+}  // namespace shardplan
