@@ -297,10 +297,11 @@ class Rounds {
     }
   }
 
-  void order(const Decisions& decisions) {
-    Plan trial = search_.scheduled(decisions, plan_, false);
+  void order(const Decisions& decisions) { take(search_.scheduled(decisions, plan_, false)); }
+  void take(Plan trial) {
     ++ordered_;
-    if (!is_better(trial, plan_)) return;
+    const bool holds_more = trial.memory.peak > plan_.memory.peak;
+    if (!is_better(trial, plan_) || (holds_more && !is_shorter(trial, plan_.time.step()))) return;
     plan_ = std::move(trial);
     ++taken_;
   }
@@ -344,7 +345,7 @@ class Rounds {
     }
     for (const Choice& choice : near) {
       if (deadline_.is_over()) break;
-      order_near(choice);
+      take(search_.scheduled(decisions_of(choice), plan_, true));
       if (instructions >= kShortProgram && has_gained(step)) break;
     }
     return has_gained(step);
@@ -352,15 +353,6 @@ class Rounds {
   bool has_gained(Picoseconds than) const { return is_shorter(plan_, than); }
   static bool is_shorter(const Plan& plan, Picoseconds than) {
     return plan.time.step() < than / 1000 * (1000 - kThousandthsToGain);
-  }
-
-  void order_near(const Choice& choice) {
-    Plan trial = search_.scheduled(decisions_of(choice), plan_, true);
-    ++ordered_;
-    const bool holds_more = trial.memory.peak > plan_.memory.peak;
-    if (!is_better(trial, plan_) || (holds_more && !is_shorter(trial, plan_.time.step()))) return;
-    plan_ = std::move(trial);
-    ++taken_;
   }
 
   /// Those that were not refined before.
