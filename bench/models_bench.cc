@@ -143,7 +143,7 @@ constexpr const char* kPage = R"(# Real networks: planned and proven
 
 What a plan of each network takes and what its proof takes, at the sizes of the papers, on one node of 8 devices and on 8 such nodes. Step,
 peak and gap are the plan's ([search.md](search.md)); the proof ([proof.md](proof.md)) is of the same plan at sizes that it finds itself. Seconds are of
-processor time on one thread, and the memory is that of the proof's process, which begins with what planning holds; measured on {} cores, {};
+processor time of all threads together, and the memory is that of the proof's process, which begins with what planning holds; measured on {} cores, {};
 all else is the same everywhere.
 
 This page is made by `models_bench{}`, a program of `./run bench`.
