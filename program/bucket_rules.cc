@@ -8,13 +8,12 @@ namespace {
 constexpr Bytes kLargestTried = Bytes{1} << 30;
 constexpr Bytes kLargestBetween = Bytes{128} << 20;
 
-bool has_choice(const CommFusions& fusions) {
-  using Mode = CommFusion::Mode;
-  return fusions.all_reduce.mode == Mode::kBest || fusions.all_gather.mode == Mode::kBest ||
-         fusions.reduce_scatter.mode == Mode::kBest;
-}
-
 }  // namespace
+
+bool BucketRules::is_searched() const {
+  using Mode = CommFusion::Mode;
+  return all_reduce.mode == Mode::kBest || all_gather.mode == Mode::kBest || reduce_scatter.mode == Mode::kBest;
+}
 
 BucketRules decided(const CommFusions& fusions, CommFusion::Mode mode, Bytes size) {
   const auto of = [&](CommFusion rule) {
@@ -26,14 +25,15 @@ BucketRules decided(const CommFusions& fusions, CommFusion::Mode mode, Bytes siz
 
 std::vector<BucketRules> rules_to_try(const CommFusions& fusions, bool is_long) {
   using Mode = CommFusion::Mode;
+  const BucketRules searched = decided(fusions, Mode::kBest);
   std::vector<BucketRules> rules{decided(fusions, Mode::kNone)};
-  if (!has_choice(fusions)) return rules;
+  if (!searched.is_searched()) return rules;
   if (is_long) rules.push_back(decided(fusions, Mode::kSize, Bytes{64} << 20));
   for (Bytes size = Bytes{1} << 20; !is_long && size <= kLargestTried; size *= 2) {
     rules.push_back(decided(fusions, Mode::kSize, size));
     if (size <= kLargestBetween) rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
   }
-  rules.push_back(decided(fusions, Mode::kBest));
+  rules.push_back(searched);
   return rules;
 }
 

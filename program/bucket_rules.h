@@ -8,7 +8,7 @@
 
 namespace shardplan {
 
-/// What one attempt at an order joins, by kind of collective; no `kBest` but where boundaries are searched.
+/// What one attempt at an order joins, by kind of collective: `kBest` where boundaries are searched.
 struct BucketRules {
   CommFusion all_reduce, all_gather, reduce_scatter;
 
@@ -16,6 +16,8 @@ struct BucketRules {
     if (kind == CollectiveKind::kAllReduce) return all_reduce;
     return kind == CollectiveKind::kAllGather ? all_gather : reduce_scatter;
   }
+  /// Whether boundaries are searched for some kind.
+  bool is_searched() const;
 };
 
 /// The user's rules with what they leave to the schedule (mode `kBest`) decided.

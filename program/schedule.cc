@@ -352,10 +352,9 @@ class Trials {
     for (const BucketRules& rule : rules) {
       trying_ = {sequence, static_cast<std::size_t>(&rule - rules.data())};
       const bool is_first = &rule == &rules.front();
-      const bool is_searched = !is_first && &rule == &rules.back();
-      if (!fits && !is_searched) continue;
+      if (!fits && !rule.is_searched()) continue;
       IssueOrder tried;
-      if (is_searched) {
+      if (rule.is_searched()) {
         tried = scheduler_->best_bucketed(base, rule);
       } else {
         // Below what each of the gradients comes to, and above what all do, sizes make the same buckets.
@@ -384,10 +383,10 @@ class Trials {
   }
 
   /// That rule's order alone, and what may be fetched early there.
-  void try_rule(IssueOrder sequence, const BucketRules& rule, bool is_searched) {
+  void try_rule(IssueOrder sequence, const BucketRules& rule) {
     const Scheduler::Base base = scheduler_->base(std::move(sequence));
-    const IssueOrder order = is_searched ? scheduler_->best_bucketed(base, rule)
-                                         : scheduler_->bucketed(base, scheduler_->bucket_numbers(base, rule));
+    const IssueOrder order = rule.is_searched() ? scheduler_->best_bucketed(base, rule)
+                                                : scheduler_->bucketed(base, scheduler_->bucket_numbers(base, rule));
     try_order(order);
     try_prefetched(order);
   }
@@ -551,9 +550,8 @@ std::optional<Picoseconds> step_by_rule(const ParallelProgram& program, const Op
   if (rule.sequence == OrderRule::Sequence::kGiven) {
     trials.try_order(unjoined(scheduler, options.fusions));
   } else if (rule.buckets < rules.size()) {
-    const bool is_searched = rule.buckets > 0 && rule.buckets + 1 == rules.size();
     IssueOrder early = scheduler.issued_early(scheduler.as_given());
-    trials.try_rule(sequence(scheduler, program, std::move(early), rule.sequence), rules[rule.buckets], is_searched);
+    trials.try_rule(sequence(scheduler, program, std::move(early), rule.sequence), rules[rule.buckets]);
   }
   if (!trials.best()) return std::nullopt;
   if (is_refined && options.lists_kernels && !is_long(program)) trials.refine();

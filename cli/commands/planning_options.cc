@@ -297,7 +297,8 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
                positive()),
         option("--work-limit", "UNITS", &arguments.work_limit,
                "stop after that much work of the search: gives the same plan on every machine"),
-        option("--threads", "N", &arguments.threads, "threads of the search; 1 if not given", from_to(1, 64))}},
+        option("--threads", "N", &arguments.threads,
+               "threads of the search; 1 if not given. Idle processors help, which changes no plan", from_to(1, 64))}},
   };
 }
 

@@ -69,15 +69,16 @@ constexpr std::uint64_t kNearWork = 50'000'000;
 constexpr int kNearTurns = 6;
 constexpr std::size_t kMostNear = 60;
 constexpr std::size_t kInstructionsTried = 150'000;
+constexpr std::size_t kNearAtOnce = 2;  // at the same time
 /// Those that seem the shortest by the plan's rule have their orders refined, of which each takes at most so much longer than
-/// the plan by that rule, and one whose refined order is shorter is ordered by all rules; of short programs all are.
+/// the plan by that rule, and one whose refined order is shorter is ordered by all rules.
 constexpr std::size_t kTriedOfRefined = 4, kMostRefined = 8;
 constexpr Picoseconds kPercentLonger = 5;
-/// What gains less than so many thousandths is not where it goes on from, nor taken where it holds more.
-constexpr Picoseconds kThousandthsToGain = 5;
+/// Of short programs all are ordered by all rules, fewer of longer ones.
 constexpr std::size_t kShortProgram = 500, kInstructionsOrdered = 8'000;
-/// So many are tried at the same time.
-constexpr std::size_t kNearAtOnce = 2;
+/// What gains less than so many thousandths is not where it goes on from. Nor is any choice taken that gains less and holds
+/// more memory than the plan so far.
+constexpr Picoseconds kThousandthsToGain = 5;
 /// Each round's search ends after so much work, and where its answer is so near to its bound.
 constexpr std::uint64_t kRoundWork = 100'000'000;
 constexpr double kRoundGap = 3e-3;

@@ -112,13 +112,7 @@ TEST(ModesReportTest, PlanJsonFollowsItsSchema) {
   if (std::system("python3 -c 'import json, jsonschema' >/dev/null 2>&1") != 0)
     GTEST_SKIP() << "no python3 with jsonschema";
   for (const Plan& plan : {data_parallel_plan(), shaped_plan().plan}) {
-    EXPECT_TRUE(python_runs("check.py",
-                            {{"check.py",
-                              "import json, jsonschema\n"
-                              "jsonschema.validate(json.load(open('plan.json')), json.load(open('schema.json')))\n"},
-                             {"plan.json", plan_json(plan)},
-                             {"schema.json", plan_schema()}},
-                            "."));
+    EXPECT_TRUE(meets_schema(plan_json(plan), plan_schema()));
   }
 }
 

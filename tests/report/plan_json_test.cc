@@ -15,13 +15,7 @@ TEST(PlanJsonTest, FollowsItsSchema) {
   Plan beside = tiny_plan();
   beside.is_overlapped = true;  // with a critical path
   for (const Plan& plan : {tiny_plan(), beside}) {
-    EXPECT_TRUE(python_runs("check.py",
-                            {{"check.py",
-                              "import json, jsonschema\n"
-                              "jsonschema.validate(json.load(open('plan.json')), json.load(open('schema.json')))\n"},
-                             {"plan.json", plan_json(plan)},
-                             {"schema.json", plan_schema()}},
-                            "."));
+    EXPECT_TRUE(meets_schema(plan_json(plan), plan_schema()));
   }
 }
 

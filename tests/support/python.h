@@ -26,4 +26,15 @@ inline bool python_runs(const std::string& script, const std::vector<NamedText>&
   return std::system(command.c_str()) == 0;
 }
 
+/// True if a JSON document is as a JSON schema says; needs python3-jsonschema.
+inline bool meets_schema(const std::string& document, const std::string& schema) {
+  return python_runs("check.py",
+                     {{"check.py",
+                       "import json, jsonschema\n"
+                       "jsonschema.validate(json.load(open('document.json')), json.load(open('schema.json')))\n"},
+                      {"document.json", document},
+                      {"schema.json", schema}},
+                     ".");
+}
+
 }  // namespace shardplan
