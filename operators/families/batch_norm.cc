@@ -11,10 +11,14 @@
 #include "operators/building/gradient_support.h"
 #include "operators/building/phase_list.h"
 
-// BatchNorm is written as the phases that it runs in where a dimension of its statistics is cut: mean, share of the
-// variance, normalisation, and likewise for the gradient. The whole operator is these phases one after the other, so
-// that one set of kernels serves both. Statistics are sums of shares divided by the global count; a batch that is
-// normalised in parts has a `part` factor in front of n.
+// BatchNorm is written as the phases that it runs in where a dimension of its statistics is cut: sums over the batch, what
+// follows from them, normalisation, and likewise for the gradient. The whole operator is these phases one after the other, so
+// that one set of kernels serves both. A batch that is normalised in parts has a `part` factor in front of n.
+//
+// Two sums belong together, in one tensor, as one collective completes them then: its start-up is nearly all it takes. So
+// the variance is not the mean of squared distances from the mean, which would have to be whole first, but that of squared
+// distances from the moving mean, less the square of the distance between the two means. Distances from 0, as in other
+// frameworks, would lose more digits.
 
 namespace shardplan {
 namespace {
@@ -28,12 +32,18 @@ Shape statistics_shape(const Operation& operation) {
 }
 
 /// What an operand or result of that name is.
-enum class ChannelForm { kWhole, kVector, kStatistics };  // as x; [c]; statistics_shape
+enum class ChannelForm { kWhole, kVector, kStatistics, kPair };  // as x; [c]; statistics_shape; two of them in one
 
 ChannelForm form_of(std::string_view name) {
   if (name == "x" || name == "y" || name == "dx" || name == "dy") return ChannelForm::kWhole;
+  if (name == "moments" || name == "sums") return ChannelForm::kPair;
   const bool is_vector = name == "gamma" || name == "beta" || name == "dgamma" || name == "dbeta";
   return is_vector ? ChannelForm::kVector : ChannelForm::kStatistics;
+}
+
+Shape pair_shape(Shape statistics) {
+  statistics.insert(statistics.begin(), 2);
+  return statistics;
 }
 
 /// The rule of operands and results in these forms: factors n, c, h, w (then positions), and `part` before n where
@@ -51,10 +61,20 @@ ShardingRule channel_rule(const Operation& operation, FactorKind others, FactorK
   }
   const TensorWalk vector{x[1]};
   const TensorWalk statistics = part ? TensorWalk{*part, x[1]} : vector;
+  const TensorWalk pair = concatenate({whole()}, statistics);
   if (part) x[0] = product(*part, x[0]);
   const auto walk_of = [&](std::string_view name) -> const TensorWalk& {
-    const ChannelForm form = form_of(name);
-    return form == ChannelForm::kWhole ? x : form == ChannelForm::kVector ? vector : statistics;
+    switch (form_of(name)) {
+      case ChannelForm::kWhole:
+        return x;
+      case ChannelForm::kVector:
+        return vector;
+      case ChannelForm::kStatistics:
+        return statistics;
+      case ChannelForm::kPair:
+        return pair;
+    }
+    return x;
   };
   const Signature& signature = operation.type->signature;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) builder.operand(walk_of(signature.operands[i]));
@@ -73,6 +93,7 @@ void check_channels(const Operation& operation, const Shape& x) {
     const ChannelForm form = form_of(operation.type->signature.operands[i]);
     const Shape wanted = form == ChannelForm::kWhole    ? x
                          : form == ChannelForm::kVector ? Shape{x[1]}
+                         : form == ChannelForm::kPair   ? pair_shape(statistics_shape(operation))
                                                         : statistics_shape(operation);
     if (shape == wanted) continue;
     operand_error(operation, fmt::format("{} is {}; expected {}", operation.type->signature.operands[i],
@@ -130,13 +151,11 @@ Phases batch_norm_phases(const Operation& operation, std::span<const std::int64_
   const double count = global_count(operation);
   // The moving variance takes the unbiased estimate, as MindSpore and PyTorch do.
   const double unbiased = count > 1 ? count / (count - 1) : 1;
-  return make_phases(
-      operation,
-      {{"mean = ChannelMean(x)", parts},
-       {"variance = ChannelVariance(x, mean)", parts},
-       {"y = BatchNormApply(x, gamma, beta, mean, variance)", epsilon},
-       {"moving_mean = MovingAverage(moving_mean, mean)", {{"momentum", momentum}, {"scale", 1.0}}},
-       {"moving_variance = MovingAverage(moving_variance, variance)", {{"momentum", momentum}, {"scale", unbiased}}}});
+  return make_phases(operation, {{"moments = ChannelMoments(x, moving_mean)", parts},
+                                 {"mean, variance, moving_mean, moving_variance = "
+                                  "ChannelStatistics(moments, moving_mean, moving_variance)",
+                                  {{"momentum", momentum}, {"unbiased", unbiased}}},
+                                 {"y = BatchNormApply(x, gamma, beta, mean, variance)", epsilon}});
 }
 
 std::vector<TensorType> infer_batch_norm_grad(const Operation& operation) {
@@ -150,71 +169,101 @@ ShardingRule batch_norm_grad_rule(const Operation& operation) {
 
 Phases batch_norm_grad_phases(const Operation& operation, std::span<const std::int64_t>) {
   const Attributes attributes = {{"epsilon", operation.number("epsilon")}, {"parts", num_parts(operation)}};
-  if (num_parts(operation) == 1) {
-    return make_phases(operation,
-                       {{"dgamma, dbeta = BatchNormGradSums(dy, x, mean, variance)", attributes},
-                        {"dx = BatchNormGradApply(dy, x, gamma, mean, variance, dgamma, dbeta)", attributes}});
-  }
-  return make_phases(operation,
-                     {{"xhat_sum, dy_sum = BatchNormGradSums(dy, x, mean, variance)", attributes},
-                      {"dx = BatchNormGradApply(dy, x, gamma, mean, variance, xhat_sum, dy_sum)", attributes},
-                      {"dgamma = SumOfParts(xhat_sum)"},
-                      {"dbeta = SumOfParts(dy_sum)"}});
+  return make_phases(operation, {{"sums = BatchNormGradSums(dy, x, mean, variance)", attributes},
+                                 {"dx = BatchNormGradApply(dy, x, gamma, mean, variance, sums)", attributes},
+                                 {"dgamma, dbeta = SumsOfParts(sums)"}});
 }
 
-/// One or two, by how many results the operator has.
-std::vector<TensorType> infer_channel_statistics(const Operation& operation) {
-  return std::vector<TensorType>(operation.type->signature.results.size(), statistics_type(operation));
+/// A pair of statistics.
+std::vector<TensorType> infer_channel_pair(const Operation& operation) {
+  return {{pair_shape(statistics_shape(operation)), operation.operands[0].dtype}};
 }
 
-std::vector<TensorType> infer_sum_of_parts(const Operation& operation) {
-  return {{{operation.operands[0].shape[1]}, operation.operands[0].dtype}};
-}
-
-void sum_of_parts_kernel(const KernelCall& call) {
-  const Shape& shape = call.operands[0].shape;
-  for (std::int64_t i = 0; i < num_elements(shape); ++i) {
-    call.results[0].data[i % shape[1]] += call.operands[0].data[i];
-  }
-}
-
-/// For operands of shape [c] or [parts, c].
-ShardingRule moving_average_rule(const Operation& operation) {
-  const Shape& shape = operation.operands[0].shape;
+/// Of operands or results with statistics, as a pair or not: factors part, where there are several, and c.
+ShardingRule statistics_rule(const Operation& operation, FactorKind parts) {
+  const Shape& pair = operation.operands[0].shape;  // [2, c] or [2, parts, c]
   RuleBuilder builder;
-  TensorWalk walk;
-  if (shape.size() > 1) walk.push_back(builder.add("part", shape[0]));
-  walk.push_back(builder.add("c", shape.back()));
-  builder.operand(walk);
-  builder.operand(walk);
-  builder.result(walk);
+  TensorWalk statistics;
+  if (pair.size() > 2) statistics.push_back(builder.add("part", pair[1], parts));
+  statistics.push_back(builder.add("c", pair.back()));
+  const TensorWalk vector{statistics.back()};
+  builder.operand(concatenate({whole()}, statistics));
+  for (std::size_t i = 1; i < operation.operands.size(); ++i) builder.operand(statistics);
+  for (const std::string_view result : operation.type->signature.results) {
+    builder.result(form_of(result) == ChannelForm::kVector ? vector : statistics);
+  }
   return builder.build();
 }
 
-ShardingRule channel_statistic_rule(const Operation& operation) {
-  return channel_rule(operation, FactorKind::kReduction);
+/// Mean, variance and the moving ones.
+std::vector<TensorType> infer_channel_statistics(const Operation& operation) {
+  return std::vector<TensorType>(4, operation.operands[1]);
 }
+
+ShardingRule channel_statistics_rule(const Operation& operation) {
+  return statistics_rule(operation, FactorKind::kPassThrough);
+}
+
+std::vector<TensorType> infer_sums_of_parts(const Operation& operation) {
+  return std::vector<TensorType>(2, {{operation.operands[0].shape.back()}, operation.operands[0].dtype});
+}
+
+ShardingRule sums_of_parts_rule(const Operation& operation) {
+  return statistics_rule(operation, FactorKind::kReduction);
+}
+
+void sums_of_parts_kernel(const KernelCall& call) {
+  const Shape& pair = call.operands[0].shape;
+  const std::int64_t size = num_elements(pair) / 2;
+  for (std::size_t half = 0; half < 2; ++half) {
+    for (std::int64_t i = 0; i < size; ++i) {
+      call.results[half].data[i % pair.back()] += call.operands[0].data[static_cast<std::int64_t>(half) * size + i];
+    }
+  }
+}
+
+ShardingRule channel_pair_rule(const Operation& operation) { return channel_rule(operation, FactorKind::kReduction); }
 
 ShardingRule channel_apply_rule(const Operation& operation) {
   return channel_rule(operation, FactorKind::kPassThrough);
 }
 
-void channel_mean_kernel(const KernelCall& call) {
-  const double count = global_count(call.operation);
+/// (x, moving mean) -> the shares of the means of distances from the moving mean, and of their squares: those from the mean
+/// of what is here and that one's, which rounds less (Chan, Golub, LeVeque, COMPSTAT 1982).
+void channel_moments_kernel(const KernelCall& call) {
+  double* const moments = call.results[0].data;
+  const std::int64_t size = num_elements(call.results[0].shape) / 2;
+  const auto here = static_cast<double>(num_elements(call.operands[0].shape) / size);
+  const double share = here / global_count(call.operation);
+  const auto distance = [&](std::int64_t at, std::int64_t s) {
+    return call.operands[0].data[at] - call.operands[1].data[s];
+  };
+  for_each_in_channels(call,
+                       [&](std::int64_t at, std::int64_t, std::int64_t s) { moments[s] += distance(at, s) / here; });
   for_each_in_channels(call, [&](std::int64_t at, std::int64_t, std::int64_t s) {
-    call.results[0].data[s] += call.operands[0].data[at];
+    const double from_mean = distance(at, s) - moments[s];
+    moments[size + s] += from_mean * from_mean / here;
   });
-  for (std::int64_t s = 0; s < num_elements(call.results[0].shape); ++s) call.results[0].data[s] /= count;
+  for (std::int64_t s = 0; s < size; ++s) {
+    moments[size + s] = share * (moments[size + s] + moments[s] * moments[s]);
+    moments[s] *= share;
+  }
 }
 
-/// (x, mean) -> the share of the biased variance.
-void channel_variance_kernel(const KernelCall& call) {
-  const double count = global_count(call.operation);
-  for_each_in_channels(call, [&](std::int64_t at, std::int64_t, std::int64_t s) {
-    const double distance = call.operands[0].data[at] - call.operands[1].data[s];
-    call.results[0].data[s] += distance * distance;
-  });
-  for (std::int64_t s = 0; s < num_elements(call.results[0].shape); ++s) call.results[0].data[s] /= count;
+/// (moments, moving mean, moving variance) -> mean, biased variance, and the moving ones with a share of them.
+void channel_statistics_kernel(const KernelCall& call) {
+  const double momentum = call.operation.number("momentum");
+  const double unbiased = call.operation.number("unbiased");
+  const std::int64_t size = num_elements(call.operands[1].shape);
+  for (std::int64_t s = 0; s < size; ++s) {
+    const double distance = call.operands[0].data[s];
+    const double mean = call.operands[1].data[s] + distance;
+    const double variance = std::max(0.0, call.operands[0].data[size + s] - distance * distance);
+    call.results[0].data[s] = mean;
+    call.results[1].data[s] = variance;
+    call.results[2].data[s] = (1 - momentum) * call.operands[1].data[s] + momentum * mean;
+    call.results[3].data[s] = (1 - momentum) * call.operands[2].data[s] + momentum * unbiased * variance;
+  }
 }
 
 /// (x, gamma, beta, mean, variance).
@@ -227,35 +276,29 @@ void batch_norm_apply_kernel(const KernelCall& call) {
   });
 }
 
-void moving_average_kernel(const KernelCall& call) {
-  const double momentum = call.operation.number("momentum");
-  const double scale = call.operation.number("scale");
-  for (std::int64_t s = 0; s < num_elements(call.results[0].shape); ++s) {
-    call.results[0].data[s] = (1 - momentum) * call.operands[0].data[s] + momentum * scale * call.operands[1].data[s];
-  }
-}
-
-/// (dy, x, mean, variance) -> each part's sums of dy * xhat and of dy; of one part dgamma and dbeta.
+/// (dy, x, mean, variance) -> each part's sums of dy * xhat and of dy.
 void batch_norm_grad_sums_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
+  const std::int64_t size = num_elements(call.results[0].shape) / 2;
   for_each_in_channels(call, [&](std::int64_t at, std::int64_t, std::int64_t s) {
     const double dy = call.operands[0].data[at];
     const double sigma = std::sqrt(call.operands[3].data[s] + epsilon);
     call.results[0].data[s] += dy * (call.operands[1].data[at] - call.operands[2].data[s]) / sigma;
-    call.results[1].data[s] += dy;
+    call.results[0].data[size + s] += dy;
   });
 }
 
-/// (dy, x, gamma, mean, variance, a, b), the sums of a part: gamma / sigma * (dy - b / N - xhat * a / N).
+/// (dy, x, gamma, mean, variance, a and b), the sums of a part: gamma / sigma * (dy - b / N - xhat * a / N).
 void batch_norm_grad_apply_kernel(const KernelCall& call) {
   const double epsilon = call.operation.number("epsilon");
   const double count = global_count(call.operation);
+  const std::int64_t size = num_elements(call.operands[5].shape) / 2;
   for_each_in_channels(call, [&](std::int64_t at, std::int64_t c, std::int64_t s) {
     const double sigma = std::sqrt(call.operands[4].data[s] + epsilon);
     const double normalised = (call.operands[1].data[at] - call.operands[3].data[s]) / sigma;
     call.results[0].data[at] =
         call.operands[2].data[c] / sigma *
-        (call.operands[0].data[at] - (call.operands[6].data[s] + normalised * call.operands[5].data[s]) / count);
+        (call.operands[0].data[at] - (call.operands[5].data[size + s] + normalised * call.operands[5].data[s]) / count);
   });
 }
 
@@ -297,16 +340,16 @@ AttributeSpec parts_attribute() {
   return integer("parts", 1, "the batch is normalised in so many parts, each by its own statistics [parts, c]");
 }
 
-/// A phase with statistics as its results.
-OperatorType channel_statistic(std::string name, Signature signature, std::vector<AttributeSpec> attributes,
-                               std::string rule_text, Kernel kernel) {
+/// A phase with a pair of statistics as its result.
+OperatorType channel_pair(std::string name, Signature signature, std::vector<AttributeSpec> attributes,
+                          std::string rule_text, Kernel kernel) {
   attributes.push_back(parts_attribute());
   return {.name = std::move(name),
           .signature = std::move(signature),
           .attributes = std::move(attributes),
-          .infer = infer_channel_statistics,
+          .infer = infer_channel_pair,
           .rule_text = std::move(rule_text),
-          .rule = channel_statistic_rule,
+          .rule = channel_pair_rule,
           .kernel = kernel,
           .flops_per_point = 4,
           .is_internal = true};
@@ -352,30 +395,30 @@ std::vector<OperatorType> batch_norm_operators() {
        .phases = batch_norm_grad_phases,
        .flops_per_point = 12,
        .is_internal = true},
-      channel_statistic("ChannelMean", "x -> mean", {}, "n c ... -> c; n, ...: sum", channel_mean_kernel),
-      channel_statistic("ChannelVariance", "x, mean -> variance", {}, "n c ..., c -> c; n, ...: sum",
-                        channel_variance_kernel),
+      channel_pair("ChannelMoments", "x, moving_mean -> moments", {}, "n c ..., c -> pair c; n, ...: sum; pair: whole",
+                   channel_moments_kernel),
+      {.name = "ChannelStatistics",
+       .signature = "moments, moving_mean, moving_variance -> mean, variance, moving_mean, moving_variance",
+       .attributes = {number("momentum", std::nullopt, "share of the batch in the moving statistics"),
+                      number("unbiased", std::nullopt, "times the variance: the unbiased estimate")},
+       .infer = infer_channel_statistics,
+       .rule_text = "pair c, c, c -> c, c, c, c; pair: whole",
+       .rule = channel_statistics_rule,
+       .kernel = channel_statistics_kernel,
+       .is_internal = true},
       channel_apply("BatchNormApply", "x, gamma, beta, mean, variance -> y", "n c ..., c, c, c, c -> n c ...",
                     batch_norm_apply_kernel),
-      {.name = "MovingAverage",
-       .signature = "moving, value -> moving",
-       .attributes = {number("momentum", std::nullopt, "share of the new value"),
-                      number("scale", std::nullopt, "of the new value")},
-       .infer = infer_like_first,
-       .rule_text = "... c, ... c -> ... c",
-       .rule = moving_average_rule,
-       .kernel = moving_average_kernel,
+      channel_pair("BatchNormGradSums", "dy, x, mean, variance -> sums", {epsilon(1e-5)},
+                   "n c ..., n c ..., c, c -> pair c; n, ...: sum; pair: whole", batch_norm_grad_sums_kernel),
+      channel_apply("BatchNormGradApply", "dy, x, gamma, mean, variance, sums -> dx",
+                    "n c ..., n c ..., c, c, c, pair c -> n c ...; pair: whole", batch_norm_grad_apply_kernel),
+      {.name = "SumsOfParts",
+       .signature = "sums -> dgamma, dbeta",
+       .infer = infer_sums_of_parts,
+       .rule_text = "pair part c -> c, c; part: sum; pair: whole",
+       .rule = sums_of_parts_rule,
+       .kernel = sums_of_parts_kernel,
        .is_internal = true},
-      {.name = "SumOfParts",
-       .signature = "sums -> sum",
-       .infer = infer_sum_of_parts,
-       .rule_text = "part c -> c; part: sum",
-       .kernel = sum_of_parts_kernel,
-       .is_internal = true},
-      channel_statistic("BatchNormGradSums", "dy, x, mean, variance -> xhat_sum, dy_sum", {epsilon(1e-5)},
-                        "n c ..., n c ..., c, c -> c, c; n, ...: sum", batch_norm_grad_sums_kernel),
-      channel_apply("BatchNormGradApply", "dy, x, gamma, mean, variance, xhat_sum, dy_sum -> dx",
-                    "n c ..., n c ..., c, c, c, c, c -> n c ...", batch_norm_grad_apply_kernel),
   };
 }
 

@@ -102,6 +102,23 @@ TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
   EXPECT_EQ(layout(found.steps[1]), "[{}, {}, {x}, {y}]");
 }
 
+TEST_F(OperatorStepsTest, BothSumsOfABatchNormAreCompletedAtOnce) {
+  const auto kinds = [](const OperatorSteps& found) {
+    std::string text;
+    for (const OperatorStep& step : found.steps) {
+      text += step.kind == OperatorStep::Kind::kRun ? step.operation->type->name + " " : "+ ";
+    }
+    return text;
+  };
+  const Operation norm = operation_of("BatchNorm", {{"is_training", true}}, {{8, 16, 4, 4}, {16}, {16}, {16}, {16}});
+  EXPECT_EQ(kinds(steps(norm, {{"n", "y"}})), "ChannelMoments + ChannelStatistics BatchNormApply ");
+  EXPECT_EQ(kinds(steps(norm, {{"c", "y"}})), "BatchNorm ");
+  const Operation gradient = operation_of("BatchNormGrad", {}, {{8, 16, 4, 4}, {8, 16, 4, 4}, {16}, {16}, {16}});
+  const OperatorSteps found = steps(gradient, {{"n", "y"}, {"c", "x"}});
+  EXPECT_EQ(kinds(found), "BatchNormGradSums + BatchNormGradApply SumsOfParts ");
+  EXPECT_EQ(layout(found.steps[1]), "[{}, {x}]");
+}
+
 TEST_F(OperatorStepsTest, PhasesAreCompletedBeforeTheyAreRead) {
   const Operation softmax = operation_of("Softmax", {}, {{8, 16}});
   EXPECT_EQ(steps(softmax, {{"a", "x"}}).steps.size(), 1u);  // rows are independent

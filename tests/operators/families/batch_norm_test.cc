@@ -120,5 +120,19 @@ TEST_F(BatchNormTest, FollowsTheFormulas) {
   });
 }
 
+// Where values lie far from 0, near the moving mean, their squares say next to nothing of the variance: of those below a
+// double holds all but some hundredths.
+TEST_F(BatchNormTest, VarianceOfValuesFarFromZeroIsExact) {
+  const double far = 1.5e7;
+  const Values near_zero = real({16, 1});
+  const Values x = tabulate({16, 1}, [&](const Point& p) { return far + at(near_zero, p); });
+  const Values one = tabulate({1}, [](const Point&) { return 1.0; });
+  const Values moving_mean = tabulate({1}, [&](const Point&) { return far; });
+  const auto variance = [&](const Values& of, const Values& mean) {
+    return at(run("BatchNorm", {{"is_training", true}}, {of, one, one, mean, one})[4], {0});
+  };
+  EXPECT_NEAR(variance(x, moving_mean), variance(near_zero, tabulate({1}, [](const Point&) { return 0.0; })), 1e-8);
+}
+
 }  // namespace
 }  // namespace shardplan
