@@ -122,5 +122,53 @@ TEST(TensorVersionsTest, WhatAnActivationIsKeptAsIsTheUsers) {
   }
 }
 
+// Of those that want it kept as read the last; one that gathers it again is enough.
+TEST(TensorVersionsTest, OfSeveralReadersTheOneThatSaysSoDecides) {
+  using Keeping = TensorVersion::Keeping;
+  struct Case {
+    const char *b, *c, *d;
+    Keeping keeping;
+    const char* reader;
+  };
+  constexpr char kNot[] = ", gather_again: false", kAgain[] = ", gather_again: true";
+  const Case cases[] = {
+      {"", "", "", Keeping::kFree, ""},
+      {"", kNot, "", Keeping::kAsRead, "c"},
+      {"", "", kNot, Keeping::kAsRead, "d"},
+      {kNot, "", "", Keeping::kAsRead, "b"},
+      {kNot, kNot, "", Keeping::kAsRead, "c"},
+      {kNot, kNot, kAgain, Keeping::kAsProduced, ""},
+      {kAgain, kNot, "", Keeping::kAsProduced, ""},
+      {"", "", kAgain, Keeping::kAsProduced, ""},
+  };
+  for (const Case& one : cases) {
+    const OperatorGraph graph = planned_graph(
+        read_model_text(fmt::format("shardplan: 1\ninputs: {{x: [4, 4]}}\nparameters: {{w: [4, 4]}}\noperators:\n"
+                                    "  a: {{op: MatMul, in: [x, w]}}\n"
+                                    "  b: {{op: Square, in: a{}}}\n"
+                                    "  c: {{op: Square, in: a{}}}\n"
+                                    "  d: {{op: Square, in: a{}}}\n"
+                                    "  e: {{op: Add, in: [b, c]}}\n"
+                                    "  f: {{op: Add, in: [e, d]}}\n"
+                                    "  loss: {{op: ReduceMean, in: f}}\nloss: loss\ntraining: {{optimizer: sgd}}\n"
+                                    "parallel: {{device_num: 4}}\n",
+                                    one.b, one.c, one.d),
+                        "m.yaml"));
+    SCOPED_TRACE(fmt::format("b{} c{} d{}", one.b, one.c, one.d));
+    const TensorVersions versions = tensor_versions(graph);
+    std::size_t kept = 0;
+    for (const VersionId id : versions.all.ids()) {
+      const TensorVersion& version = versions.all[id];
+      if (version.kind != TensorVersion::Kind::kKept || graph.tensor(version.tensor).name != "a") continue;
+      ++kept;
+      EXPECT_EQ(version.keeping, one.keeping);
+      if (one.keeping == Keeping::kAsRead) {
+        EXPECT_EQ(graph.operators()[kept_for(graph, versions, id).op].name, one.reader);
+      }
+    }
+    EXPECT_EQ(kept, 1u);
+  }
+}
+
 }  // namespace
 }  // namespace shardplan
