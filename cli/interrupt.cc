@@ -14,6 +14,7 @@
 #include <csignal>
 #include <ctime>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "cli/exit_code.h"
@@ -116,7 +117,11 @@ void start_watching() {
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    std::thread(watch_signals).detach();
+    try {
+      std::thread(watch_signals).detach();
+    } catch (const std::system_error&) {  // no thread is to be had: signals then end the program as they end any other
+      pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    }
     return true;
   }();
   (void)is_started;

@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/side_by_side.h"
 #include "program/best_buckets.h"
 #include "program/bucket_rules.h"
 #include "program/buckets.h"
@@ -524,7 +525,7 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
   } else {
     std::vector<std::future<Trials>> of_sequences;
     for (const Sequence kind : sequences) {
-      of_sequences.push_back(std::async(std::launch::async, [&, kind] {
+      of_sequences.push_back(begin_beside([&, kind] {
         Trials own(scheduler, options, justified, least);
         own.try_rules(kind, sequence(scheduler, program, early, kind), rules);
         return own;

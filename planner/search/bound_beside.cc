@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/side_by_side.h"
+
 namespace shardplan {
 
 BoundBeside::BoundBeside(Seek seek, std::stop_token stop) : seek_(std::move(seek)), stop_(std::move(stop)) {}
@@ -14,7 +16,7 @@ void BoundBeside::begin(const Choice& known) {
   known_ = known;
   own_stop_ = std::stop_source();
   forward_.emplace(stop_, [source = own_stop_]() mutable { source.request_stop(); });
-  bound_ = std::async(std::launch::async, seek_, *known_, own_stop_.get_token());
+  bound_ = begin_beside([this, known, stop = own_stop_.get_token()] { return seek_(known, stop); });
 }
 
 LevelValue BoundBeside::get() { return bound_.get(); }

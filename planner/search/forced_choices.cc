@@ -1,10 +1,9 @@
 #include "planner/search/forced_choices.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
-#include <thread>
 
+#include "base/side_by_side.h"
 #include "solver/searches/search_list.h"
 
 namespace shardplan {
@@ -52,20 +51,15 @@ std::vector<std::optional<Choice>> forced_choices(const StrategyProblem& problem
   const std::size_t count = starts.size();
   std::vector<std::optional<Choice>> results(count);
   const std::unique_ptr<Search> search = make_search(kDefaultSearch);
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    ForcedProblem forced(problem, node);
+  const std::size_t threads = num_processors(std::max<std::size_t>(count, 1));
+  std::vector<std::optional<ForcedProblem>> of_threads(threads);
+  side_by_side(threads, count, [&](std::size_t thread, std::size_t i) {
+    if (options.limits.stop.stop_requested()) return;
+    if (!of_threads[thread]) of_threads[thread].emplace(problem, node);
     LevelOptions own = options;
-    for (std::size_t i = next++; i < count && !options.limits.stop.stop_requested(); i = next++) {
-      own.start = starts[i];
-      results[i] = forced.best(i, *search, own);
-    }
-  };
-  const std::size_t threads = std::min<std::size_t>(count, std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::jthread> pool;
-  for (std::size_t t = 1; t < threads; ++t) pool.emplace_back(work);
-  work();
-  pool.clear();
+    own.start = starts[i];
+    results[i] = of_threads[thread]->best(i, *search, own);
+  });
   return results;
 }
 

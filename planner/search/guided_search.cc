@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/integer.h"
+#include "base/side_by_side.h"
 #include "graph/batch_factors.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/searches/search_list.h"
@@ -126,7 +127,7 @@ LevelResult GuidedSearch::find_with_bound(const StrategyProblem& problem, const 
                                           const std::optional<LevelOptions>& bound_options,
                                           std::function<void(const Choice&)> first_answer) const {
   if (!bound_options) return find(problem, start, std::move(first_answer));
-  std::future<LevelValue> bound = std::async(std::launch::async, [&] { return level_bound(problem, *bound_options); });
+  std::future<LevelValue> bound = begin_beside([&] { return level_bound(problem, *bound_options); });
   LevelResult found = find(problem, start, std::move(first_answer));
   if (found.choice) found.bound.amount = std::max(found.bound.amount, bound.get().amount);
   return found;

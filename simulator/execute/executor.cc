@@ -16,13 +16,12 @@
 #include "simulator/execute/executor.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <map>
-#include <thread>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/side_by_side.h"
 #include "layouts/uneven.h"
 #include "operators/phases.h"
 #include "program/instruction_facts.h"
@@ -32,8 +31,7 @@
 namespace shardplan {
 namespace {
 
-/// Calls `work` for 0 .. count - 1. Threads are started only where there is enough to do for them; each call writes to
-/// buffers of its own, so the order does not matter.
+/// Calls `work` for 0 .. count - 1. Threads are started only where there is enough to do for them.
 template <class Work>
 void for_each_device(std::size_t count, std::size_t work_per_device, int threads, const Work& work) {
   constexpr std::size_t kWorthThreads = 1u << 20;
@@ -41,13 +39,7 @@ void for_each_device(std::size_t count, std::size_t work_per_device, int threads
     for (std::size_t i = 0; i < count; ++i) work(i);
     return;
   }
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::jthread> pool;
-  for (int t = 0; t < threads; ++t) {
-    pool.emplace_back([&] {
-      for (std::size_t i = next++; i < count; i = next++) work(i);
-    });
-  }
+  side_by_side(static_cast<std::size_t>(threads), count, [&](std::size_t, std::size_t i) { work(i); });
 }
 
 DeviceBuffers sum_of(const DeviceBuffers& a, const DeviceBuffers& b) {

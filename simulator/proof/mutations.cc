@@ -13,12 +13,11 @@
 #include "simulator/proof/mutations.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <map>
-#include <thread>
 
 #include "base/error.h"
+#include "base/side_by_side.h"
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
 
@@ -309,26 +308,13 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
     const std::vector<ValueId>& outputs = program.instructions[*result.mutation.fault.instruction].outputs;
     return std::any_of(outputs.begin(), outputs.end(), [&](ValueId id) { return trial.held()[id].has_value(); });
   };
-  std::atomic<std::size_t> taken = 0;
-  const auto work = [&] {
-    for (std::size_t i = taken++; i < pending.size(); i = taken++) {
-      MutationResult& result = results[pending[i].mutation];
-      try {
-        result.caught_in = trial.run_until_caught(std::move(pending[i].executor));
-      } catch (const Stopped&) {
-        return;
-      }
-      const bool is_in_phases = !holds_tensor(results[pending[i].mutation]);
-      result.outcome = !result.caught_in.empty() ? MutationOutcome::kCaught
-                       : is_in_phases            ? MutationOutcome::kWithoutEffect
-                                                 : MutationOutcome::kUncaught;
-    }
-  };
-  std::vector<std::jthread> pool;
-  for (int t = 1; t < options.threads; ++t) pool.emplace_back(work);
-  work();
-  pool.clear();
-  if (options.stop.stop_requested()) throw Stopped();
+  side_by_side(static_cast<std::size_t>(options.threads), pending.size(), [&](std::size_t, std::size_t i) {
+    MutationResult& result = results[pending[i].mutation];
+    result.caught_in = trial.run_until_caught(std::move(pending[i].executor));
+    result.outcome = !result.caught_in.empty() ? MutationOutcome::kCaught
+                     : !holds_tensor(result)   ? MutationOutcome::kWithoutEffect
+                                               : MutationOutcome::kUncaught;
+  });
   return results;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <thread>
 
 #include "base/random.h"
 #include "base/side_by_side.h"
@@ -46,9 +45,8 @@ constexpr std::uint64_t kPassWorthAThread = 5'000;  // of which a subproblem tak
 /// Runs `task(thread)` on all threads and waits. Tasks share nothing that changes.
 template <class Task>
 void in_parallel(int threads, const Task& task) {
-  std::vector<std::jthread> others;
-  for (int thread = 1; thread < threads; ++thread) others.emplace_back([&task, thread] { task(thread); });
-  task(0);
+  const auto count = static_cast<std::size_t>(threads);
+  side_by_side(count, count, [&](std::size_t, std::size_t thread) { task(static_cast<int>(thread)); });
 }
 
 class PortfolioSearch {

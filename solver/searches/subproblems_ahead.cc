@@ -1,5 +1,6 @@
 #include "solver/searches/subproblems_ahead.h"
 
+#include <system_error>
 #include <utility>
 
 #include "solver/core/work_meter.h"
@@ -9,7 +10,10 @@ namespace shardplan {
 SubproblemsAhead::SubproblemsAhead(const BranchAndBound& exact, const CoreProblem& core, const Deadline& deadline,
                                    std::size_t threads)
     : exact_(exact), core_(core), deadline_(deadline.or_at(end_.get_token())) {
-  for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {  // the search does without those that the system does not give
+  }
 }
 
 SubproblemsAhead::~SubproblemsAhead() {

@@ -1,7 +1,11 @@
 #include "base/side_by_side.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -44,6 +48,40 @@ TEST(SideBySideTest, OfWhatIsThrownTheFirstOneArrivesAndAllAreDone) {
     }
     EXPECT_EQ(calls, std::vector<int>(50, 1));
   }
+}
+
+TEST(SideBySideTest, WhatIsBegunBesideEndsWithItsResultOrItsException) {
+  std::future<int> result = begin_beside([] { return 7; });
+  EXPECT_EQ(result.get(), 7);
+  std::future<int> thrown = begin_beside([]() -> int { throw std::runtime_error("7"); });
+  EXPECT_THROW(thrown.get(), std::runtime_error);
+}
+
+// A thread's stack is some megabytes of addresses, which a limit on them refuses.
+TEST(SideBySideTest, WithoutAnyThreadItIsDoneAllTheSame) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer needs addresses of its own";
+#else
+  const auto do_all = [] {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t addresses = pages * 4096 + (4 << 20);
+    const rlimit limit{addresses, addresses};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(1);
+    std::vector<std::jthread> all;
+    try {
+      while (all.size() < 1000) all.emplace_back([] { pause(); });
+      std::_Exit(2);
+    } catch (const std::system_error&) {
+    }
+    int calls = 0;
+    side_by_side(4, 50, [&](std::size_t thread, std::size_t) { calls += thread == 0 ? 1 : 0; });
+    if (calls != 50) std::_Exit(3);
+    if (begin_beside([] { return 7; }).get() != 7) std::_Exit(4);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(do_all(), testing::ExitedWithCode(0), "");
+#endif
 }
 
 }  // namespace
