@@ -17,7 +17,7 @@
 #include "base/integer.h"
 #include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/guessed_problem.h"
-#include "planner/overlap/kind_problems.h"
+#include "planner/overlap/kind_search.h"
 #include "planner/overlap/near_choices.h"
 #include "planner/overlap/step_bound.h"
 #include "planner/overlap/step_proof.h"
@@ -58,8 +58,6 @@ constexpr std::int64_t kMostOrdered = 5;
 constexpr std::int64_t kMostKindsOrdered = 2;
 /// What their steps are thought to take is off by some per cent.
 constexpr std::int64_t kPercentOff = 5;
-constexpr std::uint64_t kKindWork = 1'000'000;
-constexpr double kKindGap = 1e-2;
 /// A step this near to its bound is left where it is.
 constexpr double kWorthGoingOn = 0.05;
 /// Choices near the plan's, in thousandths of its step: what they may cost more by a guess, and what they have to change.
@@ -434,42 +432,14 @@ class Rounds {
   void try_kinds() {
     // Where little repeats, a kind takes about as long as the whole, and has less to say.
     if (!ties_ || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) return;
-    TiedProblem tied = tied_problem(guessed_problem(kMostlyHidden), *ties_);
-    StrategyProblem& whole = tied.problem;
+    const TiedProblem tied = tied_problem(guessed_problem(kMostlyHidden), *ties_);
     const Picoseconds too_long = plan_.time.step() / 100 * (100 + kPercentOff);
-    const IdVector<NodeId, ProblemNode> nodes = whole.nodes;
-    const std::size_t num_tables = whole.strategy_tables.size();
-    std::vector<std::pair<Picoseconds, Choice>> found;  // about what the step takes
-    for (std::size_t i = 0; i < search_.kinds.size() && !deadline_.is_over(); ++i) {
-      whole.nodes = nodes;
-      whole.strategy_tables.resize(num_tables);
-      const bool is_kind = keep_degrees(whole, tied.node, search_.kinds[i], problem_, search_.graph, search_.versions,
-                                        search_.costs.mesh());
-      if (!is_kind) continue;
-      ++kinds_;
-      LevelOptions options = search_.options;
-      options.start.reset();
-      options.wants_bound = false;
-      options.limits.work = std::min(kKindWork, options.limits.work > 0 ? options.limits.work : kKindWork);
-      options.limits.gap = kKindGap;
-      // A kind that is longer is dropped, so that the moment of its end does not matter.
-      std::stop_source stop;
-      const std::stop_callback forward(search_.options.limits.stop, [&] { stop.request_stop(); });
-      bool is_hopeless = false;
-      options.limits.stop = stop.get_token();
-      options.limits.progress = [&](const SearchProgress& progress) {
-        if (progress.lower_bound < too_long) return;
-        is_hopeless = true;
-        stop.request_stop();
-      };
-      const LevelResult result = search_level(whole, *make_search(kDefaultSearch), options);
-      if (!result.choice || is_hopeless) continue;
-      const Picoseconds estimate = evaluate(whole, *result.choice).value({});
-      if (estimate < too_long) found.emplace_back(estimate, tied.expanded(*result.choice));
-    }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    const FoundKinds found = search_kinds(
+        search_.kinds,
+        {problem_, search_.graph, search_.versions, search_.costs.mesh(), tied, too_long, search_.options, deadline_});
+    kinds_ += found.searched;
     most_ordered_ = ordered_ + kMostKindsOrdered;
-    for (const auto& [estimate, choice] : found) consider(decisions_of(choice), choice);
+    for (const Choice& choice : found.choices) consider(decisions_of(choice), choice);
   }
 
   StrategyProblem guessed_problem(const Guess& guess) const {
