@@ -12,7 +12,6 @@
 #include "planner/model_planner.h"
 
 #include <algorithm>
-#include <future>
 #include <set>
 #include <utility>
 
@@ -266,19 +265,19 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        {},
                        {}};
   if (const auto& data_parallel = data_parallel_decisions()) search.known.push_back(*data_parallel);
-  search.scheduled = [this](const Decisions& decisions, const Plan& like, bool is_refined) {
-    Plan trial = overlapped(in_sequence(decisions, like), is_refined ? std::nullopt : std::optional(like.time.step()));
+  ProgramWriter writer(*graph_, versions_, *costs_, *redistributions_);
+  // All of the plan but what a trial has of its own.
+  ParallelProgram program = std::exchange(plan.program, {});
+  const Plan asked = plan;
+  plan.program = std::move(program);
+  search.scheduled = [&](const Decisions& decisions, std::optional<Picoseconds> step_to_beat) {
+    Plan trial = overlapped(in_sequence(decisions, asked, &writer), step_to_beat);
     trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
     trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
     return trial;
   };
-  search.step_by_rule = [this](const Decisions& decisions, const Plan& like, bool is_refined) {
-    return std::async(
-        std::launch::async,
-        [this, &like, is_refined](const ParallelProgram& program) {
-          return step_by_rule_of(like, program, *costs_, is_refined);
-        },
-        lower(*graph_, versions_, decisions, *costs_, *redistributions_));
+  search.step_by_rule = [&](const Decisions& decisions, const Plan& like, bool is_refined) {
+    return step_by_rule_of(like, writer.write(decisions), *costs_, is_refined);
   };
   return overlap_searched(std::move(plan), std::move(free), search);
 }
@@ -335,11 +334,12 @@ Plan ModelPlanner::overlapped(Plan plan, std::optional<Picoseconds> step_to_beat
   return ordered_plan(std::move(plan), *model_, *graph_, *costs_, step_to_beat);
 }
 
-Plan ModelPlanner::in_sequence(Decisions decisions, Plan like) const {
+Plan ModelPlanner::in_sequence(Decisions decisions, Plan like, ProgramWriter* writer) const {
   like.program = {};  // never two at a time
   like.is_user_strategy = is_user_strategy_;
   like.is_by_mode = is_by_mode_;
-  like.program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
+  like.program =
+      writer != nullptr ? writer->write(decisions) : lower(*graph_, versions_, decisions, *costs_, *redistributions_);
   if (model_->parallel.parameter_broadcast) {
     like.program.broadcasts = startup_broadcasts(like.program, *graph_, *costs_->collectives());
   }

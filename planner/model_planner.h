@@ -98,8 +98,8 @@ class ModelPlanner {
     Plan plan;
   };
 
-  /// The plan as lowered: instructions one after the other; divided among the workers.
-  Plan in_sequence(Decisions decisions, Plan like) const;
+  /// The plan as lowered, by `writer` where there is one: instructions one after the other; divided among the workers.
+  Plan in_sequence(Decisions decisions, Plan like, ProgramWriter* writer = nullptr) const;
   /// The plan of a search that knew nothing of workers, with what that leaves of its figures.
   Plan placed(Plan plan, const ModelProblem& problem, std::stop_token stop) const;
   /// The same with its collectives beside its kernels, in the order that hides the most of those that fit; in a rough one where

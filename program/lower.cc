@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -24,31 +25,35 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
-           const CostModel& costs, RedistributionPlanner& redistributions)
-      : graph_(graph), versions_(versions), decisions_(decisions), costs_(costs), redistributions_(redistributions) {
-    program_.mesh = costs.mesh();
-    program_.micro_batches = graph.micro_batches();
-    program_.speeds_together = costs.speeds_together();
-    version_values_.resize(versions.all.size());
+  Lowering(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
+           const KernelFusion& fusion, RedistributionPlanner& redistributions)
+      : graph_(graph), versions_(versions), costs_(costs), redistributions_(redistributions), fusion_(fusion) {
     made_at_.resize(versions.num_times + 1);
+    for (const VersionId version : versions.all.ids()) {
+      const TensorVersion& info = versions.all[version];
+      const bool is_there = info.kind == TensorVersion::Kind::kStored || info.kind == TensorVersion::Kind::kProduced;
+      if (!is_there) made_at_[info.begin].push_back(version);
+    }
     operations_.resize(graph.operations().size());
-    fusion_ = kernel_fusion(graph, costs.fusion());
-    // More than most programs have, so that nothing is moved to grow; what is not used takes no memory.
-    program_.instructions.reserve(2 * graph.operators().size());
-    program_.values.reserve(2 * graph.tensors().size());
   }
 
-  ParallelProgram run() {
+  ParallelProgram run(const Decisions& decisions) {
+    decisions_ = &decisions;
+    program_ = {};
+    program_.mesh = costs_.mesh();
+    program_.micro_batches = graph_.micro_batches();
+    program_.speeds_together = costs_.speeds_together();
+    // More than most programs have, so that nothing is moved to grow; what is not used takes no memory.
+    program_.instructions.reserve(2 * graph_.operators().size());
+    program_.values.reserve(2 * graph_.tensors().size());
+    version_values_ = IdVector<VersionId, OptionalIndex<ValueId>>(versions_.all.size());
     for (const VersionId version : versions_.all.ids()) {
       const TensorVersion& info = versions_.all[version];
       if (info.kind == TensorVersion::Kind::kStored) {
         version_values_[version] = add_value(graph_.tensor(info.tensor).name, info.tensor,
-                                             graph_.tensor(info.tensor).type, decisions_.versions[version]);
+                                             graph_.tensor(info.tensor).type, decisions_->versions[version]);
         program_.given.push_back(
             {info.tensor, *version_values_[version], graph_.tensor(info.tensor).kind == TensorKind::kInput});
-      } else if (info.kind != TensorVersion::Kind::kProduced) {
-        made_at_[info.begin].push_back(version);
       }
     }
     for (const OperatorId op : graph_.operators().ids()) {
@@ -79,7 +84,7 @@ class Lowering {
     const OperationId operation = graph_.operators()[id].operation;
     PlannedOperation& planned = operations_[operation];
     if (!planned.operation) planned.operation = std::make_shared<const Operation>(graph_.operations()[operation]);
-    const Strategy& strategy = decisions_.strategies[id];
+    const Strategy& strategy = decisions_->strategies[id];
     const KernelTraffic& traffic = fusion_.traffic[id];
     for (const auto& known : planned.plans) {
       if (known->strategy == strategy && known->traffic == traffic) return *known;
@@ -135,9 +140,9 @@ class Lowering {
   void make_versions(std::size_t time) {
     for (const VersionId id : made_at_[time]) {
       const TensorVersion& version = versions_.all[id];
-      const TensorLayout& layout = decisions_.versions[id];
+      const TensorLayout& layout = decisions_->versions[id];
       const bool is_as_stored = version.kind != TensorVersion::Kind::kUpdated && version.stored &&
-                                layout == decisions_.versions[*version.stored];
+                                layout == decisions_->versions[*version.stored];
       if (is_as_stored) {
         version_values_[id] = version_values_[*version.stored];
         continue;
@@ -345,17 +350,19 @@ class Lowering {
 
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
-  const Decisions& decisions_;
   const CostModel& costs_;
   RedistributionPlanner& redistributions_;
+  const KernelFusion& fusion_;
+  std::vector<std::vector<VersionId>> made_at_;
+  // What is being written.
+  const Decisions* decisions_ = nullptr;
   ParallelProgram program_;
   IdVector<VersionId, OptionalIndex<ValueId>> version_values_;
-  std::vector<std::vector<VersionId>> made_at_;
-  std::int64_t runs_ = 1;  // of what is being written
+  std::int64_t runs_ = 1;
+  // What the programs of several plans have in common.
   IdVector<OperationId, PlannedOperation> operations_;
   std::unordered_map<const CollectiveStep*, SharedValue<CollectiveStep>>
-      shared_collectives_;  // looked up, never walked
-  KernelFusion fusion_;
+      shared_collectives_;                             // looked up, never walked
   std::unordered_map<std::string, SharedText> texts_;  // looked up, never walked
   /// Local shapes of whole ones, by layout; looked up, never walked.
   std::unordered_map<TensorLayout, std::vector<std::pair<SharedShape, SharedShape>>> shapes_;
@@ -365,7 +372,50 @@ class Lowering {
 
 ParallelProgram lower(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
                       const CostModel& costs, RedistributionPlanner& redistributions) {
-  return Lowering(graph, versions, decisions, costs, redistributions).run();
+  const KernelFusion fusion = kernel_fusion(graph, costs.fusion());
+  return Lowering(graph, versions, costs, fusion, redistributions).run(decisions);
+}
+
+/// Of which each writes one program at a time.
+struct ProgramWriter::State {
+  const OperatorGraph& graph;
+  const TensorVersions& versions;
+  const CostModel& costs;
+  RedistributionPlanner& redistributions;  // the first one's
+  const KernelFusion fusion;
+  std::mutex mutex;  // of what follows
+  std::vector<std::unique_ptr<RedistributionPlanner>> others;
+  std::vector<std::unique_ptr<Lowering>> free;
+  bool has_first = false;
+
+  std::unique_ptr<Lowering> take() {
+    const std::lock_guard lock(mutex);
+    if (free.empty()) {
+      const bool is_first = !std::exchange(has_first, true);
+      if (!is_first) others.push_back(redistributions.another());
+      return std::make_unique<Lowering>(graph, versions, costs, fusion, is_first ? redistributions : *others.back());
+    }
+    std::unique_ptr<Lowering> result = std::move(free.back());
+    free.pop_back();
+    return result;
+  }
+  void give_back(std::unique_ptr<Lowering> lowering) {
+    const std::lock_guard lock(mutex);
+    free.push_back(std::move(lowering));
+  }
+};
+
+ProgramWriter::ProgramWriter(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
+                             RedistributionPlanner& redistributions)
+    : state_(new State{graph, versions, costs, redistributions, kernel_fusion(graph, costs.fusion()), {}, {}, {}}) {}
+
+ProgramWriter::~ProgramWriter() = default;
+
+ParallelProgram ProgramWriter::write(const Decisions& decisions) {
+  std::unique_ptr<Lowering> lowering = state_->take();
+  ParallelProgram program = lowering->run(decisions);
+  state_->give_back(std::move(lowering));
+  return program;
 }
 
 }  // namespace shardplan

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "costmodel/cost_model.h"
 #include "graph/operator_graph.h"
 #include "graph/tensor_versions.h"
@@ -19,5 +21,21 @@ struct Decisions {
 /// times sum to what `evaluate` says of the choice.
 ParallelProgram lower(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
                       const CostModel& costs, RedistributionPlanner& redistributions);
+
+/// Lowers several plans of one graph, for as many threads as ask. Which operators run as one kernel is found out once, and what
+/// operators do under a strategy once for each of the threads. Nobody else may ask `redistributions` meanwhile.
+class ProgramWriter {
+ public:
+  ProgramWriter(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
+                RedistributionPlanner& redistributions);
+  ~ProgramWriter();
+
+  /// What `lower` gives.
+  ParallelProgram write(const Decisions& decisions);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace shardplan

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
-#include <future>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include "base/integer.h"
+#include "base/side_by_side.h"
 #include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/guessed_problem.h"
 #include "planner/overlap/kind_search.h"
@@ -67,7 +66,7 @@ constexpr std::uint64_t kNearWork = 50'000'000;
 constexpr int kNearTurns = 6;
 constexpr std::size_t kMostNear = 60;
 constexpr std::size_t kInstructionsTried = 150'000;
-constexpr std::size_t kNearAtOnce = 2;  // at the same time
+constexpr std::size_t kNearAtOnce = 2;
 /// Those that seem the shortest by the plan's rule have their orders refined, of which each takes at most so much longer than
 /// the plan by that rule, and one whose refined order is shorter is ordered by all rules.
 constexpr std::size_t kTriedOfRefined = 4, kMostRefined = 8;
@@ -215,7 +214,7 @@ class Rounds {
   Plan result() {
     const Picoseconds step = plan_.time.step();
     plan_.overlapped_bound = std::min(least_, step);
-    if (plan_.free_bound) plan_.free_bound->amount = std::min(plan_.free_bound->amount, step);
+    if (free_bound_) plan_.free_bound = {Level::kSpeed, std::min(*free_bound_, step)};
     plan_.statistics.push_back({"overlapped step",
                                 {{"rounds", rounds_},
                                  {"rounds of the bound", proof_rounds_},
@@ -263,7 +262,7 @@ class Rounds {
     const std::optional<LevelResult> found = least_sum(proof, weights, std::nullopt);
     const Picoseconds free = found ? found->bound.amount : 0;
     least_ = std::max(least_, free);
-    if (search_.uniform) plan_.free_bound = {Level::kSpeed, free};
+    if (search_.uniform) free_bound_ = free;
   }
 
   int proof_rounds_affordable() const { return rounds_affordable(kEntriesOfProof, ties_ ? kProofRounds : kFreeRounds); }
@@ -296,7 +295,7 @@ class Rounds {
     }
   }
 
-  void order(const Decisions& decisions) { take(search_.scheduled(decisions, plan_, false)); }
+  void order(const Decisions& decisions) { take(search_.scheduled(decisions, plan_.time.step())); }
   void take(Plan trial) {
     ++ordered_;
     const bool holds_more = trial.memory.peak > plan_.memory.peak;
@@ -344,7 +343,7 @@ class Rounds {
     }
     for (const Choice& choice : near) {
       if (deadline_.is_over()) break;
-      take(search_.scheduled(decisions_of(choice), plan_, true));
+      take(search_.scheduled(decisions_of(choice), std::nullopt));
       if (instructions >= kShortProgram && has_gained(step)) break;
     }
     return has_gained(step);
@@ -386,18 +385,11 @@ class Rounds {
   using Ends = std::vector<std::optional<Picoseconds>>;
   /// By choice, of as many as there is time for.
   Ends ends_by_rule(const std::vector<Choice>& choices, bool is_refined) {
-    Ends ends;
-    std::deque<std::future<std::optional<Picoseconds>>> running;
-    const auto wait_for_one = [&] {
-      ends.push_back(running.front().get());
-      running.pop_front();
-    };
-    for (const Choice& choice : choices) {
-      if (deadline_.is_over()) break;
-      if (running.size() == kNearAtOnce) wait_for_one();
-      running.push_back(search_.step_by_rule(decisions_of(choice), plan_, is_refined));
-    }
-    while (!running.empty()) wait_for_one();
+    Ends ends(choices.size());
+    side_by_side(kNearAtOnce, choices.size(), [&](std::size_t, std::size_t i) {
+      if (deadline_.is_over()) return;
+      ends[i] = search_.step_by_rule(decisions_of(choices[i]), plan_, is_refined);
+    });
     return ends;
   }
 
@@ -504,6 +496,7 @@ class Rounds {
   std::vector<StepBound::Times> times_;
   std::vector<Choice> near_refined_;
   Picoseconds least_ = 0;
+  std::optional<Picoseconds> free_bound_;
   std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, near_ = 0, ordered_ = 0,
                taken_ = 0;
   std::int64_t most_ordered_ = kMostOrdered;

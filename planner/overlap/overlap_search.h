@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <future>
 #include <optional>
 #include <vector>
 
@@ -29,12 +28,12 @@ struct OverlapSearch {
   LevelOptions options;              // of each search; its work is made less
   std::vector<Decisions> known;      // plans that may be shorter: data parallelism
   std::vector<GlobalDegrees> kinds;  // the best plan of each is tried, if it may be shorter
-  /// The plan that decisions make, its collectives beside its kernels, like another one in all that was asked. Its order is
-  /// refined in any case, or unless it is far slower than that plan.
-  std::function<Plan(const Decisions&, const Plan&, bool is_refined)> scheduled;
-  /// About what the step of those decisions takes, in an order by the rule of that plan's, itself or refined; found out beside
-  /// what the caller does next. The plan has to stay until then.
-  std::function<std::future<std::optional<Picoseconds>>(const Decisions&, const Plan&, bool is_refined)> step_by_rule;
+  /// The plan that decisions make, its collectives beside its kernels. Its order is refined unless it is far slower than the step
+  /// to beat.
+  std::function<Plan(const Decisions&, std::optional<Picoseconds> step_to_beat)> scheduled;
+  /// About what the step of those decisions takes, in an order by the rule of that plan's, itself or refined. May be asked by
+  /// several threads at once.
+  std::function<std::optional<Picoseconds>(const Decisions&, const Plan&, bool is_refined)> step_by_rule;
 };
 
 /// The plan or one whose step is shorter, and a bound on the step in which collectives run beside kernels

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/side_by_side.h"
 #include "model/read_model.h"
 #include "program/memory_profile.h"
 #include "program/program_checker.h"
@@ -65,6 +66,40 @@ TEST_P(AnyChoice, CostsInTheProgramWhatEvaluateSays) {
     EXPECT_EQ(times.communication, evaluation.cost.communication) << "round " << round;
     EXPECT_EQ(times.end, evaluation.value({1, 1})) << "round " << round;
     EXPECT_EQ(check_program(program, model.graph), "") << "round " << round;
+  }
+}
+
+/// All that a program does, and with what.
+std::vector<std::string> lines_of(const ParallelProgram& program) {
+  std::vector<std::string> lines;
+  const auto values = [&](std::span<const ValueId> of) {
+    std::string text;
+    for (const ValueId id : of) {
+      const ProgramValue& value = program.values[id];
+      text += fmt::format(" {}:{} {} {}", id.value(), std::string(value.name), to_string(value.layout, program.mesh),
+                          value.bytes);
+    }
+    return text;
+  };
+  for (const Instruction& one : program.instructions) {
+    lines.push_back(fmt::format("{} {} {} {}:{} ->{}", std::string(one.name), one.time, one.runs, one.links,
+                                values(one.inputs), values(one.outputs)));
+  }
+  return lines;
+}
+
+TEST_P(AnyChoice, IsWrittenAlikeBesideOthers) {
+  const PlannedModel model = *GetParam() == '\0' ? attention() : layered(GetParam());
+  Random random(3);
+  std::vector<Decisions> decisions;
+  for (int i = 0; i < 12; ++i) decisions.push_back(model.decided(model.random_choice(random)));
+  ProgramWriter writer(model.graph, model.versions, *model.costs, *model.redistributions);
+  std::vector<ParallelProgram> written(decisions.size());
+  side_by_side(3, decisions.size(), [&](std::size_t, std::size_t i) { written[i] = writer.write(decisions[i]); });
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const auto own = model.redistributions->another();
+    const ParallelProgram alone = lower(model.graph, model.versions, decisions[i], *model.costs, *own);
+    EXPECT_EQ(lines_of(written[i]), lines_of(alone)) << i;
   }
 }
 

@@ -73,11 +73,15 @@ struct PlannedModel {
     return choice;
   }
 
-  ParallelProgram lowered(const Choice& choice) const {
+  Decisions decided(const Choice& choice) const {
     Decisions decisions;
     for (const OperatorId op : graph.operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
     decisions.versions = version_layouts(graph, versions, problem, choice, costs->mesh());
-    return lower(graph, versions, decisions, *costs, *redistributions);
+    return decisions;
+  }
+
+  ParallelProgram lowered(const Choice& choice) const {
+    return lower(graph, versions, decided(choice), *costs, *redistributions);
   }
 };
 
