@@ -1,15 +1,14 @@
 // How do time and memory of planning grow with the operators of a model and with the devices?
 //
 // Each row is all that `plan` does, from the model file to the summary with data parallelism beside the plan, in a process of
-// its own. First one model with ever more layers, which are alike or, up to 100,000 operators, may differ; memory per device is
-// raised so that it does not bind. Then one model on ever more devices.
+// its own. First one model with ever more layers, which are alike or may differ; memory per device is raised so that it does
+// not bind. Then one model on ever more devices.
 //
 // Arguments: [--most OPERATORS] [--markdown WHEN]; without --most up to a million operators. --markdown prints docs/scale.md,
 // which says WHEN and on how many cores it was measured. Exit code 1: a row ended without an answer.
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,7 +29,6 @@ namespace {
 
 constexpr const char* kDeep = "configs/gpt2-small.yaml";
 constexpr std::int64_t kOperatorsOfLayer = 91;  // forward, backward and update
-constexpr std::int64_t kMostFree = 100'000;     // operators of the largest row of layers that may differ
 constexpr Bytes kCapacity = Bytes{64} << 40;
 constexpr const char* kWide = "configs/gpt3-175b.yaml";
 constexpr std::int64_t kDevicesOfNode = 8;
@@ -74,7 +72,7 @@ What planning takes in time and memory as models get deeper and clusters wider. 
 process of its own: gpt2-small with ever more layers, in training on 8 devices (whose memory is raised so that it does not bind), then gpt3-175b
 (96 layers, the same batch) on ever more devices of DGX A100. Seconds are of processor time.
 
-The problem that is searched is as large for ten uniform layers as for ten thousand ([search.md](search.md)); what grows is the graph, its
+The problem that is searched is as large for ten layers as for ten thousand, uniform or free ([search.md](search.md)); what grows is the graph, its
 derivatives, the program, the orders that are tried for it, and reports. Up to 20,000 operators level 2 searches the overlapped step as well.
 
 Measured on {} cores, {}; step and gap are the same everywhere. This page is made by `scale_bench`, a program of `./run bench`.
@@ -98,8 +96,7 @@ Arguments read_arguments(const std::vector<std::string>& words) {
 int run(const Arguments& arguments) {
   std::vector<Row> rows;
   for (const bool is_uniform : {true, false}) {
-    const std::int64_t most = is_uniform ? arguments.most : std::min(arguments.most, kMostFree);
-    for (std::int64_t operators = 1'000; operators <= most; operators *= 10) {
+    for (std::int64_t operators = 1'000; operators <= arguments.most; operators *= 10) {
       for (const Level level : {Level::kRatio, Level::kSpeed}) {
         rows.push_back({kDeep, {{"L", operators / kOperatorsOfLayer}}, {}, kCapacity, is_uniform, level});
       }

@@ -10,6 +10,7 @@
 #include "base/side_by_side.h"
 #include "graph/batch_factors.h"
 #include "planner/problem/uniform_layers.h"
+#include "solver/block_bound.h"
 #include "solver/searches/search_list.h"
 #include "solver/tied_problem.h"
 #include "strategies/data_parallel.h"
@@ -41,6 +42,8 @@ constexpr std::uint64_t kFirstWork = 500'000'000;
 /// is far below what any cost model knows of a step.
 constexpr std::uint64_t kEarlyWork = 200'000'000;
 constexpr double kEarlyGap = 3e-4;
+/// What may be left open of a block of layers.
+constexpr double kGoodEnoughForBlock = 1e-5;
 /// So many nodes are searched from the best choice of uniform layers on.
 constexpr std::size_t kManyNodes = 8'000;
 
@@ -101,6 +104,9 @@ LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::option
     const bool start_is_better =
         uniform && start && evaluate(problem, *start).feasible && value(*start) <= value(*uniform);
     if (uniform && !start_is_better) options.start = std::move(uniform);
+    if (knows_uniform) {
+      if (std::optional<LevelResult> proven = proven_by_blocks(problem, *options.start)) return *std::move(proven);
+    }
   }
   if (parts_first) {
     if (!knows_uniform) {
@@ -205,6 +211,43 @@ std::optional<Choice> GuidedSearch::best_uniform(const StrategyProblem& problem,
   options.limits.progress = {};
   const LevelResult found = search(tied.problem, name_, options);
   return found.choice ? std::optional(tied.expanded(*found.choice)) : std::nullopt;
+}
+
+std::optional<LevelResult> GuidedSearch::proven_by_blocks(const StrategyProblem& problem, const Choice& choice) const {
+  const Level level = options_.level;
+  const Evaluation evaluation = evaluate(problem, choice);
+  if (level == Level::kMemory || !evaluation.feasible) return std::nullopt;
+  const auto search = make_search(kDefaultSearch);
+  LevelResult result;
+  result.choice = choice;
+  result.bound.level = level;
+  std::vector<Objective> objectives{search_objective(level)};
+  if (level == Level::kRatio) objectives.push_back({0, 1});  // what it minimises first, of which the bound is
+  for (const Objective& objective : objectives) {
+    SearchOptions options;
+    options.objective = objective;
+    options.seed = options_.seed;
+    options.threads = options_.threads;
+    options.limits = options_.limits;
+    options.limits.gap = kGoodEnoughForBlock;
+    options.limits.progress = {};
+    if (deadline_.is_over()) return std::nullopt;
+    if (options.limits.seconds > 0) {
+      options.limits.seconds = std::max(1e-3, options.limits.seconds - deadline_.elapsed());
+    }
+    const std::optional<BlockBound> blocks = block_bound(problem, *ties_, *search, options);
+    const double good_enough = std::max(options_.limits.gap, options_.limits.early_gap);
+    const std::int64_t value = evaluation.value(objective);
+    if (!blocks || static_cast<double>(value - blocks->bound) > good_enough * static_cast<double>(blocks->bound)) {
+      return std::nullopt;
+    }
+    result.bound.amount = blocks->bound;
+    result.status = value > blocks->bound ? PlanStatus::kFeasible : PlanStatus::kOptimal;
+    result.statistics.push_back({"blocks of layers",
+                                 {{"blocks", static_cast<std::int64_t>(blocks->blocks)},
+                                  {"different ones", static_cast<std::int64_t>(blocks->different)}}});
+  }
+  return result;
 }
 
 std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem, const std::optional<Choice>& known,

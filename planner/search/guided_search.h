@@ -45,6 +45,9 @@ class GuidedSearch {
   /// The best choice in which the copies of a repeated block have one strategy, if there is one: soon found, however many
   /// copies there are.
   std::optional<Choice> best_uniform(const StrategyProblem& problem, Level level) const;
+  /// That choice as the answer, if the bound of a few blocks of layers shows that no other one is better by more than what is
+  /// good enough: the whole is then not searched. Behind `best_uniform`.
+  std::optional<LevelResult> proven_by_blocks(const StrategyProblem& problem, const Choice& choice) const;
   enum class Parts { kFirst, kAll };
   /// The best choice of the parts, if one is better than what is known.
   std::optional<Choice> best_of_parts(const StrategyProblem& problem, const std::optional<Choice>& known,

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
 #include "planner/problem/plan_choice.h"
+#include "solver/block_bound.h"
 #include "solver/searches/search_list.h"
 #include "tests/support/marked_model.h"
 #include "tests/support/planned_model.h"
@@ -141,6 +144,54 @@ TEST(UniformLayersTest, ManyFreeLayersAreNoWorseThanUniformOnes) {
   EXPECT_FALSE(uniform.free_bound.has_value());  // for this many operators it is not computed
   EXPECT_LE(free.time.additive(), uniform.time.additive());
   EXPECT_LE(free.bound.amount, uniform.cost.amount);
+}
+
+// What is cut between layers costs next to nothing: a few of them bound all as tightly as the search of all does.
+TEST(UniformLayersTest, AFewBlocksBoundAllFreeLayers) {
+  for (const char* training : {"", ", mixed_precision: f16, clip_norm: 1", ", recompute: [layers.*]"}) {
+    SCOPED_TRACE(training);
+    std::string text = layered_model(training);
+    text.replace(text.find("L: 3"), 4, "L: 40");
+    const PlannedModel model(read_model_text(text, "m.yaml"), "ascend-910", {{"dp", 2}, {"mp", 4}});
+    const auto ties = uniform_ties(model.problem, model.graph, model.versions, repeat_classes(model.graph));
+    const auto search = make_search(kDefaultSearch);
+    for (const Objective& objective : {Objective{1, 1}, Objective{0, 1}, Objective{1, 1000}}) {
+      SearchOptions options;
+      options.objective = objective;
+      options.limits.work = 200'000'000;
+      const PlanResult whole = search->search(model.problem.problem, options);
+      const std::optional<BlockBound> blocks = block_bound(model.problem.problem, ties, *search, options);
+      ASSERT_TRUE(whole.choice && blocks);
+      EXPECT_LE(blocks->bound, whole.cost);
+      EXPECT_GE(static_cast<double>(blocks->bound), 0.999 * static_cast<double>(whole.lower_bound));
+      EXPECT_LE(blocks->different, 3u);
+    }
+  }
+}
+
+// Then free layers take what uniform ones take, and are not searched themselves.
+TEST(UniformLayersTest, ManyFreeLayersAreProvenByBlocks) {
+  std::string text = layered_model("") + "parallel: {mesh: {dp: 2, mp: 4}}\ncluster: ascend-910\n";
+  text.replace(text.find("L: 3"), 4, "L: 400");
+  const auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
+  for (const Level level : {Level::kRatio, Level::kSpeed}) {
+    SCOPED_TRACE("level " + std::to_string(number_of(level)));
+    const auto planned = [&](bool uniform) {
+      PlanOptions options;
+      options.level = level;
+      options.overlap = false;
+      options.uniform_layers = uniform;
+      return ModelPlanner(model, job_cluster(*model, {}).cluster, options).plan(level, kDefaultSearch);
+    };
+    const Plan uniform = planned(true), free = planned(false);
+    const bool is_by_blocks =
+        std::any_of(free.statistics.begin(), free.statistics.end(),
+                    [](const StageStatistics& stage) { return stage.stage == "blocks of layers"; });
+    EXPECT_TRUE(is_by_blocks);
+    EXPECT_LE(free.bound.amount, free.cost.amount);
+    EXPECT_LE(static_cast<double>(free.cost.amount - free.bound.amount), 3e-4 * static_cast<double>(free.bound.amount));
+    EXPECT_EQ(free.cost.amount, uniform.cost.amount);
+  }
 }
 
 TEST(UniformLayersTest, AUserStrategyForOneCopyLeavesItAlone) {

@@ -5,62 +5,62 @@
 namespace shardplan {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
+using Items = std::vector<std::int64_t>;
 
 TEST(InternedTest, EqualContentsAreOneObject) {
-  InternPool<Numbers> pool;
-  const Interned<Numbers> first = pool.intern({1, 2, 3});
-  const Interned<Numbers> equal = pool.intern({1, 2, 3});
-  const Interned<Numbers> other = pool.intern({1, 2});
+  InternPool<Items> pool;
+  const Interned<Items> first = pool.intern({1, 2, 3});
+  const Interned<Items> equal = pool.intern({1, 2, 3});
+  const Interned<Items> other = pool.intern({1, 2});
   EXPECT_EQ(first, equal);
   EXPECT_NE(first, other);
-  EXPECT_EQ(*first, (Numbers{1, 2, 3}));
+  EXPECT_EQ(*first, (Items{1, 2, 3}));
 }
 
 TEST(InternedTest, APoolForgetsWhatNobodyHolds) {
-  InternPool<Numbers> pool;
-  Interned<Numbers> object = pool.intern({1, 2, 3});
-  const std::weak_ptr<const Numbers> watched = object;
+  InternPool<Items> pool;
+  Interned<Items> object = pool.intern({1, 2, 3});
+  const std::weak_ptr<const Items> watched = object;
   object.reset();
   EXPECT_TRUE(watched.expired());
   object = pool.intern({1, 2, 3});
-  EXPECT_EQ(*object, (Numbers{1, 2, 3}));
+  EXPECT_EQ(*object, (Items{1, 2, 3}));
 }
 
 TEST(InternedTest, NumbersFollowTheFirstAppearance) {
-  NumberedPool<Numbers> pool;
-  const Numbers list = {7, 8};
+  NumberedPool<Items> pool;
+  const Items list = {7, 8};
   EXPECT_EQ(pool.number(list), 0u);
-  EXPECT_EQ(pool.number(Numbers{}), 1u);
-  EXPECT_EQ(pool.number(Numbers{7, 8}), 0u);
-  EXPECT_EQ(pool.number(Numbers{8, 7}), 2u);
+  EXPECT_EQ(pool.number(Items{}), 1u);
+  EXPECT_EQ(pool.number(Items{7, 8}), 0u);
+  EXPECT_EQ(pool.number(Items{8, 7}), 2u);
   EXPECT_EQ(pool.size(), 3u);
-  EXPECT_EQ(pool[2], (Numbers{8, 7}));
-  EXPECT_EQ(pool.release(), (std::vector<Numbers>{{7, 8}, {}, {8, 7}}));
+  EXPECT_EQ(pool[2], (Items{8, 7}));
+  EXPECT_EQ(pool.release(), (std::vector<Items>{{7, 8}, {}, {8, 7}}));
   EXPECT_EQ(pool.size(), 0u);
-  EXPECT_EQ(pool.number(Numbers{5}), 0u);
+  EXPECT_EQ(pool.number(Items{5}), 0u);
 }
 
 TEST(InternedTest, HashesSeeEveryItemAndItsPlace) {
   // Four lanes of eight bytes and one item more, so that each lane is used and one of them twice.
-  Numbers items = {1, 2, 3, 4, 5};
+  Items items = {1, 2, 3, 4, 5};
   const std::uint64_t hash = content_hash(items);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    Numbers changed = items;
+    Items changed = items;
     changed[i] += 1;
     EXPECT_NE(content_hash(changed), hash) << i;
     std::swap(items[0], items[i]);
     EXPECT_EQ(content_hash(items) == hash, i == 0) << i;
     std::swap(items[0], items[i]);
   }
-  EXPECT_NE(content_hash(Numbers{0}), content_hash(Numbers{0, 0}));
+  EXPECT_NE(content_hash(Items{0}), content_hash(Items{0, 0}));
   EXPECT_NE(content_hash(std::vector<double>{0.5}), content_hash(std::vector<double>{0.25}));
 }
 
 TEST(InternedTest, AMemoComputesOncePerOperands) {
-  InternPool<Numbers> pool;
-  const Interned<Numbers> a = pool.intern({1});
-  const Interned<Numbers> b = pool.intern({2});
+  InternPool<Items> pool;
+  const Interned<Items> a = pool.intern({1});
+  const Interned<Items> b = pool.intern({2});
   Memo<int> memo;
   int computed = 0;
   const auto compute = [&] { return ++computed; };
