@@ -529,7 +529,7 @@ class Differentiation : public GradientBuilder {
     return false;
   }
 
-  bool is_forward(const std::string& name) const {
+  bool is_forward(std::string_view name) const {
     if (forward_.find_operator(name)) return true;
     const std::optional<TensorId> tensor = forward_.find_tensor(name);
     return tensor && forward_.tensor(*tensor).name == name;  // not an alias

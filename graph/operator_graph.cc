@@ -285,7 +285,9 @@ OperatorGraph OperatorGraphBuilder::build() {
     if (tensor.producer) tensor.producer = new_id[tensor.producer->value()];
   }
   graph.operator_names_.clear();
+  graph.operator_names_.reserve(graph.operators_.size());
   graph.tensor_names_.clear();
+  graph.tensor_names_.reserve(graph.tensors_.size());
   for (const OperatorId id : graph.operators_.ids()) {
     GraphOperator& op = graph.operators_[id];
     if (op.forward) op.forward = new_id[op.forward->value()];
