@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <set>
@@ -51,10 +52,12 @@ constexpr int kProofRounds = 12;
 constexpr std::size_t kEntriesOfProof = 6'000'000;
 /// Of what is found there so many are ordered.
 constexpr std::size_t kMostFoundOrdered = 3;
+/// Orders take all processors in turn, but for a part that is one thread's.
+constexpr std::size_t kOrderedAtOnce = 2;
 /// At most so many choices are ordered.
 constexpr std::int64_t kMostOrdered = 5;
 /// Of plans of kinds that may be shorter so many are ordered, those that seem the shortest.
-constexpr std::int64_t kMostKindsOrdered = 2;
+constexpr std::size_t kMostKindsOrdered = 2;
 /// What their steps are thought to take is off by some per cent.
 constexpr std::int64_t kPercentOff = 5;
 /// A step this near to its bound is left where it is.
@@ -177,11 +180,14 @@ class Rounds {
       if (rounds_ >= most_rounds_ || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) break;
       OverlapWeights weights = weights_.front();
       for (std::int64_t& weight : weights.items) weight = OverlapWeights::kWhole / parts;
-      round(weights, ties_.has_value());  // no bound: for its choice alone
+      const Searched found = search(weights, ties_.has_value());
+      if (is_near(finished().time.step(), least_, kTightBound)) break;
+      accept(found);  // no bound: for its choice alone
     }
     try_guess(kTwiceAtTheEnd);
     if (ties_ || most_rounds_ > 1) try_guess(kMostlyHidden);
     try_kinds();
+    finish();
     return true;
   }
 
@@ -242,11 +248,13 @@ class Rounds {
         for (const StepBound::Times& times : times_) row.push_back(StepBound::sum(weights, times));
       }
       const OverlapWeights against_all = mean(weights_, rough_mixture(sums));
-      Picoseconds most = plan_.time.step();
+      Picoseconds most = kForbidden;  // the plan's is among them
       for (const StepBound::Times& times : times_) most = std::min(most, StepBound::sum(against_all, times));
       if (is_near(most, least, kNothingToGain)) break;
       OverlapWeights between = mean({best_, against_all}, {1, 1});
-      const std::optional<Picoseconds> found = round(between, is_uniform);
+      const Searched searched = search(between, is_uniform);
+      if (is_near(finished().time.step(), least, kTightBound)) break;
+      const std::optional<Picoseconds> found = accept(searched);
       if (!found) break;
       if (*found <= least) continue;
       least = *found;
@@ -290,14 +298,44 @@ class Rounds {
     }
     std::stable_sort(in_turn.begin(), in_turn.end());
     if (in_turn.size() > kMostFoundOrdered) in_turn.resize(kMostFoundOrdered);
-    for (const auto& [estimate, i] : in_turn) {
-      if (!deadline_.is_over()) order(decisions_of(found[i]));
+    std::vector<Decisions> decisions;
+    for (const auto& [estimate, i] : in_turn) decisions.push_back(decisions_of(found[i]));
+    order_all(std::move(decisions), plan_.time.step());
+  }
+
+  /// Orders a choice beside what is done next, up to `finish`.
+  void order(Decisions decisions) {
+    finish();
+    ++ordered_;
+    ordering_ = std::async(
+        std::launch::async,
+        [this](const Decisions& of, Picoseconds step_to_beat) { return search_.scheduled(of, step_to_beat); },
+        std::move(decisions), plan_.time.step());
+  }
+  /// Takes what is ordered beside, if it is better.
+  void finish() {
+    if (ordering_.valid()) take(ordering_.get());
+  }
+  const Plan& finished() {
+    finish();
+    return plan_;
+  }
+
+  /// Orders several choices side by side, of which none is compared with another's step on the way.
+  void order_all(std::vector<Decisions> decisions, std::optional<Picoseconds> step_to_beat) {
+    finish();
+    std::vector<std::optional<Plan>> trials(decisions.size());
+    side_by_side(num_processors(kOrderedAtOnce), decisions.size(), [&](std::size_t, std::size_t i) {
+      if (!deadline_.is_over()) trials[i] = search_.scheduled(decisions[i], step_to_beat);
+    });
+    for (std::optional<Plan>& trial : trials) {
+      if (!trial) continue;
+      ++ordered_;
+      take(*std::move(trial));
     }
   }
 
-  void order(const Decisions& decisions) { take(search_.scheduled(decisions, plan_.time.step())); }
   void take(Plan trial) {
-    ++ordered_;
     const bool holds_more = trial.memory.peak > plan_.memory.peak;
     if (!is_better(trial, plan_) || (holds_more && !is_shorter(trial, plan_.time.step()))) return;
     plan_ = std::move(trial);
@@ -317,12 +355,13 @@ class Rounds {
     options.limits.work = std::min(kGuessWork, options.limits.work > 0 ? options.limits.work : kGuessWork);
     options.limits.gap = kGuessGap;
     options.limits.progress = {};
-    ++guesses_;
     const LevelResult found = search_level(searched, *make_search(kDefaultSearch), options);
+    if (is_near(finished().time.step(), least_, kWorthAGuess)) return;
+    ++guesses_;
     if (!found.choice) return;
     const Choice choice = tied ? tied->expanded(*found.choice) : *found.choice;
     most_ordered_ = ordered_ + 1;
-    consider(decisions_of(choice), choice);
+    consider(choice);
   }
 
   /// Orders the choices near the plan's that seem the fastest; whether one is.
@@ -341,10 +380,11 @@ class Rounds {
     } else {
       near.resize(std::min(near.size(), kInstructionsOrdered / instructions));
     }
-    for (const Choice& choice : near) {
-      if (deadline_.is_over()) break;
-      take(search_.scheduled(decisions_of(choice), std::nullopt));
-      if (instructions >= kShortProgram && has_gained(step)) break;
+    for (std::size_t i = 0; i < near.size() && !deadline_.is_over() && !has_gained(step);) {
+      const std::size_t together = instructions >= kShortProgram ? 1 : near.size();
+      std::vector<Decisions> decisions;
+      for (; decisions.size() < together; ++i) decisions.push_back(decisions_of(near[i]));
+      order_all(std::move(decisions), std::nullopt);
     }
     return has_gained(step);
   }
@@ -423,15 +463,18 @@ class Rounds {
   /// The best plans of kinds, by about what their steps take.
   void try_kinds() {
     // Where little repeats, a kind takes about as long as the whole, and has less to say.
-    if (!ties_ || deadline_.is_over() || is_near(plan_.time.step(), least_, kTightBound)) return;
+    if (!ties_ || deadline_.is_over() || is_near(finished().time.step(), least_, kTightBound)) return;
     const TiedProblem tied = tied_problem(guessed_problem(kMostlyHidden), *ties_);
     const Picoseconds too_long = plan_.time.step() / 100 * (100 + kPercentOff);
     const FoundKinds found = search_kinds(
         search_.kinds,
         {problem_, search_.graph, search_.versions, search_.costs.mesh(), tied, too_long, search_.options, deadline_});
     kinds_ += found.searched;
-    most_ordered_ = ordered_ + kMostKindsOrdered;
-    for (const Choice& choice : found.choices) consider(decisions_of(choice), choice);
+    std::vector<Decisions> shortest;
+    for (const Choice& choice : found.choices) {
+      if (adds(choice) && shortest.size() < kMostKindsOrdered) shortest.push_back(decisions_of(choice));
+    }
+    order_all(std::move(shortest), plan_.time.step());
   }
 
   StrategyProblem guessed_problem(const Guess& guess) const {
@@ -456,32 +499,45 @@ class Rounds {
     for (OverlapWeights& weights : bound_.weights_at(times_.back())) weights_.push_back(std::move(weights));
   }
 
-  /// Adds a choice and orders it, unless it cannot be faster in any order.
-  void consider(const Decisions& decisions, const Choice& choice) {
-    if (std::find(choices_.begin(), choices_.end(), choice) != choices_.end()) return;
+  /// Adds a new choice; whether it may be faster in some order.
+  bool adds(const Choice& choice) {
+    if (std::find(choices_.begin(), choices_.end(), choice) != choices_.end()) return false;
     add(choice);
-    for (const OverlapWeights& weights : weights_) {
-      if (StepBound::sum(weights, times_.back()) >= plan_.time.step()) return;
-    }
-    if (ordered_ == most_ordered_) return;
-    order(decisions);
+    const Picoseconds step = finished().time.step();
+    return std::all_of(weights_.begin(), weights_.end(),
+                       [&](const OverlapWeights& weights) { return StepBound::sum(weights, times_.back()) < step; });
+  }
+
+  /// Adds a choice and orders it, unless it cannot be faster in any order.
+  void consider(const Choice& choice) {
+    if (adds(choice) && ordered_ < most_ordered_) order(decisions_of(choice));
   }
 
   /// What no choice has a smaller weighted sum than, of those with uniform layers or of all; nothing where none fits.
-  std::optional<Picoseconds> round(const OverlapWeights& weights, bool is_uniform) {
-    ++rounds_;
-    StrategyProblem searched = bound_.weighted(weights);
+  struct Searched {
+    LevelResult found;
+    std::optional<Choice> choice;  // where it is one of those asked for
+  };
+  Searched search(const OverlapWeights& weights, bool is_uniform) const {
+    const StrategyProblem searched = bound_.weighted(weights);
     std::optional<TiedProblem> tied;
     if (is_uniform) tied = tied_problem(searched, *ties_);
     const LevelOptions options = options_of(is_uniform);
-    const LevelResult found = search_level(tied ? tied->problem : searched, *make_search(kDefaultSearch), options);
-    if (found.status == PlanStatus::kInfeasible) return std::nullopt;
-    const bool is_asked_for = is_uniform || !search_.uniform;  // else a choice of layers that differ
-    if (found.choice && is_asked_for) {
-      const Choice choice = tied ? tied->expanded(*found.choice) : *found.choice;
-      consider(decisions_of(choice), choice);
-    }
-    return found.bound.amount;
+    Searched result{search_level(tied ? tied->problem : searched, *make_search(kDefaultSearch), options), {}};
+    const bool is_asked_for = is_uniform || !search_.uniform;  // else its layers differ
+    if (!result.found.choice || !is_asked_for) return result;
+    result.choice = tied ? tied->expanded(*result.found.choice) : *result.found.choice;
+    return result;
+  }
+  /// Its bound; the choice is ordered.
+  std::optional<Picoseconds> accept(const Searched& searched) {
+    ++rounds_;
+    if (searched.found.status == PlanStatus::kInfeasible) return std::nullopt;
+    if (searched.choice) consider(*searched.choice);
+    return searched.found.bound.amount;
+  }
+  std::optional<Picoseconds> round(const OverlapWeights& weights, bool is_uniform) {
+    return accept(search(weights, is_uniform));
   }
 
   const OverlapSearch& search_;
@@ -500,6 +556,7 @@ class Rounds {
   std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, near_ = 0, ordered_ = 0,
                taken_ = 0;
   std::int64_t most_ordered_ = kMostOrdered;
+  std::future<Plan> ordering_;  // of what is ordered beside; the last member, so that it ends first
 };
 
 }  // namespace
