@@ -8,33 +8,55 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <set>
-#include <tuple>
 #include <utility>
-
-#include "program/instruction_facts.h"
 
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kGiven = std::numeric_limits<std::size_t>::max();
+constexpr std::uint32_t kGiven = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoMember = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kNumLinkLevels = 32;
 
 enum class Direction { kForwards, kBackwards };
 
+/// Lists of instructions, one for each, in two flat tables.
+class Lists {
+ public:
+  Lists() = default;
+  /// To each `key` of the pairs its `value`s, in the order in which they come.
+  Lists(std::size_t count, const std::vector<std::array<std::uint32_t, 2>>& pairs, std::size_t key, std::size_t value)
+      : first_(count + 1, 0), items_(pairs.size()) {
+    for (const auto& pair : pairs) ++first_[pair[key] + 1];
+    for (std::size_t i = 0; i < count; ++i) first_[i + 1] += first_[i];
+    std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+    for (const auto& pair : pairs) items_[next[pair[key]]++] = pair[value];
+  }
+  std::span<const std::uint32_t> operator[](std::size_t i) const {
+    return std::span(items_).subspan(first_[i], first_[i + 1] - first_[i]);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_, items_;
+};
+
 class ListScheduling {
  public:
-  ListScheduling(const ParallelProgram& program, Direction direction)
-      : program_(program), is_backwards_(direction == Direction::kBackwards) {
-    const std::size_t count = program.instructions.size();
+  ListScheduling(const InstructionTable& table, Direction direction)
+      : table_(table), is_backwards_(direction == Direction::kBackwards) {
+    const std::size_t count = table.size();
     first_member_.resize(count);
-    std::iota(first_member_.begin(), first_member_.end(), std::size_t{0});
-    for (const Instruction& instruction : program.instructions) time_.push_back(instruction.time);
+    std::iota(first_member_.begin(), first_member_.end(), std::uint32_t{0});
+    next_member_.resize(count, kNoMember);
+    time_.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) time_.push_back(table[i].time);
     add_orders();
     // What is read stands before its readers.
     urgency_.resize(count, 0);
@@ -45,62 +67,78 @@ class ListScheduling {
     }
   }
 
-  ListScheduling(const ParallelProgram& program, Direction direction, const TimedOrder& timed)
-      : program_(program), is_backwards_(direction == Direction::kBackwards), places_gathers_(true) {
-    const std::size_t count = program.instructions.size();
+  ListScheduling(const InstructionTable& table, Direction direction, const TimedOrder& timed)
+      : table_(table), is_backwards_(direction == Direction::kBackwards), places_gathers_(true) {
+    const std::size_t count = table.size();
     first_member_.resize(count);
+    next_member_.resize(count, kNoMember);
     time_.resize(count);
     urgency_.resize(count);
-    std::map<std::uint32_t, std::size_t> first_members;  // by bucket
+    struct Bucket {
+      std::uint32_t first = kNoMember, last = kNoMember;
+    };
+    std::vector<Bucket> buckets(*std::max_element(timed.order.buckets.begin(), timed.order.buckets.end()) + 1);
     for (std::size_t place = 0; place < count; ++place) {
       const std::uint32_t i = timed.order.sequence[place];
       const OverlappedTimeline::Span& span = timed.spans[place];
-      time_[i] = at(i).time > 0 ? span.end - span.begin : 0;
+      time_[i] = table[i].time > 0 ? span.end - span.begin : 0;
       urgency_[i] = is_backwards_ ? span.end : -span.begin;
-      const std::uint32_t bucket = timed.order.buckets[i];
-      first_member_[i] = bucket == 0 ? i : first_members.try_emplace(bucket, i).first->second;
-      if (first_member_[i] != i) other_members_[first_member_[i]].push_back(i);
+      first_member_[i] = i;
+      if (timed.order.buckets[i] == 0) continue;
+      Bucket& bucket = buckets[timed.order.buckets[i]];
+      if (bucket.first == kNoMember) {
+        bucket.first = i;
+      } else {
+        next_member_[bucket.last] = i;
+      }
+      bucket.last = i;
+      first_member_[i] = bucket.first;
     }
     add_orders();
   }
 
   std::vector<std::uint32_t> run() {
-    const std::size_t loop = program_.num_in_micro_batch();
-    run(0, loop);
-    run(loop, program_.instructions.size());
+    run(0, table_.loop());
+    run(table_.loop(), table_.size());
     return std::move(sequence_);
   }
 
  private:
   /// The most urgent first, then the order given.
-  struct ByUrgency {
-    const std::vector<Picoseconds>* urgency;
+  struct MoreUrgent {
+    const std::vector<Picoseconds>* urgency = nullptr;
     bool operator()(std::size_t a, std::size_t b) const {
-      return std::tuple(-(*urgency)[a], a) < std::tuple(-(*urgency)[b], b);
+      const Picoseconds of_a = (*urgency)[a], of_b = (*urgency)[b];
+      return of_a != of_b ? of_a > of_b : a < b;
     }
   };
-  using Ready = std::set<std::size_t, ByUrgency>;
-  using End = std::pair<Picoseconds, std::size_t>;
+  struct LessUrgent {
+    MoreUrgent more;
+    bool operator()(std::size_t a, std::size_t b) const { return more(b, a); }
+  };
+  /// The most urgent on top.
+  using Ready = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, LessUrgent>;
+  using End = std::pair<Picoseconds, std::uint32_t>;
 
-  const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
-  bool is_kernel(std::size_t i) const { return at(i).kind == InstructionKind::kOperator && at(i).time > 0; }
-  bool is_timed_collective(std::size_t i) const { return is_communication(at(i)) && at(i).time > 0; }
+  bool is_kernel(std::size_t i) const { return table_[i].is_timed_kernel(); }
+  bool is_timed_collective(std::size_t i) const { return table_[i].is_communication && table_[i].time > 0; }
 
   void add_orders() {
-    const std::size_t count = program_.instructions.size();
-    producer_.resize(program_.values.size(), kGiven);
+    const std::size_t count = table_.size();
+    producer_ = IdVector<ValueId, std::uint32_t>(table_.num_values(), kGiven);
+    std::size_t num_inputs = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      for (const ValueId output : at(i).outputs) producer_[output] = i;
+      for (const ValueId output : table_.outputs(i)) producer_[output] = static_cast<std::uint32_t>(i);
+      num_inputs += table_.inputs(i).size();
     }
-    before_.resize(count);
-    behind_.resize(count);
+    orders_.reserve(num_inputs);
     is_lazy_.resize(count, 0);
     is_emitted_.resize(count, 0);
     for (std::size_t i = 0; i < count; ++i) {
       const bool is_placed = is_kernel(i) || (places_gathers_ && is_timed_collective(i));
       bool all_given = true;
-      for (const ValueId input : at(i).inputs) {
-        const std::size_t producer = producer_[input];
+      for (const ValueId input : table_.inputs(i)) {
+        const std::uint32_t producer = producer_[input];
         if (producer == kGiven) continue;
         add_order(producer, i);
         all_given = all_given && is_lazy_[producer] != 0;
@@ -109,42 +147,39 @@ class ListScheduling {
     }
     for (const auto& [before, after] : overwrites()) add_order(before, after);
     delay_copies();
+    before_ = Lists(count, orders_, 1, 0);
+    behind_ = Lists(count, orders_, 0, 1);
+    orders_ = {};
   }
 
-  void add_order(std::size_t one, std::size_t other) {
-    const std::size_t before = first_member_[one], after = first_member_[other];
-    behind_[before].push_back(after);
-    before_[after].push_back(before);
-  }
+  void add_order(std::size_t one, std::size_t other) { orders_.push_back({first_member_[one], first_member_[other]}); }
   /// What is scheduled after it: what waits for it; backwards, what it waits for.
-  const std::vector<std::size_t>& nexts(std::size_t i) const { return is_backwards_ ? before_[i] : behind_[i]; }
-  const std::vector<std::size_t>& previous(std::size_t i) const { return is_backwards_ ? behind_[i] : before_[i]; }
+  std::span<const std::uint32_t> nexts(std::size_t i) const { return is_backwards_ ? before_[i] : behind_[i]; }
+  std::span<const std::uint32_t> previous(std::size_t i) const { return is_backwards_ ? behind_[i] : before_[i]; }
 
   /// What reads a stored value, itself or gathered, and what writes the new one over it.
   std::vector<std::pair<std::size_t, std::size_t>> overwrites() const {
-    IdVector<ValueId, std::vector<std::size_t>> readers(program_.values.size());
-    for (std::size_t i = program_.instructions.size(); i-- > 0;) {
-      for (const ValueId input : at(i).inputs) {
+    IdVector<ValueId, std::vector<std::uint32_t>> readers(table_.num_values());
+    for (std::size_t i = table_.size(); i-- > 0;) {
+      for (const ValueId input : table_.inputs(i)) {
         if (producer_[input] != kGiven && is_lazy_[producer_[input]] == 0) continue;
-        std::vector<std::size_t>& known = readers[input];
+        std::vector<std::uint32_t>& known = readers[input];
         if (is_lazy_[i] == 0) {
-          known.push_back(i);
+          known.push_back(static_cast<std::uint32_t>(i));
           continue;
         }
-        for (const ValueId output : at(i).outputs) {
+        for (const ValueId output : table_.outputs(i)) {
           known.insert(known.end(), readers[output].begin(), readers[output].end());
         }
       }
     }
-    std::map<TensorId, ValueId> given;
-    for (const Binding& one : program_.given) given.emplace(one.tensor, one.value);
-    const std::size_t loop = program_.num_in_micro_batch();
+    const std::size_t loop = table_.loop();
     std::vector<std::pair<std::size_t, std::size_t>> result;
-    for (const Binding& update : program_.updates) {
-      const std::size_t writer = producer_[update.value];
-      const auto old = given.find(update.tensor);
-      if (writer == kGiven || is_lazy_[writer] != 0 || old == given.end()) continue;
-      for (const std::size_t reader : readers[old->second]) {
+    for (const Binding& update : table_.program().updates) {
+      const std::uint32_t writer = producer_[update.value];
+      const std::optional<ValueId> old = table_.old_value(update.value);
+      if (writer == kGiven || is_lazy_[writer] != 0 || !old) continue;
+      for (const std::size_t reader : readers[*old]) {
         if (reader < writer && (reader < loop) == (writer < loop)) result.emplace_back(reader, writer);
       }
     }
@@ -155,15 +190,15 @@ class ListScheduling {
   /// first that reads both. It may run beside the collectives between them, but no earlier: otherwise all blocks could be
   /// computed again at once, and would be held at once.
   void delay_copies() {
-    std::vector<char> is_again(program_.instructions.size(), 0);  // a copy, or made of one and no kernel
-    std::vector<std::size_t> first_copies;                        // of one block, that read no other copy
+    std::vector<char> is_again(table_.size(), 0);  // a copy, or made of one and no kernel
+    std::vector<std::size_t> first_copies;         // of one block, that read no other copy
     bool is_read = false;
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    for (std::size_t i = 0; i < table_.size(); ++i) {
       bool reads_copy = false;
-      for (const ValueId input : at(i).inputs) {
+      for (const ValueId input : table_.inputs(i)) {
         reads_copy |= producer_[input] != kGiven && is_again[producer_[input]] != 0;
       }
-      is_again[i] = at(i).is_copy || (reads_copy && !is_kernel(i));
+      is_again[i] = table_.program().instructions[i].is_copy || (reads_copy && !is_kernel(i));
       if (is_again[i] != 0 && !reads_copy && is_lazy_[i] == 0) {
         if (std::exchange(is_read, false)) first_copies.clear();
         first_copies.push_back(i);
@@ -184,9 +219,10 @@ class ListScheduling {
     while (!open.empty()) {
       const std::size_t i = open.back();
       open.pop_back();
-      for (const ValueId input : at(i).inputs) {
-        const std::size_t producer = producer_[input];
-        if (producer == kGiven || is_again[producer] != 0 || at(producer).pass != Pass::kBackward) continue;
+      for (const ValueId input : table_.inputs(i)) {
+        const std::uint32_t producer = producer_[input];
+        if (producer == kGiven || is_again[producer] != 0) continue;
+        if (table_.program().instructions[producer].pass != Pass::kBackward) continue;
         if (is_lazy_[producer] != 0 || !seen.insert(producer).second) continue;
         (is_kernel(producer) ? found : open).push_back(producer);
       }
@@ -195,38 +231,38 @@ class ListScheduling {
   }
 
   void run(std::size_t begin, std::size_t end) {
-    kernels_ = Ready(ByUrgency{&urgency_});
+    kernels_ = no_ready();
     collectives_.clear();
-    missing_.assign(program_.instructions.size(), 0);
+    missing_.assign(table_.size(), 0);
     placed_.clear();
     begin_ = begin;
     end_ = end;
     std::array<Picoseconds, kNumLinkLevels> free_at{};
-    std::vector<std::size_t> first;  // that wait for nothing
+    std::vector<std::uint32_t> first;  // that wait for nothing
     for (std::size_t i = begin; i < end; ++i) {
       if (!is_scheduled(i)) continue;
       for (const std::size_t one : previous(i)) missing_[i] += is_scheduled(one) ? 1 : 0;
-      if (missing_[i] == 0) first.push_back(i);
+      if (missing_[i] == 0) first.push_back(static_cast<std::uint32_t>(i));
     }
     now_ = 0;
-    for (const std::size_t i : first) make_ready(i);
+    for (const std::uint32_t i : first) make_ready(i);
     std::priority_queue<End, std::vector<End>, std::greater<>> ends;
     Picoseconds kernel_ends = 0;
     for (;;) {
       while (Ready* ready = first_that_can_begin(free_at, now_)) {
-        const std::size_t next = *ready->begin();
-        ready->erase(ready->begin());
+        const std::uint32_t next = ready->top();
+        ready->pop();
         const Picoseconds over = now_ + time_[next];
-        for (std::size_t level = 0; level < kNumLinkLevels; ++level) {
-          if ((at(next).links >> level & 1) != 0) free_at[level] = over;
+        for (std::uint32_t links = table_[next].links; links != 0; links &= links - 1) {
+          free_at[static_cast<std::size_t>(std::countr_zero(links))] = over;
         }
         ends.emplace(over, next);
         // Issued when it begins, before the kernel that runs meanwhile.
         placed_.push_back({is_backwards_ ? -over : now_, true, placed_.size(), next});
       }
       if (kernel_ends <= now_ && !kernels_.empty()) {
-        const std::size_t next = *kernels_.begin();
-        kernels_.erase(kernels_.begin());
+        const std::uint32_t next = kernels_.top();
+        kernels_.pop();
         kernel_ends = now_ + time_[next];
         ends.emplace(kernel_ends, next);
         placed_.push_back({is_backwards_ ? -now_ : kernel_ends, false, placed_.size(), next});
@@ -234,7 +270,7 @@ class ListScheduling {
       if (ends.empty()) break;
       now_ = ends.top().first;
       while (!ends.empty() && ends.top().first == now_) {
-        const std::size_t ended = ends.top().second;
+        const std::uint32_t ended = ends.top().second;
         ends.pop();
         end_of(ended);
       }
@@ -252,7 +288,7 @@ class ListScheduling {
   /// inputs are there and those before it on its links are issued, and what takes no time at once. What gathers from stored
   /// tensors, whose inputs are always there, is issued before the kernel beside which it begins.
   void emit_early() {
-    missing_.assign(program_.instructions.size(), 0);
+    missing_.assign(table_.size(), 0);
     for (std::size_t i = begin_; i < end_; ++i) {
       for (const std::size_t one : before_[i]) missing_[i] += is_scheduled(one) ? 1 : 0;
     }
@@ -261,9 +297,9 @@ class ListScheduling {
     for (const Placed& one : placed_) {
       if (!one.is_collective) continue;
       waiting.push_back(one.instruction);
-      all_links |= at(one.instruction).links;
+      all_links |= table_[one.instruction].links;
     }
-    std::vector<char> is_held(program_.instructions.size(), 0);
+    std::vector<char> is_held(table_.size(), 0);
     for (const std::size_t i : waiting) is_held[i] = reads_given(i);
     std::size_t first_waiting = 0;
     std::size_t seen = sequence_.size();
@@ -280,11 +316,11 @@ class ListScheduling {
         for (std::size_t w = first_waiting; w < waiting.size() && blocked != all_links; ++w) {
           const std::size_t i = waiting[w];
           if (is_emitted_[i] != 0) continue;
-          if (missing_[i] == 0 && is_held[i] == 0 && (at(i).links & blocked) == 0) {
+          if (missing_[i] == 0 && is_held[i] == 0 && (table_[i].links & blocked) == 0) {
             emit(i);
             goes_on = true;
           } else {
-            blocked |= at(i).links;
+            blocked |= table_[i].links;
           }
         }
         while (first_waiting < waiting.size() && is_emitted_[waiting[first_waiting]] != 0) ++first_waiting;
@@ -305,14 +341,15 @@ class ListScheduling {
     Ready* first = nullptr;
     for (auto& [links, ready] : collectives_) {
       bool is_free = !ready.empty();
-      for (std::size_t level = 0; level < kNumLinkLevels; ++level) {
-        is_free = is_free && ((links >> level & 1) == 0 || free_at[level] <= now);
+      for (std::uint32_t left = links; is_free && left != 0; left &= left - 1) {
+        is_free = free_at[static_cast<std::size_t>(std::countr_zero(left))] <= now;
       }
       if (!is_free) continue;
-      if (first == nullptr || ByUrgency{&urgency_}(*ready.begin(), *first->begin())) first = &ready;
+      if (first == nullptr || MoreUrgent{&urgency_}(ready.top(), first->top())) first = &ready;
     }
     return first;
   }
+  Ready no_ready() const { return Ready(LessUrgent{{&urgency_}}); }
 
   /// Whether what it reads is given, or made of what is.
   bool reads_given(std::size_t i) const {
@@ -323,55 +360,49 @@ class ListScheduling {
     return i >= begin_ && i < end_ && is_lazy_[i] == 0 && first_member_[i] == i;
   }
 
-  void make_ready(std::size_t first) {
-    std::vector<std::size_t> ready{first};
-    while (!ready.empty()) {
-      const std::size_t i = ready.back();
-      ready.pop_back();
+  void make_ready(std::uint32_t first) {
+    open_.push_back(first);
+    while (!open_.empty()) {
+      const std::uint32_t i = open_.back();
+      open_.pop_back();
       if (is_kernel(i)) {
-        kernels_.insert(i);
+        kernels_.push(i);
       } else if (is_timed_collective(i)) {
-        collectives_.try_emplace(at(i).links, ByUrgency{&urgency_}).first->second.insert(i);
+        collectives_.try_emplace(table_[i].links, no_ready()).first->second.push(i);
       } else {  // takes no time
         placed_.push_back({is_backwards_ ? -now_ : now_, false, placed_.size(), i});
-        add_unblocked(i, ready);
+        add_unblocked(i, open_);
       }
     }
   }
 
   void end_of(std::size_t i) {
-    std::vector<std::size_t> ready;
-    add_unblocked(i, ready);
-    for (const std::size_t next : ready) make_ready(next);
+    unblocked_.clear();
+    add_unblocked(i, unblocked_);
+    for (const std::uint32_t next : unblocked_) make_ready(next);
   }
 
   /// What waited for nothing but this one.
-  void add_unblocked(std::size_t done, std::vector<std::size_t>& ready) {
-    for (const std::size_t next : nexts(done)) {
+  void add_unblocked(std::size_t done, std::vector<std::uint32_t>& ready) {
+    for (const std::uint32_t next : nexts(done)) {
       if (is_scheduled(next) && missing_[next] > 0 && --missing_[next] == 0) ready.push_back(next);
     }
   }
 
   /// Behind what it waits for, if that is not there; a bucket's members together.
   void emit(std::size_t first) {
-    std::vector<std::pair<std::size_t, std::size_t>>
-        stack;  // instructions, and how many of what they wait for are done
     const auto push = [&](std::size_t member) {
-      const std::size_t i = first_member_[member];
+      const std::uint32_t i = first_member_[member];
       if (is_emitted_[i] != 0) return;
       is_emitted_[i] = 1;
-      stack.emplace_back(i, 0);
+      emitted_.push_back({i, 0});
     };
     push(first);
-    while (!stack.empty()) {
-      auto& [i, done] = stack.back();
+    while (!emitted_.empty()) {
+      auto& [i, done] = emitted_.back();
       if (done == before_[i].size()) {
-        sequence_.push_back(static_cast<std::uint32_t>(i));
-        const auto others = other_members_.find(i);
-        if (others != other_members_.end()) {
-          sequence_.insert(sequence_.end(), others->second.begin(), others->second.end());
-        }
-        stack.pop_back();
+        for (std::uint32_t member = i; member != kNoMember; member = next_member_[member]) sequence_.push_back(member);
+        emitted_.pop_back();
       } else {
         push(before_[i][done++]);
       }
@@ -383,47 +414,50 @@ class ListScheduling {
     Picoseconds time = 0;
     bool is_collective = false;
     std::size_t number = 0;
-    std::size_t instruction = 0;
+    std::uint32_t instruction = 0;
     auto operator<=>(const Placed&) const = default;
   };
 
-  const ParallelProgram& program_;
+  const InstructionTable& table_;
   const bool is_backwards_;
   const bool places_gathers_ = false;  // of stored tensors; else each is issued right before its first reader
   // A bucket is scheduled as its first member.
-  std::vector<std::size_t> first_member_;                            // by instruction
-  std::map<std::size_t, std::vector<std::uint32_t>> other_members_;  // by first member
-  std::vector<Picoseconds> time_;                                    // that an instruction takes
-  IdVector<ValueId, std::size_t> producer_;
-  std::vector<std::vector<std::size_t>> before_, behind_;  // by instruction: what must stand there; once for each input
-  std::vector<char> is_lazy_;                              // made of what is given alone
-  std::vector<Picoseconds> urgency_;                       // by which of what can begin the first is taken
-  std::vector<std::size_t> missing_;                       // what it waits for
+  std::vector<std::uint32_t> first_member_;  // by instruction
+  std::vector<std::uint32_t> next_member_;   // of the same bucket; kNoMember: it is the last
+  std::vector<Picoseconds> time_;            // that an instruction takes
+  IdVector<ValueId, std::uint32_t> producer_;
+  std::vector<std::array<std::uint32_t, 2>> orders_;  // what stands before what, before these are lists
+  Lists before_, behind_;                             // by instruction: what must stand there; once for each input
+  std::vector<char> is_lazy_;                         // made of what is given alone
+  std::vector<Picoseconds> urgency_;                  // by which of what can begin the first is taken
+  std::vector<std::uint32_t> missing_;                // what it waits for
   std::vector<char> is_emitted_;
   std::vector<Placed> placed_;
   std::vector<std::uint32_t> sequence_;
-  std::size_t begin_ = 0, end_ = 0;             // of the region
-  Picoseconds now_ = 0;                         // from where it begins
-  Ready kernels_;                               // that wait for nothing
-  std::map<std::uint32_t, Ready> collectives_;  // likewise, by the levels of links that they use
+  std::size_t begin_ = 0, end_ = 0;                             // of the region
+  Picoseconds now_ = 0;                                         // from where it begins
+  Ready kernels_;                                               // that wait for nothing
+  std::map<std::uint32_t, Ready> collectives_;                  // likewise, by the levels of links that they use
+  std::vector<std::uint32_t> open_, unblocked_;                 // of `make_ready` and `end_of`: kept for their room
+  std::vector<std::pair<std::uint32_t, std::size_t>> emitted_;  // likewise: how many of what it waits for are done
 };
 
 }  // namespace
 
-std::vector<std::uint32_t> list_order(const ParallelProgram& program) {
-  return ListScheduling(program, Direction::kForwards).run();
+std::vector<std::uint32_t> list_order(const InstructionTable& table) {
+  return ListScheduling(table, Direction::kForwards).run();
 }
 
-std::vector<std::uint32_t> list_order_from_end(const ParallelProgram& program) {
-  return ListScheduling(program, Direction::kBackwards).run();
+std::vector<std::uint32_t> list_order_from_end(const InstructionTable& table) {
+  return ListScheduling(table, Direction::kBackwards).run();
 }
 
-std::vector<std::uint32_t> justified_to_end(const ParallelProgram& program, const TimedOrder& timed) {
-  return ListScheduling(program, Direction::kBackwards, timed).run();
+std::vector<std::uint32_t> justified_to_end(const InstructionTable& table, const TimedOrder& timed) {
+  return ListScheduling(table, Direction::kBackwards, timed).run();
 }
 
-std::vector<std::uint32_t> justified_to_beginning(const ParallelProgram& program, const TimedOrder& timed) {
-  return ListScheduling(program, Direction::kForwards, timed).run();
+std::vector<std::uint32_t> justified_to_beginning(const InstructionTable& table, const TimedOrder& timed) {
+  return ListScheduling(table, Direction::kForwards, timed).run();
 }
 
 }  // namespace shardplan

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "program/buckets.h"
+#include "program/instruction_table.h"
 #include "program/overlapped_timeline.h"
-#include "program/parallel_program.h"
 
 namespace shardplan {
 
@@ -20,13 +20,13 @@ namespace shardplan {
 /// are not looked at. What is gathered from stored tensors stays right before its first reader, and what is computed again
 /// waits for the gradient that it is computed for. The loop of micro-batches and what is behind it are ordered each for
 /// itself.
-std::vector<std::uint32_t> list_order(const ParallelProgram& program);
+std::vector<std::uint32_t> list_order(const InstructionTable& table);
 
 /// The same from the end of the step backwards: whenever the kernels' stream or a link is free, counted from the end, it
 /// takes what nothing is left to wait for and before which most time must pass since the beginning. So what communicates
 /// little behind it runs last, and long communications at the end have gradients of weights beside them that need little
 /// of the links themselves.
-std::vector<std::uint32_t> list_order_from_end(const ParallelProgram& program);
+std::vector<std::uint32_t> list_order_from_end(const InstructionTable& table);
 
 /// An order, and when its instructions run: a span for each place.
 struct TimedOrder {
@@ -39,7 +39,7 @@ struct TimedOrder {
 /// well, and so are buckets, which stay together. Then from the beginning, what begins first first: gaps are filled that
 /// the order had. One after the other this is the double justification of project scheduling (Valls, Ballestin and
 /// Quintanilla, 2005), which seldom makes an order longer.
-std::vector<std::uint32_t> justified_to_end(const ParallelProgram& program, const TimedOrder& timed);
-std::vector<std::uint32_t> justified_to_beginning(const ParallelProgram& program, const TimedOrder& timed);
+std::vector<std::uint32_t> justified_to_end(const InstructionTable& table, const TimedOrder& timed);
+std::vector<std::uint32_t> justified_to_beginning(const InstructionTable& table, const TimedOrder& timed);
 
 }  // namespace shardplan

@@ -143,6 +143,8 @@ class Scheduler {
     return shardplan::join_keys(table_, graph_, fusions, joinable_);
   }
 
+  std::vector<std::uint32_t> listed() const { return list_order(table_); }
+  std::vector<std::uint32_t> listed_from_end() const { return list_order_from_end(table_); }
   IssueOrder justified_to_end(IssueOrder order) const {
     return listed_again(shardplan::justified_to_end, std::move(order));
   }
@@ -231,7 +233,7 @@ class Scheduler {
   template <class List>
   IssueOrder listed_again(const List& list, IssueOrder order) const {
     const OverlappedTimeline times = overlapped_timeline(tried(order));
-    order.sequence = list(program_, TimedOrder{order, times.spans});
+    order.sequence = list(table_, TimedOrder{order, times.spans});
     return order;
   }
 
@@ -479,11 +481,10 @@ IssueOrder unjoined(const Scheduler& scheduler, const CommFusions& fusions) {
 }
 
 /// A sequence that buckets are tried in, of what is issued early.
-IssueOrder sequence(const Scheduler& scheduler, const ParallelProgram& program, IssueOrder early,
-                    OrderRule::Sequence kind) {
+IssueOrder sequence(const Scheduler& scheduler, IssueOrder early, OrderRule::Sequence kind) {
   if (kind == OrderRule::Sequence::kDelayed) return scheduler.delayed(early);
-  if (kind == OrderRule::Sequence::kListed) early.sequence = list_order(program);
-  if (kind == OrderRule::Sequence::kListedFromEnd) early.sequence = list_order_from_end(program);
+  if (kind == OrderRule::Sequence::kListed) early.sequence = scheduler.listed();
+  if (kind == OrderRule::Sequence::kListedFromEnd) early.sequence = scheduler.listed_from_end();
   return early;
 }
 
@@ -519,7 +520,7 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
   if (is_long(program) || is_short) {
     for (const Sequence kind : sequences) {
       Trials own(scheduler, options, justified, is_short ? least : trials.least());
-      own.try_rules(kind, sequence(scheduler, program, early, kind), rules);
+      own.try_rules(kind, sequence(scheduler, early, kind), rules);
       trials.take_better(std::move(own));
     }
   } else {
@@ -527,7 +528,7 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
     for (const Sequence kind : sequences) {
       of_sequences.push_back(begin_beside([&, kind] {
         Trials own(scheduler, options, justified, least);
-        own.try_rules(kind, sequence(scheduler, program, early, kind), rules);
+        own.try_rules(kind, sequence(scheduler, early, kind), rules);
         return own;
       }));
     }
@@ -552,7 +553,7 @@ std::optional<Picoseconds> step_by_rule(const ParallelProgram& program, const Op
     trials.try_order(unjoined(scheduler, options.fusions));
   } else if (rule.buckets < rules.size()) {
     IssueOrder early = scheduler.issued_early(scheduler.as_given());
-    trials.try_rule(sequence(scheduler, program, std::move(early), rule.sequence), rules[rule.buckets]);
+    trials.try_rule(sequence(scheduler, std::move(early), rule.sequence), rules[rule.buckets]);
   }
   if (!trials.best()) return std::nullopt;
   if (is_refined && options.lists_kernels && !is_long(program)) trials.refine();

@@ -48,9 +48,9 @@ TEST(ListOrderTest, WhatALongChainWaitsForGoesFirst) {
   const ValueId b = draft.kernel(1, {a});
   const ValueId reduced = draft.collective(15, b);
   draft.kernel(1, {reduced});
-  EXPECT_EQ(list_order(draft.program), (std::vector<std::uint32_t>{0, 2, 3, 1, 4}));
+  EXPECT_EQ(list_order(InstructionTable(draft.program)), (std::vector<std::uint32_t>{0, 2, 3, 1, 4}));
   EXPECT_EQ(draft.end({0, 1, 2, 3, 4}), 30);
-  EXPECT_EQ(draft.end(list_order(draft.program)), 18);
+  EXPECT_EQ(draft.end(list_order(InstructionTable(draft.program))), 18);
 }
 
 // An update fills the time in which the backward pass waits for its own communication.
@@ -63,7 +63,7 @@ TEST(ListOrderTest, WhatCanWaitFillsTheGaps) {
   draft.kernel(4, {gradient});
   draft.kernel(1, {second});
   EXPECT_EQ(draft.end({0, 1, 2, 3, 4, 5}), 35);
-  EXPECT_EQ(draft.end(list_order(draft.program)), 31);
+  EXPECT_EQ(draft.end(list_order(InstructionTable(draft.program))), 31);
 }
 
 // Three gradients that take the links for long, and a chain of kernels that has nothing to communicate.
@@ -74,8 +74,8 @@ TEST(ListOrderTest, FromTheEndWhatTakesTheLinksGoesFirst) {
   const ValueId c = draft.kernel(5, {b});
   draft.kernel(5, {c});
   for (int i = 0; i < 3; ++i) draft.collective(5, draft.kernel(2, {}));
-  EXPECT_EQ(draft.end(list_order(draft.program)), 32);
-  EXPECT_EQ(draft.end(list_order_from_end(draft.program)), 26);
+  EXPECT_EQ(draft.end(list_order(InstructionTable(draft.program))), 32);
+  EXPECT_EQ(draft.end(list_order_from_end(InstructionTable(draft.program))), 26);
 }
 
 // Two layers computed again. From the end, a copy has nothing but the forward pass before it and would stand right behind
@@ -99,14 +99,14 @@ TEST(ListOrderTest, WhatIsComputedAgainWaitsForTheGradientThatItIsFor) {
   const ValueId last = mark(draft.kernel(9, {copy_of_second, summed}), Pass::kBackward, false);
   mark(draft.kernel(1, {last}), Pass::kBackward, false);
   for (const auto order : {list_order, list_order_from_end}) {
-    const std::vector<std::uint32_t> sequence = order(draft.program);
+    const std::vector<std::uint32_t> sequence = order(InstructionTable(draft.program));
     const auto place = [&](ValueId made) { return std::ranges::find(sequence, made.value()) - sequence.begin(); };
     EXPECT_LT(place(gradient), place(copy_of_second));
     EXPECT_LT(place(summed), place(copy_of_second));  // beside what is computed again
     EXPECT_EQ(draft.end(sequence), 5 + 5 + 20 + 5 + 9 + 12 + 5 + 9 + 1);
   }
   draft.program.instructions[copy_of_second.value()].is_copy = false;
-  const std::vector<std::uint32_t> free = list_order_from_end(draft.program);
+  const std::vector<std::uint32_t> free = list_order_from_end(InstructionTable(draft.program));
   EXPECT_LT(std::ranges::find(free, copy_of_second.value()), std::ranges::find(free, gradient.value()));
 }
 
@@ -121,7 +121,8 @@ TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
   const ValueId updated = draft.kernel(1, {weight, gradient});
   draft.kernel(20, {updated});
   draft.program.updates.push_back({TensorId(0), updated});
-  for (const auto& order : {list_order(draft.program), list_order_from_end(draft.program)}) {
+  for (const auto& order :
+       {list_order(InstructionTable(draft.program)), list_order_from_end(InstructionTable(draft.program))}) {
     const auto place = [&](std::size_t i) { return std::find(order.begin(), order.end(), i) - order.begin(); };
     EXPECT_LT(place(2), place(3));
   }
@@ -142,10 +143,10 @@ TEST(ListOrderTest, JustifiedFillsTheGapsOfAnOrder) {
   IssueOrder order = given_order(draft.program);
   OverlappedTimeline times = draft.times(order);
   EXPECT_EQ(times.end, 2 + 6 + 5 + 3 + 4 + 1);
-  order.sequence = justified_to_end(draft.program, {order, times.spans});
+  order.sequence = justified_to_end(InstructionTable(draft.program), {order, times.spans});
   times = draft.times(order);
   EXPECT_EQ(times.end, 13);
-  order.sequence = justified_to_beginning(draft.program, {order, times.spans});
+  order.sequence = justified_to_beginning(InstructionTable(draft.program), {order, times.spans});
   EXPECT_EQ(draft.times(order).end, 12);
 }
 
@@ -182,7 +183,8 @@ TEST(ListOrderTest, IsAnOrderOfTheProgram) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const Draft draft = random_draft(random);
-    for (const auto& order : {list_order(draft.program), list_order_from_end(draft.program)})
+    for (const auto& order :
+         {list_order(InstructionTable(draft.program)), list_order_from_end(InstructionTable(draft.program))})
       expect_order(draft, order);
   }
 }
@@ -204,7 +206,7 @@ TEST(ListOrderTest, JustifiedKeepsBucketsTogetherAndIsSeldomLonger) {
     const Picoseconds given = draft.times(order).end;
     Picoseconds least = given;
     for (const auto justified : {justified_to_end, justified_to_beginning}) {
-      order.sequence = justified(draft.program, {order, draft.times(order).spans});
+      order.sequence = justified(InstructionTable(draft.program), {order, draft.times(order).spans});
       expect_order(draft, order.sequence);
       const IssueOrder grouped = with_buckets(InstructionReads(draft.program), order);
       EXPECT_EQ(grouped.sequence, order.sequence);  // else a bucket was torn apart
