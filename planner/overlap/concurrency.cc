@@ -1,3 +1,6 @@
+// Before a tensor are the operators that make it, behind it those that need it: one pass over the graph in order and one
+// against it. Between the phases of an operator values are looked up one by one: what completes one of them runs beside the
+// phases that it is not made from and that are not made from it.
 #include "planner/overlap/concurrency.h"
 
 #include <algorithm>
@@ -89,6 +92,8 @@ Concurrency::Inside Concurrency::inside(const Operation& operation, const std::v
   result.is_whole_behind.assign(operands, 1);
   result.is_whole_before.assign(results, 1);
   result.leads.assign(operands, std::vector<char>(results, 1));
+  result.is_before_own.assign(operands, 1);
+  result.is_behind_own.assign(results, 1);
   for (std::size_t i = 0; i < operands; ++i) {
     const TensorWalk& walk = operation.rule.operands[i];
     if (std::any_of(walk.begin(), walk.end(), [](const DimensionWalk& d) { return d.window.has_value(); })) {
@@ -103,44 +108,105 @@ Concurrency::Inside Concurrency::inside(const Operation& operation, const std::v
     for (const std::vector<AxisRef>& axes : strategy.factors) pieces.push_back(num_pieces(axes));
     if (!seen.insert(std::move(pieces)).second) continue;
     result.has_phases = true;
-    const Phases phases = phases_of(operation, strategy);
-    const std::vector<Operation> kernels = phase_operations(operation, phases);
-    std::vector<std::size_t> producer(operands, kernels.size());  // by value
+    add_phases(operation, strategy, result);
+  }
+  return result;
+}
+
+namespace {
+
+/// What the phases of an operator are made from, by kernel and value (as in `Phase::inputs`).
+struct PhaseNeeds {
+  PhaseNeeds(const Operation& operation, const Strategy& strategy)
+      : phases(phases_of(operation, strategy)),
+        kernels(phase_operations(operation, phases)),
+        producer(operation.operands.size(), kernels.size()) {
     for (std::size_t k = 0; k < kernels.size(); ++k) producer.insert(producer.end(), kernels[k].results.size(), k);
-    // Which operands and which kernels each kernel needs.
-    std::vector<std::vector<char>> needs(kernels.size(), std::vector<char>(operands + kernels.size(), 0));
+    is_read.assign(producer.size(), 0);
+    needs.assign(kernels.size(), std::vector<char>(producer.size(), 0));
     for (std::size_t k = 0; k < kernels.size(); ++k) {
-      needs[k][operands + k] = 1;
       for (const std::size_t value : phases.phases[k].inputs) {
-        if (value < operands) {
-          needs[k][value] = 1;
-          continue;
-        }
+        is_read[value] = needs[k][value] = 1;
+        if (!is_made(value)) continue;
         const std::vector<char>& through = needs[producer[value]];
         for (std::size_t i = 0; i < through.size(); ++i) needs[k][i] |= through[i];
       }
     }
-    for (std::size_t i = 0; i < operands; ++i) {
-      const bool all = std::all_of(needs.begin(), needs.end(), [&](const auto& one) { return one[i] != 0; });
-      if (!all) result.is_whole_behind[i] = 0;
+  }
+
+  bool is_made(std::size_t value) const { return producer[value] < kernels.size(); }
+  bool needs_kernel(std::size_t kernel, std::size_t other) const {
+    for (std::size_t value = 0; value < producer.size(); ++value) {
+      if (producer[value] == other && needs[kernel][value] != 0) return true;
     }
-    for (std::size_t j = 0; j < results; ++j) {
-      if (phases.results[j] < operands) {
-        result.is_whole_before[j] = 0;
-        for (std::size_t i = 0; i < operands; ++i) {
-          if (i != phases.results[j]) result.leads[i][j] = 0;
-        }
-        continue;
-      }
-      const std::vector<char>& needed = needs[producer[phases.results[j]]];
-      for (std::size_t i = 0; i < operands; ++i) {
-        if (needed[i] == 0) result.leads[i][j] = 0;
-      }
-      const auto first = needed.begin() + static_cast<std::ptrdiff_t>(operands);
-      if (std::find(first, needed.end(), 0) != needed.end()) result.is_whole_before[j] = 0;
+    return kernel == other;
+  }
+
+  /// The values that may be partial and then completed: what is read again, and what the operator leaves whole.
+  std::vector<std::size_t> completed(const Operation& operation, const Strategy& strategy) const {
+    std::vector<std::size_t> result;
+    for (std::size_t value = 0; value < producer.size(); ++value) {
+      if (!is_made(value)) continue;
+      const std::vector<Factor>& factors = kernels[producer[value]].rule.factors;
+      const bool is_completed = std::any_of(factors.begin(), factors.end(), [&](const Factor& factor) {
+        if (factor.kind != FactorKind::kReduction) return false;
+        const std::optional<std::uint32_t> outer = operation.rule.find(factor.name);
+        if (!outer || strategy.factors[*outer].empty()) return false;
+        return is_read[value] != 0 || operation.rule.factors[*outer].kind != FactorKind::kReduction;
+      });
+      if (is_completed) result.push_back(value);
+    }
+    return result;
+  }
+
+  Phases phases;
+  std::vector<Operation> kernels;
+  std::vector<std::size_t> producer;  // by value; of operands no kernel
+  std::vector<char> is_read;          // by value
+  std::vector<std::vector<char>> needs;
+};
+
+}  // namespace
+
+void Concurrency::add_phases(const Operation& operation, const Strategy& strategy, Inside& inside) {
+  const PhaseNeeds phases(operation, strategy);
+  const std::size_t num_kernels = phases.kernels.size();
+  const std::size_t operands = operation.operands.size();
+  const std::vector<std::size_t> completed = phases.completed(operation, strategy);
+  for (std::size_t i = 0; i < operands; ++i) {
+    for (std::size_t k = 0; k < num_kernels; ++k) {
+      if (phases.needs[k][i] == 0) inside.is_whole_behind[i] = 0;
+    }
+    for (const std::size_t value : completed) {
+      if (phases.needs[phases.producer[value]][i] == 0) inside.is_before_own[i] = 0;
     }
   }
-  return result;
+  for (std::size_t j = 0; j < operation.results.size(); ++j) {
+    const std::size_t result = phases.phases.results[j];
+    if (result < operands) {
+      inside.is_whole_before[j] = inside.is_behind_own[j] = 0;
+      for (std::size_t i = 0; i < operands; ++i) {
+        if (i != result) inside.leads[i][j] = 0;
+      }
+      continue;
+    }
+    const std::size_t maker = phases.producer[result];
+    for (std::size_t i = 0; i < operands; ++i) {
+      if (phases.needs[maker][i] == 0) inside.leads[i][j] = 0;
+    }
+    for (std::size_t k = 0; k < num_kernels; ++k) {
+      if (!phases.needs_kernel(maker, k)) inside.is_whole_before[j] = 0;
+    }
+    for (const std::size_t value : completed) {
+      if (value != result && phases.needs[maker][value] == 0) inside.is_behind_own[j] = 0;
+    }
+  }
+  for (const std::size_t value : completed) {
+    for (std::size_t k = 0; k < num_kernels; ++k) {
+      if (phases.needs[k][value] == 0 && !phases.needs_kernel(phases.producer[value], k))
+        inside.is_own_in_chain = false;
+    }
+  }
 }
 
 Concurrency::Place Concurrency::of_version(VersionId id) const {
@@ -165,13 +231,16 @@ Concurrency::Place Concurrency::of_own(OperatorId id) const {
   const std::size_t num_operators = graph_.operators().size();
   Place place{OperatorSet(num_operators), OperatorSet(num_operators), graph_.is_in_micro_batch(id)};
   if (in.has_phases) {
-    // Statistics of one phase may be completed beside another phase, and halos be exchanged before any.
-    for (std::size_t i = 0; i < op.operands.size() && in.exchanged.empty(); ++i) {
-      if (in.is_whole_behind[i] != 0) place.before |= before_[op.operands[i]];
+    // Halos may be exchanged before any phase.
+    const bool is_completed_alone = in.exchanged.empty();
+    for (std::size_t i = 0; i < op.operands.size() && is_completed_alone; ++i) {
+      if (in.is_before_own[i] != 0) place.before |= before_[op.operands[i]];
     }
+    const std::vector<char>& is_behind = is_completed_alone ? in.is_behind_own : in.is_whole_before;
     for (std::size_t j = 0; j < op.results.size(); ++j) {
-      if (in.is_whole_before[j] != 0) place.behind |= behind_[op.results[j]];
+      if (is_behind[j] != 0) place.behind |= behind_[op.results[j]];
     }
+    if (is_completed_alone && in.is_own_in_chain) place.behind.insert(id);
   } else if (!in.exchanged.empty()) {
     place.before = before_[op.operands[in.exchanged.front()]];
     for (const std::size_t i : in.exchanged) place.before &= before_[op.operands[i]];

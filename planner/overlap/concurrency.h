@@ -86,8 +86,13 @@ class Concurrency {
     std::vector<std::vector<char>> leads;  // by operand and result
     std::vector<std::size_t> exchanged;    // operands of which halos may be exchanged
     bool has_phases = false;
+    // Of what phases leave partial and others need whole, where there are any.
+    std::vector<char> is_before_own;  // by operand: all of it needs that
+    std::vector<char> is_behind_own;  // by result: it needs all of it
+    bool is_own_in_chain = true;      // each phase is before it or behind it
   };
   static Inside inside(const Operation& operation, const std::vector<Strategy>& candidates);
+  static void add_phases(const Operation& operation, const Strategy& strategy, Inside& inside);
   const Inside& inside(OperatorId op) const { return *inside_[op]; }
   OperatorSet before(TensorId tensor) const;
   void add_behind(const Reader& reader, OperatorSet& set) const;

@@ -47,9 +47,9 @@ constexpr std::uint64_t kGuessWork = 100'000'000;
 constexpr double kGuessGap = 1e-4;
 /// A step this near to its bound is not worth a guess.
 constexpr double kWorthAGuess = 0.025;
-/// Of the bound that is told: on the problem of uniform layers at most so many rounds, and less of larger problems.
-constexpr int kProofRounds = 12;
-constexpr std::size_t kEntriesOfProof = 6'000'000;
+/// Of the bound that is told: at most so many rounds, fewer of larger problems, none of those that are larger still.
+constexpr int kProofRounds = 12, kFewProofRounds = 2;
+constexpr std::size_t kEntriesOfProof = 20'000'000, kEntriesOfShortProof = 60'000'000;
 /// Of what is found there so many are ordered.
 constexpr std::size_t kMostFoundOrdered = 3;
 /// Orders take all processors in turn, but for a part that is one thread's.
@@ -273,7 +273,10 @@ class Rounds {
     if (search_.uniform) free_bound_ = free;
   }
 
-  int proof_rounds_affordable() const { return rounds_affordable(kEntriesOfProof, ties_ ? kProofRounds : kFreeRounds); }
+  int proof_rounds_affordable() const {
+    return std::max(rounds_affordable(kEntriesOfProof, kProofRounds),
+                    rounds_affordable(kEntriesOfShortProof, kFewProofRounds));
+  }
   int rounds_affordable(std::size_t entries, int most) const {
     return affordable_rounds(ties_ ? tied_problem(problem_.problem, *ties_).problem : problem_.problem, entries, most);
   }

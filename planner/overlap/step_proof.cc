@@ -3,7 +3,7 @@
 // choices answer a mean of weights by a search, weights a mean of choices by covers (StepBound::weights_at), and what is known
 // so far is a matrix game (best_mixture.h). The answers of weights cost next to nothing, so that they come as long as they gain
 // something. Best means jump from round to round; each search therefore goes a part of the way from the best weights so far,
-// a smaller one where that does not help.
+// a smaller one where that does not help. Where it brings a choice that is known, nothing but the whole way says more.
 #include "planner/overlap/step_proof.h"
 
 #include <algorithm>
@@ -38,6 +38,7 @@ class Game {
     best_.bound = proof_.known;
     best_.weights = weights_.front();
     std::int64_t part = 2;  // of the way
+    bool has_gained = false;
     while (best_.rounds < proof_.most_rounds && !deadline.is_over() &&
            !is_near(proof_.shortest, best_.bound, kTightBound)) {
       const OverlapWeights against_all = best_against_all();
@@ -45,8 +46,19 @@ class Game {
       for (const StepBound::Times& times : times_) most = std::min(most, StepBound::sum(against_all, times));
       if (is_near(most, best_.bound, kLittleToGain)) break;
       const Picoseconds before = best_.bound;
+      const std::size_t num_known = choices_.size();
       if (!round(mean({best_.weights, against_all}, {part - 1, 1}))) break;
-      part = best_.bound > before ? std::max<std::int64_t>(2, part / 2) : std::min(part * 2, kSmallestPart);
+      if (best_.bound > before) {
+        has_gained = true;
+        part = std::max<std::int64_t>(2, part / 2);
+      } else if (choices_.size() == num_known) {
+        if (part == 1) break;
+        part = 1;
+      } else if (has_gained || part == 2) {
+        part = std::min(part * 2, kSmallestPart);
+      } else {
+        part = 1;  // the bound known may come from other weights than those to start from
+      }
     }
     for (std::size_t i = num_given_; i < choices_.size(); ++i) {
       const bool may_be_shorter = std::all_of(weights_.begin(), weights_.end(), [&](const OverlapWeights& weights) {

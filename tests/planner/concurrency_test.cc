@@ -1,0 +1,56 @@
+#include "planner/overlap/concurrency.h"
+
+#include <gtest/gtest.h>
+
+#include "model/read_model.h"
+#include "tests/support/planned_model.h"
+
+namespace shardplan {
+namespace {
+
+/// Names of the kernels that may run beside what an operator communicates for itself.
+std::string beside_own(const PlannedModel& planned, const std::string& name) {
+  const Concurrency concurrency(planned.graph, planned.versions, planned.problem, false);
+  std::string names;
+  for (const OperatorId op : planned.graph.operators().ids()) {
+    if (planned.graph.operators()[op].name != name) continue;
+    concurrency.beside(concurrency.of_own(op)).for_each([&](OperatorId other) {
+      names += planned.graph.operators()[other].name + " ";
+    });
+  }
+  return names;
+}
+
+// Its sums are completed between its kernels, and so beside none of them. Beside them runs what needs neither: gradients that
+// need nothing of the forward pass, here those of a mean and a product; a weight's gradient, of which what is before the norm
+// needs nothing. (The mean that the gradient reads is there before the norm's last kernel is.)
+TEST(ConcurrencyTest, WhatCompletesSumsOfANormRunsBesideNothingOfIt) {
+  const PlannedModel planned(
+      read_model_text(
+          "shardplan: 1\nmodel: m\ninputs: {x: [8, 4, 2, 2]}\nparameters: {v: [2, 2], w: [2, 2]}\noperators:\n"
+          "  a: {op: MatMul, in: [x, v]}\n  norm: {block: nn.BatchNorm2d, in: a}\n"
+          "  b: {op: MatMul, in: [norm, w]}\n  c: {op: ReduceMean, in: b}\n"
+          "loss: c\ntraining: {optimizer: sgd}\n",
+          "m.yaml"),
+      "dgx-a100", {{"dp", 8}});
+  EXPECT_EQ(beside_own(planned, "norm.batch_norm"), "grad.c.Mul grad.c.Reshape grad.c.BroadcastTo grad.b.MatMul ");
+  EXPECT_EQ(beside_own(planned, "grad.norm.batch_norm.BatchNormGrad"),
+            "norm.batch_norm b c grad.b.Einsum update.w.ApplyGradientDescent ");
+}
+
+// One of two sums may be read while the other is still completed.
+TEST(ConcurrencyTest, WhatReadsOneSumRunsBesideTheOther) {
+  const PlannedModel planned(
+      read_model_text(
+          "shardplan: 1\nmodel: m\ninputs: {x: [8, 4, 8, 8]}\nparameters: {v: [8, 8], g: [4], h: [4]}\noperators:\n"
+          "  a: {op: MatMul, in: [x, v]}\n  norm: {op: InstanceNorm, in: [a, g, h]}\n"
+          "  c: {op: ReduceMean, in: norm}\nloss: c\ntraining: {optimizer: sgd}\n",
+          "m.yaml"),
+      "dgx-a100", {{"dp", 8}});
+  EXPECT_EQ(beside_own(planned, "grad.norm.GroupNormGrad"),
+            "norm c grad.c.Mul grad.c.Reshape grad.c.BroadcastTo grad.norm.ReduceSum grad.norm.ReduceSum_1 "
+            "update.g.ApplyGradientDescent update.h.ApplyGradientDescent ");
+}
+
+}  // namespace
+}  // namespace shardplan
