@@ -50,8 +50,10 @@ constexpr double kWorthAGuess = 0.025;
 /// Of the bound that is told: at most so many rounds, fewer of larger problems, none of those that are larger still.
 constexpr int kProofRounds = 12, kFewProofRounds = 2;
 constexpr std::size_t kEntriesOfProof = 20'000'000, kEntriesOfShortProof = 60'000'000;
-/// Of what is found there so many are ordered.
+/// Of what is found there so many are ordered, of those whose steps are thought to take so much longer at most: they
+/// communicate more, and hide it better than is thought.
 constexpr std::size_t kMostFoundOrdered = 3;
+constexpr std::int64_t kPercentLongerFound = 15;
 /// Orders take all processors in turn, but for a part that is one thread's.
 constexpr std::size_t kOrderedAtOnce = 2;
 /// At most so many choices are ordered.
@@ -292,7 +294,7 @@ class Rounds {
   void order_shortest(const std::vector<Choice>& found) {
     const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
     if (!planned) return;
-    const Picoseconds too_long = about(*planned) / 100 * (100 + kPercentOff);
+    const Picoseconds too_long = about(*planned) / 100 * (100 + kPercentLongerFound);
     std::vector<std::pair<Picoseconds, std::size_t>> in_turn;  // about what the step takes
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (std::find(choices_.begin(), choices_.end(), found[i]) != choices_.end()) continue;
@@ -303,7 +305,7 @@ class Rounds {
     if (in_turn.size() > kMostFoundOrdered) in_turn.resize(kMostFoundOrdered);
     std::vector<Decisions> decisions;
     for (const auto& [estimate, i] : in_turn) decisions.push_back(decisions_of(found[i]));
-    order_all(std::move(decisions), plan_.time.step());
+    order_all(std::move(decisions), std::nullopt);
   }
 
   /// Orders a choice beside what is done next, up to `finish`.
