@@ -1,6 +1,7 @@
 #include "planner/overlap/near_choices.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -52,11 +53,19 @@ class Neighbourhood {
     return nodes;
   }
 
+  /// A node or an edge.
+  struct Part {
+    bool is_edge = false;
+    std::size_t number = 0;
+    auto operator<=>(const Part&) const = default;
+  };
   /// What changes where a node takes another strategy.
   struct Move {
     std::int64_t more = 0;
     std::int64_t moved = 0;
     std::vector<std::pair<NodeId, StrategyId>> changes;
+    Part largest = {};  // what changes the most
+    std::int64_t moved_there = 0;
   };
   /// Nothing is forbidden where it gives true.
   bool move(NodeId node, StrategyId strategy, Move& move) {
@@ -127,22 +136,26 @@ class Neighbourhood {
   bool describe(Move& move) const {
     move = {};
     int forbidden = 0;
-    const auto differ = [&](std::int64_t before, std::int64_t after) {
+    const auto differ = [&](Part part, std::int64_t before, std::int64_t after) {
       if (after >= kForbidden) ++forbidden;
+      const std::int64_t moved = std::abs(after - before);
       move.more += after - before;
-      move.moved += std::abs(after - before);
+      move.moved += moved;
+      if (moved <= move.moved_there) return;
+      move.largest = part;
+      move.moved_there = moved;
     };
     const auto is_changed = [&](NodeId node) { return now_.strategy[node] != center_.strategy[node]; };
     for (const NodeId node : changed_) {
       if (!is_changed(node)) continue;
       const Cost& before = table(node).costs[center_.strategy[node].value()];
       const Cost& after = table(node).costs[now_.strategy[node].value()];
-      differ(before.computation, after.computation);
-      differ(before.communication, after.communication);
+      differ({false, node.value()}, before.computation, after.computation);
+      differ({false, node.value()}, before.communication, after.communication);
       for (const EdgeId id : around_[node]) {
         const ProblemEdge& edge = problem_.edges[id];
         if (edge.from != node && is_changed(edge.from)) continue;  // counted there
-        differ(cost_of(id, center_), cost_of(id, now_));
+        differ({true, id.value()}, cost_of(id, center_), cost_of(id, now_));
       }
       move.changes.emplace_back(node, now_.strategy[node]);
     }
@@ -176,11 +189,15 @@ std::vector<NearChoice> near_choices(const StrategyProblem& problem, const Choic
   }
   std::stable_sort(moves.begin(), moves.end(), [](const auto& a, const auto& b) { return a.more < b.more; });
   std::vector<NearChoice> near;
+  std::map<Neighbourhood::Part, std::size_t> of_parts;
   for (const Neighbourhood::Move& move : moves) {
     if (near.size() == limits.most) break;
+    if (limits.most_of_part > 0 && of_parts[move.largest] >= limits.most_of_part) continue;
     Choice choice = center;
     for (const auto& [node, strategy] : move.changes) choice.strategy[node] = strategy;
-    if (evaluate(problem, choice).feasible) near.push_back({move.more, std::move(choice)});
+    if (!evaluate(problem, choice).feasible) continue;
+    ++of_parts[move.largest];
+    near.push_back({move.more, std::move(choice)});
   }
   return near;
 }

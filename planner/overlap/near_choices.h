@@ -20,6 +20,7 @@ struct NearLimits {
   std::int64_t least_moved = 0;  // nor that where what single nodes and edges cost changes by less, all together
   std::size_t most = 0;          // so many
   std::uint64_t work = 0;  // nodes are tried, those first that communicate the most, until so many costs were read
+  std::size_t most_of_part = 0;  // of those in which the same node or edge changes the most so many; 0: all
 };
 
 /// The choices near `center` that fit, cheapest first; of those that change as much and cost as much (copies of one thing,

@@ -70,6 +70,8 @@ constexpr std::uint64_t kNearWork = 50'000'000;
 /// So often the best one is where it goes on from. Of each turn's at most so many are tried, fewer of long programs.
 constexpr int kNearTurns = 6;
 constexpr std::size_t kMostNear = 60;
+/// Where only few can be tried, no more of them whose largest change is that of the same node or edge than so many.
+constexpr std::size_t kFewNear = 16, kMostOfPart = 2;
 constexpr std::size_t kInstructionsTried = 150'000;
 constexpr std::size_t kNearAtOnce = 2;
 /// Those that seem the shortest by the plan's rule have their orders refined, of which each takes at most so much longer than
@@ -376,9 +378,13 @@ class Rounds {
     const Picoseconds step = plan_.time.step();
     const std::size_t instructions = plan_.program.instructions.size();
     NearLimits limits{step / 1000 * kMostMore, step / 1000 * kLeastMoved};
-    limits.most = std::clamp<std::size_t>(kInstructionsTried / instructions, 1, kMostNear);
+    const std::size_t most = std::clamp<std::size_t>(kInstructionsTried / instructions, 1, kMostNear);
+    const bool is_varied = most < kFewNear;
+    limits.most = is_varied ? kMostNear : most;
+    limits.most_of_part = is_varied ? kMostOfPart : 0;
     limits.work = kNearWork;
     std::vector<Choice> near = choices_near(*planned, limits);
+    if (is_varied) near = some_of(near, most);
     near_ += static_cast<std::int64_t>(near.size());
     if (instructions >= kShortProgram) {
       near = shorter_by_rule(*planned, std::move(near));
@@ -392,6 +398,18 @@ class Rounds {
       order_all(std::move(decisions), std::nullopt);
     }
     return has_gained(step);
+  }
+  /// So many of them: half those that take the least by another guess, then the first ones.
+  std::vector<Choice> some_of(const std::vector<Choice>& choices, std::size_t most) const {
+    std::vector<std::optional<Picoseconds>> steps;
+    for (const Choice& choice : choices) steps.push_back(about(choice));
+    std::vector<Choice> some = shortest(choices, steps, kForbidden);
+    some.resize(std::min(some.size(), (most + 1) / 2));
+    for (const Choice& choice : choices) {
+      if (some.size() == most) break;
+      if (std::find(some.begin(), some.end(), choice) == some.end()) some.push_back(choice);
+    }
+    return some;
   }
   bool has_gained(Picoseconds than) const { return is_shorter(plan_, than); }
   static bool is_shorter(const Plan& plan, Picoseconds than) {

@@ -68,6 +68,27 @@ TEST(NearChoicesTest, NodesThatChangeTogetherDo) {
   EXPECT_TRUE(near_choices(problem, center, limits).empty());
 }
 
+// Two nodes may change by themselves: the cheapest of each, not both of the one that gains more.
+TEST(NearChoicesTest, OfWhatChangesTheSameMostTheCheapestAreGiven) {
+  StrategyProblem problem;
+  const StrategyTableId much = problem.strategy_tables.push_back({{{100, 0}, {40, 0}, {50, 0}}});
+  const StrategyTableId little = problem.strategy_tables.push_back({{{10, 0}, {4, 0}, {6, 0}}});
+  for (const StrategyTableId table : {much, little}) problem.nodes.push_back({table, {}});
+  const Choice center{{StrategyId(0), StrategyId(0)}};
+  NearLimits limits = kAll;
+  EXPECT_EQ(near_choices(problem, center, limits).size(), 4u);
+  limits.most_of_part = 1;
+  const std::vector<NearChoice> near = near_choices(problem, center, limits);
+  ASSERT_EQ(near.size(), 2u);
+  EXPECT_EQ(near[0].choice, (Choice{{StrategyId(1), StrategyId(0)}}));
+  EXPECT_EQ(near[1].choice, (Choice{{StrategyId(0), StrategyId(1)}}));
+  // What does not fit leaves room for the next one.
+  const UsageTableId usage = problem.usage_tables.push_back({{0, 10, 0}});
+  problem.memory_limits = {5};
+  problem.nodes[NodeId(0)].memory = {{usage, 0, 1}};
+  EXPECT_EQ(near_choices(problem, center, limits)[0].choice, (Choice{{StrategyId(2), StrategyId(0)}}));
+}
+
 TEST(NearChoicesTest, FitAndAreSettledAndCostWhatIsSaidOnRandomProblems) {
   std::size_t found = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
