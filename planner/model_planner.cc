@@ -550,11 +550,7 @@ UnevenCuts ModelPlanner::uneven_cuts() const {
 }
 
 Decisions ModelPlanner::decisions_of(const ModelProblem& problem, const Choice& choice) const {
-  Decisions decisions;
-  decisions.strategies.reserve(graph_->operators().size());
-  for (const OperatorId op : graph_->operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
-  decisions.versions = version_layouts(*graph_, versions_, problem, choice, mesh());
-  return decisions;
+  return shardplan::decisions_of(*graph_, versions_, problem, choice, mesh());
 }
 
 std::optional<Choice> ModelPlanner::start(const ModelProblem& problem, Level level, std::span<const Plan> known) const {

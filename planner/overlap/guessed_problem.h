@@ -14,6 +14,9 @@ struct Guess {
   std::int64_t activations = 100;  // for which kernels wait
 };
 
+/// Of weights and gradients most is hidden, of what comes last nothing.
+inline constexpr Guess kMostlyHidden{25, 100};
+
 /// The problem in which communication costs what is guessed, so that a choice costs about what its step takes. What operators
 /// communicate themselves counts whole.
 StrategyProblem guessed_problem(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,

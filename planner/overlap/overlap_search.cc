@@ -18,7 +18,7 @@
 #include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/guessed_problem.h"
 #include "planner/overlap/kind_search.h"
-#include "planner/overlap/near_choices.h"
+#include "planner/overlap/near_search.h"
 #include "planner/overlap/step_bound.h"
 #include "planner/overlap/step_proof.h"
 #include "planner/problem/plan_choice.h"
@@ -41,8 +41,6 @@ constexpr std::int64_t kHiddenParts[] = {16, 4};
 /// takes. Larger problems have one round, for the bound.
 constexpr std::size_t kEntriesOfRounds = 30'000'000;
 constexpr Guess kTwiceAtTheEnd{100, 200};
-constexpr Guess kMostlyHidden{25, 100};
-constexpr Guess kHalfHidden{25, 50, 50};
 constexpr std::uint64_t kGuessWork = 100'000'000;
 constexpr double kGuessGap = 1e-4;
 /// A step this near to its bound is not worth a guess.
@@ -64,22 +62,8 @@ constexpr std::size_t kMostKindsOrdered = 2;
 constexpr std::int64_t kPercentOff = 5;
 /// A step this near to its bound is left where it is.
 constexpr double kWorthGoingOn = 0.05;
-/// Choices near the plan's, in thousandths of its step: what they may cost more by a guess, and what they have to change.
-constexpr Picoseconds kMostMore = 30, kLeastMoved = 5;
-constexpr std::uint64_t kNearWork = 50'000'000;
-/// So often the best one is where it goes on from. Of each turn's at most so many are tried, fewer of long programs.
+/// So often the best choice near the plan is where it goes on from.
 constexpr int kNearTurns = 6;
-constexpr std::size_t kMostNear = 60;
-/// Where only few can be tried, no more of them whose largest change is that of the same node or edge than so many.
-constexpr std::size_t kFewNear = 16, kMostOfPart = 2;
-constexpr std::size_t kInstructionsTried = 150'000;
-constexpr std::size_t kNearAtOnce = 2;
-/// Those that seem the shortest by the plan's rule have their orders refined, of which each takes at most so much longer than
-/// the plan by that rule, and one whose refined order is shorter is ordered by all rules.
-constexpr std::size_t kTriedOfRefined = 4, kMostRefined = 8;
-constexpr Picoseconds kPercentLonger = 5;
-/// Of short programs all are ordered by all rules, fewer of longer ones.
-constexpr std::size_t kShortProgram = 500, kInstructionsOrdered = 8'000;
 /// What gains less than so many thousandths is not where it goes on from. Nor is any choice taken that gains less and holds
 /// more memory than the plan so far.
 constexpr Picoseconds kThousandthsToGain = 5;
@@ -162,7 +146,9 @@ class Rounds {
         plan_(std::move(plan)),
         problem_(problem),
         bound_(bound),
-        ties_(std::move(ties)) {}
+        ties_(std::move(ties)),
+        near_({search_.graph, search_.versions, problem_, search_.costs.mesh(), ties_, search_.step_by_rule,
+               deadline_}) {}
 
   /// Finds choices and orders them; false where the plan is not a choice of the problem.
   bool run() {
@@ -230,7 +216,7 @@ class Rounds {
                                  {"rounds of the bound", proof_rounds_},
                                  {"guesses", guesses_},
                                  {"kinds searched", kinds_},
-                                 {"near choices", near_},
+                                 {"near choices", near_.tried()},
                                  {"choices ordered", ordered_},
                                  {"taken", taken_}}});
     return std::move(plan_);
@@ -373,100 +359,19 @@ class Rounds {
 
   /// Orders the choices near the plan's that seem the fastest; whether one is.
   bool go_near() {
-    const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
-    if (!planned || plan_.program.instructions.empty()) return false;
     const Picoseconds step = plan_.time.step();
-    const std::size_t instructions = plan_.program.instructions.size();
-    NearLimits limits{step / 1000 * kMostMore, step / 1000 * kLeastMoved};
-    const std::size_t most = std::clamp<std::size_t>(kInstructionsTried / instructions, 1, kMostNear);
-    const bool is_varied = most < kFewNear;
-    limits.most = is_varied ? kMostNear : most;
-    limits.most_of_part = is_varied ? kMostOfPart : 0;
-    limits.work = kNearWork;
-    std::vector<Choice> near = choices_near(*planned, limits);
-    if (is_varied) near = some_of(near, most);
-    near_ += static_cast<std::int64_t>(near.size());
-    if (instructions >= kShortProgram) {
-      near = shorter_by_rule(*planned, std::move(near));
-    } else {
-      near.resize(std::min(near.size(), kInstructionsOrdered / instructions));
-    }
-    for (std::size_t i = 0; i < near.size() && !deadline_.is_over() && !has_gained(step);) {
-      const std::size_t together = instructions >= kShortProgram ? 1 : near.size();
+    const NearSearch::Found near = near_.worth_ordering(plan_);
+    for (std::size_t i = 0; i < near.choices.size() && !deadline_.is_over() && !has_gained(step);) {
+      const std::size_t together = near.is_compared ? 1 : near.choices.size();
       std::vector<Decisions> decisions;
-      for (; decisions.size() < together; ++i) decisions.push_back(decisions_of(near[i]));
+      for (; decisions.size() < together; ++i) decisions.push_back(decisions_of(near.choices[i]));
       order_all(std::move(decisions), std::nullopt);
     }
     return has_gained(step);
   }
-  /// So many of them: half those that take the least by another guess, then the first ones.
-  std::vector<Choice> some_of(const std::vector<Choice>& choices, std::size_t most) const {
-    std::vector<std::optional<Picoseconds>> steps;
-    for (const Choice& choice : choices) steps.push_back(about(choice));
-    std::vector<Choice> some = shortest(choices, steps, kForbidden);
-    some.resize(std::min(some.size(), (most + 1) / 2));
-    for (const Choice& choice : choices) {
-      if (some.size() == most) break;
-      if (std::find(some.begin(), some.end(), choice) == some.end()) some.push_back(choice);
-    }
-    return some;
-  }
   bool has_gained(Picoseconds than) const { return is_shorter(plan_, than); }
   static bool is_shorter(const Plan& plan, Picoseconds than) {
     return plan.time.step() < than / 1000 * (1000 - kThousandthsToGain);
-  }
-
-  /// Those that were not refined before.
-  std::vector<Choice> choices_near(const Choice& center, const NearLimits& limits) {
-    const StrategyProblem guessed = guessed_problem(kHalfHidden);
-    std::optional<TiedProblem> tied;
-    if (ties_) tied = tied_problem(guessed, *ties_);
-    std::vector<Choice> choices;
-    const Choice of_searched = tied ? tied->tied(center) : center;
-    if (tied && tied->expanded(of_searched) != center) return {};  // its layers differ
-    for (NearChoice& near : near_choices(tied ? tied->problem : guessed, of_searched, limits)) {
-      Choice choice = tied ? tied->expanded(near.choice) : std::move(near.choice);
-      const auto ordered = std::find(near_refined_.begin(), near_refined_.end(), choice);
-      if (ordered == near_refined_.end()) choices.push_back(std::move(choice));
-    }
-    return choices;
-  }
-
-  /// Those whose refined orders by the plan's rule are shorter than the plan, the shortest first.
-  std::vector<Choice> shorter_by_rule(const Choice& center, std::vector<Choice> choices) {
-    choices.insert(choices.begin(), center);
-    const Ends rough = ends_by_rule(choices, false);
-    if (rough.empty() || !rough.front()) return {};
-    const std::size_t most = std::clamp<std::size_t>(choices.size() / kTriedOfRefined, 1, kMostRefined);
-    choices.erase(choices.begin());
-    choices = shortest(choices, std::span(rough).subspan(1), *rough.front() / 100 * (100 + kPercentLonger));
-    if (choices.size() > most) choices.resize(most);
-    near_refined_.insert(near_refined_.end(), choices.begin(), choices.end());
-    return shortest(choices, ends_by_rule(choices, true), plan_.time.step());
-  }
-
-  using Ends = std::vector<std::optional<Picoseconds>>;
-  /// By choice, of as many as there is time for.
-  Ends ends_by_rule(const std::vector<Choice>& choices, bool is_refined) {
-    Ends ends(choices.size());
-    side_by_side(kNearAtOnce, choices.size(), [&](std::size_t, std::size_t i) {
-      if (deadline_.is_over()) return;
-      ends[i] = search_.step_by_rule(decisions_of(choices[i]), plan_, is_refined);
-    });
-    return ends;
-  }
-
-  /// Those that end before `too_late`, the first of them first.
-  static std::vector<Choice> shortest(const std::vector<Choice>& choices,
-                                      std::span<const std::optional<Picoseconds>> ends, Picoseconds too_late) {
-    std::vector<std::pair<Picoseconds, std::size_t>> in_turn;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      if (ends[i] && *ends[i] < too_late) in_turn.emplace_back(*ends[i], i);
-    }
-    std::sort(in_turn.begin(), in_turn.end());
-    std::vector<Choice> result;
-    for (const auto& [end, i] : in_turn) result.push_back(choices[i]);
-    return result;
   }
 
   /// Of the choices so far the best one of a problem.
@@ -508,12 +413,7 @@ class Rounds {
   }
 
   Decisions decisions_of(const Choice& choice) const {
-    Decisions decisions;
-    for (const OperatorId op : search_.graph.operators().ids()) {
-      decisions.strategies.push_back(problem_.strategy(op, choice));
-    }
-    decisions.versions = version_layouts(search_.graph, search_.versions, problem_, choice, search_.costs.mesh());
-    return decisions;
+    return shardplan::decisions_of(search_.graph, search_.versions, problem_, choice, search_.costs.mesh());
   }
 
   void add(const Choice& choice) {
@@ -569,15 +469,14 @@ class Rounds {
   const ModelProblem& problem_;
   const StepBound& bound_;
   std::optional<IdVector<NodeId, NodeId>> ties_;
+  NearSearch near_;
   OverlapWeights best_;  // those of the greatest bound so far
   std::vector<OverlapWeights> weights_;
   std::vector<Choice> choices_;  // that were found so far
   std::vector<StepBound::Times> times_;
-  std::vector<Choice> near_refined_;
   Picoseconds least_ = 0;
   std::optional<Picoseconds> free_bound_;
-  std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, near_ = 0, ordered_ = 0,
-               taken_ = 0;
+  std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
   std::int64_t most_ordered_ = kMostOrdered;
   std::future<Plan> ordering_;  // of what is ordered beside; the last member, so that it ends first
 };

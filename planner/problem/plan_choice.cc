@@ -31,6 +31,15 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
   return layouts;
 }
 
+Decisions decisions_of(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
+                       const Choice& choice, const DeviceMesh& mesh) {
+  Decisions decisions;
+  decisions.strategies.reserve(graph.operators().size());
+  for (const OperatorId op : graph.operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
+  decisions.versions = version_layouts(graph, versions, problem, choice, mesh);
+  return decisions;
+}
+
 std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
                                   const IdVector<OperatorId, Strategy>& strategies,
                                   const IdVector<VersionId, TensorLayout>& layouts) {

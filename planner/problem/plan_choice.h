@@ -4,6 +4,7 @@
 
 #include "graph/tensor_versions.h"
 #include "planner/problem/model_problem.h"
+#include "program/lower.h"
 
 namespace shardplan {
 
@@ -11,6 +12,10 @@ namespace shardplan {
 IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
                                                   const ModelProblem& problem, const Choice& choice,
                                                   const DeviceMesh& mesh);
+
+/// All that a plan of the choice decides.
+Decisions decisions_of(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
+                       const Choice& choice, const DeviceMesh& mesh);
 
 /// The choice that is these strategies and layouts; nothing if the problem's candidates do not have one of them, or if they
 /// differ where the problem has one node.

@@ -31,11 +31,7 @@ class ScopeSearch {
     options.start = find_choice(versions_, model, plan.strategies, plan.versions);
     const LevelResult found = search_level(own_memory(model), *make_search(kDefaultSearch), options);
     if (!found.choice) return plan;
-    Decisions decisions;
-    for (const OperatorId op : graph_.operators().ids())
-      decisions.strategies.push_back(model.strategy(op, *found.choice));
-    decisions.versions = version_layouts(graph_, versions_, model, *found.choice, search_.costs.mesh());
-    Plan trial = search_.decided(decisions, plan);
+    Plan trial = search_.decided(decisions_of(graph_, versions_, model, *found.choice, search_.costs.mesh()), plan);
     if (plan.fits() && !trial.fits()) return plan;
     return trial;
   }

@@ -92,7 +92,8 @@ TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
       const std::optional<Plan> found = free.plan_of_degrees(free.plan(Level::kSpeed, "auto"), degrees, &why);
       ASSERT_TRUE(found) << why;
       EXPECT_LE(found->time.step(), plan.time.step());
-      EXPECT_GE(found->time.step(), plan.time.step() * 9 / 10);
+      // The mode gathers and reduces in one way only; freedom within the kind is worth some per cent.
+      EXPECT_GE(found->time.step(), plan.time.step() * 8 / 10);
     }
   }
 }
