@@ -300,10 +300,9 @@ class Rounds {
   void order(Decisions decisions) {
     finish();
     ++ordered_;
-    ordering_ = std::async(
-        std::launch::async,
-        [this](const Decisions& of, Picoseconds step_to_beat) { return search_.scheduled(of, step_to_beat); },
-        std::move(decisions), plan_.time.step());
+    ordering_ = begin_beside([this, decisions = std::move(decisions), step_to_beat = plan_.time.step()] {
+      return search_.scheduled(decisions, step_to_beat);
+    });
   }
   /// Takes what is ordered beside, if it is better.
   void finish() {
