@@ -12,9 +12,9 @@
 namespace shardplan {
 
 /// Calls `work(thread, i)` once for each i below `count`, on up to `threads` threads of which the caller's is number 0, fewer
-/// where the system gives no more; whichever is free takes the next one. Which thread that is is not to matter: what `work` finds goes to a place of its
-/// own, and a thread's number stands for scratch memory. Of what is thrown the exception of the least i arrives, after all
-/// calls have ended.
+/// where the system gives no more; whichever is free takes the next one. Which thread that is is not to matter: what `work`
+/// finds goes to a place of its own, and a thread's number stands for scratch memory. Of what is thrown the exception of the
+/// least i arrives, after all calls have ended.
 template <class Work>
 void side_by_side(std::size_t threads, std::size_t count, const Work& work) {
   std::vector<std::exception_ptr> thrown(count);
@@ -32,7 +32,7 @@ void side_by_side(std::size_t threads, std::size_t count, const Work& work) {
     std::vector<std::jthread> others;
     try {
       for (std::size_t thread = 1; thread < std::min(threads, count); ++thread) others.emplace_back(take, thread);
-    } catch (const std::system_error&) {
+    } catch (const std::system_error&) {  // those that there are do all
     }
     take(0);
   }

@@ -48,7 +48,7 @@ struct OverlapSearch {
 /// `kinds`, where they may be shorter, and those of least sums in which communication counts by a guess of what is hidden.
 /// Where the plan is not near the bound then, times are made finer and a bound of them is proven
 /// (planner/overlap/step_proof.h), of which choices are candidates, too. Where it is still not, the search goes on from the
-/// plan to choices near it (planner/overlap/near_choices.h), as long as one is faster.
+/// plan to choices near it (planner/overlap/near_search.h), as long as one is faster.
 Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search);
 
 }  // namespace shardplan

@@ -92,7 +92,7 @@ TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
       const std::optional<Plan> found = free.plan_of_degrees(free.plan(Level::kSpeed, "auto"), degrees, &why);
       ASSERT_TRUE(found) << why;
       EXPECT_LE(found->time.step(), plan.time.step());
-      // The mode gathers and reduces in one way only; freedom within the kind is worth some per cent.
+      // Within the kind it may still choose which dimensions are cut: 13 % at most here.
       EXPECT_GE(found->time.step(), plan.time.step() * 8 / 10);
     }
   }
