@@ -18,7 +18,8 @@
 //   9. Late issue: what waits for its links is issued only when it begins (program/late_issue.h), so that nothing is held
 //      for it before.
 // Each of 1 to 8 costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
-// that fits is taken; the last is for that order.
+// that fits is taken; the last is for that order. Of a program of more than fifty thousand instructions every sequence is
+// tried without buckets, then a few sizes in the fastest, and 5 and 7 are left out.
 #include "program/schedule.h"
 
 #include <algorithm>
@@ -51,8 +52,10 @@ namespace {
 
 constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kNotJoinable = std::numeric_limits<std::uint32_t>::max();
-/// For longer programs 64 MiB is the only size that is tried, since every order takes the time of a timeline.
+/// Of longer programs only a few orders are tried, since each takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
+/// So many of them at a time: each takes memory for its sequence, its timeline and the lives of its values.
+constexpr std::size_t kMostLongAtOnce = 2;
 /// Shorter ones are ordered before threads have begun, and each of their orders is justified.
 constexpr std::size_t kFewInstructions = 500;
 /// So often what no kernel waits for is put off, each time by the timeline of the time before.
@@ -385,6 +388,19 @@ class Trials {
     if (justified_ == Justified::kEach && best_) try_justified(*best_);
   }
 
+  /// The buckets of that rule, whose number is given, in a sequence.
+  std::optional<Picoseconds> try_buckets(OrderRule of, const Scheduler::Base& base, const BucketRules& rule) {
+    trying_ = of;
+    return try_order(scheduler_->bucketed(base, scheduler_->bucket_numbers(base, rule)));
+  }
+
+  /// What may be fetched early in the fastest order.
+  void prefetch_best() {
+    if (!best_) return;
+    trying_ = rule_;
+    try_prefetched(IssueOrder(*best_));
+  }
+
   /// That rule's order alone, and what may be fetched early there.
   void try_rule(IssueOrder sequence, const BucketRules& rule) {
     const Scheduler::Base base = scheduler_->base(std::move(sequence));
@@ -462,8 +478,15 @@ class Trials {
     using Mode = CommFusion::Mode;
     const CommFusion& gathers = options_->fusions.all_gather;
     const bool is_free = gathers.mode == Mode::kNone || gathers.mode == Mode::kBest;
-    if (is_free) try_order(scheduler_->prefetched(order, std::nullopt));
-    if (gathers.mode != Mode::kNone) try_order(scheduler_->prefetched(order, gathers.size));
+    const auto is_same = [](const IssueOrder& a, const IssueOrder& b) {
+      return a.sequence == b.sequence && a.buckets == b.buckets;
+    };
+    std::optional<IssueOrder> free;
+    if (is_free) free = scheduler_->prefetched(order, std::nullopt);
+    if (free && !is_same(*free, order)) try_order(*free);
+    if (gathers.mode == Mode::kNone) return;
+    const IssueOrder joined = scheduler_->prefetched(order, gathers.size);
+    if (!is_same(joined, order) && !(free && is_same(joined, *free))) try_order(joined);
   }
 
   const Scheduler* scheduler_;
@@ -488,6 +511,45 @@ IssueOrder sequence(const Scheduler& scheduler, IssueOrder early, OrderRule::Seq
   return early;
 }
 
+bool is_listed(OrderRule::Sequence kind) {
+  return kind == OrderRule::Sequence::kListed || kind == OrderRule::Sequence::kListedFromEnd;
+}
+
+/// A few orders of a long program: every sequence without buckets, then sizes of buckets in the fastest of each kind.
+void try_few(Trials& trials, const Scheduler& scheduler, const ScheduleOptions& options, const IssueOrder& early,
+             const std::vector<OrderRule::Sequence>& sequences, const std::vector<BucketRules>& rules) {
+  const auto try_beside = [&](std::size_t count, const auto& act) {
+    std::vector<Trials> tried(count, Trials(scheduler, options, Justified::kNone, trials.least()));
+    side_by_side(num_processors(kMostLongAtOnce), count, [&](std::size_t, std::size_t i) { act(tried[i], i); });
+    return tried;
+  };
+  // Of what is issued early and of what is listed.
+  struct Fastest {
+    std::optional<OrderRule::Sequence> sequence;
+    Picoseconds step = std::numeric_limits<Picoseconds>::max();
+  };
+  Fastest fastest[2];
+  std::vector<std::optional<Picoseconds>> steps(sequences.size());
+  std::vector<Trials> tried = try_beside(sequences.size(), [&](Trials& own, std::size_t i) {
+    const Scheduler::Base base = scheduler.base(sequence(scheduler, IssueOrder(early), sequences[i]));
+    steps[i] = own.try_buckets({sequences[i], 0}, base, rules.front());
+  });
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    Fastest& of_kind = fastest[is_listed(sequences[i]) ? 1 : 0];
+    if (steps[i] && *steps[i] < of_kind.step) of_kind = {sequences[i], *steps[i]};
+    trials.take_better(std::move(tried[i]));
+  }
+  for (const Fastest& of_kind : fastest) {
+    if (!of_kind.sequence) continue;
+    const Scheduler::Base base = scheduler.base(sequence(scheduler, IssueOrder(early), *of_kind.sequence));
+    tried = try_beside(rules.size() - 1, [&](Trials& own, std::size_t i) {
+      own.try_buckets({*of_kind.sequence, i + 1}, base, rules[i + 1]);
+    });
+    for (Trials& own : tried) trials.take_better(std::move(own));
+  }
+  trials.prefetch_best();
+}
+
 bool is_long(const ParallelProgram& program) { return program.instructions.size() > kManyInstructions; }
 
 }  // namespace
@@ -506,20 +568,21 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
   trials.try_order(unjoined(scheduler, options.fusions));
   if (!options.reorders) return arrange_best();
 
-  const bool lists_kernels = options.lists_kernels && !is_long(program);
+  const bool lists_kernels = options.lists_kernels;
   const std::vector<BucketRules> rules = rules_to_try(options.fusions, is_long(program));
   using Sequence = OrderRule::Sequence;
   const IssueOrder early = scheduler.issued_early(scheduler.as_given());
   std::vector<Sequence> sequences{Sequence::kEarly};
   if (scheduler.delayed(early).sequence != early.sequence) sequences.push_back(Sequence::kDelayed);
   if (lists_kernels) sequences.insert(sequences.end(), {Sequence::kListed, Sequence::kListedFromEnd});
-  // Each is tried for itself, so that it does not matter which is done first: of equal ones the first is taken. The orders of
-  // a long program take too much memory for that.
+  // Each is tried for itself, so that it does not matter which is done first: of equal ones the first is taken.
   const bool is_short = program.instructions.size() < kFewInstructions;
   const Picoseconds least = trials.least();
-  if (is_long(program) || is_short) {
+  if (is_long(program)) {
+    try_few(trials, scheduler, options, early, sequences, rules);
+  } else if (is_short) {
     for (const Sequence kind : sequences) {
-      Trials own(scheduler, options, justified, is_short ? least : trials.least());
+      Trials own(scheduler, options, justified, least);
       own.try_rules(kind, sequence(scheduler, early, kind), rules);
       trials.take_better(std::move(own));
     }
@@ -537,7 +600,7 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
 
   const bool is_hopeless =
       options.step_to_beat && trials.least() > *options.step_to_beat / 100 * (100 + kPercentTooLong);
-  if (lists_kernels && trials.best() && !is_hopeless) trials.refine();
+  if (lists_kernels && !is_long(program) && trials.best() && !is_hopeless) trials.refine();
   trials.issue_late();
   return arrange_best();
 }

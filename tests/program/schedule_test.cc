@@ -266,19 +266,31 @@ TEST(ScheduleTest, GathersOfNewWeightsMakeWayForReductionsBeforeUpdates) {
   EXPECT_EQ(overlapped_timeline(sketch.program).end, 16 + 30 + 5 + 30);
 }
 
+/// Kernels of which each reads the one before it and something earlier, and collectives on two levels of links.
+Sketch random_sketch(std::uint64_t seed, std::size_t num_instructions) {
+  Random random(seed);
+  Sketch sketch;
+  std::vector<ValueId> values{sketch.kernel(10, {})};
+  while (sketch.program.instructions.size() < num_instructions) {
+    const ValueId input = values[values.size() - 1 - random.below(std::min<std::size_t>(values.size(), 20))];
+    const auto time = static_cast<Picoseconds>(1 + random.below(20));
+    values.push_back(random.below(3) > 0 ? sketch.kernel(time, {input, values.back()})
+                                         : sketch.collective(time, input, 1u << random.below(2)));
+  }
+  return sketch;
+}
+
+std::vector<ValueId> outputs(const ParallelProgram& program) {
+  std::vector<ValueId> all;
+  for (const Instruction& instruction : program.instructions) all.push_back(instruction.outputs[0]);
+  return all;
+}
+
 // Long enough for several ways to be tried side by side: of them all the best is taken, every time the same.
 TEST(ScheduleTest, OfWaysThatAreTriedSideBySideTheBestIsTaken) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);
-    Random random(seed);
-    Sketch sketch;
-    std::vector<ValueId> values{sketch.kernel(10, {})};
-    while (sketch.program.instructions.size() < 600) {
-      const ValueId input = values[values.size() - 1 - random.below(std::min<std::size_t>(values.size(), 20))];
-      const auto time = static_cast<Picoseconds>(1 + random.below(20));
-      values.push_back(random.below(3) > 0 ? sketch.kernel(time, {input, values.back()})
-                                           : sketch.collective(time, input, 1u << random.below(2)));
-    }
+    const Sketch sketch = random_sketch(seed, 600);
     const auto ordered = [&](bool lists_kernels) {
       ParallelProgram program = sketch.program;
       ScheduleOptions options;
@@ -294,16 +306,35 @@ TEST(ScheduleTest, OfWaysThatAreTriedSideBySideTheBestIsTaken) {
       EXPECT_FALSE(by_rule(false));
       return program;
     };
-    const auto outputs = [](const ParallelProgram& program) {
-      std::vector<ValueId> all;
-      for (const Instruction& instruction : program.instructions) all.push_back(instruction.outputs[0]);
-      return all;
-    };
     const ParallelProgram listed = ordered(true), moved = ordered(false);
     EXPECT_LE(overlapped_timeline(listed).end, overlapped_timeline(moved).end);
     EXPECT_LT(overlapped_timeline(moved).end, overlapped_timeline(sketch.program).end);
     EXPECT_EQ(outputs(ordered(true)), outputs(listed));
   }
+}
+
+// Too long for all rules to be tried: what is listed is among those that are, and a rule says the order.
+TEST(ScheduleTest, OfALongProgramAFewOrdersAreTriedSideBySide) {
+  const Sketch sketch = random_sketch(1, 50'100);
+  const auto ordered = [&](bool lists_kernels) {
+    ParallelProgram program = sketch.program;
+    ScheduleOptions options;
+    options.lists_kernels = lists_kernels;
+    const std::optional<OrderRule> rule = schedule(program, OperatorGraph(), OneByteAPicosecond(), options);
+    EXPECT_TRUE(rule);
+    const bool is_listed =
+        rule->sequence == OrderRule::Sequence::kListed || rule->sequence == OrderRule::Sequence::kListedFromEnd;
+    EXPECT_EQ(is_listed, lists_kernels);
+    EXPECT_EQ(step_by_rule(sketch.program, OperatorGraph(), OneByteAPicosecond(), options, *rule, true),
+              overlapped_timeline(program).end);
+    options.most_memory = -1;
+    EXPECT_FALSE(schedule(program, OperatorGraph(), OneByteAPicosecond(), options));
+    return program;
+  };
+  const ParallelProgram listed = ordered(true), moved = ordered(false);
+  EXPECT_LT(overlapped_timeline(listed).end, overlapped_timeline(moved).end);
+  EXPECT_LT(overlapped_timeline(moved).end, overlapped_timeline(sketch.program).end);
+  EXPECT_EQ(outputs(ordered(true)), outputs(listed));
 }
 
 TEST(ScheduleTest, NothingFitsWhereTheOrderGivenDoesNot) {
