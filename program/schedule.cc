@@ -23,35 +23,23 @@
 #include "program/schedule.h"
 
 #include <algorithm>
-#include <functional>
 #include <future>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/side_by_side.h"
-#include "program/best_buckets.h"
 #include "program/bucket_rules.h"
 #include "program/buckets.h"
-#include "program/early_issue.h"
-#include "program/instruction_facts.h"
-#include "program/joined_waiting.h"
-#include "program/late_issue.h"
-#include "program/list_order.h"
 #include "program/memory_profile.h"
+#include "program/order_maker.h"
 #include "program/overlapped_timeline.h"
-#include "program/prefetch.h"
-#include "program/yielding.h"
 
 namespace shardplan {
 namespace {
 
-constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint32_t kNotJoinable = std::numeric_limits<std::uint32_t>::max();
 /// Of longer programs only a few orders are tried, since each takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
 /// So many of them at a time: each takes memory for its sequence, its timeline and the lives of its values.
@@ -97,219 +85,6 @@ void put_in_order(ParallelProgram& program, const IssueOrder& order, const Colle
   describe_buckets(program, &costs);
 }
 
-class Scheduler {
- public:
-  Scheduler(const ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs)
-      : program_(program),
-        graph_(graph),
-        costs_(costs),
-        table_(program),
-        num_instructions_(program.instructions.size()),
-        reads_(program) {
-    joinable_ = joinable_collectives(program, graph, as_given().sequence);
-    joinable_at_.resize(program.instructions.size(), kNotJoinable);
-    for (std::size_t j = 0; j < joinable_.size(); ++j) {
-      num_keys_ = std::max<std::size_t>(num_keys_, joinable_[j].key + 1);
-      joinable_at_[joinable_[j].instruction] = static_cast<std::uint32_t>(j);
-    }
-  }
-
-  IssueOrder as_given() const {
-    IssueOrder order;
-    order.sequence.resize(num_instructions_);
-    std::iota(order.sequence.begin(), order.sequence.end(), std::uint32_t{0});
-    order.buckets.resize(order.sequence.size(), 0);
-    return order;
-  }
-
-  /// What no kernel waits for makes way, by the timeline of that order.
-  IssueOrder yielding(const IssueOrder& order) const {
-    return shardplan::yielding(table_, order, overlapped_timeline(tried(order)).spans);
-  }
-
-  /// Gathers of what is stored go before what they can hide behind.
-  IssueOrder prefetched(const IssueOrder& order, std::optional<Bytes> joins) const {
-    return shardplan::prefetched(table_, graph_, order, joins);
-  }
-
-  IssueOrder issued_late(const IssueOrder& order, std::span<const OverlappedTimeline::Span> spans) const {
-    return shardplan::issued_late(table_, order, spans);
-  }
-
-  /// What waits for its links in the timeline of that order is joined.
-  IssueOrder joined_waiting(const IssueOrder& order, const std::vector<JoinKey>& keys, Bytes most) const {
-    const TableOrder trial = tried(order);
-    const OverlappedTimeline times = overlapped_timeline(trial);
-    return with_buckets(reads_, shardplan::joined_waiting(trial, times.spans, order, keys, most));
-  }
-  std::vector<JoinKey> join_keys(const CommFusions& fusions) const {
-    return shardplan::join_keys(table_, graph_, fusions, joinable_);
-  }
-
-  std::vector<std::uint32_t> listed() const { return list_order(table_); }
-  std::vector<std::uint32_t> listed_from_end() const { return list_order_from_end(table_); }
-  IssueOrder justified_to_end(IssueOrder order) const {
-    return listed_again(shardplan::justified_to_end, std::move(order));
-  }
-  IssueOrder justified_to_beginning(IssueOrder order) const {
-    return listed_again(shardplan::justified_to_beginning, std::move(order));
-  }
-
-  /// The order as timelines and memory profiles read it.
-  TableOrder tried(const IssueOrder& order) const { return in_order(table_, order, costs_); }
-
-  IssueOrder issued_early(const IssueOrder& order) const { return shardplan::issued_early(table_, order); }
-  IssueOrder delayed(const IssueOrder& order) const { return shardplan::delayed(table_, order); }
-
-  /// An order, and what may be joined as it stands there.
-  struct Base {
-    IssueOrder order;
-    std::vector<JoinableCollective> joinable;
-  };
-  Base base(IssueOrder order) const {
-    std::vector<JoinableCollective> found = joinable(order);
-    return {std::move(order), std::move(found)};
-  }
-
-  /// By what may be joined: its bucket, as the rules and the parameters' fusion ids say; 0 where it would be the only member.
-  std::vector<std::uint32_t> bucket_numbers(const Base& base, const BucketRules& rules) const {
-    std::map<std::tuple<bool, std::int64_t, std::size_t>, std::uint32_t> numbers;
-    std::map<std::size_t, std::pair<std::int64_t, Bytes>> open;  // by key: how many are full, and bytes of the last
-    std::int64_t all_reduces = 0, segment = 0;
-    std::vector<std::uint32_t> buckets(base.joinable.size(), 0);
-    std::vector<std::size_t> members(1, 0);  // by bucket
-    for (std::size_t j = 0; j < buckets.size(); ++j) {
-      const JoinableCollective& one = base.joinable[j];
-      const std::optional<int> id = fusion_id(one);
-      const CommFusion& rule = rules.of(one.kind);
-      std::int64_t number = 0;
-      if (id) {
-        if (*id == 0) continue;
-        number = *id;
-      } else if (rule.mode == CommFusion::Mode::kSize) {
-        auto& [full, bytes] = open[one.key];
-        if (bytes > 0 && bytes + one.bytes > rule.size) {
-          ++full;
-          bytes = 0;
-        }
-        bytes += one.bytes;
-        number = full;
-      } else if (rule.mode == CommFusion::Mode::kIndex) {
-        const auto& begins = rule.config;
-        segment = std::upper_bound(begins.begin(), begins.end(), all_reduces++) - begins.begin();
-        number = segment;
-      } else {
-        continue;
-      }
-      const auto [known, is_new] =
-          numbers.try_emplace({id.has_value(), number, one.key}, static_cast<std::uint32_t>(members.size()));
-      if (is_new) members.push_back(0);
-      buckets[j] = known->second;
-      ++members[buckets[j]];
-    }
-    for (std::uint32_t& bucket : buckets) bucket = members[bucket] > 1 ? bucket : 0;
-    return buckets;
-  }
-
-  /// The order with these buckets.
-  IssueOrder bucketed(const Base& base, const std::vector<std::uint32_t>& buckets) const {
-    IssueOrder order = base.order;
-    for (std::size_t j = 0; j < buckets.size(); ++j) order.buckets[base.joinable[j].instruction] = buckets[j];
-    return with_buckets(reads_, std::move(order));
-  }
-
-  /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on
-  /// the timeline that those before it give.
-  IssueOrder best_bucketed(const Base& base, const BucketRules& rules) const {
-    IssueOrder order = bucketed(base, bucket_numbers(base, rules));
-    std::map<std::size_t, std::vector<JoinableCollective>> by_key;
-    for (const JoinableCollective& one : base.joinable) {
-      if (rules.of(one.kind).mode == CommFusion::Mode::kBest && !fusion_id(one)) by_key[one.key].push_back(one);
-    }
-    for (auto& [key, members] : by_key) {
-      if (members.size() > 1) set_best_buckets(order, std::move(members));
-    }
-    return order;
-  }
-
- private:
-  template <class List>
-  IssueOrder listed_again(const List& list, IssueOrder order) const {
-    const OverlappedTimeline times = overlapped_timeline(tried(order));
-    order.sequence = list(table_, TimedOrder{order, times.spans});
-    return order;
-  }
-
-  /// `joinable_collectives` of that order: keys count in the order in which they come.
-  std::vector<JoinableCollective> joinable(const IssueOrder& order) const {
-    std::vector<JoinableCollective> result;
-    result.reserve(joinable_.size());
-    std::vector<std::uint32_t> numbers(num_keys_, kNowhere);
-    std::uint32_t next = 0;
-    for (const std::size_t i : order.sequence) {
-      if (joinable_at_[i] == kNotJoinable) continue;
-      result.push_back(joinable_[joinable_at_[i]]);
-      std::uint32_t& number = numbers[result.back().key];
-      if (number == kNowhere) number = next++;
-      result.back().key = number;
-    }
-    return result;
-  }
-
-  void set_best_buckets(IssueOrder& order, std::vector<JoinableCollective> members) const {
-    const OverlappedTimeline times = overlapped_timeline(tried(order));
-    IdVector<ValueId, Picoseconds> ready(program_.values.size(), 0);
-    IdVector<ValueId, Picoseconds> tails(program_.values.size(), 0);  // what follows once a value is there
-    Picoseconds kernels = 0;
-    for (std::size_t place = order.sequence.size(); place-- > 0;) {
-      const std::size_t i = order.sequence[place];
-      const bool is_kernel = table_[i].kind == InstructionKind::kOperator;
-      const Picoseconds time = table_[i].time;
-      if (is_kernel) kernels += time;
-      Picoseconds tail = is_kernel ? kernels : time;
-      for (const ValueId output : table_.outputs(i)) {
-        ready[output] = times.spans[place].end;
-        tail = std::max(tail, tails[output] + (is_kernel ? 0 : time));
-      }
-      for (const ValueId input : table_.inputs(i)) tails[input] = std::max(tails[input], tail);
-    }
-    const auto ready_at = [&](const JoinableCollective& one) { return ready[table_.inputs(one.instruction)[0]]; };
-    std::stable_sort(members.begin(), members.end(),
-                     [&](const auto& a, const auto& b) { return ready_at(a) < ready_at(b); });
-    std::vector<WaitingCollective> waiting;
-    for (const JoinableCollective& one : members) {
-      waiting.push_back({ready_at(one), one.bytes, tails[table_.outputs(one.instruction)[0]]});
-    }
-    const CollectiveStep& step = at(members[0].instruction).step;
-    const std::vector<std::size_t> begins =
-        best_buckets(waiting, [&](Bytes bytes) { return costs_.time(step.kind, step.axes, bytes); });
-    std::uint32_t last = *std::max_element(order.buckets.begin(), order.buckets.end());
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (next < begins.size() && begins[next] == i) {
-        ++next;
-        ++last;
-      }
-      order.buckets[members[i].instruction] = last;
-    }
-    order = with_buckets(reads_, std::move(order));
-  }
-
-  const Instruction& at(std::size_t i) const { return program_.instructions[i]; }
-
-  std::optional<int> fusion_id(const JoinableCollective& one) const { return graph_.tensor(one.parameter).comm_fusion; }
-
-  const ParallelProgram& program_;
-  const OperatorGraph& graph_;
-  const CollectiveCosts& costs_;
-  const InstructionTable table_;
-  const std::size_t num_instructions_;
-  const InstructionReads reads_;
-  std::vector<JoinableCollective> joinable_;
-  std::vector<std::uint32_t> joinable_at_;  // by instruction, in joinable_
-  std::size_t num_keys_ = 0;                // of theirs
-};
-
 /// Which orders are scheduled again by their own times: the fastest, or that of every base and rule.
 enum class Justified { kNone, kFastest, kEach };
 
@@ -324,8 +99,8 @@ Justified what_is_justified(const ScheduleOptions& options, std::size_t num_inst
 class Trials {
  public:
   /// Of interest is what ends before `least`.
-  Trials(const Scheduler& scheduler, const ScheduleOptions& options, Justified justified, Picoseconds least)
-      : scheduler_(&scheduler), options_(&options), justified_(justified), least_(least) {}
+  Trials(const OrderMaker& maker, const ScheduleOptions& options, Justified justified, Picoseconds least)
+      : maker_(&maker), options_(&options), justified_(justified), least_(least) {}
 
   const std::optional<IssueOrder>& best() const { return best_; }
   const OrderRule& rule() const { return rule_; }
@@ -349,7 +124,7 @@ class Trials {
 
   /// The order with the buckets of each rule; what is fastest is then tried with prefetch.
   void try_rules(OrderRule::Sequence sequence, IssueOrder order, const std::vector<BucketRules>& rules) {
-    const Scheduler::Base base = scheduler_->base(std::move(order));
+    const OrderMaker::Base base = maker_->base(std::move(order));
     std::size_t fastest_rule = 0;
     std::optional<IssueOrder> fastest, last;
     std::optional<std::vector<std::uint32_t>> last_buckets;
@@ -361,12 +136,12 @@ class Trials {
       if (!fits && !rule.is_searched()) continue;
       IssueOrder tried;
       if (rule.is_searched()) {
-        tried = scheduler_->best_bucketed(base, rule);
+        tried = maker_->best_bucketed(base, rule);
       } else {
         // Below what each of the gradients comes to, and above what all do, sizes make the same buckets.
-        std::vector<std::uint32_t> buckets = scheduler_->bucket_numbers(base, rule);
+        std::vector<std::uint32_t> buckets = maker_->bucket_numbers(base, rule);
         if (last_buckets == buckets) continue;
-        tried = scheduler_->bucketed(base, buckets);
+        tried = maker_->bucketed(base, buckets);
         last_buckets = std::move(buckets);
       }
       if (last && last->buckets == tried.buckets && last->sequence == tried.sequence) continue;
@@ -389,9 +164,9 @@ class Trials {
   }
 
   /// The buckets of that rule, whose number is given, in a sequence.
-  std::optional<Picoseconds> try_buckets(OrderRule of, const Scheduler::Base& base, const BucketRules& rule) {
+  std::optional<Picoseconds> try_buckets(OrderRule of, const OrderMaker::Base& base, const BucketRules& rule) {
     trying_ = of;
-    return try_order(scheduler_->bucketed(base, scheduler_->bucket_numbers(base, rule)));
+    return try_order(maker_->bucketed(base, maker_->bucket_numbers(base, rule)));
   }
 
   /// What may be fetched early in the fastest order.
@@ -403,9 +178,9 @@ class Trials {
 
   /// That rule's order alone, and what may be fetched early there.
   void try_rule(IssueOrder sequence, const BucketRules& rule) {
-    const Scheduler::Base base = scheduler_->base(std::move(sequence));
-    const IssueOrder order = rule.is_searched() ? scheduler_->best_bucketed(base, rule)
-                                                : scheduler_->bucketed(base, scheduler_->bucket_numbers(base, rule));
+    const OrderMaker::Base base = maker_->base(std::move(sequence));
+    const IssueOrder order = rule.is_searched() ? maker_->best_bucketed(base, rule)
+                                                : maker_->bucketed(base, maker_->bucket_numbers(base, rule));
     try_order(order);
     try_prefetched(order);
   }
@@ -416,12 +191,12 @@ class Trials {
     if (justified_ == Justified::kFastest) try_justified(*best_);
     IssueOrder order = *best_;
     for (int i = 0; i < kMostYields; ++i) {
-      IssueOrder next = scheduler_->yielding(order);
+      IssueOrder next = maker_->yielding(order);
       if (next.sequence == order.sequence) break;
       order = std::move(next);
       try_order(order);
     }
-    const std::vector<JoinKey> keys = scheduler_->join_keys(options_->fusions);
+    const std::vector<JoinKey> keys = maker_->join_keys(options_->fusions);
     Trials joined = *this;
     int in_vain = 0;
     for (Bytes most = kLeastJoined; most <= kMostJoined && in_vain < 2; most *= 4) {
@@ -433,10 +208,10 @@ class Trials {
   /// The fastest order holds less where nothing is issued before it begins; kept if it is as fast.
   void issue_late() {
     if (!best_) return;
-    const TableOrder trial = scheduler_->tried(*best_);
+    const TableOrder trial = maker_->tried(*best_);
     const OverlappedTimeline times = overlapped_timeline(trial);
-    const IssueOrder late = scheduler_->issued_late(*best_, times.spans);
-    const TableOrder late_trial = scheduler_->tried(late);
+    const IssueOrder late = maker_->issued_late(*best_, times.spans);
+    const TableOrder late_trial = maker_->tried(late);
     const OverlappedTimeline late_times = overlapped_timeline(late_trial);
     if (late_times.end > times.end) return;
     if (memory_peak(late_trial, &late_times) < memory_peak(trial, &times)) best_ = late;
@@ -445,7 +220,7 @@ class Trials {
  private:
   /// Joins what waits in the fastest order, which leaves other gaps; whether that gains something.
   bool join_waiting(const std::vector<JoinKey>& keys, Bytes most) {
-    const IssueOrder order = scheduler_->joined_waiting(*best_, keys, most);
+    const IssueOrder order = maker_->joined_waiting(*best_, keys, most);
     if (order.buckets == best_->buckets) return false;
     const Picoseconds before = least_;
     try_order(order);
@@ -455,14 +230,14 @@ class Trials {
 
   void try_justified(const IssueOrder& order) {
     Trials justified = *this;
-    const IssueOrder to_end = scheduler_->justified_to_end(order);
+    const IssueOrder to_end = maker_->justified_to_end(order);
     justified.try_order(to_end);
-    justified.try_order(scheduler_->justified_to_beginning(to_end));
+    justified.try_order(maker_->justified_to_beginning(to_end));
     take_worthwhile(std::move(justified));
   }
 
   std::optional<Picoseconds> try_one(const IssueOrder& order, Picoseconds too_late) {
-    const TableOrder trial = scheduler_->tried(order);
+    const TableOrder trial = maker_->tried(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
     if (times.end >= std::max(least_, too_late)) return times.end;
     if (memory_peak(trial, &times) > options_->most_memory) return std::nullopt;
@@ -482,14 +257,14 @@ class Trials {
       return a.sequence == b.sequence && a.buckets == b.buckets;
     };
     std::optional<IssueOrder> free;
-    if (is_free) free = scheduler_->prefetched(order, std::nullopt);
+    if (is_free) free = maker_->prefetched(order, std::nullopt);
     if (free && !is_same(*free, order)) try_order(*free);
     if (gathers.mode == Mode::kNone) return;
-    const IssueOrder joined = scheduler_->prefetched(order, gathers.size);
+    const IssueOrder joined = maker_->prefetched(order, gathers.size);
     if (!is_same(joined, order) && !(free && is_same(joined, *free))) try_order(joined);
   }
 
-  const Scheduler* scheduler_;
+  const OrderMaker* maker_;
   const ScheduleOptions* options_;
   Justified justified_;
   std::optional<IssueOrder> best_;
@@ -498,16 +273,16 @@ class Trials {
 };
 
 /// The order given, joined only where the user asks.
-IssueOrder unjoined(const Scheduler& scheduler, const CommFusions& fusions) {
-  const Scheduler::Base base = scheduler.base(scheduler.as_given());
-  return scheduler.bucketed(base, scheduler.bucket_numbers(base, decided(fusions, CommFusion::Mode::kNone)));
+IssueOrder unjoined(const OrderMaker& maker, const CommFusions& fusions) {
+  const OrderMaker::Base base = maker.base(maker.as_given());
+  return maker.bucketed(base, maker.bucket_numbers(base, decided(fusions, CommFusion::Mode::kNone)));
 }
 
 /// A sequence that buckets are tried in, of what is issued early.
-IssueOrder sequence(const Scheduler& scheduler, IssueOrder early, OrderRule::Sequence kind) {
-  if (kind == OrderRule::Sequence::kDelayed) return scheduler.delayed(early);
-  if (kind == OrderRule::Sequence::kListed) early.sequence = scheduler.listed();
-  if (kind == OrderRule::Sequence::kListedFromEnd) early.sequence = scheduler.listed_from_end();
+IssueOrder sequence(const OrderMaker& maker, IssueOrder early, OrderRule::Sequence kind) {
+  if (kind == OrderRule::Sequence::kDelayed) return maker.delayed(early);
+  if (kind == OrderRule::Sequence::kListed) early.sequence = maker.listed();
+  if (kind == OrderRule::Sequence::kListedFromEnd) early.sequence = maker.listed_from_end();
   return early;
 }
 
@@ -516,10 +291,10 @@ bool is_listed(OrderRule::Sequence kind) {
 }
 
 /// A few orders of a long program: every sequence without buckets, then sizes of buckets in the fastest of each kind.
-void try_few(Trials& trials, const Scheduler& scheduler, const ScheduleOptions& options, const IssueOrder& early,
+void try_few(Trials& trials, const OrderMaker& maker, const ScheduleOptions& options, const IssueOrder& early,
              const std::vector<OrderRule::Sequence>& sequences, const std::vector<BucketRules>& rules) {
   const auto try_beside = [&](std::size_t count, const auto& act) {
-    std::vector<Trials> tried(count, Trials(scheduler, options, Justified::kNone, trials.least()));
+    std::vector<Trials> tried(count, Trials(maker, options, Justified::kNone, trials.least()));
     side_by_side(num_processors(kMostLongAtOnce), count, [&](std::size_t, std::size_t i) { act(tried[i], i); });
     return tried;
   };
@@ -531,7 +306,7 @@ void try_few(Trials& trials, const Scheduler& scheduler, const ScheduleOptions& 
   Fastest fastest[2];
   std::vector<std::optional<Picoseconds>> steps(sequences.size());
   std::vector<Trials> tried = try_beside(sequences.size(), [&](Trials& own, std::size_t i) {
-    const Scheduler::Base base = scheduler.base(sequence(scheduler, IssueOrder(early), sequences[i]));
+    const OrderMaker::Base base = maker.base(sequence(maker, IssueOrder(early), sequences[i]));
     steps[i] = own.try_buckets({sequences[i], 0}, base, rules.front());
   });
   for (std::size_t i = 0; i < sequences.size(); ++i) {
@@ -541,7 +316,7 @@ void try_few(Trials& trials, const Scheduler& scheduler, const ScheduleOptions& 
   }
   for (const Fastest& of_kind : fastest) {
     if (!of_kind.sequence) continue;
-    const Scheduler::Base base = scheduler.base(sequence(scheduler, IssueOrder(early), *of_kind.sequence));
+    const OrderMaker::Base base = maker.base(sequence(maker, IssueOrder(early), *of_kind.sequence));
     tried = try_beside(rules.size() - 1, [&](Trials& own, std::size_t i) {
       own.try_buckets({*of_kind.sequence, i + 1}, base, rules[i + 1]);
     });
@@ -557,41 +332,41 @@ bool is_long(const ParallelProgram& program) { return program.instructions.size(
 std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
                                   const ScheduleOptions& options) {
   if (program.instructions.empty()) return OrderRule{};
-  const Scheduler scheduler(program, graph, costs);
+  const OrderMaker maker(program, graph, costs);
   const Justified justified = what_is_justified(options, program.instructions.size());
-  Trials trials(scheduler, options, justified, std::numeric_limits<Picoseconds>::max());
+  Trials trials(maker, options, justified, std::numeric_limits<Picoseconds>::max());
   const auto arrange_best = [&]() -> std::optional<OrderRule> {
-    put_in_order(program, trials.best() ? *trials.best() : scheduler.as_given(), costs);
+    put_in_order(program, trials.best() ? *trials.best() : maker.as_given(), costs);
     if (!trials.best()) return std::nullopt;
     return trials.rule();
   };
-  trials.try_order(unjoined(scheduler, options.fusions));
+  trials.try_order(unjoined(maker, options.fusions));
   if (!options.reorders) return arrange_best();
 
   const bool lists_kernels = options.lists_kernels;
   const std::vector<BucketRules> rules = rules_to_try(options.fusions, is_long(program));
   using Sequence = OrderRule::Sequence;
-  const IssueOrder early = scheduler.issued_early(scheduler.as_given());
+  const IssueOrder early = maker.issued_early(maker.as_given());
   std::vector<Sequence> sequences{Sequence::kEarly};
-  if (scheduler.delayed(early).sequence != early.sequence) sequences.push_back(Sequence::kDelayed);
+  if (maker.delayed(early).sequence != early.sequence) sequences.push_back(Sequence::kDelayed);
   if (lists_kernels) sequences.insert(sequences.end(), {Sequence::kListed, Sequence::kListedFromEnd});
   // Each is tried for itself, so that it does not matter which is done first: of equal ones the first is taken.
   const bool is_short = program.instructions.size() < kFewInstructions;
   const Picoseconds least = trials.least();
   if (is_long(program)) {
-    try_few(trials, scheduler, options, early, sequences, rules);
+    try_few(trials, maker, options, early, sequences, rules);
   } else if (is_short) {
     for (const Sequence kind : sequences) {
-      Trials own(scheduler, options, justified, least);
-      own.try_rules(kind, sequence(scheduler, early, kind), rules);
+      Trials own(maker, options, justified, least);
+      own.try_rules(kind, sequence(maker, early, kind), rules);
       trials.take_better(std::move(own));
     }
   } else {
     std::vector<std::future<Trials>> of_sequences;
     for (const Sequence kind : sequences) {
       of_sequences.push_back(begin_beside([&, kind] {
-        Trials own(scheduler, options, justified, least);
-        own.try_rules(kind, sequence(scheduler, early, kind), rules);
+        Trials own(maker, options, justified, least);
+        own.try_rules(kind, sequence(maker, early, kind), rules);
         return own;
       }));
     }
@@ -608,15 +383,15 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
 std::optional<Picoseconds> step_by_rule(const ParallelProgram& program, const OperatorGraph& graph,
                                         const CollectiveCosts& costs, const ScheduleOptions& options,
                                         const OrderRule& rule, bool is_refined) {
-  const Scheduler scheduler(program, graph, costs);
+  const OrderMaker maker(program, graph, costs);
   const Justified justified = what_is_justified(options, program.instructions.size());
-  Trials trials(scheduler, options, justified, std::numeric_limits<Picoseconds>::max());
+  Trials trials(maker, options, justified, std::numeric_limits<Picoseconds>::max());
   const std::vector<BucketRules> rules = rules_to_try(options.fusions, is_long(program));
   if (rule.sequence == OrderRule::Sequence::kGiven) {
-    trials.try_order(unjoined(scheduler, options.fusions));
+    trials.try_order(unjoined(maker, options.fusions));
   } else if (rule.buckets < rules.size()) {
-    IssueOrder early = scheduler.issued_early(scheduler.as_given());
-    trials.try_rule(sequence(scheduler, std::move(early), rule.sequence), rules[rule.buckets]);
+    IssueOrder early = maker.issued_early(maker.as_given());
+    trials.try_rule(sequence(maker, std::move(early), rule.sequence), rules[rule.buckets]);
   }
   if (!trials.best()) return std::nullopt;
   if (is_refined && options.lists_kernels && !is_long(program)) trials.refine();
