@@ -67,8 +67,12 @@ class ListScheduling {
     }
   }
 
-  ListScheduling(const InstructionTable& table, Direction direction, const TimedOrder& timed)
-      : table_(table), is_backwards_(direction == Direction::kBackwards), places_gathers_(true) {
+  ListScheduling(const InstructionTable& table, Direction direction, Recomputation recomputation,
+                 const TimedOrder& timed)
+      : table_(table),
+        is_backwards_(direction == Direction::kBackwards),
+        recomputation_(recomputation),
+        places_gathers_(true) {
     const std::size_t count = table.size();
     first_member_.resize(count);
     next_member_.resize(count, kNoMember);
@@ -186,12 +190,13 @@ class ListScheduling {
     return result;
   }
 
-  /// What is computed again waits for the gradient that the backward pass brings to it: for the last kernels before the
-  /// first that reads both. It may run beside the collectives between them, but no earlier: otherwise all blocks could be
-  /// computed again at once, and would be held at once.
+  /// What is computed again waits for the gradient that the backward pass brings to its block, or to the block before: for
+  /// the last kernels before the first that reads both. It may run beside the collectives behind these, but no earlier:
+  /// otherwise all blocks could be computed again at once, and would be held at once.
   void delay_copies() {
     std::vector<char> is_again(table_.size(), 0);  // a copy, or made of one and no kernel
     std::vector<std::size_t> first_copies;         // of one block, that read no other copy
+    std::vector<std::size_t> of_block_before;      // what its gradient waits for
     bool is_read = false;
     for (std::size_t i = 0; i < table_.size(); ++i) {
       bool reads_copy = false;
@@ -203,7 +208,13 @@ class ListScheduling {
         if (std::exchange(is_read, false)) first_copies.clear();
         first_copies.push_back(i);
       } else if (is_again[i] == 0 && reads_copy && !std::exchange(is_read, true)) {
-        for (const std::size_t before : last_kernels_before(i, is_again)) {
+        std::vector<std::size_t> waited_for = last_kernels_before(i, is_again);
+        if (recomputation_ == Recomputation::kOneBlockAhead && !waited_for.empty()) {
+          const bool is_first = of_block_before.empty();
+          std::swap(waited_for, of_block_before);
+          if (is_first) waited_for = of_block_before;
+        }
+        for (const std::size_t before : waited_for) {
           for (const std::size_t copy : first_copies) {
             if (before < copy) add_order(before, copy);
           }
@@ -420,6 +431,7 @@ class ListScheduling {
 
   const InstructionTable& table_;
   const bool is_backwards_;
+  const Recomputation recomputation_ = Recomputation::kOneBlockAhead;
   const bool places_gathers_ = false;  // of stored tensors; else each is issued right before its first reader
   // A bucket is scheduled as its first member.
   std::vector<std::uint32_t> first_member_;  // by instruction
@@ -452,12 +464,14 @@ std::vector<std::uint32_t> list_order_from_end(const InstructionTable& table) {
   return ListScheduling(table, Direction::kBackwards).run();
 }
 
-std::vector<std::uint32_t> justified_to_end(const InstructionTable& table, const TimedOrder& timed) {
-  return ListScheduling(table, Direction::kBackwards, timed).run();
+std::vector<std::uint32_t> justified_to_end(const InstructionTable& table, const TimedOrder& timed,
+                                            Recomputation recomputation) {
+  return ListScheduling(table, Direction::kBackwards, recomputation, timed).run();
 }
 
-std::vector<std::uint32_t> justified_to_beginning(const InstructionTable& table, const TimedOrder& timed) {
-  return ListScheduling(table, Direction::kForwards, timed).run();
+std::vector<std::uint32_t> justified_to_beginning(const InstructionTable& table, const TimedOrder& timed,
+                                                  Recomputation recomputation) {
+  return ListScheduling(table, Direction::kForwards, recomputation, timed).run();
 }
 
 }  // namespace shardplan

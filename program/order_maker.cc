@@ -10,7 +10,6 @@
 #include "program/best_buckets.h"
 #include "program/early_issue.h"
 #include "program/late_issue.h"
-#include "program/list_order.h"
 #include "program/prefetch.h"
 #include "program/yielding.h"
 
@@ -54,18 +53,23 @@ std::vector<std::uint32_t> OrderMaker::listed() const { return list_order(table_
 std::vector<std::uint32_t> OrderMaker::listed_from_end() const { return list_order_from_end(table_); }
 
 template <class List>
-IssueOrder OrderMaker::listed_again(const List& list, IssueOrder order) const {
+IssueOrder OrderMaker::listed_again(const List& list, IssueOrder order, Recomputation again) const {
   const OverlappedTimeline times = overlapped_timeline(tried(order));
-  order.sequence = list(table_, TimedOrder{order, times.spans});
+  order.sequence = list(table_, TimedOrder{order, times.spans}, again);
   return order;
 }
 
-IssueOrder OrderMaker::justified_to_end(IssueOrder order) const {
-  return listed_again(shardplan::justified_to_end, std::move(order));
+IssueOrder OrderMaker::justified_to_end(IssueOrder order, Recomputation again) const {
+  return listed_again(shardplan::justified_to_end, std::move(order), again);
 }
 
-IssueOrder OrderMaker::justified_to_beginning(IssueOrder order) const {
-  return listed_again(shardplan::justified_to_beginning, std::move(order));
+IssueOrder OrderMaker::justified_to_beginning(IssueOrder order, Recomputation again) const {
+  return listed_again(shardplan::justified_to_beginning, std::move(order), again);
+}
+
+bool OrderMaker::has_copies() const {
+  return std::any_of(program_.instructions.begin(), program_.instructions.end(),
+                     [](const Instruction& instruction) { return instruction.is_copy; });
 }
 
 IssueOrder OrderMaker::yielding(const IssueOrder& order) const {

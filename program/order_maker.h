@@ -14,6 +14,7 @@
 #include "program/buckets.h"
 #include "program/instruction_table.h"
 #include "program/joined_waiting.h"
+#include "program/list_order.h"
 #include "program/overlapped_timeline.h"
 #include "program/parallel_program.h"
 
@@ -30,8 +31,10 @@ class OrderMaker {
   IssueOrder delayed(const IssueOrder& order) const;
   std::vector<std::uint32_t> listed() const;
   std::vector<std::uint32_t> listed_from_end() const;
-  IssueOrder justified_to_end(IssueOrder order) const;
-  IssueOrder justified_to_beginning(IssueOrder order) const;
+  IssueOrder justified_to_end(IssueOrder order, Recomputation again) const;
+  IssueOrder justified_to_beginning(IssueOrder order, Recomputation again) const;
+  /// Whether anything is computed again.
+  bool has_copies() const;
   /// What no kernel waits for makes way, by the timeline of that order.
   IssueOrder yielding(const IssueOrder& order) const;
   /// Gathers of what is stored go before what they can hide behind.
@@ -60,7 +63,7 @@ class OrderMaker {
 
  private:
   template <class List>
-  IssueOrder listed_again(const List& list, IssueOrder order) const;
+  IssueOrder listed_again(const List& list, IssueOrder order, Recomputation again) const;
   std::vector<JoinableCollective> joinable(const IssueOrder& order) const;
   void set_best_buckets(IssueOrder& order, std::vector<JoinableCollective> members) const;
   const Instruction& at(std::size_t i) const { return program_.instructions[i]; }

@@ -228,12 +228,16 @@ class Trials {
     return least_ < before;
   }
 
+  /// What is computed again may come a block early; where that does not fit, in time.
   void try_justified(const IssueOrder& order) {
-    Trials justified = *this;
-    const IssueOrder to_end = maker_->justified_to_end(order);
-    justified.try_order(to_end);
-    justified.try_order(maker_->justified_to_beginning(to_end));
-    take_worthwhile(std::move(justified));
+    for (const Recomputation again : {Recomputation::kOneBlockAhead, Recomputation::kInTime}) {
+      Trials justified = *this;
+      const IssueOrder to_end = maker_->justified_to_end(order, again);
+      justified.try_order(to_end);
+      const bool fits = justified.try_order(maker_->justified_to_beginning(to_end, again)).has_value();
+      take_worthwhile(std::move(justified));
+      if (fits || !maker_->has_copies()) return;
+    }
   }
 
   std::optional<Picoseconds> try_one(const IssueOrder& order, Picoseconds too_late) {

@@ -78,36 +78,49 @@ TEST(ListOrderTest, FromTheEndWhatTakesTheLinksGoesFirst) {
   EXPECT_EQ(draft.end(list_order_from_end(InstructionTable(draft.program))), 26);
 }
 
-// Two layers computed again. From the end, a copy has nothing but the forward pass before it and would stand right behind
-// that; both copies would be held at once.
-TEST(ListOrderTest, WhatIsComputedAgainWaitsForTheGradientThatItIsFor) {
+// Four layers computed again; kernels wait for the first gradient. From the end, a copy has nothing but the forward pass
+// before it and would stand right behind that; all copies would be held at once.
+TEST(ListOrderTest, WhatIsComputedAgainComesOneBlockAheadAtMost) {
   Draft draft;
-  const auto mark = [&](ValueId made, Pass pass, bool is_copy) {
+  const auto backward = [&](ValueId made, bool is_copy) {
     Instruction& instruction = draft.program.instructions[made.value()];  // each makes one value
-    instruction.pass = pass;
+    instruction.pass = Pass::kBackward;
     instruction.is_copy = is_copy;
     return made;
   };
-  const ValueId first = draft.kernel(5, {});
-  const ValueId second = draft.kernel(5, {first});
-  const ValueId third = draft.kernel(20, {second});
-  const ValueId copy_of_third = mark(draft.kernel(5, {second}), Pass::kBackward, true);
-  const ValueId gradient = mark(draft.kernel(9, {copy_of_third, third}), Pass::kBackward, false);
-  const ValueId summed = mark(draft.collective(7, gradient), Pass::kBackward, false);
-  mark(draft.kernel(12, {gradient}), Pass::kBackward, false);  // of a weight
-  const ValueId copy_of_second = mark(draft.kernel(5, {first}), Pass::kBackward, true);
-  const ValueId last = mark(draft.kernel(9, {copy_of_second, summed}), Pass::kBackward, false);
-  mark(draft.kernel(1, {last}), Pass::kBackward, false);
-  for (const auto order : {list_order, list_order_from_end}) {
-    const std::vector<std::uint32_t> sequence = order(InstructionTable(draft.program));
-    const auto place = [&](ValueId made) { return std::ranges::find(sequence, made.value()) - sequence.begin(); };
-    EXPECT_LT(place(gradient), place(copy_of_second));
-    EXPECT_LT(place(summed), place(copy_of_second));  // beside what is computed again
-    EXPECT_EQ(draft.end(sequence), 5 + 5 + 20 + 5 + 9 + 12 + 5 + 9 + 1);
+  std::vector<ValueId> kept{draft.kernel(5, {})};
+  for (int layer = 0; layer < 3; ++layer) kept.push_back(draft.kernel(5, {kept.back()}));
+  ValueId gradient = draft.kernel(20, {kept.back()});
+  std::vector<ValueId> copies, gradients;
+  for (std::size_t layer = 4; layer-- > 0;) {
+    copies.push_back(backward(draft.kernel(5, {kept[layer]}), true));
+    gradients.push_back(backward(draft.kernel(9, {copies.back(), gradient}), false));
+    gradient = layer == 3 ? backward(draft.collective(12, gradients[0]), false) : gradients.back();
   }
-  draft.program.instructions[copy_of_second.value()].is_copy = false;
+  const InstructionTable table(draft.program);
+  const auto place = [](const std::vector<std::uint32_t>& sequence, ValueId made) {
+    return std::ranges::find(sequence, made.value()) - sequence.begin();
+  };
+  IssueOrder order = given_order(draft.program);
+  for (const auto list : {list_order, list_order_from_end}) {
+    order.sequence = list(table);
+    EXPECT_LT(place(order.sequence, gradients[0]), place(order.sequence, copies[2]));
+    EXPECT_LT(place(order.sequence, gradients[1]), place(order.sequence, copies[3]));
+    EXPECT_LT(place(order.sequence, copies[2]), place(order.sequence, gradients[1]));  // beside the sum
+    EXPECT_EQ(draft.end(order.sequence), 4 * 5 + 20 + 5 + 9 + 12 + 9 + 9 + 5 + 9);
+  }
+  for (const auto justified : {justified_to_end, justified_to_beginning}) {
+    const std::vector<std::uint32_t> in_time =
+        justified(table, {order, draft.times(order).spans}, Recomputation::kInTime);
+    EXPECT_LT(place(in_time, gradients[1]), place(in_time, copies[2]));
+    EXPECT_EQ(draft.end(in_time), 4 * 5 + 20 + 5 + 9 + 12 + 9 + 5 + 9 + 5 + 9);
+    const std::vector<std::uint32_t> ahead =
+        justified(table, {order, draft.times(order).spans}, Recomputation::kOneBlockAhead);
+    EXPECT_EQ(draft.end(ahead), draft.end(order.sequence));
+  }
+  draft.program.instructions[copies[3].value()].is_copy = false;
   const std::vector<std::uint32_t> free = list_order_from_end(InstructionTable(draft.program));
-  EXPECT_LT(std::ranges::find(free, copy_of_second.value()), std::ranges::find(free, gradient.value()));
+  EXPECT_LT(place(free, copies[3]), place(free, gradients[1]));
 }
 
 // A new weight is written over the old one, which may still be on its way to a reader.
@@ -206,7 +219,8 @@ TEST(ListOrderTest, JustifiedKeepsBucketsTogetherAndIsSeldomLonger) {
     const Picoseconds given = draft.times(order).end;
     Picoseconds least = given;
     for (const auto justified : {justified_to_end, justified_to_beginning}) {
-      order.sequence = justified(InstructionTable(draft.program), {order, draft.times(order).spans});
+      order.sequence =
+          justified(InstructionTable(draft.program), {order, draft.times(order).spans}, Recomputation::kOneBlockAhead);
       expect_order(draft, order.sequence);
       const IssueOrder grouped = with_buckets(InstructionReads(draft.program), order);
       EXPECT_EQ(grouped.sequence, order.sequence);  // else a bucket was torn apart
