@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "layouts/redistribution/search/bounded_rows.h"
 #include "layouts/redistribution/search/bounded_times.h"
 #include "layouts/redistribution/uneven_states.h"
 
@@ -18,8 +19,6 @@
 // can be done while the same pieces cut it in rows, at the same cost.
 namespace shardplan {
 namespace {
-
-constexpr std::size_t kMostTimesOfUneven = std::size_t{1} << 21;  // kept; 16 MiB a graph
 
 struct StateHash {
   std::size_t operator()(const UnevenStates::State& state) const noexcept {
@@ -67,7 +66,6 @@ struct UnevenTimes::Graph {
     if (is_complete && arcs.num_states() == states.size()) return;
     rows.clear();
     rows_above.clear();
-    num_times = 0;
     std::vector<std::size_t> first_arc = {0};
     std::vector<BoundedTimes::Arc> found;
     std::vector<Picoseconds> costs;
@@ -96,16 +94,7 @@ struct UnevenTimes::Graph {
 
   std::optional<Picoseconds> time(std::uint32_t source, std::uint32_t target) {
     complete();
-    if (num_times > kMostTimesOfUneven) {
-      rows.clear();
-      num_times = 0;
-    }
-    rows.resize(states.size());
-    if (rows[source].empty()) {
-      rows[source] = arcs.row(source, arc_times, is_bounded);
-      num_times += states.size();
-    }
-    Picoseconds time = rows[source][target];
+    Picoseconds time = rows.row(arcs, arc_times, is_bounded, source)[arcs.place(target)];
     if (time == BoundedTimes::kNoPath && is_bounded) {
       time = row_above(source, std::max(sizes[source], sizes[target]))[target];
     }
@@ -152,8 +141,7 @@ struct UnevenTimes::Graph {
   std::vector<std::int64_t> sizes;
   BoundedTimes arcs;
   std::vector<Picoseconds> arc_times;
-  std::vector<std::vector<Picoseconds>> rows;  // by source; empty if not asked for
-  std::size_t num_times = 0;                   // in all rows
+  BoundedRows rows;
   std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<Picoseconds>> rows_above;
 };
 

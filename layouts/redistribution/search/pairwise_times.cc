@@ -3,13 +3,6 @@
 #include <utility>
 
 namespace shardplan {
-namespace {
-
-constexpr std::size_t kRowsOfAll = 16;       // all rows take as long as this share of them one by one
-constexpr std::size_t kMostTogether = 2048;  // states whose rows are found together: 32 MiB
-
-}  // namespace
-
 /// Of all states that the graph has now, or that can be reached from these.
 void PairwiseTimes::lay_out_edges() {
   if (edges_.num_states() == graph_.num_states()) return;
@@ -30,31 +23,11 @@ void PairwiseTimes::lay_out_edges() {
 std::vector<std::span<const Picoseconds>> PairwiseTimes::rows(const std::vector<std::uint32_t>& sources,
                                                               EdgeCosts& costs) {
   lay_out_edges();
-  const std::size_t count = edges_.num_states();
   TimesOfSize& size = sizes_[costs.tensor_bytes()];
   if (size.edge_times.empty()) {
     for (const BoundedTimes::Arc& arc : edges_.arcs()) size.edge_times.push_back(costs[arc.cost].time);
   }
-  const bool are_few = (size.single.size() + sources.size()) * kRowsOfAll < count || count > kMostTogether;
-  if (size.all.empty() && !are_few) {
-    size.all = edges_.all(size.edge_times, bounded_);
-    size.single.clear();
-  }
-  std::vector<std::span<const Picoseconds>> result;
-  for (const std::uint32_t source : sources) {
-    if (!size.all.empty()) {
-      result.push_back(std::span(size.all).subspan(place(source) * count, count));
-      continue;
-    }
-    const auto [known, is_new] = size.single.try_emplace(source);
-    if (is_new) {
-      const std::vector<Picoseconds> row = edges_.row(source, size.edge_times, bounded_);
-      known->second.resize(count);
-      for (std::uint32_t state = 0; state < count; ++state) known->second[place(state)] = row[state];
-    }
-    result.push_back(known->second);
-  }
-  return result;
+  return size.rows.rows(edges_, size.edge_times, bounded_, sources);
 }
 
 }  // namespace shardplan

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "layouts/redistribution/search/bounded_rows.h"
 #include "layouts/redistribution/search/bounded_times.h"
 #include "layouts/redistribution/search/edge_costs.h"
 #include "layouts/redistribution/search/redistribution_graph.h"
@@ -30,8 +31,7 @@ class PairwiseTimes {
  private:
   struct TimesOfSize {
     std::vector<Picoseconds> edge_times;  // of the edges as `edges_` has them
-    std::vector<Picoseconds> all;         // rows by place; empty as long as few were asked for
-    std::unordered_map<std::uint32_t, std::vector<Picoseconds>> single;
+    BoundedRows rows;
   };
 
   void lay_out_edges();

@@ -1,0 +1,50 @@
+#include "layouts/redistribution/search/bounded_rows.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kRowsOfAll = 16;                     // all rows take as long as this share of them one by one
+constexpr std::size_t kMostTogether = 2048;                // states whose rows are found together: 32 MiB
+constexpr std::size_t kMostSingle = std::size_t{1} << 21;  // times that are kept of other rows: 16 MiB
+
+}  // namespace
+
+void BoundedRows::expect(const BoundedTimes& graph, std::span<const Picoseconds> times, bool bounded,
+                         std::size_t more) {
+  const std::size_t count = graph.num_states();
+  if (!all_.empty() || more == 0) return;
+  if ((single_.size() + more) * kRowsOfAll >= count && count <= kMostTogether) {
+    all_ = graph.all(times, bounded);
+    single_.clear();
+  } else if (single_.size() * count > kMostSingle) {
+    single_.clear();
+  }
+}
+
+std::span<const Picoseconds> BoundedRows::known_row(BoundedTimes& graph, std::span<const Picoseconds> times,
+                                                    bool bounded, std::uint32_t source) {
+  const std::size_t count = graph.num_states();
+  if (!all_.empty()) return std::span(all_).subspan(graph.place(source) * count, count);
+  const auto [known, is_new] = single_.try_emplace(source);
+  if (is_new) {
+    const std::vector<Picoseconds> row = graph.row(source, times, bounded);
+    known->second.resize(count);
+    for (std::uint32_t state = 0; state < count; ++state) known->second[graph.place(state)] = row[state];
+  }
+  return known->second;
+}
+
+std::vector<std::span<const Picoseconds>> BoundedRows::rows(BoundedTimes& graph, std::span<const Picoseconds> times,
+                                                            bool bounded, const std::vector<std::uint32_t>& sources) {
+  expect(graph, times, bounded, sources.size());
+  std::vector<std::span<const Picoseconds>> result;
+  for (const std::uint32_t source : sources) result.push_back(known_row(graph, times, bounded, source));
+  return result;
+}
+
+void BoundedRows::clear() {
+  all_.clear();
+  single_.clear();
+}
+
+}  // namespace shardplan
