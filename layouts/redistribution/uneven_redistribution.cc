@@ -8,7 +8,8 @@
 // 5 and 5, in 4 it is 3, 3, 3, 1.
 //
 // Labels are compared by the largest shard on the way (no less than the larger end's), then time, bytes sent and steps,
-// so that paths within the memory bound come first. Few pieces are searched (a mesh has two or three axes); where
+// so that paths within the memory bound come first; where there are none, the bound is raised to the largest shard that
+// was found and the search made again. Few pieces are searched (a mesh has two or three axes); where
 // there are more than kMostPermuted, permutes lead only to what stands as in the target.
 
 #include "layouts/redistribution/uneven_redistribution.h"
@@ -91,6 +92,12 @@ class Search {
     plan.from = from_;
     plan.to = to_;
     const bool is_found = find();
+    // The largest shard on the way is the least; among all paths without a larger one the fastest is another search's.
+    if (is_found && arrived_.at(target_).label.largest > bound_) {
+      bound_ = arrived_.at(target_).label.largest;
+      const std::map<State, Arrival> slower = std::exchange(arrived_, {});
+      if (!find()) arrived_ = slower;
+    }
     std::vector<const Edge*> path;
     if (is_found) {
       for (const State* at = &target_; *at != source_; at = &arrived_.at(*at).from)

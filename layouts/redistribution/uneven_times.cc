@@ -1,10 +1,6 @@
 #include "layouts/redistribution/uneven_times.h"
 
 #include <algorithm>
-#include <compare>
-#include <functional>
-#include <map>
-#include <queue>
 #include <unordered_map>
 #include <utility>
 
@@ -43,7 +39,8 @@ struct UnevenTimes::Graph {
 
   Graph(const Shape& shape, Bytes element_bytes, const CollectiveCosts& costs, bool bounded_memory,
         const std::vector<AxisRef>& pieces)
-      : is_bounded(bounded_memory), space(shape, element_bytes, pieces, costs) {}
+      : largest(bounded_memory ? LargestOnWay::kLeast : LargestOnWay::kAny),
+        space(shape, element_bytes, pieces, costs) {}
 
   /// The number of a layout's state. New parts are new steps for states that are known.
   std::uint32_t add(const TensorLayout& layout) {
@@ -65,7 +62,6 @@ struct UnevenTimes::Graph {
   void complete() {
     if (is_complete && arcs.num_states() == states.size()) return;
     rows.clear();
-    rows_above.clear();
     std::vector<std::size_t> first_arc = {0};
     std::vector<BoundedTimes::Arc> found;
     std::vector<Picoseconds> costs;
@@ -94,46 +90,11 @@ struct UnevenTimes::Graph {
 
   std::optional<Picoseconds> time(std::uint32_t source, std::uint32_t target) {
     complete();
-    Picoseconds time = rows.row(arcs, arc_times, is_bounded, source)[arcs.place(target)];
-    if (time == BoundedTimes::kNoPath && is_bounded) {
-      time = row_above(source, std::max(sizes[source], sizes[target]))[target];
-    }
+    const Picoseconds time = rows.row(arcs, arc_times, largest, source)[arcs.place(target)];
     return time == BoundedTimes::kNoPath ? std::nullopt : std::optional(time);
   }
 
-  /// The same where the bound cannot be kept: of the paths whose largest shard is least the fastest.
-  const std::vector<Picoseconds>& row_above(std::uint32_t source, std::int64_t bound) {
-    struct Label {
-      std::int64_t largest = 0;  // elements of a shard on the way, or the bound
-      Picoseconds time = 0;
-      auto operator<=>(const Label&) const = default;
-    };
-    std::vector<Picoseconds>& result = rows_above[{source, bound}];
-    if (!result.empty()) return result;
-    std::vector<std::optional<Label>> best(states.size());
-    using Entry = std::pair<Label, std::uint32_t>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-    best[source] = Label{bound, 0};
-    queue.push({*best[source], source});
-    while (!queue.empty()) {
-      const auto [here, at] = queue.top();
-      queue.pop();
-      if (here != *best[at]) continue;  // was reached better since
-      const std::span<const BoundedTimes::Arc> leaving = arcs.arcs_of(at);
-      const auto first = static_cast<std::size_t>(leaving.data() - arcs.arcs().data());
-      for (std::size_t i = 0; i < leaving.size(); ++i) {
-        const std::uint32_t target = leaving[i].target;
-        const Label next = {std::max(here.largest, sizes[target]), here.time + arc_times[first + i]};
-        if (best[target] && *best[target] <= next) continue;
-        best[target] = next;
-        queue.push({next, target});
-      }
-    }
-    for (const std::optional<Label>& label : best) result.push_back(label ? label->time : BoundedTimes::kNoPath);
-    return result;
-  }
-
-  bool is_bounded;
+  LargestOnWay largest;
   bool is_complete = true;  // no parts became known since `arcs` were found
   UnevenStates space;
   std::unordered_map<State, std::uint32_t, StateHash> numbers;  // looked up, never walked
@@ -142,7 +103,6 @@ struct UnevenTimes::Graph {
   BoundedTimes arcs;
   std::vector<Picoseconds> arc_times;
   BoundedRows rows;
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<Picoseconds>> rows_above;
 };
 
 UnevenTimes::UnevenTimes(const Shape& shape, Bytes element_bytes, const CollectiveCosts& costs, bool bounded_memory,

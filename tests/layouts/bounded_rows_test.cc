@@ -34,14 +34,14 @@ RowsGraph random_rows_graph(Random& random, std::size_t num_states) {
 TEST(BoundedRowsTest, AreTheSameOneByOneAndTogether) {
   constexpr std::uint64_t kSeed = 23;
   Random random(kSeed);
-  for (const bool bounded : {true, false}) {
+  for (const LargestOnWay largest : {LargestOnWay::kAny, LargestOnWay::kEnds, LargestOnWay::kLeast}) {
     RowsGraph graph = random_rows_graph(random, 70);
     BoundedRows rows;
     std::size_t unreached = 0;
     for (const int turn : {0, 1}) {
       for (std::uint32_t source = 0; source < 70; ++source) {
-        const std::vector<Picoseconds> row = graph.times.row(source, graph.arc_times, bounded);
-        const std::span<const Picoseconds> known = rows.row(graph.times, graph.arc_times, bounded, source);
+        const std::vector<Picoseconds> row = graph.times.row(source, graph.arc_times, largest);
+        const std::span<const Picoseconds> known = rows.row(graph.times, graph.arc_times, largest, source);
         ASSERT_EQ(known.size(), row.size());
         for (std::uint32_t state = 0; state < 70; ++state) {
           ASSERT_EQ(known[graph.times.place(state)], row[state]) << source << " to " << state << ", seed " << kSeed;
@@ -50,16 +50,16 @@ TEST(BoundedRowsTest, AreTheSameOneByOneAndTogether) {
       }
       if (turn == 0) rows.clear();
     }
-    EXPECT_EQ(unreached > 0, bounded);
+    EXPECT_EQ(unreached > 0, largest == LargestOnWay::kEnds);
     rows.clear();
     // Several at a time, few and many.
     for (const std::uint32_t count : {2u, 60u}) {
       std::vector<std::uint32_t> sources(count);
       for (std::uint32_t& source : sources) source = static_cast<std::uint32_t>(random.below(70));
-      const auto found = rows.rows(graph.times, graph.arc_times, bounded, sources);
+      const auto found = rows.rows(graph.times, graph.arc_times, largest, sources);
       ASSERT_EQ(found.size(), count);
       for (std::size_t i = 0; i < count; ++i) {
-        const std::vector<Picoseconds> row = graph.times.row(sources[i], graph.arc_times, bounded);
+        const std::vector<Picoseconds> row = graph.times.row(sources[i], graph.arc_times, largest);
         for (std::uint32_t state = 0; state < 70; ++state) ASSERT_EQ(found[i][graph.times.place(state)], row[state]);
       }
     }
@@ -80,7 +80,7 @@ TEST(BoundedRowsTest, RowsOfLargeGraphsAreFoundAgain) {
   BoundedRows rows;
   for (std::uint32_t i = 0; i < 2 * kManyStates; i += 2) {
     const std::uint32_t source = i % kManyStates;
-    const std::span<const Picoseconds> row = rows.row(times, arc_times, true, source);
+    const std::span<const Picoseconds> row = rows.row(times, arc_times, LargestOnWay::kEnds, source);
     ASSERT_EQ(row.size(), kManyStates);
     ASSERT_EQ(row[times.place((source + 7) % kManyStates)], 21);
     ASSERT_EQ(row[times.place((source + kManyStates - 1) % kManyStates)], 3 * (kManyStates - 1));

@@ -64,7 +64,7 @@ BoundedTimes times_of(const Graph& graph, std::vector<Picoseconds>& arc_times) {
 TEST(BoundedTimesTest, AreThoseOfAllPathsWithinTheBound) {
   constexpr std::uint64_t kSeed = 17;
   Random random(kSeed);
-  std::size_t longer = 0;
+  std::size_t longer = 0, above = 0, slower = 0;
   for (int round = 0; round < 400; ++round) {
     const Graph graph = random_graph(random, 9);
     const std::size_t n = graph.sizes.size();
@@ -72,8 +72,9 @@ TEST(BoundedTimesTest, AreThoseOfAllPathsWithinTheBound) {
     BoundedTimes times = times_of(graph, arc_times);
     ASSERT_EQ(times.num_states(), n);
     for (std::uint32_t a = 0; a < n; ++a) {
-      const std::vector<Picoseconds> bounded = times.row(a, arc_times, true);
-      const std::vector<Picoseconds> free = times.row(a, arc_times, false);
+      const std::vector<Picoseconds> bounded = times.row(a, arc_times, LargestOnWay::kEnds);
+      const std::vector<Picoseconds> least = times.row(a, arc_times, LargestOnWay::kLeast);
+      const std::vector<Picoseconds> free = times.row(a, arc_times, LargestOnWay::kAny);
       for (std::size_t b = 0; b < n; ++b) {
         const auto expected = [&](std::int64_t bound) {
           const Picoseconds time = least_time(graph, a, b, bound);
@@ -82,11 +83,18 @@ TEST(BoundedTimesTest, AreThoseOfAllPathsWithinTheBound) {
         ASSERT_EQ(bounded[b], expected(std::max(graph.sizes[a], graph.sizes[b])))
             << a << " to " << b << ", seed " << kSeed << ", round " << round;
         ASSERT_EQ(free[b], expected(INT64_MAX)) << a << " to " << b << ", seed " << kSeed << ", round " << round;
+        std::int64_t bound = std::max(graph.sizes[a], graph.sizes[b]);
+        while (bound < 5 && expected(bound) == BoundedTimes::kNoPath) ++bound;
+        ASSERT_EQ(least[b], expected(bound)) << a << " to " << b << ", seed " << kSeed << ", round " << round;
         longer += bounded[b] != free[b] ? 1 : 0;
+        above += bounded[b] != least[b] ? 1 : 0;
+        slower += bounded[b] != least[b] && least[b] != free[b] ? 1 : 0;
       }
     }
   }
   EXPECT_GT(longer, 500u);  // the bound matters
+  EXPECT_GT(above, 100u);
+  EXPECT_GT(slower, 10u);
 }
 
 // With several fours of states of each size, and states that nothing leads to.
@@ -102,11 +110,11 @@ TEST(BoundedTimesTest, AllAtOnceAreTheRowsOneByOne) {
     }
     std::vector<Picoseconds> arc_times;
     BoundedTimes times = times_of(graph, arc_times);
-    for (const bool bounded : {true, false}) {
-      const std::vector<Picoseconds> all = times.all(arc_times, bounded);
+    for (const LargestOnWay largest : {LargestOnWay::kAny, LargestOnWay::kEnds, LargestOnWay::kLeast}) {
+      const std::vector<Picoseconds> all = times.all(arc_times, largest);
       ASSERT_EQ(all.size(), n * n);
       for (std::uint32_t a = 0; a < n; ++a) {
-        const std::vector<Picoseconds> row = times.row(a, arc_times, bounded);
+        const std::vector<Picoseconds> row = times.row(a, arc_times, largest);
         for (std::uint32_t b = 0; b < n; ++b) {
           ASSERT_EQ(all[times.place(a) * n + times.place(b)], row[b])
               << a << " to " << b << ", seed " << kSeed << ", round " << round;

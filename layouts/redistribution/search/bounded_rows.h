@@ -14,22 +14,22 @@ namespace shardplan {
 /// takes no longer.
 class BoundedRows {
  public:
-  /// From `source` to every state by its place; kNoPath where no path keeps the bound. Valid until another source is asked
-  /// for. The graph, its times and whether they are bounded have to be the same until `clear`.
-  std::span<const Picoseconds> row(BoundedTimes& graph, std::span<const Picoseconds> times, bool bounded,
+  /// From `source` to every state by its place; kNoPath where no path counts. Valid until another source is asked
+  /// for. The graph, its times and which paths count have to be the same until `clear`.
+  std::span<const Picoseconds> row(BoundedTimes& graph, std::span<const Picoseconds> times, LargestOnWay largest,
                                    std::uint32_t source) {
-    expect(graph, times, bounded, single_.contains(source) ? 0 : 1);
-    return known_row(graph, times, bounded, source);
+    expect(graph, times, largest, single_.contains(source) ? 0 : 1);
+    return known_row(graph, times, largest, source);
   }
   /// The rows of several sources, valid at the same time.
-  std::vector<std::span<const Picoseconds>> rows(BoundedTimes& graph, std::span<const Picoseconds> times, bool bounded,
-                                                 const std::vector<std::uint32_t>& sources);
+  std::vector<std::span<const Picoseconds>> rows(BoundedTimes& graph, std::span<const Picoseconds> times,
+                                                 LargestOnWay largest, const std::vector<std::uint32_t>& sources);
   /// Lets go of all rows.
   void clear();
 
  private:
-  void expect(const BoundedTimes& graph, std::span<const Picoseconds> times, bool bounded, std::size_t more);
-  std::span<const Picoseconds> known_row(BoundedTimes& graph, std::span<const Picoseconds> times, bool bounded,
+  void expect(const BoundedTimes& graph, std::span<const Picoseconds> times, LargestOnWay largest, std::size_t more);
+  std::span<const Picoseconds> known_row(BoundedTimes& graph, std::span<const Picoseconds> times, LargestOnWay largest,
                                          std::uint32_t source);
 
   std::vector<Picoseconds> all_;  // rows by place; empty as long as few were asked for

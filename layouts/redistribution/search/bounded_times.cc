@@ -11,6 +11,7 @@
 // branch: at a few hundred states with some twenty arcs each it takes as long as a dozen rows. The bound costs it nothing:
 // states are passed through from the smallest to the largest, and state k is passed through only between states of which
 // one is at least as large. The parts of such a path, from i to k and from k to j, have only seen states as small as k.
+// Two smaller ones that nothing connects yet are connected once all states of a size have been passed through.
 
 namespace shardplan {
 namespace {
@@ -73,6 +74,20 @@ void pass_through_states(std::size_t begin, std::size_t end, std::size_t smaller
   }
 }
 
+/// Finds the times between states before `begin` that no path connects among themselves, by paths through the states from
+/// `begin` to `end`, whose rows and columns are known.
+void reach_smaller_states(std::size_t begin, std::size_t end, std::size_t count, std::vector<Picoseconds>& best) {
+  for (std::size_t from = 0; from < begin; ++from) {
+    Picoseconds* const row = best.data() + from * count;
+    for (std::size_t to = 0; to < begin; ++to) {
+      if (row[to] != BoundedTimes::kNoPath) continue;
+      for (std::size_t through = begin; through < end; ++through) {
+        row[to] = std::min(row[to], row[through] + best[through * count + to]);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 BoundedTimes::BoundedTimes(std::vector<std::int64_t> sizes, std::vector<std::size_t> first_arc, std::vector<Arc> arcs)
@@ -93,12 +108,13 @@ BoundedTimes::BoundedTimes(std::vector<std::int64_t> sizes, std::vector<std::siz
   }
 }
 
-std::vector<Picoseconds> BoundedTimes::row(std::uint32_t source, std::span<const Picoseconds> times, bool bounded) {
+std::vector<Picoseconds> BoundedTimes::row(std::uint32_t source, std::span<const Picoseconds> times,
+                                           LargestOnWay largest) {
   reached_.assign(sizes_.size(), kNoPath);
   reached_[source] = 0;
   next_arc_.assign(first_arc_.begin(), first_arc_.end() - 1);
   queue_.assign(1, {0, source});
-  if (!bounded) {
+  if (largest == LargestOnWay::kAny) {
     settle(INT64_MAX, times);
     return reached_;
   }
@@ -113,7 +129,8 @@ std::vector<Picoseconds> BoundedTimes::row(std::uint32_t source, std::span<const
     settle(bound, times);
     for (std::uint32_t state = 0; state < sizes_.size(); ++state) {
       const bool is_bound = sizes_[state] == bound || (sizes_[state] < bound && bound == sizes_[source]);
-      if (is_bound) row[state] = reached_[state];
+      const bool is_first = largest == LargestOnWay::kLeast && sizes_[state] < bound && row[state] == kNoPath;
+      if (is_bound || is_first) row[state] = reached_[state];
     }
   }
   return row;
@@ -142,7 +159,7 @@ void BoundedTimes::relax(std::uint32_t state, std::size_t arc, std::int64_t boun
   next_arc_[state] = arc;
 }
 
-std::vector<Picoseconds> BoundedTimes::all(std::span<const Picoseconds> times, bool bounded) const {
+std::vector<Picoseconds> BoundedTimes::all(std::span<const Picoseconds> times, LargestOnWay largest) const {
   const std::size_t count = sizes_.size();
   std::vector<Picoseconds> best(count * count, kNoPath);  // by place
   for (std::uint32_t state = 0; state < count; ++state) {
@@ -154,10 +171,11 @@ std::vector<Picoseconds> BoundedTimes::all(std::span<const Picoseconds> times, b
     }
   }
   for (std::size_t smaller = 0, end = 0; smaller < count; smaller = end) {
-    while (end < count && (!bounded || sorted_sizes_[end] == sorted_sizes_[smaller])) ++end;
+    while (end < count && (largest == LargestOnWay::kAny || sorted_sizes_[end] == sorted_sizes_[smaller])) ++end;
     for (std::size_t begin = smaller; begin < end; begin += kTogether) {
       pass_through_states(begin, std::min(begin + kTogether, end), smaller, count, best);
     }
+    if (largest == LargestOnWay::kLeast) reach_smaller_states(smaller, end, count, best);
   }
   return best;
 }

@@ -8,9 +8,12 @@
 
 namespace shardplan {
 
-/// Least times between the states of a graph in which no state on the way from a to b may be larger than both: a row from
-/// one state to every other, or all of them. Arcs lie in one array and no path is kept, since cost matrices need some
-/// million of these times.
+/// How large the states on the way from a to b may be: as large as they are; no larger than a or b; or, where no path keeps
+/// to that, those count whose largest state is the least.
+enum class LargestOnWay { kAny, kEnds, kLeast };
+
+/// Least times between the states of a graph whose states have sizes: a row from one state to every other, or all of
+/// them. Arcs lie in one array and no path is kept, since cost matrices need some million of these times.
 class BoundedTimes {
  public:
   static constexpr Picoseconds kNoPath = INT64_MAX / 2;  // two of them can be added
@@ -33,12 +36,11 @@ class BoundedTimes {
     return std::span(arcs_).subspan(first_arc_[state], first_arc_[state + 1] - first_arc_[state]);
   }
 
-  /// From `source` to every state by number; kNoPath where no path keeps the bound. `times`: of `arcs()`. Without
-  /// `bounded` every path counts.
-  std::vector<Picoseconds> row(std::uint32_t source, std::span<const Picoseconds> times, bool bounded);
+  /// From `source` to every state by number; kNoPath where no path counts. `times`: of `arcs()`.
+  std::vector<Picoseconds> row(std::uint32_t source, std::span<const Picoseconds> times, LargestOnWay largest);
   /// From every state to every other: from a to b at place(a) * num_states() + place(b). Takes about as long as a
   /// sixteenth of the rows one by one.
-  std::vector<Picoseconds> all(std::span<const Picoseconds> times, bool bounded) const;
+  std::vector<Picoseconds> all(std::span<const Picoseconds> times, LargestOnWay largest) const;
 
  private:
   struct QueueEntry {

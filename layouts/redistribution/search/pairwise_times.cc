@@ -27,7 +27,7 @@ std::vector<std::span<const Picoseconds>> PairwiseTimes::rows(const std::vector<
   if (size.edge_times.empty()) {
     for (const BoundedTimes::Arc& arc : edges_.arcs()) size.edge_times.push_back(costs[arc.cost].time);
   }
-  return size.rows.rows(edges_, size.edge_times, bounded_, sources);
+  return size.rows.rows(edges_, size.edge_times, largest_, sources);
 }
 
 }  // namespace shardplan

@@ -19,7 +19,8 @@ class PairwiseTimes {
   static constexpr Picoseconds kNoPath = BoundedTimes::kNoPath;
 
   /// With `bounded`, no state on the way from a to b has fewer shards than both.
-  PairwiseTimes(RedistributionGraph& graph, bool bounded) : graph_(graph), bounded_(bounded) {}
+  PairwiseTimes(RedistributionGraph& graph, bool bounded)
+      : graph_(graph), largest_(bounded ? LargestOnWay::kEnds : LargestOnWay::kAny) {}
 
   /// From each of `sources` to every state by its place; kNoPath where none keeps the bound. Valid until the next call.
   std::vector<std::span<const Picoseconds>> rows(const std::vector<std::uint32_t>& sources, EdgeCosts& costs);
@@ -37,7 +38,7 @@ class PairwiseTimes {
   void lay_out_edges();
 
   RedistributionGraph& graph_;
-  bool bounded_;
+  LargestOnWay largest_;
   BoundedTimes edges_;  // the cost of an arc is its edge class
   std::unordered_map<Bytes, TimesOfSize> sizes_;
 };
