@@ -40,7 +40,7 @@ constexpr std::int64_t kHiddenParts[] = {16, 4};
 /// A round takes time by the entries of all edges' matrices: this many in all rounds are less than what comes before them
 /// takes. Larger problems have one round, for the bound.
 constexpr std::size_t kEntriesOfRounds = 30'000'000;
-constexpr Guess kTwiceAtTheEnd{100, 200};
+constexpr Guess kTwiceAtTheEnd{100, 200}, kHalfOfActivations{25, 100, 50};
 constexpr std::uint64_t kGuessWork = 100'000'000;
 constexpr double kGuessGap = 1e-4;
 /// A step this near to its bound is not worth a guess.
@@ -52,9 +52,11 @@ constexpr std::size_t kEntriesOfProof = 20'000'000, kEntriesOfShortProof = 60'00
 /// communicate more, and hide it better than is thought.
 constexpr std::size_t kMostFoundOrdered = 3;
 constexpr std::int64_t kPercentLongerFound = 15;
+/// Guesses are searched on so many threads.
+constexpr std::size_t kSearchedAtOnce = 4;
 /// Orders take all processors in turn, but for a part that is one thread's.
 constexpr std::size_t kOrderedAtOnce = 2;
-/// At most so many choices are ordered.
+/// At most so many choices of guesses and rounds are ordered.
 constexpr std::int64_t kMostOrdered = 5;
 /// Of plans of kinds that may be shorter so many are ordered, those that seem the shortest.
 constexpr std::size_t kMostKindsOrdered = 2;
@@ -163,7 +165,9 @@ class Rounds {
       if (choice && evaluate(problem_.problem, *choice).forbidden_count == 0) add(*choice);
     }
     best_ = weights_.front();
-    least_ = rounds(ties_.has_value(), ties_ ? kUniformRounds : kFreeRounds);
+    least_ = round(best_, ties_.has_value()).value_or(0);
+    try_guesses();
+    least_ = rounds(ties_.has_value(), ties_ ? kUniformRounds : kFreeRounds, least_);
     // Weights that suit the choices of uniform layers nearly suit all.
     if (ties_ && !search_.uniform) least_ = round(best_, false).value_or(0);
     for (const std::int64_t parts : kHiddenParts) {
@@ -174,8 +178,6 @@ class Rounds {
       if (is_near(finished().time.step(), least_, kTightBound)) break;
       accept(found);  // no bound: for its choice alone
     }
-    try_guess(kTwiceAtTheEnd);
-    if (ties_ || most_rounds_ > 1) try_guess(kMostlyHidden);
     try_kinds();
     finish();
     return true;
@@ -225,10 +227,9 @@ class Rounds {
   const Plan& plan() const { return plan_; }
 
  private:
-  /// Looks for the best weights, half of the way from the best so far to those that are best against all choices so far.
-  /// The bound that they give.
-  Picoseconds rounds(bool is_uniform, int count) {
-    Picoseconds least = round(best_, is_uniform).value_or(0);
+  /// Looks for the best weights, half of the way from the best so far, which give the bound `least`, to those that are best
+  /// against all choices so far. The bound that they give.
+  Picoseconds rounds(bool is_uniform, int count, Picoseconds least) {
     for (int i = 1;
          i < count && rounds_ < most_rounds_ && !deadline_.is_over() && !is_near(plan_.time.step(), least, kTightBound);
          ++i) {
@@ -285,7 +286,7 @@ class Rounds {
     const Picoseconds too_long = about(*planned) / 100 * (100 + kPercentLongerFound);
     std::vector<std::pair<Picoseconds, std::size_t>> in_turn;  // about what the step takes
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (std::find(choices_.begin(), choices_.end(), found[i]) != choices_.end()) continue;
+      if (is_known(found[i])) continue;
       const Picoseconds estimate = about(found[i]);
       if (estimate < too_long) in_turn.emplace_back(estimate, i);
     }
@@ -334,9 +335,34 @@ class Rounds {
     ++taken_;
   }
 
+  /// Guesses that suit most models first, and where the step is far from its bound then, one that suits few.
+  void try_guesses() {
+    finish();
+    std::vector<Guess> guesses{kTwiceAtTheEnd};
+    if (ties_ || most_rounds_ > 1) guesses.push_back(kMostlyHidden);
+    if (!is_near(plan_.time.step(), least_, kWorthAGuess)) try_guesses(guesses);
+    // Little is known of activations where no layers repeat, so that their guesses lead astray.
+    if (ties_ && !is_near(plan_.time.step(), least_, kWorthGoingOn)) try_guesses({kHalfOfActivations});
+  }
+
+  /// Orders the choices that take the least time by guesses. They are none of the game's, which would begin elsewhere.
+  void try_guesses(const std::vector<Guess>& guesses) {
+    if (deadline_.is_over()) return;
+    std::vector<std::optional<Choice>> found(guesses.size());
+    side_by_side(num_processors(kSearchedAtOnce), guesses.size(),
+                 [&](std::size_t, std::size_t i) { found[i] = shortest_by(guesses[i]); });
+    guesses_ += std::ssize(guesses);
+    std::vector<Decisions> decisions;
+    for (const std::optional<Choice>& choice : found) {
+      if (!choice || is_known(*choice) || !may_be_faster(bound_.times_of(*choice))) continue;
+      decisions.push_back(decisions_of(*choice));
+      guessed_.push_back(*choice);
+    }
+    order_all(std::move(decisions), plan_.time.step());
+  }
+
   /// The choice that takes the least time by a guess.
-  void try_guess(const Guess& guess) {
-    if (deadline_.is_over() || is_near(plan_.time.step(), least_, kWorthAGuess)) return;
+  std::optional<Choice> shortest_by(const Guess& guess) const {
     const StrategyProblem guessed = guessed_problem(guess);
     std::optional<TiedProblem> tied;
     if (ties_) tied = tied_problem(guessed, *ties_);
@@ -348,12 +374,8 @@ class Rounds {
     options.limits.gap = kGuessGap;
     options.limits.progress = {};
     const LevelResult found = search_level(searched, *make_search(kDefaultSearch), options);
-    if (is_near(finished().time.step(), least_, kWorthAGuess)) return;
-    ++guesses_;
-    if (!found.choice) return;
-    const Choice choice = tied ? tied->expanded(*found.choice) : *found.choice;
-    most_ordered_ = ordered_ + 1;
-    consider(choice);
+    if (!found.choice) return std::nullopt;
+    return tied ? tied->expanded(*found.choice) : *found.choice;
   }
 
   /// Orders the choices near the plan's that seem the fastest; whether one is.
@@ -425,14 +447,24 @@ class Rounds {
   bool adds(const Choice& choice) {
     if (std::find(choices_.begin(), choices_.end(), choice) != choices_.end()) return false;
     add(choice);
+    return may_be_faster(times_.back()) && !is_guessed(choice);
+  }
+  bool may_be_faster(const StepBound::Times& times) {
     const Picoseconds step = finished().time.step();
     return std::all_of(weights_.begin(), weights_.end(),
-                       [&](const OverlapWeights& weights) { return StepBound::sum(weights, times_.back()) < step; });
+                       [&](const OverlapWeights& weights) { return StepBound::sum(weights, times) < step; });
+  }
+  bool is_known(const Choice& choice) const {
+    return is_guessed(choice) || std::find(choices_.begin(), choices_.end(), choice) != choices_.end();
+  }
+  bool is_guessed(const Choice& choice) const {
+    return std::find(guessed_.begin(), guessed_.end(), choice) != guessed_.end();
   }
 
-  /// Adds a choice and orders it, unless it cannot be faster in any order.
+  /// Adds a choice and orders it, unless it cannot be much faster in any order.
   void consider(const Choice& choice) {
-    if (adds(choice) && ordered_ < most_ordered_) order(decisions_of(choice));
+    if (!adds(choice) || ordered_ >= kMostOrdered || is_near(plan_.time.step(), least_, kWorthAGuess)) return;
+    order(decisions_of(choice));
   }
 
   /// What no choice has a smaller weighted sum than, of those with uniform layers or of all; nothing where none fits.
@@ -473,10 +505,10 @@ class Rounds {
   std::vector<OverlapWeights> weights_;
   std::vector<Choice> choices_;  // that were found so far
   std::vector<StepBound::Times> times_;
+  std::vector<Choice> guessed_;  // of guesses; none of the game's until it comes to them
   Picoseconds least_ = 0;
   std::optional<Picoseconds> free_bound_;
   std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
-  std::int64_t most_ordered_ = kMostOrdered;
   std::future<Plan> ordering_;  // of what is ordered beside; the last member, so that it ends first
 };
 

@@ -44,8 +44,9 @@ struct OverlapSearch {
 /// A weighted sum (planner/overlap/step_bound.h) is no more than any step; the bound is its least value over all choices.
 /// Weights that suit one choice leave others that hide what they do not count. So weights and choices answer each other:
 /// those of the plan first, then with every choice that was found the weights that suit it, of all of which the mean is
-/// taken that is best against all choices so far. Each choice is a candidate, ordered and timed. So are choices of
-/// `kinds`, where they may be shorter, and those of least sums in which communication counts by a guess of what is hidden.
+/// taken that is best against all choices so far. Each choice is a candidate, ordered and timed. So are, after the first
+/// round, those of least sums in which communication counts by a guess of what is hidden, and after the last one choices of
+/// `kinds`, where they may be shorter.
 /// Where the plan is not near the bound then, times are made finer and a bound of them is proven
 /// (planner/overlap/step_proof.h), of which choices are candidates, too. Where it is still not, the search goes on from the
 /// plan to choices near it (planner/overlap/near_search.h), as long as one is faster.

@@ -28,6 +28,18 @@ TEST(OverlapSearchTest, WeightsAreGatheredWhereThatIsHidden) {
   EXPECT_LE(found.time.step(), by_hand.time.step() + by_hand.time.step() / 50);
 }
 
+// Where all weights lie in pieces their gathers are hidden. The guess that counts activations by a half finds that.
+TEST(OverlapSearchTest, AllWeightsAreStoredInPiecesWhereActivationsAreHalfHidden) {
+  ModelOverrides overrides;
+  overrides.dims = {{"L", 16}};
+  const auto model = std::make_shared<const Model>(read_model("configs/gpt3-175b.yaml", overrides));
+  PlanOptions options;
+  options.capacity = Bytes{19} << 30;
+  const Plan found = ModelPlanner(model, read_cluster("dgx-a100x128"), options).plan(Level::kSpeed, "auto");
+  ASSERT_TRUE(found.fits());
+  EXPECT_LT(open_gap(found).value(), 0.1);
+}
+
 // Sums say nothing of which weights to gather when they are new and which when they are read, so that both hide.
 TEST(OverlapSearchTest, WhatSumsDoNotTellApartIsFoundNearThePlan) {
   const auto plan = [](const char* file) {
