@@ -52,7 +52,7 @@ int plan_row(const Row& row) {
   options.capacity = row.capacity;
   const Cluster cluster = job_cluster(*model, {.cluster = row.cluster, .device_num = {}, .rank_table = {}}).cluster;
   const ModelPlanner planner(model, cluster, options);
-  planner.data_parallel();  // its program is not held beside the plan's
+  planner.begin_data_parallel();
   Plan plan = planner.plan(row.level, kDefaultSearch);
   if (plan.strategies.empty() || !plan.fits()) {
     fmt::print("no plan: {}\n", to_string(plan.status));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/side_by_side.h"
 #include "base/units.h"
 #include "graph/batch_factors.h"
 #include "model/planned_model.h"
@@ -24,8 +25,16 @@
 
 namespace shardplan {
 
-std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions) const {
-  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+namespace {
+
+/// Of models of more operators no two programs or problems are held at a time: each takes a fifth of the memory of planning.
+constexpr std::size_t kDeep = 100'000;
+
+}  // namespace
+
+std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions,
+                                                   RedistributionPlanner& redistributions) const {
+  const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, redistributions, restrictions);
   SearchOptions options;
   options.seed = options_.seed;
   options.limits.gap = kGoodEnough;
@@ -34,14 +43,16 @@ std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restricti
   return found.choice ? std::optional(decisions_of(problem, *found.choice)) : std::nullopt;
 }
 
-Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>& decisions) const {
+Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>& decisions,
+                                RedistributionPlanner& redistributions) const {
   Baseline result;
   result.name = std::move(name);
   if (!decisions) return result;
   Plan like;
   like.options = options_;
   like.usable = usable();
-  const Plan plan = decided(*decisions, std::move(like));
+  ProgramWriter writer(*graph_, versions_, *costs_, redistributions);
+  const Plan plan = overlapped(in_sequence(*decisions, std::move(like), &writer));
   result.strategies = decisions->strategies;
   result.time = plan.time;
   result.peak = plan.memory.peak;
@@ -56,8 +67,7 @@ bool ModelPlanner::data_parallel_may_be_faster(const Plan& plan) const {
   return known.fits && is_faster;
 }
 
-const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
-  if (data_parallel_) return *data_parallel_;
+ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redistributions) const {
   Restrictions limits = no_restrictions(*graph_, versions_);
   const auto batch = find_batch(*graph_).factors;
   // All copies of a layer have the same ones.
@@ -86,8 +96,29 @@ const std::optional<Decisions>& ModelPlanner::data_parallel_decisions() const {
   limits.uniform = uniform_;
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
-  data_parallel_ = best_within(limits);
-  return *data_parallel_;
+  return std::make_shared<const std::optional<Decisions>>(best_within(limits, redistributions));
+}
+
+ModelPlanner::Found ModelPlanner::data_parallel_decisions() const {
+  if (!data_parallel_) {
+    data_parallel_ = beside_.decisions.valid() ? beside_.decisions.get() : find_data_parallel(*redistributions_);
+    beside_.decisions = {};
+  }
+  return data_parallel_;
+}
+
+void ModelPlanner::begin_data_parallel() const {
+  if (data_parallel_ || beside_.redistributions || workers_ > 1) return;
+  if (graph_->operators().size() > kDeep) {
+    data_parallel();
+    return;
+  }
+  beside_.redistributions = redistributions_->another();
+  beside_.decisions = begin_beside([this] { return find_data_parallel(*beside_.redistributions); }).share();
+  beside_.baseline = begin_beside([this, decisions = beside_.decisions]() mutable {
+    const Found found = std::exchange(decisions, {}).get();
+    return baseline("data_parallel", *found, *beside_.redistributions);
+  });
 }
 
 Baseline ModelPlanner::one_worker(const Plan& plan) const {
@@ -98,7 +129,11 @@ Baseline ModelPlanner::one_worker(const Plan& plan) const {
 }
 
 const Baseline& ModelPlanner::data_parallel() const {
-  if (!data_parallel_baseline_) data_parallel_baseline_ = baseline("data_parallel", data_parallel_decisions());
+  if (!data_parallel_baseline_) {
+    data_parallel_baseline_ = beside_.baseline.valid()
+                                  ? beside_.baseline.get()
+                                  : baseline("data_parallel", *data_parallel_decisions(), *redistributions_);
+  }
   return *data_parallel_baseline_;
 }
 
@@ -112,7 +147,7 @@ Baseline ModelPlanner::stand_alone() const {
   }
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
-  return baseline("stand_alone", best_within(limits));
+  return baseline("stand_alone", best_within(limits, *redistributions_), *redistributions_);
 }
 
 std::optional<Plan> ModelPlanner::plan_of_degrees(const Plan& plan, const GlobalDegrees& degrees, std::string* why,

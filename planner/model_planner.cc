@@ -188,7 +188,8 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
 
   // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
   const std::optional<Choice> start = this->start(problem, level, known);
-  if (level == Level::kRatio && data_parallel_baseline_) data_parallel_.reset();  // nobody asks for it again
+  const bool is_known = data_parallel_baseline_ || beside_.baseline.valid();
+  if (level == Level::kRatio && is_known) data_parallel_.reset();  // nobody asks for its decisions again
   const LevelOptions options = search_options(level, stop, progress, since_begin.elapsed());
   const bool has_own_limit = options_.work_limit > 0 || options_.time_limit > 0;
   const GuidedSearch search(*graph_, versions_, problem, pieces_, search_name, options, !has_own_limit);
@@ -264,7 +265,7 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        common_degrees(*graph_, pieces_),
                        {},
                        {}};
-  if (const auto& data_parallel = data_parallel_decisions()) search.known.push_back(*data_parallel);
+  if (const Found data_parallel = data_parallel_decisions(); *data_parallel) search.known.push_back(**data_parallel);
   ProgramWriter writer(*graph_, versions_, *costs_, *redistributions_);
   // All of the plan but what a trial has of its own.
   ParallelProgram program = std::exchange(plan.program, {});
@@ -391,7 +392,8 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
     most = std::max(raised, evaluate(lowered, draft.choice).peak_bytes);
     if (is_smaller) best = draft;
   }
-  const auto& data_parallel = data_parallel_decisions();
+  const Found found_data_parallel = data_parallel_decisions();
+  const std::optional<Decisions>& data_parallel = *found_data_parallel;
   if (!data_parallel || !is_far_from_bound(best.plan)) return best;
   std::optional<Choice> choice = find_choice(versions_, problem, data_parallel->strategies, data_parallel->versions);
   if (!choice || !evaluate(problem.problem, *choice).feasible) return best;
@@ -486,7 +488,8 @@ Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<c
     if (other.is_overlapped && is_better(other, plan)) take_if_faster({other.strategies, other.versions});
   }
   // Gradients hide well, which the sum of all times does not know.
-  const auto& data_parallel = data_parallel_decisions();
+  const Found found = data_parallel_decisions();
+  const std::optional<Decisions>& data_parallel = *found;
   if (data_parallel && plan.time.exposed > 0 && data_parallel_may_be_faster(plan)) take_if_faster(*data_parallel);
   return plan;
 }
@@ -554,7 +557,8 @@ Decisions ModelPlanner::decisions_of(const ModelProblem& problem, const Choice& 
 }
 
 std::optional<Choice> ModelPlanner::start(const ModelProblem& problem, Level level, std::span<const Plan> known) const {
-  const auto& data_parallel = data_parallel_decisions();
+  const Found found = data_parallel_decisions();
+  const std::optional<Decisions>& data_parallel = *found;
   std::optional<Choice> best;
   if (data_parallel) best = find_choice(versions_, problem, data_parallel->strategies, data_parallel->versions);
   for (const Plan& plan : known) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -73,6 +74,9 @@ class ModelPlanner {
   /// Pure data parallel (the batch over all devices, parameters everywhere) and all work on every device. User
   /// strategies do not bind them, nor does the memory.
   const Baseline& data_parallel() const;
+  /// Finds it, or begins to, beside what is asked for next; of a deep model before that, since both would take too much
+  /// memory together.
+  void begin_data_parallel() const;
   Baseline stand_alone() const;
   /// What one worker would take for all that a plan with `place` divides.
   Baseline one_worker(const Plan& plan) const;
@@ -112,11 +116,15 @@ class ModelPlanner {
   Restrictions restrictions(Level level) const;
   /// What a search begins at: the best of data parallelism and the known plans that is feasible in the problem.
   std::optional<Choice> start(const ModelProblem& problem, Level level, std::span<const Plan> known) const;
-  std::optional<Decisions> best_within(const Restrictions& restrictions) const;
-  const std::optional<Decisions>& data_parallel_decisions() const;
+  /// The planner of redistributions is the thread's that asks.
+  std::optional<Decisions> best_within(const Restrictions& restrictions, RedistributionPlanner& redistributions) const;
+  using Found = std::shared_ptr<const std::optional<Decisions>>;
+  Found find_data_parallel(RedistributionPlanner& redistributions) const;
+  Found data_parallel_decisions() const;
   /// False where it is known, from what reports say of it beside the plan, that it is not.
   bool data_parallel_may_be_faster(const Plan& plan) const;
-  Baseline baseline(std::string name, const std::optional<Decisions>& decisions) const;
+  Baseline baseline(std::string name, const std::optional<Decisions>& decisions,
+                    RedistributionPlanner& redistributions) const;
   Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
   /// Level kMemory is for the least true peak, but the search does not see what a redistribution holds while it runs:
   /// the limits of the times at which more is held than it sees are lowered and searched again, as long as that helps.
@@ -161,8 +169,15 @@ class ModelPlanner {
   /// If copies of a repeated block, of which there are some, take one strategy.
   std::shared_ptr<const RepeatClasses> uniform_;
   std::vector<std::string> notices_;
-  mutable std::optional<std::optional<Decisions>> data_parallel_;  // once asked for
-  mutable std::optional<Baseline> data_parallel_baseline_;         // likewise
+  mutable Found data_parallel_;                             // once asked for
+  mutable std::optional<Baseline> data_parallel_baseline_;  // likewise
+  /// What `begin_data_parallel` has begun, which ends before all of the above.
+  struct Beside {
+    std::unique_ptr<RedistributionPlanner> redistributions;
+    std::shared_future<Found> decisions;
+    std::future<Baseline> baseline;
+  };
+  mutable Beside beside_;
 };
 
 }  // namespace shardplan

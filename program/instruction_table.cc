@@ -41,6 +41,7 @@ InstructionTable::InstructionTable(const ParallelProgram& program)
   }
   for (const ValueId id : program.values.ids()) {
     bytes_[id] = program.values[id].bytes;
+    all_bytes_ += bytes_[id];
     is_in_registers_[id] = program.values[id].in_registers ? 1 : 0;
   }
   std::vector<std::uint32_t> stored;  // by tensor
@@ -66,6 +67,12 @@ TableOrder::TableOrder(const InstructionTable& of)
 
 TableOrder::TableOrder(const InstructionTable& of, std::span<const std::uint32_t> order)
     : table(&of), sequence(order.begin(), order.end()), fusion(order.size(), 0) {}
+
+Bytes TableOrder::all_bytes() const {
+  Bytes all = table->all_bytes();
+  for (const TriedBucket& bucket : buckets) all += bucket.bytes;
+  return all;
+}
 
 bool TableOrder::scatters_pieces_behind(std::size_t place) const {
   if (place + 1 >= size() || fusion[place + 1] != 0 || !(*this)[place].is_product) return false;

@@ -54,6 +54,8 @@ class InstructionTable {
   }
   std::size_t num_values() const { return bytes_.size(); }
   Bytes bytes(ValueId value) const { return bytes_[value]; }
+  /// What all values take together.
+  Bytes all_bytes() const { return all_bytes_; }
   bool is_in_registers(ValueId value) const { return is_in_registers_[value] != 0; }
   /// The stored value that this one replaces; nothing for others.
   std::optional<ValueId> old_value(ValueId value) const {
@@ -68,6 +70,7 @@ class InstructionTable {
   std::size_t loop_ = 0;
   std::vector<Row> rows_;
   std::vector<ValueId> operands_;
+  Bytes all_bytes_ = 0;
   IdVector<ValueId, Bytes> bytes_;
   IdVector<ValueId, char> is_in_registers_;
   IdVector<ValueId, std::uint32_t> old_values_;
@@ -92,6 +95,8 @@ struct TableOrder {
   std::span<const ValueId> inputs(std::size_t place) const { return table->inputs(sequence[place]); }
   std::span<const ValueId> outputs(std::size_t place) const { return table->outputs(sequence[place]); }
   std::size_t num_values() const { return table->num_values() + num_buffers; }
+  /// What all values and buffers take together: no more is ever held at a time.
+  Bytes all_bytes() const;
   /// Whether a reduce_scatter in pieces stands right behind the product that makes what it scatters.
   bool scatters_pieces_behind(std::size_t place) const;
   /// One past the last place that is issued together with `begin`: the end of its bucket, or `begin + 1`.

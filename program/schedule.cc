@@ -244,7 +244,8 @@ class Trials {
     const TableOrder trial = maker_->tried(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
     if (times.end >= std::max(least_, too_late)) return times.end;
-    if (memory_peak(trial, &times) > options_->most_memory) return std::nullopt;
+    const bool always_fits = trial.all_bytes() <= options_->most_memory;
+    if (!always_fits && memory_peak(trial, &times) > options_->most_memory) return std::nullopt;
     if (times.end < least_) {
       least_ = times.end;
       best_ = order;

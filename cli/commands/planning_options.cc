@@ -117,10 +117,6 @@ void apply(const PlanningArguments& arguments, PlanOptions& options) {
   if (arguments.memory) options.bounded_redistribution = *arguments.memory == "bounded";
 }
 
-/// For models of more operators the program of data parallelism, with which a plan is compared, is made before that of the
-/// plan, not beside it: each takes a fifth of the memory of planning.
-constexpr std::size_t kDeep = 100'000;
-
 /// What MindSpore's launchers set; an option comes before it.
 constexpr char kRankTableVariable[] = "RANK_TABLE_FILE";
 
@@ -345,9 +341,10 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
     begin_phase("planning", PhaseEnd::kAtOnce);
     result.planning = make_planner(std::move(job));
     const PlanOptions& options = result.planning->options();
-    const bool is_deep = result.planning->graph().operators().size() > kDeep;
-    if (is_deep && arguments.shows_data_parallel && !arguments.time_limit) result.planning->data_parallel();
+    const bool begins_data_parallel = arguments.shows_data_parallel && !arguments.time_limit;
+    if (begins_data_parallel) result.planning->begin_data_parallel();
     result.plan = result.planning->plan(options.level, options.search, interrupt_token(), report_progress);
+    if (begins_data_parallel && result.plan.program.workers == 1) result.planning->data_parallel();
   }
   begin_phase("writing the answer", PhaseEnd::kBySelf);
   say_notices(result);

@@ -82,10 +82,9 @@ class LayoutTables {
 
   TypeId type(const TensorType& type) {
     const Bytes bytes = element_bytes(type.dtype);
-    for (const TypeId id : types_.ids()) {
-      if (types_[id].element_bytes == bytes && types_[id].shape == type.shape) return id;
-    }
-    return types_.push_back({type.shape, bytes});
+    std::map<Shape, TypeId>& known = type_ids_[bytes];
+    if (const auto found = known.find(type.shape); found != known.end()) return found->second;
+    return known[type.shape] = types_.push_back({type.shape, bytes});
   }
 
   const WholeTensor& operator[](TypeId id) const { return types_[id]; }
@@ -115,6 +114,7 @@ class LayoutTables {
   IdVector<LayoutId, TensorLayout> layouts_;
   std::map<std::vector<ListedLayout>, ListId> list_ids_;
   IdVector<ListId, const std::vector<ListedLayout>*> lists_;
+  std::map<Bytes, std::map<Shape, TypeId>> type_ids_;  // by the bytes of an element
   IdVector<TypeId, WholeTensor> types_;
   std::map<MatrixRequest, MatrixRequestId> request_ids_;
   IdVector<MatrixRequestId, MatrixRequest> requests_;

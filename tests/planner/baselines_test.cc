@@ -56,6 +56,24 @@ TEST(BaselinesTest, DataParallelismSumsTheGradient) {
   EXPECT_LT(parallel.time.computation, made.stand_alone().time.computation);
 }
 
+// Where it is found makes no difference, neither to it nor to the plan.
+TEST(BaselinesTest, DataParallelismBesideThePlanIsTheSame) {
+  for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {
+    const ModelPlanner made = planner(), beside = planner();
+    const Plan plan = made.plan(level, "auto");
+    const Baseline parallel = made.data_parallel();
+    beside.begin_data_parallel();
+    const Plan plan_beside = beside.plan(level, "auto");
+    EXPECT_EQ(plan_beside.strategies, plan.strategies);
+    EXPECT_EQ(plan_beside.versions, plan.versions);
+    EXPECT_EQ(plan_beside.time.step(), plan.time.step());
+    EXPECT_EQ(beside.data_parallel().strategies, parallel.strategies);
+    EXPECT_EQ(beside.data_parallel().time.step(), parallel.time.step());
+    EXPECT_EQ(beside.data_parallel().peak, parallel.peak);
+  }
+  planner().begin_data_parallel();  // nobody asks for it
+}
+
 // Each alternative is a plan that has it: none is faster than the plan of level 2, and one is as fast.
 TEST(BaselinesTest, ForcedStrategiesAreNoFasterThanThePlan) {
   const ModelPlanner made = planner();

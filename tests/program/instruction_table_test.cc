@@ -98,6 +98,7 @@ TEST(InstructionTableTest, AnOrderIsJudgedAsTheProgramInThatOrder) {
     EXPECT_EQ(times.link_busy, expected.link_busy);
     EXPECT_EQ(memory_peak(tried, &times), memory_profile(moved, expected).peak);
     EXPECT_EQ(memory_peak(tried, nullptr), memory_profile(moved).peak);
+    EXPECT_LE(memory_peak(tried, &times), tried.all_bytes());
   }
 }
 
