@@ -32,7 +32,7 @@ std::vector<GlobalDegrees> common_degrees(const OperatorGraph& graph, const std:
   for (const std::vector<AxisRef>& tensor : tensors) {
     for (const bool sequence : {false, true}) {
       if (sequence && tensor.empty()) continue;
-      for (const int zero : stages) all.push_back({tensor, {}, sequence, zero});
+      for (const int zero : stages) all.push_back({tensor, {}, sequence, zero, zero == 3});
     }
   }
   return all;

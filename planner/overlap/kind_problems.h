@@ -10,7 +10,8 @@ namespace shardplan {
 
 /// The settings for a whole model that people try first, and that a search of summed times may miss, since they hide well what
 /// they communicate: the batch over all devices, and weights over 2, 4, ... neighbours of the innermost level, with the
-/// sequence cut between them or not; in training each with the stages of ZeRO.
+/// sequence cut between them or not; in training each with the stages of ZeRO, of the third with as many weights kept gathered
+/// for the backward pass as is fast and fits.
 std::vector<GlobalDegrees> common_degrees(const OperatorGraph& graph, const std::vector<AxisRef>& pieces);
 
 /// Forbids in `problem` what plans of these degrees do not have; false where some product or tensor cannot be cut so. `node`

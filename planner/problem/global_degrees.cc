@@ -235,7 +235,7 @@ bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
   const Shape& shape = tensor.type.shape;
   if (version.kind == TensorVersion::Kind::kKept) {
     const bool is_weight = graph_.tensor(behind_casts(graph_, version.tensor)).kind == TensorKind::kParameter;
-    if (is_weight) return degrees_.zero < 3 || is_cut_over_data(layout, shape, true);
+    if (is_weight) return degrees_.zero < 3 || degrees_.may_keep || is_cut_over_data(layout, shape, true);
     return !is_cut_again(tensor) || pieces(cutting_axes(layout)).tensor == tensor_;
   }
   if (version.kind != TensorVersion::Kind::kStored) return true;

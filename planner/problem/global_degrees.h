@@ -16,6 +16,7 @@ struct GlobalDegrees {
   std::vector<AxisRef> context;
   bool sequence = false;  // norms and what stands between them cut the sequence over the axes of `tensor`
   int zero = 0;  // 1: states are cut over the others too; 2: summed gradients as well; 3: stored weights as well
+  bool may_keep = false;       // with ZeRO-3: gathered weights may be kept for the backward pass
   bool gathers_again = false;  // with `sequence`: what norms give is kept so cut for the backward pass
 };
 
@@ -29,6 +30,7 @@ const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 ///   a norm, and sums before it      cut nothing over hccs, or with `sequence` the sequence; so do their gradients
 ///   what a norm gives               with `gathers_again` is so cut between forward and backward pass
 ///   a weight, stored                is cut over hccs, with ZeRO-3 over pcie too, also between forward and backward pass
+///                                   unless `may_keep`
 ///   its states                      are cut as the weight, from ZeRO-1 on over pcie too
 ///   its gradient's sum              over micro-batches: from ZeRO-2 on cut over pcie
 ///   its update                      without ZeRO does all on every device of pcie

@@ -34,7 +34,21 @@ TEST(KindProblemsTest, CommonDegreesAreStagesOfZeroBesideTensorsOfOneNode) {
     EXPECT_EQ(all[i].tensor, expected[i].tensor) << i;
     EXPECT_EQ(all[i].sequence, expected[i].sequence) << i;
     EXPECT_EQ(all[i].zero, expected[i].zero) << i;
+    EXPECT_EQ(all[i].may_keep, all[i].zero == 3) << i;
   }
+}
+
+TEST(KindProblemsTest, WeightsThatAreKeptAreNotGatheredAgain) {
+  const ModelPlanner planner = shipped("configs/gpt3-175b.yaml", "dgx-a100x32", 8);
+  const Plan plan = planner.plan(Level::kSpeed, "auto");
+  GlobalDegrees degrees{{AxisRef{1, 1, 8}}, {}, false, 3};
+  std::string why;
+  const std::optional<Plan> gathered = planner.plan_of_degrees(plan, degrees, &why);
+  degrees.may_keep = true;
+  const std::optional<Plan> kept = planner.plan_of_degrees(plan, degrees, &why);
+  ASSERT_TRUE(gathered && kept) << why;
+  EXPECT_LT(kept->time.communication, gathered->time.communication - gathered->time.communication / 20);
+  EXPECT_LT(kept->time.step(), gathered->time.step());
 }
 
 /// A plan that hides most of what it communicates, searched by itself, beside the plan of a free search.
