@@ -30,9 +30,8 @@ std::vector<BucketRules> rules_to_try(const CommFusions& fusions, bool is_long) 
   if (!searched.is_searched()) return rules;
   if (is_long) {
     for (const Bytes mebibytes : {8, 48, 64, 96}) rules.push_back(decided(fusions, Mode::kSize, mebibytes << 20));
-    return rules;
   }
-  for (Bytes size = Bytes{1} << 20; size <= kLargestTried; size *= 2) {
+  for (Bytes size = Bytes{1} << 20; !is_long && size <= kLargestTried; size *= 2) {
     rules.push_back(decided(fusions, Mode::kSize, size));
     if (size <= kLargestBetween) rules.push_back(decided(fusions, Mode::kSize, size / 2 * 3));
   }

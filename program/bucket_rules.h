@@ -24,7 +24,7 @@ struct BucketRules {
 BucketRules decided(const CommFusions& fusions, CommFusion::Mode mode, Bytes size = 0);
 
 /// How buckets are made where that is left to the schedule, rule by rule: none; sizes from 1 MiB to 1 GiB by halves and
-/// thirds, of a long program a few of them; but for those, boundaries that are searched (program/best_buckets.h). The first
+/// thirds, of a long program a few of them; boundaries that are searched (program/best_buckets.h). The first
 /// rule alone where nothing is left.
 std::vector<BucketRules> rules_to_try(const CommFusions& fusions, bool is_long);
 

@@ -19,7 +19,7 @@
 //      for it before.
 // Each of 1 to 8 costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
 // that fits is taken; the last is for that order. Of a program of more than fifty thousand instructions every sequence is
-// tried without buckets, then a few sizes in the fastest, and 5 and 7 are left out.
+// tried without buckets, then a few sizes in the fastest and, up to half a million, searched boundaries; 5 and 7 are left out.
 #include "program/schedule.h"
 
 #include <algorithm>
@@ -42,6 +42,8 @@ namespace {
 
 /// Of longer programs only a few orders are tried, since each takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
+/// Boundaries of buckets are searched up to that size: it takes as long as ten orders.
+constexpr std::size_t kMostSearched = 500'000;
 /// So many of them at a time: each takes memory for its sequence, its timeline and the lives of its values.
 constexpr std::size_t kMostLongAtOnce = 2;
 /// Shorter ones are ordered before threads have begun, and each of their orders is justified.
@@ -166,7 +168,8 @@ class Trials {
   /// The buckets of that rule, whose number is given, in a sequence.
   std::optional<Picoseconds> try_buckets(OrderRule of, const OrderMaker::Base& base, const BucketRules& rule) {
     trying_ = of;
-    return try_order(maker_->bucketed(base, maker_->bucket_numbers(base, rule)));
+    return try_order(rule.is_searched() ? maker_->best_bucketed(base, rule)
+                                        : maker_->bucketed(base, maker_->bucket_numbers(base, rule)));
   }
 
   /// What may be fetched early in the fastest order.
@@ -322,7 +325,9 @@ void try_few(Trials& trials, const OrderMaker& maker, const ScheduleOptions& opt
   for (const Fastest& of_kind : fastest) {
     if (!of_kind.sequence) continue;
     const OrderMaker::Base base = maker.base(sequence(maker, IssueOrder(early), *of_kind.sequence));
-    tried = try_beside(rules.size() - 1, [&](Trials& own, std::size_t i) {
+    const bool leaves_out = rules.back().is_searched() && early.sequence.size() > kMostSearched;
+    const std::size_t last = leaves_out ? rules.size() - 1 : rules.size();
+    tried = try_beside(last - 1, [&](Trials& own, std::size_t i) {
       own.try_buckets({*of_kind.sequence, i + 1}, base, rules[i + 1]);
     });
     for (Trials& own : tried) trials.take_better(std::move(own));

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "model/read_model.h"
 #include "planner/model_planner.h"
+#include "program/bucket_rules.h"
 #include "program/memory_profile.h"
 #include "program/overlapped_timeline.h"
 #include "program/program_checker.h"
@@ -310,6 +311,17 @@ TEST(ScheduleTest, OfWaysThatAreTriedSideBySideTheBestIsTaken) {
     EXPECT_LE(overlapped_timeline(listed).end, overlapped_timeline(moved).end);
     EXPECT_LT(overlapped_timeline(moved).end, overlapped_timeline(sketch.program).end);
     EXPECT_EQ(outputs(ordered(true)), outputs(listed));
+  }
+}
+
+TEST(ScheduleTest, OfALongProgramAFewSizesAndSearchedBoundariesAreTried) {
+  const std::vector<BucketRules> all = rules_to_try({}, false), few = rules_to_try({}, true);
+  EXPECT_LT(few.size(), all.size() / 2);
+  for (const std::vector<BucketRules>& rules : {all, few}) {
+    EXPECT_EQ(rules.front().all_gather.mode, CommFusion::Mode::kNone);
+    EXPECT_TRUE(rules.back().is_searched());
+    for (std::size_t i = 2; i + 1 < rules.size(); ++i)
+      EXPECT_GT(rules[i].all_gather.size, rules[i - 1].all_gather.size);
   }
 }
 
