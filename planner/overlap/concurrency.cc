@@ -35,6 +35,20 @@ bool OperatorSet::meets(const OperatorSet& other) const {
   return false;
 }
 
+// Versions are made one from the other, and read when they are made.
+bool is_made_from(const TensorVersions& versions, const ModelProblem::Communicated& made,
+                  const ModelProblem::Communicated& of) {
+  if (!of.version) return false;
+  std::optional<VersionId> from =
+      made.version ? versions.all[*made.version].from : versions.read[made.reader.op][made.reader.operand];
+  while (from && *from != *of.version) {
+    // What may share the memory of the stored version is then not made from the one before.
+    if (versions.all[*from].stored) return false;
+    from = versions.all[*from].from;
+  }
+  return from.has_value();
+}
+
 OperatorSet OperatorSet::resized(std::size_t num_operators) const {
   OperatorSet result = *this;
   result.words_.resize((num_operators + 63) / 64, 0);
@@ -42,7 +56,7 @@ OperatorSet OperatorSet::resized(std::size_t num_operators) const {
 }
 
 Concurrency::Concurrency(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
-                         bool has_collective_matmul)
+                         bool has_collective_matmul, bool delays_copies)
     : graph_(graph), versions_(versions), has_collective_matmul_(has_collective_matmul) {
   const std::size_t num_operators = graph.operators().size();
   all_ = loop_ = timed_ = OperatorSet(num_operators);
@@ -65,17 +79,9 @@ Concurrency::Concurrency(const OperatorGraph& graph, const TensorVersions& versi
   }
   before_.resize(graph.tensors().size(), OperatorSet(num_operators));
   behind_.resize(graph.tensors().size(), OperatorSet(num_operators));
-  for (const OperatorId id : graph.operators().ids()) {
-    const GraphOperator& op = graph.operators()[id];
-    const Inside& in = inside(id);
-    for (std::size_t result = 0; result < op.results.size(); ++result) {
-      OperatorSet& set = before_[op.results[result]];
-      if (in.is_whole_before[result] != 0) set.insert(id);
-      for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
-        if (in.leads[operand][result] != 0) set |= before_[op.operands[operand]];
-      }
-    }
-  }
+  find_before();
+  if (delays_copies) delay_copies();
+  if (!product_before_.empty()) find_before();
   for (std::size_t number = num_operators; number-- > 0;) {
     const OperatorId id(number);
     const GraphOperator& op = graph.operators()[id];
@@ -83,6 +89,70 @@ Concurrency::Concurrency(const OperatorGraph& graph, const TensorVersions& versi
       add_behind({id, operand}, behind_[op.operands[operand]]);
     }
   }
+}
+
+void Concurrency::find_before() {
+  for (const OperatorId id : graph_.operators().ids()) {
+    const GraphOperator& op = graph_.operators()[id];
+    const Inside& in = inside(id);
+    const auto product = product_before_.find(id);
+    for (std::size_t result = 0; result < op.results.size(); ++result) {
+      OperatorSet& set = before_[op.results[result]];
+      if (in.is_whole_before[result] != 0) set.insert(id);
+      for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
+        if (in.leads[operand][result] != 0) set |= before_[op.operands[operand]];
+      }
+      if (product != product_before_.end()) set |= before_[graph_.operators()[product->second].results[0]];
+    }
+  }
+}
+
+// Blocks as list scheduling sees them (ListScheduling::delay_copies): copies, then the first kernel that reads one of them.
+// Where it may be another kernel under some strategies, nothing is known.
+void Concurrency::delay_copies() {
+  std::vector<OperatorId> copies;
+  std::optional<OperatorId> of_block_before;
+  bool is_first = true, is_read = false;
+  for (const OperatorId id : graph_.operators().ids()) {
+    const GraphOperator& op = graph_.operators()[id];
+    const bool reads_copy = std::any_of(op.operands.begin(), op.operands.end(), [&](TensorId operand) {
+      const auto producer = graph_.tensor(operand).producer;
+      return producer && graph_.operators()[*producer].is_copy;
+    });
+    if (op.is_copy) {
+      if (!reads_copy && std::exchange(is_read, false)) copies.clear();
+      copies.push_back(id);
+      continue;
+    }
+    if (!reads_copy || std::exchange(is_read, true)) continue;
+    const std::optional<OperatorId> own = last_product_before(id);
+    const std::optional<OperatorId> product = is_first ? own : of_block_before;
+    of_block_before = own;
+    is_first = false;
+    // The block may be computed again in time, or one ahead.
+    const bool is_known = own && product && *product < copies.front() &&
+                          (product == own || before_[graph_.operators()[*own].results[0]].contains(*product));
+    if (!is_known) continue;
+    for (const OperatorId copy : copies) product_before_.emplace(copy, *product);
+    std::vector<OperatorId>& behind = copies_behind_[*product];
+    behind.insert(behind.end(), copies.begin(), copies.end());
+  }
+}
+
+/// The last product that the gradient needs which `reader` reads beside a copy.
+std::optional<OperatorId> Concurrency::last_product_before(OperatorId reader) const {
+  if (inside(reader).has_phases || !timed_.contains(reader)) return std::nullopt;
+  std::optional<OperatorId> last;
+  for (const TensorId operand : graph_.operators()[reader].operands) {
+    const auto producer = graph_.tensor(operand).producer;
+    if (!producer || !timed_.contains(*producer)) continue;
+    const GraphOperator& made_by = graph_.operators()[*producer];
+    if (made_by.is_copy || made_by.pass != Pass::kBackward) continue;
+    before_[operand].for_each([&](OperatorId op) {
+      if (is_product(graph_.operation(op)) && (!last || *last < op)) last = op;
+    });
+  }
+  return last;
 }
 
 Concurrency::Inside Concurrency::inside(const Operation& operation, const std::vector<Strategy>& candidates) {
@@ -277,6 +347,12 @@ void Concurrency::add_behind(const Reader& reader, OperatorSet& set) const {
   const GraphOperator& op = graph_.operators()[reader.op];
   const Inside& in = inside(reader.op);
   if (in.is_whole_behind[reader.operand] != 0) set.insert(reader.op);
+  if (const auto found = copies_behind_.find(reader.op); found != copies_behind_.end()) {
+    for (const OperatorId copy : found->second) {
+      set.insert(copy);
+      for (const TensorId result : graph_.operators()[copy].results) set |= behind_[result];
+    }
+  }
   for (std::size_t result = 0; result < op.results.size(); ++result) {
     if (in.leads[reader.operand][result] != 0) set |= behind_[op.results[result]];
   }

@@ -3,7 +3,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "graph/operator_graph.h"
@@ -41,6 +43,10 @@ class OperatorSet {
   std::vector<std::uint64_t> words_;
 };
 
+/// Whether what is made of a tensor is made from what another communication makes of it.
+bool is_made_from(const TensorVersions& versions, const ModelProblem::Communicated& made,
+                  const ModelProblem::Communicated& of);
+
 /// Which operators' kernels may run at the same time as a communication of the model, in any order of any program that
 /// its graph is lowered to, whatever the strategies: all that neither give what is communicated nor need it.
 ///
@@ -54,6 +60,10 @@ class OperatorSet {
 /// Where collectives run in pieces (program/collective_matmul.h), a product that makes or reads an activation may run beside
 /// what communicates that; all that is before the product or behind it may not.
 ///
+/// Copies may be taken to be delayed: a block is computed again one block ahead of the gradient that it is computed for at
+/// the earliest (program/list_order.h), and no product is put off (program/early_issue.h). So it runs behind the last
+/// product that the gradient of the block before it needs, the first block behind that of its own.
+///
 /// Where an operator may run in phases it need not be all before what one of its results is for, nor all behind what
 /// brings one of its operands; which phases need which is looked up for each of its candidates.
 ///
@@ -61,7 +71,7 @@ class OperatorSet {
 class Concurrency {
  public:
   Concurrency(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
-              bool has_collective_matmul);
+              bool has_collective_matmul, bool delays_copies = false);
 
   /// Where a communication stands: kernels that it waits for, and kernels that wait for it.
   struct Place {
@@ -94,7 +104,9 @@ class Concurrency {
   static Inside inside(const Operation& operation, const std::vector<Strategy>& candidates);
   static void add_phases(const Operation& operation, const Strategy& strategy, Inside& inside);
   const Inside& inside(OperatorId op) const { return *inside_[op]; }
-  OperatorSet before(TensorId tensor) const;
+  void find_before();
+  void delay_copies();
+  std::optional<OperatorId> last_product_before(OperatorId reader) const;
   void add_behind(const Reader& reader, OperatorSet& set) const;
   void add_behind_version(VersionId version, OperatorSet& set) const;
   void let_products_run_beside(TensorId tensor, Place& place) const;
@@ -104,8 +116,10 @@ class Concurrency {
   bool has_collective_matmul_;
   OperatorSet all_, loop_, timed_;  // timed_: kernels that take time whatever the strategy
   IdVector<OperatorId, std::shared_ptr<const Inside>> inside_;
-  IdVector<TensorId, OperatorSet> before_;  // of a result: all kernels that it needs
-  IdVector<TensorId, OperatorSet> behind_;  // all kernels that need it
+  std::map<OperatorId, OperatorId> product_before_;  // by copy: the product behind which it runs, where one is known
+  std::map<OperatorId, std::vector<OperatorId>> copies_behind_;  // by product
+  IdVector<TensorId, OperatorSet> before_;                       // of a result: all kernels that it needs
+  IdVector<TensorId, OperatorSet> behind_;                       // all kernels that need it
 };
 
 }  // namespace shardplan

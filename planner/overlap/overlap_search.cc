@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <future>
 #include <map>
 #include <memory>
@@ -48,12 +49,14 @@ constexpr double kWorthAGuess = 0.025;
 /// Of the bound that is told: at most so many rounds, fewer of larger problems, none of those that are larger still.
 constexpr int kProofRounds = 12, kFewProofRounds = 2;
 constexpr std::size_t kEntriesOfProof = 20'000'000, kEntriesOfShortProof = 60'000'000;
-/// Of what is found there so many are ordered, of those whose steps are thought to take so much longer at most: they
-/// communicate more, and hide it better than is thought.
-constexpr std::size_t kMostFoundOrdered = 3;
+/// Of what is found there so many are ordered, those of which the bound says the least, of those whose steps are thought to
+/// take so much longer at most: they communicate more, and hide it better than is thought.
+constexpr std::size_t kMostFoundOrdered = 4;
 constexpr std::int64_t kPercentLongerFound = 15;
 /// Guesses are searched on so many threads.
 constexpr std::size_t kSearchedAtOnce = 4;
+/// Of two that differ by less, one part in so many of what is thought and of what the bound says, the first is ordered.
+constexpr Picoseconds kPartsThatDiffer = 1000;
 /// Orders take all processors in turn, but for a part that is one thread's.
 constexpr std::size_t kOrderedAtOnce = 2;
 /// At most so many choices of guesses and rounds are ordered.
@@ -284,16 +287,25 @@ class Rounds {
     const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
     if (!planned) return;
     const Picoseconds too_long = about(*planned) / 100 * (100 + kPercentLongerFound);
-    std::vector<std::pair<Picoseconds, std::size_t>> in_turn;  // about what the step takes
+    struct Estimated {
+      Picoseconds least, about;
+      std::size_t number;
+      auto operator<=>(const Estimated&) const = default;
+    };
+    std::vector<Estimated> in_turn;
+    const auto is_like = [](Picoseconds a, Picoseconds b) { return std::abs(a - b) < a / kPartsThatDiffer; };
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (is_known(found[i])) continue;
-      const Picoseconds estimate = about(found[i]);
-      if (estimate < too_long) in_turn.emplace_back(estimate, i);
+      const Estimated one{bound_.least_step(bound_.times_of(found[i])), about(found[i]), i};
+      const bool is_new = std::none_of(in_turn.begin(), in_turn.end(), [&](const Estimated& other) {
+        return is_like(one.least, other.least) && is_like(one.about, other.about);
+      });
+      if (one.about < too_long && is_new) in_turn.push_back(one);
     }
-    std::stable_sort(in_turn.begin(), in_turn.end());
+    std::sort(in_turn.begin(), in_turn.end());
     if (in_turn.size() > kMostFoundOrdered) in_turn.resize(kMostFoundOrdered);
     std::vector<Decisions> decisions;
-    for (const auto& [estimate, i] : in_turn) decisions.push_back(decisions_of(found[i]));
+    for (const Estimated& one : in_turn) decisions.push_back(decisions_of(found[one.number]));
     order_all(std::move(decisions), std::nullopt);
   }
 

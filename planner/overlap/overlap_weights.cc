@@ -2,7 +2,15 @@
 
 #include <numeric>
 
+#include "base/integer.h"
+#include "solver/strategy_problem.h"
+
 namespace shardplan {
+
+std::int64_t weighted_share(std::int64_t cost, std::int64_t weight) {
+  if (cost >= kForbidden) return kForbidden;
+  return static_cast<std::int64_t>(Int128{cost} * weight >> OverlapWeights::kWholeLog);
+}
 
 OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vector<std::int64_t>& counts) {
   const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});

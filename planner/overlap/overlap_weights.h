@@ -16,6 +16,9 @@ struct OverlapWeights {
   std::vector<std::vector<std::int64_t>> on_part;  // by part of their times, counted beside (`StepBound::Matrices`)
 };
 
+/// What counts of a cost, rounded down; what is forbidden stays so.
+std::int64_t weighted_share(std::int64_t cost, std::int64_t weight);
+
 /// The mean of several, each counted so often.
 OverlapWeights mean(const std::vector<OverlapWeights>& weights, const std::vector<std::int64_t>& counts);
 

@@ -25,12 +25,6 @@ constexpr std::int64_t kFullSpeed = 1'000'000;
 /// Of groups up to this size it is quicker to look at all pairs of members.
 constexpr std::size_t kFewMembers = 8;
 
-/// Rounded down.
-std::int64_t weighted_share(std::int64_t cost, std::int64_t weight) {
-  if (cost >= kForbidden) return kForbidden;
-  return static_cast<std::int64_t>(Int128{cost} * weight >> OverlapWeights::kWholeLog);
-}
-
 std::int64_t of_all_runs(std::int64_t cost, std::int64_t runs) {
   return cost > kForbidden / runs ? kForbidden : cost * runs;
 }
@@ -51,6 +45,8 @@ StepBound::StepBound(const OperatorGraph& graph, const TensorVersions& versions,
       versions_(versions),
       problem_(problem),
       matrices_(std::move(matrices)),
+      ties_(ties),
+      has_collective_matmul_(has_collective_matmul),
       num_levels_(speeds.size()) {
   for (const SpeedsTogether& level : speeds) {
     kernels_ppm_ = std::max(kernels_ppm_, level.kernels_ppm);
@@ -59,24 +55,34 @@ StepBound::StepBound(const OperatorGraph& graph, const TensorVersions& versions,
   // Where nothing is gained by running together, both count whole.
   slowed_kernel_ = std::min(kWholeWeight, (kFullSpeed - collectives_ppm_) * kWholeWeight / kernels_ppm_);
   slowing_collective_ = std::min(kWholeWeight, (kFullSpeed - kernels_ppm_) * kWholeWeight / collectives_ppm_);
-  group_kernels(ties);
-  group_items(Concurrency(graph, versions, problem, has_collective_matmul), ties);
+  group();
+}
+
+void StepBound::group() {
+  kernel_group_ = {};
+  kernel_runs_.clear();
+  groups_.clear();
+  own_group_ = {};
+  edge_group_ = {};
+  group_kernels();
+  group_items(Concurrency(graph_, versions_, problem_, has_collective_matmul_, tells_copies_));
   if (num_levels_ > 1) find_together();
 }
 
-void StepBound::group_kernels(const IdVector<NodeId, NodeId>& ties) {
-  std::map<std::tuple<NodeId, StrategyTableId, std::int64_t>, std::uint32_t> known;
+void StepBound::group_kernels() {
+  std::map<std::tuple<NodeId, StrategyTableId, std::int64_t, bool>, std::uint32_t> known;
   for (const OperatorId op : graph_.operators().ids()) {
-    const std::tuple key(ties[problem_.operator_nodes[op]], problem_.operator_tables[op], graph_.runs(op));
+    const std::tuple key(ties_[problem_.operator_nodes[op]], problem_.operator_tables[op], graph_.runs(op),
+                         is_told_copy(op));
     const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(kernel_runs_.size()));
     if (is_new) kernel_runs_.push_back(graph_.runs(op));
     kernel_group_.push_back(found->second);
   }
 }
 
-void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties) {
+void StepBound::group_items(const Concurrency& concurrency) {
   std::map<MatrixId, bool> costs;
-  using Key = std::tuple<NodeId, NodeId, MatrixId, bool, bool, std::int64_t, std::int64_t>;
+  using Key = std::tuple<NodeId, NodeId, MatrixId, bool, bool, bool, std::int64_t, std::int64_t>;
   std::map<Key, std::uint32_t> known;
   std::vector<OperatorSet> others;  // by group: operators whose groups are not beside it yet
   const OperatorSet none(graph_.operators().size());
@@ -123,7 +129,8 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
     const bool outlives_run = concurrency.outlives_run(item.place);
     const std::int64_t runs =
         what.version ? runs_of(graph_, versions_.all[*what.version]) : graph_.runs(what.reader.op);
-    const Key key(ties[edge.from], ties[edge.to], matrices_.on_all[id], joins, outlives_run, runs, -1);
+    const Key key(ties_[edge.from], ties_[edge.to], matrices_.on_all[id], joins, outlives_run, is_of_told_copy(what),
+                  runs, -1);
     edge_group_[id] = add(key, std::move(item), joins, outlives_run, runs);
   }
   for (const OperatorId op : graph_.operators().ids()) {
@@ -136,11 +143,17 @@ void StepBound::group_items(const Concurrency& concurrency, const IdVector<NodeI
     item.op = op;
     item.place = concurrency.of_own(op);
     const std::int64_t runs = graph_.runs(op);
-    const NodeId node = ties[problem_.operator_nodes[op]];
-    const Key key(node, node, MatrixId(), false, runs > 1, runs,
+    const NodeId node = ties_[problem_.operator_nodes[op]];
+    const Key key(node, node, MatrixId(), false, runs > 1, is_told_copy(op), runs,
                   static_cast<std::int64_t>(problem_.operator_tables[op].value()));
     own_group_[op] = add(key, std::move(item), false, runs > 1, runs);
   }
+}
+
+bool StepBound::is_of_told_copy(const ModelProblem::Communicated& what) const {
+  if (!what.version) return is_told_copy(what.reader.op);
+  const auto producer = graph_.tensor(versions_.all[*what.version].tensor).producer;
+  return producer && is_told_copy(*producer);
 }
 
 // What may join is looked at beside what may not: only there it counts whether they exclude each other.
@@ -177,6 +190,11 @@ void StepBound::find_together() {
 // known to exclude each other, too.
 void StepBound::refine(Matrices matrices) {
   matrices_ = std::move(matrices);
+  const auto& operators = graph_.operators();
+  if (std::any_of(operators.begin(), operators.end(), [](const GraphOperator& op) { return op.is_copy; })) {
+    tells_copies_ = true;
+    group();
+  }
   if (num_levels_ == 1) return;
   std::vector<OperatorSet> before, behind;  // kernels that all members wait for, and that wait for all
   for (const Group& group : groups_) {
@@ -210,32 +228,11 @@ bool StepBound::is_before(const Item& a, const Item& b) const {
          is_made_from(b, a);
 }
 
-// Versions are made one from the other, and read when they are made.
-bool StepBound::is_made_from(const Item& made, const Item& of) const {
-  if (!made.edge || !of.edge) return false;
-  const std::optional<VersionId> version = problem_.communicated[*of.edge].version;
-  if (!version) return false;
-  const ModelProblem::Communicated& what = problem_.communicated[*made.edge];
-  std::optional<VersionId> from =
-      what.version ? versions_.all[*what.version].from : versions_.read[what.reader.op][what.reader.operand];
-  while (from && *from != *version) {
-    // What may share the memory of the stored version is then not made from the one before.
-    if (versions_.all[*from].stored) return false;
-    from = versions_.all[*from].from;
-  }
-  return from.has_value();
-}
-
 bool StepBound::is_apart(std::size_t item, const std::vector<std::size_t>& others) const {
   const OperatorSet& together = groups_[item].together;
   if (groups_[item].joins || together.contains(OperatorId(item))) return false;
   return std::none_of(others.begin(), others.end(),
                       [&](std::size_t other) { return together.contains(OperatorId(other)); });
-}
-
-Picoseconds StepBound::edge_time(MatrixId matrix, EdgeId id, const Choice& choice) const {
-  const ProblemEdge& edge = problem_.problem.edges[id];
-  return problem_.problem.matrices[matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
 }
 
 StepBound::Times StepBound::times_of(const Choice& choice) const {
@@ -499,6 +496,12 @@ std::vector<OverlapWeights> StepBound::weights_at(const Times& times) const {
   // With two levels what is elsewhere is on one.
   if (num_levels_ == 2) result.push_back(weights_at(times, Counted::kElsewhere, false));
   return result;
+}
+
+Picoseconds StepBound::least_step(const Times& times) const {
+  Picoseconds least = 0;
+  for (const OverlapWeights& weights : weights_at(times)) least = std::max(least, sum(weights, times));
+  return least;
 }
 
 OverlapWeights StepBound::weights_of_slowdown() const {

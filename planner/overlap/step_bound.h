@@ -49,7 +49,8 @@ class StepBound {
             const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds,
             bool has_collective_matmul);
 
-  /// From now on with these finer times; which edges join stays as it is.
+  /// From now on with these finer times, and with what is computed again told from what it repeats and delayed (see
+  /// `Concurrency`); which edges join stays as it is.
   void refine(Matrices matrices);
 
   /// What a choice takes, by groups: all members and all runs.
@@ -63,6 +64,8 @@ class StepBound {
 
   /// Weights whose sums are large for one choice.
   std::vector<OverlapWeights> weights_at(const Times& times) const;
+  /// The largest of their sums: no step of a choice that takes these times is shorter.
+  Picoseconds least_step(const Times& times) const;
   /// All kernels, and what communications slow them down at least.
   OverlapWeights weights_of_slowdown() const;
 
@@ -98,14 +101,23 @@ class StepBound {
   };
 
   static constexpr std::size_t kOnLevel = 0, kElsewhere = 1;  // parts
-  void group_kernels(const IdVector<NodeId, NodeId>& ties);
-  void group_items(const Concurrency& concurrency, const IdVector<NodeId, NodeId>& ties);
+  void group();
+  void group_kernels();
+  void group_items(const Concurrency& concurrency);
+  bool is_told_copy(OperatorId op) const { return tells_copies_ && graph_.operators()[op].is_copy; }
+  bool is_of_told_copy(const ModelProblem::Communicated& what) const;
   void find_together();
   bool may_meet(const Group& a, const Group& b) const;
   bool is_before(const Item& a, const Item& b) const;
-  bool is_made_from(const Item& made, const Item& of) const;
+  bool is_made_from(const Item& made, const Item& of) const {
+    return made.edge && of.edge &&
+           shardplan::is_made_from(versions_, problem_.communicated[*made.edge], problem_.communicated[*of.edge]);
+  }
   bool is_apart(std::size_t item, const std::vector<std::size_t>& others) const;
-  Picoseconds edge_time(MatrixId matrix, EdgeId edge, const Choice& choice) const;
+  Picoseconds edge_time(MatrixId matrix, EdgeId id, const Choice& choice) const {
+    const ProblemEdge& edge = problem_.problem.edges[id];
+    return problem_.problem.matrices[matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
+  }
   Weighing one_level(const std::vector<std::size_t>& region, const std::vector<Picoseconds>& items,
                      const std::vector<Picoseconds>& kernels) const;
   std::vector<std::int64_t> most_of_each(const std::vector<std::size_t>& others, const std::vector<Picoseconds>& items,
@@ -126,6 +138,9 @@ class StepBound {
   const TensorVersions& versions_;
   const ModelProblem& problem_;
   Matrices matrices_;
+  IdVector<NodeId, NodeId> ties_;
+  bool has_collective_matmul_;
+  bool tells_copies_ = false;  // apart from what they repeat
   std::size_t num_levels_;
   std::int64_t kernels_ppm_ = 0, collectives_ppm_ = 0;  // the most that any level leaves
   std::int64_t slowed_kernel_ = 0, slowing_collective_ = 0;

@@ -52,5 +52,40 @@ TEST(ConcurrencyTest, WhatReadsOneSumRunsBesideTheOther) {
             "update.g.ApplyGradientDescent update.h.ApplyGradientDescent ");
 }
 
+// Two layers computed again. The second comes back once the loss has its gradient, the first no earlier than the product that
+// brings the gradient to the second; nothing that the forward pass communicates runs beside either.
+TEST(ConcurrencyTest, WhatIsComputedAgainRunsBehindTheProductsOfTheForwardPassWhereThatIsAsked) {
+  const PlannedModel planned(
+      read_model_text(
+          "shardplan: 1\nmodel: m\ninputs: {x: [8, 8]}\n"
+          "blocks:\n  layer:\n    inputs: {a: [8, 8]}\n    parameters: {v: [8, 8], w: [8, 8]}\n    operators:\n"
+          "      up: {op: MatMul, in: [a, v]}\n      act: {op: Tanh, in: up}\n"
+          "      down: {op: MatMul, in: [act, w]}\n"
+          "operators:\n  first: {block: layer, in: x}\n  second: {block: layer, in: first}\n"
+          "  third: {block: layer, in: second}\n  s: {op: Mul, in: [third, third]}\n  c: {op: ReduceMean, in: s}\n"
+          "loss: c\ntraining: {optimizer: sgd, recompute: [first, second, third]}\n",
+          "m.yaml"),
+      "dgx-a100", {{"dp", 8}});
+  // How many kernels of a block's copy may run beside what brings operands to the operators of a name.
+  const auto beside = [&](const std::string& readers, const std::string& copies, bool delays_copies) {
+    const Concurrency concurrency(planned.graph, planned.versions, planned.problem, false, delays_copies);
+    int count = 0;
+    for (const OperatorId op : planned.graph.operators().ids()) {
+      const GraphOperator& reader = planned.graph.operators()[op];
+      if (!std::string(reader.name).starts_with(readers)) continue;
+      for (std::size_t operand = 0; operand < reader.operands.size(); ++operand) {
+        concurrency.beside(concurrency.of_operand({op, operand})).for_each([&](OperatorId other) {
+          count += std::string(planned.graph.operators()[other].name).starts_with(copies) ? 1 : 0;
+        });
+      }
+    }
+    return count;
+  };
+  EXPECT_GT(beside("second.down", "recompute.", false), 0);
+  EXPECT_EQ(beside("second.down", "recompute.", true), 0);
+  EXPECT_GT(beside("grad.third.", "recompute.first.", false), 0);
+  EXPECT_GT(beside("grad.second.up.", "recompute.first.", true), 0);  // one block ahead
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -20,6 +20,7 @@
 #include "planner/problem/plan_choice.h"
 #include "program/buckets.h"
 #include "program/overlapped_timeline.h"
+#include "program/schedule.h"
 #include "tests/fuzz/random_model.h"
 #include "tests/support/planned_model.h"
 #include "tests/support/problems.h"
@@ -223,14 +224,47 @@ void compare(std::uint64_t seed, Tried& tried) {
 }
 
 /// What the bound says of one choice, for which it knows the best weights.
-Picoseconds own_bound(const StepBound& bound, const Choice& choice) {
-  const StepBound::Times times = bound.times_of(choice);
-  Picoseconds most = 0;
-  for (const OverlapWeights& weights : bound.weights_at(times)) {
-    most = std::max(most, StepBound::sum(weights, times));
+Picoseconds own_bound(const StepBound& bound, const Choice& choice) { return bound.least_step(bound.times_of(choice)); }
+
+/// A model on a small cluster and its bound, coarse at first.
+struct OwnBound {
+  OwnBound(const std::string& text, const std::string& cluster_text, Random& random)
+      : cluster(read_cluster_text(cluster_text, "small.yaml")),
+        planned(read_model_text(text, "m.yaml"), cluster, std::vector<MeshAxis>{}, UnevenCuts::kWhereNothingElseFits),
+        counted{*planned.costs, options(planned), false,
+                has_two() ? std::optional(static_cast<int>(random.below(2))) : std::nullopt},
+        bound(planned.graph, planned.versions, planned.problem,
+              coarse_matrices(planned.problem, planned.graph, planned.versions, counted), own_ties(), speeds(), false) {
   }
-  return most;
-}
+
+  static RedistributionOptions options(const PlannedModel& planned) {
+    RedistributionOptions result;
+    result.pieces = planned.restrictions.pieces;
+    return result;
+  }
+  bool has_two() const {
+    std::vector<AxisRef> axes;
+    for (std::size_t axis = 0; axis < planned.costs->mesh().axes().size(); ++axis) {
+      axes.push_back(planned.costs->mesh().whole(axis));
+    }
+    return std::popcount(planned.costs->links(axes)) > 1;
+  }
+  IdVector<NodeId, NodeId> own_ties() const {
+    IdVector<NodeId, NodeId> ties;
+    for (const NodeId node : planned.problem.problem.nodes.ids()) ties.push_back(node);
+    return ties;
+  }
+  std::vector<SpeedsTogether> speeds() const {
+    std::vector<SpeedsTogether> result = planned.costs->speeds_together();
+    result.resize(has_two() ? 2 : 1);
+    return result;
+  }
+
+  Cluster cluster;
+  PlannedModel planned;
+  CountedLevels counted;
+  StepBound bound;
+};
 
 struct Compared {
   int tried = 0, near = 0;  // choices, and those of whose best order the bound says nearly all
@@ -238,30 +272,15 @@ struct Compared {
 
 /// What is said of random choices of a model, coarsely and finely, against steps of random orders.
 void compare_own_bounds(const std::string& text, const std::string& cluster_text, Random& random, Compared& compared) {
-  const Cluster cluster = read_cluster_text(cluster_text, "small.yaml");
-  PlannedModel planned(read_model_text(text, "m.yaml"), cluster, std::vector<MeshAxis>{},
-                       UnevenCuts::kWhereNothingElseFits);
+  OwnBound own(text, cluster_text, random);
+  PlannedModel& planned = own.planned;
   ModelProblem& problem = planned.problem;
-  std::vector<AxisRef> axes;
-  for (std::size_t axis = 0; axis < planned.costs->mesh().axes().size(); ++axis) {
-    axes.push_back(planned.costs->mesh().whole(axis));
-  }
-  const bool has_two = std::popcount(planned.costs->links(axes)) > 1;
-  RedistributionOptions options;
-  options.pieces = planned.restrictions.pieces;
-  const auto level = has_two ? std::optional(static_cast<int>(random.below(2))) : std::nullopt;
-  const CountedLevels counted{*planned.costs, options, false, level};
-  IdVector<NodeId, NodeId> ties;
-  for (const NodeId node : problem.problem.nodes.ids()) ties.push_back(node);
-  std::vector<SpeedsTogether> speeds = planned.costs->speeds_together();
-  speeds.resize(has_two ? 2 : 1);
-  StepBound bound(planned.graph, planned.versions, problem,
-                  coarse_matrices(problem, planned.graph, planned.versions, counted), ties, speeds, false);
+  StepBound& bound = own.bound;
   std::vector<Choice> choices;
   for (int i = 0; i < 10; ++i) choices.push_back(planned.random_choice(random));
   std::vector<Picoseconds> coarse;
   for (const Choice& choice : choices) coarse.push_back(own_bound(bound, choice));
-  bound.refine(fine_matrices(problem, planned.graph, planned.versions, counted));
+  bound.refine(fine_matrices(problem, planned.graph, planned.versions, own.counted));
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (evaluate(problem.problem, choices[i]).forbidden_count > 0) continue;
     const Shortest best = best_of_orders(planned.lowered(choices[i]), planned, random, 30);
@@ -309,6 +328,66 @@ TEST(OverlapBoundTest, NoOrderIsBelowWhatIsSaidOfOperatorsInPhases) {
   }
   EXPECT_GT(compared.tried, 300);
   EXPECT_GT(compared.near, compared.tried / 5);
+}
+
+/// Perceptrons whose layers are computed again, with or without micro-batches.
+std::string computed_again(Random& random) {
+  std::string operators, names;
+  const std::size_t layers = 2 + random.below(3);
+  for (std::size_t i = 0; i < layers; ++i) {
+    operators += fmt::format("  l{}: {{block: layer, in: {}}}\n", i, i == 0 ? "x" : fmt::format("l{}", i - 1));
+    names += fmt::format("{}l{}", i == 0 ? "" : ", ", i);
+  }
+  const std::size_t hidden = 8 << random.below(3);
+  return fmt::format(
+      "shardplan: 1\nmodel: m\ndims: {{B: 16}}\ninputs: {{x: [B, 32]}}\nblocks:\n  layer:\n    inputs: {{a: [B, 32]}}\n"
+      "    parameters: {{v: [32, {0}], w: [{0}, 32]}}\n    operators:\n      up: {{op: MatMul, in: [a, v]}}\n"
+      "      act: {{op: {1}, in: up}}\n      down: {{op: MatMul, in: [act, w]}}\n"
+      "operators:\n{2}  s: {{op: Mul, in: [l{3}, l{3}]}}\n  c: {{op: ReduceMean, in: s}}\nloss: c\n"
+      "training: {{optimizer: sgd, recompute: [{4}]{5}}}\n",
+      hidden, random.below(2) == 0 ? "Tanh" : "GeLU", operators, layers - 1, names,
+      random.below(2) == 0 ? ", micro_batches: 2" : "");
+}
+
+// Orders are all that the scheduler tries: which of them come before what is computed again is known of these alone.
+TEST(OverlapBoundTest, NoOrderThatIsTriedIsBelowWhatIsSaidOfWhatIsComputedAgain) {
+  int tried = 0, near = 0;
+  for (std::uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
+    Random random(seed);
+    const std::string text = computed_again(random);
+    const std::string cluster_text = random_cluster(random, false);
+    SCOPED_TRACE(fmt::format("seed {}\n{}\n{}", seed, cluster_text, text));
+    OwnBound own(text, cluster_text, random);
+    PlannedModel& planned = own.planned;
+    own.bound.refine(fine_matrices(planned.problem, planned.graph, planned.versions, own.counted));
+    for (int i = 0; i < 10; ++i) {
+      const Choice choice = planned.random_choice(random);
+      if (evaluate(planned.problem.problem, choice).forbidden_count > 0) continue;
+      const Picoseconds least = own.bound.least_step(own.bound.times_of(choice));
+      const ParallelProgram program = planned.lowered(choice);
+      ScheduleOptions options;
+      options.most_memory = Bytes{1} << 30;
+      Picoseconds shortest = std::numeric_limits<Picoseconds>::max();
+      const auto see = [&](const OrderRule& rule, bool is_refined) {
+        const std::optional<Picoseconds> step =
+            step_by_rule(program, planned.graph, *planned.costs->collectives(), options, rule, is_refined);
+        if (step) shortest = std::min(shortest, *step);
+      };
+      using Sequence = OrderRule::Sequence;
+      for (const Sequence sequence :
+           {Sequence::kGiven, Sequence::kEarly, Sequence::kDelayed, Sequence::kListed, Sequence::kListedFromEnd}) {
+        for (std::size_t buckets = 0; buckets < 4; ++buckets) see({sequence, buckets}, buckets == 0);
+      }
+      ParallelProgram best = program;
+      schedule(best, planned.graph, *planned.costs->collectives(), options);
+      shortest = std::min(shortest, overlapped_timeline(best).end);
+      EXPECT_LE(least, shortest);
+      ++tried;
+      if (20 * least >= 19 * shortest) ++near;
+    }
+  }
+  EXPECT_GT(tried, 400);
+  EXPECT_GT(near, tried / 5);
 }
 
 TEST(OverlapBoundTest, NoChoiceAndNoOrderOfSmallModelsIsBelowItAndThePlanIsNearTheBest) {
