@@ -41,8 +41,10 @@ constexpr std::int64_t kHiddenParts[] = {16, 4};
 /// A round takes time by the entries of all edges' matrices: this many in all rounds are less than what comes before them
 /// takes. Larger problems have one round, for the bound.
 constexpr std::size_t kEntriesOfRounds = 30'000'000;
-constexpr Guess kTwiceAtTheEnd{100, 200}, kHalfOfActivations{25, 100, 50};
+constexpr Guess kTwiceAtTheEnd{100, 200}, kHalfOfActivations{25, 100, 50}, kHalfOfWeights{50, 100};
 constexpr std::uint64_t kGuessWork = 100'000'000;
+/// Larger problems have one guess, which is searched for longer.
+constexpr std::uint64_t kLargeGuessWork = 3'000'000'000;
 constexpr double kGuessGap = 1e-4;
 /// A step this near to its bound is not worth a guess.
 constexpr double kWorthAGuess = 0.025;
@@ -350,12 +352,14 @@ class Rounds {
   /// Guesses that suit most models first, and where the step is far from its bound then, one that suits few.
   void try_guesses() {
     finish();
-    std::vector<Guess> guesses{kTwiceAtTheEnd};
-    if (ties_ || most_rounds_ > 1) guesses.push_back(kMostlyHidden);
+    std::vector<Guess> guesses{kTwiceAtTheEnd, kMostlyHidden};
+    if (is_large()) guesses = {kHalfOfWeights};
     if (!is_near(plan_.time.step(), least_, kWorthAGuess)) try_guesses(guesses);
     // Little is known of activations where no layers repeat, so that their guesses lead astray.
     if (ties_ && !is_near(plan_.time.step(), least_, kWorthGoingOn)) try_guesses({kHalfOfActivations});
   }
+
+  bool is_large() const { return !ties_ && most_rounds_ == 1; }
 
   /// Orders the choices that take the least time by guesses. They are none of the game's, which would begin elsewhere.
   void try_guesses(const std::vector<Guess>& guesses) {
@@ -382,7 +386,8 @@ class Rounds {
     LevelOptions options = search_.options;
     options.start = best_start(searched, tied);
     options.wants_bound = false;
-    options.limits.work = std::min(kGuessWork, options.limits.work > 0 ? options.limits.work : kGuessWork);
+    const std::uint64_t work = is_large() ? kLargeGuessWork : kGuessWork;
+    options.limits.work = std::min(work, options.limits.work > 0 ? options.limits.work : work);
     options.limits.gap = kGuessGap;
     options.limits.progress = {};
     const LevelResult found = search_level(searched, *make_search(kDefaultSearch), options);
