@@ -81,8 +81,8 @@ constexpr std::uint64_t kUniformWork = 20'000'000;
 constexpr double kUniformGap = 1e-2;
 /// A bound this near to what other weights could reach at most will do.
 constexpr double kNothingToGain = 2e-3;
-/// One this far below is sought again, more exactly.
-constexpr double kWorthAProof = 0.1;
+/// One this far below is sought again, more exactly; where few rounds of that are affordable, one this much further.
+constexpr double kWorthAProof = 0.05, kWorthAShortProof = 0.1;
 /// Turns of the game between weights and choices.
 constexpr int kTurns = 5'000;
 
@@ -190,7 +190,9 @@ class Rounds {
 
   /// Whether a finer bound is worth its time.
   bool is_loose() const {
-    return !deadline_.is_over() && proof_rounds_affordable() > 1 && !is_near(plan_.time.step(), least_, kWorthAProof);
+    const int rounds = proof_rounds_affordable();
+    const double worth = rounds > kFewProofRounds ? kWorthAProof : kWorthAShortProof;
+    return !deadline_.is_over() && rounds > 1 && !is_near(plan_.time.step(), least_, worth);
   }
 
   /// Says more of the step, once the bound is finer than it was in the rounds, and orders the choices that were found on
