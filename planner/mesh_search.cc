@@ -84,8 +84,8 @@ ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Clus
     auto planner = std::make_unique<ModelPlanner>(model, cluster, of_shape);
     Plan plan = planner->plan(options.level, options.search, stop, progress);
     plan.options.time_limit = options.time_limit;
-    tried.push_back(
-        {shapes[i], plan.status, plan.time, plan.memory.peak, plan.bound, plan.overlapped_bound, plan.free_bound});
+    tried.push_back({shapes[i], plan.status, plan.time, plan.memory.peak, plan.bound, plan.overlapped_bound,
+                     plan.free_bound, plan.is_bound_one_block_ahead});
     bool replaces = best.planner == nullptr;
     if (!replaces && is_found(plan)) {
       const bool is_shorter = plan.time.step() < best.plan.time.step();
@@ -100,6 +100,7 @@ ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Clus
     if (!shape.overlapped_bound) best.plan.overlapped_bound.reset();
     if (best.plan.overlapped_bound) {
       best.plan.overlapped_bound = std::min(*best.plan.overlapped_bound, *shape.overlapped_bound);
+      best.plan.is_bound_one_block_ahead |= shape.is_bound_one_block_ahead;
     }
     if (!shape.free_bound) best.plan.free_bound.reset();
     if (best.plan.free_bound) {

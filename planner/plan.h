@@ -90,6 +90,7 @@ struct TriedShape {
   LevelValue bound;                                  // no plan in this shape has less
   std::optional<Picoseconds> overlapped_bound = {};  // no step in this shape is shorter, in whatever order
   std::optional<LevelValue> free_bound = {};         // as `Plan::free_bound`, of this shape
+  bool is_bound_one_block_ahead = false;             // as `Plan::is_bound_one_block_ahead`
 };
 
 /// A plan and all that reports say of it. Made by `ModelPlanner` (planner/model_planner.h).
@@ -112,6 +113,8 @@ struct Plan {
   /// Level kSpeed, where collectives run beside kernels: no plan that fits in the order of the graph takes a shorter step,
   /// in whatever order; of the same plans as `bound`, which is about the step one after the other.
   std::optional<Picoseconds> overlapped_bound = {};
+  /// Whether that is of orders alone in which blocks are computed again at most one ahead (docs/cost-model.md).
+  bool is_bound_one_block_ahead = false;
   /// With StrategyCosts::kMindSpore: what the forward strategies cost in MindSpore's model, and that none cost less.
   struct MindSporeResult {
     MindSporeValue cost;

@@ -192,6 +192,7 @@ Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlann
   plan.bound = file.bound;
   plan.free_bound = file.free_bound;
   plan.overlapped_bound = file.overlapped_bound;
+  plan.is_bound_one_block_ahead = file.is_bound_one_block_ahead;
   plan.mindspore = file.mindspore;
   plan.baselines = file.baselines;
   return planner.decided(decisions, std::move(plan));

@@ -203,6 +203,7 @@ class Rounds {
     const ProvenStep proven = prove_step(proof, choices_);
     proof_rounds_ = proven.rounds;
     if (!ties_ || search_.uniform) least_ = std::max(least_, proven.bound);
+    is_one_block_ahead_ = std::ranges::any_of(search_.graph.operators(), &GraphOperator::is_copy);
     bound_free(proven.weights);
     order_shortest(proven.shorter);
   }
@@ -219,6 +220,7 @@ class Rounds {
   Plan result() {
     const Picoseconds step = plan_.time.step();
     plan_.overlapped_bound = std::min(least_, step);
+    plan_.is_bound_one_block_ahead = is_one_block_ahead_;
     if (free_bound_) plan_.free_bound = {Level::kSpeed, std::min(*free_bound_, step)};
     plan_.statistics.push_back({"overlapped step",
                                 {{"rounds", rounds_},
@@ -527,6 +529,7 @@ class Rounds {
   std::vector<Choice> guessed_;  // of guesses; none of the game's until it comes to them
   Picoseconds least_ = 0;
   std::optional<Picoseconds> free_bound_;
+  bool is_one_block_ahead_ = false;
   std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
   std::future<Plan> ordering_;  // of what is ordered beside; the last member, so that it ends first
 };

@@ -38,7 +38,7 @@ struct OverlapSearch {
 
 /// The plan or one whose step is shorter, and a bound on the step in which collectives run beside kernels
 /// (`Plan::overlapped_bound`): no choice of the candidates that fits in the order of the graph takes less, in whatever order
-/// of its instructions and with whatever buckets. `plan` is overlapped, of level kSpeed; `free` is its problem, layers not
+/// of its instructions, or where `Plan::is_bound_one_block_ahead` of those, and with whatever buckets. `plan` is overlapped, of level kSpeed; `free` is its problem, layers not
 /// tied.
 ///
 /// A weighted sum (planner/overlap/step_bound.h) is no more than any step; the bound is its least value over all choices.

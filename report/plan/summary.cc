@@ -180,7 +180,8 @@ std::string objective_line(const Plan& plan) {
   if (plan.overlapped_bound) {
     figure = format_time(plan.time.step());
     best = format_time(*plan.overlapped_bound);
-    limit = none + ", in whatever order, takes less";
+    const char* const orders = plan.is_bound_one_block_ahead ? " that computes blocks again at most one ahead" : "";
+    limit = fmt::format("{}, in whatever order{}, takes less", none, orders);
     is_optimal = plan.time.step() <= *plan.overlapped_bound;
   }
   const std::optional<double> share = open_gap(plan);

@@ -216,7 +216,10 @@ void read_result(const Node& node, PlanFile& plan) {
   plan.cost = read_value(node["cost"], level);
   plan.bound = read_value(node["bound"], level);
   if (node.has("free_bound")) plan.free_bound = read_value(node["free_bound"], level);
-  if (node.has("overlapped")) plan.overlapped_bound = node["overlapped"]["bound"].picoseconds();
+  if (node.has("overlapped")) {
+    plan.overlapped_bound = node["overlapped"]["bound"].picoseconds();
+    plan.is_bound_one_block_ahead = node["overlapped"].has("one_block_ahead");
+  }
   plan.time = read_time(node["seconds"]);
   plan.peak = node["peak_bytes"].bytes();
 }

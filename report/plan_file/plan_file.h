@@ -25,6 +25,7 @@ struct PlanFile {
   LevelValue bound;
   std::optional<LevelValue> free_bound;
   std::optional<Picoseconds> overlapped_bound;
+  bool is_bound_one_block_ahead = false;
   std::optional<Plan::MindSporeResult> mindspore;
   StepTime time;
   Bytes peak = 0;

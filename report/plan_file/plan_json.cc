@@ -236,6 +236,7 @@ class PlanWriter {
       json["overlapped"] = {{"step", to_seconds(plan_.time.step())},
                             {"bound", to_seconds(*plan_.overlapped_bound)},
                             {"gap", open ? Json(*open) : Json(nullptr)}};
+      if (plan_.is_bound_one_block_ahead) json["overlapped"]["one_block_ahead"] = true;
     }
     if (!path_.shares.empty()) json["critical_path"] = critical_path_json();
     if (plan_.free_bound) json["free_bound"] = quantity(*plan_.free_bound);

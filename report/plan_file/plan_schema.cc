@@ -53,7 +53,8 @@ std::string plan_schema() {
         "seconds": {"type": "number"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "bound": {"type": "number", "minimum": 0}}}},
       "free_bound": {"type": "number", "minimum": 0, "description": "with uniform layers, where it was sought: what no plan can beat whose layers differ, in the unit of cost, and at level 2 in whatever order; bound is that of uniform plans"},
       "overlapped": {"type": "object", "description": "level 2, where collectives run beside kernels: seconds of the step, what none takes less than with whatever strategies and in whatever order, and (step - bound) / bound", "required": ["step", "bound", "gap"],
-        "properties": {"step": {"type": "number", "minimum": 0}, "bound": {"type": "number", "minimum": 0}, "gap": {"type": ["number", "null"], "minimum": 0}}},
+        "properties": {"step": {"type": "number", "minimum": 0}, "bound": {"type": "number", "minimum": 0}, "gap": {"type": ["number", "null"], "minimum": 0},
+        "one_block_ahead": {"const": true, "description": "the bound is of orders in which blocks are computed again at most one ahead"}}},
       "critical_path": {"type": "array", "description": "where collectives run beside kernels: what the end of the step waits for, in classes, the longest first; seconds of a step, together all of it", "items": {"type": "object", "required": ["class", "seconds", "forward", "backward", "update", "slowed"], "properties": {
         "class": {"type": "string", "description": "of kernels and of collectives: matmul, all_gather of weights"}, "seconds": {"$ref": "#/$defs/time"}, "forward": {"$ref": "#/$defs/time"}, "backward": {"$ref": "#/$defs/time"}, "update": {"$ref": "#/$defs/time"},
         "slowed": {"allOf": [{"$ref": "#/$defs/time"}], "description": "of seconds, lost to what runs at the same time"}}}},

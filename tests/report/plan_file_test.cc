@@ -58,6 +58,20 @@ TEST(PlanFileTest, HoldsWhatMindSporesCostModelSaidOfItsPlan) {
   expect_has(summary_report(plan, {}), "weighted bytes of its cost model; no forward strategies have less than 25.0\n");
 }
 
+TEST(PlanFileTest, HoldsOfWhichOrdersTheBoundIs) {
+  Plan plan = tiny_plan();
+  plan.overlapped_bound = plan.time.step() / 2;
+  for (const bool one_ahead : {false, true}) {
+    plan.is_bound_one_block_ahead = one_ahead;
+    const PlanFile file = read_plan_file(plan_json(plan), "plan.json");
+    EXPECT_EQ(file.overlapped_bound, plan.overlapped_bound);
+    EXPECT_EQ(file.is_bound_one_block_ahead, one_ahead);
+    expect_has(summary_report(plan, {}), one_ahead
+                                             ? "in whatever order that computes blocks again at most one ahead, takes"
+                                             : "in whatever order, takes");
+  }
+}
+
 TEST(PlanFileTest, HostileFilesGiveOneClearError) {
   const std::string text = plan_json(block_plan());
   EXPECT_EQ(read_fault(replaced(text, "shardplan.plan/1", "shardplan.plan/2")),
