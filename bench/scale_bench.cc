@@ -73,7 +73,8 @@ process of its own: gpt2-small with ever more layers, in training on 8 devices (
 (96 layers, the same batch) on ever more devices of DGX A100. Seconds are of processor time.
 
 The problem that is searched is as large for ten layers as for ten thousand, uniform or free ([search.md](search.md)); what grows is the graph, its
-derivatives, the program, the orders that are tried for it, and reports. Up to 20,000 operators level 2 searches the overlapped step as well.
+derivatives, the program, the orders that are tried for it, and reports. Up to 20,000 operators level 2 searches the overlapped step as well;
+of larger graphs its gap is that of the step one after the other.
 
 Measured on {} cores, {}; step and gap are the same everywhere. This page is made by `scale_bench`, a program of `./run bench`.
 
