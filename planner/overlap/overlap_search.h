@@ -38,8 +38,8 @@ struct OverlapSearch {
 
 /// The plan or one whose step is shorter, and a bound on the step in which collectives run beside kernels
 /// (`Plan::overlapped_bound`): no choice of the candidates that fits in the order of the graph takes less, in whatever order
-/// of its instructions, or where `Plan::is_bound_one_block_ahead` of those, and with whatever buckets. `plan` is overlapped, of level kSpeed; `free` is its problem, layers not
-/// tied.
+/// of its instructions, or of those that `Plan::is_bound_one_block_ahead` names, and with whatever buckets. `plan` is
+/// overlapped, of level kSpeed; `free` is its problem, layers not tied.
 ///
 /// A weighted sum (planner/overlap/step_bound.h) is no more than any step; the bound is its least value over all choices.
 /// Weights that suit one choice leave others that hide what they do not count. So weights and choices answer each other:
