@@ -141,10 +141,10 @@ Arguments read_arguments(const std::vector<std::string>& words) {
 
 constexpr const char* kPage = R"(# Real networks: planned and proven
 
-What a plan of each network takes and what its proof takes, at the sizes of the papers, on one node of 8 devices and on 8 such nodes. Step,
-peak and gap are the plan's ([search.md](search.md)); the proof ([proof.md](proof.md)) is of the same plan at sizes that it finds itself. Seconds are of
-processor time of all threads together, and the memory is that of the proof's process, which begins with what planning holds; measured on {} cores, {};
-all else is the same everywhere.
+For each network at the sizes of its paper: the plan and its proof, on one node of 8 devices and on 8 such nodes. Step,
+peak and gap are the plan's ([search.md](search.md)); the proof ([proof.md](proof.md)) is of the same plan at sizes that it chooses itself. Seconds are
+processor time over all threads. The memory is that of the proof's process, including what planning holds. Measured on {} cores, {};
+all other columns are the same on every machine.
 
 This page is made by `models_bench{}`, a program of `./run bench`.
 

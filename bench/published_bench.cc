@@ -117,54 +117,54 @@ void print_memory(const std::vector<Outcome>& outcomes) {
 constexpr const char* kIntroduction =
     R"(# Step times and memory against published runs
 
-Training runs whose step times or memory were published, each planned by the program with the parallelism that it used. This page is the
-output of `bench/published_bench`; the runs are `bench/published/*.yaml`, their models and clusters stand beside them.
+Training runs with published step times or memory, each planned with the parallelism that the run used. This page is the
+output of `bench/published_bench`; the runs, with their models and clusters, are in `bench/published/*.yaml`.
 
-A run is a model file in which the words of its parallelism are replaced by axes of its mesh: what cuts the batch, features and
-heads, the sequence, and what is stored in pieces. Its mode is `semi_auto_parallel`, so that nothing is left to the search. *Published*
-seconds follow from the figure in the source: tokens or floating-point operations of a step over the rate, operations counted as the source
-counts them. *Exposed* is the share of our step in which a collective is waited for. Kernels stand in the order of the graph, as those systems
-run them; the plans of level 2 reorder them where that hides more.
+A run is a model file in which placeholders for its parallelism are replaced by axes of its mesh: what shards the batch, features and
+heads, the sequence, and the stored weights. Its mode is `semi_auto_parallel`, so nothing is left to the search. The *published* step time in
+seconds follows from the figure in the source: tokens or floating-point operations per step divided by the rate, with operations counted as in the
+source. *Exposed* is the share of our step spent waiting for collectives. Kernels run in the order of the graph, as those systems
+run them; level 2 would reorder them to hide more communication.
 
-Left out: runs with pipeline parallelism (interleaved or not), with FP8, and BERT with sequences binned by length, whose number of tokens is not
-known.
+Left out: runs with pipeline parallelism (interleaved or not), runs with FP8, and BERT with sequences binned by length, whose number of tokens
+is not known.
 )";
 
 constexpr const char* kRemarks = R"(
-What the figures of a cluster were fitted on stands in its `sources`, by the names of runs; the other runs were not used. One
-efficiency of matrix products holds for all A100 and one for all H100 and H200; tiles, waves and the depth of k (`matrix_units`) make the
-difference between shapes, and `fusion` that between compilers, hand-written kernels and libraries. Two groups of runs have clusters of their own:
-llm-foundry's H100 with the software of early 2023, and torchtitan's H100, which may draw 500 W.
+Each cluster file names in its `sources` the runs that its constants were fitted to; the other runs were not used for fitting. All A100
+share one efficiency of matrix products, and all H100 and H200 another; tiles, waves and the depth of k (`matrix_units`) account for
+different shapes, and `fusion` for compilers, hand-written kernels and libraries. Two groups of runs have separate clusters:
+llm-foundry's H100 with the software of early 2023, and torchtitan's H100, which are limited to 500 W.
 
-Causes of what is special, with their sources:
+Special settings, with their sources:
 
-- ZeRO-3 of 2021 hardly gains by more devices: DeepSpeed gathered every parameter by itself, made views and copies for each device of the group
-  one after the other on the host, and waited for each collective (DeepSpeed's issue 1069 and PR 1188). That is `per_device` in its cluster, and nothing
-  overlaps. Newer implementations (torchtitan, fms-fsdp, llm-foundry) do neither.
-- KempnerForge's tensor parallelism gathers the operand of each product by itself (`own_gathers`: ColwiseParallel of DTensor) and leaves the embedding
-  whole; its links between nodes are those of its own profile.
-- torchtitan and KempnerForge reduce gradients as f32, fms-fsdp and llm-foundry as bf16.
-- Megatron-Core cuts the collectives of tensor parallelism into pieces that run beside the products that they are for (`--tp-comm-overlap`):
-  `collective_matmul` of its runs, which no other source says.
-- Megatron-LM and Megatron-Core keep the part of the sequence that a norm gives and gather it again in the backward pass (`gather_again`).
-- Megatron-LM's kernels leave the dropout of attention's probabilities alone (`fusion: hand-written`).
+- ZeRO-3 of 2021 gains little from more devices: DeepSpeed gathered every parameter separately, made views and copies for each device of the group
+  one after the other on the host, and waited for each collective (DeepSpeed's issue 1069 and PR 1188). Its cluster models this by `per_device`, without
+  any overlap. Newer implementations (torchtitan, fms-fsdp, llm-foundry) do neither.
+- KempnerForge's tensor parallelism gathers the operand of each product separately (`own_gathers`: ColwiseParallel of DTensor) and does not shard
+  the embedding; its inter-node links are those of its own profile.
+- torchtitan and KempnerForge reduce gradients in f32, fms-fsdp and llm-foundry in bf16.
+- Megatron-Core splits the collectives of tensor parallelism into pieces that run beside the products they belong to (`--tp-comm-overlap`): its
+  runs set `collective_matmul`; no other source mentions it.
+- Megatron-LM and Megatron-Core keep each device's part of the sequence after a norm and gather it again in the backward pass (`gather_again`).
+- Megatron-LM's kernels do not fuse the dropout of attention probabilities (`fusion: hand-written`).
 
-Where the errors are:
+Causes of the largest errors:
 
-- Megatron-Core gathers new weights beside the next step's forward pass (`--overlap-param-gather`); here the step ends with that.
-- Data parallelism of Megatron-LM over 128 groups: 4 to 7 % slower than without it, ours 1 to 2 %.
+- Megatron-Core gathers new weights during the forward pass of the next step (`--overlap-param-gather`); here the step ends with these gathers.
+- Data parallelism over 128 groups makes Megatron-LM 4 to 7 % slower, our plans 1 to 2 %.
 )";
 
 constexpr const char* kAboutMemory =
-    R"(What a device holds at its peak, where that was published. KempnerForge's figures are PyTorch's `max_memory_allocated` in units of
+    R"(Peak memory per device, where it was published. KempnerForge's figures are PyTorch's `max_memory_allocated` in units of
 1024^3 bytes, which it calls GB (`kempnerforge/metrics/memory.py`). torchtitan's are what the allocator has reserved from the device (`max_reserved`
-of its log), which is more than was ever in use. KempnerForge holds weights, gradients behind their reduction and moments as bf16, without a master
-copy (`training: {master_copy: false, state_dtype: bf16}`), and sums of gradients over micro-batches whole and as f32 (FSDP2 without synchronisation).
+of its log), which is more than was ever in use. KempnerForge holds weights, reduced gradients and moments in bf16, without a master
+copy (`training: {master_copy: false, state_dtype: bf16}`), and sums of gradients over micro-batches unsharded in f32 (FSDP2 without synchronisation).
 )";
 
 constexpr const char* kMemoryRemarks = R"(
-Activations of a GPT layer by Korthikanti's formulas (no parallelism, tensor and sequence parallel, over 2 and 8 devices) are a test of their own
-(`tests/planner/memory_test.cc`).
+A separate test checks the activations of a GPT layer against Korthikanti's formulas (no parallelism, tensor and sequence parallelism, over 2 and 8
+devices) (`tests/planner/memory_test.cc`).
 )";
 
 int print_models(const std::string& filter) {

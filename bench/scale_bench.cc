@@ -68,15 +68,15 @@ int plan_row(const Row& row) {
 
 constexpr const char* kPage = R"(# Scale
 
-What planning takes in time and memory as models get deeper and clusters wider. Each row is all that `plan` does, from the model file to the summary, in a
-process of its own: gpt2-small with ever more layers, in training on 8 devices (whose memory is raised so that it does not bind), then gpt3-175b
-(96 layers, the same batch) on ever more devices of DGX A100. Seconds are of processor time.
+Time and memory of planning as models get deeper and clusters larger. Each row is a complete `plan` command, from the model file to the summary, in a
+separate process: gpt2-small with more and more layers, in training on 8 devices (with their memory raised so that it is not binding), then gpt3-175b
+(96 layers, the same batch) on more and more devices of DGX A100. Seconds are processor time.
 
-The problem that is searched is as large for ten layers as for ten thousand, uniform or free ([search.md](search.md)); what grows is the graph, its
-derivatives, the program, the orders that are tried for it, and reports. Up to 20,000 operators level 2 searches the overlapped step as well;
-of larger graphs its gap is that of the step one after the other.
+The searched problem is as large for ten layers as for ten thousand, uniform or free ([search.md](search.md)). What grows is the graph, its
+derivatives, the program, the orders that are tried for it, and the reports. Up to 20,000 operators level 2 also searches the overlapped step;
+for larger graphs its gap refers to the additive step.
 
-Measured on {} cores, {}; step and gap are the same everywhere. This page is made by `scale_bench`, a program of `./run bench`.
+Measured on {} cores, {}; step and gap are the same on every machine. This page is made by `scale_bench`, a program of `./run bench`.
 
 )";
 
