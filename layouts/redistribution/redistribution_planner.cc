@@ -43,6 +43,7 @@
 #include "layouts/redistribution/search/best_first_path.h"
 #include "layouts/redistribution/search/search_graphs.h"
 #include "layouts/redistribution/search/shape_layouts.h"
+#include "layouts/redistribution/search/stuck_piece.h"
 #include "layouts/redistribution/uneven_redistribution.h"
 #include "layouts/redistribution/uneven_times.h"
 #include "layouts/uneven.h"
@@ -215,8 +216,9 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
     greedy = greedy_with_partial(key.from, key.to, key.shape, key.element_bytes, graphs.mesh(), *costs);
   }
   const bool is_greedy_within = greedy && least_shards(*greedy) >= bound.least_shards;
-  if (const auto path = best_path(route, edge_costs, bound, is_greedy_within ? &*greedy : nullptr)) {
-    return plan_of(key, route.graph->graph, edge_costs, *path);
+  if (!has_stuck_piece(route.graph->graph, key.shape, route.source, route.target, bound.least_shards)) {
+    const auto path = best_path(route, edge_costs, bound, is_greedy_within ? &*greedy : nullptr);
+    if (path) return plan_of(key, route.graph->graph, edge_costs, *path);
   }
   if (is_greedy_within) return *greedy;
   if (auto finer = plan_in_finer_graph(route, key, bound)) return *finer;
@@ -242,6 +244,7 @@ std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(
     finer.graph = &graph;
     finer.source = *graph.graph.find(key.from, key.shape);
     finer.target = *graph.graph.find(key.to, key.shape);
+    if (has_stuck_piece(graph.graph, key.shape, finer.source, finer.target, bound.least_shards)) continue;
     EdgeCosts& edge_costs = graph.costs(*costs, num_bytes(key.shape, key.element_bytes));
     const auto path = improved_best_first_path(finer, edge_costs, bound, kMostSettledFiner, kMostSettledFinerBetter);
     if (path) return plan_of(key, graph.graph, edge_costs, *path);
