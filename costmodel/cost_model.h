@@ -14,9 +14,10 @@
 
 namespace shardplan {
 
-/// What the devices of one mesh take for a piece of work: the seam between plans and machines. Problems
-/// (planner/problem/model_problem.h), operators (costmodel/operator_steps.h) and programs (program/lower.h) ask it and know no
-/// cluster; `RooflineCosts` answers from a cluster's figures, a table of measurements could answer as well.
+/// The times that the devices of one mesh take: the interface between plans and machines. Problems
+/// (planner/problem/model_problem.h), operators (costmodel/operator_steps.h) and programs (program/lower.h) use it
+/// and know no cluster. `RooflineCosts` implements it from a cluster's constants; a table of measurements could do so
+/// as well.
 ///
 /// Units:     picoseconds of one device, exact integers; equal questions get equal answers.
 /// Requires:  axes are axes of `mesh()`. May be asked from several threads at once.
@@ -29,9 +30,10 @@ class CostModel {
   /// Which operators run as one kernel (costmodel/kernel_fusion.h).
   virtual Fusion fusion() const = 0;
 
-  /// One run of an operator's kernel. `factor_extents` are the local extents of its factors (`local_extents`),
-  /// `local_bytes` what the kernel reads and writes on one device; `is_started` is false for what goes on in a kernel
-  /// that was started before. Throws InputError (without a place) for a dtype that the device does not compute.
+  /// The time of one run of an operator's kernel. `factor_extents` are the local extents of its factors
+  /// (`local_extents`), `local_bytes` what the kernel reads and writes on one device; `is_started` is false for a
+  /// part of a fused kernel that was already started. Throws InputError (without a place) for a dtype that the device
+  /// does not compute.
   virtual Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
                                   Bytes local_bytes, bool is_started) const = 0;
 
@@ -41,13 +43,13 @@ class CostModel {
   /// The levels of links that a collective over `axes` uses: bit l for the cluster's level l, outermost first.
   virtual std::uint32_t links(const std::vector<AxisRef>& axes) const = 0;
 
-  /// By the cluster's level: what kernels and collectives on its links leave each other.
+  /// By level of the cluster: the speeds of kernels and of collectives on its links while both run.
   virtual std::vector<SpeedsTogether> speeds_together() const = 0;
 
-  /// Whether collectives run piece by piece beside the products that they are for (program/collective_matmul.h).
+  /// Whether collectives run piece by piece beside their products (program/collective_matmul.h).
   virtual bool has_collective_matmul() const { return false; }
 
-  /// An exchange of halos: every device sends `sent` bytes to a neighbour along `axes`.
+  /// The time of a halo exchange: every device sends `sent` bytes to a neighbour along `axes`.
   virtual Picoseconds neighbour_exchange(const std::vector<AxisRef>& axes, Bytes sent) const = 0;
 };
 

@@ -2,12 +2,12 @@
 
 namespace shardplan {
 
-/// What the software on the devices makes one kernel of (costmodel/kernel_fusion.h).
+/// What the software on the devices fuses into one kernel (costmodel/kernel_fusion.h).
 enum class Fusion {
-  kNone,         // every operator is a kernel of its own
-  kLibrary,      // what libraries offer: a contraction with its bias, strided operands, one update of all parameters
-  kHandWritten,  // a transformer library's: bias + activation, bias + dropout + add, scale + mask + softmax as well
-  kElementwise,  // all chains of elementwise operators as well: a compiler's kernels
+  kNone,         // every operator is a separate kernel
+  kLibrary,      // as libraries do: a contraction with its bias, strided operands, one update of all parameters
+  kHandWritten,  // as a transformer library does: also bias + activation, bias + dropout + add, scale + mask + softmax
+  kElementwise,  // as a compiler does: also all chains of elementwise operators
 };
 
 }  // namespace shardplan

@@ -11,7 +11,7 @@
 
 namespace shardplan {
 
-/// One thing that the devices do for an operator under a strategy.
+/// One step that the devices execute for an operator under a strategy.
 struct OperatorStep {
   enum class Kind {
     kHalo,      // fetches the halo of operand `inputs[0]`; the output is the operand with its halo
@@ -19,7 +19,7 @@ struct OperatorStep {
     kComplete,  // a collective that completes a partial result of a phase
   };
   Kind kind = Kind::kRun;
-  std::shared_ptr<const Operation> operation;  // kRun: what runs; kHalo: the operator itself
+  std::shared_ptr<const Operation> operation;  // kRun: the operation to run; kHalo: the operator itself
   Strategy strategy;                           // how `operation` is sharded
   bool is_phase = false;
   std::vector<std::size_t> inputs;       // values: the operator's operands first, then the outputs of all steps before
@@ -32,14 +32,14 @@ struct OperatorStep {
 
 struct OperatorSteps {
   std::vector<OperatorStep> steps;
-  std::vector<std::size_t> results;  // values that are the operator's results
-  Picoseconds computation = 0;       // only a kRun has it
-  Picoseconds communication = 0;     // only the other kinds have it
+  std::vector<std::size_t> results;  // the values that are the operator's results
+  Picoseconds computation = 0;       // nonzero only for kRun
+  Picoseconds communication = 0;     // nonzero only for other kinds
 };
 
-/// What one operator does under one strategy: halos, then one kernel, or the phases with their small collectives. The
-/// single place that says what an operator costs; the strategy problem sums it, lowering writes it out.
-/// `traffic` says what of it a larger kernel does; where the operator runs in phases, it is not looked at.
+/// The steps of one operator under one strategy: halo exchanges, then one kernel, or the phases with their small
+/// collectives. This is the only definition of an operator's cost: the strategy problem sums it, lowering writes it
+/// out. `traffic` says what a larger fused kernel does of it; it is ignored if the operator runs in phases.
 OperatorSteps operator_steps(const std::shared_ptr<const Operation>& operation, const Strategy& strategy,
                              const CostModel& costs, RedistributionPlanner& redistributions,
                              const KernelTraffic& traffic = {});

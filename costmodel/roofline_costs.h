@@ -8,8 +8,8 @@
 
 namespace shardplan {
 
-/// The times of a cluster: a roofline for kernels, its hierarchy of links for collectives. Everything is integer
-/// arithmetic (128-bit products, rounded up), so that costs are the same on every machine.
+/// The times of a cluster: a roofline for kernels, its hierarchy of links for collectives. All arithmetic is on
+/// integers (128-bit products, rounded up), so costs are the same on every machine.
 class RooflineCosts final : public CostModel {
  public:
   /// Requires that every device of `mesh` is one of the cluster's.
@@ -17,11 +17,11 @@ class RooflineCosts final : public CostModel {
 
   const DeviceMesh& mesh() const override { return mesh_; }
 
-  /// The larger of the operations at the device's rate and of the bytes at memory speed, plus the fixed start of what
-  /// starts a kernel; views cost nothing. A contraction computes at the rate of its first operand's dtype times
-  /// `efficiency.matmul` (fused attention: `efficiency.attention`, if given), everything else at the plain f32 rate (f64
-  /// at its own; without a floating-point number: by bytes alone). A dtype that the device lacks is never silently
-  /// replaced.
+  /// The maximum of the operations at the device's rate and the bytes at memory speed, plus the kernel start if a
+  /// kernel is started; views cost nothing. A contraction runs at the rate of its first operand's dtype times
+  /// `efficiency.matmul` (fused attention: `efficiency.attention`, if given), everything else at the plain f32 rate
+  /// (f64 at its own; without floating-point numbers by bytes only). A dtype that the device does not support is
+  /// never silently replaced.
   /// Source: Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
   Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents, Bytes local_bytes,
                           bool is_started = true) const override;

@@ -14,12 +14,12 @@ struct DeviceSend {
   Bytes bytes = 0;
 };
 
-/// Time of sends that all begin at once. A send crosses one level of links, the outermost on which its ends stand
-/// apart, and goes out of one end's link into that level and in at the other's; a device that sends to itself takes no
-/// time.
-/// Formula:   the most, over all links and both directions, of (sends by one device) latency + (bytes on the link) /
-///            (rate of the link), and once the software's `launch`, since NCCL's sends that begin together are one kernel.
-///            A link that devices share (`link_per: group`) carries the bytes of all of them.
+/// Time of sends that all start at once. A send crosses one level of links, the outermost one on which its ends
+/// differ: out through one end's link into that level, and in through the other's. A device that sends to itself
+/// takes no time.
+/// Formula:   the maximum, over all links and both directions, of (sends by one device) latency + (bytes on the link) /
+///            (rate of the link), plus once the software's `launch`, since NCCL runs sends that start together as one
+///            kernel. A link that devices share (`link_per: group`) carries the bytes of all of them.
 /// Requires:  ranks below cluster.num_devices().
 Picoseconds sends_time(const Cluster& cluster, std::span<const DeviceSend> sends);
 

@@ -7,10 +7,10 @@
 
 namespace shardplan {
 
-/// Where the batch is: the factor by which the first dimension of an input walks through a graph.
+/// The batch in a graph: the factor that indexes the first dimension of an input, traced through all operators.
 struct BatchFactors {
-  /// By operator; nothing where it has none. A weight's gradient sums over it; an update has none. An operator that reads
-  /// only what every device has its own of (graph/per_device.h) has dimension 0 of that.
+  /// By operator; nothing if it has none. A weight's gradient sums over it; an update has none. For an operator that
+  /// reads only values that are separate on each device (graph/per_device.h) it is their dimension 0.
   IdVector<OperatorId, std::optional<std::uint32_t>> factors;
   /// By tensor: its first dimension is the batch.
   IdVector<TensorId, char> has_batch;

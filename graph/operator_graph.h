@@ -26,17 +26,17 @@ using OperatorId = Index<struct OperatorTag>;
 using OperationId = Index<struct OperationTag>;
 
 enum class TensorKind : std::uint8_t {
-  kInput,      // other values each step, or each of its micro-batches
+  kInput,      // new values in each step, or in each of its micro-batches
   kParameter,  // stored between steps; trained unless requires_grad is false
   kState,      // the optimizer's, stored between steps
-  kConstant,   // made on each device, in the layout that its reader takes; never communicated
+  kConstant,   // generated on each device, in the layout that its reader takes; never communicated
   kResult,     // what an operator computes
 };
 
 enum class Pass : std::uint8_t { kForward, kBackward, kUpdate };
 
-/// What a constant holds: one value everywhere; 0, 1, 2, ... along the last dimension; or 0 on and below the diagonal
-/// of the last two dimensions and -1e9 above it (causal mask).
+/// The contents of a constant: one value everywhere; 0, 1, 2, ... along the last dimension; or 0 on and below the
+/// diagonal of the last two dimensions and -1e9 above it (causal mask).
 struct Fill {
   enum class Kind { kValue, kIota, kCausal };
   Kind kind = Kind::kValue;
@@ -45,12 +45,12 @@ struct Fill {
   bool operator==(const Fill&) const = default;
 };
 
-/// The user's layout of one tensor, as written; strategies/ gives it its meaning.
+/// The user's layout of one tensor, as written; strategies/ interprets it.
 struct StrategyEntry {
   enum class Kind {
     kTuple,         // [2, 4]: pieces per dimension
     kLayout,        // [{dp}, {mp}]: text in axis names
-    kDataParallel,  // null: the highest dimension cut over all devices
+    kDataParallel,  // null: the highest dimension sharded over all devices
     kFollow,        // []: from the other operands
   };
   Kind kind = Kind::kFollow;
@@ -68,13 +68,13 @@ struct UserStrategy {
   std::string owner;  // whose key `in` comes from where that is not the operator's in_strategy: "w: state_strategy"
 };
 
-/// What the user says of how one parameter is trained. What is left open follows from its type, and from the parallel
-/// mode or the search.
+/// The user's decisions about how one parameter is trained. What is left open follows from its type, and from the
+/// parallel mode or the search.
 struct ParameterPins {
-  std::optional<StrategyEntry> gradient_strategy;  // how the gradient that its update reads is held
-  std::optional<StrategyEntry> state_strategy;     // how its states are stored and its update is computed
-  std::optional<DataType> gradient_dtype;          // in which its gradient is summed, over micro-batches too, and held
-  std::optional<DataType> state_dtype;             // in which its moments are stored; not a master copy
+  std::optional<StrategyEntry> gradient_strategy;  // layout of the gradient that its update reads
+  std::optional<StrategyEntry> state_strategy;     // layout in which its states are stored and its update is computed
+  std::optional<DataType> gradient_dtype;  // type in which its gradient is summed (also over micro-batches) and held
+  std::optional<DataType> state_dtype;     // type in which its moments are stored (not a master copy)
 };
 
 struct Reader {
@@ -92,26 +92,26 @@ struct GraphTensor {
   TensorType type;
   TensorKind kind = TensorKind::kResult;
   bool requires_grad = true;           // false for a frozen parameter
-  bool parallel_optimizer = true;      // the parallel optimizer may cut a parameter's states
+  bool parallel_optimizer = true;      // the parallel optimizer may shard its states
   bool layerwise_parallel = false;     // every device has its own; of a planned graph: one for each position of
                                        // dimension 0 (graph/per_device.h)
   bool is_master_copy = false;         // a kState that holds in f32 what the parameter holds in two bytes
   bool is_output = false;              // the graph returns it; never partial
-  std::uint32_t result = 0;            // which of the producer's
-  OptionalIndex<OperatorId> producer;  // only a kResult has one
-  OptionalIndex<TensorId> state_of;    // the parameter whose update keeps this kState
+  std::uint32_t result = 0;            // index among the producer's results
+  OptionalIndex<OperatorId> producer;  // set for a kResult only
+  OptionalIndex<TensorId> state_of;    // the parameter to whose update this kState belongs
   OptionalIndex<TensorId>
-      gradient_of;  // the parameter whose whole gradient this is: summed, and perhaps cast or scaled
+      gradient_of;  // the parameter whose complete gradient this is: summed, and possibly cast or scaled
   OptionalIndex<TensorId> gradient_for;  // the tensor of which this is the gradient, or one of its summands
   OptionalIndex<TensorId> updates;       // the parameter or state whose new value this is: stored in its layout at the
                                          // end of the step
-  std::optional<int> comm_fusion;        // the user's fusion id of a parameter's gradient; 0: joined to none
+  std::optional<int> comm_fusion;        // the user's fusion id of a parameter's gradient; 0: never joined
   ShortVector<Reader> readers;           // in program order
-  Fill fill;                             // what a kConstant holds
-  /// The values of an integer input are drawn below it (the size of the dimension that it indexes); 0: none known.
+  Fill fill;                             // the contents of a kConstant
+  /// The values of an integer input are drawn below it (the size of the dimension that it indexes); 0: unknown.
   std::int64_t index_extent = 0;
   RareValue<StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter
-  RareValue<ParameterPins> pins;    // of a trained parameter, if the user says something
+  RareValue<ParameterPins> pins;    // of a trained parameter, if the user decided something
   RareValue<PaddedShape> padding;   // which positions exist without padding (graph/pad.h); nothing: all do
   SourcePlace place;
 };
@@ -119,22 +119,22 @@ struct GraphTensor {
 struct GraphOperator {
   SharedText name;  // "layers.3.attn.qkv.matmul"
   OperationId operation;
-  OptionalIndex<OperatorId> forward;  // the operator whose gradient or copy a backward one is
-  OptionalIndex<TensorId> parameter;  // the parameter whose gradient it finishes or which it updates
+  OptionalIndex<OperatorId> forward;  // of a backward operator: the operator whose gradient or copy it is
+  OptionalIndex<TensorId> parameter;  // the parameter whose gradient it completes or which it updates
   Pass pass = Pass::kForward;
-  bool is_copy = false;           // computes `forward` again in the backward pass, under its strategy
+  bool is_copy = false;           // recomputes `forward` in the backward pass, under its strategy
   bool is_data_parallel = false;  // by parallel_mode of its block or the file (semi-auto without a strategy)
-  bool is_placed = false;         // by `place`; what is not is on worker 0, an update where its parameter is read first
+  bool is_placed = false;  // by `place`; other operators are on worker 0, an update where its parameter is first read
   ShortVector<TensorId> operands;
   ShortVector<TensorId> results;
   SharedText scope;  // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
   SharedValue<UserStrategy> strategy;
   std::optional<int> level;    // its own or that of the innermost block that has one
   SharedText level_scope;      // full name of that operator or block: a search of its own
-  SharedText recompute_scope;  // full name of the operator or outermost block computed again; empty: kept
+  SharedText recompute_scope;  // full name of the recomputed operator or outermost block; empty: kept
   int worker = 0;              // the worker that computes it (program/place_program.h)
-  /// What the user says of operands that it reads and the backward pass too, not of weights: their layout in between is
-  /// that before they were gathered (true) or that in which it reads them (false).
+  /// The user's decision about operands that it and the backward pass read (not weights): between the passes they
+  /// keep the layout from before they were gathered (true) or the one in which it reads them (false).
   std::optional<bool> gather_again;
   /// Set for an Identity that holds a strategy on the border of a block or on a result: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
@@ -142,8 +142,8 @@ struct GraphOperator {
   SourcePlace place;
 };
 
-/// What is computed: operators in program order, which is fixed before the search, and the tensors between them. Equal
-/// operations are held once. Built whole by `OperatorGraphBuilder`, then not changed.
+/// The computation: operators in program order, which is fixed before the search, and the tensors between them. Equal
+/// operations are stored once. Built completely by `OperatorGraphBuilder`, then immutable.
 class OperatorGraph {
  public:
   const std::string& name() const { return name_; }
@@ -154,11 +154,12 @@ class OperatorGraph {
   const GraphTensor& tensor(TensorId id) const { return tensors_[id]; }
   std::optional<TensorId> loss() const { return loss_; }
   bool is_training() const { return is_training_; }
-  /// How often a step runs its forward and backward operators, each time on other inputs; updates run once, after all.
+  /// How many times per step the forward and backward operators run, each time on other inputs; updates run once, at
+  /// the end.
   std::int64_t micro_batches() const { return micro_batches_; }
   bool is_in_micro_batch(OperatorId op) const { return micro_batches_ > 1 && operators_[op].pass != Pass::kUpdate; }
   std::int64_t runs(OperatorId op) const { return is_in_micro_batch(op) ? micro_batches_ : 1; }
-  /// True for what is added up over the micro-batches and is alive through all of them.
+  /// True for a sum over the micro-batches, which is live through all of them.
   bool is_accumulated(TensorId id) const {
     return micro_batches_ > 1 && tensors_[id].producer && operation(*tensors_[id].producer).type->accumulates;
   }
@@ -180,16 +181,16 @@ class OperatorGraph {
   std::vector<std::shared_ptr<const OperatorType>> own_types_;
 };
 
-/// Collects tensors and operators in any order; `build` sorts the operators topologically (ties: the order of addition)
-/// and fills producers and readers. Tensors keep their indices, and so do operators that were added in a topological
-/// order. Equal operations are held once.
+/// Collects tensors and operators in any order; `build` sorts the operators topologically (ties: in the order of
+/// addition) and fills in producers and readers. Tensors keep their indices, and so do operators that were added in a
+/// topological order. Equal operations are stored once.
 class OperatorGraphBuilder {
  public:
   explicit OperatorGraphBuilder(std::string name);
   ~OperatorGraphBuilder();
   OperatorGraphBuilder(OperatorGraphBuilder&&) noexcept;
   OperatorGraphBuilder& operator=(OperatorGraphBuilder&&) noexcept;
-  /// Goes on from a finished graph, its tensors and operators keeping their indices.
+  /// Continues from a finished graph, whose tensors and operators keep their indices.
   explicit OperatorGraphBuilder(OperatorGraph graph);
 
   TensorId add_tensor(GraphTensor tensor);
@@ -197,7 +198,7 @@ class OperatorGraphBuilder {
   /// result and no name is given). Operand types come from tensors added before. `operation` must come from
   /// make_operation on those types.
   OperatorId add_operator(GraphOperator op, Operation operation, std::vector<std::string> result_names = {});
-  /// The same in two steps, for operators of which there are many: `op.operation` must come from `intern`.
+  /// The same in two steps, if there are many such operators: `op.operation` must come from `intern`.
   OperationId intern(Operation operation);
   OperatorId add_operator(GraphOperator op, std::vector<std::string> result_names = {});
   GraphTensor& tensor(TensorId id);
@@ -206,20 +207,22 @@ class OperatorGraphBuilder {
   const Operation& operation(OperationId id) const;
   std::size_t num_tensors() const;
   std::size_t num_operators() const;
-  /// Ties go as if `op` had been added just before `anchor`; of several before one anchor the first added goes first.
+  /// Ties are resolved as if `op` had been added just before `anchor`; of several before one anchor the first added
+  /// comes first.
   void place_before(OperatorId op, OperatorId anchor);
-  /// Removes operators whose results no other operator reads, with these results and with constants that nothing reads
-  /// any more. Indices of tensors and operators that were given out before mean others afterwards.
+  /// Removes operators whose results no other operator reads, with these results and with constants that are no
+  /// longer read. Indices of tensors and operators given out before become invalid.
   void remove(const IdVector<OperatorId, char>& is_removed);
   void set_loss(TensorId loss);
   void set_training(std::int64_t micro_batches = 1);
-  /// Another name by which `find_tensor` knows a tensor: that of the block whose result it is.
+  /// Another name under which `find_tensor` finds a tensor: that of the block whose result it is.
   void add_alias(std::string name, TensorId tensor);
 
-  /// Keeps what `operation.type` points to alive as long as the graph: types that are not of the catalogue.
+  /// Keeps the object that `operation.type` points to alive as long as the graph, for types that are not in the
+  /// catalogue.
   void own(std::shared_ptr<const OperatorType> type);
 
-  /// Ends the building. Throws InputError that names the operators of a cycle, or a name that is given twice.
+  /// Builds the graph. Throws InputError that names the operators of a cycle, or a name that is given twice.
   OperatorGraph build();
 
  private:

@@ -6,13 +6,13 @@
 
 namespace shardplan {
 
-/// An axis of the mesh, or a part of one: the axis is read as [before, size, rest] and the middle is meant. The whole
-/// axis `y` of size 8 is {1, 1, 8}; Shardy's sub-axis `y:(2)4` is {1, 2, 4}: the four positions along y that are
-/// counted by the middle digit.
+/// An axis of the mesh, or a part of one: the axis is read as [before, size, rest], of which this is the middle part.
+/// The whole axis `y` of size 8 is {1, 1, 8}; Shardy's sub-axis `y:(2)4` is {1, 2, 4}: the four positions along y
+/// that the middle digit counts.
 ///
-/// A *piece* of the mesh is such a part that a layout uses as a whole: an axis or a sub-axis that cuts one dimension,
-/// is partial or is not used. The pieces of a list do not overlap, and neighbours in a list read as one number, the
-/// first the most major.
+/// A *piece* of the mesh is such a part that a layout uses as a unit: an axis or a sub-axis that shards one
+/// dimension, is partial or is not used. The pieces of a list do not overlap; consecutive pieces of a list read as
+/// one number, the first being the most major.
 ///
 /// On x=2, y=8 and a=6:
 ///
@@ -39,19 +39,19 @@ struct AxisRef {
   auto operator<=>(const AxisRef&) const = default;
 };
 
-/// True unless the two can be used side by side: as different digits of one way to read the axis.
+/// True unless the two can be used together, as different digits of one way to read the axis.
 bool overlaps(const AxisRef& a, const AxisRef& b);
 
 /// Whether `part` is `whole` or one of its sub-axes.
 bool contains(const AxisRef& whole, const AxisRef& part);
 
-/// Whether the two, in this order, are one piece cut in two.
+/// Whether the two, in this order, are one piece split in two.
 bool is_followed_by(const AxisRef& major, const AxisRef& minor);
 
-/// Neighbours that follow each other joined, those of size 1 dropped; the order is kept.
+/// Joins consecutive pieces that continue each other and drops those of size 1; the order is kept.
 std::vector<AxisRef> joined(const std::vector<AxisRef>& axes);
 
-/// The product of the sizes, 1 for none: in how many pieces they cut what they cut.
+/// The product of the sizes (1 for an empty list): the number of pieces into which they shard something.
 std::int64_t num_pieces(const std::vector<AxisRef>& axes);
 
 }  // namespace shardplan

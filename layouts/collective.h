@@ -35,28 +35,28 @@ enum class CollectiveKind {
 /// "slice", "all_gather", ...
 std::string_view to_string(CollectiveKind kind);
 
-/// Whether devices do it each for itself: slice and to_partial cost nothing.
+/// Whether each device does it without communication: slice and to_partial cost nothing.
 bool is_local(CollectiveKind kind);
 
-/// Time of one collective over groups along `axes`. `group_bytes` is the whole tensor of one group: what all_gather
-/// ends with, what reduce_scatter and all_reduce begin with on each device, and all members' shards together of an
-/// all_to_all or permute. Implemented by the cost model, which lies below this folder.
+/// Time of one collective over groups along `axes`. `group_bytes` is the complete tensor of one group: the result of
+/// an all_gather, each device's operand of a reduce_scatter or all_reduce, and all members' shards together for an
+/// all_to_all or permute. Implemented by the cost model, which depends on this folder.
 class CollectiveCosts {
  public:
   virtual ~CollectiveCosts() = default;
   virtual Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const = 0;
 };
 
-/// What one step costs: its time, and what the busiest device sends.
+/// The cost of one step: its time, and the bytes that the busiest device sends.
 struct StepCost {
   Picoseconds time = 0;
   Bytes sent = 0;
 
   bool operator==(const StepCost&) const = default;
 };
-/// `axes` are the group's, in mesh order and joined. `shard_bytes` is one device's share of the tensor before the step
-/// (all_gather: after it). No step takes longer or sends more than 2^55 (10 hours, 32 PiB): what would is cut off, so
-/// that sums cannot overflow.
+/// `axes` are the group's, in mesh order and joined. `shard_bytes` is one device's share of the tensor before the
+/// step (for an all_gather after it). Time and bytes are capped at 2^55 (10 hours, 32 PiB), so that sums cannot
+/// overflow.
 StepCost step_cost(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes shard_bytes,
                    const CollectiveCosts& costs);
 
@@ -67,7 +67,7 @@ Bytes sent_bytes(CollectiveKind kind, std::int64_t group_size, Bytes group_bytes
 struct CollectiveStep {
   CollectiveKind kind = CollectiveKind::kSlice;
   std::vector<AxisRef> axes;              // the axes that form the groups, major to minor as the shards are ordered
-  std::optional<std::size_t> from_dim;    // all_gather, all_to_all: the dimension put together
+  std::optional<std::size_t> from_dim;    // all_gather, all_to_all: the dimension that is gathered
   std::optional<std::size_t> to_dim;      // slice, all_to_all, reduce_scatter: the dimension sharded
   Reduction reduction = Reduction::kSum;  // reduce_scatter, all_reduce, to_partial
   TensorLayout before;
@@ -77,7 +77,7 @@ struct CollectiveStep {
   Picoseconds time = 0;
 };
 
-/// Fills `sent` and `time` of a step of which all else is known.
+/// Fills in `sent` and `time` of a step.
 void set_cost(CollectiveStep& step, Bytes tensor_bytes, const CollectiveCosts& costs);
 
 }  // namespace shardplan

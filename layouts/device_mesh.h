@@ -18,8 +18,8 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-/// Named axes with sizes, major to minor. Ranks are the row-major points: on x=2, y=4 rank 5 is (1, 1). A device order
-/// other than 0, 1, 2, ... says which device stands at each point.
+/// Named axes with sizes, major to minor. Ranks are the row-major points: on x=2, y=4 rank 5 is (1, 1). A device
+/// order other than 0, 1, 2, ... says which device is at each point.
 class DeviceMesh {
  public:
   DeviceMesh() = default;  // one device, no axes
@@ -39,14 +39,14 @@ class DeviceMesh {
   std::optional<AxisRef> find(std::string_view name) const;
   bool is_whole(const AxisRef& ref) const;
 
-  /// Points between neighbours along the (part of an) axis.
+  /// Distance in ranks between neighbours along the (part of an) axis.
   std::int64_t stride(const AxisRef& ref) const;
   /// This point's position along the (part of an) axis.
   std::int64_t coordinate(std::int64_t point, const AxisRef& ref) const;
   /// Position along several axes read as one, the first the most major; 0 for none.
   std::int64_t coordinate(std::int64_t point, const std::vector<AxisRef>& refs) const;
-  /// The points that differ from each other only along `axes`: one list a group, each in the order of `coordinate`
-  /// along `axes`; groups ordered by their first point.
+  /// The groups of points that differ from each other only along `axes`: one list per group, in the order of
+  /// `coordinate` along `axes`; groups are ordered by their first point.
   std::vector<std::vector<std::int64_t>> groups(const std::vector<AxisRef>& axes) const;
 
   /// "y" or "y:(2)4".

@@ -9,19 +9,19 @@ namespace shardplan {
 
 /// A consecutive factor of one dimension and the pieces that shard it, major to minor.
 struct DimensionPart {
-  std::int64_t size = 0;  // its extent; the only part of a dimension may leave it 0: "all of it"
+  std::int64_t size = 0;  // its extent; if it is the only part of a dimension it may be 0: the whole dimension
   std::vector<AxisRef> axes;
 
   bool operator==(const DimensionPart&) const = default;
 };
 
-/// How one dimension is sharded: usually one part. The parts of a dimension are its row-major factors, major to minor:
-/// 8 as (2:{}, 4:{x}) is a flattened [2, 4] of which the second is sharded.
+/// How one dimension is sharded: usually one part. The parts of a dimension are its row-major factors, major to
+/// minor: 8 as (2:{}, 4:{x}) is a flattened [2, 4] whose second dimension is sharded.
 struct DimensionLayout {
   std::vector<DimensionPart> parts;
 
   bool is_sharded() const { return num_pieces() > 1; }
-  /// In how many pieces.
+  /// The number of pieces.
   std::int64_t num_pieces() const;
   bool operator==(const DimensionLayout&) const = default;
 };

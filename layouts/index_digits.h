@@ -12,8 +12,8 @@ namespace shardplan {
 /// `axis`, or (without an axis) runs over all of its values on each device. A dimension of 24 laid out as
 /// (2:{}, 12:{x}) with x=3 has the digits 2, x=3, 4.
 ///
-/// This is what a layout *means*: two layouts place alike exactly if their joined digits are equal, and refining a
-/// dimension, reshaping and canonical forms are plain operations on lists of digits.
+/// The digits are the *meaning* of a layout: two layouts place elements alike exactly if their joined digits are
+/// equal. Refining a dimension, reshaping and canonical forms are simple operations on lists of digits.
 struct IndexDigit {
   std::int64_t size = 1;
   std::optional<AxisRef> axis;

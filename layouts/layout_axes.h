@@ -6,13 +6,14 @@
 
 namespace shardplan {
 
-/// The axes along which one dimension is cut, outermost first.
+/// The axes that shard one dimension, outermost first.
 std::vector<AxisRef> axes_along(const DimensionLayout& dimension);
 
-/// The axes that cut a tensor, dimension by dimension: devices with equal coordinates along them hold the same elements.
+/// The axes that shard a tensor, dimension by dimension: devices with equal coordinates along them hold the same
+/// elements.
 std::vector<AxisRef> cutting_axes(const TensorLayout& layout);
 
-/// All axes that a layout names: those that cut it and those over which it is partial.
+/// All axes that a layout names: those that shard it and those over which it is partial.
 std::vector<AxisRef> axes_of(const TensorLayout& layout);
 
 }  // namespace shardplan

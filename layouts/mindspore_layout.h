@@ -10,7 +10,7 @@
 
 namespace shardplan {
 
-// MindSpore's two notations. Both number the devices row-major and know no names; on pcie=2, hccs=4:
+// MindSpore's two notations. Both number the devices row-major and have no axis names; on pcie=2, hccs=4:
 //
 //   strategy tuple    device_matrix   tensor_map    layout
 //   (2, 4)            (2, 4)          (1, 0)        [{pcie}, {hccs}]
@@ -18,20 +18,20 @@ namespace shardplan {
 //   (2, 1)            (2, 4)          (1, -1)       [{pcie}, {}]               the rest repeats, on the right
 //   none              (2, 4)          (0, -1)       [{hccs}, {}]
 
-/// The devices of a mesh in row-major order, read in mixed radix: for every factor the (parts of) axes that it is,
-/// major to minor; the last entry is the rest, over which work is repeated. split_ranks(pcie=2 hccs=4, {4}) is {{pcie,
-/// hccs:(1)2}, {hccs:(2)2}}. Nothing if a factor is below 1 or does not fit the axes: 3 of x=2, y=3.
+/// The devices of a mesh in row-major order, read in mixed radix: for every factor the (parts of) axes that form it,
+/// major to minor; the last entry is the rest, over which work is repeated. split_ranks(pcie=2 hccs=4, {4}) is
+/// {{pcie, hccs:(1)2}, {hccs:(2)2}}. Nothing if a factor is below 1 or cannot be formed from the axes: 3 of x=2, y=3.
 std::optional<std::vector<std::vector<AxisRef>>> split_ranks(const DeviceMesh& mesh,
                                                              const std::vector<std::int64_t>& factors);
 
-/// The layout of a tensor whose own cuts are the whole operator's: dimension i in tuple[i] pieces, repeated on the
+/// The layout of a tensor whose tuple is that of the whole operator: dimension i in tuple[i] pieces, repeated on the
 /// right. For an operator with several operands split the ranks by *its* device matrix instead. Nothing as for
 /// `split_ranks`.
 std::optional<TensorLayout> layout_of_tuple(const std::vector<std::int64_t>& tuple, const DeviceMesh& mesh);
 /// Nothing if the layout has no tuple: partial, parts of dimensions, another order of axes.
 std::optional<std::vector<std::int64_t>> tuple_of_layout(const TensorLayout& layout, const DeviceMesh& mesh,
                                                          const Shape& shape);
-/// "(2, 1)", "(8)", "()": without Python's comma behind a single value, as MindSpore's graph dumps write tuples.
+/// "(2, 1)", "(8)", "()": without Python's trailing comma for a single value, as in MindSpore's graph dumps.
 std::string tuple_text(const std::vector<std::int64_t>& values);
 
 /// MindSpore's `Layout`. An entry of `tensor_map` lists positions in `device_matrix` counted from the right, major to
@@ -49,11 +49,11 @@ std::string to_string(const MindSporeLayout& layout);
 /// The second half of that.
 std::string tensor_map_text(const MindSporeLayout& layout);
 
-/// Throws InputError: sizes that do not multiply to the devices, positions out of range or used twice, a matrix that
-/// the mesh's axes cannot be cut into.
+/// Throws InputError: sizes whose product is not the number of devices, positions out of range or used twice, a
+/// matrix that cannot be formed from the mesh's axes.
 TensorLayout layout_of(const MindSporeLayout& layout, const DeviceMesh& mesh);
 
-// A layout has many device matrices, of which two are wanted. On x=2, y=4:
+// A layout has many device matrices, two of which are used. On x=2, y=4:
 //
 //   layout                merged               per axis
 //   [{x, y}, {}]          (8), (0, -1)         (2, 4), ((1, 0), -1)
@@ -61,15 +61,15 @@ TensorLayout layout_of(const MindSporeLayout& layout, const DeviceMesh& mesh);
 //   [{y:(2)2}, {}]        (4, 2), (0, -1)      (2, 2, 2), (0, -1)
 //   [{}, {}]              (8), (-1, -1)        (2, 4), (-1, -1)
 
-/// With the fewest entries of the device matrix, MindSpore's "standard" form: neighbouring axes that stand side by side,
-/// or nowhere, are one entry. What `shardplan layout` prints. Nothing if the layout is partial or has parts of
-/// dimensions.
+/// The one with the fewest entries of the device matrix, MindSpore's "standard" form: consecutive axes that are used
+/// together, or not at all, are one entry. `shardplan layout` prints it. Nothing if the layout is partial or has
+/// parts of dimensions.
 std::optional<MindSporeLayout> merged_mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh,
                                                        const Shape& shape);
 
-/// With one entry for each axis of the mesh, or for each sub-axis where the layout uses one, so that all tensors of a plan
-/// that use whole axes have one device matrix. What plan files and the IR hold. Of a partial layout only the shards are
-/// expressed. Nothing if a sharded dimension has several parts.
+/// The one with one entry per axis of the mesh (per sub-axis where the layout uses sub-axes), so that all tensors of
+/// a plan that use whole axes have the same device matrix. Plan files and the IR use it. For a partial layout only
+/// the shards are expressed. Nothing if a sharded dimension has several parts.
 std::optional<MindSporeLayout> per_axis_mindspore_layout(const TensorLayout& layout, const DeviceMesh& mesh);
 
 }  // namespace shardplan

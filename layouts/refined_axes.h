@@ -9,12 +9,13 @@
 
 namespace shardplan {
 
-/// The axes of a mesh, each cut where some layouts cut it: whole axes of a finer mesh, in which their sub-axes are lists
-/// of axes. On pcie=2, hccs=4 the layouts [{hccs}] and [{hccs:(2)2}] give pcie=2, hccs_0=2, hccs_1=2, in which they are
-/// hccs_0, hccs_1 and hccs_1. Notations that know no sub-axes (MindSpore's, JAX's, DTensor's) need it.
+/// The axes of a mesh, each split where some layouts split it: whole axes of a finer mesh, in which sub-axes become
+/// lists of axes. On pcie=2, hccs=4 the layouts [{hccs}] and [{hccs:(2)2}] give pcie=2, hccs_0=2, hccs_1=2, in which
+/// they are hccs_0, hccs_1 and hccs_1. Notations without sub-axes (MindSpore's, JAX's, DTensor's) need it.
 class RefinedAxes {
  public:
-  /// Takes the cuts of all `refs`. Where cuts of one axis do not divide each other, the later ones are left out.
+  /// Splits at the boundaries of all `refs`. If boundaries of one axis do not divide each other, later ones are
+  /// ignored.
   RefinedAxes(const DeviceMesh& mesh, const std::vector<AxisRef>& refs);
 
   struct Axis {
@@ -22,7 +23,7 @@ class RefinedAxes {
     std::int64_t size = 1;
   };
   const std::vector<Axis>& axes() const { return axes_; }
-  /// The positions in `axes()` that make up `ref`, major to minor; nothing if no axes do.
+  /// The positions in `axes()` that form `ref`, major to minor; nothing if it cannot be formed.
   std::optional<std::vector<std::size_t>> find(const AxisRef& ref) const;
 
  private:

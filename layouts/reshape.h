@@ -11,10 +11,10 @@ namespace shardplan {
 /// 4096]) is [128, 4, 1024]. Nothing if the shapes have different sizes or no common factors ([2, 3] and [3, 2]).
 std::optional<Shape> refine(const Shape& a, const Shape& b);
 
-/// Two layouts on the two sides of a reshape, as layouts of one tensor, between which a redistribution can be planned:
-/// the shape has a dimension for each run of dimensions that the two shapes have in common, cut in parts where they
-/// differ inside. On [512, 1024] -> [128, 4096] that is one dimension, (512:{x}, 1024:{y}) -> (128:{x}, 4096:{y}). A
-/// device's shard is the same row of numbers in either form, so flattening is free.
+/// Two layouts on the two sides of a reshape, expressed as layouts of one tensor, between which a redistribution can
+/// be planned: the shape has one dimension for each run of dimensions that the two shapes have in common, with parts
+/// where they differ inside. For [512, 1024] -> [128, 4096] it has one dimension, (512:{x}, 1024:{y}) -> (128:{x},
+/// 4096:{y}). A device's shard is the same sequence of numbers in both forms, so flattening is free.
 struct ReshapeEnds {
   Shape shape;
   TensorLayout from;

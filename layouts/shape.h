@@ -9,8 +9,8 @@
 
 namespace shardplan {
 
-/// The extents of a tensor, one per dimension, the most major first; none for a scalar. Whole (global) or of one
-/// device's shard (local), as the name at its use says.
+/// The extents of a tensor, one per dimension, the most major first; empty for a scalar. Global or of one device's
+/// shard (local), as the variable's name says.
 ///
 ///   shape       num_elements   num_bytes at 2 bytes an element   to_string
 ///   []          1              2                                 "[]"
@@ -18,7 +18,7 @@ namespace shardplan {
 ///   [512, 4]    2048           4096                              "[512, 4]"
 ///   [0, 4]      0              0                                 "[0, 4]"
 using Shape = std::vector<std::int64_t>;
-/// One of which copies are the same: a model has a few dozen, its tensors are a million.
+/// Shared by all copies: a model has a few dozen shapes and a million tensors.
 using SharedShape = SharedVector<std::int64_t>;
 
 /// The product of the extents, or the largest number there is if the product is larger.

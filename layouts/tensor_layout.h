@@ -35,18 +35,19 @@ struct TensorLayout {
   bool operator==(const TensorLayout&) const = default;
 };
 
-/// The one form of all layouts that place the same elements on the same devices: axes of size 1 dropped, neighbouring
-/// sub-axes of one axis joined, parts joined where one list of axes says the same, `partial` sorted and joined. Two
-/// layouts place alike exactly if their canonical forms are equal.
+/// The canonical form of all layouts that place the same elements on the same devices: axes of size 1 are dropped,
+/// consecutive sub-axes of one axis joined, parts joined where one list of axes can express them, `partial` sorted
+/// and joined. Two layouts place elements alike exactly if their canonical forms are equal.
 TensorLayout canonical(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
-/// Nothing, or what is wrong: "dimension 1 of size 10 cannot be cut in 8 by {x, y}", an axis twice, the wrong rank, ...
+/// Nothing, or the error: "dimension 1 of size 10 cannot be split into 8 by {x, y}", an axis used twice, the wrong
+/// rank, ...
 std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
-/// The part of that which needs no shape: axes exist and are used at most once.
+/// The part of that check that needs no shape: axes exist and are used at most once.
 std::string check_axes(const TensorLayout& layout, const DeviceMesh& mesh);
 
-/// One device's extents.
+/// The extents of one device's shard.
 Shape local_shape(const TensorLayout& layout, const Shape& shape);
 
 /// In how many pieces the layout cuts a tensor: a shard is the tensor divided by this.

@@ -30,8 +30,8 @@ struct TensorType {
 /// What one device holds of a tensor.
 Bytes local_bytes(const TensorType& type, const TensorLayout& layout);
 
-/// One operator with its sizes but without its place in a graph: what 96 equal layers have in common. Made by
-/// `make_operation` only, which infers results and rule.
+/// An operator with its sizes but without its position in a graph: what 96 equal layers have in common. Created only
+/// by `make_operation`, which infers results and rule.
 struct Operation {
   const OperatorType* type = nullptr;
   Attributes attributes;  // defaults filled in

@@ -12,8 +12,8 @@
 
 namespace shardplan {
 
-/// Names of operands and results, written "x1, x2 -> y". A last name "x..." may repeat; last names "x?" may be left
-/// out. A result with the name of an operand is its new value: of a stored tensor what is kept for the next step
+/// Names of operands and results, written "x1, x2 -> y". A last name "x..." may repeat; last names "x?" are optional.
+/// A result with the name of an operand is its new value, which for a stored tensor is kept for the next step
 /// ("moving_mean" of BatchNorm).
 struct Signature {
   std::vector<std::string> operands;
@@ -34,8 +34,8 @@ struct AttributeSpec {
   std::string description;
 };
 
-/// One phase of an operator whose normalised factor is cut: an ordinary operator, whose factors have the names of the
-/// whole operator's. Results that end partial are completed (all_reduce) before the next phase reads them.
+/// One phase of an operator whose normalised factor is sharded: an ordinary operator whose factors have the names of
+/// the full operator's. Results that end partial are completed (all_reduce) before the next phase reads them.
 struct Phase {
   std::string type;  // its name in the catalogue
   Attributes attributes;
@@ -45,7 +45,7 @@ struct Phases {
   std::vector<Phase> phases;
   std::vector<std::size_t> results;  // values that are the operator's results
 };
-/// The phases of an operator, given into how many pieces each factor is cut.
+/// The phases of an operator, given the number of pieces of each factor.
 using PhasesOf = Phases (*)(const Operation&, std::span<const std::int64_t> pieces);
 
 /// What kind of work an operator is, for its time and its memory.
@@ -55,7 +55,7 @@ enum class WorkKind {
   kView,         // no work and no memory of its own: reshape
 };
 
-/// What an operator is to those who read plans and fill tensors with numbers.
+/// The role of an operator for those who read plans and fill tensors with values.
 enum class OperatorRole {
   kOther,
   kLookup,      // picks rows of its first operand by indices: embeddings
@@ -64,13 +64,12 @@ enum class OperatorRole {
   kConversion,  // the operand's values in another type: Cast
 };
 
-/// Operands by name that pass a partial sum (or maximum) on together; see `ShardingRule::linear`. Of a repeated operand
-/// "x..." stands for all at once, "x" for each alone.
+/// Operands by name that together pass a partial sum (or maximum) through; see `ShardingRule::linear`. Of a repeated
+/// operand "x..." means all at once, "x" each one separately.
 using OperandGroups = std::vector<std::vector<std::string>>;
 
-/// One line of the catalogue: everything that the project knows about an operator's type. The first result is the one
-/// that the operator's own name stands for; further ones (the mask of Dropout, statistics of BatchNorm) serve gradients
-/// and states.
+/// One line of the catalogue: everything the project knows about an operator type. The first result has the
+/// operator's own name; further ones (the mask of Dropout, statistics of BatchNorm) are for gradients and states.
 struct OperatorType {
   std::string name = {};  // MindSpore's primitive name
   Signature signature = {};
@@ -91,22 +90,24 @@ struct OperatorType {
 
   WorkKind work = WorkKind::kElementwise;
   double flops_per_point = 1;  // for each point of the product of all factors; 2 for a contraction
-  /// Where that product does not say it: of the part with these extents per factor, on the busiest device.
+  /// If that product does not give them: the operations of a part with these extents per factor, on the busiest
+  /// device.
   double (*flops)(const Operation&, std::span<const std::int64_t> extents) = nullptr;
   std::string flops_text = {};  // "2 m k n"; empty: so many per point
 
   OperatorRole role = OperatorRole::kOther;
-  /// The dimension of the first result that counts attention heads, if one does.
+  /// The dimension of the first result that counts attention heads, if there is one.
   std::optional<std::size_t> (*head_dimension)(const Operation&) = nullptr;
-  /// How many positions an integer operand chooses among: its values lie below; 0 if it does not choose.
+  /// The number of positions that an integer operand selects from: its values are below; 0 if it does not select.
   std::int64_t (*index_extent)(const Operation&, std::size_t operand) = nullptr;
-  std::vector<std::string> scales = {};  // operands that others are multiplied or divided by: positive, about 1
+  std::vector<std::string> scales = {};  // operands by which others are multiplied or divided: positive, about 1
   bool moves_elements = false;           // the results' elements are elements of the operands
 
-  std::string notes = {};         // strategy and errors as users know them: lines "name      text"
-  bool is_internal = false;       // phases and gradients: not for model files
-  bool draws_as_forward = false;  // a gradient that draws again, with the operator's seed, what the operator drew
-  bool accumulates = false;       // where it runs several times a step, each run adds to the result of the one before
+  std::string notes = {};    // strategy and errors as users know them: lines "name      text"
+  bool is_internal = false;  // phases and gradients: not for model files
+  bool draws_as_forward =
+      false;                 // a gradient that draws the same random numbers as its operator, with that operator's seed
+  bool accumulates = false;  // if it runs several times per step, each run adds to the previous result
 };
 
 /// True if the operator can be executed: it has a kernel or phases.

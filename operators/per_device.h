@@ -7,18 +7,18 @@
 
 namespace shardplan {
 
-/// "PerDevice.": what the names of these types begin with.
+/// "PerDevice.": the prefix of these types' names.
 inline constexpr std::string_view kPerDevice = "PerDevice.";
 
-/// The operator that each of N devices computes by itself: what `base` computes of the i-th of each operand, for i below N.
-/// Operands and results are those of `base` behind a first dimension of N, but for the operands that `shared` lists by
-/// position, which all devices read alike:
+/// The operator that each of N devices computes separately: what `base` computes for the i-th of each operand, for i
+/// below N. Operands and results are those of `base` with an additional first dimension of N, except for the operands
+/// at the positions in `shared`, which all devices read alike:
 ///
 ///   PerDevice.Conv2D(x [N, b, c, h, w], weight [N, o, c, 3, 3]) -> y [N, b, o, h, w]
 ///
-/// The first dimension is the factor "device", the only one that can be cut. Its gradient is made of the gradient
-/// operators of `base`, each per device as well, and sums those of shared operands over the devices. A random operator
-/// draws otherwise on every device.
+/// The first dimension is the factor "device", the only one that can be sharded. Its gradient consists of the
+/// gradient operators of `base`, each per device as well, and sums those of shared operands over the devices. A
+/// random operator draws different numbers on every device.
 ///
 /// The type has the attributes of `base` and "shared". It lives as long as the program.
 ///

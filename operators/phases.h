@@ -7,7 +7,7 @@
 
 namespace shardplan {
 
-/// What holds of all operators with phases (tests/operators/sharding_test.cc):
+/// Properties of all operators with phases (tests/operators/sharding_test.cc):
 ///   - a phase's factors are the operator's, by name and size; one that a phase lacks is repeated work there; one that is
 ///     cut may count its pieces instead (the maxima of each piece of the keys), a factor of a phase's own is never cut;
 ///   - results that do not walk a normalised factor are complete, those that do not walk a reduction are partial, as
@@ -18,11 +18,11 @@ namespace shardplan {
 /// `Phase::inputs`.
 std::vector<Operation> phase_operations(const Operation& operation, const Phases& phases);
 
-/// Executes an operator on one device: its kernel, or its phases one after the other, so that the phases and the fused
-/// form cannot differ. Requires `is_executable`.
+/// Executes an operator on one device: its kernel, or its phases one after the other, so that the phases and the
+/// fused form cannot differ. Requires `is_executable`.
 ///
-/// `between`, if given, is called with each value that a phase leaves to the next (numbered as in `Phase::inputs`), which
-/// it may change; not where a kernel runs.
+/// If `between` is given, it is called with each value that a phase leaves to the next (numbered as in
+/// `Phase::inputs`) and may change it; it is not called if a kernel runs.
 using BetweenPhases =
     std::function<void(const Operation& phase, std::size_t value, DataType dtype, std::span<double> values)>;
 void run_operation(const KernelCall& call, const BetweenPhases& between = {});

@@ -10,12 +10,12 @@
 
 namespace shardplan {
 
-/// What cutting a factor means.
+/// What sharding a factor means.
 enum class FactorKind {
   kPassThrough,      // every device computes an independent part
   kReduction,        // every device gets a summand (or a maximum, ...) of the results that do not walk it
-  kNormalised,       // as kReduction inside: cut, the operator runs in phases; uncut, as one kernel
-  kNeedReplication,  // cannot be cut
+  kNormalised,       // like kReduction inside: if sharded, the operator runs in phases; otherwise as one kernel
+  kNeedReplication,  // cannot be sharded
 };
 
 /// One index of an operator's iteration space. A name is one letter or more; phases of an operator share its names.
@@ -24,15 +24,15 @@ struct Factor {
   std::int64_t size = 1;
   FactorKind kind = FactorKind::kPassThrough;
   Reduction reduction = Reduction::kSum;  // how a kReduction combines
-  bool has_equal_pieces = false;          // cut only where all pieces are equal, since phases count them
+  bool has_equal_pieces = false;          // sharded into equal pieces only, since phases count them
 
   bool operator==(const Factor&) const = default;
 };
 
 /// A dimension that an operator reads through a sliding window: position = stride * i + dilation * r - pad_before.
 struct Window {
-  std::uint32_t output = 0;  // the factor i; cutting it needs a halo of the neighbours
-  std::uint32_t offset = 0;  // the factor r within the window; never cut
+  std::uint32_t output = 0;  // the factor i; sharding it needs a halo of the neighbours
+  std::uint32_t offset = 0;  // the factor r within the window; never sharded
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
   std::int64_t pad_before = 0;
@@ -41,8 +41,8 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-/// The factors that one dimension walks: their product, major to minor (none: the dimension has size 1 or is always whole),
-/// or a window of two.
+/// The factors that index one dimension: their product, major to minor (none: the dimension has size 1 or is never
+/// sharded), or a window of two.
 struct DimensionWalk {
   std::vector<std::uint32_t> factors;
   std::optional<Window> window;
@@ -51,12 +51,13 @@ struct DimensionWalk {
 };
 using TensorWalk = std::vector<DimensionWalk>;
 
-/// How one operator instance may be cut. MatMul of [32, 64] and [64, 16]: factors m=32, k=64 (sum), n=16; operands m k, k n;
-/// result m n.
+/// How one operator instance can be sharded. MatMul of [32, 64] and [64, 16]: factors m=32, k=64 (sum), n=16;
+/// operands m k, k n; result m n.
 ///
-/// `linear` holds groups of operands: a sum over the group passes through the operator. {{0}, {1}} (product): a partial sum in
-/// either, the other replicated over that axis; {{0, 1}} (add): in both together. All operands outside the group must be
-/// replicated over the axis. `monotone` is the same for maxima and minima.
+/// `linear` holds groups of operands such that a sum over the group passes through the operator. {{0}, {1}}
+/// (product): a partial sum in either one, with the other replicated over that axis; {{0, 1}} (add): in both
+/// together. All operands outside the group must be replicated over the axis. `monotone` is the same for maxima and
+/// minima.
 struct ShardingRule {
   std::vector<Factor> factors;
   std::vector<TensorWalk> operands;
@@ -71,7 +72,7 @@ struct ShardingRule {
 /// "b m k, k n -> b m n; k: sum", compound dimensions as "(b s) h", windows as "2*h+kh".
 std::string to_string(const ShardingRule& rule);
 
-/// Where one device stands in a factor: [begin, end) of `extent` positions.
+/// The box of one device in a factor: [begin, end) of `extent` positions.
 struct Box {
   std::int64_t begin = 0;
   std::int64_t end = 1;

@@ -9,48 +9,48 @@
 
 namespace shardplan {
 
-/// Why no plan fits, and what would. Sizes are bytes of one device.
+/// Why no plan fits, and what would help. Sizes are bytes per device.
 struct Infeasibility {
-  const Plan* smallest = nullptr;  // the plan of least memory that was found
+  const Plan* smallest = nullptr;  // the plan with the least memory that was found
   bool proven = false;             // no plan on this mesh fits
-  Bytes least = 0;                 // no plan on this mesh needs less; 0: not known
+  Bytes least = 0;                 // lower bound on the memory of any plan on this mesh; 0: not known
 
   /// A change under which the smallest plan fits.
   struct Remedy {
     enum class Kind {
       kFreeLayers,     // layers that may differ
-      kMicroBatches,   // training in so many
+      kMicroBatches,   // training with this many micro-batches
       kRecompute,      // recompute a block in the backward pass
-      kMoreNodes,      // another preset of twice the nodes
-      kLargerDevices,  // devices of so much memory
+      kMoreNodes,      // a preset with twice the nodes
+      kLargerDevices,  // devices with this much memory
     };
     Kind kind = Kind::kLargerDevices;
     std::int64_t micro_batches = 0;
     std::string block = {};    // "layers.*.attn"
     std::string cluster = {};  // "ascend-910x2"
     Bytes device_memory = 0;
-    Bytes peak = 0;          // the smallest plan's then
-    double step_change = 0;  // its step, as a share of today's step more (or less)
+    Bytes peak = 0;          // peak of the plan with the least memory after the change
+    double step_change = 0;  // change of its step, as a fraction of the step before
   };
   std::vector<Remedy> remedies;
 
-  /// What the user decided that costs memory.
+  /// A decision of the user that costs memory.
   struct Obstacle {
-    std::string name = {};       // "layers.*.up.weight"; empty: all that the user decided together
-    std::string entry = {};      // what is decided of it: "[1, 1]"
-    bool is_option = false;      // by --set, not in the model file
-    int line = 0;                // in the model file
-    std::size_t num_joined = 1;  // decisions left out
-    Bytes peak_without = 0;      // of the smallest plan then, less than today's
+    std::string name = {};       // "layers.*.up.weight"; empty: all decisions of the user together
+    std::string entry = {};      // the decision: "[1, 1]"
+    bool is_option = false;      // made by --set, not in the model file
+    int line = 0;                // its line in the model file
+    std::size_t num_joined = 1;  // number of decisions left out
+    Bytes peak_without = 0;      // peak of the plan with the least memory without it; less than with it
     bool fits_without = false;
   };
   std::vector<Obstacle> obstacles;
 };
 
-/// Tries the changes one by one: each is planned again for the least memory, and only those under which the plan fits
-/// are remedies. User strategies are left out one by one, the first few of them, and all together.
+/// Tries the changes one by one. Each time the model is planned again for the least memory, and only changes after
+/// which the plan fits become remedies. The first few user strategies are left out one by one, then all together.
 ///
-/// Requires: `smallest` (`ModelPlanner::smallest`) needs more than `smallest.usable`; it outlives the answer.
+/// Requires: `smallest` (`ModelPlanner::smallest`) needs more than `smallest.usable`, and outlives the result.
 Infeasibility analyse_infeasibility(const Plan& smallest, std::stop_token stop = {});
 
 }  // namespace shardplan

@@ -9,11 +9,11 @@
 
 namespace shardplan {
 
-/// What a plan is best in: the levels 0, 1 and 2 of `shard(..., level)`.
+/// The objective of a plan: the levels 0, 1 and 2 of `shard(..., level)`.
 enum class Level {
   kRatio = 0,   // the greatest ratio of computation to communication: the least communication, then computation
-  kMemory = 1,  // the least peak of memory, then the least step within a little more
-  kSpeed = 2,   // the least step
+  kMemory = 1,  // the least peak memory, then the shortest step within a little more memory
+  kSpeed = 2,   // the shortest step
 };
 inline constexpr Level kLevels[] = {Level::kRatio, Level::kMemory, Level::kSpeed};
 
@@ -24,8 +24,8 @@ Level level_of(std::int64_t number);
 /// "ratio", "memory", "speed".
 std::string_view to_string(Level level);
 
-/// A figure in the quantity that a level makes least: kRatio picoseconds of communication, kMemory bytes of the peak,
-/// kSpeed picoseconds of a step.
+/// A value of a level's objective: for kRatio picoseconds of communication, for kMemory bytes of the peak, for kSpeed
+/// picoseconds of a step.
 struct LevelValue {
   Level level = Level::kRatio;
   std::int64_t amount = 0;
@@ -36,8 +36,7 @@ struct LevelValue {
 /// With its unit: "5.63 ms", "27.0 MiB".
 std::string to_string(const LevelValue& value);
 
-/// How far `cost` is above `bound`, as a share of `bound`; 0 where it is not above, nothing where the bound is 0.
-/// Requires the same level.
+/// (cost - bound) / bound; 0 if `cost` is not above, nothing if the bound is 0. Requires the same level.
 std::optional<double> gap(const LevelValue& cost, const LevelValue& bound);
 
 }  // namespace shardplan

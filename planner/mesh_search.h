@@ -10,14 +10,14 @@
 
 namespace shardplan {
 
-/// The shapes that a mesh of the cluster's levels can be given for a search: all ways to cut its axes into `most` pieces, or
-/// into as many as there are where no axis can be cut further; at least one for each axis. Major to minor, the first shape
+/// The shapes of the mesh that a search tries: all ways to split its axes into `most` pieces in total (or into as
+/// many as possible, if the axes cannot be split that far), at least one per axis. Major to minor; the first shape is
 /// that of `search_pieces`. On node=8, nvlink=8:
 ///
 ///   {node, nvlink:(1)2, nvlink:(2)4}   {node, nvlink:(1)4, nvlink:(4)2}
 ///   {node:(1)2, node:(2)4, nvlink}     {node:(1)4, node:(4)2, nvlink}
 ///
-/// Shapes of fewer pieces are left out: a finer one contains all their strategies.
+/// Shapes with fewer pieces are omitted: a finer one contains all their strategies.
 std::vector<std::vector<AxisRef>> mesh_shapes(const DeviceMesh& mesh, std::size_t most = 3);
 
 /// A plan and its planner.
@@ -26,10 +26,10 @@ struct ShapedPlan {
   Plan plan;
 };
 
-/// `mesh: auto`: the model is planned at `options.level` in every shape of the cluster's mesh, and the best plan is returned:
-/// at level 2 that of the shortest step, else the one that the others do not beat (`is_better`); of equals the first.
-/// `Plan::tried_shapes` says what each shape gave, and the bound is that of all of them. A time limit is shared among them.
-/// Throws InputError as ModelPlanner does.
+/// `mesh: auto`: plans the model at `options.level` in every shape of the cluster's mesh and returns the best plan:
+/// at level 2 the one with the shortest step, else one that no other beats (`is_better`); of equal ones the first.
+/// `Plan::tried_shapes` lists the results, and the bound covers all shapes. The shapes share the time limit. Throws
+/// InputError as ModelPlanner does.
 ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Cluster& cluster,
                            const PlanOptions& options, std::stop_token stop = {},
                            const ModelPlanner::Progress& progress = {});

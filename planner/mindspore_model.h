@@ -13,8 +13,8 @@
 
 namespace shardplan {
 
-/// MindSpore's weighted bytes are counted in this fraction, so that they are whole numbers: its factors are 400, 0.001
-/// of 400, 1/2 and 1/8.
+/// MindSpore's weighted bytes are counted in units of 1 / kPartsOfWeightedByte, which makes them integers: its
+/// factors are 400, 0.001 of 400, 1/2 and 1/8.
 inline constexpr std::int64_t kPartsOfWeightedByte = 40;
 
 /// A value of MindSpore's objective.
@@ -25,43 +25,44 @@ struct MindSporeValue {
   bool operator==(const MindSporeValue&) const = default;
 };
 
-/// How the model's inputs come in MindSpore.
+/// How the inputs of the model are laid out in MindSpore.
 enum class MindSporeDataset {
-  kAsDecided,  // as the user pins them (full_batch, dataset_strategy), else cut over the batch: its default
-  kFree,       // at no cost in any layout: versions of 2020, whose graphs do not contain the data set
+  kAsDecided,  // as the user pins them (full_batch, dataset_strategy), else sharded over the batch: MindSpore's default
+  kFree,       // in any layout at no cost: versions of 2020, whose graphs do not contain the data set
 };
 
-/// A model's forward graph as MindSpore's search sees it (docs: mindspore-ai, step_auto_parallel, read as formulas).
+/// A model's forward graph as MindSpore's search sees it (source: mindspore-ai, step_auto_parallel).
 ///
-/// Only forward operators have strategies; the backward pass follows them, and a parameter's gradient is charged to the
-/// operator that reads it. There is one edge from the operator that makes a tensor to each that reads it, through
-/// reshapes, which have no strategy of their own; an input comes from the data set. All readers of a shared parameter
-/// must cut it alike. Costs are weighted bytes: no seconds, no topology. The limit on memory is left out.
+/// Only forward operators have strategies; the backward pass follows them, and a parameter's gradient is charged to
+/// the operator that reads it. There is one edge from the operator that produces a tensor to each that reads it,
+/// passing through reshapes, which have no strategy of their own; inputs come from the data set. All readers of a
+/// shared parameter must shard it in the same way. Costs are weighted bytes, without seconds and topology. The memory
+/// limit is omitted.
 class MindSporeModel {
  public:
-  /// `decided` are the user's strategies, which bind. Throws InputError where MindSpore has no strategy for an operator
-  /// or lacks the user's. `graph`, `mesh` and `decided` outlive the model.
+  /// `decided` are the user's strategies, which are binding. Throws InputError if MindSpore has no strategy for an
+  /// operator, or not the user's. `graph`, `mesh` and `decided` must outlive the model.
   MindSporeModel(const OperatorGraph& graph, const DeviceMesh& mesh, const UserStrategies& decided,
                  MindSporeDataset dataset = MindSporeDataset::kAsDecided);
 
   /// The problem whose cheapest choice is MindSpore's plan, in parts of a weighted byte: `computation` is alpha times
-  /// the computation, `communication` beta times the communication. No limit on memory.
+  /// the computation, `communication` beta times the communication. It has no memory limit.
   const StrategyProblem& problem() const { return problem_; }
-  /// By operator, those of a choice; nothing for operators that MindSpore does not decide: reshapes, and what is not in
-  /// the forward pass.
+  /// The strategies of a choice, by operator; nothing for operators that MindSpore does not decide: reshapes, and
+  /// everything outside the forward pass.
   IdVector<OperatorId, std::optional<Strategy>> strategies(const Choice& choice) const;
 
-  /// What strategies cost in this model, whoever found them; nothing where MindSpore has no such plan, and then `why`,
-  /// if given, says the first reason.
+  /// The value of any strategies in this model; nothing if MindSpore has no such plan, with the first reason in `why`
+  /// if given.
   std::optional<MindSporeValue> value(const IdVector<OperatorId, Strategy>& strategies,
                                       std::string* why = nullptr) const;
 
  private:
-  /// A tensor that one operator makes or the data set delivers, and one that reads it.
+  /// A tensor that an operator produces or the data set delivers, with one of its readers.
   struct Link {
     std::optional<OperatorId> from;  // nothing: the data set
     std::size_t result = 0;
-    TensorId tensor;  // as it is made, before reshapes
+    TensorId tensor;  // as produced, before reshapes
     Reader to;
   };
 

@@ -9,16 +9,16 @@
 
 namespace shardplan {
 
-/// The mesh of a model on its devices: the user's axes, else the cluster's levels. Throws InputError: they do not fit the
-/// devices.
+/// The mesh of a model on its devices: the user's axes, else the cluster's levels. Throws InputError if they do not
+/// fit the devices.
 DeviceMesh model_mesh(const Model& model, const Cluster& cluster);
 
-/// The size of a graph's batch, of one micro-batch; 1: it has none.
+/// The batch size of a graph (of one micro-batch); 1 if it has no batch.
 std::int64_t batch_size(const OperatorGraph& graph);
 
-/// The pieces of a mesh that a search may use. A user's axes stay whole; the cluster's levels may be cut
-/// (`search_pieces`). Where the outermost of several levels is more than the batch can be cut in, it is cut so that more of it
-/// can cut the batch: on ib=512, nvlink=8 a batch of 768 has the pieces 2, 256 and 8.
+/// The pieces of a mesh that a search may use. The user's axes are not split; the cluster's levels may be
+/// (`search_pieces`). If the outermost of several levels is larger than the number of pieces the batch allows, it is
+/// split so that more of it can shard the batch: on ib=512, nvlink=8 a batch of 768 has the pieces 2, 256 and 8.
 std::vector<AxisRef> model_pieces(const Model& model, const DeviceMesh& mesh, std::int64_t batch);
 
 }  // namespace shardplan

@@ -10,15 +10,15 @@
 
 namespace shardplan {
 
-/// What every device has for itself (graph/per_device.h), where a planned graph has such.
+/// Notices about what differs per device (graph/per_device.h) in a planned graph.
 std::vector<std::string> per_device_notices(const OperatorGraph& graph, const ParallelOptions& parallel);
 
-/// Nothing, or that some indices of comm_fusion are beyond the last gradient's; MindSpore warns of them, too. `program` is as
-/// lowered.
+/// A notice if some indices of comm_fusion are beyond the last gradient's (MindSpore warns of them too), else
+/// nothing. `program` is as lowered.
 std::optional<std::string> unused_fusion_index(const ParallelProgram& program, const OperatorGraph& graph,
                                                const CommFusions& fusions);
 
-/// Adds a notice unless it is there.
+/// Adds a notice unless it is already there.
 void add_notice(std::vector<std::string>& notices, std::string text);
 
 }  // namespace shardplan

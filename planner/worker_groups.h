@@ -8,19 +8,19 @@
 
 namespace shardplan {
 
-/// The devices of a job divided among the workers of a model with `place`: worker w has ranks [w * n, (w + 1) * n).
+/// A job's devices divided among the workers of a model with `place`: worker w has ranks [w * n, (w + 1) * n).
 struct WorkerGroups {
-  int workers = 1;  // 1: nothing is divided
+  int workers = 1;  // 1: not divided
   Cluster group;    // the devices of one worker
   std::string notice = {};
 };
 
-/// `workers` of the model, or one worker for each device. Throws InputError at the place in the model: a rank that is no
-/// worker's, workers that do not divide the devices, or whose devices are linked otherwise than those of others. In
-/// stand_alone, and without `place`, one worker has all devices.
+/// `workers` of the model, or one worker per device. In stand_alone, and without `place`, one worker has all devices.
+/// Throws InputError with the place in the model: a rank that is no worker's, a number of workers that does not
+/// divide the devices, or workers whose devices are linked differently.
 WorkerGroups worker_groups(const Model& model, const Cluster& cluster);
 
-/// What sends between workers with `devices` devices each take on the cluster's links.
+/// The times of sends between workers with `devices` devices each, on the cluster's links.
 SendTime send_time_of(const Cluster& cluster, std::int64_t devices);
 
 }  // namespace shardplan

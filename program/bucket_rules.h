@@ -8,7 +8,7 @@
 
 namespace shardplan {
 
-/// What one attempt at an order joins, by kind of collective: `kBest` where boundaries are searched.
+/// The bucket rule for each kind of collective in one attempt at an order; `kBest`: boundaries are searched.
 struct BucketRules {
   CommFusion all_reduce, all_gather, reduce_scatter;
 
@@ -16,16 +16,16 @@ struct BucketRules {
     if (kind == CollectiveKind::kAllReduce) return all_reduce;
     return kind == CollectiveKind::kAllGather ? all_gather : reduce_scatter;
   }
-  /// Whether boundaries are searched for some kind.
+  /// Whether boundaries are searched for any kind.
   bool is_searched() const;
 };
 
-/// The user's rules with what they leave to the schedule (mode `kBest`) decided.
+/// The user's rules, with those of mode `kBest` (left to the schedule) replaced by the given mode and size.
 BucketRules decided(const CommFusions& fusions, CommFusion::Mode mode, Bytes size = 0);
 
-/// How buckets are made where that is left to the schedule, rule by rule: none; sizes from 1 MiB to 1 GiB by halves and
-/// thirds, of a long program a few of them; boundaries that are searched (program/best_buckets.h). The first
-/// rule alone where nothing is left.
+/// The bucket rules to try where the user leaves them open: none; sizes from 1 MiB to 1 GiB by halves and thirds (for
+/// a long program a few of them); searched boundaries (program/best_buckets.h). Only the first rule if nothing is
+/// left open.
 std::vector<BucketRules> rules_to_try(const CommFusions& fusions, bool is_long);
 
 }  // namespace shardplan

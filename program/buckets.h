@@ -13,26 +13,26 @@
 
 namespace shardplan {
 
-/// In which order instructions are issued, and which collectives run as one.
+/// The order in which instructions are issued, and which collectives run as one.
 struct IssueOrder {
   std::vector<std::uint32_t> sequence;  // instructions as numbered in the program
   std::vector<std::uint32_t> buckets;   // by instruction; 0: alone
   bool reduces_in_last_run = false;     // as in ParallelProgram
 };
 
-/// One past the last place that is issued together with `begin`: the end of its bucket, or `begin + 1`.
+/// One past the last position that is issued together with `begin`: the end of its bucket, or `begin + 1`.
 std::size_t end_of_bucket(const IssueOrder& order, std::size_t begin);
 
-/// What stands at each place goes behind the place that is said, earlier or later, and stays where that is its own. What is
-/// moved keeps its order.
+/// Moves the instruction at each position to after the position given for it, earlier or later; one that names itself
+/// stays. Instructions that are moved keep their order.
 IssueOrder moved_behind(const IssueOrder& order, const std::vector<std::size_t>& behind);
 
-/// A collective that may run as one with others: it sums a gradient or gathers an updated weight or state.
+/// A collective that may share a bucket: it reduces a gradient or gathers an updated weight or state.
 struct JoinableCollective {
   std::uint32_t instruction = 0;
   CollectiveKind kind = CollectiveKind::kAllReduce;
   TensorId parameter;
-  std::uint32_t key = 0;  // those with one key agree in kind, group, dtype, reduction and number of runs
+  std::uint32_t key = 0;  // equal for collectives with the same kind, group, dtype, reduction and number of runs
   Bytes bytes = 0;        // of its group
 };
 
@@ -40,18 +40,18 @@ struct JoinableCollective {
 std::vector<JoinableCollective> joinable_collectives(const ParallelProgram& program, const OperatorGraph& graph,
                                                      std::span<const std::uint32_t> sequence);
 
-/// Which instruction reads what which other makes, within the loop of micro-batches and within what is behind it.
+/// Which instruction reads the results of which other one, within the micro-batch loop and within the part after it.
 class InstructionReads {
  public:
   explicit InstructionReads(const ParallelProgram& program);
 
   std::size_t size() const { return num_made_.size(); }
-  std::size_t loop() const { return loop_; }  // instructions of the loop, the first ones
-  /// The readers of what `i` makes; one that reads it twice stands there twice.
+  std::size_t loop() const { return loop_; }  // number of instructions in the loop, which come first
+  /// The readers of the results of `i`; one that reads two results is listed twice.
   std::span<const std::uint32_t> readers(std::size_t i) const {
     return std::span(readers_).subspan(first_[i], first_[i + 1] - first_[i]);
   }
-  /// How many of the operands of `i` other instructions make.
+  /// The number of operands of `i` that other instructions produce.
   std::uint32_t num_made(std::size_t i) const { return num_made_[i]; }
 
  private:
@@ -61,21 +61,21 @@ class InstructionReads {
   std::vector<std::uint32_t> num_made_;
 };
 
-/// The same instructions, each bucket behind the last of its members' producers and what reads one of them behind it;
-/// all else keeps its order. A bucket of which one member needs what another one gives, directly or through other
-/// instructions and buckets, is split there; one that is left with a single member is none.
+/// The same instructions with each bucket right after the last of its members' producers, and readers of its members
+/// after it; everything else keeps its order. A bucket in which one member depends on another, directly or through
+/// other instructions and buckets, is split there; a bucket with a single member is dissolved.
 IssueOrder with_buckets(const InstructionReads& reads, IssueOrder order);
 
-/// The program in this order, its fusion ids counted from 1 in the order of issue, with a flat buffer for each bucket.
+/// The program in this order, with fusion ids counted from 1 in the order of issue and a flat buffer for each bucket.
 ParallelProgram in_order(const ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs);
-/// The same as timelines and memory profiles read it: without moving an instruction.
+/// The same for timelines and memory profiles, without moving instructions.
 TableOrder in_order(const InstructionTable& table, const IssueOrder& order, const CollectiveCosts& costs);
 
-/// Fills `buckets` from the fusion ids, which count from 1 in the order of issue; buffers that are there keep their
-/// values' places. Without `costs` the buckets take no time.
+/// Fills `buckets` from the fusion ids, which count from 1 in the order of issue; existing buffers keep their values.
+/// Without `costs` the buckets take no time.
 void describe_buckets(ParallelProgram& program, const CollectiveCosts* costs);
 
-/// The parameter whose gradient or new value an instruction brings about, also of a state; nothing for others.
+/// The parameter (also of a state) whose gradient or new value an instruction contributes to; nothing for others.
 std::optional<TensorId> parameter_of(const OperatorGraph& graph, const ParallelProgram& program,
                                      const Instruction& instruction);
 

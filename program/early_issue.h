@@ -5,14 +5,15 @@
 
 namespace shardplan {
 
-/// A collective whose result is not larger than its operand (reduce_scatter, all_reduce, all_to_all, permute) is issued right
-/// behind what makes its operand, and so is what goes on with it up to that size: gradients are reduced beside the rest of
-/// the backward pass. What the loop of micro-batches makes is reduced in the loop's last run.
+/// Issues a collective whose result is not larger than its operand (reduce_scatter, all_reduce, all_to_all, permute)
+/// right after the producer of its operand, together with the collectives that continue from it up to that size:
+/// gradients are reduced during the rest of the backward pass. What the micro-batch loop produces is reduced during
+/// its last iteration.
 IssueOrder issued_early(const InstructionTable& table, IssueOrder order);
 
-/// A cheap kernel that reads nothing but what such collectives leave (the cast of a reduced gradient, its share of a norm) is
-/// issued right before the first that needs it. Kernels run in order: behind its reduction it would keep the rest of the
-/// backward pass waiting for the links.
+/// Moves a cheap kernel that reads only results of such collectives (the cast of a reduced gradient, its contribution
+/// to a norm) right before its first reader. Kernels run in order: right after its reduction it would make the rest
+/// of the backward pass wait for the links.
 IssueOrder delayed(const InstructionTable& table, IssueOrder order);
 
 }  // namespace shardplan

@@ -14,21 +14,21 @@
 
 namespace shardplan {
 
-/// What timelines and memory profiles ask of a program's instructions, in one flat table: fifty bytes an instruction, of
-/// which the program itself has ten times as many. Orders are tried on the table, and nothing is moved until one is chosen.
-/// It refers to the program, which must outlive it and keep its instructions where they are.
+/// The data of a program's instructions that timelines and memory profiles need, in one flat table: fifty bytes per
+/// instruction, a tenth of the program itself. Orders are tried on the table; instructions are moved only once an
+/// order is chosen. It refers to the program, which must outlive it and not move its instructions.
 class InstructionTable {
  public:
   struct Row {
     Picoseconds time = 0;  // per run
     std::int64_t runs = 1;
     std::uint32_t links = 0;
-    std::uint32_t first = 0;  // of its inputs in a list of all operands; its outputs follow
+    std::uint32_t first = 0;  // position of its first input in the list of all operands; its outputs follow its inputs
     std::uint32_t num_inputs = 0;
     std::uint32_t num_outputs = 0;
-    std::uint32_t pieces = 0;  // above 0: a collective in so many pieces (`Instruction::in_pieces`)
+    std::uint32_t pieces = 0;  // above 0: the number of pieces of a collective in pieces (`Instruction::in_pieces`)
     InstructionKind kind = InstructionKind::kOperator;
-    CollectiveKind collective = CollectiveKind::kSlice;  // of a kCollective
+    CollectiveKind collective = CollectiveKind::kSlice;  // if kCollective
     bool is_communication = false;                       // occupies links (program/instruction_facts.h)
     bool is_view = false;
     bool is_accumulating = false;
@@ -43,7 +43,7 @@ class InstructionTable {
 
   const ParallelProgram& program() const { return *program_; }
   std::size_t size() const { return rows_.size(); }
-  /// Instructions of the loop of micro-batches, the first ones.
+  /// Number of instructions of the micro-batch loop, which come first.
   std::size_t loop() const { return loop_; }
   const Row& operator[](std::size_t i) const { return rows_[i]; }
   std::span<const ValueId> inputs(std::size_t i) const {
@@ -54,7 +54,7 @@ class InstructionTable {
   }
   std::size_t num_values() const { return bytes_.size(); }
   Bytes bytes(ValueId value) const { return bytes_[value]; }
-  /// What all values take together.
+  /// Total bytes of all values.
   Bytes all_bytes() const { return all_bytes_; }
   bool is_in_registers(ValueId value) const { return is_in_registers_[value] != 0; }
   /// The stored value that this one replaces; nothing for others.
@@ -76,12 +76,12 @@ class InstructionTable {
   IdVector<ValueId, std::uint32_t> old_values_;
 };
 
-/// The instructions of a table in one order: that of its program, or one that is tried.
+/// The instructions of a table in one order: that of the program, or one that is tried.
 struct TableOrder {
   /// A bucket as in `ParallelProgram::buckets`.
   struct TriedBucket {
     Picoseconds time = 0;
-    ValueId buffer;  // of an order that is tried: one behind the program's values
+    ValueId buffer;  // in a tried order: numbered after the program's values
     Bytes bytes = 0;
   };
 
@@ -95,18 +95,18 @@ struct TableOrder {
   std::span<const ValueId> inputs(std::size_t place) const { return table->inputs(sequence[place]); }
   std::span<const ValueId> outputs(std::size_t place) const { return table->outputs(sequence[place]); }
   std::size_t num_values() const { return table->num_values() + num_buffers; }
-  /// What all values and buffers take together: no more is ever held at a time.
+  /// Total bytes of all values and buffers: an upper bound on memory.
   Bytes all_bytes() const;
-  /// Whether a reduce_scatter in pieces stands right behind the product that makes what it scatters.
+  /// Whether a reduce_scatter in pieces comes right after the product that computes its operand.
   bool scatters_pieces_behind(std::size_t place) const;
-  /// One past the last place that is issued together with `begin`: the end of its bucket, or `begin + 1`.
+  /// One past the last position that is issued together with `begin`: the end of its bucket, or `begin + 1`.
   std::size_t end_of_bucket(std::size_t begin) const;
 
   const InstructionTable* table;
-  std::vector<std::uint32_t> sequence;  // by place: the instruction
-  std::vector<std::uint32_t> fusion;    // by place: as Instruction::fusion
+  std::vector<std::uint32_t> sequence;  // by position: the instruction
+  std::vector<std::uint32_t> fusion;    // by position: as Instruction::fusion
   std::vector<TriedBucket> buckets;     // fusion id n is buckets[n - 1]
-  std::size_t num_buffers = 0;          // that are no values of the program
+  std::size_t num_buffers = 0;          // buffers that are not values of the program
   bool reduces_in_last_run = false;
 };
 

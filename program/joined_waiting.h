@@ -11,22 +11,22 @@
 
 namespace shardplan {
 
-/// What an instruction may be joined with: all of its key, above 0, in the same region (the loop of micro-batches or what is
-/// behind it).
+/// What an instruction may be joined with: others with the same key above 0, in the same region (the micro-batch loop
+/// or the part after it).
 struct JoinKey {
   std::uint32_t key = 0;  // 0: nothing
   Bytes bytes = 0;
 };
 
-/// By instruction: of the collectives of `joinable_collectives` and of gathers of what is stored (program/prefetch.h) those
-/// that `fusions` and the parameters' fusion ids leave to the schedule.
+/// By instruction, the keys of those collectives of `joinable_collectives` and gathers of stored tensors
+/// (program/prefetch.h) that `fusions` and the parameters' fusion ids leave to the schedule.
 std::vector<JoinKey> join_keys(const InstructionTable& table, const OperatorGraph& graph, const CommFusions& fusions,
                                std::span<const JoinableCollective> joinable);
 
-/// Joins what waits for its links: when a collective begins, all of its key that are ready by then become one bucket with it,
-/// those first that would begin first, up to `most` bytes together. Each pays one start-up less, and none waits for an
-/// input of another one. `spans` are those of `order`, by place, which is `given`; `keys` are by instruction. Of buckets all
-/// members have one key.
+/// Joins collectives that wait for their links: when a collective starts, those with its key that are ready by then
+/// form a bucket with it, in the order in which they would start, up to `most` bytes in total. Each saves one
+/// start-up, and none waits for another's input. `spans` are those of `order`, by position, which corresponds to
+/// `given`; `keys` are by instruction. All members of an existing bucket have one key.
 ///
 ///     reduce a (30 us) from 10 us, reduce b, ready at 20 us, reduce c at 35 us:    b waits until 40 us, and then has c with it
 ///     reduce a, reduce b and c

@@ -8,10 +8,10 @@
 
 namespace shardplan {
 
-/// Issues every collective right before the first kernel that ends behind its beginning: while the links are busy with others
-/// nothing is gained by issuing it, but what it makes is held from then on. `spans` are those of the order, by place; a step
-/// without a loop of micro-batches keeps them. Buckets stay in one piece, collectives that share links keep their order, and
-/// what runs in pieces beside its product stays beside it.
+/// Issues every collective right before the first kernel that ends after the collective starts: while the links are
+/// busy with others, issuing it gains nothing, but its result occupies memory. `spans` are those of the order, by
+/// position; a step without a micro-batch loop keeps them. Buckets stay together, collectives that share links keep
+/// their order, and collectives in pieces stay beside their product.
 ///
 ///     gather a, gather b, use x, use a, use b        with the links busy with a until x is done:
 ///     gather a, use x, gather b, use a, use b

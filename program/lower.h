@@ -13,24 +13,24 @@ namespace shardplan {
 /// A decided plan: a strategy for every operator and a layout for every version of every tensor.
 struct Decisions {
   IdVector<OperatorId, Strategy> strategies;
-  IdVector<VersionId, TensorLayout> versions;  // canonical; as `version_layouts` gives them
+  IdVector<VersionId, TensorLayout> versions;  // canonical; as returned by `version_layouts`
 };
 
-/// Writes a plan out as what every device runs: before operator k the versions that its time makes, the constants and
-/// redistributions of its operands, then its own steps. Adds nothing of its own and improves nothing: the program's
-/// times sum to what `evaluate` says of the choice.
+/// Writes a plan out as a program: before operator k come the versions made at its time and the constants and
+/// redistributions of its operands, then its own steps. Nothing is added or optimised: the times of the program sum
+/// to what `evaluate` returns for the choice.
 ParallelProgram lower(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
                       const CostModel& costs, RedistributionPlanner& redistributions);
 
-/// Lowers several plans of one graph, for as many threads as ask. Which operators run as one kernel is found out once, and what
-/// operators do under a strategy once for each of the threads. Nobody else may ask `redistributions` meanwhile.
+/// Lowers several plans of one graph, from several threads. Fused kernels are determined once, and what operators do
+/// under a strategy once per thread. Nobody else may use `redistributions` at the same time.
 class ProgramWriter {
  public:
   ProgramWriter(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
                 RedistributionPlanner& redistributions);
   ~ProgramWriter();
 
-  /// What `lower` gives.
+  /// The result of `lower`.
   ParallelProgram write(const Decisions& decisions);
 
  private:

@@ -20,8 +20,9 @@
 
 namespace shardplan {
 
-/// Makes orders of one program in each of the ways of program/schedule.h, on what all of them read: a table of its
-/// instructions, who reads what, and what may be joined. Program, graph and costs must outlive it. Several threads may ask.
+/// Makes orders of one program in each of the ways of program/schedule.h. It holds what all of them need: a table of
+/// the instructions, who reads what, and what may be joined. Program, graph and costs must outlive it. Several
+/// threads may use it.
 class OrderMaker {
  public:
   OrderMaker(const ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs);
@@ -33,29 +34,30 @@ class OrderMaker {
   std::vector<std::uint32_t> listed_from_end() const;
   IssueOrder justified_to_end(IssueOrder order, Recomputation again) const;
   IssueOrder justified_to_beginning(IssueOrder order, Recomputation again) const;
-  /// Whether anything is computed again.
+  /// Whether anything is recomputed.
   bool has_copies() const;
-  /// What no kernel waits for makes way, by the timeline of that order.
+  /// Communication that no kernel waits for makes way, by the timeline of that order.
   IssueOrder yielding(const IssueOrder& order) const;
-  /// Gathers of what is stored go before what they can hide behind.
+  /// Gathers of stored tensors are moved before the kernels they can hide behind.
   IssueOrder prefetched(const IssueOrder& order, std::optional<Bytes> joins) const;
   IssueOrder issued_late(const IssueOrder& order, std::span<const OverlappedTimeline::Span> spans) const;
-  /// What waits for its links in the timeline of that order is joined.
+  /// Collectives that wait for their links in the timeline of that order are joined.
   IssueOrder joined_waiting(const IssueOrder& order, const std::vector<JoinKey>& keys, Bytes most) const;
   std::vector<JoinKey> join_keys(const CommFusions& fusions) const;
 
-  /// An order, and what may be joined as it stands there.
+  /// An order, and what may be joined in it.
   struct Base {
     IssueOrder order;
     std::vector<JoinableCollective> joinable;
   };
   Base base(IssueOrder order) const;
-  /// By what may be joined: its bucket, as the rules and the parameters' fusion ids say; 0 where it would be the only member.
+  /// By joinable collective: the bucket given by the rules and the parameters' fusion ids; 0 if it would be the only
+  /// member.
   std::vector<std::uint32_t> bucket_numbers(const Base& base, const BucketRules& rules) const;
   /// The order with these buckets.
   IssueOrder bucketed(const Base& base, const std::vector<std::uint32_t>& buckets) const;
   /// The same, with the boundaries of `best_buckets` for the kinds of mode `kBest`: one key after the other, each on
-  /// the timeline that those before it give.
+  /// the timeline that results from the previous ones.
   IssueOrder best_bucketed(const Base& base, const BucketRules& rules) const;
 
   /// The order as timelines and memory profiles read it.

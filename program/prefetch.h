@@ -9,10 +9,10 @@
 
 namespace shardplan {
 
-/// Gathers of what is given (stored weights) or kept since the forward pass, and the collectives that go on with what they
-/// leave, are issued so early that they end when their readers begin, counted from the end of the step as if the links had
-/// nothing else to do. What is issued in the loop of micro-batches stays there. With `joins`, what then stands beside each
-/// other is one collective of at most so many bytes.
+/// Issues gathers of given values (stored weights) or of values kept since the forward pass, with the collectives
+/// that continue from them, early enough to end when their readers begin, computed backwards from the end of the step
+/// as if the links were otherwise idle. Collectives in the micro-batch loop stay in it. With `joins`, gathers that
+/// are then adjacent become one collective of at most that many bytes.
 ///
 ///     f (10 us), gather w (4 us), g reads w      the gather is issued before f, and f runs meanwhile:
 ///     gather w, f, g

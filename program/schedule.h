@@ -12,28 +12,29 @@
 namespace shardplan {
 
 struct ScheduleOptions {
-  Bytes most_memory = 0;      // that an order may hold while collectives run beside kernels
-  bool reorders = true;       // false: the order given, but for what `fusions` and the parameters' fusion ids ask
-  bool lists_kernels = true;  // list scheduling (program/list_order.h) is tried as well
+  Bytes most_memory = 0;  // limit for an overlapped order
+  bool reorders = true;  // false: the given order, except for what `fusions` and the parameters' fusion ids ask to join
+  bool lists_kernels = true;  // also try list scheduling (program/list_order.h)
   CommFusions fusions = {};   // which gradients and updated weights are communicated together
-  // A program whose order takes far longer, before it is refined, is of no interest; nothing: every one is refined.
+  // If the order takes far longer than this before refinement, it is not refined; not set: every order is refined.
   std::optional<Picoseconds> step_to_beat = {};
 };
 
-/// Brings the instructions into the order in which they hide the most communication (program/overlapped_timeline.h), and makes
-/// buckets of those that are communicated together (`ParallelProgram::buckets`). Nothing else is changed, so that what
-/// is executed stays what is printed. `costs` are those of the program's times.
+/// Brings the instructions into the order that hides the most communication (program/overlapped_timeline.h), and
+/// forms buckets of collectives that run as one (`ParallelProgram::buckets`). Nothing else changes, so the values
+/// stay the same. `costs` are those of the program's times.
 ///
-/// A parameter's own fusion id (`GraphTensor::comm_fusion`) decides before `fusions`: 0 joins it to none, others with
-/// the same id of one kind, group and dtype are one bucket. Kinds of mode `best` take the buckets that hide the most:
-/// none, of one of sixteen sizes, or between the boundaries that `best_buckets` finds.
+/// A parameter's own fusion id (`GraphTensor::comm_fusion`) takes precedence over `fusions`: 0 is never joined;
+/// parameters with the same other id, kind, group and dtype form one bucket. Kinds of mode `best` take the buckets
+/// that hide the most: none, buckets of one of sixteen sizes, or the boundaries that `best_buckets` finds.
 ///
-/// Where nothing is asked for, never slower than the order given if that fits. Gives the rule of what was refined; nothing,
-/// and the order given, if no order that was tried fits. The program given has no buckets.
+/// Unless the user requests fusions, the result is never slower than the given order if that fits. Returns the rule
+/// of the order that was refined; nothing, with the order unchanged, if no order that was tried fits. The given
+/// program must have no buckets.
 std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph& graph, const CollectiveCosts& costs,
                                   const ScheduleOptions& options);
 
-/// When the step ends in the order that a rule gives, itself or refined; nothing if that does not fit, or if there is no such
+/// The end of the step in the order that a rule makes, refined or not; nothing if it does not fit or there is no such
 /// order.
 std::optional<Picoseconds> step_by_rule(const ParallelProgram& program, const OperatorGraph& graph,
                                         const CollectiveCosts& costs, const ScheduleOptions& options,

@@ -8,16 +8,17 @@
 
 namespace shardplan {
 
-/// A bound on what any choice of a problem costs whose copies of a block may all differ, from a few of the copies.
+/// A bound on the cost of any choice, also with different choices for the copies of a block, computed from a few of
+/// the copies.
 struct BlockBound {
   std::int64_t bound = 0;     // of the objective
-  std::size_t blocks = 0;     // that the problem was cut into
-  std::size_t different = 0;  // of these, so many were searched
+  std::size_t blocks = 0;     // blocks that the problem was split into
+  std::size_t different = 0;  // number of different blocks, each searched once
 };
 
-/// `ties` gives every node the number of the set of its copies, as for `tied_problem`. Memory limits are left out, which keeps
-/// the bound true. `search` is given each different block with `options`, whose limits are thus for one of them. Nothing
-/// if the problem does not repeat often enough, or its blocks are not alike. Linear in the problem, with a small constant.
+/// `ties` maps every node to its set of copies, as for `tied_problem`. Memory limits are ignored, which keeps the
+/// bound valid. `search` is given each different block with `options`, so its limits are per block. Nothing if the
+/// problem does not repeat often enough, or its blocks are not alike. Linear in the problem, with a small constant.
 std::optional<BlockBound> block_bound(const StrategyProblem& problem, const IdVector<NodeId, NodeId>& ties,
                                       const Search& search, const SearchOptions& options);
 

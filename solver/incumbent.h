@@ -8,41 +8,40 @@
 
 namespace shardplan {
 
-/// What a search knows of its answer so far: the best feasible choice, the best bound, and whether there can be a
-/// choice at all. Every search keeps one, so that the contract of `PlanResult` is held in one place:
+/// What a search knows of its answer so far: the best feasible choice, the best bound, and whether a feasible choice
+/// can exist. Every search keeps one, so the contract of `PlanResult` is enforced in one place:
 ///
 ///   Incumbent incumbent(problem, options, deadline);
 ///   incumbent.offer(choice, "stage");   // evaluated on the original problem; kept if feasible and cheaper
 ///   incumbent.raise_bound(bound);       // kept if higher
-///   return incumbent.result(limit);     // status, cost, bound and what stopped the search agree with each other
+/// status, cost, bound and stopping reason are consistent
 class Incumbent {
  public:
-  /// All three stay with the caller and must outlive it. Throws InputError if the problem breaks an invariant
-  /// (`check_problem`).
+  /// All three references must outlive it. Throws InputError if the problem breaks an invariant (`check_problem`).
   Incumbent(const StrategyProblem& problem, const SearchOptions& options, const Deadline& deadline);
 
   /// True if the choice is now the best one: feasible, and cheaper than what was known.
   bool offer(const Choice& choice, std::string_view stage);
-  /// The bound of some stage; a caller's mistake is not repaired, so it must hold for the original problem.
+  /// Raises the bound. The caller must make sure that it holds for the original problem.
   void raise_bound(std::int64_t bound);
-  /// No choice is feasible: proven.
+  /// Records that no choice is feasible (proven).
   void set_infeasible() { is_infeasible_ = true; }
   void add(StageStatistics statistics) { result_.statistics.push_back(std::move(statistics)); }
-  /// Another name for the stage that found the best choice, once it is known more exactly.
+  /// Renames the stage that found the best choice, once it is known more exactly.
   void rename_stage(std::string_view from, std::string_view to);
-  /// Reports what is known to the caller, if it asked for progress; `stage` as in `SearchProgress`.
+  /// Reports the current state to the caller, if it asked for progress; `stage` as in `SearchProgress`.
   void report(const StageStatistics* stage = nullptr) const;
 
   bool has_choice() const { return result_.choice.has_value(); }
   const std::optional<Choice>& choice() const { return result_.choice; }
-  /// The best choice's, if there is one.
+  /// The best choice and its cost, if there is one.
   std::optional<std::int64_t> cost() const { return has_choice() ? std::optional(result_.cost) : std::nullopt; }
   std::int64_t bound() const { return result_.lower_bound; }
   bool is_proven() const { return is_infeasible_ || (has_choice() && result_.lower_bound >= result_.cost); }
   /// Whether the cost is within `SearchLimits::gap` of the bound.
   bool is_within_gap() const;
 
-  /// `limit`: what ended the search, if it was not its own end; it is dropped if the answer is proven all the same.
+  /// `limit`: what ended the search, unless it ended by itself; ignored if the answer is proven anyway.
   PlanResult result(std::optional<Limit> limit) const;
 
  private:

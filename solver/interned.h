@@ -12,9 +12,10 @@
 
 namespace shardplan {
 
-/// Equal contents are held once and compared by their address or number. The layers of a model are equal, so a problem
-/// of 960 layers is thereby read, reduced and eliminated with the memory and the work of a few. There are two pools, for
-/// two lifetimes: an `InternPool` forgets what nobody holds any more, a `NumberedPool` keeps all and numbers it.
+/// Equal contents are stored once and compared by their address or number. The layers of a model are equal, so a
+/// problem of 960 layers is read, reduced and eliminated with the memory and work of a few. There are two pools, for
+/// two lifetimes: an `InternPool` forgets contents that nobody holds any more, a `NumberedPool` keeps all and numbers
+/// them.
 
 /// Four items at a time, with one multiplication each: tables are hashed often.
 template <class Item>
@@ -39,8 +40,8 @@ std::uint64_t content_hash(const std::vector<Item>& items) {
   return content_hash(std::span<const Item>(items));
 }
 
-/// A content of which equal ones are the same object: comparing addresses compares contents, and what was once computed
-/// from some operands need not be computed again for equal operands elsewhere in the problem (`Memo`).
+/// A content of which there is only one object: comparing addresses compares contents, and results computed from some
+/// operands can be reused for equal operands elsewhere in the problem (`Memo`).
 template <class T>
 using Interned = std::shared_ptr<const T>;
 

@@ -8,17 +8,17 @@
 
 namespace shardplan {
 
-/// What ended a search before its answer was proven. Of several searches that make one answer together the last in this
-/// order counts (`std::max`): a clock or a person may lead to another answer in another run, work and gap do not.
+/// What ended a search before its answer was proven. If several searches contribute to one answer, the last one in
+/// this order counts (`std::max`): a clock or a person can change the answer from run to run, work and gap cannot.
 enum class Limit {
-  kGap,          // the cost is as near to the bound as was asked for
-  kWork,         // the units of work are spent
-  kTime,         // the wall clock
+  kGap,          // the requested gap was reached
+  kWork,         // the work limit was reached
+  kTime,         // the time limit was reached
   kInterrupted,  // the caller's stop token: Ctrl-C
 };
 std::string_view to_string(Limit limit);
 
-/// When a search must end: by the clock or because its caller asks it to.
+/// The end of a search: a point in time, or a request of its caller.
 class Deadline {
  public:
   /// `seconds` of wall clock from now on; 0: no limit.
@@ -26,18 +26,18 @@ class Deadline {
 
   double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   bool is_over() const { return is_stopped() || (seconds_ > 0 && elapsed() >= seconds_); }
-  /// Which of the two it was; nothing if neither is over.
+  /// Which of the two was reached; nothing if neither.
   std::optional<Limit> reached() const {
     if (is_stopped()) return Limit::kInterrupted;
     return is_over() ? std::optional(Limit::kTime) : std::nullopt;
   }
-  /// An earlier end: `share` of the time that is left.
+  /// A deadline at `share` of the remaining time.
   Deadline part(double share) const {
     Deadline result = *this;
     if (seconds_ > 0) result.seconds_ = elapsed() + share * std::max(seconds_ - elapsed(), 1e-9);
     return result;
   }
-  /// The same, over as soon as `stop` is requested, too.
+  /// The same deadline, also reached as soon as `stop` is requested.
   Deadline or_at(std::stop_token stop) const {
     Deadline result = *this;
     result.other_stop_ = std::move(stop);

@@ -18,13 +18,13 @@ using UsageTableId = Index<struct UsageTableTag>;
 using MatrixId = Index<struct MatrixTag>;
 
 /// A cost of at least this much forbids a strategy or a pair: entries are clamped to it on construction, and a choice
-/// that contains one is not feasible. Low enough that sixteen of them still fit in 64 bits.
+/// that contains one is not feasible. Sixteen of them still fit in 64 bits.
 inline constexpr std::int64_t kForbidden = std::int64_t{1} << 58;
 
 /// A memory limit that never binds.
 inline constexpr Bytes kUnlimitedBytes = std::int64_t{1} << 60;
 
-/// What one item of a choice costs, per device. The parts stay apart until an `Objective` combines them.
+/// The cost of a node or an edge, per device. The parts stay separate until an `Objective` combines them.
 struct Cost {
   Picoseconds computation = 0;
   Picoseconds communication = 0;
@@ -32,22 +32,22 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
-/// The strategies of one node, as a search sees them. Held once for all equal nodes.
+/// The costs of a node's strategies. Shared by all equal nodes.
 struct StrategyTable {
   std::vector<Cost> costs;  // by StrategyId; a `communication` of kForbidden forbids the strategy
 
   bool operator==(const StrategyTable&) const = default;
 };
 
-/// Bytes per strategy of something that a node holds. Held once for all equal nodes.
+/// Bytes per strategy of something that a node holds. Shared by all equal nodes.
 struct UsageTable {
   std::vector<Bytes> bytes;  // by StrategyId
 
   bool operator==(const UsageTable&) const = default;
 };
 
-/// Cost of every pair of strategies of two neighbours (a redistribution's communication, or kForbidden). Held once for all
-/// equal edges. Row-major: `costs[row * columns + column]`, rows are the strategies of the edge's `from`.
+/// Cost of every pair of strategies of two neighbours (a redistribution's communication, or kForbidden). Shared by
+/// all equal edges. Row-major: `costs[row * columns + column]`, rows are the strategies of the edge's `from`.
 struct CostMatrix {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
@@ -57,7 +57,7 @@ struct CostMatrix {
   bool operator==(const CostMatrix&) const = default;
 };
 
-/// Bytes held over the half-open life [begin, end) of schedule times; an empty life holds nothing.
+/// Bytes held over the half-open live range [begin, end) of schedule times; an empty range holds nothing.
 struct MemoryUse {
   UsageTableId usage;
   std::uint32_t begin = 0;
@@ -68,7 +68,7 @@ struct MemoryUse {
 
 struct ProblemNode {
   StrategyTableId strategies;
-  std::vector<MemoryUse> memory;  // often one, or none
+  std::vector<MemoryUse> memory;  // usually one entry, or none
 };
 
 struct ProblemEdge {
@@ -77,19 +77,19 @@ struct ProblemEdge {
   MatrixId matrix;
 };
 
-/// All that a search may see: choose one strategy per node, so that no edge is kForbidden and that at each time the bytes
-/// in use stay within that time's limit, at least cost. The form is that of the ASPLOS/EuroSys 2025 contest on
-/// intra-operator parallelism, with tables held once and referred to, and several uses per node.
+/// All that a search sees: choose one strategy per node, at least cost, such that no edge is kForbidden and at each
+/// time the bytes in use are within that time's limit. This is the format of the ASPLOS/EuroSys 2025 contest on
+/// intra-operator parallelism, with shared tables and several memory uses per node.
 ///
 /// Invariants (`check_problem`): every index is in range, every table of a node has the same number (at least one) of
-/// strategies, matrices fit their ends, no cost or usage is negative, lives lie within `memory_limits`.
+/// strategies, matrices match their ends, no cost or usage is negative, live ranges lie within `memory_limits`.
 struct StrategyProblem {
   std::string name;
   IdVector<StrategyTableId, StrategyTable> strategy_tables;
   IdVector<UsageTableId, UsageTable> usage_tables;
   IdVector<MatrixId, CostMatrix> matrices;
   IdVector<NodeId, ProblemNode> nodes;
-  IdVector<EdgeId, ProblemEdge> edges;  // several edges of one pair add up
+  IdVector<EdgeId, ProblemEdge> edges;  // several edges between one pair of nodes add up
   std::vector<Bytes> memory_limits;     // by time
 
   std::size_t num_strategies(NodeId node) const { return strategy_tables[nodes[node].strategies].costs.size(); }
@@ -109,14 +109,14 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-/// What a choice costs and whether it may be used.
+/// The cost of a choice, and whether it is feasible.
 struct Evaluation {
   bool feasible = false;            // no kForbidden, no time over its limit
-  std::size_t forbidden_count = 0;  // strategies and pairs of cost kForbidden in it; they are left out of `cost`
+  std::size_t forbidden_count = 0;  // strategies and pairs of cost kForbidden in it; not included in `cost`
   Cost cost;
   Bytes peak_bytes = 0;       // over all times
   std::size_t peak_time = 0;  // the first time of the peak
-  Bytes worst_excess = 0;     // the most that any time is over its limit; at most 0 when it fits
+  Bytes worst_excess = 0;     // the largest excess over a limit; at most 0 if it fits
 
   /// The objective of `cost`; saturates instead of overflowing.
   std::int64_t value(const Objective& objective) const;

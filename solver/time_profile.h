@@ -8,8 +8,8 @@
 
 namespace shardplan {
 
-/// Bytes over schedule times, made from lives: what is added over the half-open ranges [begin, end), summed once at the
-/// end. Sums have 128 bits, so that no problem can overflow them.
+/// Bytes over schedule times, accumulated from live ranges: additions over half-open ranges [begin, end), summed once
+/// at the end. Sums have 128 bits, so no problem can overflow them.
 class TimeProfile {
  public:
   explicit TimeProfile(std::size_t num_times) : changes_(num_times + 1, 0) {}

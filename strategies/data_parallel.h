@@ -8,8 +8,8 @@
 
 namespace shardplan {
 
-/// The batch cut over all axes, or over as many of the first ones as divide it; everything else repeated. If `uneven`
-/// allows, pieces may be unequal where little of them is padding.
+/// The batch sharded over all axes, or over as many of the first axes as divide it; all other work repeated. If
+/// `uneven` allows it, pieces may be unequal where little of them is padding.
 Strategy data_parallel_strategy(const Operation& operation, std::optional<std::uint32_t> batch_factor,
                                 const DeviceMesh& mesh, UnevenCuts uneven = UnevenCuts::kNone);
 /// All work on every device.

@@ -12,7 +12,7 @@
 
 namespace shardplan {
 
-/// What the user's strategies leave to choose: for an operator the strategies that agree with them (empty: all do), for a
+/// What the user's strategies leave open: for an operator the strategies that agree with them (empty: all do), for a
 /// stored tensor or a result its layout.
 struct UserStrategies {
   IdVector<OperatorId, SharedVector<Strategy>> operators;
@@ -20,13 +20,13 @@ struct UserStrategies {
   IdVector<TensorId, RareValue<TensorLayout>> requested;  // results with an out_strategy
 };
 
-/// Gives the entries of the model file their meaning on a mesh. A tuple is what MindSpore's device matrix makes of it:
-/// the cuts of the operator's dimensions, in the order of its factors, take consecutive pieces of the row-major ranks,
-/// repeated calculation last. Factors that no entry decides are enumerated over the `pieces` left.
+/// Interprets the strategy entries of the model file on a mesh. A tuple means what MindSpore's device matrix makes of
+/// it: the splits of the operator's dimensions, in the order of its factors, take consecutive pieces of the row-major
+/// ranks, repeated calculation last. Factors that no entry decides are enumerated over the remaining `pieces`.
 ///
-/// Throws InputError with all faults found: wrong count, wrong rank, a size that the cut does not divide, more devices
-/// than there are, tensors that cut one factor in two ways, and the operator's own conditions. If `uneven` allows it, a cut
-/// need not divide a size, but leave no piece empty.
+/// Throws InputError with all errors: wrong count, wrong rank, a size that the number of pieces does not divide, more
+/// devices than there are, tensors that shard one factor in two ways, and violated conditions of the operator. If
+/// `uneven` allows it, the number of pieces need not divide a size, but no piece may be empty.
 UserStrategies resolve_user_strategies(const OperatorGraph& graph, const DeviceMesh& mesh,
                                        const std::vector<AxisRef>& pieces, UnevenCuts uneven = UnevenCuts::kNone);
 

@@ -8,15 +8,15 @@
 
 namespace shardplan {
 
-/// A constant that measurements decided.
+/// A constant that was fitted to measurements.
 struct FittedConstant {
   std::string name;    // as in the cluster file: "efficiency.matmul", "nvlink.latency"
   std::string before;  // with its unit
   std::string after;
-  bool is_at_limit = false;  // an efficiency of 1: what was measured is faster than the peak allows
+  bool is_at_limit = false;  // an efficiency of 1: the measurement is faster than the peak allows
 };
 
-/// What one measurement took, and what the fitted cluster says of it.
+/// One measured time, and the fitted cluster's prediction.
 struct Residual {
   std::string what;  // "MatMul [8192, 4096] [4096, 4096] bf16", "all_reduce over 8 of nvlink, 256 MiB"
   Picoseconds measured = 0;
@@ -29,16 +29,17 @@ struct Calibration {
   std::vector<Residual> residuals;  // in the order of the measurements
 };
 
-/// What the cluster says of every measurement: operators, then collectives.
+/// The cluster's prediction of every measurement: operators, then collectives.
 std::vector<Picoseconds> modelled_times(const Cluster& cluster, const Measurements& measurements);
 
-/// The cluster whose times come nearest to what was measured: least sum of squared relative differences. Fitted are the
-/// start of a kernel and the efficiencies of memory, matmul, convolution and attention; of each level its latency and
-/// efficiency. A constant on which no measured time depends stays as it was. Peaks, matrix units and fills are facts of
-/// the device, and stay.
+/// The cluster with the least sum of squared relative differences from the measurements. Fitted are the start of a
+/// kernel, the efficiencies of memory, matmul, convolution and attention, and the latency and efficiency of each
+/// level. A constant on which no measured time depends is kept, and so are peaks, matrix units and fills, which are
+/// facts about the device.
 ///
-/// The search is Hooke and Jeeves's (Journal of the ACM 8(2), 1961): one constant after the other is moved by a share of
-/// itself, the share halves when nothing helps. It asks `RooflineCosts`, as plans do, and is the same on every machine.
+/// The search is that of Hooke and Jeeves (Journal of the ACM 8(2), 1961): one constant after the other is changed by
+/// a fraction of itself, and the fraction is halved when nothing helps. It uses `RooflineCosts`, as plans do, and
+/// gives the same result on every machine.
 Calibration calibrate(const Cluster& cluster, const Measurements& measurements);
 
 }  // namespace shardplan

@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// What a user measured on one device or one group: the times that `calibrate` makes a cluster's constants agree with.
+/// Times that a user measured on one device or one group, to which `calibrate` fits a cluster's constants:
 ///
 ///     shardplan: 1
 ///     operators:
@@ -25,7 +25,7 @@ struct OperatorMeasurement {
 struct CollectiveMeasurement {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string level;
-  std::int64_t devices = 2;  // (or groups) of that level; divides its count
+  std::int64_t devices = 2;  // devices (or groups) of that level; divides its count
   Bytes bytes = 0;           // of the whole tensor of a group, as in `tables` of a cluster file
   Picoseconds time = 0;
 };
@@ -35,8 +35,8 @@ struct Measurements {
   std::vector<CollectiveMeasurement> collectives;
 };
 
-/// Reads a file of measurements, or its text under the name `file`, of devices of `cluster`. Throws InputError with all
-/// faults found.
+/// Reads a file of measurements, or its text under the name `file`, made on devices of `cluster`. Throws InputError
+/// with all errors.
 Measurements read_measurements(const std::string& path, const Cluster& cluster);
 Measurements read_measurements_text(const std::string& text, const std::string& file, const Cluster& cluster);
 

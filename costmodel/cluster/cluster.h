@@ -17,36 +17,35 @@
 
 namespace shardplan {
 
-/// How a level's links are given out: every device has its own link into the level, or the group below shares one.
+/// Who has a link into a level: every device, or each group of the level below (whose devices share it).
 enum class LinkPer { kDevice, kGroup };
 
-/// Another way to send over a level's links: what a library does with small messages, which start sooner and use less
-/// of the links (NCCL's LL and LL128).
+/// Another protocol for a level's links, which a library uses for small messages: it starts sooner and uses less of
+/// the bandwidth (NCCL's LL and LL128).
 struct LinkProtocol {
   Picoseconds latency = 0;
-  std::int64_t bandwidth_ppm = 1'000'000;  // share of what the level sustains
+  std::int64_t bandwidth_ppm = 1'000'000;  // fraction of the level's sustained bandwidth
 
   bool operator==(const LinkProtocol&) const = default;
 };
 
-/// What the software does to run a collective.
+/// How the software runs a collective.
 struct CollectiveSoftware {
-  Picoseconds launch = 0;  // fixed time of each: a kernel on every device, which find each other
-  /// What the host does for every device of a group, where the software handles the pieces of a tensor one by one
-  /// (PyTorch's lists of tensors: a view and a copy for each). Not for permute, which has one piece.
+  Picoseconds launch = 0;  // fixed time of each: a kernel on every device, and their synchronisation
+  /// Host time per device of a group, if the software handles the pieces of a tensor one by one (PyTorch's lists of
+  /// tensors: a view and a copy for each). Not for permute, which has only one piece.
   Picoseconds per_device = 0;
-  /// Also one ring over all devices of a group with a channel for every link, and trees
-  /// (costmodel/hierarchical_costs.h); false: one level after the other.
+  /// Also use one ring over all devices of a group with one channel per link, and trees
+  /// (costmodel/hierarchical_costs.h); false: level by level only.
   bool has_rings_and_trees = false;
-  /// What gathers an operand of a product, or scatters its result, runs piece by piece beside the product
+  /// Collectives that gather an operand of a product, or scatter its result, run piece by piece beside the product
   /// (program/collective_matmul.h).
   bool collective_matmul = false;
 
   bool operator==(const CollectiveSoftware&) const = default;
 };
 
-/// What a kernel and a collective that run at the same time leave each other: shares of their speeds, parts per
-/// million.
+/// The speeds that a kernel and a collective keep while they run at the same time, in parts per million.
 struct SpeedsTogether {
   std::int64_t kernels_ppm = 1'000'000;
   std::int64_t collectives_ppm = 1'000'000;
@@ -61,10 +60,10 @@ struct ClusterLevel {
   std::int64_t count = 1;
   Picoseconds latency = 0;
   std::int64_t bandwidth = 0;               // bytes per second, one direction of one link, line rate
-  std::int64_t efficiency_ppm = 1'000'000;  // measured share of the line rate, parts per million
+  std::int64_t efficiency_ppm = 1'000'000;  // measured fraction of the line rate, parts per million
   LinkPer link_per = LinkPer::kDevice;
-  std::int64_t contention_ppm = 1'000'000;  // share of the bandwidth left when all groups talk at once
-  std::vector<LinkProtocol> protocols;      // beside `latency` at all of the bandwidth
+  std::int64_t contention_ppm = 1'000'000;  // fraction of the bandwidth left when all groups communicate at once
+  std::vector<LinkProtocol> protocols;      // in addition to `latency` with the full bandwidth
   SpeedsTogether together = {};
 
   bool operator==(const ClusterLevel&) const = default;
@@ -75,21 +74,21 @@ struct ClusterDevice {
   Bytes capacity = 0;
   Bytes reserved = 0;
   std::int64_t memory_bandwidth = 0;       // bytes per second
-  std::map<DataType, std::int64_t> flops;  // per second; a dtype that is absent cannot be computed
-  std::optional<std::int64_t> tf32_flops;  // of products of f32 that are computed in TF32
+  std::map<DataType, std::int64_t> flops;  // per second; a dtype that is not listed cannot be computed
+  std::optional<std::int64_t> tf32_flops;  // rate of f32 products that are computed in TF32
   std::int64_t matmul_efficiency_ppm = 1'000'000;
-  std::optional<std::int64_t> attention_efficiency_ppm;    // fused attention's; nothing: as matmul's
-  std::optional<std::int64_t> convolution_efficiency_ppm;  // nothing: as matmul's
+  std::optional<std::int64_t> attention_efficiency_ppm;    // of fused attention; not set: as for matmul
+  std::optional<std::int64_t> convolution_efficiency_ppm;  // not set: as for matmul
   std::int64_t memory_efficiency_ppm = 1'000'000;
   MatrixUnits matrix_units;
-  std::int64_t attention_fill = 0;  // beginning and ending a row of fused attention takes as long as this many keys
-  Picoseconds start = 0;            // fixed cost of one operator
+  std::int64_t attention_fill = 0;  // time to start and end a row of fused attention, in keys
+  Picoseconds start = 0;            // fixed time of one kernel
 
   bool operator==(const ClusterDevice&) const = default;
 };
 
-/// A measured table that replaces the formula of one collective along one level over that many devices (or groups
-/// below). Bytes are those of the whole tensor of the group and ascend; times never fall.
+/// Measured times that replace the formula of one collective along one level over that many devices (or groups of the
+/// level below). Bytes are those of the complete tensor of the group, ascending; times do not decrease.
 struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string level;
@@ -99,7 +98,7 @@ struct CollectiveTable {
   bool operator==(const CollectiveTable&) const = default;
 };
 
-/// How far a number of a cluster file can be trusted, as the text of its source says.
+/// How far a constant of a cluster file can be trusted, according to the text of its source.
 enum class Provenance { kDatasheet, kMeasured, kMeasuredElsewhere, kAssumed, kToBeVerified, kNotSaid };
 /// "datasheet", "measured", "measured elsewhere", "assumed", "to be verified", "source not said".
 std::string_view to_string(Provenance provenance);

@@ -9,20 +9,20 @@
 
 namespace shardplan {
 
-// MindSpore's cost model, so that its published choices can be reproduced and compared with ours. Costs are weighted
-// bytes: no seconds, no topology, no flops. Numbers are doubles made with + - * only.
+// MindSpore's cost model, to reproduce its published choices and compare them with ours. Costs are weighted bytes,
+// without seconds, topology or flops. Numbers are doubles computed with + - * only.
 
 /// The weights of MindSpore's cost model context.
 struct MindSporeWeights {
   double alpha = 1;         // weight of computation
   double beta = 400;        // weight of communication (Ascend; 50 on GPU)
-  double gamma = 0.001;     // weight of what gradients of parameters send, which may be hidden
+  double gamma = 0.001;     // weight of the gradients of parameters, whose communication may be hidden
   double threshold = 2048;  // communication of at most this many bytes ...
   double constant = 3072;   // ... counts as this,
   double bias = 1024;       // and larger communication counts as its bytes and this many more
 };
 
-/// What one strategy of an operator, or one pair of strategies on an edge, costs.
+/// The cost of one strategy of an operator, or of one pair of strategies on an edge.
 struct MindSporeCost {
   double computation = 0;                           // forward
   double communication = 0;                         // forward and backward
@@ -36,7 +36,7 @@ struct MindSporeCost {
 };
 MindSporeCost operator+(const MindSporeCost& a, const MindSporeCost& b);
 
-/// Operators with one formula. Not among them: memory kept for training (it depends on the whole graph) and
+/// The kinds of operators, by formula. Not included: memory kept for training (it depends on the whole graph) and
 /// UnsortedSegmentSum/Min.
 enum class MindSporeFamily {
   kMatMul,         // operands A, B
@@ -83,23 +83,23 @@ struct MindSporeFigures {
 };
 MindSporeFigures mindspore_figures(const MindSporeOperator& op, std::int64_t devices);
 
-/// The figures as MindSpore's search uses them: 1 is taken off for strategies that cut the first dimension of the first
-/// operand over all devices (ties favour data parallelism), then forward communication is made practical by threshold,
+/// The figures as MindSpore's search uses them: strategies that shard the first dimension of the first operand over
+/// all devices get one byte less (ties favour data parallelism), then forward communication is adjusted by threshold,
 /// constant and bias.
 MindSporeCost mindspore_operator_cost(const MindSporeOperator& op, std::int64_t devices,
                                       const MindSporeWeights& weights = {});
 
-/// Forward and backward are made practical apart. Nothing, which stands for infinite, where truth values would have to
-/// be communicated.
+/// Adjusts forward and backward separately. Nothing, which stands for infinite, if truth values would have to be
+/// communicated.
 std::optional<MindSporeCost> mindspore_edge_cost(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to,
                                                  Bytes element_bytes, bool is_bool, const MindSporeWeights& weights);
 
 /// MindSpore's simplification of a list of costs: by ascending computation, only those that communicate less than all
-/// before.
+/// previous ones.
 std::vector<MindSporeCost> simplify(std::vector<MindSporeCost> costs);
 
-/// One cost of each list, of least summed objective among those whose memory fits; the first found of equals. Nothing
-/// if none fits.
+/// One cost from each list with the least total objective among those whose memory fits; at a tie the first found.
+/// Nothing if none fits.
 std::optional<std::vector<std::size_t>> least_training_time(const std::vector<std::vector<MindSporeCost>>& lists,
                                                             double memory_capacity,
                                                             const MindSporeWeights& weights = {});

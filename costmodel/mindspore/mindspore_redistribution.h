@@ -9,8 +9,8 @@
 
 namespace shardplan {
 
-/// A tensor in MindSpore's layout, each dimension on one entry of the device matrix at most: 512 x 1024 with matrix
-/// (8, 4) and map (1, 0) has slices of 64 x 256.
+/// A tensor in MindSpore's layout, each dimension sharded by at most one entry of the device matrix: 512 x 1024 with
+/// matrix (8, 4) and map (1, 0) has slices of 64 x 256.
 struct MindSporeTensorLayout {
   MindSporeLayout layout;
   Shape shape;
@@ -27,11 +27,12 @@ struct UnifiedLayouts {
   bool operator==(const UnifiedLayouts&) const = default;
 };
 
-/// Refines device matrices (union of their running products) and shapes until both ends agree; the shapes may differ in
-/// the beginning if they hold as many elements (a reshape). Nothing if the products do not divide each other.
+/// Refines device matrices (union of their running products) and shapes until both ends agree; the shapes may
+/// initially differ if they have the same number of elements (a reshape). Nothing if the products do not divide each
+/// other.
 std::optional<UnifiedLayouts> unify(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to);
 
-/// What an edge costs, in elements; callers multiply by the size of one.
+/// The cost of an edge, in elements; callers multiply by the element size.
 struct MindSporeRedistributionCost {
   double forward = 0;   // communication of the forward pass
   double backward = 0;  // and of its gradient
@@ -42,11 +43,11 @@ struct MindSporeRedistributionCost {
   bool operator==(const MindSporeRedistributionCost&) const = default;
 };
 
-/// As MindSpore's search sees an edge, its two quirks included, since its published choices depend on them: every step
-/// is charged with the slice of the first layout, and permutes and gathers pay the work of a cut on top. Ends that
-/// cannot be unified are gathered whole and cut again. The steps are those of the greedy order
-/// (layouts/redistribution/greedy_order.h), which layouts/redistribution/greedy_redistribution.h writes on our layouts;
-/// here only their cost is taken, on layouts that are unified as MindSpore unifies them (through reshapes too).
+/// The cost of an edge as in MindSpore's search, including two quirks on which its published choices depend: every
+/// step is charged with the slice of the first layout, and permutes and gathers additionally pay the work of a split.
+/// Ends that cannot be unified are gathered completely and split again. The steps are those of the greedy order
+/// (layouts/redistribution/greedy_order.h), which layouts/redistribution/greedy_redistribution.h applies to our
+/// layouts; here only their cost is computed, on layouts unified as in MindSpore (through reshapes too).
 MindSporeRedistributionCost mindspore_edge_cost(const MindSporeTensorLayout& from, const MindSporeTensorLayout& to);
 
 }  // namespace shardplan

@@ -7,16 +7,17 @@
 
 namespace shardplan {
 
-/// What each side's counts of a mixture add up to at most.
+/// The counts of each side of a mixture add up to at most this.
 inline constexpr std::int64_t kMixtureWhole = std::int64_t{1} << 20;
 
-/// The mean of sums that is largest at the choice that makes it least, and the mean of choices of which the largest sum is
-/// least: how often each counts.
+/// Optimal mixed strategies of a matrix game, as counts per row and column: the mixture of `sums` whose least value
+/// over all choices is largest, and the mixture of `choices` whose largest value over all sums is least.
 struct Mixture {
   std::vector<std::int64_t> sums, choices;
 };
 
-/// `sums` are by sum and choice, none below 0, every choice has one above 0. A matrix game, by the simplex method.
+/// Solves the game by the simplex method. `sums` is indexed by sum and choice; no entry is negative, and every choice
+/// has a positive one.
 Mixture best_mixture(const std::vector<std::vector<Picoseconds>>& sums);
 
 }  // namespace shardplan

@@ -8,20 +8,22 @@
 
 namespace shardplan {
 
-/// What times of communication are made of.
+/// How the communication times of a bound are computed.
 struct CountedLevels {
   const CostModel& costs;
   RedistributionOptions options;
-  bool is_measured = false;  // times of collectives come from tables
-  std::optional<int> level;  // in use the most; nothing where there is but one
+  bool is_measured = false;  // times of collectives come from measured tables
+  std::optional<int> level;  // the busiest level of links; nothing if there is only one
 };
 
-/// Times of a bound for which choices are looked for: all that belongs to weights and gradients may join others, and the
-/// shortest of all paths on each level counts, whichever programs take. The problem gets the matrices beside its own.
+/// Coarse communication times, used while weights are improved: everything that belongs to weights and gradients may
+/// join buckets, and on each level the path that uses it least counts, whichever path programs take. Adds the
+/// matrices to the problem.
 StepBound::Matrices coarse_matrices(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                                     const CountedLevels& counted);
 
-/// Times of the bound that is told: what joins is what joins in programs, paths are those that programs take.
+/// Finer communication times: only what programs actually join may join buckets, and only paths that programs take
+/// count.
 StepBound::Matrices fine_matrices(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                                   const CountedLevels& counted);
 

@@ -14,7 +14,7 @@
 
 namespace shardplan {
 
-/// A set of operators, or of groups of them, one bit each.
+/// A set of operators, or of groups of operators, as a bit set.
 class OperatorSet {
  public:
   explicit OperatorSet(std::size_t num_operators = 0) : words_((num_operators + 63) / 64, 0) {}
@@ -26,10 +26,10 @@ class OperatorSet {
   OperatorSet& operator&=(const OperatorSet& other);
   OperatorSet& operator-=(const OperatorSet& other);
   bool meets(const OperatorSet& other) const;
-  /// The same set in room for so many; none beyond the present room are in it.
+  /// The same set with room for `num_operators`; additional ones are not in it.
   OperatorSet resized(std::size_t num_operators) const;
   const std::vector<std::uint64_t>& words() const { return words_; }
-  /// In order.
+  /// Visits the members in ascending order.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (std::size_t i = 0; i < words_.size(); ++i) {
@@ -43,29 +43,32 @@ class OperatorSet {
   std::vector<std::uint64_t> words_;
 };
 
-/// Whether what is made of a tensor is made from what another communication makes of it.
+/// Whether the data communicated as `made` are computed from what the communication `of` delivers of the same tensor.
 bool is_made_from(const TensorVersions& versions, const ModelProblem::Communicated& made,
                   const ModelProblem::Communicated& of);
 
-/// Which operators' kernels may run at the same time as a communication of the model, in any order of any program that
-/// its graph is lowered to, whatever the strategies: all that neither give what is communicated nor need it.
+/// Which operators' kernels may run at the same time as a communication, in any order of any program that the graph
+/// is lowered to and for any strategies: all kernels that the communicated data do not depend on and that do not
+/// depend on them.
 ///
-///     y = f(x);  dw = g(dy, x);  dx = h(dy, w):    what sums dw may run beside h, what brings y to its reader beside neither
-///                                                  f nor that reader
+///     y = f(x);  dw = g(dy, x);  dx = h(dy, w):    the reduction of dw may overlap with h;
+///                                                  what brings y to its reader overlaps with neither f nor that reader
 ///
-/// Kernels run in the order of the program, and one run of the loop of micro-batches after the other. So what a run
-/// communicates may run beside kernels of that run alone, if the run needs it; what is communicated once a step, beside
-/// those of the loop's last run and of what is behind it.
+/// Kernels run in program order, and the iterations of the micro-batch loop run one after the other. So what an
+/// iteration communicates for itself may only overlap with kernels of the same iteration; what is communicated once
+/// per step, with those of the last iteration and with those after the loop.
 ///
-/// Where collectives run in pieces (program/collective_matmul.h), a product that makes or reads an activation may run beside
-/// what communicates that; all that is before the product or behind it may not.
+/// If collectives run in pieces (program/collective_matmul.h), a product may also overlap with the communication of
+/// an activation that it produces or reads; kernels that the product depends on, or that depend on it, may not.
 ///
-/// Copies may be taken to be delayed: a block is computed again one block ahead of the gradient that it is computed for at
-/// the earliest (program/list_order.h), and no product is put off (program/early_issue.h). So it runs behind the last
-/// product that the gradient of the block before it needs, the first block behind that of its own.
+/// With `delays_copies`, recomputation is known to be delayed: a block is recomputed at most one block ahead of the
+/// gradient that needs it (program/list_order.h), and products are not postponed (program/early_issue.h). So a
+/// recomputed operator runs after the last product that the gradient of the block before it needs; the first
+/// recomputed block, after the last product that its own gradient needs.
 ///
-/// Where an operator may run in phases it need not be all before what one of its results is for, nor all behind what
-/// brings one of its operands; which phases need which is looked up for each of its candidates.
+/// An operator that may run in phases need not lie completely before the communication of one of its results, or
+/// completely after the communication of one of its operands. Which phases need which operand is looked up for each
+/// of its candidates.
 ///
 /// Time and memory: operators * tensors / 8 bytes.
 class Concurrency {
@@ -73,33 +76,35 @@ class Concurrency {
   Concurrency(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
               bool has_collective_matmul, bool delays_copies = false);
 
-  /// Where a communication stands: kernels that it waits for, and kernels that wait for it.
+  /// The position of a communication: the kernels that it waits for, and the kernels that wait for it.
   struct Place {
     OperatorSet before, behind;
     bool is_in_loop = false;
   };
-  /// Of what makes a version, of what brings an operand to its operator, and of what an operator does for itself.
+  /// Of the communication that produces a version, that brings an operand to its operator, and that an operator does
+  /// internally.
   Place of_version(VersionId version) const;
   Place of_operand(const Reader& reader) const;
   Place of_own(OperatorId op) const;
 
-  /// The kernels that may run at the same time.
+  /// The kernels that may run at the same time as the communication.
   OperatorSet beside(const Place& place) const;
-  /// Whether what runs with every micro-batch may still run when the next one begins: no kernel of its run waits for it.
+  /// Whether a communication that runs with every micro-batch may still run when the next one begins: no kernel of
+  /// its iteration waits for it.
   bool outlives_run(const Place& place) const;
 
  private:
-  /// What holds of an operator under all of its candidates.
+  /// What holds for an operator under all of its candidates.
   struct Inside {
-    std::vector<char> is_whole_behind;     // by operand: every kernel needs it
-    std::vector<char> is_whole_before;     // by result: every kernel is needed for it
-    std::vector<std::vector<char>> leads;  // by operand and result
-    std::vector<std::size_t> exchanged;    // operands of which halos may be exchanged
+    std::vector<char> is_whole_behind;     // by operand: all kernels of the operator depend on it
+    std::vector<char> is_whole_before;     // by result: it depends on all kernels of the operator
+    std::vector<std::vector<char>> leads;  // by operand and result: the result depends on the operand
+    std::vector<std::size_t> exchanged;    // operands that may need a halo exchange
     bool has_phases = false;
-    // Of what phases leave partial and others need whole, where there are any.
-    std::vector<char> is_before_own;  // by operand: all of it needs that
-    std::vector<char> is_behind_own;  // by result: it needs all of it
-    bool is_own_in_chain = true;      // each phase is before it or behind it
+    // About the operator's internal communication of partial results between phases, if there is any.
+    std::vector<char> is_before_own;  // by operand: all internal communication depends on it
+    std::vector<char> is_behind_own;  // by result: it depends on all internal communication
+    bool is_own_in_chain = true;      // each phase comes completely before or after it
   };
   static Inside inside(const Operation& operation, const std::vector<Strategy>& candidates);
   static void add_phases(const Operation& operation, const Strategy& strategy, Inside& inside);
@@ -114,12 +119,12 @@ class Concurrency {
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
   bool has_collective_matmul_;
-  OperatorSet all_, loop_, timed_;  // timed_: kernels that take time whatever the strategy
+  OperatorSet all_, loop_, timed_;  // timed_: kernels that take time under every strategy
   IdVector<OperatorId, std::shared_ptr<const Inside>> inside_;
-  std::map<OperatorId, OperatorId> product_before_;  // by copy: the product behind which it runs, where one is known
+  std::map<OperatorId, OperatorId> product_before_;              // by copy: the product after which it runs, if known
   std::map<OperatorId, std::vector<OperatorId>> copies_behind_;  // by product
-  IdVector<TensorId, OperatorSet> before_;                       // of a result: all kernels that it needs
-  IdVector<TensorId, OperatorSet> behind_;                       // all kernels that need it
+  IdVector<TensorId, OperatorSet> before_;                       // by result: all kernels it depends on
+  IdVector<TensorId, OperatorSet> behind_;                       // by result: all kernels that depend on it
 };
 
 }  // namespace shardplan

@@ -7,22 +7,22 @@
 
 namespace shardplan {
 
-/// A guess of what communication takes beside kernels, in percent of what it takes alone.
+/// An estimate of how much of its time communication adds to the step when it overlaps with kernels, in percent.
 struct Guess {
-  std::int64_t weights;            // gathers of weights that are stored in pieces, and sums of gradients
-  std::int64_t new_weights;        // gathers of new weights, behind which nothing is left to compute
-  std::int64_t activations = 100;  // for which kernels wait
+  std::int64_t weights;            // gathers of weights that are stored sharded, and reductions of gradients
+  std::int64_t new_weights;        // gathers of updated weights, after which nothing is left to compute
+  std::int64_t activations = 100;  // communication of activations, which kernels wait for
 };
 
-/// Of weights and gradients most is hidden, of what comes last nothing.
+/// Most communication of weights and gradients is hidden, gathers of updated weights are not.
 inline constexpr Guess kMostlyHidden{25, 100};
 
-/// The problem in which communication costs what is guessed, so that a choice costs about what its step takes. What operators
-/// communicate themselves counts whole.
+/// The problem in which communication costs its estimated share, so that the cost of a choice estimates its
+/// overlapped step. Internal communication of operators counts fully.
 StrategyProblem guessed_problem(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                                 const Guess& guess);
 
-/// What one choice costs in that problem.
+/// The cost of one choice in that problem.
 Picoseconds guessed_step(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                          const Guess& guess, const Choice& choice);
 

@@ -12,18 +12,18 @@
 
 namespace shardplan {
 
-/// What collectives take at least that may run as one with others in a bucket of any size (program/buckets.h): the shares of
-/// all members add up to no more than the bucket takes. Where time is a start-up and a rate, or the least of several, that
-/// is what the bytes add to the largest bucket, and one member of each bucket may count as if alone instead. Where times
-/// are measured, and so perhaps not concave in the bytes, it is the least share by bytes over all sizes. Kinds that are
-/// never joined take what they take alone.
+/// A lower bound on the time of a collective that may share a bucket of any size with others (program/buckets.h): the
+/// shares of all members of a bucket add up to no more than the bucket takes. If the time is a start-up plus a rate
+/// (or the least of several such), that is the time its bytes add to the largest bucket; one member of each bucket
+/// may then count as if it were alone. If the times are measured, and so perhaps not concave in the bytes, it is the
+/// least time per byte over all sizes. Kinds that are never joined take their own time.
 ///
-/// With a `level` only collectives that use its links count, others take nothing: those that share a level never run at the
-/// same time, so that their times may be added in a bound on the step.
+/// With a `level`, only collectives that use its links count and others take nothing: collectives that share a level
+/// never run at the same time, so their times can be added in a bound on the step.
 class JoinedCosts final : public CollectiveCosts {
  public:
   static constexpr int kAnyLevel = -1;
-  enum class Kinds { kReductions, kGathersToo };  // that join
+  enum class Kinds { kReductions, kGathersToo };  // kinds that may be joined
 
   /// `costs` must outlive it.
   JoinedCosts(const CostModel& costs, Kinds kinds, int level, bool is_measured)
@@ -32,7 +32,7 @@ class JoinedCosts final : public CollectiveCosts {
   Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const override;
 
  private:
-  /// From so many bytes on, each takes at least `time` / `bytes`.
+  /// From `from` bytes on, a member takes at least `time` / `bytes` per byte.
   struct Ratio {
     Bytes from = 0;
     Picoseconds time = 0;
@@ -52,9 +52,10 @@ class JoinedCosts final : public CollectiveCosts {
   mutable std::map<std::pair<CollectiveKind, std::vector<AxisRef>>, std::vector<Ratio>> ratios_;
 };
 
-/// Costs by which the shortest paths are those by the time that collectives take, and of these the ones of the least sum of
-/// something else: of the times of `counted`, of all collectives, of those that use a level of links or of those that do not.
-/// Programs take one of the shortest paths (program/lower.h); what it takes of that something is no less than here.
+/// Costs that order paths first by the time of their collectives and then by a secondary sum: of the times of
+/// `counted`, over all collectives, those that use a level of links, or those that do not. Programs take a path of
+/// least time (program/lower.h), so the secondary sum of the path they take is at least that of the best path by
+/// these costs.
 class CountedOnPath final : public CollectiveCosts {
  public:
   enum class Which { kAll, kOnLevel, kOffLevel };
@@ -65,8 +66,8 @@ class CountedOnPath final : public CollectiveCosts {
 
   Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const override;
 
-  /// What counts of a path of cost `cost` by these costs whose collectives take `time`; nothing of one that was found
-  /// by a search that gave up, and takes longer than the shortest.
+  /// The secondary sum of a path with cost `cost` by these costs, whose collectives take `time`; nothing if the path
+  /// was found by a search that gave up and takes longer than the shortest one.
   static Picoseconds counted(Picoseconds cost, Picoseconds time);
 
  private:

@@ -13,25 +13,25 @@
 
 namespace shardplan {
 
-/// What plans of one setting for a whole model are searched in.
+/// Input of the search for plans with one setting for the whole model.
 struct KindSearch {
   const ModelProblem& free;  // layers not tied
   const OperatorGraph& graph;
   const TensorVersions& versions;
   const DeviceMesh& mesh;
-  const TiedProblem& tied;   // of `free`, its costs about what steps take
-  Picoseconds too_long = 0;  // what takes so long is of no interest
-  LevelOptions options;      // of each search; its work is made less
-  const Deadline& deadline;  // after which none begins
+  const TiedProblem& tied;   // `free` with ties, and with costs that estimate overlapped steps
+  Picoseconds too_long = 0;  // choices with a longer estimated step are dropped
+  LevelOptions options;      // of each search; its work limit is reduced
+  const Deadline& deadline;  // no search starts after it
 };
 
 struct FoundKinds {
-  std::int64_t searched = 0;    // kinds that the model has
-  std::vector<Choice> choices;  // of `free`: the best of each kind, the shortest first
+  std::int64_t searched = 0;    // settings that the model can have
+  std::vector<Choice> choices;  // of `free`: the best of each setting, shortest first
 };
 
-/// The best choice of each of these kinds (planner/overlap/kind_problems.h). None depends on another one: they are searched
-/// side by side, and the answer is the same for any number of processors.
+/// The best choice for each of these settings (planner/overlap/kind_problems.h). The searches are independent and run
+/// side by side; the answer does not depend on the number of processors.
 FoundKinds search_kinds(std::span<const GlobalDegrees> kinds, const KindSearch& search);
 
 }  // namespace shardplan

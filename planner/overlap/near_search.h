@@ -12,18 +12,18 @@
 
 namespace shardplan {
 
-/// Of the choices near a plan's (planner/overlap/near_choices.h) those that are worth ordering by all rules.
+/// Finds the choices near a plan's (planner/overlap/near_choices.h) that are worth scheduling by all rules:
 ///   NearSearch near({...});
-///   near.worth_ordering(plan);   // as often as a shorter plan is found
+///   near.worth_ordering(plan);   // again for every shorter plan
 class NearSearch {
  public:
-  /// Has to outlast the search.
+  /// Must outlive the search.
   struct Model {
     const OperatorGraph& graph;
     const TensorVersions& versions;
     const ModelProblem& problem;  // layers not tied
     const DeviceMesh& mesh;
-    const std::optional<IdVector<NodeId, NodeId>>& ties;  // of uniform layers
+    const std::optional<IdVector<NodeId, NodeId>>& ties;  // of uniform layers; not set: layers are free
     /// As in OverlapSearch.
     const std::function<std::optional<Picoseconds>(const Decisions&, const Plan&, bool is_refined)>& step_by_rule;
     const Deadline& deadline;
@@ -31,12 +31,12 @@ class NearSearch {
   explicit NearSearch(const Model& model) : model_(model) {}
 
   struct Found {
-    std::vector<Choice> choices;  // the most promising first
-    bool is_compared = true;      // they are shorter than the plan in refined orders by its rule; else nothing is known
+    std::vector<Choice> choices;  // most promising first
+    bool is_compared = true;  // their refined orders by the plan's rule are shorter than the plan; false: not compared
   };
   Found worth_ordering(const Plan& plan);
 
-  /// How many have been looked at.
+  /// Number of choices looked at.
   std::int64_t tried() const { return tried_; }
 
  private:
@@ -47,7 +47,7 @@ class NearSearch {
                                                        bool is_refined) const;
 
   Model model_;
-  std::vector<Choice> refined_;  // of all turns
+  std::vector<Choice> refined_;  // of all calls
   std::int64_t tried_ = 0;
 };
 

@@ -7,14 +7,14 @@
 
 namespace shardplan {
 
-/// The plan, its program's collectives beside its kernels in the order that hides the most of them (program/schedule.h), with
-/// the memory and the step of that; notices say why what the user wants joined is not. Unchanged where nothing may overlap
-/// (`PlanOptions::overlap`, several workers). An order that lies far above `step_to_beat` is not refined.
+/// The plan with overlap, in the order that hides the most communication (program/schedule.h), with the memory and
+/// step of that order; notices say why collectives that the user wants joined are not. Unchanged if nothing may
+/// overlap (`PlanOptions::overlap` off, several workers). An order far above `step_to_beat` is not refined.
 Plan ordered_plan(Plan plan, const Model& model, const OperatorGraph& graph, const CostModel& costs,
                   std::optional<Picoseconds> step_to_beat = {});
 
-/// About what the step of a program takes that is like the plan's: in the order of the rule by which the plan's was made, itself
-/// or refined. Nothing where that does not fit.
+/// An estimate of the step of a program similar to that of `like`: in an order made by the rule that made the order
+/// of `like`, refined or not. Nothing if that order does not fit.
 std::optional<Picoseconds> step_by_rule_of(const Plan& like, const ParallelProgram& program, const CostModel& costs,
                                            bool is_refined);
 

@@ -10,94 +10,97 @@
 
 namespace shardplan {
 
-/// Lower bounds on a step in which collectives run beside kernels, as sums: they hold whatever the strategies, the order of
-/// the instructions and the buckets.
+/// Lower bounds on the overlapped step as weighted sums of instruction times. They hold for all strategies,
+/// instruction orders and buckets.
 ///
-/// At any moment at most one kernel runs, and collectives of which no two use the same level of links. Let a kernel run at
-/// the share k of its speed beside a collective, and that at the share q. If the weights of all that may run together
-/// (`Concurrency`), each times its speed, never add up to more than 1, the step is no shorter than the weighted sum of all
-/// times: in every moment it grows by no more than that moment takes.
+/// At any moment at most one kernel runs, and no two running collectives use the same level of links. Let a kernel
+/// that runs beside a collective keep the fraction k of its speed, and the collective the fraction q. If the sum of
+/// weight times speed of everything that may run at the same time (`Concurrency`) never exceeds 1, the step is at
+/// least the weighted sum of all times: the weighted sum of completed work never grows faster than time passes.
 ///
-/// Of a kernel and a collective that may run together one therefore counts whole, and the other with what it slows that one
-/// down: (1 - q) / k of the kernel or (1 - k) / q of the collective; where they exclude each other both count whole. Of two
-/// collectives that may use different levels one counts whole and the other not, or each with one part of as many as there
-/// are levels. So weights are covers: what does not count whole is one of each pair that may run together. For one choice
-/// the best is a least cut.
+/// So of a kernel and a collective that may overlap, one has weight 1 and the other the weight of the slowdown it
+/// causes: (1 - q) / k for the kernel or (1 - k) / q for the collective; if they cannot overlap both have weight 1.
+/// Of two collectives that may use different levels one has weight 1 and the other 0, or each has 1 / number of
+/// levels. Weights are therefore given by vertex covers: the members with reduced weight cover all pairs that may
+/// overlap. For one choice the best cover is a minimum cut.
 ///
-///     cover                             the sum says
-///     all collectives                   the kernels, and what communication slows them down at least
+///     cover                             the sum is
+///     all collectives                   the kernels, plus the least by which communication slows them down
 ///     all kernels                       how long the links are busy
-///     the kernels of the backward pass  the forward pass, and what gradients and new weights take
-///     nothing, where all is one chain   kernels and collectives one after the other
+///     the kernels of the backward pass  the forward pass, plus the communication of gradients and updated weights
+///     nothing, if all is one chain      kernels plus collectives
 ///
-/// Copies in repeated layers weigh the same: they are one group, which may run beside all that one of them may run beside.
-/// So a weighted problem has as few different tables as its problem, and layers can be tied.
+/// Copies in repeated layers have equal weights: they form one group, which may overlap with whatever one of them may
+/// overlap with. So a weighted problem has no more distinct tables than the original one, and its layers can be tied.
 ///
 /// Time and memory: communications * operators / 8 bytes; with several levels of links communications squared.
 class StepBound {
  public:
   struct Matrices {                     // by edge of the problem
-    IdVector<EdgeId, MatrixId> on_all;  // at the times on all levels of links
-    /// Parts of these, none with one level of links. Coarse: one, what counts of that which may join on the level in use the
-    /// most. Fine: two, what counts of everything on that level and what counts of everything on others alone.
+    IdVector<EdgeId, MatrixId> on_all;  // times on all levels of links
+    /// Parts of these times; none with one level of links. Coarse: one part, the time on the busiest level of what
+    /// may be joined. Fine: two parts, the time on that level, and the time on other levels only.
     std::vector<IdVector<EdgeId, MatrixId>> on_part;
-    IdVector<EdgeId, char> joins;  // whether it is thought to run as one with others
+    IdVector<EdgeId, char> joins;  // whether it may share a bucket with others
   };
-  /// The problem must outlive the bound. `ties` numbers sets of its nodes that stand for the same thing in copies of a
+  /// The problem must outlive the bound. `ties` numbers sets of nodes that correspond to each other in copies of a
   /// layer (`uniform_ties`); `speeds` are those of the levels in use.
   StepBound(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem, Matrices matrices,
             const IdVector<NodeId, NodeId>& ties, const std::vector<SpeedsTogether>& speeds,
             bool has_collective_matmul);
 
-  /// From now on with these finer times, and with what is computed again told from what it repeats and delayed (see
-  /// `Concurrency`); which edges join stays as it is.
+  /// Switches to these finer times, and treats recomputed operators as separate from their originals and delayed (see
+  /// `Concurrency`). Which edges join stays as it is.
   void refine(Matrices matrices);
 
-  /// What a choice takes, by groups: all members and all runs.
+  /// The times of a choice, by group: summed over all members and runs.
   struct Times {
     std::vector<Picoseconds> kernels, items;
     std::vector<std::vector<Picoseconds>> on_part;
   };
   Times times_of(const Choice& choice) const;
-  /// Of several choices, each counted so often.
+  /// The mean of several times, each repeated `counts` times.
   static Times mean(const std::vector<Times>& times, const std::vector<std::int64_t>& counts);
 
-  /// Weights whose sums are large for one choice.
+  /// Candidate weights with large sums for a choice with these times.
   std::vector<OverlapWeights> weights_at(const Times& times) const;
-  /// The largest of their sums: no step of a choice that takes these times is shorter.
+  /// The largest of their sums: a lower bound on the step of any choice with these times.
   Picoseconds least_step(const Times& times) const;
-  /// All kernels, and what communications slow them down at least.
+  /// Weight 1 for all kernels, and for communications the least by which they slow kernels down.
   OverlapWeights weights_of_slowdown() const;
 
-  /// No more than any step of the choice that takes these times.
+  /// The weighted sum: at most the step of any choice with these times.
   static Picoseconds sum(const OverlapWeights& weights, const Times& times);
-  /// The problem with these costs, rounded down; what is forbidden stays so. No step is shorter than its least cost.
+  /// The problem with weighted costs, rounded down; forbidden costs stay forbidden. Its minimum is a lower bound on
+  /// the step.
   StrategyProblem weighted(const OverlapWeights& weights) const;
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  /// What an edge pays for, or an operator for itself.
+  /// The communication of an edge, or the internal one of an operator.
   struct Item {
     std::optional<EdgeId> edge;
     OperatorId op;
     Concurrency::Place place;
-    std::vector<OperatorId> waiting;  // operators behind it; not all
+    std::vector<OperatorId> waiting;  // some of the operators that wait for it
   };
-  /// Items of copies.
+  /// Items that correspond to each other in copies of a layer.
   struct Group {
     std::vector<Item> members;
-    bool joins = false;         // it may run as one with others
-    bool outlives_run = false;  // of the loop of micro-batches
+    bool joins = false;         // may share a bucket with others
+    bool outlives_run = false;  // of the micro-batch loop
     std::int64_t runs = 1;
-    OperatorSet beside;    // groups of kernels
-    OperatorSet together;  // other groups of items and itself: two of which may run at the same time, if levels differ
+    OperatorSet beside;    // groups of kernels that may overlap with it
+    OperatorSet together;  // groups of items (possibly itself) that may run at the same time on other levels
   };
-  /// What is decided of the items and kernels of one region: a run of the loop, or its last with all that is behind.
+  /// Weights of the items and kernels of one region: an iteration of the loop, or the last iteration and everything
+  /// after it.
   struct Weighing {
     std::vector<std::int64_t> items;
     std::vector<std::int64_t> kernels;
-    std::vector<std::int64_t> others;  // of communications counted beside `items`; none where all are on one level
+    std::vector<std::int64_t>
+        others;  // of communications that count in addition to `items`; empty if all are on one level
   };
 
   static constexpr std::size_t kOnLevel = 0, kElsewhere = 1;  // parts
@@ -122,7 +125,8 @@ class StepBound {
                      const std::vector<Picoseconds>& kernels) const;
   std::vector<std::int64_t> most_of_each(const std::vector<std::size_t>& others, const std::vector<Picoseconds>& items,
                                          const std::vector<Picoseconds>& kernels, bool shares, std::int64_t part) const;
-  /// What counts beside what, by group: first at times of their own, then at others, of which no more than `most`.
+  /// Which communications count, by group: the `first` with times of their own, then `others` with weights of at most
+  /// `most`.
   struct Counting {
     std::vector<std::size_t> first, others;
     std::vector<Picoseconds> time_first, time_others;
@@ -140,15 +144,15 @@ class StepBound {
   Matrices matrices_;
   IdVector<NodeId, NodeId> ties_;
   bool has_collective_matmul_;
-  bool tells_copies_ = false;  // apart from what they repeat
+  bool tells_copies_ = false;  // separately from their originals
   std::size_t num_levels_;
-  std::int64_t kernels_ppm_ = 0, collectives_ppm_ = 0;  // the most that any level leaves
+  std::int64_t kernels_ppm_ = 0, collectives_ppm_ = 0;  // the largest share of speed that any level leaves
   std::int64_t slowed_kernel_ = 0, slowing_collective_ = 0;
   IdVector<OperatorId, std::uint32_t> kernel_group_;
   std::vector<std::int64_t> kernel_runs_;  // by group
   std::vector<Group> groups_;
-  IdVector<OperatorId, std::uint32_t> own_group_;  // kNone where an operator communicates nothing for itself
-  IdVector<EdgeId, std::uint32_t> edge_group_;     // kNone where an edge pays for nothing
+  IdVector<OperatorId, std::uint32_t> own_group_;  // kNone if an operator has no internal communication
+  IdVector<EdgeId, std::uint32_t> edge_group_;     // kNone if an edge has no communication
 };
 
 }  // namespace shardplan

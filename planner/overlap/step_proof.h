@@ -9,37 +9,37 @@
 
 namespace shardplan {
 
-/// A bound this near to the step will do.
+/// A gap that is small enough to stop.
 inline constexpr double kTightBound = 0.01;
 
-/// Whether a value is at most this share above a bound.
+/// Whether a value is at most this fraction above a bound.
 inline bool is_near(Picoseconds value, Picoseconds bound, double share) {
   return static_cast<double>(value) <= (1 + share) * static_cast<double>(bound);
 }
 
-/// What is to be proven of steps.
+/// Input of the computation of a bound on the step.
 struct StepProof {
   const StepBound& bound;
-  /// Sets of nodes that take one strategy; nothing: each its own.
+  /// Sets of nodes that take one strategy; not set: nodes are independent.
   std::optional<IdVector<NodeId, NodeId>> ties;
   LevelOptions options;      // of each search
   Picoseconds shortest = 0;  // step of the best plan
-  Picoseconds known = 0;     // a bound; of `StepBound::weights_of_slowdown` at least
-  int most_rounds = 1;       // searches, at most
+  Picoseconds known = 0;     // a known bound, at least that of `StepBound::weights_of_slowdown`
+  int most_rounds = 1;       // maximal number of searches
 };
 
 struct ProvenStep {
-  Picoseconds bound = 0;        // no choice has a shorter step
-  OverlapWeights weights;       // that say so
+  Picoseconds bound = 0;        // lower bound on the step of all choices
+  OverlapWeights weights;       // the weights that prove it
   int rounds = 0;               // searches
-  std::vector<Choice> shorter;  // found on the way, whose steps may be shorter than the best plan's
+  std::vector<Choice> shorter;  // choices found on the way whose steps could be shorter than the best plan's
 };
 
-/// Looks for weights (planner/overlap/step_bound.h) of which the least sum of all choices is large, beginning with those
-/// that suit `choices`.
+/// Looks for weights (planner/overlap/step_bound.h) whose weighted sum has a large minimum over all choices, starting
+/// from the weights that are best for `choices`.
 ProvenStep prove_step(const StepProof& proof, const std::vector<Choice>& choices);
 
-/// The least sum of all choices, of which `start` is one; nothing where none fits.
+/// The minimum of the weighted sum over all choices, of which `start` is one; nothing if no choice fits.
 std::optional<LevelResult> least_sum(const StepProof& proof, const OverlapWeights& weights,
                                      const std::optional<Choice>& start);
 

@@ -9,21 +9,21 @@
 
 namespace shardplan {
 
-/// One setting for a whole model, as Megatron-LM, torchtitan and DeepSpeed take it: axes over which all weights are cut, and
-/// some that cut the sequence; the batch is cut over all others.
+/// One setting for a whole model, as in Megatron-LM, torchtitan and DeepSpeed: axes over which all weights are
+/// sharded, and axes that shard the sequence; the batch is sharded over all others.
 struct GlobalDegrees {
   std::vector<AxisRef> tensor;
   std::vector<AxisRef> context;
-  bool sequence = false;  // norms and what stands between them cut the sequence over the axes of `tensor`
-  int zero = 0;  // 1: states are cut over the others too; 2: summed gradients as well; 3: stored weights as well
-  bool may_keep = false;       // with ZeRO-3: gathered weights may be kept for the backward pass
-  bool gathers_again = false;  // with `sequence`: what norms give is kept so cut for the backward pass
+  bool sequence = false;  // norms and the operators between them shard the sequence over the axes of `tensor`
+  int zero = 0;           // over the other axes are sharded 1: states; 2: also summed gradients; 3: also stored weights
+  bool may_keep = false;  // with ZeRO-3: gathered weights may be kept for the backward pass
+  bool gathers_again = false;  // with `sequence`: the results of norms are kept sharded for the backward pass
 };
 
-/// The parameter of two dimensions or more that an operand is, perhaps through a cast; null if it is none.
+/// The parameter with two or more dimensions that an operand is, possibly through a cast; null if it is none.
 const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 
-/// Which strategies and layouts the plans of given degrees have. On pcie=2, hccs=4 with `tensor` hccs:
+/// The strategies and layouts of plans with given degrees. On pcie=2, hccs=4 with `tensor` = hccs:
 ///
 ///   an operator with the batch      cuts it over pcie, and nothing else over pcie
 ///   a product or lookup of tokens   with a weight cuts the weight over hccs, by rows or columns
@@ -35,27 +35,27 @@ const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 ///   its gradient's sum              over micro-batches: from ZeRO-2 on cut over pcie
 ///   its update                      without ZeRO does all on every device of pcie
 ///
-/// What no dimension lets cut in equal pieces may be cut in any number of them. All else is left open: which weight is cut by
-/// rows, how heads are cut, where redistributions stand.
+/// If no dimension allows the required number of equal pieces, any number of pieces is allowed. Everything else is
+/// left open: which weights are sharded by rows, how heads are sharded, where redistributions are.
 class DegreesKind {
  public:
   DegreesKind(const OperatorGraph& graph, const TensorVersions& versions, const DeviceMesh& mesh,
               GlobalDegrees degrees);
 
   bool allows(OperatorId op, const Strategy& strategy) const;
-  /// True for all layouts of versions that degrees say nothing of.
+  /// True for all layouts of versions that the degrees do not constrain.
   bool allows(VersionId version, const TensorLayout& layout) const;
-  /// Whether a product or lookup must be cut so; what else cannot be is as it can be.
+  /// Whether a product or lookup must be sharded this way; other operators are sharded if they can be.
   bool is_demanded(OperatorId op) const;
-  /// Why none of the candidates of such an operator is allowed.
+  /// The reason why no candidate of such an operator is allowed.
   std::string why_not(OperatorId op, const std::vector<Strategy>& candidates) const;
-  /// Whether an operator stands between the cut products: norms, and what is added before them.
+  /// Whether an operator is between the sharded products: norms, and additions before them.
   bool is_between(OperatorId op) const { return is_between_[op] != 0; }
 
-  std::int64_t num_data() const { return data_; }  // in how many pieces the batch is
+  std::int64_t num_data() const { return data_; }  // number of pieces of the batch
 
  private:
-  /// In how many pieces axes cut something, by whose they are.
+  /// The number of pieces that axes make, by what the axes are for.
   struct Pieces {
     std::int64_t tensor = 1, context = 1, data = 1;
   };
@@ -74,8 +74,9 @@ class DegreesKind {
   IdVector<TensorId, char> is_cut_weight_;
 };
 
-/// `restrictions` with only what plans of these degrees have of the candidates of `free`, the problem without. Nothing, with
-/// the reason in `why`, where some product or tensor cannot be cut so. `free` has work that several devices do, too.
+/// `restrictions`, limited to those candidates of `free` (the unrestricted problem) that plans of these degrees have.
+/// Nothing, with the reason in `why`, if some product or tensor cannot be sharded that way. `free` also contains
+/// strategies with repeated work.
 std::optional<Restrictions> with_degrees(Restrictions restrictions, const GlobalDegrees& degrees,
                                          const ModelProblem& free, const OperatorGraph& graph,
                                          const TensorVersions& versions, const DeviceMesh& mesh, std::string* why);

@@ -18,34 +18,33 @@ using ListId = Index<struct ListTag>;
 using TypeId = Index<struct TypeTag>;
 using MatrixRequestId = Index<struct MatrixRequestTag>;
 
-/// What stands at one position of a node's list, for its edges: a layout, and whether it shares the stored version's
-/// memory.
+/// An entry of a node's list, as its edges see it: a layout, and whether it shares the stored version's memory.
 struct ListedLayout {
   LayoutId layout;
   bool shares = false;
   auto operator<=>(const ListedLayout&) const = default;
 };
 
-/// What a redistribution's cost depends on besides the layouts.
+/// What the cost of a redistribution depends on besides the layouts.
 struct WholeTensor {
   Shape shape;
   Bytes element_bytes = 0;
 };
 
-/// What something costs that is done so often; kForbidden stays what it is.
+/// The cost of `count` repetitions; kForbidden is kept.
 inline std::int64_t repeated_cost(std::int64_t cost, std::int64_t count) {
   return cost > kForbidden / count ? kForbidden : cost * count;
 }
 
-/// How an edge's matrix is filled.
+/// How the matrix of an edge is filled.
 enum class EdgeKind {
-  kRedistribute,  // the redistribution's cost; where the second may share the stored memory, the first is it
-  kMadeOrShared,  // the same, but what shares the stored memory is not made of the first: costs nothing here
-  kShares,        // only this: the first is what is stored; the second shares its memory exactly where they are equal
-  kKeptAs,        // only this: the second is as the first, without partial sums
+  kRedistribute,  // the cost of the redistribution; the second layout may share the stored memory if it equals the first
+  kMadeOrShared,  // the same, but entries that share the stored memory are not made from the first and cost nothing here
+  kShares,  // a constraint: the first is the stored layout; the second shares its memory exactly if both are equal
+  kKeptAs,  // a constraint: the second is the first without partial sums
 };
 
-/// A matrix that edges ask for; costs are `runs` times those of one redistribution.
+/// A matrix that edges request; its costs are `runs` times those of one redistribution.
 struct MatrixRequest {
   ListId from;
   ListId to;
@@ -55,8 +54,8 @@ struct MatrixRequest {
   auto operator<=>(const MatrixRequest&) const = default;
 };
 
-/// Interned layouts, lists of them, tables of bytes, and which matrices are asked for between lists (`problem_costs.h` fills
-/// them).
+/// Interned layouts, lists of layouts, tables of bytes, and the matrices requested between lists (`problem_costs.h`
+/// fills them).
 class LayoutTables {
  public:
   explicit LayoutTables(StrategyProblem& problem) : problem_(problem) {}
@@ -114,7 +113,7 @@ class LayoutTables {
   IdVector<LayoutId, TensorLayout> layouts_;
   std::map<std::vector<ListedLayout>, ListId> list_ids_;
   IdVector<ListId, const std::vector<ListedLayout>*> lists_;
-  std::map<Bytes, std::map<Shape, TypeId>> type_ids_;  // by the bytes of an element
+  std::map<Bytes, std::map<Shape, TypeId>> type_ids_;  // by the bytes per element
   IdVector<TypeId, WholeTensor> types_;
   std::map<MatrixRequest, MatrixRequestId> request_ids_;
   IdVector<MatrixRequestId, MatrixRequest> requests_;

@@ -13,12 +13,12 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
                                                   const ModelProblem& problem, const Choice& choice,
                                                   const DeviceMesh& mesh);
 
-/// All that a plan of the choice decides.
+/// Everything that a plan with this choice decides.
 Decisions decisions_of(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
                        const Choice& choice, const DeviceMesh& mesh);
 
-/// The choice that is these strategies and layouts; nothing if the problem's candidates do not have one of them, or if they
-/// differ where the problem has one node.
+/// The choice with these strategies and layouts; nothing if one of them is not a candidate, or if they differ where
+/// the problem has only one node.
 std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
                                   const IdVector<OperatorId, Strategy>& strategies,
                                   const IdVector<VersionId, TensorLayout>& layouts);

@@ -14,10 +14,10 @@
 
 namespace shardplan {
 
-/// A strategy that takes longer (40 hours) is none; so sums of a step stay far below what 64 bits hold.
+/// Strategies that take longer (40 hours) are dropped, so that sums over a step stay far below the limits of 64 bits.
 constexpr std::int64_t kLongestStep = kForbidden / 2;
 
-/// Whose costs are asked for: one operator with each of these strategies.
+/// An operator, and the strategies whose costs are requested.
 struct CostedOperator {
   std::shared_ptr<const Operation> operation;
   std::shared_ptr<const std::vector<Strategy>> strategies;
@@ -26,16 +26,16 @@ struct CostedOperator {
 
 struct ProblemCosts {
   std::vector<StrategyTable> tables;                                 // by operator
-  IdVector<MatrixRequestId, std::optional<CostMatrix>> of_requests;  // nothing where all would be zero
+  IdVector<MatrixRequestId, std::optional<CostMatrix>> of_requests;  // nothing if all entries would be zero
 };
 
-/// What strategies and redistributions of a problem cost, whose nodes and edges are known. None depends on another, so they
-/// are found side by side; a planner keeps what it learns, so that each thread has one of its own: the first has
-/// `redistributions`, which keeps no times. Throws what the first operator's costs throw.
+/// The costs of all strategies and redistributions of a problem whose nodes and edges are known. They are independent
+/// and are computed side by side. A redistribution planner caches what it computes, so each thread has its own; the
+/// first one is `redistributions`, which caches no times. Throws whatever the first operator's costs throw.
 ProblemCosts problem_costs(const std::vector<CostedOperator>& operators, const LayoutTables& layouts,
                            const CostModel& costs, RedistributionPlanner& redistributions);
 
-/// Adds to each strategy what it costs to run so often what `table` says of one run.
+/// Adds to each strategy in `sum` the cost of `runs` runs, given the cost of one run in `table`.
 void add_runs(const StrategyTable& table, std::int64_t runs, StrategyTable& sum);
 
 }  // namespace shardplan

@@ -5,20 +5,21 @@
 
 namespace shardplan {
 
-/// The problem in which copies of a repeated block take one strategy: what can be written as one module class, or as a scan
-/// over layers. Operators of one class are one node if their candidates are equal, and so are versions of one class of
-/// tensors; what differs from copy to copy (the first layer's input may come partial, a user wrote a strategy for one layer)
-/// stays a node of its own.
+/// The problem in which all copies of a repeated block take one strategy: what one module class or a scan over layers
+/// can express. Operators of one class become one node if their candidates are equal, and so do versions of one class
+/// of tensors. Where copies differ (the first layer's input may be partial, the user gave a strategy for one layer)
+/// the nodes stay separate.
 ///
-/// The choice of every such problem is one of the free problem's, at the same cost and peak (solver/tied_problem.h).
+/// Every choice of this problem corresponds to a choice of the free problem with the same cost and peak
+/// (solver/tied_problem.h).
 ///
-/// `uniform_ties` numbers the sets of nodes that are then one, by node of the free problem.
+/// `uniform_ties` numbers the sets of nodes that are merged, by node of the free problem.
 IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGraph& graph,
                                       const TensorVersions& versions, const RepeatClasses& classes);
 ModelProblem with_uniform_layers(const ModelProblem& free, const OperatorGraph& graph, const TensorVersions& versions,
                                  const RepeatClasses& classes);
 
-/// The problem that is searched: that of `build_problem`, with uniform layers if the restrictions ask for them.
+/// The problem that is searched: that of `build_problem`, with uniform layers if the restrictions require them.
 ModelProblem searched_problem(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
                               RedistributionPlanner& redistributions, const Restrictions& restrictions);
 

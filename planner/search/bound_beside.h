@@ -10,14 +10,14 @@
 
 namespace shardplan {
 
-/// A bound that is sought on a thread of its own, from a known choice on, while that choice may still be improved:
+/// Computes a bound in another thread, starting from a known choice, while that choice may still be improved:
 ///   BoundBeside bound(seek, stop);
 ///   bound.begin(first);    // as soon as there is one
-///   bound.begin(final);    // again only if `final` is another choice: the answer is always that of the last one
+/// again only if `final` is another choice: the result is always that of the last one
 ///   bound.get();
 class BoundBeside {
  public:
-  /// `seek` runs on the other thread and should end soon once its token, or `stop`, asks for it.
+  /// `seek` runs in the other thread and should end soon after its token or `stop` requests it.
   using Seek = std::function<LevelValue(const Choice& known, std::stop_token stop)>;
   BoundBeside(Seek seek, std::stop_token stop);
   ~BoundBeside();
@@ -25,7 +25,7 @@ class BoundBeside {
   BoundBeside& operator=(const BoundBeside&) = delete;
 
   void begin(const Choice& known);
-  /// Waits for it. Requires that it was begun.
+  /// Waits for the bound. Requires that `begin` was called.
   LevelValue get();
 
  private:

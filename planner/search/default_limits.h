@@ -3,19 +3,19 @@
 #include <cstddef>
 #include <cstdint>
 
-// When a search of the planner ends where nothing else is asked.
+// When the planner's searches end by default.
 
 namespace shardplan {
 
-/// Where nothing else is asked for, a search ends after this much work, a second or two; the answer says how good it is.
-/// (On the shipped models five times as much finds the same plans and closes the gap by another 0.2 % at most.)
+/// By default a search ends after this much work, a second or two; the answer states its gap. (On the shipped models
+/// five times as much work finds the same plans and closes the gap by another 0.2 % at most.)
 inline constexpr std::uint64_t kDefaultWork = 2'000'000'000;
-/// A search also ends as soon as no plan can be better by more than this share.
+/// A search also ends as soon as no plan can be better by more than this fraction.
 inline constexpr double kGoodEnough = 1e-6;
-/// What layers that differ could gain is sought beside a plan of uniform layers for graphs of at most so many operators: in
-/// a fraction of a second.
+/// The bound over plans with free layers is computed along with a plan with uniform layers for graphs with at most
+/// this many operators, which takes a fraction of a second.
 inline constexpr std::size_t kMostFreeOperators = 5000;
-/// Where plans are only compared with each other.
+/// The same where plans are only compared with each other.
 inline constexpr double kGoodEnoughToCompare = 1e-3;
 
 }  // namespace shardplan

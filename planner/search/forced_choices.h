@@ -8,10 +8,9 @@
 
 namespace shardplan {
 
-/// The best choices of a level with the first, second, ... strategy of one node forced in turn; nothing where there is
-/// none, or where `options.limits.stop` came first. `starts` has for each a known choice to begin with, if there is one.
-/// Each is a search of its own, so they run side by side
-/// on all of the machine's cores; what is found does not depend on how many there are.
+/// The best choices of a level with the first, second, ... strategy of one node forced in turn; nothing if there is
+/// none, or if `options.limits.stop` came first. `starts` holds a known choice to start from for each, if there is
+/// one. The searches are independent and run side by side on all cores; the result does not depend on their number.
 std::vector<std::optional<Choice>> forced_choices(const StrategyProblem& problem, NodeId node,
                                                   const std::vector<std::optional<Choice>>& starts,
                                                   const LevelOptions& options);

@@ -11,41 +11,43 @@
 
 namespace shardplan {
 
-/// How one level is searched.
+/// How a level is searched.
 struct LevelOptions {
   Level level = Level::kRatio;
-  std::int64_t memory_slack_ppm = 10'000;  // kMemory: share of the least peak given for time, parts per million
+  std::int64_t memory_slack_ppm =
+      10'000;  // kMemory: how far above the least peak the choice may be for a shorter step, in parts per million
   std::uint64_t seed = 0;
   int threads = 1;
   std::optional<Choice> start;
-  bool wants_bound = true;  // false: a choice is enough, its bound may be 0
-  /// kRatio: told of the choice that the answer is unless the search for the bound finds a better one; may be empty.
+  bool wants_bound = true;  // false: only the choice is needed, its bound may be 0
+  /// kRatio: receives the choice that will be the answer unless the search for the bound finds a better one; may be
+  /// empty.
   std::function<void(const Choice&)> first_answer;
   SearchLimits limits;
 };
 
 struct LevelResult {
-  PlanStatus status = PlanStatus::kNoPlanFound;  // kOptimal: of the level's first objective
+  PlanStatus status = PlanStatus::kNoPlanFound;  // kOptimal refers to the level's first objective
   std::optional<Choice> choice;
-  LevelValue bound;  // no choice is below it
+  LevelValue bound;  // lower bound over all choices
   std::vector<StageStatistics> statistics;
 };
 
-/// The best choice of a level on a problem whose memory limits are set (and, for kRatio, whose contractions keep only
-/// the strategies of least work: the ratio's numerator is then constant):
+/// The best choice of a level, for a problem whose memory limits are set. (For kRatio contractions must be restricted
+/// to the strategies of least work, so that the ratio's numerator is constant.)
 ///   kSpeed   least computation + communication
 ///   kMemory  least peak, then least computation + communication within the slack
 ///   kRatio   least communication, then least computation
 LevelResult search_level(const StrategyProblem& problem, const Search& search, const LevelOptions& options);
 
-/// What a level minimises first, then what it minimises within that; smaller pairs are better choices.
+/// A level's first and second objective; smaller pairs are better choices.
 std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& evaluation);
 
-/// What a search at this level minimises first, not `kMemory`: communication weighs so much at `kRatio` that it comes
-/// first.
+/// The objective with which a search at this level minimises its first value (not for `kMemory`); at `kRatio`
+/// communication is weighted so highly that it comes first.
 Objective search_objective(Level level);
 
-/// The bound alone.
+/// Only the bound.
 LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options);
 
 }  // namespace shardplan

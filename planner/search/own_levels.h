@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// What one of the searches within a plan is made of.
+/// Input of the searches of blocks with a level of their own.
 struct OwnLevelSearch {
   const OperatorGraph& graph;
   const TensorVersions& versions;
@@ -17,16 +17,16 @@ struct OwnLevelSearch {
   RedistributionPlanner& redistributions;
   std::function<Restrictions(Level)> restrictions;
   std::function<LevelOptions(Level)> options;
-  /// The plan that decisions make, like another one in all that was asked.
+  /// The plan that decisions make, with the options of another plan.
   std::function<Plan(const Decisions&, const Plan&)> decided;
 };
 
-/// A plan in which every block or operator with a `level` of its own is searched again at that level, the outer blocks
-/// before the inner ones. Everything outside stays as the plan has it: the strategies of other operators, the layouts
-/// of tensors that only they touch, and so what crosses the block's border. A block comprises its operators, their
-/// backward operators, and the updates of parameters that nobody else reads. Memory is that of the block alone: at
-/// level 1 it holds the least that it can, wherever the peak of the step is. A block whose answer would not fit keeps
-/// the plan's.
+/// A plan in which every block or operator with its own `level` is searched again at that level, outer blocks before
+/// inner ones. Everything outside stays as in `plan`: the strategies of other operators, the layouts of tensors that
+/// only they touch, and therefore the layouts at the block's border. A block comprises its operators, their backward
+/// operators, and the updates of parameters that no other operator reads. Memory means that of the block alone: level
+/// 1 minimises it wherever the peak of the step is. A block whose result would not fit keeps the strategies of
+/// `plan`.
 Plan with_own_levels(Plan plan, const OwnLevelSearch& search);
 
 }  // namespace shardplan

@@ -11,17 +11,18 @@
 
 namespace shardplan {
 
-/// Exact search of a core: subproblems are cores with some values removed. Each is bounded from where its parent's
-/// bound stood, loses the values whose bound passes the best known cost and those that no longer fit, and is split in
-/// two: by the price of the bytes where near-optimal values disagree most about it, else the best value against the
-/// rest. Where few values are left, a subproblem and what it is split into are cores of their own, whose passes are
-/// shorter.
+/// Exact search of a core. A subproblem is the core with some values removed. It is bounded starting from its
+/// parent's bound, loses the values whose bound exceeds the best known cost and those that no longer fit, and is
+/// split in two: by the price of the bytes where near-optimal values disagree most about it, else the best value
+/// against the rest. If few values are left, a subproblem and its children become separate, smaller cores with
+/// shorter passes.
 ///
 /// Subproblems are processed in batches, so that several threads may take one each and the outcome does not depend on
 /// who was first: `take` a batch, `process` each (any thread), `put` all back in order.
 class BranchAndBound {
  public:
-  /// Doubles of saved states and cores. Beyond, subproblems continue from their parent's prices with the root's messages.
+  /// Doubles in saved states and cores. Beyond this, subproblems continue from their parent's prices with the root's
+  /// messages.
   static constexpr std::size_t kMostStored = std::size_t{32} << 20;
 
   BranchAndBound(const CoreProblem& core, const DualBound& root, std::size_t most_stored = kMostStored);
@@ -29,32 +30,33 @@ class BranchAndBound {
   struct Subproblem {
     double bound = 0;
     std::size_t depth = 0;
-    std::shared_ptr<const RestrictedCore> part;     // the core it is about; null: the whole
-    std::shared_ptr<const DualBound::State> state;  // of that core; null: start from the root's ...
+    std::shared_ptr<const RestrictedCore> part;     // the core it belongs to; null: the full core
+    std::shared_ptr<const DualBound::State> state;  // a state of that core; null: start from the root's ...
     std::vector<std::pair<std::uint32_t, double>>
-        prices{};                     // ... at these prices by time, where above 0; none: the root's
+        prices{};                     // ... with these prices by time, where above 0; none: the root's
     std::vector<std::uint8_t> alive;  // by value of that core
-    std::uint64_t number = 0;         // given when it is put back: the order in which all were
+    std::uint64_t number = 0;         // assigned when it is put back: the order of all
   };
   struct Outcome {
-    std::vector<Subproblem> parts;     // none: nothing better is in it
-    std::optional<CoreChoice> choice;  // a feasible choice that was met
+    std::vector<Subproblem> parts;     // empty: it contains nothing better
+    std::optional<CoreChoice> choice;  // a feasible choice that was found
     double cost = 0;
   };
 
   bool is_empty() const { return open_.empty(); }
-  /// No choice costs less than this, except `best_cost` and what is being processed.
+  /// A lower bound on the cost of all choices except `best_cost` and those in subproblems being processed.
   double bound() const { return open_.empty() ? best_cost_ : open_.begin()->first.first; }
   void set_best_cost(double cost);
-  /// The open subproblems of least bound, `count` at most; until the next change.
+  /// The open subproblems with the least bounds, at most `count`; valid until the next change.
   std::vector<const Subproblem*> most_promising(std::size_t count) const;
-  /// Where the passes of a subproblem begin: its parent's state, or the root's messages at its parent's prices.
+  /// Where the passes of a subproblem start: from its parent's state, or from the root's messages at its parent's
+  /// prices.
   std::shared_ptr<const DualBound::State> start_of(const Subproblem& subproblem) const;
   std::vector<Subproblem> take(std::size_t count);
   /// `dual` is the thread's own workspace, a bound of the whole core.
   Outcome process(Subproblem subproblem, DualBound& dual, double best_cost, WorkMeter& meter) const;
   void put(Outcome outcome);
-  /// Gives back what was taken when processing was cut short.
+  /// Puts back what was taken if processing was cut short.
   void put_back(Subproblem subproblem) { insert(std::move(subproblem)); }
 
   std::uint64_t num_processed() const { return num_processed_; }
@@ -62,9 +64,9 @@ class BranchAndBound {
 
  private:
   void insert(Subproblem subproblem);
-  /// Keeps only what is small of its state.
+  /// Keeps the state only if it is small.
   void let_go_of_state(Subproblem& subproblem) const;
-  /// The same about a smaller core, if that is worth its making.
+  /// The same subproblem on a smaller core, if building that pays off.
   void make_smaller(Subproblem& subproblem, WorkMeter& meter) const;
   std::vector<std::uint8_t> alive_in_whole(const Subproblem& subproblem) const;
   const CoreProblem& core_of(const Subproblem& subproblem) const {

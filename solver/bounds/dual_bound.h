@@ -21,65 +21,67 @@ namespace shardplan {
 class DualBound {
  public:
   enum class Subgradient { kDecoded, kMinMarginals };
-  /// How prices move: after what, and how much of the last direction they keep. No one setting suits all problems; a
+  /// How prices are updated: after which choice's bytes, and with how much momentum. No setting suits all problems; a
   /// search runs several and shares the best prices.
   struct Steps {
     Subgradient subgradient = Subgradient::kDecoded;
     double momentum = 0.8;
-    int settling = 0;  // passes at the best prices, whenever they are returned to
+    int settling = 0;  // passes at the best prices after each return to them
   };
 
   explicit DualBound(const CoreProblem& core);
 
-  /// One pass forwards and backwards. Returns the bound at the present prices; infinity if a node has no value left.
+  /// One pass forwards and backwards. Returns the bound at the current prices; infinity if a node has no value left.
   double pass();
-  /// The same at constant prices, where messages keep moving the same way for long: every second pass begins further on in
-  /// the direction in which they moved since. If the bound falls for it, the next one begins where this one should have.
+  /// The same at constant prices, with over-shooting where messages keep moving in one direction: every second pass
+  /// starts from messages extrapolated in that direction. If this lowers the bound, the next pass starts where this
+  /// one should have.
   double pass_ahead();
-  /// Moves prices after a pass; `target` is what the bound is expected to reach at most (the best known cost).
+  /// Updates prices after a pass; `target` is the value that the bound is expected not to exceed (the best known
+  /// cost).
   void move_prices(double target, const Steps& steps);
-  /// `pass` and `move_prices` with the usual schedule: shorter steps and a return to the best prices when the bound
+  /// `pass` and `move_prices` with the usual schedule: shorter steps and a return to the best prices if the bound
   /// does not rise.
   double iterate(double target, const Steps& steps);
 
   double best_bound() const { return best_bound_; }
-  /// What `reduced_cost` adds to: the bound of the last pass's forward half (reduced costs are read on the way back, at
-  /// each node before the pass has reached its end), with rounding taken off twice, for itself and for the reduced
-  /// costs.
+  /// The bound to which `reduced_cost` is added: that of the last pass's forward half (reduced costs are read on the
+  /// way back, at each node before the pass has reached its end), with rounding subtracted twice, for itself and for
+  /// the reduced costs.
   double certain_bound() const { return std::min(forward_bound_, bound_) - 2 * rounding_error(); }
   const std::vector<double>& best_prices() const { return best_prices_; }
   const std::vector<double>& prices() const { return prices_; }
   void set_prices(std::vector<double> prices);
-  /// A bound known to hold for this problem from elsewhere.
+  /// A bound on this problem known from elsewhere.
   void raise_bound(double bound) { best_bound_ = bound > best_bound_ ? bound : best_bound_; }
-  /// Continues from the prices of another, whose bound is better.
+  /// Continues from the prices of another bound that is better.
   void raise_prices(const std::vector<double>& prices, double bound);
   void restart_steps(double step = 1);
-  /// Forgets the best bound and starts from the present prices, after values were removed.
+  /// Forgets the best bound and starts from the current prices, after values were removed.
   void forget_best();
   double step() const { return step_; }
   bool has_converged() const { return step_ < 1e-4; }
 
-  /// The choice made in the last forward pass: each node's cheapest value given the nodes before it and messages from
-  /// those after.
+  /// The choice made in the last forward pass: at each node the cheapest value given the nodes before it and the
+  /// messages from those after it.
   const CoreChoice& decoded() const { return decoded_; }
 
-  /// After a pass: by how much the bound rises, at least, if this value is taken: the value's min-marginal less the
-  /// node's least.
+  /// After a pass: the least by which the bound rises if this value is taken: the value's min-marginal minus the
+  /// node's minimum.
   double reduced_cost(std::size_t node, std::size_t value) const {
     return min_marginals_[core_->first_value[node] + value];
   }
-  /// Reduced-cost fixing: clears in `alive` (by value) those that are in no choice cheaper than `best_cost`, because
-  /// `certain_bound` and their reduced cost add up to more. True if there was any.
+  /// Reduced-cost fixing: clears those entries of `alive` (by value) that are in no choice cheaper than `best_cost`,
+  /// because `certain_bound` plus their reduced cost exceeds it. True if there were any.
   bool fix_by_reduced_cost(double best_cost, std::vector<std::uint8_t>& alive) const;
 
-  /// What the present prices ask for a value's bytes.
+  /// The price of a value's bytes at the current prices.
   double price_of_bytes(std::size_t node, std::size_t value) const {
     const std::size_t at = core_->first_value[node] + value;
     return value_costs_[at] - core_->costs[at];
   }
 
-  /// What the edge at this position in `neighbours` gives to the values of its node.
+  /// The message of the edge at this position in `neighbours` to the values of its node.
   const double* message(std::size_t slot) const { return messages_.data() + first_message_[slot]; }
 
   bool is_alive(std::size_t node, std::size_t value) const { return alive_[core_->first_value[node] + value] != 0; }
@@ -87,13 +89,13 @@ class DualBound {
   void set_alive(std::vector<std::uint8_t> alive);
   const std::vector<std::uint8_t>& alive() const { return alive_; }
 
-  /// Everything that changes from pass to pass, to continue later from the same place.
+  /// Everything that changes from pass to pass, to continue later from the same state.
   struct State {
     std::vector<double> messages, prices;
     double bound;
   };
   State state() const { return {messages_, best_prices_, best_bound_}; }
-  /// The same for a bound of the restricted core, which it holds for too.
+  /// The same state for a bound of the restricted core.
   State restricted_state(const RestrictedCore& restricted) const {
     return restricted_state(*core_, state(), restricted);
   }
@@ -117,7 +119,7 @@ class DualBound {
   const CoreProblem* core_;
   std::vector<std::uint32_t> first_message_;  // by slot (position in neighbours)
   std::vector<double> messages_;              // into each node, one block per slot
-  std::vector<double> earlier_messages_;      // after the last pass that began further on; empty: from now on
+  std::vector<double> earlier_messages_;      // after the last extrapolated pass; empty: extrapolation starts now
   std::vector<double> value_costs_;           // with prices; huge for removed values
   std::vector<double> min_marginals_;
   std::vector<std::uint8_t> alive_;
@@ -134,7 +136,7 @@ class DualBound {
   int stalled_ = 0;
   int settling_ = 0;  // passes left at constant prices
   int passes_since_ahead_ = 0;
-  double reach_ = kFirstReach;  // how far a pass begins ahead, in steps from the earlier messages to the present ones
+  double reach_ = kFirstReach;  // how far a pass extrapolates, in steps from the earlier messages to the current ones
   std::uint64_t work_ = 0;
   std::uint64_t num_passes_ = 0;
 };

@@ -12,19 +12,19 @@
 
 namespace shardplan {
 
-/// Exact dynamic programming over a core without regard to memory: nodes are eliminated one after the other, each
+/// Exact dynamic programming over a core without memory limits: nodes are eliminated one after the other, each
 /// replaced by a table over its remaining neighbours (Bertele and Brioschi, Nonserial Dynamic Programming, 1972).
 ///
 ///     a - b - c      eliminating b:  t(a, c) = min over b of cost(b) + ab(a, b) + bc(b, c)
 ///
-/// A table distinguishes values of a neighbour only as far as the matrices behind it do: redistributions depend on
-/// layouts, and the 64 strategies of an operator may have 8 layouts at one side. So the dimension of a node in a table
-/// is a *partition* of its values, the coarsest that separates what must be separated, and a layer whose forward and
-/// backward operators must be cut together has tables of 8^4 entries, not of 64^4.
+/// A table distinguishes values of a neighbour only as far as its matrices do: redistributions depend on layouts, and
+/// the 64 strategies of an operator may have only 8 layouts at one side. So the dimension of a node in a table is a
+/// *partition* of its values, the coarsest that separates what must be separated, and a layer whose forward and
+/// backward operators must be sharded together has tables of 8^4 entries instead of 64^4.
 ///
-/// Tables are interned with their least entry taken off, and a step is remembered by its operands. Equal layers are
-/// thereby eliminated once; where one is eliminated after the other, tables repeat after a few layers, since what is
-/// best far away does not depend on the choice here. 960 layers take hardly longer than 12.
+/// Tables are interned with their least entry subtracted, and a step is memoised by its operands. So equal layers are
+/// eliminated only once. If they are eliminated one after the other, tables repeat after a few layers, since the best
+/// far-away choice does not depend on the choice here. 960 layers take hardly longer than 12.
 class Elimination {
  public:
   /// Plans an order: smallest table first.
@@ -33,17 +33,17 @@ class Elimination {
   /// Whether the tables of the order stay small enough.
   bool is_possible() const { return is_possible_; }
   std::size_t largest_table() const { return largest_table_; }
-  /// About what a run takes if all steps that look alike are.
+  /// An estimate of the work of a run in which equal steps are done once.
   double work() const { return work_; }
 
   struct Outcome {
     double cost = 0;  // exact if all sums are whole numbers below 2^53
     CoreChoice choice;
-    std::size_t entries = 0;  // in all tables that were made
+    std::size_t entries = 0;  // in all tables that were created
     std::size_t repeated_steps = 0;
   };
-  /// The cheapest choice if values cost `costs` (as `CoreProblem::costs`, at least 0) instead of the core's own;
-  /// nothing if the meter was spent or tables filled the memory meant for them. Requires is_possible().
+  /// The cheapest choice if values have the costs `costs` (as `CoreProblem::costs`, at least 0) instead of the core's
+  /// own; nothing if the work limit was reached or tables filled the memory allowed for them. Requires is_possible().
   std::optional<Outcome> run(const std::vector<double>& costs, WorkMeter& meter) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace shardplan {
 
-/// The bound of what has no solution, and the price of what may not be chosen.
+/// Stands for the bound of an infeasible problem and the cost of a forbidden value.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A matrix of edge costs as the core's stages read it. Rows that are equal form a class, so do columns: layouts repeat
@@ -30,7 +30,7 @@ struct CoreNeighbour {
   std::uint32_t reverse = 0;  // position in `neighbours` of the other end's entry
 };
 
-/// Bytes by value over times [begin, end).
+/// Bytes by value over the times [begin, end).
 struct CoreSegment {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -50,14 +50,14 @@ struct CoreProblem {
   std::vector<CoreSegment> segments;
   std::vector<std::int64_t> bytes;
   std::vector<std::int64_t> limits;  // by time
-  /// The cost of a forbidden pair: more than any feasible choice that is better than what is known. A choice that costs
-  /// this much or more is not feasible, or is not worth having.
+  /// The cost of a forbidden pair: more than any feasible choice that is better than the known one. A choice that
+  /// costs this much or more is infeasible or not an improvement.
   double big_m = 0;
   std::uint64_t sweep_work = 0;  // entries touched by one pass over all edges
 
   std::size_t num_nodes() const { return first_value.size() - 1; }
   std::size_t num_values(std::size_t node) const { return first_value[node + 1] - first_value[node]; }
-  /// Cost of an edge from one end: the row of the other end's values is gathered with `other_class`.
+  /// The costs of an edge seen from one end: the row of the other end's value, indexed by `other_class`.
   const double* row(const CoreNeighbour& neighbour, std::size_t value) const {
     const CoreMatrix& matrix = (*matrices)[neighbour.matrix];
     return neighbour.is_row ? matrix.forward.data() + std::size_t{matrix.row_class[value]} * matrix.column_classes
@@ -75,7 +75,8 @@ struct CoreProblem {
 /// A value for each node of a core.
 using CoreChoice = std::vector<std::uint32_t>;
 
-/// Cost of a choice (at least `big_m` if a pair in it may not be) and the bytes by which limits are exceeded, summed.
+/// Cost of a choice (at least `big_m` if it contains a forbidden pair) and the sum of the bytes by which limits are
+/// exceeded.
 struct CoreEvaluation {
   double cost = 0;
   std::int64_t excess = 0;

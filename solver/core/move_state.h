@@ -10,7 +10,7 @@
 
 namespace shardplan {
 
-/// A choice for a core that is being changed, with what each change would cost and the bytes left at each time.
+/// A choice for a core that is being changed, with the cost of each possible change and the bytes left at each time.
 class MoveState {
  public:
   MoveState(const CoreProblem& core, CoreChoice choice);
@@ -26,7 +26,7 @@ class MoveState {
     return {conditional_.data() + core_->first_value[node], core_->num_values(node)};
   }
   void move(std::size_t node, std::uint32_t value);
-  /// Whether limits hold if this node moves (they need not hold before, where bytes do not rise).
+  /// Whether limits hold if this node moves. (They may be violated before, at times where the bytes do not rise.)
   bool fits(std::size_t node, std::uint32_t value) const;
   const Slack& slack() const { return slack_; }
   void set(const CoreChoice& choice);
@@ -34,7 +34,7 @@ class MoveState {
   /// Moves single nodes to cheaper values that fit until none is left; equal costs do not move.
   void descend(WorkMeter& meter);
   /// Moves single nodes at the worst times to values with fewer bytes, least cost per byte first, until limits hold.
-  /// False if single moves cannot bring that about.
+  /// False if single moves do not suffice.
   bool repair(WorkMeter& meter);
 
  private:

@@ -9,11 +9,11 @@
 
 namespace shardplan {
 
-/// The work of a search that only time, the gap or its own end limits.
+/// The work limit of a search that is only limited by time, the gap or its own end.
 inline constexpr std::uint64_t kInfiniteWork = std::numeric_limits<std::uint64_t>::max();
 
-/// What one thread may do in one go, in units of work: entries of tables touched, about a nanosecond each. Work decides
-/// what is found, so results do not depend on the machine's speed; the deadline is looked at every millisecond or so.
+/// The work that one thread may do in one go, in units: entries of tables touched, about a nanosecond each. Work
+/// limits make results independent of the machine's speed; the deadline is checked every millisecond or so.
 class WorkMeter {
  public:
   WorkMeter(const Deadline& deadline, std::uint64_t limit) : deadline_(&deadline), limit_(limit) {}
@@ -29,13 +29,13 @@ class WorkMeter {
   }
   bool is_spent() const { return is_stopped_ || used_ >= limit_; }
   bool is_stopped() const { return is_stopped_; }
-  /// Which of the two it was; nothing as long as work may go on.
+  /// Which of the two it was; nothing while work may continue.
   std::optional<Limit> stopped_by() const {
     if (is_stopped_) return deadline_->reached();
     return is_spent() ? std::optional(Limit::kWork) : std::nullopt;
   }
   std::uint64_t used() const { return used_; }
-  /// A meter for a part of the work left; `merge` adds what it used.
+  /// A meter for a part of the remaining work; `merge` adds what it used.
   WorkMeter part(std::uint64_t limit) const {
     WorkMeter result(*deadline_, std::min(limit, limit_ > used_ ? limit_ - used_ : 0));
     result.is_stopped_ = is_stopped_;

@@ -8,17 +8,17 @@
 
 namespace shardplan {
 
-/// The part of a core that is left when all nodes but some are held at their choices: a core of its own, over the times
-/// at which the free nodes' bytes change. It shares the matrices.
+/// The part of a core that remains if all nodes but some are fixed: a core of its own, over the times at which the
+/// free nodes' bytes change. It shares the matrices.
 struct CoreBlock {
   CoreProblem core;
   std::vector<std::uint32_t> nodes;  // numbered as in the whole core
-  std::vector<double> prices;        // by the block's times: what the prices of the whole add up to there
+  std::vector<double> prices;        // by the block's times: the sum of the full core's prices there
 };
 CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& nodes, const std::vector<double>& prices);
 
-/// The best large moves late in a search: a block of tens to hundreds of nodes is bounded, dived into and repaired as a
-/// problem of its own.
+/// The most effective large moves late in a search: a block of tens to hundreds of nodes is bounded, dived into and
+/// repaired as a separate problem.
 class BlockNeighbourhood {
  public:
   explicit BlockNeighbourhood(const CoreProblem& core);

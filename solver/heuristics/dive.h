@@ -13,10 +13,10 @@ namespace shardplan {
 /// to remove. False if limits cannot hold or a node loses all values.
 bool propagate_memory(const CoreProblem& core, std::vector<std::uint8_t>& alive);
 
-/// Rounds a bound to a choice: a few passes, remove the share `rate` of the values with the largest excess cost, drop
-/// what no longer fits, until every node has one value; then repair and descend. `dual` ends with few values alive.
-/// Nothing if limits do not hold in the end. `target` as in `DualBound::iterate`; every value whose bound reaches it is
-/// removed too.
+/// Rounds a bound to a choice: runs a few passes, removes the share `rate` of the values with the largest excess cost
+/// and what no longer fits, until every node has one value; then repairs and descends. `dual` ends with few values
+/// alive. Nothing if limits are violated in the end. `target` as in `DualBound::iterate`; every value whose bound
+/// reaches it is removed too.
 std::optional<CoreChoice> dive(const CoreProblem& core, DualBound& dual, double target, double rate, int passes,
                                const DualBound::Steps& steps, WorkMeter& meter);
 

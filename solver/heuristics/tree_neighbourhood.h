@@ -7,9 +7,10 @@
 
 namespace shardplan {
 
-/// Large moves by dynamic programming: a random tree of nodes (no other edges among them) takes its best values given
-/// all others, exactly, with bytes priced; if limits break, the broken times are priced up and the tree is solved
-/// again. Single nodes cannot leave a valley in which neighbours must move together; trees of hundreds can.
+/// Large moves by dynamic programming: a random tree of nodes (without other edges among them) takes its optimal
+/// values given all others, with bytes priced; if limits are violated, the prices at these times are raised and the
+/// tree is solved again. Single nodes cannot leave a local optimum in which neighbours must move together; trees of
+/// hundreds can.
 class TreeNeighbourhood {
  public:
   TreeNeighbourhood(const CoreProblem& core, const std::vector<double>& prices);

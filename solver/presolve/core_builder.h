@@ -13,13 +13,14 @@ namespace shardplan {
 struct BuiltCore {
   CoreProblem core;
   std::vector<std::uint32_t> nodes;  // by node of the core: the node of the graph
-  /// Whether every feasible choice costs less than `core.big_m`, so that a core whose cheapest choice costs that much has
-  /// no feasible one.
+  /// Whether every feasible choice costs less than `core.big_m`; then a core whose cheapest choice costs that much is
+  /// infeasible.
   bool is_infeasibility_certain = true;
 };
 
 /// Requires a graph that is not infeasible, with simplified memory. Moves each node's least cost to the constant.
-/// `known_cost`: of a feasible choice of the whole problem; the big-M is then one more than what a better one can cost.
+/// `known_cost`: the cost of a feasible choice of the full problem; big-M is then one more than any better choice can
+/// cost.
 BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_cost);
 
 /// The matrix of a table, its equal rows and columns classed; forbidden entries become `big_m`.

@@ -6,15 +6,15 @@
 
 namespace shardplan {
 
-/// What a search on the reduced problem is made of.
+/// Options of a search on the reduced problem.
 struct AutoSearchOptions {
-  bool presolve = true;   // false: only what the core's form requires
-  bool is_exact = true;   // branch and bound where the core is small
+  bool presolve = true;   // false: only what the core's format requires
+  bool is_exact = true;   // branch and bound if the core is small
   bool has_bound = true;  // false: neighbourhood searches only, no bound
 };
 
-/// "auto" and "local": reduce the problem, first without memory where memory may not bind, and search what is left with
-/// all means.
+/// "auto" and "local": reduce the problem, first without memory limits if they may not be binding, and search the
+/// rest with all engines.
 std::unique_ptr<Search> make_auto_search(const AutoSearchOptions& options = {});
 
 }  // namespace shardplan

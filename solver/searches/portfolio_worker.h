@@ -20,31 +20,31 @@
 
 namespace shardplan {
 
-/// A choice with its cost and the engine that found it.
+/// A choice with its cost, and the engine that found it.
 struct FoundChoice {
   std::optional<CoreChoice> choice;
   double cost = std::numeric_limits<double>::infinity();
   Engine by = Engine::kBound;
 };
 
-/// What all threads know; it changes between epochs only.
+/// What all threads know; it changes only between epochs.
 struct PortfolioKnowledge {
   FoundChoice best;
   double bound = -std::numeric_limits<double>::infinity();
   std::vector<double> prices;  // by time
   double priced_bound =
-      -std::numeric_limits<double>::infinity();  // with these prices; branch and bound's may be higher
+      -std::numeric_limits<double>::infinity();  // with these prices; that of branch and bound may be higher
 
-  /// What subproblems have to come below.
+  /// The value that subproblems must stay below.
   double best_cost(const CoreProblem& core) const { return std::min(best.cost, core.big_m); }
   bool is_proven() const { return best.choice && bound > best.cost - 1; }
-  /// What prices are moved towards: the best cost, or a little above the bound as long as none is known.
+  /// The target for updating prices: the best cost, or a little above the bound as long as none is known.
   double target() const;
 };
 
-/// What a thread of the portfolio keeps from epoch to epoch, and the engines that it runs on it. Engines read what is
-/// known and change only their worker, so that threads share nothing that changes and the outcome does not depend on
-/// which is faster. `work` is in units of `WorkMeter`.
+/// The state that a portfolio thread keeps from epoch to epoch, and the engines that work on it. Engines read the
+/// shared knowledge and change only their worker, so threads share nothing that changes and the outcome does not
+/// depend on which one is faster. `work` is in units of `WorkMeter`.
 class PortfolioWorker {
  public:
   PortfolioWorker(const CoreProblem& core, const Deadline& deadline, int thread);
@@ -53,11 +53,11 @@ class PortfolioWorker {
   void improve(std::span<const CoreChoice> choices, std::uint64_t work);
   /// Passes of the worker's own bound; decoded choices are repaired and improved on the way.
   void run_bound(const PortfolioKnowledge& known, std::uint64_t work) { run_bound(known, steps_, work); }
-  /// Passes of a bound from nothing, which becomes the worker's own if it comes higher; continues in later epochs until
-  /// its steps are short.
+  /// Passes of a bound started from scratch, which becomes the worker's own if it gets higher; continues in later
+  /// epochs until its steps are short.
   void run_fresh_bound(const PortfolioKnowledge& known, std::uint64_t work);
   void run_dive(const PortfolioKnowledge& known, Random& random, std::uint64_t work);
-  /// A dive that begins in a subproblem of branch and bound.
+  /// A dive that starts from a subproblem of branch and bound.
   void run_dive(const BranchAndBound& exact, const BranchAndBound::Subproblem& subproblem,
                 const PortfolioKnowledge& known, Random& random, std::uint64_t work);
   /// Tree or block neighbourhoods of the best choice; without one, repairs of random choices.
@@ -66,11 +66,11 @@ class PortfolioWorker {
   void run_exact(SubproblemsAhead& ahead, const PortfolioKnowledge& known,
                  std::vector<BranchAndBound::Subproblem> batch);
 
-  /// Continues from better prices of another worker if its own bound is far behind, and with other steps where its own
+  /// Continues from another worker's better prices if its own bound is far behind, and with other steps if its own
   /// have become short.
   void follow_prices(const PortfolioKnowledge& known);
 
-  /// What it came to since the last exchange; forgotten once taken.
+  /// The results since the last exchange; reset once taken.
   FoundChoice take_found() { return std::exchange(found_, {}); }
   std::uint64_t take_used() { return std::exchange(used_, 0); }
   std::vector<BranchAndBound::Outcome> take_outcomes() { return std::exchange(outcomes_, {}); }
@@ -81,7 +81,7 @@ class PortfolioWorker {
 
  private:
   void offer(Engine by);
-  /// Dives at random rates; `part`: of which core the bound is, null: the whole.
+  /// Dives at random rates; `part`: the core that the bound is of, null: the full core.
   void dive_from(DualBound& start, const RestrictedCore* part, const PortfolioKnowledge& known, Random& random,
                  std::uint64_t work);
   void run_bound(const PortfolioKnowledge& known, const DualBound::Steps& steps, std::uint64_t work);

@@ -10,17 +10,17 @@
 
 namespace shardplan {
 
-/// One way to search, with all that the rest of the program needs to know of it. Help texts, the model language's
-/// `search_mode`, the planner and the tests read this list: a new search is its file and one row here.
+/// A search method, with everything the rest of the program needs to know about it. Help texts, the model language's
+/// `search_mode`, the planner and the tests read this list: a new search is one file and one row here.
 struct SearchEntry {
   std::string_view name;         // what --search is given
-  std::string_view search_mode;  // the model language's name, where MindSpore has one of its own
-  /// Whether its bound says how good its choice is. If not, the planner seeks a bound beside it.
+  std::string_view search_mode;  // the model language's name, if MindSpore has one
+  /// Whether its bound is meaningful. If not, the planner computes a bound in parallel.
   bool gives_bound = false;
-  /// Whether it decides every problem that is small enough, given the work.
+  /// Whether it solves every sufficiently small problem to optimality, given enough work.
   bool is_exact = false;
-  /// Whether the planner may run it again from starts of its own (planner/search/guided_search.h). The others are run as they
-  /// are, so that what they find says something about them.
+  /// Whether the planner may restart it from its own starting points (planner/search/guided_search.h). The others run
+  /// unmodified, so that their results show what the method itself finds.
   bool takes_guidance = false;
   std::string_view description;  // one line, for --help and the schema
   std::unique_ptr<Search> (*make)() = nullptr;
@@ -28,12 +28,12 @@ struct SearchEntry {
 
 /// All searches, the default one first.
 std::span<const SearchEntry> search_list();
-/// The search that runs if none is asked for; it is the strongest.
+/// The default search, which is the strongest.
 inline constexpr std::string_view kDefaultSearch = "auto";
 
-/// Nullptr if there is none of that name.
+/// Nullptr if there is none with that name.
 const SearchEntry* find_search(std::string_view name);
-/// The same, made.
+/// Creates that search.
 std::unique_ptr<Search> make_search(std::string_view name);
 /// The names, for messages and tests.
 std::vector<std::string> search_names();

@@ -16,12 +16,13 @@
 
 namespace shardplan {
 
-/// Subproblems of branch and bound that idle processors process before it is their turn:
+/// Subproblems of branch and bound that idle processors process ahead of their turn:
 ///   ahead.expect(those that are probably next, known.cost);
-///   ahead.process(subproblem, known.cost, dual);   // what it comes to, found here or there
+/// the result, computed here or there
 ///
-/// What a subproblem comes to follows from it and from the cost that is known then, not from who processes it. So the
-/// answers are those of a search that does one after the other, and what nobody asks for is time that would have been idle.
+/// The result of a subproblem depends on it and on the best cost known at that time, not on who processes it. So the
+/// answers are those of a sequential search, and results that nobody asks for only cost time that would have been
+/// idle.
 class SubproblemsAhead {
  public:
   struct Processed {
@@ -29,15 +30,15 @@ class SubproblemsAhead {
     std::uint64_t work = 0;
   };
 
-  /// Begins so many threads of its own. All arguments have to outlast it.
+  /// Starts that many threads. All arguments must outlive it.
   SubproblemsAhead(const BranchAndBound& exact, const CoreProblem& core, const Deadline& deadline, std::size_t threads);
   ~SubproblemsAhead();
   SubproblemsAhead(const SubproblemsAhead&) = delete;
   SubproblemsAhead& operator=(const SubproblemsAhead&) = delete;
 
-  /// From now on these are begun, in this order, instead of those that were expected before.
+  /// From now on these are processed, in this order, instead of those expected before.
   void expect(std::vector<BranchAndBound::Subproblem> next, double best_cost);
-  /// BranchAndBound::process. As long as another thread is at it, this one processes what is expected.
+  /// As BranchAndBound::process. While another thread is processing it, this one processes expected ones.
   Processed process(BranchAndBound::Subproblem subproblem, double best_cost, DualBound& dual);
 
  private:

@@ -12,7 +12,7 @@ namespace shardplan {
 ///   fixing           values that reduced costs show to be in no better choice are removed: the core shrinks, passes
 ///                    become cheaper, and elimination is tried again
 ///
-/// What is left when the bound stands still is for `search_with_portfolio`.
+/// What is left when the bound stops rising is for `search_with_portfolio`.
 CoreSearchResult search_without_limits(const CoreProblem& core, const CoreSearchOptions& options,
                                        const Deadline& deadline);
 
