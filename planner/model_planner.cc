@@ -230,8 +230,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
   Draft draft{*std::move(found.choice), std::move(plan)};
   if (level == Level::kMemory) {
-    draft = with_lower_peak(std::move(draft), problem, search);
-    draft = or_from_counted_copies(std::move(draft), problem, restrictions, search_name, options);
+    draft = with_least_peak(std::move(draft), problem, search, restrictions, search_name, options);
   }
   draft = with_repaired_limits(std::move(draft), problem, search);
   draft = or_smallest(std::move(draft), problem, stop);
@@ -300,8 +299,8 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   if (found.choice) {
     plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
     if (workers_ == 1) {
-      Draft draft = with_lower_peak({*std::move(found.choice), std::move(plan)}, problem, search);
-      plan = or_from_counted_copies(std::move(draft), problem, limits, kDefaultSearch, options).plan;
+      Draft draft{*std::move(found.choice), std::move(plan)};
+      plan = with_least_peak(std::move(draft), problem, search, limits, kDefaultSearch, options).plan;
     }
   }
   plan.cost = {Level::kMemory, plan.memory.peak};
@@ -366,8 +365,19 @@ Plan ModelPlanner::placed(Plan plan, const ModelProblem& problem, std::stop_toke
   return plan;
 }
 
-ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProblem& problem,
-                                                  const GuidedSearch& search) const {
+ModelPlanner::Draft ModelPlanner::with_least_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search,
+                                                  const Restrictions& restrictions, std::string_view search_name,
+                                                  const LevelOptions& options) const {
+  draft = with_lower_peak(std::move(draft), problem, search, LowerPeak::kWhileFound);
+  if (!is_far_from_bound(draft.plan)) return draft;
+  const Bytes peak = draft.plan.memory.peak;
+  draft = or_from_counted_copies(std::move(draft), problem, restrictions, search_name, options);
+  if (draft.plan.memory.peak < peak) return draft;
+  return with_lower_peak(std::move(draft), problem, search, LowerPeak::kEveryLimit);
+}
+
+ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search,
+                                                  LowerPeak limits) const {
   StrategyProblem lowered = problem.problem;
   Draft best = draft;
   Bytes raised = 0;
@@ -379,7 +389,7 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
     for (Bytes& limit : trial.memory_limits) limit = std::min(limit, best.plan.memory.peak - 1);  // or it is no help
     LevelResult found = search.find(trial, draft.choice);
     // What is far from its bound may well be lowered, if not as far as that.
-    if (!found.choice && !is_far_from_bound(best.plan)) break;
+    if (!found.choice && (limits == LowerPeak::kWhileFound || !is_far_from_bound(best.plan))) break;
     if (!found.choice) {
       most = raised = most + (best.plan.memory.peak - most) / 2;
       continue;
@@ -415,7 +425,7 @@ ModelPlanner::Draft ModelPlanner::or_from_counted_copies(Draft draft, const Mode
   if (!found.choice) return draft;
   draft.plan.bound = found.bound;  // of what programs hold at least, which the first problem may count twice
   Plan plan = in_sequence(decisions_of(counted, *found.choice), draft.plan);
-  plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, counted, search).plan;
+  plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, counted, search, LowerPeak::kEveryLimit).plan;
   if (plan.memory.peak >= draft.plan.memory.peak) return draft;
   std::optional<Choice> choice = find_choice(versions_, problem, plan.strategies, plan.versions);
   if (choice) draft = {*std::move(choice), std::move(plan)};

@@ -128,8 +128,14 @@ class ModelPlanner {
   Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
   /// For level kMemory. The search does not see what a redistribution holds while it runs. So where the program holds
   /// more than the search sees, the limits at those times are lowered and the search is repeated, as long as that
-  /// reduces the true peak.
-  Draft with_lower_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;
+  /// reduces the true peak. If nothing is found below these limits, `kEveryLimit` also tries limits halfway up to the peak.
+  enum class LowerPeak { kWhileFound, kEveryLimit };
+  Draft with_lower_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search, LowerPeak limits) const;
+  /// For level kMemory: lowers the peak in the problem; if it stays far above the bound, searches the problem that also
+  /// contains the copies of operands; only if that finds no lower peak, tries every limit in the first problem.
+  Draft with_least_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search,
+                        const Restrictions& restrictions, std::string_view search_name,
+                        const LevelOptions& options) const;
   /// If the peak is far above the bound, searches a second problem that also contains the copies of operands, for a
   /// lower peak and a better bound.
   Draft or_from_counted_copies(Draft draft, const ModelProblem& problem, Restrictions restrictions,

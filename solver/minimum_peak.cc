@@ -70,13 +70,17 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
   const auto is_open = [&] {
     return result.feasible - undecided > 1 + multiply_divide(result.feasible, tolerance_ppm, 1'000'000);
   };
-  while (is_open() && !deadline.is_over()) {
-    const Bytes limit = undecided + (result.feasible - undecided) / 2;
+  const auto settle = [&](Bytes limit) {
     const PlanStatus status = attempt(limit);
-    if (status == PlanStatus::kFeasible) continue;
     // Bounds proven at one limit hold at all lower ones, so the proven part of the bracket only grows from below.
     if (status == PlanStatus::kInfeasible) result.infeasible = limit;
-    undecided = limit;
+    if (status != PlanStatus::kFeasible) undecided = std::max(undecided, limit);
+  };
+  while (is_open() && !deadline.is_over()) settle(undecided + (result.feasible - undecided) / 2);
+  // What could not be settled at one limit often can at a lower one.
+  const Bytes tolerance = multiply_divide(result.feasible, tolerance_ppm, 1'000'000);
+  if (undecided - result.infeasible > 1 + tolerance && !deadline.is_over()) {
+    settle(result.infeasible + (undecided - result.infeasible) / 2);
   }
   result.status = result.infeasible + 1 >= result.feasible ? PlanStatus::kOptimal : PlanStatus::kFeasible;
   if (result.status == PlanStatus::kOptimal) return result;

@@ -23,8 +23,9 @@ struct MinimumPeak {
 /// Lowers the limits of `problem` (those above the tried one; none is raised): first to what every choice holds, then
 /// by bisection until the bracket is at most `tolerance_ppm` of its upper end. A limit is infeasible if the least
 /// usages, presolve or an exhausted search prove it, and feasible if a choice is found; a limit that can be settled
-/// neither way within its share of the work ends the bisection from below. Each search starts from the last choice.
-/// `options.limits` are for all searches together; costs are ignored.
+/// neither way within its share of the work ends the bisection from below, and one more limit between it and the proven
+/// ones is then tried to raise the bound. Each search starts from the last choice. `options.limits` are for all searches
+/// together; costs are ignored.
 MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, const SearchOptions& options,
                          std::int64_t tolerance_ppm = 0);
 

@@ -63,5 +63,33 @@ TEST(MinimumPeakTest, SaysWhatLeftTheBracketOpen) {
   }
 }
 
+/// Proves that nothing holds less than 720 bytes; from 1000 bytes on it finds the choice that takes so many.
+class HalfBlindSearch : public Search {
+ public:
+  PlanResult search(const StrategyProblem& problem, const SearchOptions&) const override {
+    PlanResult result;
+    const Bytes limit = problem.memory_limits[0];
+    result.status = limit < 720    ? PlanStatus::kInfeasible
+                    : limit < 1000 ? PlanStatus::kNoPlanFound
+                                   : PlanStatus::kFeasible;
+    if (limit >= 1000) result.choice = Choice{{StrategyId(1)}};
+    if (result.status == PlanStatus::kNoPlanFound) result.stopped_by = Limit::kWork;
+    return result;
+  }
+};
+
+TEST(MinimumPeakTest, RaisesTheBoundOnceMoreWhereTheBisectionIsLeftUnsettled) {
+  StrategyProblem problem;
+  problem.memory_limits = {2000};
+  problem.strategy_tables = {{{{0, 0}, {0, 0}}}};
+  problem.usage_tables = {{{0, 1000}}};
+  problem.nodes.push_back({StrategyTableId(0), {{UsageTableId(0), 0, 1}}});
+  const MinimumPeak result = minimum_peak(problem, HalfBlindSearch(), {}, 100'000);
+  EXPECT_EQ(result.feasible, 1000);
+  // 499 is proven, 749, 874 and 937 are not; then the middle of 499 and 937.
+  EXPECT_EQ(result.infeasible, 718);
+  EXPECT_EQ(result.stopped_by, Limit::kWork);
+}
+
 }  // namespace
 }  // namespace shardplan
