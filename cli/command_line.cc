@@ -125,7 +125,7 @@ std::string usage_text(const Program& program, const Command& command, const std
 
 /// One word that no option took.
 std::string unexpected_text(const Command& command, const std::string& word) {
-  if (!word.starts_with("-") || word.size() < 2) return fmt::format("'{}' is one argument too many", shortened(word));
+  if (!word.starts_with("-") || word.size() < 2) return fmt::format("unexpected argument '{}'", shortened(word));
   std::vector<std::string> names{"--help"};
   for (const Option& option : command.all_options()) {
     if (!option.is_argument()) names.push_back(option.name);
@@ -180,7 +180,7 @@ Request read_command(const Program& program, const Command& command, const std::
       continue;
     }
     if (values.size() > 1 && !option.is_repeatable()) {
-      faults.push_back(fmt::format("{} is given {} times, may be once", option.name, values.size()));
+      faults.push_back(fmt::format("{} is given {} times; it may be given once", option.name, values.size()));
       continue;
     }
     for (const std::string& value : values) {

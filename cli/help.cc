@@ -91,7 +91,7 @@ std::string command_list(const Program& program) {
 
 std::string overview_page(const Program& program) {
   std::string text = paragraph(program.summary);
-  text += fmt::format("\nusage: {0} COMMAND [arguments]       {0} COMMAND --help says more\n\n", program.name);
+  text += fmt::format("\nusage: {0} COMMAND [arguments]       details: {0} COMMAND --help\n\n", program.name);
   text += command_list(program);
   text += examples_text(program.name + " ", program.examples);
   text += "\nExit codes:\n";

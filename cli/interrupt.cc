@@ -73,9 +73,8 @@ class Watch {
     const std::lock_guard lock(mutex_);
     const double most = limit_ + std::max(kGrace, kShareOfGrace * limit_);
     if (limit_ > 0 && end_ == PhaseEnd::kAtOnce && seconds_since(kStart) > most) {
-      notice(
-          fmt::format("the time limit of {:g} s ended while {}: there is no plan yet; --time-limit takes more seconds",
-                      limit_, phase_));
+      notice(fmt::format("the time limit of {:g} s ended while {}: there is no plan yet; raise --time-limit", limit_,
+                         phase_));
       _exit(kNoFeasiblePlan);
     }
     const double seconds = seconds_since(begin_);

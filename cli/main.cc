@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     if (count > 1) notice(fmt::format("{} errors", count));
     return kBadInput;
   } catch (const Stopped&) {
-    notice("stopped before the end: nothing is proven");
+    notice("stopped early: nothing is proven");
     return kInterrupted;
   } catch (const std::bad_alloc&) {
     notice("shardplan: out of memory");

@@ -100,7 +100,7 @@ std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, con
       if (size % num_pieces(part.axes) != 0) {
         const std::string what = parts.size() > 1 ? fmt::format("the part of size {} of dimension {}", size, i)
                                                   : fmt::format("dimension {} of size {}", i, size);
-        return fmt::format("{} cannot be cut in {} by {}", what, num_pieces(part.axes), mesh.to_string(part.axes));
+        return fmt::format("{} cannot be split into {} by {}", what, num_pieces(part.axes), mesh.to_string(part.axes));
       }
       if (product) product = checked_multiply(*product, size);
     }

@@ -55,9 +55,9 @@ std::string check_uneven_layout(const TensorLayout& layout, const DeviceMesh& me
     if (!is_one_part || shape[d] % pieces == 0 || pieces > shape[d]) continue;
     const std::int64_t size = largest_piece(shape[d], pieces);
     if (!can_be_split(shape[d], pieces)) {
-      return fmt::format("dimension {} of size {} cannot be cut in {} by {}: pieces of {} would leave {} of them empty",
-                         d, shape[d], pieces, mesh.to_string(parts[0].axes), size,
-                         pieces - largest_piece(shape[d], size));
+      return fmt::format(
+          "dimension {} of size {} cannot be split into {} by {}: pieces of {} would leave {} of them empty", d,
+          shape[d], pieces, mesh.to_string(parts[0].axes), size, pieces - largest_piece(shape[d], size));
     }
     if (parts[0].size == 0) padded[d] = checked_multiply(size, pieces).value_or(shape[d]);
   }

@@ -82,8 +82,8 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   const Deadline since_begin(0, {});
   if (model_->local && cluster_.num_devices() != 1) {
     throw InputError(model_->parallel.parallel_mode_place,
-                     "{} is written per device: there is nothing to search or to lay out; `plan` says what it costs, "
-                     "`validate --against FILE` runs it beside a model in the view of all devices",
+                     "{} is written per device, so there is nothing to search or to lay out; `plan` computes its cost, "
+                     "`validate --against FILE` compares it with a model in the view of all devices",
                      model_->name);
   }
   const WorkerGroups groups = worker_groups(*model_, cluster_);

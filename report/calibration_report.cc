@@ -30,7 +30,7 @@ std::string calibration_report(const Calibration& calibration) {
   std::string text = fmt::format("{:24} {:>14} {:>14}\n", "constant", "before", "fitted");
   for (const FittedConstant& constant : calibration.constants) {
     text += fmt::format("{:24} {:>14} {:>14}{}\n", constant.name, constant.before, constant.after,
-                        constant.is_at_limit ? "   faster than the peak of the file" : "");
+                        constant.is_at_limit ? "   above the peak in the file" : "");
   }
   double sum = 0, sign = 0;
   std::vector<Residual> worst = calibration.residuals;
@@ -42,7 +42,7 @@ std::string calibration_report(const Calibration& calibration) {
     return magnitude(relative_error(a)) > magnitude(relative_error(b));
   });
   const auto count = static_cast<double>(std::max<std::size_t>(1, worst.size()));
-  text += fmt::format("\n{} measurements: {:.1f} % off on average, {:+.1f} % with the sign\n\n", worst.size(),
+  text += fmt::format("\n{} measurements: mean deviation {:.1f} %, with sign {:+.1f} %\n\n", worst.size(),
                       100 * sum / count, 100 * sign / count);
   text += fmt::format("{:>10} {:>10} {:>8}  {}\n", "measured", "fitted", "off, %", "worst first");
   for (std::size_t i = 0; i < std::min(worst.size(), kMostResiduals); ++i) {

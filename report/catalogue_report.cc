@@ -23,7 +23,7 @@ std::string rule_line(const std::string& rule) {
 std::string flops_text(const OperatorType& type) {
   if (!type.flops_text.empty()) return type.flops_text;
   if (type.flops_per_point == 0) return "none, moves bytes";
-  return fmt::format("{} per point of all factors", type.flops_per_point);
+  return fmt::format("{} per point of the iteration space", type.flops_per_point);
 }
 
 /// "x1 and in x2", "x and bias together", "x, and in cos and sin together", "all x together", "each x".

@@ -100,8 +100,8 @@ std::string cluster_summary(const Cluster& cluster, bool with_sources) {
   text += aligned(rows);
   for (const ClusterLevel& level : cluster.levels) {
     if (level.contention_ppm == 1'000'000) continue;
-    text += fmt::format("  {}: {} of that when all groups talk at once, as in the times here\n", level.name,
-                        write_share(level.contention_ppm));
+    text += fmt::format("  {}: {} of that while all groups communicate at once, as assumed in these times\n",
+                        level.name, write_share(level.contention_ppm));
   }
 
   if (num_devices > 1) {

@@ -186,11 +186,10 @@ std::string local_validation_text(const LocalSubject& subject, const LocalValida
   }
   text += table.to_string(2);
   if (validation.not_finite) {
-    text +=
-        fmt::format("step {} is not compared: the reference's numbers are not finite\n", validation.steps.size() + 1);
+    text += fmt::format("step {} is not compared: the reference has non-finite values\n", validation.steps.size() + 1);
   }
   if (!validation.not_compared.empty()) {
-    text += fmt::format("not compared, since the reference has none of this name and shape: {}\n",
+    text += fmt::format("not compared, because the reference has no tensor of this name and shape: {}\n",
                         some_names(validation.not_compared));
   }
   if (validation.agrees()) {

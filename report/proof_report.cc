@@ -48,7 +48,7 @@ std::string unpadded_text(const UnpaddedComparison& unpadded) {
                   unpadded.compared.largest == 0 ? "0" : fmt::format("{:.1e}", unpadded.compared.largest),
                   unpadded.compared.allowed, unpadded.is_equal() ? "equal" : "different");
   for (std::size_t i = 0; i < std::min(kMostListed, unpadded.missing.size()); ++i) {
-    text += fmt::format("  not compared       {}: the padded model has nothing of its name and shape\n",
+    text += fmt::format("  not compared       {}: the padded model has no tensor of this name and shape\n",
                         unpadded.missing[i]);
   }
   if (const auto& wrong = unpadded.first_wrong) {
@@ -77,7 +77,7 @@ std::string failure_text(const ValidationSubject& subject, const ValidationResul
                       comparison.num_differing, comparison.num_compared, comparison.num_devices_wrong,
                       validation.num_devices, comparison.largest, wrong.allowed);
   if (!wrong.right_inputs.empty()) {
-    text += fmt::format("  inputs were right  {}\n", fmt::join(wrong.right_inputs, ", "));
+    text += fmt::format("  correct inputs     {}\n", fmt::join(wrong.right_inputs, ", "));
   }
   if (!wrong.looks_like.empty()) text += fmt::format("  looks like         {}\n", wrong.looks_like);
   text += fmt::format("again with: shardplan validate {} --seed {} --until {}\n", subject.argument, subject.seed,
@@ -93,8 +93,8 @@ std::size_t count(const std::vector<MutationResult>& results, MutationOutcome ou
 std::string mutations_text(const std::vector<MutationResult>& results) {
   const std::size_t caught = count(results, MutationOutcome::kCaught);
   const std::size_t without = count(results, MutationOutcome::kWithoutEffect);
-  std::string text = fmt::format("faults made on purpose: {} of {} caught", caught, results.size() - without);
-  if (without > 0) text += fmt::format("; {} more change no number", without);
+  std::string text = fmt::format("injected faults: {} of {} caught", caught, results.size() - without);
+  if (without > 0) text += fmt::format("; {} more have no effect", without);
   text += "\n";
   for (const MutationResult& result : results) {
     if (result.outcome == MutationOutcome::kUncaught) {
@@ -168,9 +168,9 @@ std::string subject_text(const ValidationSubject& subject, const Shrinking& shri
                                  subject.is_training ? "training" : "forward", number_of(subject.level),
                                  subject.workers > 1 ? fmt::format("{} workers of ", subject.workers) : std::string(),
                                  counted(subject.mesh.num_devices(), "device"), axes, subject.seed);
-  if (!shrinking.dims.empty()) text += fmt::format("shrunk for the proof: {}\n", sizes_text(shrinking.dims));
+  if (!shrinking.dims.empty()) text += fmt::format("sizes in the proof: {}\n", sizes_text(shrinking.dims));
   if (!shrinking.axes.empty()) {
-    text += fmt::format("mesh for the proof: {} ({})\n", sizes_text(shrinking.axes),
+    text += fmt::format("mesh in the proof: {} ({})\n", sizes_text(shrinking.axes),
                         counted(shrinking.mesh.num_devices(), "device"));
   }
   for (const std::string& note : shrinking.notes) text += fmt::format("{}\n", note);
@@ -210,15 +210,15 @@ ProofRecord proof_record(const Proof& proof, std::uint64_t seed) {
 std::string proof_summary(const Proof& proof) {
   if (!proof.shrinking.refusal.empty()) return "no         " + proof.shrinking.refusal;
   if (proof.unpadded && !proof.unpadded->is_equal()) {
-    return "NO         the padded model does not compute what the model does: shardplan validate says where";
+    return "NO         the padded model differs from the model: shardplan validate shows where";
   }
-  if (!proof.is_proven()) return "NO         the devices do not compute what one does: shardplan validate says where";
+  if (!proof.is_proven()) return "NO         the devices differ from a single device: shardplan validate shows where";
   std::vector<std::string> parts;
   for (const PrecisionResult& precision : proof.validation.precisions) {
     parts.push_back(fmt::format("{} {:.1e}", name_of(precision.precision), precision.largest));
   }
   if (proof.unpadded) parts.push_back(fmt::format("without padding {:.1e}", proof.unpadded->compared.largest));
-  return fmt::format("equal      {} compute{} what one does; largest difference {}",
+  return fmt::format("equal      {} compute{} the same as one; largest difference {}",
                      counted(proof.validation.num_devices, "device"), proof.validation.num_devices == 1 ? "s" : "",
                      fmt::join(parts, ", "));
 }
@@ -240,7 +240,7 @@ std::string validation_text(const ValidationSubject& subject, const Proof& proof
   if (proof.unpadded) text += unpadded_text(*proof.unpadded);
   text += "\n";
   if (proof.unpadded && !proof.unpadded->is_equal()) {
-    return text + "different: the padded model does not compute what the model does\n";
+    return text + "different: the padded model differs from the model\n";
   }
   for (std::size_t i = 0; i < std::min(kMostListed, validation.unproven.size()); ++i) {
     text += fmt::format("  not proven         {}: {}\n", validation.unproven[i].tensor, validation.unproven[i].reason);
@@ -250,10 +250,11 @@ std::string validation_text(const ValidationSubject& subject, const Proof& proof
   }
   if (!proof.mutations.empty()) text += mutations_text(proof.mutations);
   if (count(proof.mutations, MutationOutcome::kUncaught) > 0)
-    return text + "not proven: a fault would not be noticed\n";
+    return text + "not proven: an injected fault was not caught\n";
   const std::string sends = validation.num_sends == 0 ? "" : counted(validation.num_sends, "send") + " and ";
-  text += fmt::format("proven: {} compute{} what one does ({}{} per step)\n", counted(validation.num_devices, "device"),
-                      validation.num_devices == 1 ? "s" : "", sends, counted(validation.num_collectives, "collective"));
+  text +=
+      fmt::format("proven: {} compute{} the same as one ({}{} per step)\n", counted(validation.num_devices, "device"),
+                  validation.num_devices == 1 ? "s" : "", sends, counted(validation.num_collectives, "collective"));
   return text;
 }
 
@@ -339,7 +340,7 @@ std::string simulation_text(const ValidationSubject& subject, const Shrinking& s
       text += fmt::format("\n{} {:.6g}{} in {} on one batch; {}\n", scalar.name, first,
                           count == 1 ? "" : fmt::format(" -> {:.6g}", last), counted(count, "step"), off);
     } else {
-      text += fmt::format("\n{} {:.6g} in the mean of {}; {}\n", scalar.name, sum / static_cast<double>(count),
+      text += fmt::format("\n{} {:.6g} on average over {}; {}\n", scalar.name, sum / static_cast<double>(count),
                           count == 1 ? "1 batch" : fmt::format("{} batches", count), off);
     }
   }

@@ -197,10 +197,10 @@ std::string check_strategy(const Operation& operation, const Strategy& strategy,
     const Factor& info = rule.factors[factor];
     const std::int64_t pieces = num_pieces(axes);
     if (info.kind == FactorKind::kNeedReplication) {
-      return fmt::format("{} cannot be cut, but lies over {}", info.name, axes_text(mesh, axes));
+      return fmt::format("{} cannot be sharded, but is over {}", info.name, axes_text(mesh, axes));
     }
     if (const std::optional<std::string> reason = why_not_in(operation, factor, pieces)) {
-      return fmt::format("{} of size {} cannot be cut in {} by {}{}", info.name, info.size, pieces,
+      return fmt::format("{} of size {} cannot be split into {} by {}{}", info.name, info.size, pieces,
                          axes_text(mesh, axes), *reason);
     }
     if (info.kind == FactorKind::kReduction) {
@@ -221,7 +221,7 @@ std::string check_strategy(const Operation& operation, const Strategy& strategy,
       const std::int64_t extent = operation.operands[operand].shape[d];
       const std::int64_t pieces = num_pieces(strategy.factors[window->output]);
       if (extent % pieces != 0) {
-        return fmt::format("dimension {} of size {} cannot be cut in {} by {}", d, extent, pieces,
+        return fmt::format("dimension {} of size {} cannot be split into {} by {}", d, extent, pieces,
                            axes_text(mesh, strategy.factors[window->output]));
       }
       const std::int64_t owned = extent / pieces;

@@ -158,11 +158,11 @@ class Resolver {
       case StrategyEntry::Kind::kDataParallel: {
         if (shape.empty()) return;
         if (!may_be_cut(shape[0], mesh_.num_devices())) {
-          fault(
-              entry.place,
-              fmt::format("{}: data parallel (null) cuts dimension 0 of {} in {}, but its size is {}{}", owner_of(op),
-                          tensor.name, mesh_.num_devices(), shape[0], empty_pieces_text(shape[0], mesh_.num_devices())),
-              "possible: " + divisors_text(shape[0]));
+          fault(entry.place,
+                fmt::format("{}: data parallel (null) splits dimension 0 of {} into {}, but its size is {}{}",
+                            owner_of(op), tensor.name, mesh_.num_devices(), shape[0],
+                            empty_pieces_text(shape[0], mesh_.num_devices())),
+                "possible: " + divisors_text(shape[0]));
           return;
         }
         record_axes(id, operand, 0, walk[0], all_axes(mesh_), entry.place, decided);
@@ -208,7 +208,7 @@ class Resolver {
       }
       if (!may_be_cut(shape[d], cut)) {
         fault(entry.place,
-              fmt::format("{}: {} {} cuts dimension {} of {} in {}, but its size is {}{}", owner, what,
+              fmt::format("{}: {} {} splits dimension {} of {} into {}, but its size is {}{}", owner, what,
                           tuple_text(entry.tuple), d, tensor, cut, shape[d], empty_pieces_text(shape[d], cut)),
               fmt::format("possible: {}, or a size that {} divides", divisors_text(shape[d]), cut));
         return false;
@@ -250,7 +250,7 @@ class Resolver {
     }
     if (cut != 1) {
       fault(place,
-            fmt::format("{}: dimension {} of {} cannot be cut so by {}", graph_.operators()[id].name, dimension,
+            fmt::format("{}: dimension {} of {} cannot be split that way by {}", graph_.operators()[id].name, dimension,
                         graph_.tensor(graph_.operators()[id].operands[operand]).name, graph_.operation(id).type->name));
     }
   }
@@ -293,7 +293,7 @@ class Resolver {
     }
     if (at < axes.size()) {
       fault(place,
-            fmt::format("{}: dimension {} of {} cannot be cut by {} here", graph_.operators()[id].name, dimension,
+            fmt::format("{}: dimension {} of {} cannot be split by {} here", graph_.operators()[id].name, dimension,
                         graph_.tensor(graph_.operators()[id].operands[operand]).name, mesh_.to_string(axes)));
     }
   }
@@ -433,7 +433,7 @@ class Resolver {
         if (!may_be_cut(shape[0], mesh_.num_devices())) {
           fault(
               entry.place,
-              fmt::format("{}: data parallel (null) cuts dimension 0 of {} in {}, but its size is {}{}", owner,
+              fmt::format("{}: data parallel (null) splits dimension 0 of {} into {}, but its size is {}{}", owner,
                           tensor.name, mesh_.num_devices(), shape[0], empty_pieces_text(shape[0], mesh_.num_devices())),
               "possible: " + divisors_text(shape[0]));
           return std::nullopt;

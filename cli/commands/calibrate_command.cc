@@ -32,11 +32,11 @@ Command calibrate_command() {
   Command command;
   command.name = "calibrate";
   command.topic = "Look up";
-  command.summary = "Fit a cluster's constants to times that you measured, and report what is left";
+  command.summary = "Fit a cluster's constants to measured times, and report the remaining differences";
   command.examples = {
-      {"dgx-a100 configs/measurements/dgx-a100.yaml", "start, efficiencies and links from operators and collectives"},
+      {"dgx-a100 configs/measurements/dgx-a100.yaml", "fit kernel start, efficiencies and links"},
       {"dgx-a100 configs/measurements/dgx-a100.yaml --out mine.yaml",
-       "and write the cluster file, for --cluster mine.yaml"},
+       "also write the cluster file, for --cluster mine.yaml"},
   };
   command.options = {{"",
                       {argument("CLUSTER", &arguments->cluster, "a preset, with xN for N nodes, or a cluster file")

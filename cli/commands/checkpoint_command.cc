@@ -88,18 +88,18 @@ int run(const CheckpointArguments& arguments) {
   check_prefix(arguments.prefix);
   Checkpoint checkpoint(find_checkpoint(arguments.from, arguments.prefix));
   if (arguments.action == "verify") {
-    if (!arguments.to.empty() || has_plan || arguments.mesh) refuse("takes FROM alone");
+    if (!arguments.to.empty() || has_plan || arguments.mesh) refuse("takes only FROM");
     const Checkpoint::Verification verification = checkpoint.verify();
     print(arguments.json ? verification_json(checkpoint, verification) : verification_text(checkpoint, verification));
     return kDone;
   }
   CheckpointForm form;
   if (arguments.action == "merge") {
-    if (has_plan || arguments.mesh) refuse("takes FROM and TO; transform brings it to a plan or a mesh");
+    if (has_plan || arguments.mesh) refuse("takes only FROM and TO; use transform for a plan or a mesh");
     if (arguments.to.empty()) refuse("TO is missing");
     form = integrated(checkpoint.form());
   } else if (has_plan == arguments.mesh.has_value()) {
-    refuse("expected one of --plan and --mesh");
+    refuse("expected either --plan or --mesh");
   } else if (has_plan) {
     const std::optional<CheckpointForm> found = form_of_model(checkpoint, arguments.planning);
     if (!found) {
@@ -125,32 +125,31 @@ Command checkpoint_command() {
   command.topic = "Prove a plan";
   command.summary = "Merge, transform or verify what `simulate --save` wrote";
   command.description =
-      "merge writes whole tensors into one file; transform writes a file for each rank of another plan, model or mesh, "
-      "a model written per device included; "
-      "verify reads everything and compares copies. Each rank's file is put together from the parts that it needs, one "
-      "tensor at a time; a safetensors file of another program is taken as FROM too. Without TO transform only says "
-      "what each rank would read.";
+      "merge writes complete tensors into one file; transform writes a file for each rank of another plan, model "
+      "(also one written per device) or mesh; verify reads everything and compares copies. Each rank's file is "
+      "assembled from the parts it needs, one tensor at a time; FROM may also be a safetensors file of another "
+      "program. Without TO, transform only prints what each rank would read.";
   command.examples = {
       {"verify saved", "the last checkpoint in a folder"},
-      {"merge saved merged", "whole tensors in one file"},
+      {"merge saved merged", "complete tensors in one file"},
       {"transform saved four --plan configs/mnist-train.yaml --device-num 4", "for a plan on other devices"},
       {"transform saved --mesh dp=4 --layout '*.weight=[{dp}, {}]'", "what each of four ranks would read"},
   };
   command.options = {
       {"",
-       {argument("ACTION", &arguments->action, "what is done", one_of({"merge", "transform", "verify"})),
+       {argument("ACTION", &arguments->action, "what to do", one_of({"merge", "transform", "verify"})),
         argument("FROM", &arguments->from, "a checkpoint, a folder of them, or a safetensors file")
             .completed_by(Completion::kFolder),
-        argument("TO", &arguments->to, "the checkpoint to write, whole or not at all")
+        argument("TO", &arguments->to, "the checkpoint to write (atomically)")
             .optional()
             .completed_by(Completion::kFolder)}},
-      {"What it is brought to",
+      {"Target of transform",
        {option("--plan", "MODEL", &arguments->planning.model, "a model file, or the plan.json of an earlier run")
             .completed_by(Completion::kFile),
         option("--mesh", "MESH", &arguments->mesh, "a mesh, as dp=2,mp=4"),
         option("--layout", "NAME=LAYOUT", &arguments->layouts,
-               "on that mesh, as '*.weight=[{dp}, {}]'; the later counts; whole if not given"),
-        option("--prefix", "PREFIX", &arguments->prefix, "of the checkpoints in a folder")}}};
+               "layout on that mesh, as '*.weight=[{dp}, {}]'; the last match counts; replicated if not given"),
+        option("--prefix", "PREFIX", &arguments->prefix, "name prefix of the checkpoints in a folder")}}};
   for (OptionGroup& group : planning_options(arguments->planning)) command.options.push_back(std::move(group));
   command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
   command.action = [arguments] { return run(*arguments); };

@@ -29,7 +29,7 @@ int show(const ClusterArguments& arguments) {
 
   for (const std::string& text : cluster.notices) notice("notice: " + text);
   if (arguments.to == "rank-table") {
-    notice("notice: server_id and device_ip are placeholders; put in the addresses of your servers");
+    notice("notice: server_id and device_ip are placeholders; replace them by the addresses of your servers");
     print(write_rank_table(cluster));
   } else if (arguments.to == "yaml") {
     print(write_cluster(cluster));
@@ -46,11 +46,11 @@ Command cluster_command() {
   Command command;
   command.name = "cluster";
   command.topic = "Look up";
-  command.summary = "Show what is assumed of a cluster: devices, memory, links, and the sources";
+  command.summary = "Show what is assumed about a cluster: devices, memory, links, and the sources";
   command.examples = {
       {"dgx-a100x8", "eight nodes of eight A100"},
       {"dgx-a100x8 --verbose", "with the source of every number"},
-      {"dgx-a100x8 --to yaml", "as a cluster file, to change and give to --cluster"},
+      {"dgx-a100x8 --to yaml", "as a cluster file, to edit and pass to --cluster"},
       {"ascend-910x2 --to rank-table", "a rank table to fill in"},
   };
   command.options = {
@@ -58,7 +58,7 @@ Command cluster_command() {
        {argument("CLUSTER", &arguments->cluster, "a preset, with xN for N nodes, or a cluster file")
             .optional()
             .completed_by(Completion::kCluster)}},
-      {"What is taken of it",
+      {"Selection",
        {option("--device-num", "N", &arguments->device_num, "only the first N devices"),
         option("--capacity", "BYTES", &arguments->capacity, "memory per device, as 16GiB, instead of the cluster's"),
         option("--rank-table", "FILE", &arguments->rank_table, "servers, devices and ranks from this file")

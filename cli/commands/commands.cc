@@ -10,11 +10,11 @@ Program shardplan_program() {
   program.version = SHARDPLAN_VERSION;
   program.summary =
       "How should every tensor of a model be laid out on a cluster, which collectives does that cost, and is the "
-      "answer right?";
+      "result correct?";
   program.examples = {
-      {"plan configs/gpt2-small.yaml", "a plan, its time and memory, and how good it is"},
+      {"plan configs/gpt2-small.yaml", "a plan, its time and memory, and its gap to the optimum"},
       {"plan configs/gpt2-small.yaml --validate", "the same, proven on simulated devices"},
-      {"plan configs/llama-7b.yaml --cluster dgx-h100x8", "on another machine"},
+      {"plan configs/llama-7b.yaml --cluster dgx-h100x8", "on another cluster"},
       {"compare configs/gpt2-small.yaml", "levels 0, 1, 2 and data parallelism side by side"},
       {"redistribute --mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]'",
        "the cheapest collectives between two layouts"},
@@ -30,7 +30,7 @@ Program shardplan_program() {
                         {kBadInput, "bad input"},
                         {kNoFeasiblePlan, "no feasible plan"},
                         {kDifferenceFound, "the validation found a difference"},
-                        {kInterrupted, "interrupted, after the best answer so far"}};
+                        {kInterrupted, "interrupted; the best answer so far was printed"}};
   return program;
 }
 

@@ -50,7 +50,7 @@ int run(CompareArguments arguments) {
   if (!is_found) {
     plans.push_back(planning->smallest(interrupt_token()));
     if (plans.back().strategies.empty()) {
-      notice("not even the smallest plan was found before a limit ended the search");
+      notice("no plan, not even the one with the least memory, was found before a limit ended the search");
       return kNoFeasiblePlan;
     }
     rows.push_back(compared("least memory", plans.back()));
@@ -88,13 +88,12 @@ Command compare_command() {
   command.topic = "Plan";
   command.summary = "Compare levels 0, 1 and 2, propagation, data parallelism and one device side by side";
   command.examples = {
-      {"configs/mlp.yaml", "what each objective costs, and in what the plans differ"},
+      {"configs/mlp.yaml", "what each objective costs, and where the plans differ"},
       {"configs/mlp.yaml --all", "with every layout and operator that differs"},
       {"out/plan.json", "the model, cluster and options of an earlier run"},
-      {"configs/mlp.yaml --html compare.html", "and as a page for a browser"},
-      {"configs/mlp.yaml --cluster dgx-a100x2", "on another machine"},
-      {"configs/mlp.yaml --costs mindspore",
-       "with what MindSpore's cost model chooses, and what it says of the others"},
+      {"configs/mlp.yaml --html compare.html", "also as a web page"},
+      {"configs/mlp.yaml --cluster dgx-a100x2", "on another cluster"},
+      {"configs/mlp.yaml --costs mindspore", "also the choice of MindSpore's cost model, and its value for the others"},
   };
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});

@@ -14,12 +14,12 @@ Command completion_command() {
   command.topic = "Look up";
   command.summary = "Print a shell's completion script, or the manual page";
   command.description =
-      "cmake --install puts all of them where shells and man look for them. The scripts call nothing: they are written "
+      "cmake --install puts all of them where shells and man look for them. The scripts are static: they are generated "
       "from the same table as the help pages.";
   command.examples = {
       {"bash > shardplan.bash", "then: source shardplan.bash"},
-      {"zsh > _shardplan", "into a folder of $fpath"},
-      {"fish > shardplan.fish", "into ~/.config/fish/completions"},
+      {"zsh > _shardplan", "save it in a folder of $fpath"},
+      {"fish > shardplan.fish", "save it in ~/.config/fish/completions"},
       {"man > shardplan.1", "then: man ./shardplan.1"},
   };
   std::vector<std::string> words = completion_shells();

@@ -42,16 +42,16 @@ Command diff_command() {
   Command command;
   command.name = "diff";
   command.topic = "Plan";
-  command.summary = "Show in what two plans differ, and what that costs in time and memory";
+  command.summary = "Show where two plans differ, and what that costs in time and memory";
   command.examples = {
-      {"out/plan.json memory/plan.json", "two plans that were written with --out"},
+      {"out/plan.json memory/plan.json", "two plans written with --out"},
       {"out/plan.json memory/plan.json --all", "with every difference"},
-      {"configs/mlp.yaml out/plan.json", "what the model would be planned as now, and the plan of then"},
+      {"configs/mlp.yaml out/plan.json", "the model planned now, compared with an earlier plan"},
   };
   command.options = {{"",
                       {argument("BEFORE", &arguments->before, "a plan.json, or a model file, which is planned")
                            .completed_by(Completion::kFile),
-                       argument("AFTER", &arguments->after, "what it is compared with: a plan.json, or a model file")
+                       argument("AFTER", &arguments->after, "the plan to compare with: a plan.json, or a model file")
                            .completed_by(Completion::kFile)}},
                      {"Output",
                       {flag("--all", arguments->all, "list every difference, not only the largest"),

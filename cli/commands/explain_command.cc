@@ -41,7 +41,7 @@ int run(const ExplainArguments& arguments) {
     notice("no plan fits; see 'shardplan plan'");
     return kNoFeasiblePlan;
   }
-  begin_phase("searching what else is possible", PhaseEnd::kBySelf);
+  begin_phase("searching alternatives", PhaseEnd::kBySelf);
   const ExplainOptions options{wants_colour(), arguments.all};
   if (!arguments.name.empty()) {
     const OperatorId op = find_operator(*planned.plan.graph, arguments.name);
@@ -65,8 +65,8 @@ Command explain_command() {
   command.summary = "Explain why operators are sharded as they are, and what each alternative would cost";
   command.examples = {
       {"configs/mlp.yaml layer2.matmul", "plan the model, then explain one operator"},
-      {"configs/mlp.yaml", "the ten decisions that cost most"},
-      {"out/plan.json layer2.matmul", "the same for a plan that was written with --out"},
+      {"configs/mlp.yaml", "the ten most expensive decisions"},
+      {"out/plan.json layer2.matmul", "the same for a plan written with --out"},
       {"out/plan.json layer2.matmul --all", "with every alternative"},
   };
   command.options = planning_options(arguments->planning);
@@ -75,7 +75,7 @@ Command explain_command() {
       {"",
        {model_argument(arguments->planning),
         argument("OPERATOR", &arguments->name,
-                 "an operator's full name, as reports print it; without it the ten decisions that cost most")
+                 "an operator's full name, as in reports; without it, the ten most expensive decisions")
             .optional()
             .completed_by(Completion::kOperator)}});
   command.options.push_back({"Output",

@@ -36,11 +36,11 @@ Command export_command() {
   Command command;
   command.name = "export";
   command.topic = "Use a plan";
-  command.summary = "Write a plan in another framework's words";
+  command.summary = "Write a plan for another framework";
   command.description =
-      "What the framework cannot express stands as a comment at its place in the output, and a notice says how many "
-      "such places there are. Frameworks with one setting for the whole model (megatron, torchtitan, deepspeed) "
-      "get the nearest plan that they can run, and what it costs beside this one.";
+      "Whatever the framework cannot express becomes a comment at its place in the output, and a notice counts these "
+      "comments. For frameworks with one setting for the whole model (megatron, torchtitan, deepspeed) the nearest "
+      "plan that they can run is written, with its cost next to that of this plan.";
   command.examples = {
       {"out/plan.json --to jax", "a mesh and PartitionSpecs"},
       {"configs/mlp.yaml --to mindspore", "plan the model, then print Layout and shard calls"},

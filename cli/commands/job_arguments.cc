@@ -38,24 +38,25 @@ int number_of_job(const std::optional<int>& given, const char* option, const cha
 }  // namespace
 
 OptionGroup job_options(JobArguments& arguments) {
-  return {
-      "The job",
-      {option("--host", "ADDRESS", &arguments.host, "the scheduler's; MS_SCHED_HOST, or 127.0.0.1, if not given"),
-       option("--port", "N", &arguments.port,
-              "the scheduler's; MS_SCHED_PORT if not given; 0: a scheduler takes a free one", from_to(0, kMostPort)),
-       option("--workers", "N", &arguments.workers, "how many workers there are; MS_WORKER_NUM if not given",
-              from_to(1, kMostWorkers)),
-       option("--timeout", "SECONDS", &arguments.timeout,
-              "until all must be there, and without a sign of life of one who is", positive())}};
+  return {"The job",
+          {option("--host", "ADDRESS", &arguments.host,
+                  "the scheduler's address; MS_SCHED_HOST, or 127.0.0.1, if not given"),
+           option("--port", "N", &arguments.port,
+                  "the scheduler's port; MS_SCHED_PORT if not given; 0: the scheduler takes a free one",
+                  from_to(0, kMostPort)),
+           option("--workers", "N", &arguments.workers, "number of workers; MS_WORKER_NUM if not given",
+                  from_to(1, kMostWorkers)),
+           option("--timeout", "SECONDS", &arguments.timeout,
+                  "how long to wait until all have connected, and for a sign of life afterwards", positive())}};
 }
 
 JobOptions job_of(const JobArguments& arguments, const std::string& role) {
   const std::string said = variable("MS_ROLE").value_or(role);
   if (said == "MS_SCHED" && role == "MS_WORKER") {
-    throw InputError(SourcePlace{}, "MS_ROLE is MS_SCHED; that is 'shardplan scheduler'");
+    throw InputError(SourcePlace{}, "MS_ROLE is MS_SCHED; use 'shardplan scheduler'");
   }
   if (said == "MS_WORKER" && role == "MS_SCHED") {
-    throw InputError(SourcePlace{}, "MS_ROLE is MS_WORKER; that is 'shardplan worker MODEL'");
+    throw InputError(SourcePlace{}, "MS_ROLE is MS_WORKER; use 'shardplan worker MODEL'");
   }
   if (said != role) throw InputError(SourcePlace{}, "MS_ROLE is '{}'; expected {}", said, role);
   JobOptions options;

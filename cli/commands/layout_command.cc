@@ -55,7 +55,7 @@ LayoutOnMesh read(const LayoutArguments& arguments) {
     const std::vector<std::int64_t> tuple = parse_integers("--strategy", arguments.strategy, 1);
     const auto layout = layout_of_tuple(tuple, given.mesh);
     if (!layout) {
-      throw InputError({}, "--strategy {} cannot be cut from the {} devices of {}", tuple_text(tuple),
+      throw InputError({}, "--strategy {} cannot be formed from the {} devices of {}", tuple_text(tuple),
                        given.mesh.num_devices(), given.mesh.to_string());
     }
     given.layout = *layout;
@@ -99,7 +99,7 @@ Command layout_command() {
   Command command;
   command.name = "layout";
   command.topic = "Layouts";
-  command.summary = "Show one layout in every notation, its local shape, and which devices hold the same";
+  command.summary = "Show a layout in every notation, its local shape, and which devices hold the same data";
   command.description =
       "The layout is given in one of three notations: --layout with --mesh, --strategy with --mesh, or --device-matrix "
       "with --tensor-map, where --mesh may name the axes.";

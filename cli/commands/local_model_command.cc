@@ -36,8 +36,7 @@ void refuse_search(const PlanningArguments& arguments) {
   add("--work-limit", arguments.work_limit.has_value());
   add("--threads", arguments.threads.has_value());
   if (given.empty()) return;
-  throw InputError({arguments.model, 0, 0},
-                   "the model is written per device, where nothing is searched: {} has no effect",
+  throw InputError({arguments.model, 0, 0}, "{} has no effect: the model is written per device, so nothing is searched",
                    fmt::join(given, ", "));
 }
 
@@ -67,7 +66,7 @@ int validate_local_model(const WrittenPerDevice& found, const PlanningArguments&
                          const std::string& reference, int steps, bool json) {
   refuse_search(arguments);
   if (arguments.capacity) {
-    throw InputError({arguments.model, 0, 0}, "--capacity has no effect on a comparison; `plan` says what fits");
+    throw InputError({arguments.model, 0, 0}, "--capacity has no effect on a comparison; `plan` reports what fits");
   }
   if (reference.empty()) {
     throw InputError(
@@ -98,7 +97,7 @@ int simulate_local_model(const WrittenPerDevice& found, const SimulateArguments&
   refuse_search(arguments.planning);
   const SourcePlace place{arguments.planning.model, 0, 0};
   if (arguments.planning.capacity) {
-    throw InputError(place, "--capacity has no effect on a simulation; `plan` says what fits");
+    throw InputError(place, "--capacity has no effect on a simulation; `plan` reports what fits");
   }
   if (arguments.full_size) {
     throw InputError(place, "--full-size: a model written per device always runs at its own sizes");
@@ -136,7 +135,7 @@ CheckpointForm local_model_form(const WrittenPerDevice& found, const PlanningArg
                                 const Checkpoint& checkpoint, std::vector<std::string>& notices) {
   refuse_search(arguments);
   if (arguments.seed || arguments.capacity) {
-    throw InputError({arguments.model, 0, 0}, "{} has no effect on where a model written per device holds its tensors",
+    throw InputError({arguments.model, 0, 0}, "{} has no effect on the layouts of a model written per device",
                      arguments.seed ? "--seed" : "--capacity");
   }
   const auto ranks = models_of_ranks(*found.model, found.cluster.num_devices());

@@ -12,9 +12,9 @@ Command operators_command() {
   Command command;
   command.name = "operators";
   command.topic = "Look up";
-  command.summary = "List the operators and how each may be sharded, or show one of them";
+  command.summary = "List the operators and how each can be sharded, or show one";
   command.examples = {
-      {"", "all operators, one a line"},
+      {"", "all operators, one per line"},
       {"MatMul", "one operator: its rule, attributes and gradient"},
       {"nn.Dense", "a built-in block"},
   };

@@ -59,17 +59,21 @@ std::vector<std::int64_t> ranks_of(const std::string& text, std::int64_t num_dev
 }
 
 int does_not_fit(const PreparedPlan& planned, bool json) {
-  begin_phase("looking for the smallest plan", PhaseEnd::kAtOnce);
+  begin_phase("looking for the plan with the least memory", PhaseEnd::kAtOnce);
   Plan smallest = planned.planning->smallest(interrupt_token());
   if (smallest.strategies.empty()) {
-    notice("no plan was found before a limit ended the search, not even the smallest; --time-limit takes more seconds");
+    notice(
+        "no plan, not even the one with the least memory, was found before a limit ended the search; raise "
+        "--time-limit");
     return kNoFeasiblePlan;
   }
   if (planned.plan.mindspore && smallest.fits()) {
-    notice("no plan with the forward strategies of MindSpore's cost model fits; --costs cluster finds one that does");
+    notice(
+        "no plan with the forward strategies of MindSpore's cost model fits; use --costs cluster to find one that "
+        "does");
     return kNoFeasiblePlan;
   }
-  begin_phase("analysing what does not fit", PhaseEnd::kBySelf);
+  begin_phase("analysing why no plan fits", PhaseEnd::kBySelf);
   smallest.options.level = planned.plan.options.level;
   const Infeasibility answer = analyse_infeasibility(smallest, interrupt_token());
   print(json ? infeasibility_json(answer) : infeasibility_report(answer, wants_colour()));
@@ -81,7 +85,7 @@ int plan_model(PlanArguments arguments) {
   arguments.planning.shows_data_parallel = true;
   PreparedPlan& planned = until_exit(plan_or_load(arguments.planning));
   if (arguments.alternatives > 0 && arguments.html.empty()) {
-    throw InputError(SourcePlace{}, "--alternatives {}: they are shown by the page of --html FILE",
+    throw InputError(SourcePlace{}, "--alternatives {}: they are shown on the page written by --html FILE",
                      arguments.alternatives);
   }
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
@@ -156,7 +160,8 @@ int run(const PlanArguments& arguments) {
     }
     if (arguments.rank != "0" && arguments.rank != "all") {
       throw InputError({arguments.planning.model, 0, 0},
-                       "--rank {}: of a model written per device --out writes the file of every rank", arguments.rank);
+                       "--rank {}: for a model written per device --out always writes the files of all ranks",
+                       arguments.rank);
     }
     return plan_local_model(found, arguments.planning, arguments.out, arguments.json);
   }
@@ -169,16 +174,17 @@ Command plan_command() {
   Command command;
   command.name = "plan";
   command.topic = "Plan";
-  command.summary = "Plan a model: layouts, collectives, time, memory, and how good the plan is";
+  command.summary = "Plan a model: layouts, collectives, time, memory, and the gap to the optimum";
   command.examples = {
       {"configs/gpt2-small.yaml", "on the cluster that the file names"},
-      {"configs/lenet.yaml --validate", "and prove it on simulated devices"},
-      {"configs/mlp.yaml --out out --rank all", "and write every rank's program to out/rank_R/"},
-      {"configs/lenet.yaml --out out", "and write plan.json, both IR files and strategies.txt to out/"},
-      {"configs/mlp.yaml --html plan.html", "and as a page for a browser"},
+      {"configs/lenet.yaml --validate", "also prove it on simulated devices"},
+      {"configs/mlp.yaml --out out --rank all", "also write every rank's program to out/rank_R/"},
+      {"configs/lenet.yaml --out out", "also write plan.json, both IR files and strategies.txt to out/"},
+      {"configs/mlp.yaml --html plan.html", "also as a web page"},
       {"configs/llama-7b.yaml --cluster dgx-h100x8 --level 2", "the fastest step on eight nodes of eight H100"},
-      {"configs/mlp.yaml --capacity 1MiB", "what does not fit, and what would make it fit", kNoFeasiblePlan},
-      {"configs/mlp.yaml --dim B=64 --set 'layer1.weight=[{}, {mp}]'", "another size, and one layout decided by you"},
+      {"configs/mlp.yaml --capacity 1MiB", "too little memory: what is missing, and what would help", kNoFeasiblePlan},
+      {"configs/mlp.yaml --dim B=64 --set 'layer1.weight=[{}, {mp}]'",
+       "with another size and one layout of your choice"},
   };
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
@@ -191,18 +197,19 @@ Command plan_command() {
                "write the step's timeline for Perfetto (Chrome's trace format) into this file")
             .completed_by(Completion::kFile),
         html_option(arguments->html),
-        option("--dot", "FILE", &arguments->dot, "write the forward operators and what moves between them for Graphviz")
+        option("--dot", "FILE", &arguments->dot,
+               "write the forward operators and the redistributions between them for Graphviz")
             .completed_by(Completion::kFile),
         option("--alternatives", "N", &arguments->alternatives,
-               "search the alternatives of the N costliest decisions for the page; each takes several searches",
+               "add the alternatives of the N most expensive decisions to the page; each takes several searches",
                from_to(0, 1000)),
         option("--rank", "RANK", &arguments->rank,
-               "the device whose program step_parallel_end.ir shows; all: a folder rank_R for each as well"),
+               "the device whose program step_parallel_end.ir shows; all: also a folder rank_R for each device"),
         flag("--validate", arguments->validate, "prove the plan on simulated devices"),
         flag("--json", arguments->json, "print plan.json instead of the summary"),
         flag("--verbose", arguments->verbose,
-             "print the options, the cluster's assumed numbers, the search's statistics, the critical path by class "
-             "and the buckets too")}});
+             "also print the options, the cluster's assumed numbers, the search's statistics, the critical path by "
+             "class, and the buckets")}});
   command.action = [arguments] { return run(*arguments); };
   return command;
 }

@@ -131,7 +131,7 @@ JobCluster job_of(const PlanningArguments& arguments, const PlanFile* file, cons
   if (file == nullptr && !asked.rank_table && table != nullptr && *table != '\0') {
     asked.rank_table = table;
     JobCluster job = job_cluster(model, asked);
-    notice(fmt::format("notice: ranks stand as {} says ({})", table, kRankTableVariable));
+    notice(fmt::format("notice: the ranks are ordered by {} ({})", table, kRankTableVariable));
     return job;
   }
   return job_cluster(model, asked);
@@ -181,7 +181,7 @@ std::unique_ptr<ModelPlanner> make_planner(PlanningJob job) {
 /// The plan that the file holds, with the figures that follow from its decisions.
 Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlanner& planner) {
   if (!(planner.mesh() == file.mesh)) {
-    throw InputError({path, 0, 0}, "mesh: the plan's is {}, its model and cluster make {}", file.mesh.to_string(),
+    throw InputError({path, 0, 0}, "mesh: the plan's is {}, but its model and cluster give {}", file.mesh.to_string(),
                      planner.mesh().to_string());
   }
   const Decisions decisions = decisions_of(file, planner.graph(), planner.versions(), file.mesh);
@@ -233,10 +233,11 @@ void save_strategies(const PlanningArguments& arguments, const PreparedPlan& pre
 }  // namespace
 
 WrittenPerDevice::WrittenPerDevice(std::shared_ptr<const Model> found, Cluster on)
-    : InputError(found->parallel.parallel_mode_place,
-                 "{} is written per device: there is nothing to search or to lay out; `plan` says what it costs, "
-                 "`simulate` runs it, `validate --against FILE` beside a model in the view of all devices",
-                 found->name),
+    : InputError(
+          found->parallel.parallel_mode_place,
+          "{} is written per device, so there is nothing to search or to lay out; `plan` computes its cost, `simulate` "
+          "runs it, `validate --against FILE` compares it with a model in the view of all devices",
+          found->name),
       model(std::move(found)),
       cluster(std::move(on)) {}
 
@@ -247,61 +248,61 @@ Option model_argument(PlanningArguments& arguments) {
 
 std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
   return {
-      {"What is planned",
+      {"Model and cluster",
        {option("--cluster", "CLUSTER", &arguments.cluster,
                "a preset (ascend-910, dgx-a100, dgx-h100; with xN for N nodes, as dgx-a100x8) or a cluster file")
             .completed_by(Completion::kCluster),
-        option("--device-num", "N", &arguments.device_num, "only its first N devices", at_least(1)),
+        option("--device-num", "N", &arguments.device_num, "use only the first N devices", at_least(1)),
         option("--rank-table", "FILE", &arguments.rank_table,
                "servers, devices and ranks from this file; RANK_TABLE_FILE if not given")
             .completed_by(Completion::kFile),
-        option("--dim", "NAME=SIZE", &arguments.dims, "another size for one of the model's dims, as B=16"),
+        option("--dim", "NAME=SIZE", &arguments.dims, "override one of the model's dims, as B=16"),
         option("--set", "NAME=LAYOUT", &arguments.strategies,
                "a layout or strategy for a tensor or operator, as 'layer1.weight=[{}, {mp}]'"),
         option("--strategy-ckpt-load-file", "FILE", &arguments.strategy_load_file,
-               "strategies that an earlier plan saved, for the operators and parameters that it names")
+               "fix the strategies that an earlier plan saved in this file; the rest is searched")
             .completed_by(Completion::kFile),
         option("--strategy-ckpt-save-file", "FILE", &arguments.strategy_save_file,
                "write the plan's strategies into this file")
             .completed_by(Completion::kFile),
         option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}},
-      {"How it is searched",
+      {"Search",
        {option("--level", "LEVEL", &arguments.level,
                "0: greatest ratio of computation to communication; 1: least memory; 2: fastest step", from_to(0, 2)),
         option("--costs", "NAME", &arguments.costs,
-               "by what the forward operators' strategies are chosen: the cluster's times, or the weighted bytes of "
+               "what to minimise when choosing forward strategies: the cluster's times, or the weighted bytes of "
                "MindSpore's cost model; cluster if not given",
                one_of({"cluster", "mindspore"})),
         option("--search", "NAME", &arguments.search, "the search", one_of(search_names())),
-        option(
-            "--layers", "MODE", &arguments.layers,
-            "whether all copies of a repeated block have the same strategies, as a module class or a scan over layers "
-            "says them, or each its own; the model's if not given, uniform unless it says free",
-            one_of({"uniform", "free"})),
+        option("--layers", "MODE", &arguments.layers,
+               "uniform: all copies of a repeated block have the same strategies, as in a module class or a scan over "
+               "layers; free: each copy has its own; if not given, the model's setting, else uniform",
+               one_of({"uniform", "free"})),
         option("--memory-slack", "SHARE", &arguments.memory_slack,
-               "at level 1, the share of the least memory that may be given for a faster step; 0.01 if not given",
+               "at level 1, how much above the least memory the plan may be for a faster step, as a share; 0.01 if not "
+               "given",
                from_to(0, 1)),
-        option("--memory", "MODE", &arguments.memory,
-               "whether a redistribution may hold more than the larger of its two ends; bounded if not given",
-               one_of({"bounded", "unbounded"})),
+        option(
+            "--memory", "MODE", &arguments.memory,
+            "bounded: no shard during a redistribution is larger than the larger of its two ends; bounded if not given",
+            one_of({"bounded", "unbounded"})),
         option("--overlap", "MODE", &arguments.overlap,
-               "whether collectives run beside kernels, in the order that hides the most, or one after the other; on "
-               "if not given",
+               "on: collectives overlap with kernels, in the order that hides the most communication; off: everything "
+               "runs one after the other; on if not given",
                one_of({"on", "off"})),
-        option("--seed", "N", &arguments.seed,
-               "for random numbers, of the search and of a proof's data; 0 if not given"),
-        option("--time-limit", "SECONDS", &arguments.time_limit, "stop the search then, with the best plan so far",
-               positive()),
+        option("--seed", "N", &arguments.seed, "seed of the search and of a proof's data; 0 if not given"),
+        option("--time-limit", "SECONDS", &arguments.time_limit,
+               "stop the search after this time, with the best plan so far", positive()),
         option("--work-limit", "UNITS", &arguments.work_limit,
-               "stop after that much work of the search: gives the same plan on every machine"),
+               "stop the search after this much work; gives the same plan on every machine"),
         option("--threads", "N", &arguments.threads,
-               "threads of the search; 1 if not given. Idle processors help, which changes no plan", from_to(1, 64))}},
+               "threads of the search; 1 if not given. Idle processors help without changing the plan",
+               from_to(1, 64))}},
   };
 }
 
 Option html_option(std::string& file) {
-  return option("--html", "FILE", &file,
-                "write a page for a browser: graph, timeline, memory, tables; it needs no network")
+  return option("--html", "FILE", &file, "write a self-contained web page: graph, timeline, memory, tables")
       .completed_by(Completion::kFile);
 }
 

@@ -95,7 +95,7 @@ RedistributionQuestion read_question(const RedistributeArguments& arguments) {
       question.mesh.num_devices() > question.cluster.num_devices()) {
     const std::int64_t nodes = (question.mesh.num_devices() - 1) / question.cluster.num_devices() + 1;
     const std::string larger = fmt::format("{}x{}", kDefaultCluster, nodes);
-    notice(fmt::format("note: {} devices need --cluster {}, which is taken", question.mesh.num_devices(), larger));
+    notice(fmt::format("note: {} devices need --cluster {}, which is used", question.mesh.num_devices(), larger));
     question.cluster = read_cluster(larger);
   }
   // Without names the mesh stands on the first devices, in a cluster of its own where they are whole groups.
@@ -128,7 +128,7 @@ RedistributionQuestion read_question(const RedistributeArguments& arguments) {
     return question;
   }
   if (is_uneven(question.from, question.shape) || is_uneven(question.to, question.shape)) {
-    throw InputError({}, "sends between meshes need sizes that their axes divide; give shapes that they do");
+    throw InputError({}, "sends between meshes need dimensions that are divisible by their axes; change --shape");
   }
   if (std::max(question.mesh.num_devices(), to_mesh.num_devices()) > kMostSenders) {
     throw InputError({}, "sends are planned between at most {} devices", kMostSenders);
@@ -152,30 +152,30 @@ Command redistribute_command() {
   command.topic = "Layouts";
   command.summary = "Find the cheapest collectives from one layout to another";
   command.description =
-      "Between the same devices the answer is a sequence of collectives; to other devices (--to-devices) it ends in "
-      "sends. Axes that do not divide a dimension cut it in pieces of equal size but the last.";
+      "On the same devices the result is a sequence of collectives; to other devices (--to-devices) it ends with "
+      "sends. If an axis does not divide a dimension, the last pieces are smaller.";
   command.examples = {
-      {"--mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", "and run it on simulated devices"},
+      {"--mesh x=2,y=4 --shape 16x8 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", "also run it on simulated devices"},
       {"--mesh x=8 --shape 4096x4096 --from '[{}, {}] unreduced={x}' --to '[{x}, {}]'",
-       "a sum is reduced and scattered"},
+       "a partial sum is reduce-scattered"},
       {"--mesh x=4 --shape 10x6 --from '[{x}, {}]' --to '[{}, {}]' --check", "pieces of 3, 3, 3 and 1 rows"},
       {"--mesh dp=4 --shape 64x8 --from '[{dp}, {}]' --to-mesh mp=2 --to-devices 4-5 --to '[{}, {mp}]'",
        "from four devices to two others"},
   };
   command.options = {
       {"The tensor",
-       {option("--shape", "SHAPE", &arguments->shape, "shape of the whole tensor, as 16x8").required(),
+       {option("--shape", "SHAPE", &arguments->shape, "shape of the global tensor, as 16x8").required(),
         option("--dtype", "TYPE", &arguments->dtype, "data type: f32, bf16, i32, ...")}},
-      {"Where it is and where it goes",
+      {"Source and target",
        {option("--mesh", "AXES", &arguments->mesh, "axes and sizes, major to minor, as x=2,y=4").required(),
         option("--from", "LAYOUT", &arguments->from, "layout, as '[{x}, {y}]' or '[{}, {}] unreduced={x}'").required(),
         option("--to", "LAYOUT", &arguments->to, "layout").required(),
         option("--devices", "DEVICES", &arguments->devices,
-               "the devices of the cluster at the mesh's points, as 0-3 or 0,2,4-7; 0, 1, ... if not given"),
-        option("--to-mesh", "AXES", &arguments->to_mesh, "other axes for --to; the same if not given"),
+               "the cluster's devices at the points of the mesh, as 0-3 or 0,2,4-7; 0, 1, ... if not given"),
+        option("--to-mesh", "AXES", &arguments->to_mesh, "mesh of --to; the same if not given"),
         option("--to-devices", "DEVICES", &arguments->to_devices,
                "the devices of --to-mesh, as 4-11; those of --mesh if not given")}},
-      {"What it costs",
+      {"Costs",
        {option("--cluster", "CLUSTER", &arguments->cluster, "a preset or a cluster file, whose links set the costs")
             .completed_by(Completion::kCluster),
         option("--memory", "MODE", &arguments->memory,

@@ -24,12 +24,13 @@ Command scheduler_command() {
   Command command;
   command.name = "scheduler";
   command.topic = "Prove a plan";
-  command.summary = "Bring the processes of 'shardplan worker' together";
+  command.summary = "Connect the processes of 'shardplan worker'";
   command.description =
-      "It waits until all workers are there, tells them each other's addresses, and ends with them. If one does not "
-      "come, fails, or its connection is lost, all end with an error that says which. It reads no model.";
+      "It waits until all workers have connected, exchanges their addresses, and ends with them. If a worker is "
+      "missing, "
+      "fails, or loses its connection, all end with an error that names it. The scheduler reads no model.";
   command.examples = {
-      {"--port 0 --workers 5 --timeout 0.1", "for five workers on this machine, of which none comes", kBadInput}};
+      {"--port 0 --workers 5 --timeout 0.1", "for five workers on this machine, none of which is started", kBadInput}};
   command.options.push_back(job_options(*arguments));
   command.action = [arguments] { return run(*arguments); };
   return command;

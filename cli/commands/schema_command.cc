@@ -15,9 +15,9 @@ Command schema_command() {
   command.name = "schema";
   command.topic = "Look up";
   command.summary = "Print the JSON Schema of model files, cluster files or plan.json";
-  command.examples = {{"model", "for an editor that completes and checks model files"},
+  command.examples = {{"model", "for completion and checking of model files in editors"},
                       {"cluster", "the same for cluster files"},
-                      {"plan", "the form of plan.json"}};
+                      {"plan", "the format of plan.json"}};
   command.options = {{"", {argument("NAME", name.get(), "the kind of file", one_of({"model", "cluster", "plan"}))}}};
   command.action = [name] {
     print(*name == "model" ? model_schema() : *name == "cluster" ? cluster_schema() : plan_schema());

@@ -19,7 +19,7 @@ namespace {
 void check(const SimulateArguments& arguments, const Plan& plan) {
   const SourcePlace model{arguments.planning.model, 0, 0};
   if (scalar_outputs(*plan.graph).empty()) {
-    throw InputError(model, "nothing to simulate: the model has no 'loss' and no output of one number");
+    throw InputError(model, "nothing to simulate: the model has no 'loss' and no scalar output");
   }
   const std::vector<std::string> missing = operators_without_kernel(*plan.graph);
   if (!missing.empty()) throw InputError(model, "no local computation is known for {}", missing.front());
@@ -82,14 +82,14 @@ Command simulate_command() {
   command.topic = "Prove a plan";
   command.summary = "Train on simulated devices and on one device, and print both losses side by side";
   command.description =
-      "Outputs that are one number are printed beside the loss. A model without 'training' is run on a new batch in "
-      "each step; with --load it is run with the trained weights. A model written per device is run on all its ranks, "
-      "each from its own file of a checkpoint.";
+      "Scalar outputs are printed next to the loss. A model without 'training' is run on a new batch in each step, "
+      "with --load using the trained weights. A model written per device is run on all its ranks, each from its own "
+      "checkpoint file.";
   command.examples = {
       {"configs/mlp.yaml --steps 3", "three training steps"},
       {"configs/lenet.yaml --full-size", "at the model's own sizes"},
-      {"configs/mnist-train.yaml --steps 4 --save saved", "and save what every rank holds"},
-      {"configs/mnist-train.yaml --steps 2 --load saved --device-num 4", "go on from there, on other devices"},
+      {"configs/mnist-train.yaml --steps 4 --save saved", "also save what every rank holds"},
+      {"configs/mnist-train.yaml --steps 2 --load saved --device-num 4", "continue from there, on other devices"},
       {"configs/manual-mlp-averaged.yaml --steps 3", "a model written per device: the loss of every rank"},
   };
   arguments->planning.proves = true;
@@ -98,17 +98,17 @@ Command simulate_command() {
   command.options.push_back(
       {"The run",
        {option("--steps", "N", &arguments->steps, "training steps, or batches", from_to(1, 100000)),
-        flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large")}});
+        flag("--full-size", arguments->full_size, "use the model's own sizes; slow for large models")}});
   command.options.push_back(
       {"Checkpoints, at the model's own sizes",
        {option("--save", "FOLDER", &arguments->save, "write FOLDER/PREFIX-STEP: one safetensors file per rank")
             .completed_by(Completion::kFolder),
         option("--load", "FOLDER", &arguments->load,
-               "begin with the last step of PREFIX in it, or with this checkpoint, from whatever devices it came")
+               "start from this checkpoint, or from the last one in this folder; from any number of devices")
             .completed_by(Completion::kFolder),
-        option("--prefix", "PREFIX", &arguments->prefix, "of the checkpoints' names"),
-        flag("--integrated", arguments->integrated, "save whole tensors in one file instead"),
-        option("--save-every", "N", &arguments->save_every, "save each N steps too, not at the end alone",
+        option("--prefix", "PREFIX", &arguments->prefix, "name prefix of the checkpoints"),
+        flag("--integrated", arguments->integrated, "save complete tensors in one file instead"),
+        option("--save-every", "N", &arguments->save_every, "save every N steps, not only at the end",
                from_to(0, 100000)),
         option("--keep-checkpoint-max", "N", &arguments->keep_most, "keep the last N of PREFIX; 0: all",
                from_to(0, 100000))}});

@@ -80,8 +80,8 @@ Command solve_command() {
   command.topic = "Search";
   command.summary = "Solve a problem of the ASPLOS/EuroSys 2025 contest on intra-operator parallelism";
   command.description =
-      "The last line of standard output is the answer, one strategy per node: [0,3,1]; or [] if none was found. Better "
-      "costs and bounds are reported on standard error as they are found.";
+      "The last line of standard output is the answer, one strategy per node: [0,3,1]; or [] if none was found. "
+      "Improved costs and bounds are reported on standard error.";
   command.examples = {
       {"problem.json 60", "the best answer within a minute"},
       {"problem.json 60 --threads 8 --json", "with eight threads, as one JSON document"},
@@ -90,15 +90,15 @@ Command solve_command() {
       {"",
        {argument("PROBLEM", &arguments->problem, "a problem in the contest's JSON").completed_by(Completion::kFile),
         argument("SECONDS", &arguments->seconds, "time for everything, reading and printing included", positive())}},
-      {"How it is searched",
+      {"Search",
        {option("--search", "NAME", &arguments->search, "the search", one_of(search_names())),
         option("--threads", "N", &arguments->threads, "threads of the search", from_to(1, 256)),
         option("--seed", "N", &arguments->seed, "for random numbers: the same seed gives the same answer"),
         option("--work-limit", "UNITS", &arguments->work_limit,
-               "stop after that much work, about a nanosecond a unit; 0: no limit")}},
+               "stop after this much work, about a nanosecond per unit; 0: no limit")}},
       {"Output",
        {flag("--json", arguments->json, "print one JSON document"),
-        flag("--verbose", arguments->verbose, "print what each stage did on standard error")}},
+        flag("--verbose", arguments->verbose, "print statistics of each stage on standard error")}},
   };
   command.action = [arguments] { return solve(*arguments); };
   return command;

@@ -30,7 +30,7 @@ int prove_plan(const ValidateArguments& arguments) {
   }
   if (!arguments.against.empty()) {
     throw InputError(SourcePlace{},
-                     "--against {}: for models written per device; a plan is compared with its own model",
+                     "--against {}: only for models written per device; a plan is compared with its own model",
                      arguments.against);
   }
   const Plan& plan = planned.plan;
@@ -56,8 +56,8 @@ int run_validate(const ValidateArguments& arguments) {
   } catch (const WrittenPerDevice& found) {
     if (arguments.full_size || arguments.faults || !arguments.until.empty()) {
       throw InputError({arguments.planning.model, 0, 0},
-                       "the model is written per device: it runs at its own sizes beside its reference; --full-size, "
-                       "--faults and --until are for plans");
+                       "the model is written per device: it runs at its own sizes against its reference; --full-size, "
+                       "--faults and --until are only for plans");
     }
     return validate_local_model(found, arguments.planning, arguments.against, arguments.steps, arguments.json);
   }
@@ -72,14 +72,15 @@ Command validate_command() {
   command.topic = "Prove a plan";
   command.summary = "Run a plan on simulated devices and compare every number with one device";
   command.description =
-      "Sizes are shrunk for the proof so that it takes seconds; every collective of the plan is executed between "
-      "devices with memories of their own. Exit code 5 if a difference is found.";
+      "Sizes are reduced so that the proof takes seconds; every collective of the plan is executed between devices "
+      "with "
+      "separate memories. Exit code 5 if a difference is found.";
   command.examples = {
       {"configs/lenet.yaml", "plan the model, then prove the plan"},
-      {"configs/mlp.yaml --faults", "and show that a fault in any collective would be noticed"},
+      {"configs/mlp.yaml --faults", "also inject faults into every collective and show that they are detected"},
       {"out/plan.json --until layer1.matmul", "compare one tensor instead of the outputs"},
       {"configs/manual-mlp-averaged.yaml --against configs/manual-mlp-reference.yaml",
-       "a model written per device beside one in the view of all devices"},
+       "a model written per device against one in the view of all devices"},
   };
   arguments->planning.proves = true;
   command.options = planning_options(arguments->planning);
@@ -87,8 +88,8 @@ Command validate_command() {
   command.options.push_back(
       {"The proof",
        {option("--steps", "N", &arguments->steps, "training steps in each precision", from_to(1, 1000)),
-        flag("--full-size", arguments->full_size, "use the model's own sizes: as slow as the model is large"),
-        flag("--faults", arguments->faults, "make every collective wrong in turn and show that it is noticed"),
+        flag("--full-size", arguments->full_size, "use the model's own sizes; slow for large models"),
+        flag("--faults", arguments->faults, "break every collective in turn and show that the fault is detected"),
         option("--until", "TENSOR", &arguments->until, "compare this tensor instead of the outputs"),
         option("--against", "FILE", &arguments->against,
                "of a model written per device: the model in the view of all devices that it is compared with, step by "

@@ -34,7 +34,7 @@ struct WorkerArguments {
 void check(const WorkerArguments& arguments, std::optional<int> rank, const Plan& plan, const JobOptions& job) {
   const SourcePlace model{arguments.planning.model, 0, 0};
   if (plan.program.workers == 1) {
-    throw InputError(model, "no operator has a place, so there is nothing for several workers to do");
+    throw InputError(model, "no operator has a place, so there is nothing to distribute among workers");
   }
   if (plan.program.workers != job.workers) {
     throw InputError(model, "the plan is for {} workers, but MS_WORKER_NUM or --workers says {}", plan.program.workers,
@@ -44,7 +44,7 @@ void check(const WorkerArguments& arguments, std::optional<int> rank, const Plan
     throw InputError(SourcePlace{}, "rank {}: the workers are 0 to {}", *rank, job.workers - 1);
   }
   if (scalar_outputs(*plan.graph).empty()) {
-    throw InputError(model, "nothing to report: the model has no 'loss' and no output of one number");
+    throw InputError(model, "nothing to report: the model has no 'loss' and no scalar output");
   }
   const std::vector<std::string> missing = operators_without_kernel(*plan.graph);
   if (!missing.empty()) throw InputError(model, "no local computation is known for {}", missing.front());
@@ -73,7 +73,8 @@ std::string fingerprint_of(const WorkerArguments& arguments, const Plan& plan) {
 std::string address_of(const WorkerArguments& arguments, const JobOptions& job) {
   if (arguments.address) return *arguments.address;
   if (job.host.starts_with("127.") || job.host == "localhost" || job.host == "::1") return job.host;
-  throw InputError(SourcePlace{}, "the scheduler is at {}, so --address must say how others reach this machine",
+  throw InputError(SourcePlace{},
+                   "the scheduler is at {}, so --address must be an address at which others reach this machine",
                    job.host);
 }
 
@@ -161,17 +162,17 @@ Command worker_command() {
       "prints the loss beside that of one device. If one of them is missing, fails or is killed, all end with an "
       "error.";
   command.examples = {{"configs/lenet-place.yaml --port 1 --workers 5 --steps 3 --timeout 0.1",
-                       "one of five, whose scheduler is not there", kBadInput}};
+                       "one of five workers, without a scheduler", kBadInput}};
   arguments->planning.proves = true;
   command.options = planning_options(arguments->planning);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
   command.options.push_back(job_options(arguments->job));
   command.options.push_back(
       {"The run",
-       {option("--rank", "R", &arguments->rank, "be worker R; MS_NODE_ID, or any that is left, if not given",
+       {option("--rank", "R", &arguments->rank, "rank of this worker; if not given MS_NODE_ID, or the lowest free rank",
                from_to(0, kMostWorkers - 1)),
         option("--address", "ADDRESS", &arguments->address,
-               "of this machine, as the others reach it; that of a scheduler on this machine if not given"),
+               "address at which others reach this machine; if not given, that of a scheduler on this machine"),
         option("--steps", "N", &arguments->steps, "training steps", from_to(1, 100000)),
         option("--batches", "N", &arguments->batches, "new batches for the trained model", from_to(0, 100000))}});
   command.action = [arguments] { return run(*arguments); };

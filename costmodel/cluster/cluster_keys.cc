@@ -6,23 +6,24 @@ const ClusterKeys& cluster_file_keys() {
   static const ClusterKeys keys = {
       {"shardplan", ClusterValue::kVersion, true, "format version: 1"},
       {"cluster", ClusterValue::kText, true, "the cluster's name"},
-      {"device", ClusterValue::kDevice, true, "the one kind of device"},
+      {"device", ClusterValue::kDevice, true, "the devices, all of one kind"},
       {"fusion", ClusterValue::kFusion, false,
-       "what the software makes one kernel of: none, library (a matmul and its bias, all updates), hand-written (also "
-       "bias and activation, bias, dropout and addition, scale, mask and softmax), or elementwise (all chains of "
-       "elementwise operators); none"},
+       "what the software fuses into one kernel: none (default), library (a matmul and its bias, all updates), "
+       "hand-written (also bias and activation; bias, dropout and addition; scale, mask and softmax), or elementwise "
+       "(all chains of elementwise operators)"},
       {"tf32", ClusterValue::kTf32, false,
-       "which products of f32 the software computes in TF32, at flops.tf32: none, convolutions (PyTorch's default), or "
-       "all (torch.set_float32_matmul_precision('high'), JAX's default); none"},
-      {"collectives", ClusterValue::kCollectives, false, "what the software does to run a collective"},
+       "which f32 products the software computes in TF32, at the rate flops.tf32: none (default), convolutions "
+       "(PyTorch's "
+       "default), or all (torch.set_float32_matmul_precision('high'), JAX's default)"},
+      {"collectives", ClusterValue::kCollectives, false, "how the software runs a collective"},
       {"levels", ClusterValue::kLevels, true, "the levels of links, outermost first: mesh axes and digits of ranks"},
       {"ranks", ClusterValue::kRanks, false,
-       "where rank 0, 1, ... stands, counted through the levels; in order if not given"},
+       "position of rank 0, 1, ..., counted through the levels; default: in order"},
       {"rank_table", ClusterValue::kText, false,
-       "a rank table of HCCL: its servers are the outermost level's groups, and ranks stand as it says"},
+       "a rank table of HCCL: gives the groups of the outermost level (its servers) and the order of ranks"},
       {"tables", ClusterValue::kTables, false, "measured times that replace the formula of a collective"},
       {"sources", ClusterValue::kSources, false,
-       "where numbers are from, by device, device.KEY, LEVEL, LEVEL.KEY or a word of your own; the words datasheet, "
+       "where numbers come from, by device, device.KEY, LEVEL, LEVEL.KEY or a key of your own; the words datasheet, "
        "measured, measured elsewhere, assumed, to be verified are understood"},
   };
   return keys;
@@ -30,22 +31,23 @@ const ClusterKeys& cluster_file_keys() {
 
 const ClusterKeys& cluster_device_keys() {
   static const ClusterKeys keys = {
-      {"name", ClusterValue::kText, true, "as printed"},
-      {"memory", ClusterValue::kMemory, true, "of each device"},
-      {"flops", ClusterValue::kFlops, true, "peak rate by dtype, dense; a dtype that is absent cannot be computed"},
-      {"efficiency", ClusterValue::kEfficiency, false, "sustained shares of the peaks"},
-      {"matrix_units", ClusterValue::kMatrixUnits, false, "what multiplies matrices; without it all shapes are alike"},
+      {"name", ClusterValue::kText, true, "name of the device in reports"},
+      {"memory", ClusterValue::kMemory, true, "memory of each device"},
+      {"flops", ClusterValue::kFlops, true, "dense peak rate by dtype; a dtype that is not listed cannot be computed"},
+      {"efficiency", ClusterValue::kEfficiency, false, "sustained fractions of the peaks"},
+      {"matrix_units", ClusterValue::kMatrixUnits, false,
+       "units that multiply matrices; without this key the rate does not depend on shapes"},
       {"attention_fill", ClusterValue::kCount, false,
-       "keys that beginning and ending a row of fused attention takes as long as; 0"},
-      {"start", ClusterValue::kTime, false, "fixed time of one operator; 0"},
+       "time to start and end a row of fused attention, in keys; default: 0"},
+      {"start", ClusterValue::kTime, false, "fixed time of one kernel; default: 0"},
   };
   return keys;
 }
 
 const ClusterKeys& cluster_memory_keys() {
   static const ClusterKeys keys = {
-      {"capacity", ClusterValue::kBytes, true, "all of it"},
-      {"reserved", ClusterValue::kBytes, false, "taken by runtime, contexts and fragmentation; 0"},
+      {"capacity", ClusterValue::kBytes, true, "total capacity"},
+      {"reserved", ClusterValue::kBytes, false, "part taken by runtime, contexts and fragmentation; default: 0"},
       {"bandwidth", ClusterValue::kByteRate, true, "peak, reading and writing together"},
   };
   return keys;
@@ -57,7 +59,7 @@ const ClusterKeys& cluster_flops_keys() {
     for (const char* type : {"f64", "f32", "f16", "bf16", "f8e4m3", "i64", "i32", "i8", "u8"}) {
       all.push_back({type, ClusterValue::kOperationRate, false, ""});
     }
-    all.push_back({"tf32", ClusterValue::kOperationRate, false, "of products of f32 that are computed in TF32"});
+    all.push_back({"tf32", ClusterValue::kOperationRate, false, "rate of f32 products that are computed in TF32"});
     return all;
   }();
   return keys;
@@ -65,81 +67,88 @@ const ClusterKeys& cluster_flops_keys() {
 
 const ClusterKeys& cluster_efficiency_keys() {
   static const ClusterKeys keys = {
-      {"matmul", ClusterValue::kShare, false, "of the rate, in contractions; 1"},
-      {"attention", ClusterValue::kShare, false, "of the rate, in fused attention; matmul's"},
-      {"convolution", ClusterValue::kShare, false, "of the rate, in convolutions; matmul's"},
-      {"memory", ClusterValue::kShare, false, "of the memory's bandwidth; 1"},
+      {"matmul", ClusterValue::kShare, false, "sustained fraction of the rate in contractions; default: 1"},
+      {"attention", ClusterValue::kShare, false,
+       "sustained fraction of the rate in fused attention; default: that of matmul"},
+      {"convolution", ClusterValue::kShare, false,
+       "sustained fraction of the rate in convolutions; default: that of matmul"},
+      {"memory", ClusterValue::kShare, false, "sustained fraction of the memory bandwidth; default: 1"},
   };
   return keys;
 }
 
 const ClusterKeys& cluster_matrix_units_keys() {
   static const ClusterKeys keys = {
-      {"count", ClusterValue::kCount, true, "how many compute a tile of a result each, at the same time"},
-      {"tile", ClusterValue::kCount, false, "rows and columns of a tile; 128"},
-      {"fill", ClusterValue::kCount, false, "steps of k that beginning and ending a tile takes as long as; 0"},
+      {"count", ClusterValue::kCount, true, "number of units, each computing one tile of the result at a time"},
+      {"tile", ClusterValue::kCount, false, "rows and columns of a tile; default: 128"},
+      {"fill", ClusterValue::kCount, false, "time to start and end a tile, in steps of k; default: 0"},
   };
   return keys;
 }
 
 const ClusterKeys& cluster_collectives_keys() {
   static const ClusterKeys keys = {
-      {"launch", ClusterValue::kTime, false, "fixed time of each; 0"},
+      {"launch", ClusterValue::kTime, false, "fixed time per collective; default: 0"},
       {"per_device", ClusterValue::kTime, false,
-       "time for each device of the group, in all but permute: software that handles the pieces of a tensor one by "
-       "one; 0"},
+       "additional time per device of the group (except for permute), for software that handles the pieces of a tensor "
+       "one by one; default: 0"},
       {"algorithms", ClusterValue::kAlgorithms, false,
-       "level by level; or rings and trees: also one ring over all devices of a group with a channel for every link, "
-       "and "
-       "trees of all_reduce, whatever takes least; level by level"},
+       "level by level (default), or rings and trees: also one ring over all devices of a group with a channel per "
+       "link, and trees for all_reduce; the fastest counts"},
       {"collective_matmul", ClusterValue::kTruth, false,
-       "true: what gathers an operand of a product, or scatters its result, runs piece by piece beside the product; "
-       "false"},
+       "true: a collective that gathers an operand of a product, or scatters its result, runs piece by piece beside "
+       "the product; default: false"},
   };
   return keys;
 }
 
 const ClusterKeys& cluster_protocol_keys() {
   static const ClusterKeys keys = {
-      {"latency", ClusterValue::kTime, true, "of one message"},
-      {"bandwidth", ClusterValue::kShare, true, "share of what the level sustains"},
+      {"latency", ClusterValue::kTime, true, "latency of one message"},
+      {"bandwidth", ClusterValue::kShare, true, "fraction of the level's sustained bandwidth"},
   };
   return keys;
 }
 
 const ClusterKeys& cluster_together_keys() {
   static const ClusterKeys keys = {
-      {"kernels", ClusterValue::kShare, false, "share of its speed that a kernel keeps while a collective runs; 1"},
-      {"collectives", ClusterValue::kShare, false, "share of its speed that a collective keeps while a kernel runs; 1"},
+      {"kernels", ClusterValue::kShare, false,
+       "fraction of its speed that a kernel keeps while a collective runs; default: 1"},
+      {"collectives", ClusterValue::kShare, false,
+       "fraction of its speed that a collective keeps while a kernel runs; default: 1"},
   };
   return keys;
 }
 
 const ClusterKeys& cluster_level_keys() {
   static const ClusterKeys keys = {
-      {"name", ClusterValue::kName, true, "of the mesh axis"},
-      {"count", ClusterValue::kCount, true, "groups of the level below that it joins (devices, at the innermost)"},
-      {"latency", ClusterValue::kTime, true, "of one message"},
+      {"name", ClusterValue::kName, true, "name of the level and its mesh axis"},
+      {"count", ClusterValue::kCount, true,
+       "number of groups of the level below that it joins (devices at the innermost level)"},
+      {"latency", ClusterValue::kTime, true, "latency of one message"},
       {"bandwidth", ClusterValue::kByteRate, true, "line rate of one link, one direction"},
-      {"efficiency", ClusterValue::kShare, false, "measured share of the line rate; 1"},
+      {"efficiency", ClusterValue::kShare, false, "measured fraction of the line rate; default: 1"},
       {"link_per", ClusterValue::kLinkPer, false,
-       "device: each device has a link into this level; group: the devices of the group below share one; device"},
-      {"contention", ClusterValue::kShare, false, "share of the bandwidth left when all groups talk at once; 1"},
+       "device (default): each device has a link into this level; group: the devices of a group of the level below "
+       "share "
+       "one"},
+      {"contention", ClusterValue::kShare, false,
+       "fraction of the bandwidth left when all groups communicate at once; default: 1"},
       {"protocols", ClusterValue::kProtocols, false,
-       "other ways to send, for small messages; a collective takes the fastest, the same on all levels"},
+       "alternative protocols, for small messages; a collective uses the fastest one, the same on all levels"},
       {"together", ClusterValue::kSpeedsTogether, false,
-       "what kernels and collectives on these links leave each other where they run at the same time"},
+       "speeds of kernels and of collectives on these links while both run"},
   };
   return keys;
 }
 
 const ClusterKeys& cluster_table_keys() {
   static const ClusterKeys keys = {
-      {"collective", ClusterValue::kCollective, true, "whose time was measured"},
-      {"level", ClusterValue::kName, true, "along which"},
-      {"devices", ClusterValue::kCount, true, "over how many devices or groups of that level, at least 2"},
-      {"bytes", ClusterValue::kByteList, true, "sizes of the whole tensor of a group, ascending"},
-      {"time", ClusterValue::kTimeList, true, "one for each size"},
+      {"collective", ClusterValue::kCollective, true, "the collective that was measured"},
+      {"level", ClusterValue::kName, true, "the level along which it ran"},
+      {"devices", ClusterValue::kCount, true, "number of devices or groups of that level, at least 2"},
+      {"bytes", ClusterValue::kByteList, true, "sizes of the complete tensor of a group, ascending"},
+      {"time", ClusterValue::kTimeList, true, "one time per size"},
   };
   return keys;
 }

@@ -10,13 +10,14 @@ const std::vector<std::string> kModes = {"stand_alone", "data_parallel", "semi_a
                                          "hybrid_parallel"};
 
 constexpr char kGradientStrategy[] =
-    "of a trained parameter: how its gradient is held for the update; over micro-batches: summed in these pieces";
-constexpr char kStateStrategy[] = "of a trained parameter: how its optimizer states are stored and updated";
+    "of a trained parameter: the layout of its gradient for the update, and of its sum over micro-batches";
+constexpr char kStateStrategy[] =
+    "of a trained parameter: the layout in which its optimizer states are stored and updated";
 constexpr char kGatherAgain[] =
-    "of activations that are gathered to be read: true: kept as they were before, and gathered again for the backward "
-    "pass; false: kept as gathered";
-constexpr char kGradientType[] = "in which gradients are summed and held; f32";
-constexpr char kStateType[] = "in which moments are stored, but not a master copy; f32";
+    "gathered activations that the backward pass reads again. true: kept sharded and gathered again; false: kept "
+    "gathered";
+constexpr char kGradientType[] = "type in which gradients are summed and held; default: f32";
+constexpr char kStateType[] = "type in which moments are stored (not a master copy); default: f32";
 
 KeySpecs joined(KeySpecs a, const KeySpecs& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -30,31 +31,34 @@ const KeySpecs& file_keys() {
       {"shardplan", ValueForm::kWhole, "format version: 1", {}},
       {"model", ValueForm::kText, "the model's name", {}},
       {"dims", ValueForm::kDims, "named sizes: numbers or expressions of other names", {}},
-      {"dtype", ValueForm::kDataType, "of tensors that do not say one; f32", {}},
-      {"inputs", ValueForm::kTensors, "tensors that get new values in each step", {}},
-      {"constants", ValueForm::kConstants, "made on each device, never communicated", {}},
-      {"parameters", ValueForm::kTensors, "stored between steps", {}},
-      {"blocks", ValueForm::kBlocks, "parts of the model that are used by name", {}},
-      {"operators", ValueForm::kOperators, "what is computed", {}},
-      {"outputs", ValueForm::kNames, "results that are wanted; without it those that nobody uses", {}},
-      {"loss", ValueForm::kName, "the scalar that training makes small", {}},
-      {"training", ValueForm::kTraining, "how it is trained; without it only the forward pass runs", {}},
-      {"strategies", ValueForm::kStrategies, "what the user decides, by full name; * is one part of a name", {}},
+      {"dtype", ValueForm::kDataType, "default dtype of tensors; f32 if not given", {}},
+      {"inputs", ValueForm::kTensors, "tensors with new values in each step", {}},
+      {"constants", ValueForm::kConstants, "tensors generated on each device, never communicated", {}},
+      {"parameters", ValueForm::kTensors, "tensors stored between steps", {}},
+      {"blocks", ValueForm::kBlocks, "parts of the model, used by name", {}},
+      {"operators", ValueForm::kOperators, "the operators and uses of blocks", {}},
+      {"outputs", ValueForm::kNames, "results of the model; default: those that no operator reads", {}},
+      {"loss", ValueForm::kName, "the scalar that training minimises", {}},
+      {"training", ValueForm::kTraining, "training options; without them only the forward pass runs", {}},
+      {"strategies",
+       ValueForm::kStrategies,
+       "decisions of the user, by full name; * matches any one component of a name",
+       {}},
       {"parallel", ValueForm::kParallel, "modes and options, with MindSpore's names", {}},
       {"mode",
        ValueForm::kText,
-       "graph (the default): all is searched; pynative: what is not sharded is data parallel",
+       "graph (default): what has no strategy is searched; pynative: it is data parallel",
        {"graph", "pynative"}},
-      {"cluster", ValueForm::kText, "a preset, perhaps with xN for N nodes, or a file's path", {}},
-      {"custom_operators", ValueForm::kCustomOperators, "own operators, by their rules", {}},
+      {"cluster", ValueForm::kText, "a preset, with xN for N nodes, or the path of a cluster file", {}},
+      {"custom_operators", ValueForm::kCustomOperators, "operators of your own, defined by their sharding rules", {}},
   };
   return keys;
 }
 
 const KeySpecs& dim_keys() {
   static const KeySpecs keys = {
-      {"size", ValueForm::kExpression, "the model's", {}},
-      {"pad", ValueForm::kWhole, "the size is rounded up to a multiple of this; what is computed stays the same", {}},
+      {"size", ValueForm::kExpression, "the size without padding", {}},
+      {"pad", ValueForm::kWhole, "the size is rounded up to a multiple of this; results do not change", {}},
   };
   return keys;
 }
@@ -63,13 +67,13 @@ const KeySpecs& block_keys() {
   static const KeySpecs keys = {
       {"dims",
        ValueForm::kBlockDims,
-       "own sizes: inferred (from the inputs), given (by the caller) or expressions",
+       "sizes of the block: inferred (from the inputs), given (by the caller) or expressions",
        {}},
-      {"inputs", ValueForm::kTensors, "what a caller passes, in this order", {}},
-      {"constants", ValueForm::kConstants, "made on each device, never communicated", {}},
-      {"parameters", ValueForm::kTensors, "stored between steps; each use has its own", {}},
-      {"operators", ValueForm::kOperators, "what is computed", {}},
-      {"outputs", ValueForm::kNames, "results; without it the one that nobody uses", {}},
+      {"inputs", ValueForm::kTensors, "tensors that a caller passes, in this order", {}},
+      {"constants", ValueForm::kConstants, "tensors generated on each device, never communicated", {}},
+      {"parameters", ValueForm::kTensors, "tensors stored between steps; each use of the block has its own", {}},
+      {"operators", ValueForm::kOperators, "the operators and uses of blocks", {}},
+      {"outputs", ValueForm::kNames, "results of the block; default: the one that no operator reads", {}},
   };
   return keys;
 }
@@ -77,39 +81,40 @@ const KeySpecs& block_keys() {
 const KeySpecs& input_keys() {
   static const KeySpecs keys = {
       {"shape", ValueForm::kShape, "sizes, as numbers or expressions of dims", {}},
-      {"dtype", ValueForm::kDataType, "the model's dtype if not given", {}},
-      {"strategy", ValueForm::kEntry, "how it is laid out", {}},
+      {"dtype", ValueForm::kDataType, "default: the model's dtype", {}},
+      {"strategy", ValueForm::kEntry, "its layout", {}},
       {"begin",
        ValueForm::kShape,
-       "in a model written per device: where a rank's piece begins in the tensor of all devices",
+       "in a model written per device: where a rank's piece begins in the global tensor",
        {}},
   };
   return keys;
 }
 
 const KeySpecs& parameter_keys() {
-  static const KeySpecs keys = joined(
-      input_keys(), {
-                        {"requires_grad", ValueForm::kFlag, "false: it is not trained", {}},
-                        {"layerwise_parallel",
-                         ValueForm::kFlag,
-                         "true: every device has its own; in data_parallel it is trained by its part of the batch, "
-                         "in a model written per device its gradient is not exchanged",
-                         {}},
-                        {"parallel_optimizer", ValueForm::kFlag, "false: its states are not cut", {}},
-                        {"comm_fusion", ValueForm::kWhole, "fusion id of its gradient; 0: joined to none", {}},
-                        {"gradient_strategy", ValueForm::kEntry, kGradientStrategy, {}},
-                        {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},
-                        {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
-                        {"state_dtype", ValueForm::kText, kStateType, state_types()},
-                    });
+  static const KeySpecs keys =
+      joined(input_keys(),
+             {
+                 {"requires_grad", ValueForm::kFlag, "false: not trained", {}},
+                 {"layerwise_parallel",
+                  ValueForm::kFlag,
+                  "true: each device has its own copy; in data_parallel it is trained on that device's part of the "
+                  "batch, in a model written per device its gradient is not exchanged",
+                  {}},
+                 {"parallel_optimizer", ValueForm::kFlag, "false: its optimizer states are not sharded", {}},
+                 {"comm_fusion", ValueForm::kWhole, "fusion id of its gradient; 0: never joined", {}},
+                 {"gradient_strategy", ValueForm::kEntry, kGradientStrategy, {}},
+                 {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},
+                 {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
+                 {"state_dtype", ValueForm::kText, kStateType, state_types()},
+             });
   return keys;
 }
 
 const KeySpecs& constant_keys() {
   static const KeySpecs keys = {
       {"shape", ValueForm::kShape, "sizes, as numbers or expressions of dims", {}},
-      {"dtype", ValueForm::kDataType, "the model's dtype if not given", {}},
+      {"dtype", ValueForm::kDataType, "default: the model's dtype", {}},
       {"fill",
        ValueForm::kText,
        "zeros, ones, iota (0, 1, ... along the last dimension), causal (0 and -1e9), or a number",
@@ -122,20 +127,20 @@ const KeySpecs& settings_keys() {
   static const KeySpecs keys = {
       {"in_strategy", ValueForm::kEntries, "one entry per input", {}},
       {"out_strategy", ValueForm::kEntries, "one entry per result", {}},
-      {"strategy", ValueForm::kEntry, "of a tensor: how it is laid out", {}},
-      {"level", ValueForm::kWhole, "0 ratio, 1 memory, 2 speed; a search of its own", {"0", "1", "2"}},
+      {"strategy", ValueForm::kEntry, "of a tensor: its layout", {}},
+      {"level", ValueForm::kWhole, "0 ratio, 1 memory, 2 speed; searched separately from the rest", {"0", "1", "2"}},
       {"parallel_mode",
        ValueForm::kText,
-       "of what is inside",
+       "mode of the block's inside",
        {"data_parallel", "semi_auto_parallel", "auto_parallel"}},
       {"place",
        ValueForm::kPlace,
        "the worker that computes it, as {role: MS_WORKER, rank: 3} or (\"MS_WORKER\", 3); 0 if not given",
        {}},
-      {"comm_fusion", ValueForm::kWhole, "of a block or parameter: fusion id of its gradients; 0: joined to none", {}},
-      {"recompute", ValueForm::kFlag, "true: computed again in the backward pass", {}},
+      {"comm_fusion", ValueForm::kWhole, "of a block or parameter: fusion id of its gradients; 0: never joined", {}},
+      {"recompute", ValueForm::kFlag, "true: recomputed in the backward pass", {}},
       {"gather_again", ValueForm::kFlag, kGatherAgain, {}},
-      {"device", ValueForm::kText, "what the job runs on", device_names()},
+      {"device", ValueForm::kText, "the kind of device", device_names()},
       {"gradient_strategy", ValueForm::kEntry, kGradientStrategy, {}},
       {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},
       {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
@@ -149,9 +154,9 @@ const KeySpecs& operator_keys() {
       {
           {"op", ValueForm::kText, "MindSpore's primitive; `shardplan operators` lists them", {}},
           {"in", ValueForm::kInputs, "the tensors it reads; a number is a scalar", {}},
-          {"out", ValueForm::kNames, "names of several results; one is called as the operator", {}},
-          {"shape", ValueForm::kShape, "what its result must have; of Reshape: the target", {}},
-          {"ranks", ValueForm::kShape, "in a model written per device: the ranks that have it; all if not given", {}},
+          {"out", ValueForm::kNames, "names of several results; a single result has the operator's name", {}},
+          {"shape", ValueForm::kShape, "expected shape of its result; of Reshape: the target shape", {}},
+          {"ranks", ValueForm::kShape, "in a model written per device: the ranks that have it; default: all", {}},
       },
       settings_keys());
   return keys;
@@ -160,13 +165,14 @@ const KeySpecs& operator_keys() {
 const KeySpecs& call_keys() {
   static const KeySpecs keys = joined(
       {
-          {"block", ValueForm::kText, "of this file, or a built-in one as nn.Dense", {}},
+          {"block", ValueForm::kText, "a block of this file, or a built-in one such as nn.Dense", {}},
           {"in", ValueForm::kInputs, "the tensors it reads; a number is a scalar", {}},
-          {"repeat", ValueForm::kExpression, "so many copies, each fed by the one before: NAME.0, NAME.1, ...", {}},
-          {"ranks", ValueForm::kShape, "in a model written per device: the ranks that have it; all if not given", {}},
+          {"repeat", ValueForm::kExpression, "number of copies, each fed by the previous one: NAME.0, NAME.1, ...", {}},
+          {"ranks", ValueForm::kShape, "in a model written per device: the ranks that have it; default: all", {}},
           {"share",
            ValueForm::kName,
-           "has the parameters of that use of the block; of a repeat its own name: all copies have the first one's",
+           "takes the parameters of that use of the block; a repeated block with its own name shares them among all "
+           "copies",
            {}},
       },
       settings_keys());
@@ -190,13 +196,13 @@ const KeySpecs& training_keys() {
       {"beta2", ValueForm::kNumber, "0.999", {}},
       {"eps", ValueForm::kNumber, "1e-8", {}},
       {"weight_decay", ValueForm::kNumber, "0", {}},
-      {"clip_norm", ValueForm::kNumber, "gradients are scaled down to this global norm; 0: they are not", {}},
-      {"micro_batches", ValueForm::kWhole, "the batch is computed in so many parts; 1", {}},
+      {"clip_norm", ValueForm::kNumber, "gradients are scaled down to this global norm; 0: no clipping", {}},
+      {"micro_batches", ValueForm::kWhole, "number of parts in which the batch is computed; default: 1", {}},
       {"mixed_precision", ValueForm::kText, "type of weights and activations", {"f16", "bf16"}},
       {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
       {"state_dtype", ValueForm::kText, kStateType, state_types()},
-      {"master_copy", ValueForm::kFlag, "false: parameters of two bytes are updated as they are, not in f32", {}},
-      {"recompute", ValueForm::kNames, "blocks or operators computed again in the backward pass", {}},
+      {"master_copy", ValueForm::kFlag, "false: two-byte parameters are updated directly, without a copy in f32", {}},
+      {"recompute", ValueForm::kNames, "blocks or operators recomputed in the backward pass", {}},
   };
   return keys;
 }
@@ -204,16 +210,20 @@ const KeySpecs& training_keys() {
 const KeySpecs& parallel_keys() {
   static const KeySpecs keys = {
       {"parallel_mode", ValueForm::kText,
-       "auto_parallel (the default): the search decides; semi_auto_parallel: what has no strategy is data parallel; "
-       "data_parallel; stand_alone: on one device; hybrid_parallel: the model is written per device, and gradients are "
-       "summed over all",
+       "auto_parallel (default): the search decides; semi_auto_parallel: operators without a strategy are data "
+       "parallel; "
+       "data_parallel; stand_alone: one device; hybrid_parallel: the model is written per device, and gradients are "
+       "summed over all devices",
        kModes},
       {"search_mode",
        ValueForm::kText,
        "auto",
        {"sharding_propagation", "dynamic_programming", "ilp", "local", "auto"}},
-      {"device_num", ValueForm::kWhole, "the cluster's", {}},
-      {"workers", ValueForm::kWhole, "of `place`: the devices are divided among so many; each is one if not given", {}},
+      {"device_num", ValueForm::kWhole, "number of devices; default: the cluster's", {}},
+      {"workers",
+       ValueForm::kWhole,
+       "number of workers of `place` among which the devices are divided; default: one per device",
+       {}},
       {"gradients_mean",
        ValueForm::kFlag,
        "the mean of the devices' gradients (true, the default of data_parallel) or their sum (false, that of "
@@ -221,82 +231,86 @@ const KeySpecs& parallel_keys() {
        {}},
       {"gradient_fp32_sync",
        ValueForm::kFlag,
-       "of data_parallel and semi_auto_parallel: true (the default): gradients of two bytes are summed as f32",
+       "in data_parallel and semi_auto_parallel. true (default): two-byte gradients are summed as f32",
        {}},
       {"parameter_broadcast",
        ValueForm::kFlag,
-       "true: the first device of those that store the same sends it to the others before the first step; false: all "
-       "begin with the same",
+       "true: before the first step, the first device of those that store the same piece sends it to the others; "
+       "false: "
+       "all start with equal values",
        {}},
       {"batch_norm",
        ValueForm::kText,
-       "of data_parallel: global (the default): batch normalisation by the whole batch; local: on each device by its "
+       "in data_parallel. global (default): batch normalisation over the whole batch; local: on each device over its "
        "part, as in MindSpore",
        {"global", "local"}},
-      {"full_batch", ValueForm::kFlag, "true: every device has the whole inputs; false", {}},
+      {"full_batch", ValueForm::kFlag, "true: every device holds the complete inputs; default: false", {}},
       {"dataset_strategy", ValueForm::kEntries, "data_parallel, full_batch, or one entry per input", {}},
-      {"enable_parallel_optimizer", ValueForm::kFlag, "true: optimizer states are in pieces; false", {}},
+      {"enable_parallel_optimizer", ValueForm::kFlag, "true: optimizer states are sharded; default: false", {}},
       {"zero",
        ValueForm::kWhole,
-       "of data_parallel and semi_auto_parallel: the stage of ZeRO. 0: nothing in pieces (as these modes do); 1: "
-       "optimizer states and updates; 2: sums of gradients over micro-batches too; 3: weights too. In auto_parallel it "
-       "is searched",
+       "in data_parallel and semi_auto_parallel: ZeRO stage. 0 (default): nothing sharded; 1: optimizer states and "
+       "updates; 2: also sums of gradients over micro-batches; 3: also weights. In auto_parallel it is searched",
        {"0", "1", "2", "3"}},
       {"reshard_after_forward",
        ValueForm::kFlag,
-       "of weights in pieces: true (the default): gathered again for the backward pass; false: kept whole until then",
+       "weights stored sharded. true (default): gathered again for the backward pass; false: kept gathered until then",
        {}},
       {"gather_again", ValueForm::kFlag, kGatherAgain, {}},
       {"gradient_accumulation_shard",
        ValueForm::kFlag,
-       "with gradients in pieces: true: summed over the devices with every micro-batch; false: once a step; as the "
-       "stage of ZeRO says",
+       "sharded gradients. true: reduced over the devices with every micro-batch; false: once per step; default: by "
+       "the "
+       "ZeRO stage",
        {}},
       {"comm_fusion",
        ValueForm::kCommFusion,
-       "which collectives of gradients and updated weights run as one, as in MindSpore; wherever that is fastest",
+       "which collectives of gradients and updated weights run as one, as in MindSpore; default: the fastest buckets",
        {}},
       {"strategy_ckpt_save_file",
        ValueForm::kText,
-       "a file that every plan's strategies and parameter layouts are written to",
+       "file to which the strategies and parameter layouts of every plan are written",
        {}},
       {"strategy_ckpt_load_file",
        ValueForm::kText,
-       "such a file: what it names keeps the strategies it has there, the rest is searched",
+       "such a file: what it names keeps its strategy, the rest is searched",
        {}},
       {"mesh",
        ValueForm::kMesh,
-       "axes, major to minor; the cluster's levels if not given; auto: these, every way to cut them tried",
+       "axes, major to minor; default: the cluster's levels; auto: every way to split these levels is tried",
        {}},
       {"level", ValueForm::kWhole, "0 ratio (the default), 1 memory, 2 speed", {"0", "1", "2"}},
       {"attention",
        ValueForm::kText,
-       "as written (the default); fused: products, scale, biases, mask, softmax and dropout are one FlashAttention",
+       "as written (default); fused: products, scale, biases, mask, softmax and dropout are one FlashAttention",
        {"as written", "fused"}},
       {"layers",
        ValueForm::kText,
-       "uniform (the default): all copies of a repeated block have the same strategies; free: every copy has its own",
+       "uniform (default): all copies of a repeated block have the same strategies; free: every copy has its own",
        {"uniform", "free"}},
       {"uneven",
        ValueForm::kFlag,
-       "true (the default): a size that no equal cut of the devices fits may be cut in unequal pieces; false",
+       "true (default): a size that the devices do not divide may be sharded into unequal pieces; false: never",
        {}},
-      {"compat", ValueForm::kText, "the limits of shard that this version documents hold", {"mindspore-1.7"}},
+      {"compat", ValueForm::kText, "apply the restrictions of `shard` that this version documents", {"mindspore-1.7"}},
       {"keep_out_strategy",
        ValueForm::kFlag,
-       "true; false: a block's out_strategy gives way to data parallel in training",
+       "default: true; false: in training a block's out_strategy is replaced by data parallel",
        {}},
       {"device", ValueForm::kText,
-       "without a cluster: Ascend is ascend-910, GPU dgx-a100, CPU is planned as if it were Ascend", device_names()},
+       "default cluster: Ascend is ascend-910, GPU dgx-a100, CPU is planned as if it were Ascend", device_names()},
   };
   return keys;
 }
 
 const KeySpecs& custom_operator_keys() {
   static const KeySpecs keys = {
-      {"rule", ValueForm::kText, "as in \"b s h, h f -> b s f\"", {}},
-      {"factors", ValueForm::kFactors, "how the factors that no result has end: sum, max, min, whole", {}},
-      {"flops", ValueForm::kExpression, "of the factors' sizes; twice their product if not given", {}},
+      {"rule", ValueForm::kText, "sharding rule, as in \"b s h, h f -> b s f\"", {}},
+      {"factors",
+       ValueForm::kFactors,
+       "factors that no result has: combined by sum, max, min; whole: must not be sharded",
+       {}},
+      {"flops", ValueForm::kExpression, "expression of the factors' sizes; default: twice their product", {}},
   };
   return keys;
 }

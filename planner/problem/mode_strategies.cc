@@ -206,7 +206,7 @@ class ModeDecisions {
     const std::int64_t devices = mesh_.num_devices();
     Diagnostic fault{
         tensor.place,
-        fmt::format("{}: data parallelism cuts dimension 0 in {}, but its size is {}", tensor.name, devices, size),
+        fmt::format("{}: data parallelism splits dimension 0 into {}, but its size is {}", tensor.name, devices, size),
         "full_batch: true leaves it whole"};
     if (parallel_.parallel_mode == ParallelMode::kDataParallel) {
       const std::int64_t below = size / devices * devices;

@@ -36,8 +36,8 @@ ExportedText export_plan(const Plan& plan, std::string_view target, const ModelP
     if (plan.program.workers == 1) return known.write(plan, planner);
     if (target == "mindspore" && plan.mesh.num_devices() == 1) return export_mindspore_place(plan);
     throw InputError({},
-                     "--to {}: the plan is divided among {} workers of {} device{} (place); only mindspore takes "
-                     "that, with one device each",
+                     "--to {}: the plan is divided among {} workers of {} device{} (place); only mindspore supports "
+                     "that, with one device per worker",
                      target, plan.program.workers, plan.mesh.num_devices(), plan.mesh.num_devices() == 1 ? "" : "s");
   }
   throw InputError({}, "--to takes {}; found '{}'", fmt::join(export_targets(), ", "), target);

@@ -24,9 +24,8 @@ constexpr std::string_view kDTensorHowTo =
     "its\n"
     "# wildcard: every copy of a repeat. gamma, beta and embedding_table are called weight, bias and weight, as in "
     "torch.nn.\n"
-    "# How a module's inner operators follow, and the order and overlap of collectives, are DTensor's and cannot be "
-    "said\n"
-    "# here.\n";
+    "# How a module's inner operators follow, and the order and overlap of collectives, are DTensor's and cannot be\n"
+    "# expressed here.\n";
 
 constexpr std::string_view kPlacedStyle = R"(
 
@@ -133,7 +132,7 @@ class DTensorWriter {
 
  private:
   void refuse(const std::string& what) {
-    result_.text += python_comment("cannot be said: " + what);
+    result_.text += python_comment("cannot be expressed: " + what);
     result_.cannot_say.push_back(what);
   }
 

@@ -17,7 +17,7 @@ constexpr std::string_view kJaxHowTo =
     "#   parameters = jax.device_put(parameters, plan.tree(parameters, plan.PARAMETERS))\n"
     "#   step = jax.jit(step)             and inside it, behind the operator of that name:\n"
     "#       x = plan.constrain(\"NAME\", x)\n"
-    "# A tree of arrays bears the model's names: {\"layers\": [{\"up\": {\"weight\": ...}}]} holds "
+    "# A tree of arrays uses the model's names: {\"layers\": [{\"up\": {\"weight\": ...}}]} holds "
     "layers.0.up.weight.\n";
 
 constexpr std::string_view kJaxFunctions = R"(
@@ -66,7 +66,7 @@ ExportedText export_jax(const Plan& plan) {
   result.text += kJaxHowTo;
   if (collectives > 0) {
     result.text +=
-        fmt::format("# The {} follow{} from the shardings; order and overlap are XLA's and cannot be said here.\n",
+        fmt::format("# The {} follow{} from the shardings; order and overlap are XLA's and cannot be expressed here.\n",
                     counted(collectives, "collective"), collectives == 1 ? "s" : "");
   }
   result.text += fmt::format(
@@ -86,7 +86,7 @@ ExportedText export_jax(const Plan& plan) {
   };
   table("INPUTS", exported.inputs, true);
   table("PARAMETERS", exported.parameters, true);
-  result.text += "# of the optimizer, by parameter; its scalars are whole everywhere\n";
+  result.text += "# of the optimizer, by parameter; its scalars are replicated\n";
   table("STATES", exported.states, true);
   result.text += "# of results, by operator\n";
   table("CONSTRAINTS", exported.constraints, false);

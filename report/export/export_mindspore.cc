@@ -20,13 +20,13 @@ namespace shardplan {
 namespace {
 
 constexpr std::string_view kMindSporeHowTo =
-    "# How to use it, as plan.py, in graph mode; cells and operators of the net bear the model's names:\n"
+    "# How to use it, as plan.py, in graph mode; cells and operators of the net must have the model's names:\n"
     "#   plan.configure()\n"
     "#   net = plan.shard(net)\n"
-    "# The order of collectives is MindSpore's and cannot be said here.\n";
+    "# The order of collectives is MindSpore's and cannot be expressed here.\n";
 
 constexpr char kPlaceHowTo[] =
-    "# How to use it, as plan.py, in graph mode; cells and operators of the net bear the model's names:\n"
+    "# How to use it, as plan.py, in graph mode; cells and operators of the net must have the model's names:\n"
     "#   plan.configure()\n"
     "#   net = plan.place(net)\n"
     "# Every process runs the same script; which one it is stands in its environment: MS_ROLE, MS_WORKER_NUM,\n"
@@ -195,7 +195,7 @@ class MindSporeWriter {
 
  private:
   void refuse(const std::string& what) {
-    result_.text += "    " + python_comment("cannot be said: " + what);
+    result_.text += "    " + python_comment("cannot be expressed: " + what);
     result_.cannot_say.push_back(what);
   }
 

@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::string_view kShardyHowTo =
     "// How to use it: sdy_opt reads this file. @step has the shardings of a step's arguments (inputs, parameters,\n"
-    "// optimizer states; its scalars are whole everywhere) and results: give them to your own function. The function\n"
+    "// optimizer states; its scalars are replicated) and results: give them to your own function. The function\n"
     "// with an operator's name constrains its result: inline it behind that operator, '*' being every copy of a "
     "repeat.\n"
-    "// Collectives follow from the shardings; their order and overlap cannot be said here.\n";
+    "// Collectives follow from the shardings; their order and overlap cannot be expressed here.\n";
 
 std::string mlir_comment(std::string_view text) {
   std::string line = "// ";
@@ -125,7 +125,7 @@ class ShardyWriter {
       if (entry.problem.empty()) {
         text_ += fmt::format("  func.func private @{}{}", mlir_string(entry.name), entry.value);
       } else {
-        text_ += "  " + mlir_comment("cannot be said: " + entry.problem);
+        text_ += "  " + mlir_comment("cannot be expressed: " + entry.problem);
         cannot_say_.push_back(entry.problem);
       }
     }
@@ -142,7 +142,7 @@ class ShardyWriter {
       return {fmt::format("{} {{sdy.sharding = #sdy.sharding{}}}", type, *value), tensor.name};
     }
     cannot_say_.push_back(problem(tensor).problem);
-    return {type, "cannot be said: " + cannot_say_.back()};
+    return {type, "cannot be expressed: " + cannot_say_.back()};
   }
 
   /// One item a line, its name as a comment behind the comma.

@@ -31,8 +31,8 @@ void refuse_own_tensors(const OperatorGraph& graph) {
   for (const GraphTensor& tensor : graph.tensors()) {
     if (!tensor.layerwise_parallel) continue;
     throw InputError(tensor.place,
-                     "export: {}: every device has its own (layerwise_parallel, batch_norm: local); an "
-                     "export says how one tensor is laid out",
+                     "export: {}: its values differ per device (layerwise_parallel, batch_norm: local); an "
+                     "export can only describe one tensor with one layout",
                      tensor.name);
   }
 }

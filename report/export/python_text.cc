@@ -77,7 +77,7 @@ std::string python_dictionary(std::string_view variable, const std::vector<Expor
   text += '\n';
   for (const ExportedEntry& entry : fold_entries(entries)) {
     if (!entry.problem.empty()) {
-      text += "    " + python_comment("cannot be said: " + entry.problem);
+      text += "    " + python_comment("cannot be expressed: " + entry.problem);
       cannot_say.push_back(entry.problem);
     } else if (entry.indices.empty()) {
       text += fmt::format("    {}: {},\n", python_text(entry.name), entry.value);

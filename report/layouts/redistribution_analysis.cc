@@ -45,8 +45,7 @@ RedistributionReport::Sends plan_sends_of(const RedistributionQuestion& question
   std::int64_t positions = 0;
   for (const std::int64_t extent : cells.shape) positions += extent;
   if (positions > kMostCells / std::max(question.mesh.num_devices(), to_mesh.num_devices())) {
-    throw InputError(
-        {}, "the two layouts cut the tensor into {} cells along its dimensions, too many for so many sends", positions);
+    throw InputError({}, "the two layouts divide the tensor into {} cells, too many for planning the sends", positions);
   }
   RedistributionReport::Sends sends;
   sends.mesh = to_mesh;

@@ -208,7 +208,8 @@ std::string text_report(const RedistributionReport& report) {
                         format_time(greedy->time));
   }
   text += "\n" + padding_text(plan.from, shape) + (sends ? std::string() : padding_text(plan.to, shape));
-  if (is_above_larger_end(plan, shape)) text += "  above the larger end on the way: no sequence within was found\n";
+  if (is_above_larger_end(plan, shape))
+    text += "  peak above the larger of the two ends: no sequence within that bound was found\n";
   if (error) {
     text += report.is_verified()
                 ? fmt::format("  verified on {} simulated devices\n", to_mesh.num_devices())

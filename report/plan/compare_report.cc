@@ -169,12 +169,12 @@ std::string in_short(const std::vector<ComparedPlan>& plans) {
       if (count.empty()) {
         words = fmt::format("{}'s plan", first.name);
       } else {
-        words = words.empty() ? count : fmt::format("{}; {}", words == own ? "the same in short" : words, count);
+        words = words.empty() ? count : fmt::format("{}; {}", words == own ? "the same patterns" : words, count);
       }
     }
     const bool is_alone = first.plan->mesh.num_devices() == 1 && first.plan->program.workers == 1;
     if (is_alone && &row == &first) words = "all on one device";
-    if (words.empty()) words = "no pattern that has a name";
+    if (words.empty()) words = "no named pattern";
     bool is_first = true;
     for (const std::string& line : wrapped(words, kTerminalWidth - width - 4)) {
       text += fmt::format("  {:<{}}  {}\n", is_first ? row.name : "", width, line);

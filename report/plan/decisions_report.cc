@@ -64,10 +64,10 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
                              const ExplainOptions& options) {
   const bool is_alone = plan.mesh.num_devices() == 1;
   std::string text =
-      fmt::format("{}, level {}: the {} that take most of the step of {}\n", plan.graph->name(),
+      fmt::format("{}, level {}: the {} with the largest share of the step of {}\n", plan.graph->name(),
                   number_of(plan.options.level), is_alone ? "operators" : "decisions", format_time(plan.time.step()));
   if (is_alone) {
-    text += plan.program.workers > 1 ? "place says which worker computes what" : "one device does all of it";
+    text += plan.program.workers > 1 ? "place assigns all operators to workers" : "there is only one device";
     text += ": nothing is decided\n";
   }
   for (const ExplainedDecision& explained : decisions) {
@@ -82,9 +82,8 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
                         decided_by(plan, decision.op));
     const std::size_t count = explained.explanation.alternatives.size();
     const std::size_t shown = options.all ? count : std::min(count, kMostAlternativesEach);
-    text += count == 0 ? "  nothing else is possible\n"
-                       : alternatives_table(explained.explanation, shown, 4, options.colour);
-    if (shown < count) text += fmt::format("    {} more cost more than these (--all)\n", count - shown);
+    text += count == 0 ? "  no alternatives\n" : alternatives_table(explained.explanation, shown, 4, options.colour);
+    if (shown < count) text += fmt::format("    {} more alternatives are more expensive (--all)\n", count - shown);
   }
   return text;
 }

@@ -173,8 +173,7 @@ std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& 
   for (const std::vector<AxisRef>& axes : strategy.factors) cut *= num_pieces(axes);
   const std::int64_t repeats = plan.mesh.num_devices() / cut;
   if (repeats > 1) {
-    return cut == 1 ? fmt::format("all of the work done {} times", repeats)
-                    : fmt::format("the work done {} times", repeats);
+    return cut == 1 ? fmt::format("all work done {} times", repeats) : fmt::format("work done {} times", repeats);
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     const TensorLayout layout = result_layout(operation, strategy, plan.mesh, i);
@@ -203,7 +202,7 @@ std::string decided_by(const Plan& plan, OperatorId op) {
   const std::string_view origin = strategy_origin(plan, op);
   if (origin == "follows") return "follows " + followed_name(plan, op);
   return origin == "user"      ? "set by the user"
-         : origin == "default" ? "data parallel by its mode"
+         : origin == "default" ? "data parallel, by the mode"
                                : "chosen by the search";
 }
 
@@ -225,7 +224,7 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
     return words.size() <= width ? words : words.substr(0, width - 3) + "...";
   };
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  table.add({"forced instead, the rest searched again", fmt::format("step, {}", time.name), "ratio",
+  table.add({"alternative (the rest searched again)", fmt::format("step, {}", time.name), "ratio",
              fmt::format("peak, {}", bytes.name), "because"});
   for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
     const Explanation::Alternative& alternative = *list[i];
@@ -277,7 +276,7 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
     if (grid.empty()) continue;
     text += fmt::format("    who holds  {} {}\n{}", graph.tensor(op.results[i]).name, to_string(shape), grid);
   }
-  if (explanation.alternatives.empty()) return text + "\n  nothing else is possible\n";
+  if (explanation.alternatives.empty()) return text + "\n  no alternatives\n";
 
   const std::size_t count = explanation.alternatives.size();
   const std::size_t shown = options.all || count == kMostAlternatives + 1 ? count : kMostAlternatives;

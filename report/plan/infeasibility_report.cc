@@ -33,7 +33,7 @@ std::vector<Holder> holders(const Plan& plan) {
   std::vector<Holder> list;
   for (const MemoryProfile::Alive& alive : plan.memory.alive_at_peak) {
     const ProgramValue& value = plan.program.values[alive.value];
-    Holder holder{"buffers", "between the steps of redistributions", 0, 0, 0, 0};
+    Holder holder{"buffers", "between steps of redistributions", 0, 0, 0, 0};
     if (value.tensor) {
       const GraphTensor& tensor = graph.tensor(*value.tensor);
       const bool is_backward = tensor.producer && graph.operators()[*tensor.producer].pass != Pass::kForward;
@@ -116,7 +116,7 @@ TableLine line_of(const Infeasibility::Obstacle& obstacle, const Plan& smallest,
   }
   return {change,
           fmt::format("{} {}; without it {}, {}", unit.format(smallest.memory.peak - obstacle.peak_without), unit.name,
-                      unit.format(obstacle.peak_without), obstacle.fits_without ? "which fits" : "too much as well")};
+                      unit.format(obstacle.peak_without), obstacle.fits_without ? "which fits" : "still too much")};
 }
 
 template <class Item>
@@ -154,7 +154,7 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
                       styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ",
                       format_bytes(plan.memory.peak), format_bytes(plan.usable),
                       format_bytes(plan.memory.peak - plan.usable));
-  const std::string_view of_layers = plan.has_uniform_layers ? " of uniform layers" : "";
+  const std::string_view of_layers = plan.has_uniform_layers ? " with uniform layers" : "";
   if (answer.least > 0) {
     text += fmt::format("                 {}no plan{} on this mesh needs less than {}\n",
                         answer.proven ? "proven: " : "", of_layers, format_bytes(answer.least));
@@ -169,7 +169,7 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
   std::size_t width = 0;
   for (std::size_t i = 0; i < shown; ++i) width = std::max(width, list[i].block.size());
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
-  table.add({fmt::format("alive at its peak, {}", peak_name(plan)), fmt::format("  {} whole", unit.name), " per device",
+  table.add({fmt::format("live at its peak, {}", peak_name(plan)), fmt::format("  {} global", unit.name), " per device",
              " shards"});
   for (std::size_t i = 0; i < shown; ++i) {
     table.add({fmt::format("{:<{}}  {}", list[i].block, width, list[i].what), unit.format(list[i].whole),

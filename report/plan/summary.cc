@@ -66,7 +66,7 @@ std::string step_line(const Plan& plan) {
 std::string overlap_line(const Plan& plan) {
   if (!plan.is_overlapped || plan.time.communication == 0) return {};
   const std::string least = plan.overlapped_bound ? fmt::format(", no plan below {}", to_string(plan.bound)) : "";
-  return fmt::format("  overlap     {:<9}  of {} communication exposed; one after the other {}{}\n",
+  return fmt::format("  overlap     {:<9}  of {} communication exposed; without overlap {}{}\n",
                      format_time(plan.time.exposed), format_time(plan.time.communication),
                      format_time(plan.time.additive()), least);
 }
@@ -96,7 +96,7 @@ std::string path_line(const Plan& plan, const std::vector<PathClass>& classes) {
   if (others * 2000 >= plan.time.step())
     words += fmt::format(", others{}{}{}%", kNoBreak, percent(plan, others), kNoBreak);
   if (slowed * 200 >= plan.time.step()) {
-    words += fmt::format("; {}{}% is lost to running together", percent(plan, slowed), kNoBreak);
+    words += fmt::format("; {}{}% is mutual slowdown", percent(plan, slowed), kNoBreak);
   }
   std::string line = wrapped_line("critical", words);
   std::replace(line.begin(), line.end(), kNoBreak, ' ');
@@ -125,7 +125,7 @@ std::string path_table(const Plan& plan, const std::vector<PathClass>& classes) 
 std::string startup_line(const Plan& plan) {
   const std::size_t count = plan.program.broadcasts.size();
   if (count == 0) return {};
-  return fmt::format("  start-up    {:<9}  {} broadcast{} of parameters and states, {} to a device, once\n",
+  return fmt::format("  start-up    {:<9}  {} broadcast{} of parameters and states, {} per device, once\n",
                      format_time(startup_time(plan.program)), count, count == 1 ? "" : "s",
                      format_bytes(startup_bytes(plan.program)));
 }
@@ -141,14 +141,14 @@ std::string per_device_line(const Plan& plan) {
   if (parameters > 0) what.push_back(fmt::format("{} parameter{}", parameters, parameters == 1 ? "" : "s"));
   if (statistics > 0) what.push_back("batch statistics");
   if (what.empty()) return {};
-  return fmt::format("  per device  {} of its own, not averaged; so has the device of the proof\n",
+  return fmt::format("  per device  {} separate on each device, not averaged; the proof's one device has all\n",
                      fmt::join(what, " and "));
 }
 
 /// The line of the objective: its figure, and how near it is to what no plan can beat.
 std::string objective_line(const Plan& plan) {
   std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
-  const std::string none = plan.has_uniform_layers ? "no plan of uniform layers" : "no plan";
+  const std::string none = plan.has_uniform_layers ? "no plan with uniform layers" : "no plan";
   switch (plan.options.level) {
     case Level::kRatio: {
       figure = ratio_text(plan.time);
@@ -163,15 +163,15 @@ std::string objective_line(const Plan& plan) {
       limit = none + " needs less";
       break;
     case Level::kSpeed:
-      limit = (plan.is_overlapped ? "one after the other " : "") + none + " takes less";
+      limit = none + (plan.is_overlapped ? " without overlap" : "") + " takes less";
       break;
   }
   if (plan.program.workers > 1) {
     const std::optional<double> share = gap(plan.cost, plan.bound);
-    std::string known = "not known how far from the best: the search knows nothing of sends and waiting";
-    if (plan.mesh.num_devices() == 1) known = "the only plan: place says what each worker computes";
+    std::string known = "gap to the optimum unknown: the search does not account for sends and waiting";
+    if (plan.mesh.num_devices() == 1) known = "the only plan: place assigns every operator to a worker";
     if (plan.mesh.num_devices() == 1 && plan.status == PlanStatus::kFeasible && share) {
-      known += fmt::format("; its order is within {} % of the best: none takes less than {}", gap_text(share), best);
+      known += fmt::format("; its order is within {} % of the optimum: none takes less than {}", gap_text(share), best);
     }
     return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, known);
   }
@@ -180,8 +180,8 @@ std::string objective_line(const Plan& plan) {
   if (plan.overlapped_bound) {
     figure = format_time(plan.time.step());
     best = format_time(*plan.overlapped_bound);
-    const char* const orders = plan.is_bound_one_block_ahead ? " that computes blocks again at most one ahead" : "";
-    limit = fmt::format("{}, in whatever order{}, takes less", none, orders);
+    const char* const orders = plan.is_bound_one_block_ahead ? " that recomputes at most one block ahead" : "";
+    limit = fmt::format("{}, in any order{}, takes less", none, orders);
     is_optimal = plan.time.step() <= *plan.overlapped_bound;
   }
   const std::optional<double> share = open_gap(plan);
@@ -190,9 +190,9 @@ std::string objective_line(const Plan& plan) {
   } else if (share) {
     verdict = fmt::format("optimal within {} %: {} than {}", gap_text(share), limit, best);
   } else {
-    verdict = "not known how far from the best";
+    verdict = "gap to the optimum unknown";
   }
-  if (plan.mindspore) verdict += ", given the forward strategies";
+  if (plan.mindspore) verdict += ", for the given forward strategies";
   if (!plan.candidates_complete) verdict += " (candidates: restricted)";
   return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
 }
@@ -200,16 +200,15 @@ std::string objective_line(const Plan& plan) {
 /// What plans could gain whose layers differ, where that is known.
 std::string layers_line(const Plan& plan) {
   if (!plan.has_uniform_layers) return {};
-  std::string verdict = "what layers that differ could save was not sought: --layers free";
+  std::string verdict = "savings by free layers were not bounded; try --layers free";
   const std::int64_t found = plan.overlapped_bound ? plan.time.step() : plan.cost.amount;
   if (plan.free_bound && found <= plan.free_bound->amount) {
-    verdict = "layers that differ would save nothing";
+    verdict = "free layers would save nothing";
   } else if (plan.free_bound && found > 0) {
     const char* const of[] = {"of the communication", "of the peak",
-                              plan.overlapped_bound ? "of the step" : "of the step, one after the other"};
+                              plan.overlapped_bound ? "of the step" : "of the step without overlap"};
     const double share = 1 - static_cast<double>(plan.free_bound->amount) / static_cast<double>(found);
-    verdict = fmt::format("layers that differ could save at most {} % {}", gap_text(share),
-                          of[number_of(plan.options.level)]);
+    verdict = fmt::format("free layers could save at most {} % {}", gap_text(share), of[number_of(plan.options.level)]);
   }
   return fmt::format("  layers      {:<9}  {}\n", "uniform", verdict);
 }
@@ -327,7 +326,7 @@ std::vector<BlockRow> block_rows(const Plan& plan) {
       }
     }
     if (own.empty()) {
-      row.stored = "that of " + owner;
+      row.stored = "shared with " + owner;
     } else {
       // Matrices speak for the block; biases and norms only where there is nothing else. The devices of a tensor that each
       // has its own of are no dimension of it.
@@ -375,7 +374,7 @@ std::string laid_out(const Plan& plan) {
   }
   TextTable table({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
   const bool updates = plan.graph->is_training();
-  table.add({"laid out  ", "result", "weights stored", updates ? "update" : ""});
+  table.add({"layouts   ", "result", "weights stored", updates ? "update" : ""});
   const std::vector<NameRun> runs = fold_runs(names, keys);
   for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks); ++i) {
     const BlockRow& row = rows[runs[i].first];
@@ -387,7 +386,7 @@ std::string laid_out(const Plan& plan) {
   if (widest_line(text) > kTerminalWidth) {
     // Layouts of many sub-axes go on in the next line.
     TextTable narrow({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
-    narrow.add({"laid out  ", "result", "weights stored", updates ? "update" : ""});
+    narrow.add({"layouts   ", "result", "weights stored", updates ? "update" : ""});
     std::size_t num_lines = 0;
     num_shown = 0;
     for (std::size_t i = 0; i < std::min(runs.size(), kMostBlocks) && num_lines < kMostLayoutLines; ++i, ++num_shown) {
@@ -533,8 +532,8 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   text += mindspore_line(plan);
   text += uneven_line(plan) + padding_line(plan);
   if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {
-    text +=
-        fmt::format("  searched    for at most {:g} s: another run may find another plan\n", plan.options.time_limit);
+    text += fmt::format("  searched    with a time limit of {:g} s: another run may find another plan\n",
+                        plan.options.time_limit);
   }
   text += fmt::format("  proven      {}\n", options.proof.empty() ? "no         add --validate" : options.proof);
   const auto paragraph = [&](const std::string& lines) {

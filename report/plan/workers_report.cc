@@ -26,8 +26,8 @@ std::string pipeline_line(const Plan& plan) {
   in_turn.loop_order = {};
   return wrapped_line(
       "pipeline",
-      fmt::format("micro-batches overlap, up to {} at once on a worker; one after the other the step "
-                  "takes {} and {} of memory",
+      fmt::format("micro-batches overlap, up to {} in flight on a worker; without overlap the step takes {} "
+                  "and {} of memory",
                   most, format_time(worker_timeline(in_turn).end), format_bytes(memory_profile(in_turn).peak)));
 }
 
@@ -60,7 +60,7 @@ std::string workers_table(const Plan& plan) {
   const bool overlaps = !plan.program.loop_order.turns.empty();
   const bool has_groups = plan.mesh.num_devices() > 1;
   table.add({fmt::format("workers, {}", unit.name), "operators", "compute", has_groups ? "collectives" : "",
-             "send and receive", "waits", "busy", overlaps ? "micro-batches at once" : "",
+             "send and receive", "waits", "busy", overlaps ? "micro-batches in flight" : "",
              fmt::format("peak {}", bytes.name)});
   const auto shown = std::min(times.workers.size(), kMostWorkers);
   for (std::size_t w = 0; w < shown; ++w) {

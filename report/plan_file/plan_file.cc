@@ -321,7 +321,7 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
       faults.add(op.place, fmt::format("operators: the model has no '{}'", op.name));
       continue;
     }
-    if (is_set[*id]) faults.add(op.place, fmt::format("operators: '{}' stands here twice", op.name));
+    if (is_set[*id]) faults.add(op.place, fmt::format("operators: '{}' is listed twice", op.name));
     is_set[*id] = 1;
     const Operation& operation = graph.operation(*id);
     Strategy strategy;
@@ -341,7 +341,7 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
         strategy.reduction == Reduction::kSum ? operation.rule.linear.size() : operation.rule.monotone.size();
     if (!strategy.partial.empty() && strategy.group >= groups) {
       faults.add(op.place,
-                 fmt::format("operators: {}: no operands of group {} pass a partial result on", op.name, op.group));
+                 fmt::format("operators: {}: no operand group {} can carry a partial sum", op.name, op.group));
       continue;
     }
     if (const std::string fault = check_strategy(operation, strategy, mesh); !fault.empty()) {
@@ -378,18 +378,19 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
     if (version.kind == TensorVersion::Kind::kProduced &&
         decisions.versions[id] != result_layout(graph.operation(*named.producer), decisions.strategies[*named.producer],
                                                 mesh, named.result)) {
-      faults.add(found->second->place, fmt::format("tensors: {} is not laid out as its operator gives it", named.name));
+      faults.add(found->second->place,
+                 fmt::format("tensors: {} does not have the layout that its operator produces", named.name));
     }
     const bool may_be_partial = version.kind == TensorVersion::Kind::kProduced ||
                                 version.kind == TensorVersion::Kind::kDelivered ||
                                 version.kind == TensorVersion::Kind::kKept;
     if (!decisions.versions[id].partial.empty() && !may_be_partial) {
-      faults.add(found->second->place, fmt::format("tensors: {} is partial where it must be whole", named.name));
+      faults.add(found->second->place, fmt::format("tensors: {} is partial where it must be complete", named.name));
     }
     if (version.kind == TensorVersion::Kind::kUpdated && version.stored &&
         decisions.versions[id] != decisions.versions[*version.stored]) {
       faults.add(found->second->place,
-                 fmt::format("tensors: {} is not updated in the layout that it is stored in", named.name));
+                 fmt::format("tensors: {} is not updated in the layout in which it is stored", named.name));
     }
   }
   faults.throw_if_any();

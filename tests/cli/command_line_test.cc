@@ -98,14 +98,14 @@ const FaultCase kFaults[] = {
     {{"a.yaml"}, "prog: there is no command 'a.yaml'; did you mean 'prog plan a.yaml'?"},
     {{"--json"}, "prog: there is no option '--json' before the command"},
     {{"help", "plam"}, "prog: there is no command 'plam'; did you mean 'plan'?"},
-    {{"plan", "a", "b"}, "prog plan: 'b' is one argument too many"},
+    {{"plan", "a", "b"}, "prog plan: unexpected argument 'b'"},
     {{"plan", "a", "--levl=2"}, "prog plan: there is no option '--levl'; did you mean '--level'?"},
     {{"plan", "a", "--level"}, "prog plan: --level needs a value"},
     {{"plan", "a", "--level", "3"}, "prog plan: --level 3: expected a whole number from 0 to 2"},
     {{"plan", "a", "--level", "1.5"}, "prog plan: --level 1.5: expected a whole number from 0 to 2"},
     {{"plan", "a", "--level", "9999999999999"},
      "prog plan: --level 9999999999999: expected a whole number from 0 to 2"},
-    {{"plan", "a", "--level", "1", "--level", "2"}, "prog plan: --level is given 2 times, may be once"},
+    {{"plan", "a", "--level", "1", "--level", "2"}, "prog plan: --level is given 2 times; it may be given once"},
     {{"plan", "a", "--share", "nan"}, "prog plan: --share nan: expected a number from 0 to 1"},
     {{"plan", "a", "--seconds", "0"}, "prog plan: --seconds 0: expected a number above 0"},
     {{"plan", "a", "--seconds", "inf"}, "prog plan: --seconds inf: expected a number above 0"},
@@ -168,7 +168,7 @@ TEST(HelpTest, ListsCommandsByTopic) {
   Values values;
   EXPECT_EQ(read_command_line(program_of(values), {"--help"}).page, R"(What it is for.
 
-usage: prog COMMAND [arguments]       prog COMMAND --help says more
+usage: prog COMMAND [arguments]       details: prog COMMAND --help
 
 Plan:
   plan  Plan a model

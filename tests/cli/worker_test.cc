@@ -386,9 +386,9 @@ TEST(WorkerTest, TheEnvironmentNamesTheJob) {
     return run.err;
   };
   const std::string two = "MS_WORKER_NUM=2 MS_SCHED_PORT=1";
-  EXPECT_EQ(with("MS_ROLE=MS_SCHED " + two, kTwo), "error: MS_ROLE is MS_SCHED; that is 'shardplan scheduler'\n");
+  EXPECT_EQ(with("MS_ROLE=MS_SCHED " + two, kTwo), "error: MS_ROLE is MS_SCHED; use 'shardplan scheduler'\n");
   EXPECT_EQ(with("MS_ROLE=MS_WORKER " + two, "scheduler"),
-            "error: MS_ROLE is MS_WORKER; that is 'shardplan worker MODEL'\n");
+            "error: MS_ROLE is MS_WORKER; use 'shardplan worker MODEL'\n");
   EXPECT_EQ(with("MS_ROLE=MS_PSERVER " + two, kTwo), "error: MS_ROLE is 'MS_PSERVER'; expected MS_WORKER\n");
   EXPECT_EQ(with("MS_WORKER_NUM=2", kTwo), "error: neither MS_SCHED_PORT nor --port is given\n");
   EXPECT_EQ(with("MS_SCHED_PORT=1", kTwo), "error: neither MS_WORKER_NUM nor --workers is given\n");
@@ -397,7 +397,8 @@ TEST(WorkerTest, TheEnvironmentNamesTheJob) {
   EXPECT_TRUE(contains(with("MS_WORKER_NUM=3 MS_SCHED_PORT=1", kTwo), "the plan is for 2 workers, but MS_WORKER_NUM"));
   EXPECT_TRUE(contains(with(two + " MS_NODE_ID=here", kTwo), "MS_NODE_ID is 'here'; expected a whole number"));
   EXPECT_TRUE(contains(with(two + " MS_NODE_ID=2", kTwo), "rank 2: the workers are 0 to 1"));
-  EXPECT_TRUE(contains(with(two + " MS_SCHED_HOST=192.0.2.1", kTwo), "--address must say how others reach"));
+  EXPECT_TRUE(
+      contains(with(two + " MS_SCHED_HOST=192.0.2.1", kTwo), "--address must be an address at which others reach"));
   EXPECT_TRUE(contains(with(two, "worker configs/mlp.yaml"), "no operator has a place"));
 }
 

@@ -52,10 +52,10 @@ struct CheckCase {
   const char* fault;
 };
 const CheckCase kChecks[] = {
-    {"[{x, y}, {}]", {10, 6}, "dimension 0 of size 10 cannot be cut in 8 by {x, y}"},
+    {"[{x, y}, {}]", {10, 6}, "dimension 0 of size 10 cannot be split into 8 by {x, y}"},
     {"[{x}]", {8, 6}, "the layout has 1 dimensions, the tensor [8, 6] has 2"},
     {"[(2:{}, 3:{}), {}]", {8, 6}, "the parts of dimension 0 multiply to 6, but its size is 8"},
-    {"[(2:{y}, 4:{}), {}]", {8, 6}, "the part of size 2 of dimension 0 cannot be cut in 4 by {y}"},
+    {"[(2:{y}, 4:{}), {}]", {8, 6}, "the part of size 2 of dimension 0 cannot be split into 4 by {y}"},
     {"[{}, {}]", {0, 6}, ""},
     {"[{x}, {}]", {0, 6}, "a part of dimension 0 has size 0; expected at least 1"},
 };

@@ -66,9 +66,9 @@ TEST(UnevenTest, SaysWhatIsWrong) {
     return check_uneven_layout(parse_layout(layout, mesh), mesh, shape);
   };
   EXPECT_EQ(fault("[{x, y}]", {10}),
-            "dimension 0 of size 10 cannot be cut in 8 by {x, y}: pieces of 2 would leave 3 of them empty");
-  EXPECT_EQ(fault("[{x, y}]", {7}), "dimension 0 of size 7 cannot be cut in 8 by {x, y}");
-  EXPECT_EQ(fault("[(2:{}, 5:{y})]", {10}), "the part of size 5 of dimension 0 cannot be cut in 4 by {y}");
+            "dimension 0 of size 10 cannot be split into 8 by {x, y}: pieces of 2 would leave 3 of them empty");
+  EXPECT_EQ(fault("[{x, y}]", {7}), "dimension 0 of size 7 cannot be split into 8 by {x, y}");
+  EXPECT_EQ(fault("[(2:{}, 5:{y})]", {10}), "the part of size 5 of dimension 0 cannot be split into 4 by {y}");
   EXPECT_EQ(fault("[{y}]", {10, 2}), "the layout has 1 dimensions, the tensor [10, 2] has 2");
   EXPECT_EQ(fault("[{y}, {x}]", {10, 5}), "");
 }

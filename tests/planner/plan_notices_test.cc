@@ -38,10 +38,10 @@ TEST(PlanNoticesTest, NamesWhatEveryDeviceHasOfItsOwn) {
   EXPECT_TRUE(notices({}).empty());
   EXPECT_EQ(
       notices({"w", "b"}),
-      std::vector<std::string>{"every device has its own w, b (layerwise_parallel), in the proof's reference as well"});
+      std::vector<std::string>{"each device has its own w, b (layerwise_parallel), also in the proof's reference"});
   EXPECT_EQ(notices({"a", "b", "c", "d", "e"}),
             std::vector<std::string>{
-                "every device has its own a, b, c and 2 more (layerwise_parallel), in the proof's reference as well"});
+                "each device has its own a, b, c and 2 more (layerwise_parallel), also in the proof's reference"});
 }
 
 TEST(PlanNoticesTest, LocalStatisticsMatterInTrainingOnly) {
@@ -49,7 +49,7 @@ TEST(PlanNoticesTest, LocalStatisticsMatterInTrainingOnly) {
   parallel.local_batch_norm = true;
   EXPECT_EQ(per_device_notices(graph_of({}, true), parallel),
             std::vector<std::string>{
-                "batch normalisation is by each device's part of the batch, in the proof's reference as well"});
+                "batch normalisation is over each device's part of the batch, also in the proof's reference"});
   EXPECT_TRUE(per_device_notices(graph_of({}, false), parallel).empty());
 }
 

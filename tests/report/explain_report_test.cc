@@ -33,7 +33,7 @@ TEST(ExplainReportTest, ShowsTheChosenStrategyAndOrdersTheOthers) {
   expect_fits_terminal(text);
   expect_golden("report/explain.txt", text);
   expect_golden("report/explain.json", explain_json(explanation));
-  EXPECT_EQ(alternative_reason(plan, explanation.op, repeated), "all of the work done 8 times");
+  EXPECT_EQ(alternative_reason(plan, explanation.op, repeated), "all work done 8 times");
 }
 
 /// A search cuts axes in pieces: the same cut over a whole axis and over its pieces is one strategy.

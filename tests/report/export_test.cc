@@ -290,7 +290,7 @@ parallel: {parallel_mode: data_parallel)" + parallel + "}\n",
       exported(", gradients_mean: false, gradient_fp32_sync: false, strategy_ckpt_save_file: s.json");
   expect_has(full.text, "        gradient_fp32_sync=False,\n");
   expect_has(full.text, "        strategy_ckpt_save_file=\"s.json\",\n");
-  expect_has(full.text, "    # cannot be said: gradients_mean: false;");
+  expect_has(full.text, "    # cannot be expressed: gradients_mean: false;");
   EXPECT_EQ(full.cannot_say.size(), 1U);
 }
 

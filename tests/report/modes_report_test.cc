@@ -61,7 +61,7 @@ std::string line_of(const std::string& text, const std::string& begin) {
 TEST(ModesReportTest, WhatFollowsAnotherOperatorSaysSo) {
   const Plan plan = data_parallel_plan();
   const auto by = [&](const char* name) { return decided_by(plan, *plan.graph->find_operator(name)); };
-  EXPECT_EQ(by("fc.matmul"), "data parallel by its mode");
+  EXPECT_EQ(by("fc.matmul"), "data parallel, by the mode");
   EXPECT_EQ(by("grad.fc.matmul.MatMul"), "follows fc.matmul");
   EXPECT_EQ(by("update.fc.bias.ApplyMomentum"), "follows fc.bias");
   EXPECT_TRUE(line_of(strategy_table(plan), "grad.fc.matmul.MatMul").ends_with("  follows fc.matmul"));
@@ -78,10 +78,10 @@ TEST(ModesReportTest, BroadcastsAreInTheProgramOfARankAndInTheSummary) {
   EXPECT_LT(ir.find("Broadcast("), ir.find("# every step:"));
   const std::string summary = summary_report(plan, {});
   EXPECT_TRUE(
-      line_of(summary, "  start-up").ends_with("  4 broadcasts of parameters and states, 2.1 KiB to a device, once"))
+      line_of(summary, "  start-up").ends_with("  4 broadcasts of parameters and states, 2.1 KiB per device, once"))
       << summary;
   EXPECT_EQ(line_of(summary, "  per device"),
-            "  per device  1 parameter of its own, not averaged; so has the device of the proof");
+            "  per device  1 parameter separate on each device, not averaged; the proof's one device has all");
 }
 
 TEST(ModesReportTest, AnExportCannotSayWhatEveryDeviceHasForItself) {
@@ -89,7 +89,7 @@ TEST(ModesReportTest, AnExportCannotSayWhatEveryDeviceHasForItself) {
     export_plan(data_parallel_plan(), "jax");
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("own: every device has its own"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("own: its values differ per device"), std::string::npos);
   }
 }
 

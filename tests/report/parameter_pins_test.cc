@@ -174,7 +174,7 @@ TEST(ParameterPinsTest, ContradictionsAreRefusedWithTheirPlaces) {
   };
   constexpr char kData[] = "parallel_mode: data_parallel";
   expect(product(", state_strategy: [3, 1]", "", "mesh: {dp: 8}, uneven: false"),
-         "m.yaml:5:51: error: w: state_strategy: the tuple (3, 1) cuts dimension 0 of w in 3, but its size is 64");
+         "m.yaml:5:51: error: w: state_strategy: the tuple (3, 1) splits dimension 0 of w into 3, but its size is 64");
   expect(product(", gradient_strategy: [8]", "", ""), "m.yaml:5:54: error: w: gradient_strategy: entry 1 has 1 value");
   expect(product(", gradient_strategy: \"[{}, {}] unreduced={nvlink}\"", "", ""), "cannot be asked for as partial");
   expect(product(", state_strategy: [8, 1], parallel_optimizer: false", "", ""),

@@ -66,9 +66,8 @@ TEST(PlanFileTest, HoldsOfWhichOrdersTheBoundIs) {
     const PlanFile file = read_plan_file(plan_json(plan), "plan.json");
     EXPECT_EQ(file.overlapped_bound, plan.overlapped_bound);
     EXPECT_EQ(file.is_bound_one_block_ahead, one_ahead);
-    expect_has(summary_report(plan, {}), one_ahead
-                                             ? "in whatever order that computes blocks again at most one ahead, takes"
-                                             : "in whatever order, takes");
+    expect_has(summary_report(plan, {}),
+               one_ahead ? "in any order that recomputes at most one block ahead, takes" : "in any order, takes");
   }
 }
 

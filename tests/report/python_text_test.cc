@@ -45,7 +45,7 @@ TEST(PythonTextTest, DictionariesFoldCopiesAndCommentWhatCannotBeSaid) {
             "    **{f\"layers.{i}.up\": (1, 2) for i in range(2)},\n"
             "    \"head{0}\": 'x',\n"
             "    \"quoted\\\"name\": 'y',\n"
-            "    # cannot be said: bad [{b, a}]; nests left to right\n"
+            "    # cannot be expressed: bad [{b, a}]; nests left to right\n"
             "}\n");
   EXPECT_EQ(cannot_say, std::vector<std::string>{"bad [{b, a}]; nests left to right"});
   EXPECT_EQ(python_dictionary("none", {}, cannot_say), "none = {}\n");

@@ -27,9 +27,9 @@ TEST(SummaryTest, IsAsRecorded) {
   expect_golden("report/summary.txt", text);
   EXPECT_EQ(text.find("searched"), std::string::npos);
   plan.options.time_limit = 1.5;
-  EXPECT_NE(
-      summary_report(plan, options).find("\n  searched    for at most 1.5 s: another run may find another plan\n"),
-      std::string::npos);
+  EXPECT_NE(summary_report(plan, options)
+                .find("\n  searched    with a time limit of 1.5 s: another run may find another plan\n"),
+            std::string::npos);
 }
 
 /// One unit for both numbers only where both are in it.
@@ -67,7 +67,7 @@ training: {optimizer: sgd}
   answer.smallest = &plan;
   expect_has(infeasibility_report(answer), ": 1 device, mesh of one device,");
   const std::string decisions = decisions_report(plan, explain_costliest(planner, plan, 3, {}, {}), {});
-  expect_has(decisions, "one device does all of it: nothing is decided\n");
+  expect_has(decisions, "there is only one device: nothing is decided\n");
   EXPECT_EQ(decisions.find("repeated"), std::string::npos) << decisions;
 }
 
@@ -79,7 +79,7 @@ TEST(SummaryTest, WorkersOfOneDeviceAreSeveral) {
   const Plan plan = planner.plan(Level::kRatio, "auto");
   ASSERT_EQ(plan.program.workers, 5);
   expect_has(decisions_report(plan, explain_costliest(planner, plan, 3, {}, {}), {}),
-             "place says which worker computes what: nothing is decided\n");
+             "place assigns all operators to workers: nothing is decided\n");
   EXPECT_EQ(compare_report({compared("level 0", plan)}, {}).find("all on one device"), std::string::npos);
 }
 

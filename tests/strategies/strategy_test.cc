@@ -39,7 +39,7 @@ TEST(StrategyTest, WhatIsNotLegalIsNamed) {
   const Operation matmul = operation_of("MatMul", {}, {{16, 6}, {6, 4}});
   EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"m", "x"}, {"n", "y"}}), kMesh), "");
   EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"k", "y"}}), kMesh),
-            "k of size 6 cannot be cut in 4 by {y}: pieces of 2 would leave 1 of them empty");
+            "k of size 6 cannot be split into 4 by {y}: pieces of 2 would leave 1 of them empty");
   EXPECT_EQ(check_strategy(matmul, strategy(matmul, {{"m", "x"}, {"n", "x"}}), kMesh), "axis x is used twice");
   const Operation add = operation_of("Add", {}, {{16}, {16}});
   Strategy partial = strategy(add, {});
@@ -64,19 +64,21 @@ TEST(StrategyTest, UnequalPiecesAreTrueIntervals) {
 TEST(StrategyTest, WhatCannotBeCutUnequallySaysWhy) {
   const Operation flat = operation_of("Reshape", {{"shape", std::vector<std::int64_t>{15, 8}}}, {{5, 3, 8}});
   const std::string& first = flat.rule.factors[flat.rule.operands[0][0].factors[0]].name;
-  EXPECT_EQ(check_strategy(flat, strategy(flat, {{first, "x"}}), kMesh),
-            first +
-                " of size 5 cannot be cut in 2 by {x}: it shares a dimension with other factors, so its pieces must be "
-                "equal");
+  EXPECT_EQ(
+      check_strategy(flat, strategy(flat, {{first, "x"}}), kMesh),
+      first +
+          " of size 5 cannot be split into 2 by {x}: it shares a dimension with other factors, so its pieces must be "
+          "equal");
   const Operation conv = operation_of("Conv2D", {{"pad_mode", std::string("same")}}, {{2, 3, 15, 16}, {4, 3, 5, 5}});
   const std::string& rows = conv.rule.factors[conv.rule.operands[0][2].window->output].name;
-  EXPECT_EQ(check_strategy(conv, strategy(conv, {{rows, "x"}}), kMesh),
-            rows + " of size 15 cannot be cut in 2 by {x}: it is read through a window, whose pieces must be equal");
+  EXPECT_EQ(
+      check_strategy(conv, strategy(conv, {{rows, "x"}}), kMesh),
+      rows + " of size 15 cannot be split into 2 by {x}: it is read through a window, whose pieces must be equal");
   const Operation attention = operation_of("FlashAttention", {{"input_layout", std::string("BSND")}},
                                            {{2, 7, 4, 8}, {2, 7, 4, 8}, {2, 7, 4, 8}});
   EXPECT_EQ(check_strategy(attention, strategy(attention, {{"s", "x"}}), kMesh), "");
   EXPECT_EQ(check_strategy(attention, strategy(attention, {{"t", "x"}}), kMesh),
-            "t of size 7 cannot be cut in 2 by {x}: its pieces are counted and must be equal");
+            "t of size 7 cannot be split into 2 by {x}: its pieces are counted and must be equal");
 }
 
 TEST(StrategyTest, AWholeAxisIsItsPiecesOneAfterTheOther) {

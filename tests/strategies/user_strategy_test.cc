@@ -86,19 +86,20 @@ TEST(UserStrategyTest, UnequalPiecesMustBeAllowedAndNotEmpty) {
   EXPECT_EQ(resolve("30", "null", kAllowed), "[{pcie, hccs}, {}]");
   EXPECT_EQ(resolve("30", "[{hccs}, {}]", kAllowed), "[{hccs}, {}]");
   EXPECT_EQ(resolve("30", "[8, 1]", UnevenCuts::kNone),
-            "act: in_strategy (8, 1) cuts dimension 0 of x in 8, but its size is 30");
+            "act: in_strategy (8, 1) splits dimension 0 of x into 8, but its size is 30");
   EXPECT_EQ(resolve("30", "[{hccs}, {}]", UnevenCuts::kNone),
-            "act: layout [{hccs}, {}] of x: dimension 0 of size 30 cannot be cut in 4 by {hccs}");
-  EXPECT_EQ(resolve("12", "[8, 1]", kAllowed),
-            "act: in_strategy (8, 1) cuts dimension 0 of x in 8, but its size is 12; pieces of 2 would leave 2 of them "
-            "empty");
+            "act: layout [{hccs}, {}] of x: dimension 0 of size 30 cannot be split into 4 by {hccs}");
+  EXPECT_EQ(
+      resolve("12", "[8, 1]", kAllowed),
+      "act: in_strategy (8, 1) splits dimension 0 of x into 8, but its size is 12; pieces of 2 would leave 2 of them "
+      "empty");
 }
 
 TEST(UserStrategyTest, FaultsAreThoseThatUsersKnow) {
   EXPECT_EQ(faults(", in_strategy: [[1, 1]]"), "fc: in_strategy has 1 entry, fc has 2 tensor inputs|");
   EXPECT_EQ(faults(", in_strategy: [[1, 1], [1]]"), "fc: entry 2 has 1 value, w has 2 dimensions|");
   EXPECT_EQ(faults(", in_strategy: [[1, 1], [1, 3]]"),
-            "fc: in_strategy (1, 3) cuts dimension 1 of w in 3, but its size is 128|");
+            "fc: in_strategy (1, 3) splits dimension 1 of w into 3, but its size is 128|");
   EXPECT_EQ(faults(", in_strategy: [[2, 8], [8, 1]]"), "fc: needs 16 devices (2 x 8), there are 8|");
   EXPECT_EQ(faults(", in_strategy: [[1, 4], [2, 1]]"), "fc: cuts x in 4 along the summed dimension but w in 2|");
   EXPECT_EQ(faults(", in_strategy: [[{pcie}, {}], [{}, {pcie}]]"), "fc: axis pcie is used twice|");
