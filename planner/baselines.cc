@@ -1,5 +1,5 @@
-// The plans that a plan is compared with: data parallelism, one device, one worker, plans of global degrees, and an operator's
-// other strategies.
+// The plans with which a plan is compared: data parallelism, one device, one worker, plans of global degrees, and
+// alternatives for one operator.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,8 @@ namespace shardplan {
 
 namespace {
 
-/// Of models of more operators no two programs or problems are held at a time: each takes a fifth of the memory of planning.
+/// For models with more operators, no two programs or problems are held at a time: each takes a fifth of the memory
+/// of planning.
 constexpr std::size_t kDeep = 100'000;
 
 }  // namespace
@@ -61,7 +62,7 @@ Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>
 }
 
 bool ModelPlanner::data_parallel_may_be_faster(const Plan& plan) const {
-  if (plan.options.level != options_.level) return true;  // it would be ordered in another way
+  if (plan.options.level != options_.level) return true;  // it would be scheduled differently
   const Baseline& known = data_parallel();
   const bool is_faster = known.time.step() < plan.time.step() || known.time.additive() < plan.time.additive();
   return known.fits && is_faster;
@@ -82,7 +83,7 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
     const TensorVersion& version = versions_.all[id];
     const GraphTensor& tensor = graph_->tensor(version.tensor);
     if (version.kind != TensorVersion::Kind::kStored || tensor.kind == TensorKind::kInput) continue;
-    // What every device has its own of is laid out so here, too.
+    // Values that are separate on each device are laid out so here, too.
     const bool is_own =
         tensor.layerwise_parallel || (tensor.state_of && graph_->tensor(*tensor.state_of).layerwise_parallel);
     if (is_own) {
@@ -194,7 +195,7 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(const Plan& plan, Oper
   options.limits.work = kDefaultWork / 4;
   options.limits.stop = stop;
   options.wants_bound = false;
-  // Where the rest stays as it is: no alternative looks worse than it is because its search ended early.
+  // If the rest stays as it is: no alternative looks worse than it is because its search ended early.
   std::vector<std::optional<Choice>> starts;
   for (const Strategy& strategy : strategies) {
     IdVector<OperatorId, Strategy> with = plan.strategies;

@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// What a node computes in a step with its cheapest strategy; a forbidden one is none.
+/// What a node computes in a step with its cheapest strategy; forbidden ones are ignored.
 Picoseconds least_cost(const StrategyProblem& problem, NodeId node) {
   std::optional<Picoseconds> least;
   for (const Cost& cost : problem.strategy_tables[problem.nodes[node].strategies].costs) {
@@ -22,7 +22,7 @@ Picoseconds least_cost(const StrategyProblem& problem, NodeId node) {
 
 Picoseconds least_divided_step(const OperatorGraph& graph, const ModelProblem& problem, int workers) {
   const std::size_t count = graph.operators().size();
-  // A copy that recomputation makes has its original's node, which counts both. A node of several workers is nobody's.
+  // A recomputed copy has its original's node, which counts both. A node of several workers is attributed to none.
   IdVector<NodeId, std::optional<OperatorId>> first(problem.problem.nodes.size());
   IdVector<NodeId, char> is_common(problem.problem.nodes.size(), 0), is_divided(problem.problem.nodes.size(), 0);
   for (const OperatorId op : graph.operators().ids()) {
@@ -34,7 +34,7 @@ Picoseconds least_divided_step(const OperatorGraph& graph, const ModelProblem& p
       first[node] = op;
     }
   }
-  IdVector<OperatorId, Picoseconds> alone(count, 0);  // in one run, where the node is no other operator's
+  IdVector<OperatorId, Picoseconds> alone(count, 0);  // in one run, if the node belongs to no other operator
   std::vector<Picoseconds> busy(static_cast<std::size_t>(workers), 0);
   for (const OperatorId op : graph.operators().ids()) {
     const NodeId node = problem.operator_nodes[op];

@@ -1,6 +1,6 @@
-// Why nothing fits is answered by trying: each change that a user could make is made, one at a time, to a copy of the model or
-// the cluster, and planned again for the least memory. What fits is a remedy. The plan of least memory is a good one to look
-// at, since what holds its peak must go in any case.
+// Remedies are found by trying: each change that a user could make is applied, one at a time, to a copy of the model
+// or the cluster, which is then planned for the least memory. If that plan fits, the change is a remedy. The plan
+// with the least memory shows what to change, since whatever holds its peak must go in any case.
 
 #include "planner/infeasibility_analysis.h"
 
@@ -22,12 +22,12 @@
 namespace shardplan {
 namespace {
 
-/// How much work the search of one changed model may do.
+/// Work limit for the search of one changed model.
 constexpr std::uint64_t kWork = 100'000'000;
-/// User strategies that are left out one by one.
+/// Limit for user strategies that are left out one by one.
 constexpr std::size_t kMostDecisions = 4;
 
-/// What the user wrote in one place: all operators and tensors that it speaks of.
+/// A decision that the user wrote in one place, with all operators and tensors it concerns.
 struct Decision {
   Infeasibility::Obstacle obstacle;
   std::vector<OperatorId> operators;
@@ -35,7 +35,7 @@ struct Decision {
   std::vector<TensorId> pinned;  // parameters whose gradients or states it lays out
 };
 
-/// The same types, laid out as the modes or the search find.
+/// The same types, laid out as the modes or the search decide.
 ParameterPins without_layouts(const ParameterPins& pins) {
   ParameterPins left = pins;
   left.gradient_strategy.reset();
@@ -58,7 +58,8 @@ class InfeasibilityAnalysis {
   }
 
   Infeasibility run() {
-    // What is stored between steps stays whatever is computed in another way; only more devices cut it in smaller pieces.
+    // Parameters and states take the same memory however the computation changes; only more devices make their shards
+    // smaller.
     const bool fits_stored = least_stored(smallest_.cluster.num_devices()) <= smallest_.usable;
     if (fits_stored) try_free_layers();
     if (fits_stored && smallest_.graph->is_training()) {
@@ -75,7 +76,7 @@ class InfeasibilityAnalysis {
   }
 
  private:
-  /// What one of `devices` holds at least of parameters and optimizer states, cut evenly.
+  /// The least that one of `devices` devices holds of parameters and optimizer states, evenly sharded.
   Bytes least_stored(std::int64_t devices) const {
     Bytes sum = 0;
     for (const GraphTensor& tensor : smallest_.graph->tensors()) {
@@ -84,7 +85,7 @@ class InfeasibilityAnalysis {
     return sum / devices;
   }
 
-  /// The smallest plan of a changed model; nothing if it cannot be planned.
+  /// The plan with the least memory of a changed model; nothing if it cannot be planned.
   std::optional<Plan> smallest_of(Model model, const Cluster& cluster) const {
     return smallest_of(std::move(model), cluster, smallest_.options);
   }
@@ -98,12 +99,12 @@ class InfeasibilityAnalysis {
       Plan plan = planning.smallest(stop_);
       if (!plan.program.instructions.empty()) return plan;
     } catch (const InputError&) {
-      // The change does not suit the model: a batch that cannot be divided, a mesh of other devices.
+      // The change does not suit the model: a batch that cannot be divided, a mesh for other devices.
     }
     return std::nullopt;
   }
 
-  /// Notes the change if the smallest plan that it leads to fits.
+  /// Records the change if it makes the plan with the least memory fit.
   void try_change(Infeasibility::Remedy remedy, Model model, const Cluster& cluster) {
     note_if_fits(std::move(remedy), smallest_of(std::move(model), cluster));
   }
@@ -138,7 +139,7 @@ class InfeasibilityAnalysis {
     }
   }
 
-  /// The block inside a layer whose activations take most at the peak, and the layer.
+  /// The block inside a layer whose activations take the most memory at the peak, and the layer.
   std::vector<std::string> blocks_to_recompute() const {
     std::map<std::string, Bytes> inner, outer;
     for (const MemoryProfile::Alive& alive : smallest_.memory.alive_at_peak) {
@@ -255,7 +256,7 @@ class InfeasibilityAnalysis {
 
   void try_without(Infeasibility::Obstacle obstacle, const std::vector<Decision>& left_out) {
     const std::optional<Plan> plan = smallest_of(without(left_out), smallest_.cluster);
-    // What saves less than half a per cent is in nobody's way.
+    // A decision whose removal saves less than half a per cent is not an obstacle.
     const Bytes least_saved = obstacle.name.empty() ? 1 : std::max<Bytes>(1, smallest_.memory.peak / 200);
     if (!plan || smallest_.memory.peak - plan->memory.peak < least_saved) return;
     obstacle.peak_without = plan->memory.peak;

@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-/// Each rank's graph as the planner plans it on one device, where nothing is left to decide.
+/// Each rank's graph as planned on one device, where nothing is left to decide.
 Plan plan_of_rank(const Model& model, const Cluster& one_device) {
   auto own = std::make_shared<Model>(model);
   own->parallel.mesh.clear();  // it names groups of ranks
@@ -22,7 +22,7 @@ Plan plan_of_rank(const Model& model, const Cluster& one_device) {
   options.level = Level::kSpeed;
   options.search = "propagation";
   options.overlap = false;
-  options.capacity = Bytes{1} << 60;  // what does not fit is costed all the same
+  options.capacity = Bytes{1} << 60;  // costed even if it does not fit
   const ModelPlanner planner(own, one_device, options);
   return planner.plan(options.level, options.search);
 }
@@ -64,7 +64,7 @@ class CommunicationCosts {
   const SharedText& name(const LocalOperator& at) const {
     return program_.graphs[static_cast<std::size_t>(at.rank)]->operators()[at.op].name;
   }
-  /// What a member brings.
+  /// The bytes that a member contributes.
   static Bytes bytes_of(const Operation& operation) {
     Bytes sum = 0;
     for (const TensorType& operand : operation.operands) sum += operand.bytes();
@@ -77,7 +77,7 @@ class CommunicationCosts {
   }
 
  private:
-  /// A collective of the step's group; other groups of the operator run beside it if all are of one size.
+  /// A collective of the step's group; other groups of the operator run at the same time if all have the same size.
   template <class Time>
   Picoseconds collective(const LocalStep& step, const Time& time) {
     if (step.size() == 1) return 0;
@@ -88,7 +88,7 @@ class CommunicationCosts {
     return time({AxisRef{1, 1, static_cast<std::int64_t>(own.size())}}, costs);
   }
 
-  /// The costs of groups that communicate at once; null if their sizes differ or they have ranks in common.
+  /// The costs of groups that communicate at the same time; null if their sizes differ or they share ranks.
   const HierarchicalCosts* costs_of_all(const std::vector<std::vector<std::int64_t>>& groups) {
     std::set<std::int64_t> ranks;
     for (const std::vector<std::int64_t>& group : groups) {
@@ -137,11 +137,12 @@ class CommunicationCosts {
   const Cluster& cluster_;
   const LocalProgram& program_;
   std::map<std::string, std::vector<std::vector<std::int64_t>>> groups_;  // by the operator's name
-  std::map<std::string, const HierarchicalCosts*> beside_;                // of all its groups; null if each is alone
+  std::map<std::string, const HierarchicalCosts*>
+      beside_;  // of all groups of an operator; null if each communicates alone
   std::map<std::vector<std::vector<std::int64_t>>, std::unique_ptr<HierarchicalCosts>> costs_;
 };
 
-/// What each operator of a rank takes on its device.
+/// The time of each operator of a rank on its device.
 IdVector<OperatorId, Picoseconds> kernel_times(const Plan& plan) {
   IdVector<OperatorId, Picoseconds> times(plan.graph->operators().size(), 0);
   for (const Instruction& instruction : plan.program.instructions) {
@@ -159,7 +160,7 @@ void run_timeline(LocalPlan& plan, const LocalProgram& program) {
     times.push_back(kernel_times(rank.plan));
     ready.emplace_back(rank.plan.graph->tensors().size(), 0);
   }
-  std::vector<Picoseconds> kernels(count, 0);         // when each rank's kernels so far are done
+  std::vector<Picoseconds> kernels(count, 0);         // when each rank has finished its kernels so far
   std::vector<Picoseconds> communications(count, 0);  // and its communications
   for (const LocalStep& step : program.steps) {
     const bool communicates = is_communication(*costs.operation(step[0]).type);

@@ -1,7 +1,7 @@
-// Strategies combine the pieces of a mesh freely, but only whole pieces, of which there are three: with more the candidates of
-// an operator would be too many. Where the axes have more prime factors than that, which of them stand together decides what can
-// be said (12 heads on node=8, nvlink=8 want a piece of 4 or of 2 and 2, experts one of 8), and no single choice is best. So each
-// is planned; there are at most a few dozen.
+// Strategies combine the pieces of a mesh freely, but only complete pieces, of which there are three: with more, an
+// operator would have too many candidates. If the axes have more prime factors than that, their grouping limits what
+// can be expressed (12 heads on node=8, nvlink=8 need a piece of 4 or two of 2, experts one of 8), and no grouping is
+// always best. So each is planned; there are at most a few dozen.
 #include "planner/mesh_search.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::size_t num_prime_factors(std::int64_t size) {
   return count;
 }
 
-/// All shapes that begin with `pieces` and go on behind them: `rest` is what is left of an axis, in `count` pieces in all.
+/// All shapes that begin with `pieces`: `rest` is the unsplit rest of an axis, and `count` pieces are used in all.
 void add_shapes(const DeviceMesh& mesh, AxisRef rest, std::size_t count, std::vector<AxisRef>& pieces,
                 std::vector<std::vector<AxisRef>>& shapes) {
   std::size_t wanted_behind = 0;  // axes of which each takes one piece or more

@@ -16,7 +16,7 @@ std::int64_t parts_of(double weighted_bytes) {
   return parts >= static_cast<double>(kForbidden) ? kForbidden : std::llround(std::max(parts, 0.0));
 }
 
-/// Passes its operand on in the same memory, or stands where a block's strategy has its place.
+/// Passes its operand on in the same memory, or marks the border of a block with a strategy.
 bool is_transparent(const OperatorGraph& graph, OperatorId op) {
   const OperatorType& type = *graph.operation(op).type;
   return type.work == WorkKind::kView || type.name == "Identity";
@@ -27,7 +27,7 @@ bool same_place(const MindSporeTensorLayout& a, const MindSporeTensorLayout& b) 
   return unified && unified->from == unified->to;
 }
 
-/// The batch cut over all devices where they divide it.
+/// The batch sharded over all devices if they divide it.
 TensorLayout data_parallel_layout(const Shape& shape, const DeviceMesh& mesh) {
   TensorLayout layout = TensorLayout::replicated(shape.size());
   if (shape.empty() || shape[0] % mesh.num_devices() != 0) return layout;
@@ -37,7 +37,7 @@ TensorLayout data_parallel_layout(const Shape& shape, const DeviceMesh& mesh) {
   return layout;
 }
 
-/// What a table or a matrix depends on, so that equal ones are made once.
+/// What a table or a matrix depends on; equal ones are created once.
 using LayoutKey = std::tuple<std::vector<std::int64_t>, std::vector<std::vector<std::int64_t>>, Shape>;
 LayoutKey key_of(const MindSporeTensorLayout& layout) {
   return {layout.layout.device_matrix, layout.layout.tensor_map, layout.shape};

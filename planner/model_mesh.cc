@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// In how many pieces some of `pieces` together cut a batch at most.
+/// The largest number of pieces into which some of `pieces` together can shard a batch.
 std::int64_t most_cuts(const std::vector<AxisRef>& pieces, std::int64_t batch, bool allows_uneven) {
   std::int64_t most = 1;
   for (std::size_t chosen = 1; chosen < std::size_t{1} << pieces.size(); ++chosen) {
@@ -22,7 +22,8 @@ std::int64_t most_cuts(const std::vector<AxisRef>& pieces, std::int64_t batch, b
   return most;
 }
 
-/// The outermost axis in two pieces, of which the inner one is the largest that divides the batch, the others whole.
+/// The outermost axis in two pieces, the inner one being the largest that divides the batch; the others are not
+/// split.
 std::vector<AxisRef> cut_for_batch(const DeviceMesh& mesh, std::int64_t batch) {
   std::vector<AxisRef> pieces;
   for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) pieces.push_back(mesh.whole(axis));

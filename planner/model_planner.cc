@@ -1,13 +1,14 @@
 // How a model becomes a plan.
 //
-// The model's graph, the versions of its tensors and what is decided beforehand make a StrategyProblem
-// (model_problem.cc); a search of the level finds a choice (guided_search.cc, level_search.cc); lowering writes it out as
-// the program that every device runs (program/lower.cc), from which all figures of the plan are taken.
+// The model's graph, the versions of its tensors and the decisions made beforehand form a StrategyProblem
+// (model_problem.cc). The search of the level finds a choice (guided_search.cc, level_search.cc). Lowering writes it
+// out as the program that every device runs (program/lower.cc), from which all figures of the plan are taken.
 //
-// The problem's memory is a little less than the program's: it counts what lies in memory between two operators, not
-// what a redistribution holds while it runs. A choice whose program holds too much is therefore repaired: the problem's
-// limits are lowered where it does (limit_repair.cc) and searched again. The alternative, redistributions with lives of
-// their own in the problem, would double its nodes for a peak that hardly ever binds.
+// The memory of the problem is slightly less than that of the program: it counts what is in memory between two
+// operators, but not what a redistribution holds while it runs. So a choice whose program holds too much is repaired:
+// the problem's limits are lowered at those times (limit_repair.cc) and it is searched again. The alternative,
+// redistributions with their own live ranges in the problem, would double the number of nodes for a peak that is
+// hardly ever binding.
 
 #include "planner/model_planner.h"
 
@@ -45,25 +46,25 @@
 namespace shardplan {
 namespace {
 
-/// For the bound of a plan that was found without one; a fraction of a second.
+/// For the bound of a plan that was found without one; takes a fraction of a second.
 constexpr std::uint64_t kBoundWork = 200'000'000;
-/// What a search is given at the end of a time limit.
+/// Time for a search at the end of a time limit.
 constexpr double kLeastSeconds = 1e-3;
-/// Lowering, memory and the order of the instructions take about as often the time that making the problem took. A
-/// limit leaves time for what of it would exceed a second, of which at most so large a share.
+/// Lowering, memory and scheduling take about this many times as long as building the problem. A time limit reserves
+/// what of this exceeds a second, up to this fraction of the limit.
 constexpr double kShareBehind = 2;
 constexpr double kMostBehind = 0.75;
 
-/// How near the step of the smallest plan comes to the least one: nobody asks for it.
+/// The gap of the step of the plan with the least memory; its step is of little interest.
 constexpr double kGoodEnoughStep = 0.02;
 
-/// How often a plan whose true memory is above a limit is repaired by lowering that limit.
+/// How many times a plan whose true memory exceeds a limit is repaired by lowering that limit.
 constexpr int kMaxRepairs = 4;
 
-/// True for a peak that may well not be the least.
+/// True if the peak may well not be the least.
 bool is_far_from_bound(const Plan& plan) { return plan.memory.peak - plan.memory.peak / 50 > plan.bound.amount; }
 
-/// What the true memory leaves of a search's status.
+/// The search's status in view of the true memory.
 PlanStatus status_of(const Plan& plan) {
   if (!plan.fits()) return PlanStatus::kNoPlanFound;
   const bool is_at_bound = plan.cost.amount <= plan.bound.amount;
@@ -183,13 +184,13 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
     if (graph_->operators().size() <= kMostOverlappedOperators) free = std::move(problem);
     problem = std::move(tied);
   }
-  if (level != Level::kMemory) restrictions = {};  // the problem has them
+  if (level != Level::kMemory) restrictions = {};  // the problem contains them
   plan.candidates_complete = problem.candidates_complete;
 
-  // What begins at data parallelism, or at a plan of another level, ends with nothing worse.
+  // A search that starts from data parallelism, or from a plan of another level, returns nothing worse.
   const std::optional<Choice> start = this->start(problem, level, known);
   const bool is_known = data_parallel_baseline_ || beside_.baseline.valid();
-  if (level == Level::kRatio && is_known) data_parallel_.reset();  // nobody asks for its decisions again
+  if (level == Level::kRatio && is_known) data_parallel_.reset();  // its decisions are not needed any more
   const LevelOptions options = search_options(level, stop, progress, since_begin.elapsed());
   const bool has_own_limit = options_.work_limit > 0 || options_.time_limit > 0;
   const GuidedSearch search(*graph_, versions_, problem, pieces_, search_name, options, !has_own_limit);
@@ -200,12 +201,12 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
     bound_options->limits.progress = {};
     if (options_.work_limit == 0 && options_.time_limit == 0) bound_options->limits.work = kBoundWork;
   }
-  // Of the overlapped step it is sought beside that of uniform layers.
+  // For the overlapped step it is computed together with that of uniform layers.
   const bool has_free_bound = free && workers_ == 1 && (level != Level::kSpeed || !options_.overlap) &&
                               graph_->operators().size() <= kMostFreeOperators;
   BoundBeside of_free_layers(
       [&](const Choice& choice, std::stop_token end) { return free_bound(problem, choice, *free, level, end); }, stop);
-  // It gets as far from data parallelism, if that fits, as from a better choice, and waits for none.
+  // Starting from data parallelism, if that fits, is as good as from a better choice, and needs no waiting.
   const bool begins_at_start = has_free_bound && start && evaluate(problem.problem, *start).feasible;
   if (begins_at_start) of_free_layers.begin(*start);
   const auto begin_bound = [&](const Choice& choice) {
@@ -237,11 +238,11 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
-  if (level != Level::kSpeed && !has_free_bound) problem = {};  // nothing is sought in it any more
+  if (level != Level::kSpeed && !has_free_bound) problem = {};  // not needed any more
   Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
   if (has_free_bound) {
     scheduled.free_bound = of_free_layers.get();
-    // What holds for all plans holds for those of uniform layers.
+    // A bound over all plans also holds for those with uniform layers.
     scheduled.bound.amount = std::max(scheduled.bound.amount, scheduled.free_bound->amount);
     scheduled.status = status_of(scheduled);
   }
@@ -266,7 +267,7 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        {}};
   if (const Found data_parallel = data_parallel_decisions(); *data_parallel) search.known.push_back(**data_parallel);
   ProgramWriter writer(*graph_, versions_, *costs_, *redistributions_);
-  // All of the plan but what a trial has of its own.
+  // All of the plan except what is specific to a trial.
   ParallelProgram program = std::exchange(plan.program, {});
   const Plan asked = plan;
   plan.program = std::move(program);
@@ -388,7 +389,7 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
         lowered_limits(lowered, problem.times, draft.choice, draft.plan.program, draft.plan.memory, most);
     for (Bytes& limit : trial.memory_limits) limit = std::min(limit, best.plan.memory.peak - 1);  // or it is no help
     LevelResult found = search.find(trial, draft.choice);
-    // What is far from its bound may well be lowered, if not as far as that.
+    // A peak far from its bound can probably be lowered, if not as far as that.
     if (!found.choice && (limits == LowerPeak::kWhileFound || !is_far_from_bound(best.plan))) break;
     if (!found.choice) {
       most = raised = most + (best.plan.memory.peak - most) / 2;
@@ -415,7 +416,7 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
 ModelPlanner::Draft ModelPlanner::or_from_counted_copies(Draft draft, const ModelProblem& problem,
                                                          Restrictions restrictions, std::string_view search_name,
                                                          const LevelOptions& options) const {
-  // A limit of time was the first search's.
+  // The time limit applied to the first search.
   if (workers_ > 1 || options.limits.seconds > 0 || !is_far_from_bound(draft.plan)) return draft;
   restrictions.counts_copies = true;
   const ModelProblem counted = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
@@ -423,7 +424,7 @@ ModelPlanner::Draft ModelPlanner::or_from_counted_copies(Draft draft, const Mode
   const auto start = find_choice(versions_, counted, draft.plan.strategies, draft.plan.versions);
   LevelResult found = search.find(counted.problem, start);
   if (!found.choice) return draft;
-  draft.plan.bound = found.bound;  // of what programs hold at least, which the first problem may count twice
+  draft.plan.bound = found.bound;  // a bound on what programs hold, which the first problem may count twice
   Plan plan = in_sequence(decisions_of(counted, *found.choice), draft.plan);
   plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, counted, search, LowerPeak::kEveryLimit).plan;
   if (plan.memory.peak >= draft.plan.memory.peak) return draft;
@@ -497,7 +498,7 @@ Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<c
   for (const Plan& other : known) {
     if (other.is_overlapped && is_better(other, plan)) take_if_faster({other.strategies, other.versions});
   }
-  // Gradients hide well, which the sum of all times does not know.
+  // Communication of gradients can be hidden well, which the sum of all times does not show.
   const Found found = data_parallel_decisions();
   const std::optional<Decisions>& data_parallel = *found;
   if (data_parallel && plan.time.exposed > 0 && data_parallel_may_be_faster(plan)) take_if_faster(*data_parallel);
@@ -520,7 +521,7 @@ LevelOptions ModelPlanner::search_options(Level level, std::stop_token stop, con
   options.memory_slack_ppm = static_cast<std::int64_t>(options_.memory_slack * 1e6 + 0.5);
   options.seed = options_.seed;
   options.threads = options_.threads;
-  // What is left of the limit; where nothing is, a search ends at what it begins with.
+  // The rest of the limit; if nothing is left, a search returns its starting point.
   if (options_.time_limit > 0) {
     const double left = std::max(options_.time_limit - options_.time_spent - spent, kLeastSeconds);
     const double behind = std::max(kShareBehind * spent - 1, 0.0);
@@ -547,7 +548,7 @@ Restrictions ModelPlanner::restrictions(Level level) const {
   result.least_contraction_work = level == Level::kRatio;
   result.pieces = pieces_;
   result.uneven = uneven_cuts();
-  result.capacity = workers_ > 1 ? kUnlimitedBytes : usable();  // a part of what a search counts lies elsewhere
+  result.capacity = workers_ > 1 ? kUnlimitedBytes : usable();  // a part of what a search counts is on other workers
   return result;
 }
 

@@ -24,7 +24,7 @@ void set_times(Plan& plan, const WorkerTimeline& times) {
                repeated_time(plan.program)};
 }
 
-/// The order of micro-batches that is fastest of those that fit.
+/// The fastest order of micro-batches of those that fit.
 void overlap_micro_batches(Plan& plan) {
   if (plan.program.num_in_micro_batch() == 0) return;
   WorkerTimeline fastest = worker_timeline(plan.program);

@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// Every `devices` ranks in a row are linked among themselves as the first ones are.
+/// Whether every `devices` consecutive ranks are linked among themselves like the first ones.
 bool are_alike(const Cluster& cluster, std::int64_t devices) {
   if (devices > 1 && !cluster.position_of_rank.empty()) return false;
   std::int64_t part = 1;

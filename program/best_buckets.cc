@@ -6,19 +6,19 @@
 namespace shardplan {
 namespace {
 
-/// A bucket of so many times the start-up is long enough.
+/// A bucket that takes this many start-ups is long enough.
 constexpr Picoseconds kStarts = 1000;
 
-/// One way to cut a prefix.
+/// One way to split a prefix into buckets.
 struct State {
-  Picoseconds link = 0;  // free from then on
-  Picoseconds step = 0;  // over no earlier
+  Picoseconds link = 0;  // when the link is free again
+  Picoseconds step = 0;  // lower bound on the end of the step
   std::size_t buckets = 0;
   std::size_t begin = 0;     // of the last bucket
-  std::size_t previous = 0;  // state of the prefix before it
+  std::size_t previous = 0;  // the state of the prefix before it
 };
 
-/// Leaves what nothing else beats, by the time at which the link is free.
+/// Keeps the Pareto-optimal states, by the time at which the link is free.
 void keep_best(std::vector<State>& states) {
   std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
     return std::tie(a.link, a.step, a.buckets) < std::tie(b.link, b.step, b.buckets);
@@ -54,7 +54,7 @@ std::vector<std::size_t> best_buckets(std::span<const WaitingCollective> collect
         prefixes[end].push_back({link, std::max(before.step, link + tail), before.buckets + 1, begin, s});
         is_waiting = is_waiting || before.link > ready;
       }
-      // Where the link is free before the last member is ready, a longer bucket ends no earlier and delays more.
+      // If the link is free before the last member is ready, a longer bucket ends no earlier and delays more.
       if (!is_waiting || takes >= long_enough) break;
     }
     keep_best(prefixes[end]);

@@ -3,8 +3,8 @@
 namespace shardplan {
 namespace {
 
-/// The largest size of buckets that is tried; beyond it all gradients of most models are one bucket. Up to the other one
-/// sizes between are tried, too.
+/// The largest bucket size that is tried (above it all gradients of most models are one bucket); up to the other
+/// size, intermediate sizes are tried too.
 constexpr Bytes kLargestTried = Bytes{1} << 30;
 constexpr Bytes kLargestBetween = Bytes{128} << 20;
 

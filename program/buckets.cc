@@ -11,10 +11,10 @@
 #include "base/error.h"
 #include "program/instruction_facts.h"
 
-// Joining collectives must not make a circle: a bucket stands behind the producers of all its members and before their
-// readers. So instructions are listed again, whatever is ready in the order given, a bucket when its last member is
-// ready; members that wait for each other through other instructions can never be ready together, and there the bucket
-// is split.
+// Joining collectives must not create a cycle: a bucket comes after the producers of all its members and before their
+// readers. So the instructions are listed again: whatever is ready in the given order, and a bucket when its last
+// member is ready. Members that depend on each other through other instructions can never be ready together; there
+// the bucket is split.
 
 namespace shardplan {
 namespace {
@@ -36,7 +36,8 @@ bool is_joinable(const OperatorGraph& graph, const Instruction& instruction) {
   }
 }
 
-/// Places that are ready, of which the first is taken: a bit for each, and on every level above one for each word below it.
+/// A set of ready positions from which the first is taken: one bit for each, and on every level above one bit per
+/// word below.
 class ReadyPlaces {
  public:
   explicit ReadyPlaces(std::size_t count) {
@@ -71,9 +72,9 @@ class ReadyPlaces {
   std::vector<std::vector<std::uint64_t>> levels_;
 };
 
-/// Lists the instructions of one region, the loop of micro-batches or what is behind it, so that every bucket stands in
-/// one piece. Whatever is ready and stands first in the order given goes first; a bucket stands where its last member
-/// does.
+/// Lists the instructions of one region (the micro-batch loop or the part after it) such that every bucket is
+/// contiguous. Of what is ready, the first in the given order comes first; a bucket takes the position of its last
+/// member.
 class Regrouping {
  public:
   Regrouping(const InstructionReads& reads, const IssueOrder& order)
@@ -99,9 +100,9 @@ class Regrouping {
 
  private:
   struct Group {
-    std::size_t left = 0;              // members that are not issued
+    std::size_t left = 0;              // members that are not issued yet
     std::size_t place = 0;             // of the last one
-    std::vector<std::uint32_t> ready;  // members whose inputs are there
+    std::vector<std::uint32_t> ready;  // members whose inputs are ready
   };
   void run(std::size_t begin, std::size_t end) {
     for (std::size_t place = begin; place < end; ++place) {
@@ -119,8 +120,8 @@ class Regrouping {
     std::size_t first_left = begin;  // a place
     while (result_.sequence.size() < all) {
       if (queue_.empty()) {
-        // Every bucket that is not issued waits for another one: the first member that could run does so without those
-        // that cannot.
+        // Every bucket that is not issued waits for another one: the first member that could run is issued without
+        // those that cannot.
         while (is_issued(order_.sequence[first_left])) ++first_left;
         split(groups_[order_.buckets[order_.sequence[first_left]]]);
       }
@@ -151,7 +152,7 @@ class Regrouping {
     queue_.insert(places_[group.ready.front()]);
   }
 
-  /// An instruction, or all members of its bucket that are ready; where they begin in the sequence.
+  /// Emits an instruction, or all members of its bucket that are ready; returns where they begin in the sequence.
   std::size_t issue(std::size_t i) {
     const std::size_t begin = result_.sequence.size();
     if (order_.buckets[i] == 0) {
@@ -174,7 +175,7 @@ class Regrouping {
   const InstructionReads& reads_;
   const IssueOrder& order_;
   std::vector<std::uint32_t> places_;   // by instruction
-  std::vector<std::uint32_t> missing_;  // by instruction: operands that are not made yet
+  std::vector<std::uint32_t> missing_;  // by instruction: operands that are not computed yet
   std::vector<Group> groups_;           // by bucket
   std::vector<char> issued_;
   ReadyPlaces queue_;  // of a bucket that of its last member

@@ -28,7 +28,7 @@ bool is_activation(const OperatorGraph& graph, TensorId id) {
   if (!tensor.producer || tensor.updates || tensor.gradient_of) return false;
   return std::none_of(tensor.readers.begin(), tensor.readers.end(), [&](const Reader& reader) {
     const GraphOperator& op = graph.operators()[reader.op];
-    // Backward operators of no forward operator make a parameter's gradient what its update reads.
+    // Backward operators without a forward operator turn a parameter's gradient into what its update reads.
     return op.pass == Pass::kUpdate || (op.pass == Pass::kBackward && !op.forward);
   });
 }

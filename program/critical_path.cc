@@ -1,13 +1,14 @@
-// Two passes over the log of the simulation. Forwards: of every stretch, which of those that it had to wait for ended
-// last. When it began is known, so that nothing is simulated again; that it began when that one ended is checked.
-// Backwards: from what ends last along those.
+// Two passes over the log of the simulation. The forward pass determines for every stretch which of those it had to
+// wait for ended last. Its start is known, so nothing is simulated again; it is checked that it started when that one
+// ended. The backward pass follows these links from the stretch that ends last.
 //
-// The log leaves out runs of the loop that are as one that it has, the typical one. Where the path goes on from that to the
-// run before, it comes to a run that is left out, unless it has been through all of these: it goes on at the same
-// instruction of the typical run. Where it enters a run where it entered the run behind it, it goes through both alike, and
-// through all that are left out at once.
+// The log omits iterations of the loop that equal one it contains, the typical one. When the path goes from that
+// iteration to the previous one, it first has to pass through the omitted iterations: it continues at the same
+// instruction of the typical iteration. If it enters an iteration where it entered the following one, it passes
+// through both in the same way, and so through all omitted ones at once.
 //
-// Linear in what is simulated, two or three runs of the loop: for a plan that is reported, not for those that are tried.
+// Linear in what is simulated, two or three iterations of the loop. It is computed for a plan that is reported, not
+// for those that are tried.
 #include "program/critical_path.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ using Stretch = TimelineLog::Stretch;
 
 constexpr std::uint32_t kNoStretch = std::numeric_limits<std::uint32_t>::max();
 
-/// By stretch, the one that it waited for; kNoStretch where it waited for none.
+/// By stretch, the one that it waited for; kNoStretch if it waited for none.
 class Causes {
  public:
   Causes(const TableOrder& order, const TimelineLog& log)
@@ -75,7 +76,8 @@ class Causes {
     for (const ValueId input : order_.inputs(place)) wait_for(makers_[input], begin);
   }
 
-  /// What still runs is a gather in pieces, with which a product begins: that waits for what the gather waited for.
+  /// What still runs is a gather in pieces that starts together with a product: the product waits for what the gather
+  /// waited for.
   void wait_for(std::uint32_t other, Picoseconds begin) {
     if (other != kNoStretch && log_.stretches[other].end > begin) other = causes_[other];
     if (other == kNoStretch) return;
@@ -86,7 +88,7 @@ class Causes {
     for (const ValueId output : order_.outputs(place)) makers_[output] = number;
   }
 
-  /// What a product's scatter in pieces makes is there no sooner than the product is done.
+  /// The result of a product's scatter in pieces is not ready before the product is done.
   void end_scatter(std::uint32_t number) {
     for (const ValueId output : order_.outputs(log_.stretches[number].place + 1)) {
       std::uint32_t& maker = makers_[output];
@@ -99,7 +101,7 @@ class Causes {
   IdVector<ValueId, std::uint32_t> makers_;
   std::vector<std::uint32_t> levels_;  // by level of links: what was issued there last
   std::uint32_t kernel_ = kNoStretch;  // the last one, or its last part
-  std::uint32_t last_ = kNoStretch;    // of what the stretch at hand waits for
+  std::uint32_t last_ = kNoStretch;    // of those that the current stretch waits for
   std::vector<std::uint32_t> causes_;
 };
 
@@ -119,12 +121,12 @@ class WalkBack {
       if (before == kNoStretch) break;
       at = left_out_ > 0 && before < typical_ ? enter_left_out(before) : before;
     }
-    if (at != kNoStretch) share_of(at).time += time_;  // of a loop that does not come to rest
+    if (at != kNoStretch) share_of(at).time += time_;  // of a loop that does not become periodic
     return std::move(path_);
   }
 
  private:
-  /// One stretch in one run.
+  /// One stretch in one iteration.
   struct Step {
     std::uint32_t stretch = 0;
     Picoseconds time = 0;
@@ -135,7 +137,7 @@ class WalkBack {
     return path_.shares[order_.sequence[log_.stretches[stretch].place]];
   }
 
-  /// What ends last; of several a kernel.
+  /// The stretch that ends last; at a tie a kernel.
   std::uint32_t last_stretch() const {
     std::uint32_t last = kNoStretch;
     for (std::uint32_t number = 0; number < log_.stretches.size(); ++number) {
@@ -162,7 +164,7 @@ class WalkBack {
     time_ -= times * step.time;
   }
 
-  /// Goes on in the runs that are left out instead of one before them: with which stretch.
+  /// Continues in the omitted iterations instead of the previous one; returns the stretch.
   std::uint32_t enter_left_out(std::uint32_t before) {
     while (left_out_ > 0 && before < typical_) {
       before = in_next_run(before);
@@ -180,7 +182,7 @@ class WalkBack {
     return before;
   }
 
-  /// The last stretch of the same instruction in the run behind it.
+  /// The last stretch of the same instruction in the following iteration.
   std::uint32_t in_next_run(std::uint32_t number) const {
     const auto next = std::upper_bound(log_.runs.begin(), log_.runs.end(), number);
     std::size_t end = next[1];
@@ -192,11 +194,11 @@ class WalkBack {
   const TableOrder& order_;
   const TimelineLog& log_;
   const Causes causes_;
-  Picoseconds time_;                    // of the step, before what is passed through
-  std::int64_t left_out_;               // runs that are still to be passed through
+  Picoseconds time_;                    // of the step, before the omitted iterations
+  std::int64_t left_out_;               // omitted iterations still to be passed through
   std::size_t typical_ = 0;             // where the typical run begins in the log
-  std::uint32_t entered_ = kNoStretch;  // with which stretch the run at hand was entered
-  std::vector<Step> steps_;             // in that run
+  std::uint32_t entered_ = kNoStretch;  // the stretch at which the current iteration was entered
+  std::vector<Step> steps_;             // in the current iteration
   CriticalPath path_;
 };
 

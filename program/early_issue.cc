@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kAbsent = std::numeric_limits<std::uint32_t>::max();
 
-/// By value: the instruction that makes it; of what is given none.
+/// By value: the instruction that computes it; none for given values.
 IdVector<ValueId, std::uint32_t> producers(const InstructionTable& table) {
   IdVector<ValueId, std::uint32_t> result(table.num_values(), kAbsent);
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -37,7 +37,8 @@ bool never_grows(const InstructionTable& table, std::size_t i) {
   }
 }
 
-/// Whether a cheap kernel reads something that `waits`, and beside that only what is there from the beginning.
+/// Whether a cheap kernel reads something that `waits`, and otherwise only values that are available from the
+/// beginning.
 bool only_waits(const InstructionTable& table, std::size_t kernel, const IdVector<ValueId, std::uint32_t>& producer,
                 const IdVector<ValueId, char>& waits) {
   if (table.program().instructions[kernel].operation->type->work == WorkKind::kContraction) return false;
@@ -58,16 +59,17 @@ bool only_waits(const InstructionTable& table, std::size_t kernel, const IdVecto
 IssueOrder issued_early(const InstructionTable& table, IssueOrder order) {
   const IdVector<ValueId, std::uint32_t> made_by = producers(table);
   const std::size_t loop = table.loop();
-  // The instruction behind which it goes, its own number if it stays; what is moved keeps its order. What goes to the
-  // beginning of what stands behind the loop does so in the order in which the loop makes its inputs.
+  // The instruction after which each one is moved (its own number if it stays); moved instructions keep their order.
+  // Those that go to the beginning of the part after the loop are in the order in which the loop computes their
+  // inputs.
   struct Place {
     std::size_t behind = 0;
-    bool is_late = false;  // it stands behind what else goes there
+    bool is_late = false;  // comes after others that go to the same position
     std::size_t made = 0;
     auto operator<=>(const Place&) const = default;
   };
   std::vector<Place> places(order.sequence.size());
-  std::vector<Bytes> began_with(order.sequence.size(), 0);  // by collective: what the first of its chain reads
+  std::vector<Bytes> began_with(order.sequence.size(), 0);  // by collective: the operand of the first one of its chain
   const auto behind = [&](std::size_t i) -> std::size_t& { return places[i].behind; };
   for (const std::size_t i : order.sequence) {
     places[i] = {i, i >= loop, 0};
@@ -107,7 +109,7 @@ IssueOrder delayed(const InstructionTable& table, IssueOrder order) {
     if (is_collective(table, i)) waits_here = never_grows(table, i) || waits[table.inputs(i)[0]] != 0;
     for (const ValueId output : table.outputs(i)) waits[output] = waits_here;
   }
-  // Before which place each instruction is issued, its own if it stays.
+  // The position before which each instruction is issued (its own if it stays).
   std::vector<std::uint32_t> before(old.size());
   IdVector<ValueId, std::uint32_t> needed(table.num_values(), kAbsent);
   for (auto place = static_cast<std::uint32_t>(old.size()); place-- > 0;) {

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// So many that would begin later are looked at for each.
+/// For each collective, this many that would start later are considered.
 constexpr std::size_t kLookAhead = 256;
 
 /// An instruction or a bucket that may be joined with others.
@@ -19,7 +19,7 @@ struct Waiting {
   Bytes bytes = 0;
 };
 
-/// By region and key, in the order in which they begin.
+/// By region and key, in the order of their starts.
 using WaitingByKey = std::map<std::pair<bool, std::uint32_t>, std::vector<Waiting>>;
 
 WaitingByKey waiting_by_key(const TableOrder& order, std::span<const OverlappedTimeline::Span> spans,
@@ -86,7 +86,7 @@ IssueOrder joined_waiting(const TableOrder& order, std::span<const OverlappedTim
                           const IssueOrder& given, std::span<const JoinKey> keys, Bytes most) {
   IssueOrder result = given;
   std::uint32_t last = *std::max_element(given.buckets.begin(), given.buckets.end());
-  std::vector<std::size_t> behind(order.size());  // by place: behind which one it stands, its own if it stays
+  std::vector<std::size_t> behind(order.size());  // by position: the one after which it is moved, its own if it stays
   std::iota(behind.begin(), behind.end(), std::size_t{0});
   for (const auto& [key, waiting] : waiting_by_key(order, spans, given, keys)) {
     std::vector<char> is_joined(waiting.size(), 0);

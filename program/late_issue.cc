@@ -11,10 +11,10 @@ IssueOrder issued_late(const InstructionTable& table, const IssueOrder& order,
                        std::span<const OverlappedTimeline::Span> spans) {
   const std::vector<std::uint32_t>& old = order.sequence;
   const auto row = [&](std::size_t place) -> const InstructionTable::Row& { return table[old[place]]; };
-  std::vector<std::size_t> behind(old.size());  // behind which place each goes: its own, if it stays
+  std::vector<std::size_t> behind(old.size());  // the position after which each one is moved: its own if it stays
   std::iota(behind.begin(), behind.end(), std::size_t{0});
-  IdVector<ValueId, std::size_t> moved(table.num_values(), 0);  // likewise, what makes a value; 0: it stays
-  // The loop, and what is behind it but for what its last run issues.
+  IdVector<ValueId, std::size_t> moved(table.num_values(), 0);  // the same for the producer of a value; 0: it stays
+  // The loop, and the part after it except for what the loop's last iteration issues.
   std::size_t second = table.loop();
   while (order.reduces_in_last_run && second < old.size() && row(second).is_communication) ++second;
   for (const auto& [first, end_of_region] : {std::pair{std::size_t{0}, table.loop()}, std::pair{second, old.size()}}) {
@@ -22,7 +22,8 @@ IssueOrder issued_late(const InstructionTable& table, const IssueOrder& order,
     for (std::size_t place = first; place < end_of_region; ++place) {
       if (row(place).is_timed_kernel()) kernels.push_back(place);
     }
-    /// The place behind which something that begins then is issued in time; 0: the first kernel ends too late.
+    /// The position after which something that starts at this time is issued in time; 0: the first kernel ends too
+    /// late.
     const auto latest = [&](Picoseconds begin) -> std::size_t {
       const auto ends_later =
           std::upper_bound(kernels.begin(), kernels.end(), begin,

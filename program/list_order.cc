@@ -1,9 +1,11 @@
-// List scheduling is simulated: at every moment at which a kernel or a collective ends, what no longer waits for anything is
-// put into the list of its stream, and every stream that is free takes the first of its list. From the end of the step
-// backwards the same is done with all dependencies turned around. What is found begins as late as it can then, so that only
-// the order of the kernels and of each link is kept, and everything is issued as early as these allow.
+// List scheduling is simulated: whenever a kernel or a collective ends, instructions that no longer wait for anything
+// are added to the list of their stream, and every free stream takes the first of its list. Scheduling backwards from
+// the end of the step does the same with all dependencies reversed. The result then starts everything as late as
+// possible, so only the order of the kernels and of each link is kept, and everything is issued as early as these
+// orders allow.
 //
-// An order whose times are known is scheduled again in the same way, by these times instead of longest paths.
+// An order whose times are known is rescheduled in the same way, with these times as priorities instead of longest
+// paths.
 #include "program/list_order.h"
 
 #include <algorithm>
@@ -27,7 +29,7 @@ constexpr std::size_t kNumLinkLevels = 32;
 
 enum class Direction { kForwards, kBackwards };
 
-/// Lists of instructions, one for each, in two flat tables.
+/// Lists of instructions, one per instruction, in two flat tables.
 class Lists {
  public:
   Lists() = default;
@@ -58,7 +60,7 @@ class ListScheduling {
     time_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) time_.push_back(table[i].time);
     add_orders();
-    // What is read stands before its readers.
+    // What is read comes before its readers.
     urgency_.resize(count, 0);
     for (std::size_t n = 0; n < count; ++n) {
       const std::size_t i = is_backwards_ ? n : count - 1 - n;
@@ -108,7 +110,7 @@ class ListScheduling {
   }
 
  private:
-  /// The most urgent first, then the order given.
+  /// The most urgent first, then by the given order.
   struct MoreUrgent {
     const std::vector<Picoseconds>* urgency = nullptr;
     bool operator()(std::size_t a, std::size_t b) const {
@@ -157,11 +159,11 @@ class ListScheduling {
   }
 
   void add_order(std::size_t one, std::size_t other) { orders_.push_back({first_member_[one], first_member_[other]}); }
-  /// What is scheduled after it: what waits for it; backwards, what it waits for.
+  /// What is scheduled after it: the instructions that wait for it; backwards, those it waits for.
   std::span<const std::uint32_t> nexts(std::size_t i) const { return is_backwards_ ? before_[i] : behind_[i]; }
   std::span<const std::uint32_t> previous(std::size_t i) const { return is_backwards_ ? behind_[i] : before_[i]; }
 
-  /// What reads a stored value, itself or gathered, and what writes the new one over it.
+  /// The readers of a stored value, directly or gathered, and the instruction that overwrites it.
   std::vector<std::pair<std::size_t, std::size_t>> overwrites() const {
     IdVector<ValueId, std::vector<std::uint32_t>> readers(table_.num_values());
     for (std::size_t i = table_.size(); i-- > 0;) {
@@ -190,13 +192,13 @@ class ListScheduling {
     return result;
   }
 
-  /// What is computed again waits for the gradient that the backward pass brings to its block, or to the block before: for
-  /// the last kernels before the first that reads both. It may run beside the collectives behind these, but no earlier:
-  /// otherwise all blocks could be computed again at once, and would be held at once.
+  /// Recomputation waits for the gradient that the backward pass brings to its block, or to the previous block: for
+  /// the last kernels before the first one that reads both. It may overlap with the collectives after these, but not
+  /// start earlier: otherwise all blocks could be recomputed, and held, at the same time.
   void delay_copies() {
-    std::vector<char> is_again(table_.size(), 0);  // a copy, or made of one and no kernel
-    std::vector<std::size_t> first_copies;         // of one block, that read no other copy
-    std::vector<std::size_t> of_block_before;      // what its gradient waits for
+    std::vector<char> is_again(table_.size(), 0);  // a copy, or a view or collective result of one
+    std::vector<std::size_t> first_copies;         // of one block: copies that read no other copy
+    std::vector<std::size_t> of_block_before;      // what the gradient of the previous block waits for
     bool is_read = false;
     for (std::size_t i = 0; i < table_.size(); ++i) {
       bool reads_copy = false;
@@ -223,7 +225,7 @@ class ListScheduling {
     }
   }
 
-  /// The backward kernels that `reader` waits for, through collectives and views, and that compute nothing again.
+  /// The backward kernels that `reader` waits for, through collectives and views, without recomputation.
   std::vector<std::size_t> last_kernels_before(std::size_t reader, const std::vector<char>& is_again) const {
     std::vector<std::size_t> found, open{reader};
     std::set<std::size_t> seen;
@@ -268,7 +270,7 @@ class ListScheduling {
           free_at[static_cast<std::size_t>(std::countr_zero(links))] = over;
         }
         ends.emplace(over, next);
-        // Issued when it begins, before the kernel that runs meanwhile.
+        // Issued when it starts, before the kernel that runs at that time.
         placed_.push_back({is_backwards_ ? -over : now_, true, placed_.size(), next});
       }
       if (kernel_ends <= now_ && !kernels_.empty()) {
@@ -295,15 +297,15 @@ class ListScheduling {
     for (std::size_t i = begin; i < end; ++i) emit(i);
   }
 
-  /// Counted from the end everything begins as late as it can. Kernels keep their order; a collective is issued once its
-  /// inputs are there and those before it on its links are issued, and what takes no time at once. What gathers from stored
-  /// tensors, whose inputs are always there, is issued before the kernel beside which it begins.
+  /// Counted from the end, everything starts as late as possible. Kernels keep their order. A collective is issued
+  /// once its inputs are ready and those before it on its links are issued; instructions that take no time at once.
+  /// Gathers of stored tensors, whose inputs are always ready, are issued before the kernel during which they start.
   void emit_early() {
     missing_.assign(table_.size(), 0);
     for (std::size_t i = begin_; i < end_; ++i) {
       for (const std::size_t one : before_[i]) missing_[i] += is_scheduled(one) ? 1 : 0;
     }
-    std::vector<std::size_t> waiting;  // collectives, in the order of the links
+    std::vector<std::size_t> waiting;  // collectives, in the order of their links
     std::uint32_t all_links = 0;
     for (const Placed& one : placed_) {
       if (!one.is_collective) continue;
@@ -347,7 +349,7 @@ class ListScheduling {
     for (const std::size_t i : waiting) emit(i);
   }
 
-  /// The collectives of which the first goes before all others whose links are free; null if none are.
+  /// The collectives whose first one comes before all others with free links; null if there are none.
   Ready* first_that_can_begin(const std::array<Picoseconds, kNumLinkLevels>& free_at, Picoseconds now) {
     Ready* first = nullptr;
     for (auto& [links, ready] : collectives_) {
@@ -362,7 +364,7 @@ class ListScheduling {
   }
   Ready no_ready() const { return Ready(LessUrgent{{&urgency_}}); }
 
-  /// Whether what it reads is given, or made of what is.
+  /// Whether its operands are given, or computed from given values only.
   bool reads_given(std::size_t i) const {
     return std::all_of(before_[i].begin(), before_[i].end(), [&](std::size_t one) { return is_lazy_[one] != 0; });
   }
@@ -393,14 +395,14 @@ class ListScheduling {
     for (const std::uint32_t next : unblocked_) make_ready(next);
   }
 
-  /// What waited for nothing but this one.
+  /// Instructions that waited only for this one.
   void add_unblocked(std::size_t done, std::vector<std::uint32_t>& ready) {
     for (const std::uint32_t next : nexts(done)) {
       if (is_scheduled(next) && missing_[next] > 0 && --missing_[next] == 0) ready.push_back(next);
     }
   }
 
-  /// Behind what it waits for, if that is not there; a bucket's members together.
+  /// Emits it after what it waits for, if that is not emitted yet; a bucket's members together.
   void emit(std::size_t first) {
     const auto push = [&](std::size_t member) {
       const std::uint32_t i = first_member_[member];
@@ -420,7 +422,7 @@ class ListScheduling {
     }
   }
 
-  /// When something is issued; what ends at one time stands before what begins then.
+  /// The time of issue; what ends at some time comes before what starts then.
   struct Placed {
     Picoseconds time = 0;
     bool is_collective = false;
@@ -432,26 +434,27 @@ class ListScheduling {
   const InstructionTable& table_;
   const bool is_backwards_;
   const Recomputation recomputation_ = Recomputation::kOneBlockAhead;
-  const bool places_gathers_ = false;  // of stored tensors; else each is issued right before its first reader
+  const bool places_gathers_ = false;  // of stored tensors; otherwise each is issued right before its first reader
   // A bucket is scheduled as its first member.
   std::vector<std::uint32_t> first_member_;  // by instruction
   std::vector<std::uint32_t> next_member_;   // of the same bucket; kNoMember: it is the last
-  std::vector<Picoseconds> time_;            // that an instruction takes
+  std::vector<Picoseconds> time_;            // of an instruction
   IdVector<ValueId, std::uint32_t> producer_;
-  std::vector<std::array<std::uint32_t, 2>> orders_;  // what stands before what, before these are lists
-  Lists before_, behind_;                             // by instruction: what must stand there; once for each input
-  std::vector<char> is_lazy_;                         // made of what is given alone
-  std::vector<Picoseconds> urgency_;                  // by which of what can begin the first is taken
-  std::vector<std::uint32_t> missing_;                // what it waits for
+  std::vector<std::array<std::uint32_t, 2>> orders_;  // pairs (before, after), until they are turned into lists
+  Lists before_, behind_;                             // by instruction: what must come there; once per input
+  std::vector<char> is_lazy_;                         // depends only on given values
+  std::vector<Picoseconds> urgency_;                  // priority among instructions that can start
+  std::vector<std::uint32_t> missing_;                // number of instructions it still waits for
   std::vector<char> is_emitted_;
   std::vector<Placed> placed_;
   std::vector<std::uint32_t> sequence_;
-  std::size_t begin_ = 0, end_ = 0;                             // of the region
-  Picoseconds now_ = 0;                                         // from where it begins
-  Ready kernels_;                                               // that wait for nothing
-  std::map<std::uint32_t, Ready> collectives_;                  // likewise, by the levels of links that they use
-  std::vector<std::uint32_t> open_, unblocked_;                 // of `make_ready` and `end_of`: kept for their room
-  std::vector<std::pair<std::uint32_t, std::size_t>> emitted_;  // likewise: how many of what it waits for are done
+  std::size_t begin_ = 0, end_ = 0;              // of the region
+  Picoseconds now_ = 0;                          // the start of the region
+  Ready kernels_;                                // waiting for nothing
+  std::map<std::uint32_t, Ready> collectives_;   // likewise, by the levels of links that they use
+  std::vector<std::uint32_t> open_, unblocked_;  // scratch of `make_ready` and `end_of`
+  std::vector<std::pair<std::uint32_t, std::size_t>>
+      emitted_;  // scratch: how many of the instructions it waits for are done
 };
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 #include "operators/families/communication.h"
 
-// A scheduler of what the ranks would do by themselves: each goes on until it stands before a communication; when all
-// members of a group stand before one over that group they do it together. A rank stands before one operator at a time, so
-// all is found in one pass over the operators of all ranks, and what cannot go on is known when no rank can.
+// Simulates what the ranks would do by themselves: each proceeds until it reaches a communication; when all members
+// of a group are at one over that group, they execute it together. A rank is at one operator at a time, so one pass
+// over the operators of all ranks suffices, and an error is known when no rank can proceed.
 
 namespace shardplan {
 namespace {
@@ -53,7 +53,7 @@ class LocalProgramBuilder {
   const OperatorGraph& graph(std::int64_t rank) const { return *program_.graphs[static_cast<std::size_t>(rank)]; }
   const Operation& operation(const LocalOperator& at) const { return graph(at.rank).operation(at.op); }
   const GraphOperator& op(const LocalOperator& at) const { return graph(at.rank).operators()[at.op]; }
-  /// Of an exchange of gradients, which no line of the file asks for: where its parameter stands.
+  /// For an exchange of gradients, which has no line in the file: the place of its parameter.
   const SourcePlace& place(const LocalOperator& at) const {
     const GraphOperator& named = op(at);
     return named.parameter ? graph(at.rank).tensor(*named.parameter).place : named.place;
@@ -118,7 +118,7 @@ class LocalProgramBuilder {
     return text;
   }
 
-  /// What keeps the ranks of `missing` from coming to where others wait.
+  /// What prevents the ranks in `missing` from reaching the communication that others wait in.
   std::string where(const std::vector<std::int64_t>& missing) const {
     std::vector<std::string> parts;
     std::vector<std::int64_t> ended;
@@ -160,7 +160,7 @@ class LocalProgramBuilder {
   }
 
   LocalProgram program_;
-  std::vector<std::size_t> next_;  // by rank: the operator before which it stands
+  std::vector<std::size_t> next_;                                            // by rank: the operator it is at
   std::map<std::vector<std::int64_t>, std::vector<LocalOperator>> waiting_;  // by group
 };
 
@@ -183,7 +183,7 @@ std::vector<NeighbourSend> neighbour_sends(const LocalProgram& program, const Lo
   for (std::size_t i = 0; i < step.size(); ++i) member_of[step[i].rank] = i;
   const bool is_v2 = operation(0).type->name.starts_with(kV2);
 
-  // What each rank receives, by the rank from which it comes and, in V2, the neighbour.
+  // What each rank receives, by the sending rank and, for V2, the neighbour.
   using Key = std::tuple<std::size_t, std::size_t, std::size_t>;  // from, to, neighbour of the receiver
   std::map<Key, std::deque<std::size_t>> expected;
   for (std::size_t i = 0; i < step.size(); ++i) {

@@ -12,23 +12,24 @@
 #include "base/error.h"
 #include "program/instruction_facts.h"
 
-// A discrete simulation. A priority queue holds what each worker could begin next, the earliest first, of these sends
-// first, of these the oldest run; what is taken from it moves the clocks of its workers and offers what it made
-// possible. The result is only an order: the timeline computes its times again.
+// A discrete-event simulation. A priority queue holds what each worker could begin next: earliest start first, then
+// sends, then the oldest iteration. What is taken from it advances the clocks of its workers and enables further
+// instructions. Only the order is kept: the timeline computes the times again.
 
 namespace shardplan {
 namespace {
 
 constexpr std::size_t kNothing = static_cast<std::size_t>(-1);
 
-/// By instruction of the loop: the one of the run before that must have been done, on the same worker; kNothing: none.
+/// By instruction of the loop: the one of the previous iteration that must be done before, on the same worker;
+/// kNothing: none.
 std::vector<std::size_t> needed_of_run_before(const ParallelProgram& program) {
   const std::size_t loop = program.num_in_micro_batch();
   std::map<ValueId, std::size_t> maker;
   for (std::size_t i = 0; i < loop; ++i) {
     for (const ValueId output : program.instructions[i].outputs) maker.emplace(output, i);
   }
-  std::map<TensorId, std::size_t> update;  // what gives a stored tensor its new value with each run
+  std::map<TensorId, std::size_t> update;  // the instruction that updates a stored tensor in each iteration
   for (const Binding& binding : program.updates) {
     const auto made = maker.find(binding.value);
     if (made != maker.end()) update.emplace(binding.tensor, made->second);
@@ -53,7 +54,7 @@ std::vector<std::size_t> needed_of_run_before(const ParallelProgram& program) {
   return needed;
 }
 
-/// Simulates the workers, and notes what they do in the order in which it begins.
+/// Simulates the workers and records what they do, in the order of the starts.
 class Overlapping {
  public:
   Overlapping(const ParallelProgram& program, std::span<const int> in_flight)
@@ -86,7 +87,7 @@ class Overlapping {
       queue_.pop();
       const Picoseconds now = start_of(i);
       if (now > start) {
-        queue_.push({now, is_own, run, i});  // a worker has become busy since it was offered
+        queue_.push({now, is_own, run, i});  // a worker became busy after the offer
         continue;
       }
       order.turns.push_back({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(run)});
@@ -102,8 +103,8 @@ class Overlapping {
  private:
   struct Worker {
     std::vector<std::size_t> list;  // its part of the loop
-    std::vector<std::size_t> next;  // by run: position in `list`
-    std::int64_t finished = 0;      // runs, all before which are finished too
+    std::vector<std::size_t> next;  // by iteration: position in `list`
+    std::int64_t finished = 0;      // number of finished iterations, all earlier ones included
     int in_flight = 1;
     Picoseconds free_at = 0;
   };
@@ -123,7 +124,7 @@ class Overlapping {
   }
   std::int64_t admitted(const Worker& worker) const { return std::min(runs_, worker.finished + worker.in_flight); }
 
-  /// Instruction that a worker is at in a run that it may work on; nothing if there is none.
+  /// The instruction that a worker has reached in an iteration it may work on; nothing if there is none.
   std::optional<std::size_t> at(const Worker& worker, std::int64_t run) const {
     if (run >= admitted(worker)) return std::nullopt;
     const std::size_t position = worker.next[static_cast<std::size_t>(run)];
@@ -131,13 +132,14 @@ class Overlapping {
     return worker.list[position];
   }
 
-  /// True if the worker has passed this instruction of its list in that run.
+  /// True if the worker has passed this instruction of its list in that iteration.
   static bool has_passed(const Worker& worker, std::size_t i, std::int64_t run) {
     const std::size_t position = worker.next[static_cast<std::size_t>(run)];
     return position == worker.list.size() || worker.list[position] > i;
   }
 
-  /// Queues what a worker is at in a run if it can be done; once, when the last of its conditions is met.
+  /// Queues what a worker has reached in an iteration if it can be done; called when the last of its conditions is
+  /// met.
   void offer(std::size_t w, std::int64_t run) {
     if (run >= runs_) return;
     const std::optional<std::size_t> i = at(workers_[w], run);

@@ -15,10 +15,10 @@
 #include "program/collective_matmul.h"
 #include "program/instruction_facts.h"
 
-// One walk through the operators in graph order. Before operator k come the versions that time k makes (a layout
-// delivered to several readers, kept for the backward pass, stored), then redistributions of its operands, then its own
-// steps. Steps of equal operators under equal strategies are planned once and shared by all copies. Everything is
-// looked up, nothing chosen: that is why times add up to `evaluate`.
+// One pass through the operators in graph order. Before operator k come the versions made at time k (a layout
+// delivered to several readers, kept for the backward pass, or stored), then redistributions of its operands, then
+// its own steps. Steps of equal operators with equal strategies are planned once and shared by all copies. Nothing is
+// decided here, which is why the times add up to `evaluate`.
 
 namespace shardplan {
 namespace {
@@ -43,7 +43,7 @@ class Lowering {
     program_.mesh = costs_.mesh();
     program_.micro_batches = graph_.micro_batches();
     program_.speeds_together = costs_.speeds_together();
-    // More than most programs have, so that nothing is moved to grow; what is not used takes no memory.
+    // More than most programs have, to avoid reallocation; what is not used takes no memory.
     program_.instructions.reserve(2 * graph_.operators().size());
     program_.values.reserve(2 * graph_.tensors().size());
     version_values_ = IdVector<VersionId, OptionalIndex<ValueId>>(versions_.all.size());
@@ -66,7 +66,7 @@ class Lowering {
   }
 
  private:
-  /// What equal operators under one strategy do: all copies of a layer.
+  /// The steps of equal operators with one strategy: all copies of a layer.
   struct SharedSteps {
     Strategy strategy;
     KernelTraffic traffic;
@@ -114,7 +114,7 @@ class Lowering {
     return program_.values.push_back(std::move(value));
   }
 
-  /// A layout and what it leaves of a shape on one device, as all values of that layout and shape have them.
+  /// A layout and its local shape, shared by all values with that layout and shape.
   std::pair<TensorLayout, SharedShape> shared(TensorLayout layout, const SharedShape& whole) {
     auto& [own, shapes] = *shapes_.try_emplace(std::move(layout)).first;
     for (const auto& [known, local] : shapes) {

@@ -101,7 +101,8 @@ OrderMaker::Base OrderMaker::base(IssueOrder order) const {
 
 std::vector<std::uint32_t> OrderMaker::bucket_numbers(const Base& base, const BucketRules& rules) const {
   std::map<std::tuple<bool, std::int64_t, std::size_t>, std::uint32_t> numbers;
-  std::map<std::size_t, std::pair<std::int64_t, Bytes>> open;  // by key: how many are full, and bytes of the last
+  std::map<std::size_t, std::pair<std::int64_t, Bytes>>
+      open;  // by key: the number of full buckets, and the bytes of the last
   std::int64_t all_reduces = 0, segment = 0;
   std::vector<std::uint32_t> buckets(base.joinable.size(), 0);
   std::vector<std::size_t> members(1, 0);  // by bucket
@@ -156,7 +157,7 @@ IssueOrder OrderMaker::best_bucketed(const Base& base, const BucketRules& rules)
   return order;
 }
 
-/// `joinable_collectives` of that order: keys count in the order in which they come.
+/// `joinable_collectives` of that order: keys are numbered by first appearance.
 std::vector<JoinableCollective> OrderMaker::joinable(const IssueOrder& order) const {
   std::vector<JoinableCollective> result;
   result.reserve(joinable_.size());
@@ -175,7 +176,8 @@ std::vector<JoinableCollective> OrderMaker::joinable(const IssueOrder& order) co
 void OrderMaker::set_best_buckets(IssueOrder& order, std::vector<JoinableCollective> members) const {
   const OverlappedTimeline times = overlapped_timeline(tried(order));
   IdVector<ValueId, Picoseconds> ready(program_.values.size(), 0);
-  IdVector<ValueId, Picoseconds> tails(program_.values.size(), 0);  // what follows once a value is there
+  IdVector<ValueId, Picoseconds> tails(program_.values.size(),
+                                       0);  // by value: the time from when it is ready to the end of the step
   Picoseconds kernels = 0;
   for (std::size_t place = order.sequence.size(); place-- > 0;) {
     const std::size_t i = order.sequence[place];

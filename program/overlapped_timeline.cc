@@ -1,16 +1,16 @@
-// A simulation from event to event: what runs is at most one kernel and, on every level of links, the first of the
-// collectives that were issued there. Between two events the speeds of all of them stand still, so that what each has left
-// falls linearly; remaining times are rounded up, once for each event.
+// An event-driven simulation. At any time at most one kernel runs, and on every level of links the first of the
+// collectives issued there. Between two events all speeds are constant, so the remaining times decrease linearly;
+// they are rounded up once per event.
 //
-// The loop of micro-batches is simulated until two runs in a row leave the same collectives as far behind the kernels: from
-// then on every run takes what the last one took, since a run depends on the one before it through nothing else. That
-// happens after two or three runs.
+// The micro-batch loop is simulated until two consecutive iterations leave the same collectives equally far behind
+// the kernels. From then on every iteration takes as long as the last one, since an iteration depends on the previous
+// one through nothing else. This happens after two or three iterations.
 //
-// A product and a collective in pieces that feeds it or takes its result are a pipeline of p pieces: the first of them needs no
-// collective, since every device has its own, and so does the last that is scattered. So the product begins with
-// the gather, and its last p-th part with the gather's end; a scatter begins when the first p-th part of the product is
-// done, and ends no sooner than the product. For a product of time m and a collective of time g alone that is
-// m / p + max(g, m (p - 1) / p).
+// A product and a collective in pieces that feeds it or takes its result form a pipeline of p pieces: the first piece
+// needs no collective, since every device has its own, and neither does the last one that is scattered. So the
+// product starts with the gather, and its last p-th part with the gather's end; a scatter starts when the first p-th
+// part of the product is done, and ends no earlier than the product. For a product of time m and a collective of time
+// g alone that is m / p + max(g, m (p - 1) / p).
 #include "program/overlapped_timeline.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kLevels = 32;
 constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kFullSpeed = 1'000'000;
-/// Runs of the loop that are simulated at most; those beyond take what the last one took.
+/// Maximal number of iterations that are simulated; further ones take as long as the last one.
 constexpr std::int64_t kMostRuns = 256;
 
 Picoseconds time_needed(Picoseconds work, std::int64_t speed) {
@@ -46,7 +46,7 @@ Picoseconds work_done(Picoseconds time, std::int64_t speed) {
 
 class Streams {
  public:
-  /// `log`: gets all that runs; null: nothing is written.
+  /// `log`: receives everything that runs; null: no log.
   explicit Streams(const TableOrder& order, TimelineLog* log = nullptr)
       : order_(order),
         log_(log),
@@ -111,15 +111,15 @@ class Streams {
   }
 
  private:
-  /// A collective that was issued, or something without duration that waits for one (no links, nothing left).
+  /// A collective that was issued, or an instruction without duration that waits for one (no links, nothing left).
   struct Flight {
     std::size_t begin = 0, end = 0;  // instructions
     Picoseconds left = 0;
     std::uint32_t links = 0;
-    std::size_t waits = 0;  // inputs that are not there yet
+    std::size_t waits = 0;  // inputs that are not ready yet
     std::vector<std::uint32_t> dependents;
-    std::uint32_t logged = 0;  // its place in the log
-    Picoseconds after = 0;     // when the last of what it waited for was over
+    std::uint32_t logged = 0;  // its position in the log
+    Picoseconds after = 0;     // when the last of what it waited for ended
     bool has_spans = false;    // the first run of its instructions
     bool has_begun = false;
   };
@@ -158,7 +158,7 @@ class Streams {
       while (pending_[input] != kNobody && !begins_with(input)) SHARDPLAN_CHECK(advance(nullptr));
     }
     const Picoseconds time = order_[i].time;
-    Picoseconds behind_gathers = 0;  // what is left of the kernel when it needs their last pieces
+    Picoseconds behind_gathers = 0;  // the rest of the kernel when it needs their last pieces
     for (const ValueId input : inputs) {
       const std::uint32_t flight = pending_[input];
       if (flight != kNobody) behind_gathers = std::max(behind_gathers, time / order_[flights_[flight].begin].pieces);
@@ -195,7 +195,7 @@ class Streams {
     for (const ValueId output : order_.outputs(i + 1)) {
       if (pending_[output] == kNobody) ready_[output] = std::max(ready_[output], now_);
     }
-    // Its span may still grow if it goes on.
+    // Its span may still grow if it continues.
     result_.spans[i + 1].end = std::max(result_.spans[i + 1].end, result_.spans[i].end);
   }
 
@@ -252,7 +252,7 @@ class Streams {
     begin_if_possible(number);
   }
 
-  /// Begins it if its inputs are there and its links free, and ends at once what takes no time.
+  /// Starts it if its inputs are ready and its links free; ends it at once if it takes no time.
   void begin_if_possible(std::uint32_t first) {
     tried_.push_back(first);
     while (!tried_.empty()) {
@@ -279,7 +279,7 @@ class Streams {
     }
   }
 
-  /// `tried` gets what may begin now.
+  /// `tried` receives what may start now.
   void end(std::uint32_t number, Picoseconds time, std::vector<std::uint32_t>& tried) {
     Flight& flight = flights_[number];
     if (log_ != nullptr) log_->stretches[flight.logged].end = logged(time);
@@ -304,7 +304,8 @@ class Streams {
     free_.push_back(number);
   }
 
-  /// Goes on to the next end of a kernel or collective; false if nothing runs. `kernel` is what the kernel that runs has left.
+  /// Advances to the next end of a kernel or collective; false if nothing runs. `kernel` is the remaining time of the
+  /// running kernel.
   bool advance(Picoseconds* kernel) {
     if (kernel == nullptr && active_.empty()) return false;
     std::uint32_t busy = 0;
@@ -337,7 +338,7 @@ class Streams {
     return true;
   }
 
-  /// The least of what the levels leave.
+  /// The minimum over the levels in use.
   std::int64_t speed_of(std::uint32_t links, std::int64_t SpeedsTogether::*which) const {
     std::int64_t least = kFullSpeed;
     for (std::size_t level = 0; level < speeds_together_.size(); ++level) {
@@ -351,14 +352,14 @@ class Streams {
     for (; links != 0; links &= links - 1) act(static_cast<std::size_t>(std::countr_zero(links)));
   }
 
-  /// Whether something is issued and not over that stands before that place in the log.
+  /// Whether something before that position of the log is issued and not finished.
   bool is_under_way_before(std::size_t end) const {
     return std::any_of(queues_.begin(), queues_.end(), [&](const std::deque<std::uint32_t>& queue) {
       return !queue.empty() && flights_[queue.front()].logged < end;
     });
   }
 
-  /// What is issued and not over, in order of its levels.
+  /// What is issued and not finished, in order of its levels.
   std::vector<Picoseconds> work_behind() const {
     std::vector<Picoseconds> work;
     for (const std::deque<std::uint32_t>& queue : queues_) {
@@ -368,7 +369,7 @@ class Streams {
     return work;
   }
 
-  /// Time goes on by what runs that are not simulated take.
+  /// Advances time by the iterations that are not simulated.
   void skip(Picoseconds time) {
     skipped_ += time;
     now_ += time;
@@ -378,7 +379,7 @@ class Streams {
     for (Flight& flight : flights_) flight.after += time;
   }
 
-  /// A time without that of the runs that are not simulated.
+  /// A time without the iterations that are not simulated.
   Picoseconds logged(Picoseconds time) const { return std::max<Picoseconds>(0, time - skipped_); }
 
   const TableOrder& order_;
@@ -388,17 +389,17 @@ class Streams {
   const std::vector<SpeedsTogether>& speeds_together_;
   std::vector<LastRunCollective> early_;
   bool is_last_run_ = false;
-  Picoseconds now_ = 0;                       // of the kernels
-  Picoseconds skipped_ = 0;                   // of `now_`, what was not simulated
-  IdVector<ValueId, Picoseconds> ready_;      // when it is there
-  IdVector<ValueId, std::uint32_t> pending_;  // the flight that makes it; kNobody: it is there
+  Picoseconds now_ = 0;                       // clock of the kernel stream
+  Picoseconds skipped_ = 0;                   // part of `now_` that was not simulated
+  IdVector<ValueId, Picoseconds> ready_;      // when the value is ready
+  IdVector<ValueId, std::uint32_t> pending_;  // the flight that computes the value; kNobody: it is ready
   std::vector<Flight> flights_;
-  std::vector<std::uint32_t> free_;                   // places in `flights_`
+  std::vector<std::uint32_t> free_;                   // free positions in `flights_`
   std::vector<std::uint32_t> active_;                 // flights that run
-  std::vector<std::uint32_t> tried_, ended_, freed_;  // of `begin_if_possible` and `advance`: kept for their room
-  std::vector<std::deque<std::uint32_t>> queues_;     // by level: flights that were issued and are not over
-  Picoseconds kernels_ = 0;                           // when the last of them ended
-  std::vector<Picoseconds> links_;                    // by level: when the last that used it ended
+  std::vector<std::uint32_t> tried_, ended_, freed_;  // scratch of `begin_if_possible` and `advance`
+  std::vector<std::deque<std::uint32_t>> queues_;     // by level: flights that are issued and not finished
+  Picoseconds kernels_ = 0;                           // when the last kernel ended
+  std::vector<Picoseconds> links_;                    // by level: when the last flight that used it ended
   std::vector<char> was_issued_;                      // by instruction
   OverlappedTimeline result_;
 };

@@ -1,14 +1,14 @@
 // From one sequence to one sequence with workers.
 //
-// Two steps: `Cutting` gives every value a worker and puts a send before the first reader of another worker; `Ordering`
-// then chooses the order. MindSpore's splitter instead cuts the graph into segments in topological order, ties sends to
-// later receives by control edges, and lets each process run what is ready; there the absence of circular waits rests
-// on these edges. Here it rests on there being one sequence: each worker runs its projection, both ends of a send stand
-// at one place, so the first send of the sequence that has not happened can always happen.
+// Two steps: `Cutting` gives every value a worker and puts a send before the first reader on another worker;
+// `Ordering` then chooses the order. MindSpore's splitter instead cuts the graph into segments in topological order,
+// ties sends to later receives by control edges, and lets each process run what is ready; its freedom from deadlock
+// rests on these edges. Here it rests on the single sequence: each worker runs its projection, and both ends of a
+// send are at one position, so the first send of the sequence that has not happened can always happen.
 //
-// The order matters: a worker that receives waits. `Ordering` simulates the workers and takes, of what each could begin
-// next, the earliest (ties: the order given), which runs independent branches side by side. It looks ahead no further,
-// so it can be beaten, and its memory may be above that of the order given.
+// The order matters: a worker that receives waits. `Ordering` simulates the workers and takes, of what each could
+// start next, the earliest (ties: by the given order), which runs independent branches side by side. It does not look
+// ahead, so it is not optimal, and may take more memory than the given order.
 
 #include "program/place_program.h"
 
@@ -26,7 +26,7 @@
 namespace shardplan {
 namespace {
 
-/// Where a parameter is stored, or the parameter of a state: where it is read first.
+/// Where a parameter, or the parameter of a state, is stored: where it is first read.
 int home_of(const OperatorGraph& graph, TensorId id) {
   const GraphTensor& tensor = graph.tensor(id);
   const TensorId parameter = tensor.kind == TensorKind::kState && tensor.state_of ? *tensor.state_of : id;
@@ -58,7 +58,7 @@ class Cutting {
 
  private:
   void add(Instruction instruction) {
-    // What has no operator of its own is where its input is: nothing need be sent.
+    // What belongs to no operator is where its input is, so nothing need be sent.
     const int worker = instruction.op               ? graph_.operators()[*instruction.op].worker
                        : instruction.inputs.empty() ? 0
                                                     : new_.values[instruction.inputs[0]].worker;
@@ -68,7 +68,7 @@ class Cutting {
     new_.instructions.push_back(std::move(instruction));
   }
 
-  /// The value as this worker holds it.
+  /// The value as held by this worker.
   ValueId at(ValueId id, int worker, const Instruction& reader) {
     const auto input = input_of_.find(id);
     const bool is_first_of_input = input != input_of_.end() && loaded_.insert(id).second;
@@ -119,13 +119,13 @@ class Cutting {
   const OperatorGraph& graph_;
   const SendTime& send_time_;
   ParallelProgram new_;
-  std::map<ValueId, TensorId> input_of_;                  // what is new in each step
-  std::set<ValueId> loaded_;                              // of these, what a worker reads already
+  std::map<ValueId, TensorId> input_of_;                  // inputs: new in each step
+  std::set<ValueId> loaded_;                              // inputs that a worker reads already
   std::map<std::pair<ValueId, int>, ValueId> elsewhere_;  // (value, worker): what that worker holds of it
   std::set<std::string> names_;                           // of sends
 };
 
-/// Orders instructions [begin, end) of a program by when they can begin.
+/// Orders the instructions [begin, end) of a program by when they can start.
 class Ordering {
  public:
   Ordering(const ParallelProgram& program, std::size_t begin, std::size_t end)
@@ -158,8 +158,8 @@ class Ordering {
  private:
   struct Worker {
     Picoseconds free_at = 0;
-    std::set<std::size_t> available;                       // inputs are there: in the order given
-    std::set<std::pair<Picoseconds, std::size_t>> coming;  // by when their inputs are there
+    std::set<std::size_t> available;                       // inputs are ready: in the given order
+    std::set<std::pair<Picoseconds, std::size_t>> coming;  // by the time when their inputs are ready
   };
 
   const Instruction& at(std::size_t i) const { return program_.instructions[begin_ + i]; }
@@ -212,9 +212,9 @@ class Ordering {
   const std::size_t begin_;
   const std::size_t count_;
   std::vector<Worker> workers_;
-  std::vector<std::size_t> waits_for_;             // makers of inputs that have not run
+  std::vector<std::size_t> waits_for_;             // producers of inputs that have not run
   std::vector<std::vector<std::size_t>> readers_;  // once per input that they read
-  std::vector<Picoseconds> ready_;                 // when all inputs are there
+  std::vector<Picoseconds> ready_;                 // when all inputs are ready
 };
 
 }  // namespace

@@ -9,10 +9,11 @@
 namespace shardplan {
 namespace {
 
-/// A gather and what goes on with it: places of the order from `begin` on, before `end`, which go before the place `to`.
+/// A gather and the collectives that continue from it: positions of the order from `begin` on, before `end`, which
+/// move before the position `to`.
 struct Chain {
   std::size_t begin = 0, end = 0, to = 0;
-  std::size_t made = 0;  // the first place at which what it gathers is there
+  std::size_t made = 0;  // the first position at which its operand is ready
 };
 
 class Prefetch {
@@ -32,7 +33,7 @@ class Prefetch {
     for (const Chain& chain : chains) {
       for (std::size_t place = chain.begin; place < chain.end; ++place) is_moved[place] = 1;
     }
-    std::size_t next = 0;  // chain that is not placed yet; they are sorted by where they go
+    std::size_t next = 0;  // the next chain to be placed; they are sorted by target
     for (std::size_t place = 0; place < old_.size(); ++place) {
       std::size_t end = next;
       while (end < chains.size() && chains[end].to <= place) ++end;
@@ -51,7 +52,7 @@ class Prefetch {
  private:
   using GatherKey = std::tuple<std::vector<AxisRef>, DataType, int>;
 
-  /// Of what is given, or is kept since the forward pass.
+  /// Of given values, or values kept since the forward pass.
   bool begins_gather(std::size_t i) const {
     if (!table_[i].is_collective(CollectiveKind::kAllGather)) return false;
     const std::uint32_t made = made_[table_.inputs(i)[0]];
@@ -66,7 +67,7 @@ class Prefetch {
 
   std::vector<Chain> chains() const {
     const std::size_t loop = table_.loop();
-    std::vector<Picoseconds> before(old_.size() + 1, 0);  // kernels before a place
+    std::vector<Picoseconds> before(old_.size() + 1, 0);  // kernel time before each position
     for (std::size_t place = 0; place < old_.size(); ++place) {
       const InstructionTable::Row& row = table_[old_[place]];
       before[place + 1] = before[place] + (row.kind == InstructionKind::kOperator ? row.time : 0);
@@ -94,7 +95,7 @@ class Prefetch {
       chain.to = static_cast<std::size_t>(std::upper_bound(first, last, link_is_free) - before.begin());
       chain.to = chain.to > region ? chain.to - 1 : region;
     }
-    // The links take them one after the other, also where one could not go as far up as the next.
+    // The links take them one after the other, even if one cannot move as far forward as the next.
     for (std::size_t c = 1; c < chains.size(); ++c) chains[c].to = std::max(chains[c].to, chains[c - 1].to);
     return chains;
   }
@@ -105,7 +106,7 @@ class Prefetch {
     }
   }
 
-  /// Step by step, so that equal steps of several chains stand beside each other.
+  /// Step by step, so that equal steps of several chains are adjacent.
   void emit_joined(std::span<const Chain> chains, Bytes joins) {
     for (std::size_t step = 0, left = chains.size(); left > 0; ++step) {
       left = 0;
@@ -132,7 +133,8 @@ class Prefetch {
     }
   }
 
-  /// Gathers of what is given with one key may be one collective; nothing for others, and for what the user joins to none.
+  /// Gathers of given values with one key may be one collective; nothing for others, and for what the user never
+  /// joins.
   std::optional<GatherKey> gather_key(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kCollective || instruction.step->kind != CollectiveKind::kAllGather) {
       return std::nullopt;
@@ -149,7 +151,7 @@ class Prefetch {
   const InstructionTable& table_;
   const OperatorGraph& graph_;
   const std::vector<std::uint32_t>& old_;
-  IdVector<ValueId, std::uint32_t> made_;  // by value: the place behind the instruction that makes it; 0: given
+  IdVector<ValueId, std::uint32_t> made_;  // by value: the position after its producer; 0: given
   std::uint32_t last_bucket_ = 0;
   IssueOrder result_;
 };

@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-/// One collective: whether its kind leads from the layout of its input to that of its output.
+/// Checks one collective: whether its kind leads from the layout of its input to that of its output.
 std::string check_collective(const Instruction& instruction, const ProgramValue& input, const ProgramValue& output) {
   const CollectiveStep& step = instruction.step;
   if (step.before != input.layout || step.after != output.layout) {
@@ -24,7 +24,7 @@ std::string check_collective(const Instruction& instruction, const ProgramValue&
   if (step.local_shape != output.local_shape) return fmt::format("{}: local shape differs", instruction.name);
   const bool needs_from = step.kind == CollectiveKind::kAllGather || step.kind == CollectiveKind::kAllToAll;
   const bool needs_to = step.kind == CollectiveKind::kAllToAll || step.kind == CollectiveKind::kReduceScatter;
-  // A step into a partial layout may pad a dimension that was cut.
+  // A step into a partial layout may pad a sharded dimension.
   const bool may_have_from = step.kind == CollectiveKind::kCollectivePermute || step.kind == CollectiveKind::kToPartial;
   if (needs_from != step.from_dim.has_value() && !may_have_from) {
     return fmt::format("{}: {} says {} from_dim", instruction.name, to_string(step.kind), needs_from ? "no" : "a");
@@ -34,8 +34,8 @@ std::string check_collective(const Instruction& instruction, const ProgramValue&
   return {};
 }
 
-/// Equal fusion ids: neighbours, alike, independent of each other, as many as the table of buckets says, and together no
-/// larger than their buffer.
+/// Checks equal fusion ids: adjacent, alike, independent of each other, as many as the table of buckets says, and
+/// together no larger than their buffer.
 std::string check_buckets(const ParallelProgram& program) {
   std::set<ValueId> made;  // by the bucket's members so far
   std::size_t members = 0;
@@ -78,7 +78,7 @@ std::string check_buckets(const ParallelProgram& program) {
   return {};
 }
 
-/// Nothing but a send reaches from one worker to another, and a send changes nothing.
+/// Only sends reach from one worker to another, and a send does not change its value.
 std::string check_workers(const ParallelProgram& program) {
   for (const ProgramValue& value : program.values) {
     if (value.worker < 0 || value.worker >= program.workers) {

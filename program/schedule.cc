@@ -1,25 +1,28 @@
-// In which order the instructions of a program are issued.
+// The order in which the instructions of a program are issued.
 //
-// Lowering writes every redistribution right before its reader, where nothing is left to hide it behind. Moves of
-// order change that, as the runtimes of DDP, FSDP and Megatron-LM do it:
-//   1. Early issue: what is never larger than what it is made of is sent when that is there: gradients are reduced beside
-//      the rest of the backward pass (program/early_issue.h).
-//   2. Buckets (program/buckets.h): reductions of gradients over one group, and gathers of updated weights, wait for each
-//      other and are one collective. Which wait for which is the user's to say (`comm_fusion`); where it is not said, none,
-//      sizes from 1 MiB to 1 GiB and the boundaries of `best_buckets` are tried.
-//   3. Kernels that wait for such reductions alone are issued right before the first that needs them (likewise).
-//   4. List scheduling (program/list_order.h), instead of 1 and 3: what most of the step waits for goes first, updates and
+// Lowering writes every redistribution right before its reader, where it cannot be hidden. The following changes of
+// the order hide it, as the runtimes of DDP, FSDP and Megatron-LM do:
+//   1. Early issue: collectives whose results are not larger than their operands are issued when these are ready:
+//      gradients are reduced during the rest of the backward pass (program/early_issue.h).
+//   2. Buckets (program/buckets.h): reductions of gradients over one group, and gathers of updated weights, wait for
+//      each other and become one collective. The user can say which (`comm_fusion`); otherwise no buckets, sizes from
+//      1 MiB to 1 GiB and the boundaries of `best_buckets` are tried.
+//   3. Kernels that wait only for such reductions are issued right before their first reader (program/early_issue.h).
+//   4. List scheduling (program/list_order.h), instead of 1 and 3: the longest remaining path first; updates and
 //      gradients of weights fill the gaps.
-//   5. Yielding: a gather of a new weight, which nothing waits for, makes way (program/yielding.h).
-//   6. Prefetch: an all_gather of what is stored is issued before kernels that it can hide behind (program/prefetch.h).
-//   7. Justification: what is fastest so far, and every order of a short program, is scheduled again by its own times
+//   5. Yielding: gathers of new weights, which nothing waits for, make way (program/yielding.h).
+//   6. Prefetch: an all_gather of a stored tensor is issued before kernels that it can hide behind
+//      (program/prefetch.h).
+//   7. Justification: the fastest order so far, and every order of a short program, is rescheduled by its own times
 //      (program/list_order.h).
-//   8. Joining what waits: collectives that are ready when one of their kind begins go with it (program/joined_waiting.h).
-//   9. Late issue: what waits for its links is issued only when it begins (program/late_issue.h), so that nothing is held
-//      for it before.
-// Each of 1 to 8 costs memory or delays what is joined, so that all are tried one on top of the other and the fastest order
-// that fits is taken; the last is for that order. Of a program of more than fifty thousand instructions every sequence is
-// tried without buckets, then a few sizes in the fastest and, up to half a million, searched boundaries; 5 and 7 are left out.
+//   8. Joining what waits: collectives that are ready when one of their kind starts join it
+//      (program/joined_waiting.h).
+//   9. Late issue: a collective that waits for its links is issued only when it starts (program/late_issue.h), so
+//      that it holds no memory before.
+// Each of 1 to 8 takes memory or delays what is joined. So all are tried on top of each other and the fastest order
+// that fits is taken; 9 is applied to that order. For a program of more than fifty thousand instructions every
+// sequence is tried without buckets, then a few sizes in the fastest one and, up to half a million, searched
+// boundaries; 5 and 7 are omitted.
 #include "program/schedule.h"
 
 #include <algorithm>
@@ -40,28 +43,29 @@
 namespace shardplan {
 namespace {
 
-/// Of longer programs only a few orders are tried, since each takes the time of a timeline.
+/// For longer programs only a few orders are tried, since each takes the time of a timeline.
 constexpr std::size_t kManyInstructions = 50'000;
-/// Boundaries of buckets are searched up to that size: it takes as long as ten orders.
+/// Boundaries of buckets are searched up to this size; it takes as long as ten orders.
 constexpr std::size_t kMostSearched = 500'000;
-/// So many of them at a time: each takes memory for its sequence, its timeline and the lives of its values.
+/// This many at a time: each takes memory for its sequence, its timeline and the live ranges of its values.
 constexpr std::size_t kMostLongAtOnce = 2;
-/// Shorter ones are ordered before threads have begun, and each of their orders is justified.
+/// Shorter programs are scheduled before threads would have started, and each of their orders is justified.
 constexpr std::size_t kFewInstructions = 500;
-/// So often what no kernel waits for is put off, each time by the timeline of the time before.
+/// Yielding is repeated this many times, each time by the timeline of the previous result.
 constexpr int kMostYields = 8;
-/// Buckets of what waits are tried up to these sizes.
+/// Joining what waits is tried with these limits.
 constexpr Bytes kLeastJoined = Bytes{4} << 20, kMostJoined = Bytes{256} << 20;
-/// What is justified or joined mostly holds more, so that it has to gain some thousandths.
+/// Justification and joining usually take memory, so they have to gain some thousandths.
 constexpr Picoseconds kThousandthsToGain = 5;
-/// They gain some per cent, seldom more than ten: an order this much longer than the one to beat stays behind it.
+/// They gain some per cent, seldom more than ten: an order this much longer than the one to beat cannot win.
 constexpr Picoseconds kPercentTooLong = 15;
 
-/// Brings the program's instructions into that order, its buckets with them. They are moved, never copied: there may be a
-/// million of them.
+/// Brings the program's instructions and buckets into this order. They are moved, not copied: there may be a million
+/// of them.
 void put_in_order(ParallelProgram& program, const IssueOrder& order, const CollectiveCosts& costs) {
   std::vector<Instruction>& instructions = program.instructions;
-  // What comes to each place stands at `from` now. Along every cycle of places one instruction makes room for the next.
+  // The instruction for each position is at `from`. Along every cycle of positions one instruction makes room for the
+  // next.
   std::vector<std::uint32_t> from = order.sequence;
   for (std::uint32_t begin = 0; begin < from.size(); ++begin) {
     if (from[begin] == begin) continue;
@@ -87,20 +91,20 @@ void put_in_order(ParallelProgram& program, const IssueOrder& order, const Colle
   describe_buckets(program, &costs);
 }
 
-/// Which orders are scheduled again by their own times: the fastest, or that of every base and rule.
+/// Which orders are justified: only the fastest, or that of every sequence and rule.
 enum class Justified { kNone, kFastest, kEach };
 
 Justified what_is_justified(const ScheduleOptions& options, std::size_t num_instructions) {
-  // Buckets of mode `index` are of gradients in the order in which they are made.
+  // Buckets of mode `index` are of gradients in the order in which they are computed.
   const bool counts = options.fusions.all_reduce.mode == CommFusion::Mode::kIndex;
   if (!options.lists_kernels || counts || num_instructions > kManyInstructions) return Justified::kNone;
   return num_instructions < kFewInstructions ? Justified::kEach : Justified::kFastest;
 }
 
-/// Orders that were tried, and the fastest of those that fit.
+/// The orders that were tried, and the fastest of those that fit.
 class Trials {
  public:
-  /// Of interest is what ends before `least`.
+  /// Only orders that end before `least` are of interest.
   Trials(const OrderMaker& maker, const ScheduleOptions& options, Justified justified, Picoseconds least)
       : maker_(&maker), options_(&options), justified_(justified), least_(least) {}
 
@@ -114,17 +118,17 @@ class Trials {
     if (other.least_ < least_ / 1000 * (1000 - kThousandthsToGain)) *this = std::move(other);
   }
 
-  /// When the step ends; nothing if the order does not fit. Whether one fits that ends at `too_late` or later, and no
-  /// earlier than the best, is of no interest.
+  /// The end of the step; nothing if the order does not fit. An order that ends at `too_late` or later, and no
+  /// earlier than the best, is not checked for fitting.
   std::optional<Picoseconds> try_order(const IssueOrder& order, Picoseconds too_late = 0) {
     const std::optional<Picoseconds> end = try_one(order, too_late);
     if (end || !order.reduces_in_last_run) return end;
     IssueOrder other = order;
-    other.reduces_in_last_run = false;  // what is reduced early is held beside the last run's activations
+    other.reduces_in_last_run = false;  // early reductions would be held together with the last iteration's activations
     return try_one(other, too_late);
   }
 
-  /// The order with the buckets of each rule; what is fastest is then tried with prefetch.
+  /// Tries the order with the buckets of each rule; the fastest is then tried with prefetch.
   void try_rules(OrderRule::Sequence sequence, IssueOrder order, const std::vector<BucketRules>& rules) {
     const OrderMaker::Base base = maker_->base(std::move(order));
     std::size_t fastest_rule = 0;
@@ -140,7 +144,7 @@ class Trials {
       if (rule.is_searched()) {
         tried = maker_->best_bucketed(base, rule);
       } else {
-        // Below what each of the gradients comes to, and above what all do, sizes make the same buckets.
+        // Sizes below the smallest gradient, or above the sum of all, make the same buckets.
         std::vector<std::uint32_t> buckets = maker_->bucket_numbers(base, rule);
         if (last_buckets == buckets) continue;
         tried = maker_->bucketed(base, buckets);
@@ -149,7 +153,7 @@ class Trials {
       if (last && last->buckets == tried.buckets && last->sequence == tried.sequence) continue;
       last = std::move(tried);
       const std::optional<Picoseconds> end = try_order(*last, least_of_rules);
-      // What is joined, issued early or put into larger buckets is held for longer: where this does not fit, that does not.
+      // Joining, early issue and larger buckets hold values longer: if this does not fit, neither do they.
       fits = end.has_value();
       if (!fits && is_first) return;
       if (is_first) try_prefetched(*last);
@@ -165,21 +169,21 @@ class Trials {
     if (justified_ == Justified::kEach && best_) try_justified(*best_);
   }
 
-  /// The buckets of that rule, whose number is given, in a sequence.
+  /// The buckets of the rule with this number, in a sequence.
   std::optional<Picoseconds> try_buckets(OrderRule of, const OrderMaker::Base& base, const BucketRules& rule) {
     trying_ = of;
     return try_order(rule.is_searched() ? maker_->best_bucketed(base, rule)
                                         : maker_->bucketed(base, maker_->bucket_numbers(base, rule)));
   }
 
-  /// What may be fetched early in the fastest order.
+  /// Tries prefetching in the fastest order.
   void prefetch_best() {
     if (!best_) return;
     trying_ = rule_;
     try_prefetched(IssueOrder(*best_));
   }
 
-  /// That rule's order alone, and what may be fetched early there.
+  /// Tries only that rule's order, with prefetching.
   void try_rule(IssueOrder sequence, const BucketRules& rule) {
     const OrderMaker::Base base = maker_->base(std::move(sequence));
     const IssueOrder order = rule.is_searched() ? maker_->best_bucketed(base, rule)
@@ -188,7 +192,7 @@ class Trials {
     try_prefetched(order);
   }
 
-  /// The fastest order is scheduled again, what nothing waits for makes way, and what waits for its links is joined.
+  /// Refines the fastest order: justification, yielding, and joining what waits.
   void refine() {
     trying_ = rule_;
     if (justified_ == Justified::kFastest) try_justified(*best_);
@@ -208,7 +212,7 @@ class Trials {
     take_worthwhile(std::move(joined));
   }
 
-  /// The fastest order holds less where nothing is issued before it begins; kept if it is as fast.
+  /// Applies late issue to the fastest order, which saves memory; kept if it is as fast.
   void issue_late() {
     if (!best_) return;
     const TableOrder trial = maker_->tried(*best_);
@@ -221,7 +225,7 @@ class Trials {
   }
 
  private:
-  /// Joins what waits in the fastest order, which leaves other gaps; whether that gains something.
+  /// Joins what waits in the fastest order, which leaves other gaps; returns whether that gains something.
   bool join_waiting(const std::vector<JoinKey>& keys, Bytes most) {
     const IssueOrder order = maker_->joined_waiting(*best_, keys, most);
     if (order.buckets == best_->buckets) return false;
@@ -231,7 +235,7 @@ class Trials {
     return least_ < before;
   }
 
-  /// What is computed again may come a block early; where that does not fit, in time.
+  /// Recomputation may run one block ahead; if that does not fit, in time.
   void try_justified(const IssueOrder& order) {
     for (const Recomputation again : {Recomputation::kOneBlockAhead, Recomputation::kInTime}) {
       Trials justified = *this;
@@ -277,16 +281,16 @@ class Trials {
   Justified justified_;
   std::optional<IssueOrder> best_;
   Picoseconds least_;
-  OrderRule rule_, trying_;  // of the best, and of what is tried now
+  OrderRule rule_, trying_;  // of the best order, and of the one being tried
 };
 
-/// The order given, joined only where the user asks.
+/// The given order, with collectives joined only where the user asks.
 IssueOrder unjoined(const OrderMaker& maker, const CommFusions& fusions) {
   const OrderMaker::Base base = maker.base(maker.as_given());
   return maker.bucketed(base, maker.bucket_numbers(base, decided(fusions, CommFusion::Mode::kNone)));
 }
 
-/// A sequence that buckets are tried in, of what is issued early.
+/// A sequence in which buckets are tried, with early issue.
 IssueOrder sequence(const OrderMaker& maker, IssueOrder early, OrderRule::Sequence kind) {
   if (kind == OrderRule::Sequence::kDelayed) return maker.delayed(early);
   if (kind == OrderRule::Sequence::kListed) early.sequence = maker.listed();
@@ -298,7 +302,7 @@ bool is_listed(OrderRule::Sequence kind) {
   return kind == OrderRule::Sequence::kListed || kind == OrderRule::Sequence::kListedFromEnd;
 }
 
-/// A few orders of a long program: every sequence without buckets, then sizes of buckets in the fastest of each kind.
+/// A few orders of a long program: every sequence without buckets, then bucket sizes in the fastest of each kind.
 void try_few(Trials& trials, const OrderMaker& maker, const ScheduleOptions& options, const IssueOrder& early,
              const std::vector<OrderRule::Sequence>& sequences, const std::vector<BucketRules>& rules) {
   const auto try_beside = [&](std::size_t count, const auto& act) {
@@ -306,7 +310,7 @@ void try_few(Trials& trials, const OrderMaker& maker, const ScheduleOptions& opt
     side_by_side(num_processors(kMostLongAtOnce), count, [&](std::size_t, std::size_t i) { act(tried[i], i); });
     return tried;
   };
-  // Of what is issued early and of what is listed.
+  // The fastest with early issue, and the fastest by list scheduling.
   struct Fastest {
     std::optional<OrderRule::Sequence> sequence;
     Picoseconds step = std::numeric_limits<Picoseconds>::max();
@@ -360,7 +364,7 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
   std::vector<Sequence> sequences{Sequence::kEarly};
   if (maker.delayed(early).sequence != early.sequence) sequences.push_back(Sequence::kDelayed);
   if (lists_kernels) sequences.insert(sequences.end(), {Sequence::kListed, Sequence::kListedFromEnd});
-  // Each is tried for itself, so that it does not matter which is done first: of equal ones the first is taken.
+  // Each is tried separately, so it does not matter which is done first: at a tie the first is taken.
   const bool is_short = program.instructions.size() < kFewInstructions;
   const Picoseconds least = trials.least();
   if (is_long(program)) {

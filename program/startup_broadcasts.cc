@@ -1,7 +1,7 @@
-// A broadcast of n bytes runs along a ring of its p devices: it starts p - 1 times, and every link but the last carries all n
-// bytes. An all_gather of m bytes starts as often and carries (p - 1)/p m over every link, so a broadcast takes the time of
-// one with m = p/(p - 1) n. That is what NCCL's ring does as well: its bus bandwidth of a broadcast is n over the time
-// (nccl-tests, PERFORMANCE.md); a sum to one device takes as long, the other way round.
+// A broadcast of n bytes runs along a ring of its p devices: it takes p - 1 start-ups, and every link but the last
+// carries all n bytes. An all_gather of m bytes has as many start-ups and carries (p - 1)/p m over every link, so a
+// broadcast takes the time of one with m = p/(p - 1) n. NCCL's ring does the same: its bus bandwidth of a broadcast
+// is n over the time (nccl-tests, PERFORMANCE.md); a reduction to one device takes as long, in the other direction.
 #include "program/startup_broadcasts.h"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// Runs of the loop that are simulated at most where they do not overlap; those beyond take what the last one took.
+/// Maximal number of iterations that are simulated if they do not overlap; further ones take as long as the last one.
 constexpr std::int64_t kMostRunsOfLoop = 256;
 
 void count(const ParallelProgram& program, const Instruction& instruction, std::vector<WorkerUse>& workers) {
@@ -31,7 +31,7 @@ void count(const ParallelProgram& program, const Instruction& instruction, std::
   }
 }
 
-/// How many runs of the loop each worker has begun and not finished, at most.
+/// The largest number of iterations that each worker has begun and not finished.
 void count_in_flight(const ParallelProgram& program, std::vector<WorkerUse>& workers) {
   const std::size_t loop = program.num_in_micro_batch();
   const auto both = [&](std::size_t i) {
@@ -69,7 +69,7 @@ WorkerTimeline worker_timeline(const ParallelProgram& program) {
   result.workers.resize(static_cast<std::size_t>(program.workers));
   for (const Instruction& instruction : program.instructions) count(program, instruction, result.workers);
 
-  // Inputs need no watching: what made them stands earlier in the same worker's list.
+  // Inputs need no check: their producers come earlier in the same worker's list.
   std::vector<Picoseconds> free_at(static_cast<std::size_t>(program.workers), 0);
   result.spans.resize(program.instructions.size());
   std::vector<char> has_run(program.instructions.size(), 0);

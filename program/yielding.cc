@@ -33,7 +33,7 @@ IssueOrder yielding(const InstructionTable& table, const IssueOrder& order,
     }
     end = begin;
   }
-  // By level of links: when what kernels wait for is ready, and the last place of what is ready by then.
+  // By level of links: when what kernels wait for is ready, and the last position of what is ready by then.
   std::array<std::vector<std::pair<Picoseconds, std::size_t>>, kMostLevels> ready;
   IdVector<ValueId, Picoseconds> made(table.num_values(), 0);
   Picoseconds kernels = 0;
@@ -44,7 +44,7 @@ IssueOrder yielding(const InstructionTable& table, const IssueOrder& order,
   };
   for (std::size_t begin = 0; begin < old.size();) {
     const std::size_t end = end_of_bucket(order, begin);
-    Picoseconds time = kernels;  // then it is issued
+    Picoseconds time = kernels;  // its time of issue
     for (std::size_t place = begin; place < end; ++place) {
       for (const ValueId input : table.inputs(old[place])) time = std::max(time, made[input]);
     }
@@ -63,7 +63,7 @@ IssueOrder yielding(const InstructionTable& table, const IssueOrder& order,
       of_level[n].second = std::max(of_level[n].second, of_level[n - 1].second);
     }
   }
-  // Behind which place each goes: its own, if it stays.
+  // The position after which each one is moved: its own if it stays.
   std::vector<std::size_t> behind(old.size());
   IdVector<ValueId, std::size_t> moved(table.num_values(), 0);
   for (std::size_t begin = 0; begin < old.size();) {

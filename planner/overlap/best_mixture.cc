@@ -6,12 +6,12 @@
 namespace shardplan {
 namespace {
 
-/// Smaller than this is zero: entries are about 1.
+/// Values below this count as zero; entries are about 1.
 constexpr double kNothing = 1e-9;
-/// With Bland's rule it ends by itself; this is against rounding.
+/// A limit against rounding problems; with Bland's rule the iteration terminates by itself.
 constexpr int kMostPivots = 10'000;
 
-/// Rounded down, in proportion; the first counts alone where all are 0.
+/// Proportional counts, rounded down; if all values are 0, only the first counts.
 std::vector<std::int64_t> counts_of(const std::vector<double>& shares) {
   double all = 0;
   for (const double share : shares) all += share;
@@ -25,9 +25,9 @@ std::vector<std::int64_t> counts_of(const std::vector<double>& shares) {
 
 }  // namespace
 
-// Most of all v with sum over j of x_j S_jc >= v for all choices c is, with y = x / v, the least sum of y with
-// sum over j of y_j S_jc >= 1; of which the dual is the greatest sum of z with sum over c of S_jc z_c <= 1. That begins at
-// z = 0, and at its optimum the prices of its rows are y.
+// Maximise v with sum over j of x_j S_jc >= v for all choices c. With y = x / v this is: minimise the sum of y
+// subject to sum over j of y_j S_jc >= 1. Its dual maximises the sum of z subject to sum over c of S_jc z_c <= 1. The
+// simplex method starts at z = 0; at the optimum y are the dual values of the rows.
 Mixture best_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
   const std::size_t rows = sums.size(), choices = sums.front().size();
   const std::size_t columns = choices + rows;

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-// Measured times need not be concave in the bytes: then no member of a bucket counts its start-up.
+// Measured times need not be concave in the bytes; then no member of a bucket is counted with its start-up.
 IdVector<EdgeId, char> leads_of(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                                 const CountedLevels& counted) {
   if (!counted.is_measured) return leading_edges(problem, graph, versions);

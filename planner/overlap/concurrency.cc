@@ -1,6 +1,6 @@
-// Before a tensor are the operators that make it, behind it those that need it: one pass over the graph in order and one
-// against it. Between the phases of an operator values are looked up one by one: what completes one of them runs beside the
-// phases that it is not made from and that are not made from it.
+// `before` of a tensor are the operators it depends on, `behind` those that depend on it: one pass over the graph in
+// order and one in reverse. Between the phases of an operator, values are looked up one by one: the collective that
+// completes one of them overlaps with the phases that it does not depend on and that do not depend on it.
 #include "planner/overlap/concurrency.h"
 
 #include <algorithm>
@@ -35,14 +35,14 @@ bool OperatorSet::meets(const OperatorSet& other) const {
   return false;
 }
 
-// Versions are made one from the other, and read when they are made.
+// A version is made from the previous one, at the time it is read.
 bool is_made_from(const TensorVersions& versions, const ModelProblem::Communicated& made,
                   const ModelProblem::Communicated& of) {
   if (!of.version) return false;
   std::optional<VersionId> from =
       made.version ? versions.all[*made.version].from : versions.read[made.reader.op][made.reader.operand];
   while (from && *from != *of.version) {
-    // What may share the memory of the stored version is then not made from the one before.
+    // A version that may share the stored version's memory is then not made from the previous one.
     if (versions.all[*from].stored) return false;
     from = versions.all[*from].from;
   }
@@ -107,8 +107,8 @@ void Concurrency::find_before() {
   }
 }
 
-// Blocks as list scheduling sees them (ListScheduling::delay_copies): copies, then the first kernel that reads one of them.
-// Where it may be another kernel under some strategies, nothing is known.
+// Blocks as in list scheduling (ListScheduling::delay_copies): copies, then the first kernel that reads one of them.
+// If this may be another kernel under some strategies, nothing is known.
 void Concurrency::delay_copies() {
   std::vector<OperatorId> copies;
   std::optional<OperatorId> of_block_before;
@@ -129,7 +129,7 @@ void Concurrency::delay_copies() {
     const std::optional<OperatorId> product = is_first ? own : of_block_before;
     of_block_before = own;
     is_first = false;
-    // The block may be computed again in time, or one ahead.
+    // The block may be recomputed in time, or one block ahead.
     const bool is_known = own && product && *product < copies.front() &&
                           (product == own || before_[graph_.operators()[*own].results[0]].contains(*product));
     if (!is_known) continue;
@@ -139,7 +139,7 @@ void Concurrency::delay_copies() {
   }
 }
 
-/// The last product that the gradient needs which `reader` reads beside a copy.
+/// The last product that the gradient depends on and that `reader` reads together with a copy.
 std::optional<OperatorId> Concurrency::last_product_before(OperatorId reader) const {
   if (inside(reader).has_phases || !timed_.contains(reader)) return std::nullopt;
   std::optional<OperatorId> last;
@@ -185,7 +185,7 @@ Concurrency::Inside Concurrency::inside(const Operation& operation, const std::v
 
 namespace {
 
-/// What the phases of an operator are made from, by kernel and value (as in `Phase::inputs`).
+/// The dependencies of an operator's phases, by kernel and value (as in `Phase::inputs`).
 struct PhaseNeeds {
   PhaseNeeds(const Operation& operation, const Strategy& strategy)
       : phases(phases_of(operation, strategy)),
@@ -212,7 +212,8 @@ struct PhaseNeeds {
     return kernel == other;
   }
 
-  /// The values that may be partial and then completed: what is read again, and what the operator leaves whole.
+  /// The values that may be partial and are then completed: those read by later phases, and the operator's complete
+  /// results.
   std::vector<std::size_t> completed(const Operation& operation, const Strategy& strategy) const {
     std::vector<std::size_t> result;
     for (std::size_t value = 0; value < producer.size(); ++value) {
@@ -231,7 +232,7 @@ struct PhaseNeeds {
 
   Phases phases;
   std::vector<Operation> kernels;
-  std::vector<std::size_t> producer;  // by value; of operands no kernel
+  std::vector<std::size_t> producer;  // by value; none for operands
   std::vector<char> is_read;          // by value
   std::vector<std::vector<char>> needs;
 };
@@ -340,7 +341,7 @@ bool Concurrency::outlives_run(const Place& place) const {
   if (!place.is_in_loop) return false;
   OperatorSet waiting = place.behind;
   waiting &= loop_;
-  return !waiting.meets(timed_);  // what takes no time is waited for by nobody
+  return !waiting.meets(timed_);  // nothing waits for operators that take no time
 }
 
 void Concurrency::add_behind(const Reader& reader, OperatorSet& set) const {
@@ -361,7 +362,7 @@ void Concurrency::add_behind(const Reader& reader, OperatorSet& set) const {
 void Concurrency::add_behind_version(VersionId id, OperatorSet& set) const {
   for (const Reader& reader : versions_.all[id].readers) add_behind(reader, set);
   for (const VersionId next : versions_.all[id].next) {
-    // What may share the memory of the stored version is then not made from this one.
+    // A version that may share the stored version's memory is then not made from this one.
     if (!versions_.all[next].stored) add_behind_version(next, set);
   }
 }

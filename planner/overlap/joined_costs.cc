@@ -7,16 +7,16 @@
 namespace shardplan {
 namespace {
 
-/// No bucket holds more: 16 TiB.
+/// The largest bucket considered: 16 TiB.
 constexpr int kMostBytesLog = 44;
-/// Times are whole picoseconds, rounded for each stage of a collective: by so much shares may add up to more than the
-/// bucket takes.
+/// Times are integer picoseconds, rounded for each stage of a collective. By this much the shares of all members may
+/// exceed the bucket's time.
 constexpr Picoseconds kRounding = 64;
-/// Sizes at which measured times are looked at: so many for each power of two.
+/// Measured times are sampled at this many sizes per power of two.
 constexpr int kSizesPerDoubling = 64;
-/// So many picoseconds of what counts are as much as one on the way.
+/// This many picoseconds of the secondary sum weigh as much as one of the path's time.
 constexpr Picoseconds kCountedForOne = Picoseconds{1} << 14;
-/// What takes longer, two seconds, costs more than any step is allowed to (`step_cost`), and counts nothing.
+/// A longer time (two seconds) counts nothing: such a path costs more than any step is allowed to (`step_cost`).
 constexpr Picoseconds kLongestOnWay = Picoseconds{1} << 41;
 
 }  // namespace
@@ -32,7 +32,7 @@ Picoseconds JoinedCosts::time(CollectiveKind kind, const std::vector<AxisRef>& a
   return std::clamp<Picoseconds>(share - kRounding, 0, alone);
 }
 
-// Where times are concave in the bytes, what a member adds to a bucket is no less than it adds to the largest.
+// If times are concave in the bytes, what a member adds to a bucket is at least what it adds to the largest one.
 Picoseconds JoinedCosts::in_largest(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const {
   const Picoseconds largest = collectives_->time(kind, axes, Bytes{1} << kMostBytesLog);
   const Picoseconds half = collectives_->time(kind, axes, Bytes{1} << (kMostBytesLog - 1));
@@ -40,8 +40,8 @@ Picoseconds JoinedCosts::in_largest(CollectiveKind kind, const std::vector<AxisR
   return static_cast<Picoseconds>(Int128{rise} * bytes >> (kMostBytesLog - 1));
 }
 
-// The least over sizes s_k <= s_(k+1) = (1 + 1/64) s_k: between two of them the time is no less than at the first, the
-// size no more than the second.
+// The least over sizes s_k <= s_(k+1) = (1 + 1/64) s_k: between two of them the time is at least that of the first,
+// and the size at most that of the second.
 Picoseconds JoinedCosts::in_any(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const {
   const std::lock_guard lock(mutex_);
   std::vector<Ratio>& ratios = ratios_[{kind, axes}];

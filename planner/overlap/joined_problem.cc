@@ -101,7 +101,7 @@ Joining joining(const OperatorGraph& graph, const TensorVersions& versions, cons
   const TensorVersion& version = versions.all[id];
   const GraphTensor& tensor = graph.tensor(version.tensor);
   if (!tensor.producer || version.kind == TensorVersion::Kind::kUpdated) return Joining::kAll;
-  // As the origins of collectives say in a program (program/lower.h).
+  // Consistent with the origins of collectives in a program (program/lower.h).
   if (!what.version && graph.operators()[what.reader.op].parameter) return Joining::kReductions;
   const bool is_gradient = std::any_of(tensor.readers.begin(), tensor.readers.end(), [&](const Reader& one) {
     const GraphOperator& op = graph.operators()[one.op];
@@ -112,7 +112,7 @@ Joining joining(const OperatorGraph& graph, const TensorVersions& versions, cons
 
 IdVector<EdgeId, char> leading_edges(const ModelProblem& problem, const OperatorGraph& graph,
                                      const TensorVersions& versions) {
-  // The update of each parameter, and where the first of what is its whole gradient is made.
+  // The update of each parameter, and where the first form of its complete gradient is computed.
   const auto operand_of = [&](OperatorId op, TensorId parameter) -> std::optional<std::size_t> {
     const std::vector<TensorId>& operands = graph.operators()[op].operands;
     for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -6,7 +6,7 @@
 namespace shardplan {
 namespace {
 
-/// Forbids a node's strategies that are not kept.
+/// Forbids those strategies of a node that are not kept.
 void keep(StrategyProblem& problem, NodeId node, const std::vector<char>& is_kept) {
   StrategyTable table = problem.strategy_tables[problem.nodes[node].strategies];
   for (std::size_t i = 0; i < is_kept.size(); ++i) {
@@ -25,7 +25,7 @@ std::vector<GlobalDegrees> common_degrees(const OperatorGraph& graph, const std:
       if (piece.axis == innermost) tensors.push_back({AxisRef{innermost, 1, piece.before * piece.size}});
     }
   }
-  // Without ZeRO a plan communicates no less than with its first stage.
+  // A plan without ZeRO communicates at least as much as one with its first stage.
   std::vector<int> stages{0};
   if (graph.is_training()) stages = graph.micro_batches() > 1 ? std::vector<int>{3, 2, 1} : std::vector<int>{3, 1};
   std::vector<GlobalDegrees> all;
@@ -62,7 +62,7 @@ bool keep_degrees(StrategyProblem& problem, const IdVector<NodeId, NodeId>& node
       is_kept.push_back(kind.allows(id, choice.layout) ? 1 : 0);
     }
     const auto kept = std::count(is_kept.begin(), is_kept.end(), 1);
-    if (kept == 0 && is_kept.size() > 1) return false;  // of one choice: the user's
+    if (kept == 0 && is_kept.size() > 1) return false;  // with a single candidate: the user's
     if (kept > 0 && kept < std::ssize(is_kept)) keep(problem, decides, is_kept);
   }
   return true;

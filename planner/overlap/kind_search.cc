@@ -16,8 +16,8 @@ constexpr double kKindGap = 1e-2;
 constexpr std::size_t kMostAtOnce = 4;
 
 struct FoundKind {
-  bool is_searched = false;  // the model has plans of this kind
-  Picoseconds about = 0;     // what its step takes
+  bool is_searched = false;  // the model can have plans of this kind
+  Picoseconds about = 0;     // estimate of its step
   std::optional<Choice> choice;
 };
 
@@ -29,7 +29,7 @@ LevelOptions kind_options(LevelOptions options) {
   return options;
 }
 
-/// `narrowed`: a copy of the tied problem, perhaps narrowed to another kind.
+/// `narrowed`: a copy of the tied problem, possibly restricted to another kind.
 FoundKind search_kind(const GlobalDegrees& degrees, const KindSearch& search, StrategyProblem& narrowed) {
   narrowed.nodes = search.tied.problem.nodes;
   narrowed.strategy_tables.resize(search.tied.problem.strategy_tables.size());
@@ -38,7 +38,7 @@ FoundKind search_kind(const GlobalDegrees& degrees, const KindSearch& search, St
       keep_degrees(narrowed, search.tied.node, degrees, search.free, search.graph, search.versions, search.mesh);
   if (!kind.is_searched) return kind;
   LevelOptions options = kind_options(search.options);
-  // A kind that is longer is dropped, so that the moment of its end does not matter.
+  // A longer kind is dropped, so the result does not depend on when its search ends.
   std::stop_source stop;
   const std::stop_callback forward(search.options.limits.stop, [&] { stop.request_stop(); });
   bool is_hopeless = false;

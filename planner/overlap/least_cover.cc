@@ -10,10 +10,11 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kNoGiver = std::numeric_limits<std::size_t>::max();
-/// Words of sets that are looked at; some hundredths of a second.
+/// Limit for the words of sets that are read; some hundredths of a second.
 constexpr std::size_t kMostFlowWork = 40'000'000;
 
-/// Communications give, kernels take, every pair that may run together as much as it likes.
+/// Flow network: communications are the givers, kernels the takers; edges between pairs that may overlap have
+/// unlimited capacity.
 class Flow {
  public:
   Flow(const std::vector<Hideable>& givers, const std::vector<Picoseconds>& takers)
@@ -23,7 +24,7 @@ class Flow {
 
   /// False if it would take too long.
   bool run() {
-    // Those that may run beside few kernels first.
+    // Givers with few takers first.
     std::vector<std::size_t> order(givers_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::vector<int> sizes;
@@ -51,7 +52,7 @@ class Flow {
  private:
   static constexpr std::size_t kUnseen = kNoGiver - 1;
 
-  /// Takers of `giver` that are not in `seen`, in order, while `visit` says so.
+  /// Visits the takers of `giver` that are not in `seen`, in order, while `visit` returns true.
   template <class Visit>
   void for_each(std::size_t giver, const std::vector<std::uint64_t>* seen, const Visit& visit) {
     const std::vector<std::uint64_t>& words = givers_[giver].beside.words();
@@ -89,8 +90,8 @@ class Flow {
     return 0;
   }
 
-  /// One shortest path from what a communication has left to a kernel that can take it; false if there is none: then all
-  /// that is reached is one side of the least cut.
+  /// One shortest augmenting path from a communication with remaining supply to a kernel with remaining capacity;
+  /// false if there is none: then everything reached is one side of the minimum cut.
   bool augment() {
     from_taker_.assign(givers_.size(), kUnseen);
     from_giver_.assign(left_.size(), kNoGiver);
@@ -150,9 +151,9 @@ class Flow {
   }
 
   const std::vector<Hideable>& givers_;
-  std::vector<Picoseconds> left_;                                        // what a taker can still take
-  std::vector<Picoseconds> rest_;                                        // what a giver has left
-  std::vector<std::vector<std::pair<std::size_t, Picoseconds>>> flows_;  // by taker: what comes from which giver
+  std::vector<Picoseconds> left_;                                        // remaining capacity of a taker
+  std::vector<Picoseconds> rest_;                                        // remaining supply of a giver
+  std::vector<std::vector<std::pair<std::size_t, Picoseconds>>> flows_;  // by taker: the flow from each giver
   std::vector<std::size_t> from_taker_, from_giver_;                     // of the search for a path
   std::vector<std::uint64_t> seen_;
   std::size_t work_ = 0;

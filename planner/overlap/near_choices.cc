@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// A sum of costs, what is forbidden in it counted apart.
+/// A sum of costs in which forbidden ones are counted separately.
 struct Sum {
   int forbidden = 0;
   std::int64_t cost = 0;
@@ -39,7 +39,7 @@ class Neighbourhood {
 
   std::uint64_t work() const { return work_; }
 
-  /// All nodes, those first around which the most is communicated.
+  /// All nodes, in order of decreasing communication around them.
   std::vector<NodeId> nodes() const {
     IdVector<NodeId, std::int64_t> communication(problem_.nodes.size(), 0);
     for (const NodeId node : problem_.nodes.ids()) {
@@ -59,15 +59,15 @@ class Neighbourhood {
     std::size_t number = 0;
     auto operator<=>(const Part&) const = default;
   };
-  /// What changes where a node takes another strategy.
+  /// The consequences of a node's change to another strategy.
   struct Move {
     std::int64_t more = 0;
     std::int64_t moved = 0;
     std::vector<std::pair<NodeId, StrategyId>> changes;
-    Part largest = {};  // what changes the most
+    Part largest = {};  // the node or edge that changes the most
     std::int64_t moved_there = 0;
   };
-  /// Nothing is forbidden where it gives true.
+  /// Nothing is forbidden in it if true.
   bool move(NodeId node, StrategyId strategy, Move& move) {
     changed_.clear();
     set(node, strategy);
@@ -86,7 +86,7 @@ class Neighbourhood {
   }
 
  private:
-  /// What is not settled after so many turns is left as it is then.
+  /// The propagation stops after this many rounds.
   static constexpr std::size_t kMostTurns = 60;
 
   const StrategyTable& table(NodeId node) const { return problem_.strategy_tables[problem_.nodes[node].strategies]; }

@@ -14,23 +14,23 @@ namespace shardplan {
 namespace {
 
 constexpr Guess kHalfHidden{25, 50, 50};
-/// In thousandths of the plan's step: what they may cost more by a guess, and what they have to change.
+/// In thousandths of the plan's step: the largest additional cost by the estimate, and the least change.
 constexpr Picoseconds kMostMore = 30, kLeastMoved = 5;
 constexpr std::uint64_t kNearWork = 50'000'000;
-/// At most so many are tried, fewer of long programs.
+/// At most this many are tried, fewer for long programs.
 constexpr std::size_t kMostNear = 60;
 constexpr std::size_t kInstructionsTried = 150'000;
 constexpr std::size_t kTriedAtOnce = 2;
-/// Where only few can be tried, no more of them whose largest change is that of the same node or edge than so many.
+/// If only few can be tried, at most this many of them have their largest change at the same node or edge.
 constexpr std::size_t kFewNear = 16, kMostOfPart = 2;
-/// Those that seem the shortest by the plan's rule have their orders refined, of which each takes at most so much longer than
-/// the plan by that rule.
+/// The candidates with the shortest orders by the plan's rule are refined, as long as that order exceeds the plan's
+/// step by at most this.
 constexpr std::size_t kTriedOfRefined = 4, kMostRefined = 8;
 constexpr Picoseconds kPercentLonger = 5;
-/// Of short programs all are worth it, fewer of longer ones.
+/// For short programs all candidates are worth scheduling, for longer ones fewer.
 constexpr std::size_t kShortProgram = 500, kInstructionsOrdered = 8'000;
 
-/// Those that end before `too_late`, the first of them first.
+/// The choices that end before `too_late`, earliest first.
 std::vector<Choice> shortest(const std::vector<Choice>& choices, std::span<const std::optional<Picoseconds>> ends,
                              Picoseconds too_late) {
   std::vector<std::pair<Picoseconds, std::size_t>> in_turn;
@@ -57,7 +57,7 @@ NearSearch::Found NearSearch::worth_ordering(const Plan& plan) {
   return {std::move(near), false};
 }
 
-/// At most so many, of those that were not refined before.
+/// At most `most` choices, of those that were not refined before.
 std::vector<Choice> NearSearch::choices_near(const Choice& center, Picoseconds step, std::size_t most) const {
   const bool is_varied = most < kFewNear;
   NearLimits limits{step / 1000 * kMostMore, step / 1000 * kLeastMoved, is_varied ? kMostNear : most, kNearWork};
@@ -75,7 +75,7 @@ std::vector<Choice> NearSearch::choices_near(const Choice& center, Picoseconds s
   return is_varied ? some_of(choices, most) : choices;
 }
 
-/// So many: half of them those that take the least by another guess, then the first ones.
+/// `most` choices: half of them the cheapest by another estimate, the others in the given order.
 std::vector<Choice> NearSearch::some_of(const std::vector<Choice>& choices, std::size_t most) const {
   std::vector<std::optional<Picoseconds>> steps;
   for (const Choice& choice : choices) {
@@ -90,7 +90,7 @@ std::vector<Choice> NearSearch::some_of(const std::vector<Choice>& choices, std:
   return some;
 }
 
-/// Those whose refined orders by the plan's rule are shorter than the plan, the shortest first.
+/// The choices whose refined orders by the plan's rule are shorter than the plan, shortest first.
 std::vector<Choice> NearSearch::shorter_by_rule(const Plan& plan, const Choice& center, std::vector<Choice> choices) {
   choices.insert(choices.begin(), center);
   const std::vector<std::optional<Picoseconds>> rough = ends_by_rule(plan, choices, false);
@@ -103,7 +103,7 @@ std::vector<Choice> NearSearch::shorter_by_rule(const Plan& plan, const Choice& 
   return shortest(choices, ends_by_rule(plan, choices, true), plan.time.step());
 }
 
-/// By choice, of as many as there is time for.
+/// By choice; for as many as time permits.
 std::vector<std::optional<Picoseconds>> NearSearch::ends_by_rule(const Plan& plan, const std::vector<Choice>& choices,
                                                                  bool is_refined) const {
   std::vector<std::optional<Picoseconds>> ends(choices.size());

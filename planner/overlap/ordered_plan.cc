@@ -15,7 +15,7 @@
 namespace shardplan {
 namespace {
 
-/// Whether the user wants some collectives joined.
+/// Whether the user asks to join some collectives.
 bool asks_for_buckets(const Model& model, const OperatorGraph& graph) {
   return model.parallel.comm_fusion.asks_for_some() ||
          std::any_of(graph.tensors().begin(), graph.tensors().end(),

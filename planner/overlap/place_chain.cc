@@ -42,9 +42,9 @@ PlacesBehind::PlacesBehind(const PlaceChain& chain, std::size_t num_operators)
   }
 }
 
-// Of each other one it is looked up from which place on it is over before all of these. So at a place of these only those are
-// left that it is not over before, from the first on; where one of them is behind what is at this place, and all behind it are,
-// none is left.
+// For each of the others it is looked up from which position on it is over before all items of this chain. So at a
+// position of this chain only the others that it is not over before are left, starting from the first; if one of them
+// starts only after the item at this position, and so do all after it, none is left.
 bool PlacesBehind::may_meet(const PlaceChain& others,
                             const std::function<bool(std::size_t, std::size_t)>& excluded) const {
   std::vector<std::uint32_t> over_before(others.size(), static_cast<std::uint32_t>(chain_.size()));

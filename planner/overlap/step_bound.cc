@@ -1,8 +1,9 @@
-// Where weights come from. For one choice the heaviest weights are a cover of least time (least_cover.h): a minimum cut between
-// communications and the kernels that they may run beside. With one level of links that is all. With several, collectives
-// may also run beside each other: which of them count is decided first (most_of_each), or all count that are on one level, which
-// is as if there were no other, with what those excluded leave beside them (level_and_others). The rounds of overlap_search.cc
-// mix the best of these. The weights of a loop's last run and of the runs before it are found each for itself.
+// Where weights come from. For one choice the best weights are a cover of least time (least_cover.h): a minimum cut
+// between communications and the kernels that they may overlap with. With one level of links that is all. With
+// several levels collectives may also overlap with each other: either it is decided first which of them count
+// (most_of_each), or all count that are on one level, as if there were no other, with those that exclude each other
+// added (level_and_others). The rounds of overlap_search.cc mix the best of these. The weights of a loop's last
+// iteration and of the earlier iterations are determined separately.
 #include "planner/overlap/step_bound.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kWholeWeight = OverlapWeights::kWhole;
 constexpr std::int64_t kFullSpeed = 1'000'000;
-/// Of groups up to this size it is quicker to look at all pairs of members.
+/// For groups up to this size it is faster to compare all pairs of members.
 constexpr std::size_t kFewMembers = 8;
 
 std::int64_t of_all_runs(std::int64_t cost, std::int64_t runs) {
@@ -33,7 +34,7 @@ std::int64_t sum_of(std::int64_t a, std::int64_t b) { return std::min(kForbidden
 
 bool is_communicated(std::int64_t cost) { return cost > 0 && cost < kForbidden; }
 
-/// What takes this long at a share of its speed, alone at it.
+/// The time alone of something that takes `time` at a fraction of its speed.
 Picoseconds at_speed(Picoseconds time, std::int64_t ppm) { return multiply_divide(time, kFullSpeed, ppm); }
 
 }  // namespace
@@ -52,7 +53,7 @@ StepBound::StepBound(const OperatorGraph& graph, const TensorVersions& versions,
     kernels_ppm_ = std::max(kernels_ppm_, level.kernels_ppm);
     collectives_ppm_ = std::max(collectives_ppm_, level.collectives_ppm);
   }
-  // Where nothing is gained by running together, both count whole.
+  // If overlapping gains nothing, both have weight 1.
   slowed_kernel_ = std::min(kWholeWeight, (kFullSpeed - collectives_ppm_) * kWholeWeight / kernels_ppm_);
   slowing_collective_ = std::min(kWholeWeight, (kFullSpeed - kernels_ppm_) * kWholeWeight / collectives_ppm_);
   group();
@@ -84,7 +85,7 @@ void StepBound::group_items(const Concurrency& concurrency) {
   std::map<MatrixId, bool> costs;
   using Key = std::tuple<NodeId, NodeId, MatrixId, bool, bool, bool, std::int64_t, std::int64_t>;
   std::map<Key, std::uint32_t> known;
-  std::vector<OperatorSet> others;  // by group: operators whose groups are not beside it yet
+  std::vector<OperatorSet> others;  // by group: operators whose groups do not overlap with it yet
   const OperatorSet none(graph_.operators().size());
   const auto add = [&](const Key& key, Item item, bool joins, bool outlives_run, std::int64_t runs) {
     const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(groups_.size()));
@@ -137,7 +138,7 @@ void StepBound::group_items(const Concurrency& concurrency) {
     own_group_.push_back(kNone);
     const std::vector<Cost>& entries = problem_.problem.strategy_tables[problem_.operator_tables[op]].costs;
     const auto communicates = [](const Cost& cost) { return is_communicated(cost.communication); };
-    // What finishes a gradient may be a member of a bucket; so little that it does not count.
+    // A collective that completes a gradient may share a bucket; its time is so short that it does not matter.
     if (graph_.operators()[op].parameter || std::none_of(entries.begin(), entries.end(), communicates)) continue;
     Item item;
     item.op = op;
@@ -156,9 +157,10 @@ bool StepBound::is_of_told_copy(const ModelProblem::Communicated& what) const {
   return producer && is_told_copy(*producer);
 }
 
-// What may join is looked at beside what may not: only there it counts whether they exclude each other.
+// Communications that may join are compared only with those that may not: only for these pairs it matters whether
+// they exclude each other.
 void StepBound::find_together() {
-  std::vector<std::optional<PlaceChain>> chains;  // of those with many members
+  std::vector<std::optional<PlaceChain>> chains;  // of groups with many members
   for (Group& group : groups_) {
     group.together = OperatorSet(groups_.size());
     chains.emplace_back();
@@ -186,8 +188,8 @@ void StepBound::find_together() {
   }
 }
 
-// Where one kernel waits for all of one group and all of the other wait for it, no two need be compared: so two that join are
-// known to exclude each other, too.
+// If one kernel waits for all of one group and all of the other group wait for it, no pair needs to be compared; so
+// two joining groups are also known to exclude each other.
 void StepBound::refine(Matrices matrices) {
   matrices_ = std::move(matrices);
   const auto& operators = graph_.operators();
@@ -196,7 +198,7 @@ void StepBound::refine(Matrices matrices) {
     group();
   }
   if (num_levels_ == 1) return;
-  std::vector<OperatorSet> before, behind;  // kernels that all members wait for, and that wait for all
+  std::vector<OperatorSet> before, behind;  // kernels that all members wait for, and kernels that wait for all members
   for (const Group& group : groups_) {
     before.push_back(group.members.front().place.before);
     behind.push_back(group.members.front().place.behind);
@@ -304,16 +306,16 @@ StepBound::Weighing StepBound::one_level(const std::vector<std::size_t>& region,
   return result;
 }
 
-// What each communication counts at most: of those that may run together on several levels either those that exclude each
-// other, first what no kernels can hide, or all with the same share. What takes no time here may under other choices: it
-// counts with a share where that is free.
+// The largest weight of each communication: of those that may run together on several levels, either those that
+// exclude each other, first the ones that no kernels can hide, or all with the same fraction. A communication without
+// time here may take time under other choices: it gets a fraction if that is free.
 std::vector<std::int64_t> StepBound::most_of_each(const std::vector<std::size_t>& others,
                                                   const std::vector<Picoseconds>& items,
                                                   const std::vector<Picoseconds>& kernels, bool shares,
                                                   std::int64_t part) const {
   std::vector<std::int64_t> most(groups_.size(), shares ? part : 0);
   if (shares) return most;
-  std::vector<Picoseconds> exposed(groups_.size(), 0);  // at least, whatever runs beside it
+  std::vector<Picoseconds> exposed(groups_.size(), 0);  // at least, whatever overlaps with it
   for (const std::size_t i : others) {
     Picoseconds beside = 0;
     groups_[i].beside.for_each([&](OperatorId group) { beside = sum_of(beside, kernels[group.value()]); });
@@ -335,8 +337,8 @@ std::vector<std::int64_t> StepBound::most_of_each(const std::vector<std::size_t>
   return most;
 }
 
-// First those that never run together against all that may run beside them: kernels and other communications. Then these
-// against the kernels that still count.
+// First the communications that never overlap with each other, against everything that may overlap with them: kernels
+// and other communications. Then the others against the kernels that still count.
 StepBound::Weighing StepBound::several_levels(const Counting& counting, const std::vector<Picoseconds>& kernels) const {
   Weighing result{std::vector<std::int64_t>(groups_.size(), 0), std::vector<std::int64_t>(kernels.size(), kWholeWeight),
                   std::vector<std::int64_t>(groups_.size(), 0)};
@@ -400,7 +402,7 @@ StepBound::Weighing StepBound::weighing(const std::vector<std::size_t>& region, 
   if (counted == Counted::kOnLevel) return one_level(region, of_run.on_part[kOnLevel], of_run.kernels);
   if (counted == Counted::kElsewhere) return one_level(region, of_run.on_part[kElsewhere], of_run.kernels);
   if (num_levels_ == 1) return one_level(region, of_run.items, of_run.kernels);
-  std::vector<std::size_t> ended;  // before the run ends
+  std::vector<std::size_t> ended;  // before the iteration ends
   for (const std::size_t i : region) {
     if (!groups_[i].outlives_run) ended.push_back(i);
   }
@@ -408,7 +410,7 @@ StepBound::Weighing StepBound::weighing(const std::vector<std::size_t>& region, 
   std::size_t levels = num_levels_;
   if (counted != Counted::kAll) counting.time_first = of_run.on_part[kOnLevel];
   if (counted == Counted::kJoining) {
-    // What does not join counts with all of its time.
+    // Communications that do not join count with their full time.
     const auto joins = [&](std::size_t i) { return groups_[i].joins; };
     std::copy_if(ended.begin(), ended.end(), std::back_inserter(counting.first), joins);
     std::erase_if(counting.others, joins);
@@ -417,7 +419,7 @@ StepBound::Weighing StepBound::weighing(const std::vector<std::size_t>& region, 
     counting.time_others = of_run.on_part[kElsewhere];
     --levels;
     for (const std::size_t i : ended) {
-      // What one shortest path has elsewhere another may have on the level: what there is in all counts more.
+      // What one shortest path has elsewhere another may have on the busiest level: their total counts more.
       const Picoseconds rest = groups_[i].members.front().edge ? of_run.items[i] - counting.time_first[i] : 0;
       counting.time_others[i] = std::max(counting.time_others[i], rest);
     }
@@ -432,7 +434,7 @@ StepBound::Weighing StepBound::weighing(const std::vector<std::size_t>& region, 
 }
 
 OverlapWeights StepBound::weights_at(const Times& times, Counted counted, bool shares) const {
-  // Of one run: a region has each thing once.
+  // For one iteration: a region contains each instruction once.
   Times of_run = times;
   for (std::size_t group = 0; group < kernel_runs_.size(); ++group) of_run.kernels[group] /= kernel_runs_[group];
   std::vector<std::size_t> all, repeated;
@@ -473,7 +475,7 @@ OverlapWeights StepBound::weights_at(const Times& times, Counted counted, bool s
         break;
       case Counted::kBoth:
         if (!groups_[i].members.front().edge) break;
-        // Both parts with one weight are all of it.
+        // Both parts with equal weights are the full time.
         weights.items[i] = std::min(of_item, of_others);
         weights.on_part[kOnLevel][i] = of_item - weights.items[i];
         weights.on_part[kElsewhere][i] = of_others - weights.items[i];
@@ -493,7 +495,7 @@ std::vector<OverlapWeights> StepBound::weights_at(const Times& times) const {
   }
   result.push_back(weights_at(times, Counted::kOnLevel, false));
   result.push_back(weights_at(times, Counted::kBoth, false));
-  // With two levels what is elsewhere is on one.
+  // With two levels, what is elsewhere is on one level.
   if (num_levels_ == 2) result.push_back(weights_at(times, Counted::kElsewhere, false));
   return result;
 }
@@ -543,7 +545,7 @@ StrategyProblem StepBound::weighted(const OverlapWeights& weights) const {
   }
   std::map<std::vector<Part>, StrategyTableId> tables;
   for (const NodeId id : result.nodes.ids()) {
-    if (parts[id].empty()) continue;  // a version's
+    if (parts[id].empty()) continue;  // a node of a version
     const auto [found, is_new] = tables.try_emplace(parts[id]);
     if (is_new) {
       StrategyTable table;
@@ -560,8 +562,8 @@ StrategyProblem StepBound::weighted(const OverlapWeights& weights) const {
     }
     result.nodes[id].strategies = found->second;
   }
-  // An edge counts its times on all levels and parts of them, by their weights. One that neither counts nor forbids
-  // anything is left out.
+  // An edge costs the weighted sum of its times on all levels and of their parts. An edge that costs and forbids
+  // nothing is omitted.
   struct Weighted {
     MatrixId id;
     bool is_nothing = false;

@@ -1,9 +1,10 @@
-// Weights and choices play a game: whoever picks weights wants the weighted sum of the other's choice to be large. Its value is
-// the best bound that the weights can give. Each side answers the other (a double oracle: McMahan, Gordon, Blum, ICML 2003):
-// choices answer a mean of weights by a search, weights a mean of choices by covers (StepBound::weights_at), and what is known
-// so far is a matrix game (best_mixture.h). The answers of weights cost next to nothing, so that they come as long as they gain
-// something. Best means jump from round to round; each search therefore goes a part of the way from the best weights so far,
-// a smaller one where that does not help. Where it brings a choice that is known, nothing but the whole way says more.
+// A matrix game between weights and choices: the weights maximise the weighted sum, the choice minimises it. The
+// value of the game is the best bound that weights can give. It is solved by a double oracle (McMahan, Gordon, Blum,
+// ICML 2003): a search responds to a mixture of weights with a choice, covers (StepBound::weights_at) respond to a
+// mixture of choices with weights, and the known responses form a matrix game (best_mixture.h). Responses of weights
+// cost next to nothing, so they are repeated as long as they help. Optimal mixtures jump from round to round, so each
+// search only moves part of the way from the best weights so far, a smaller part if that did not help. If it returns
+// a known choice, only the full step gives new information.
 #include "planner/overlap/step_proof.h"
 
 #include <algorithm>
@@ -17,13 +18,13 @@
 namespace shardplan {
 namespace {
 
-/// A bound this near to what other weights could reach at most will do.
+/// A bound this close to the best that other weights could reach is good enough.
 constexpr double kLittleToGain = 5e-3;
-/// What would take so many times as long as the plan is not told from what takes longer.
+/// Times above this multiple of the plan's step are not distinguished.
 constexpr Picoseconds kManySteps = 8;
-/// The smallest part of the way that a round goes is one of so many.
+/// The smallest fraction of the way that a round moves is 1 / this.
 constexpr std::int64_t kSmallestPart = 16;
-/// So often weights answer in a row.
+/// Maximal number of consecutive responses of weights.
 constexpr int kMostAnswers = 10;
 
 class Game {
@@ -57,7 +58,7 @@ class Game {
       } else if (has_gained || part == 2) {
         part = std::min(part * 2, kSmallestPart);
       } else {
-        part = 1;  // the bound known may come from other weights than those to start from
+        part = 1;  // the known bound may come from weights other than those to start from
       }
     }
     for (std::size_t i = num_given_; i < choices_.size(); ++i) {
@@ -77,7 +78,7 @@ class Game {
     for (OverlapWeights& weights : proof_.bound.weights_at(times_.back())) weights_.push_back(std::move(weights));
   }
 
-  /// The best mean of weights against all choices, once those that suit the best mean of choices are among them.
+  /// The best mixture of weights against all choices, after adding the best weights for the best mixture of choices.
   OverlapWeights best_against_all() {
     for (int i = 0;; ++i) {
       std::vector<std::vector<Picoseconds>> sums;
@@ -101,7 +102,7 @@ class Game {
     }
   }
 
-  /// False where nothing fits.
+  /// False if nothing fits.
   bool round(const OverlapWeights& weights) {
     ++best_.rounds;
     std::size_t cheapest = 0;

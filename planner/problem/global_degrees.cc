@@ -1,9 +1,9 @@
-// Which strategies and layouts belong to plans of global degrees.
+// Which strategies and layouts belong to plans with global degrees.
 //
-// Frameworks with one setting for the whole model do not say how each operator is cut; they say it of the products with
-// weights, of the norms between them, and of what is stored. So what is decided here is only that, operator by operator,
-// and a search fills in the rest. What these plans cost is then that of the best of them, and a plan that is itself of this
-// kind is among them with all that it decides.
+// Frameworks with one setting for the whole model do not determine how each operator is sharded; they determine it
+// for products with weights, for the norms between them, and for stored tensors. So only that is decided here,
+// operator by operator, and a search fills in the rest. The cost of such a setting is that of its best plan, and a
+// plan that is itself of this kind is among the candidates with all its decisions.
 
 #include "planner/problem/global_degrees.h"
 
@@ -18,7 +18,7 @@
 namespace shardplan {
 namespace {
 
-/// How many pieces two parts of the mesh have in common.
+/// The number of pieces that two parts of the mesh have in common.
 std::int64_t common_pieces(const AxisRef& a, const AxisRef& b) {
   if (a.axis != b.axis) return 1;
   return std::max<std::int64_t>(1, std::min(a.end(), b.end()) / std::max(a.before, b.before));
@@ -30,7 +30,7 @@ std::int64_t common_pieces(const AxisRef& a, const std::vector<AxisRef>& others)
   return pieces;
 }
 
-/// The tensor that one is made of by conversions alone.
+/// The tensor from which another is made by conversions only.
 TensorId behind_casts(const OperatorGraph& graph, TensorId id) {
   while (graph.tensor(id).producer &&
          graph.operation(*graph.tensor(id).producer).type->role == OperatorRole::kConversion)
@@ -43,7 +43,7 @@ bool is_product_or_lookup(const OperatorGraph& graph, OperatorId op) {
   return type.work == WorkKind::kContraction || type.role == OperatorRole::kLookup;
 }
 
-/// The factor of the second of three dimensions or more, the sequence of what stands between cut products.
+/// The factor of the second of three or more dimensions: the sequence, for operators between sharded products.
 std::optional<std::uint32_t> sequence_factor(const Operation& operation) {
   const auto second = [](const TensorWalk& walk) -> std::optional<std::uint32_t> {
     if (walk.size() < 3 || walk[1].factors.empty()) return std::nullopt;
@@ -86,7 +86,7 @@ DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versi
   find_between();
 }
 
-/// Norms, what is added up before them without a product, and the gradients of all that.
+/// Norms, additions before them without a product in between, and the gradients of all these.
 void DegreesKind::find_between() {
   const auto has_batch = find_batch(graph_).has_batch;
   IdVector<TensorId, char> is_between(graph_.tensors().size(), 0);
@@ -172,7 +172,7 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
                 std::max(weight.data, own.data)};
     }
     if (has_weight && (weight.context > 1 || weight.data > 1)) return false;
-    // A table of positions is read by no token, and may be whole.
+    // A table of positions is not read by tokens and may stay unsharded.
     if (is_demanded(id) && (weight.tensor != tensor_ || all.context != context_)) return false;
   }
   if (!is_between(id) || tensor_ == 1) return true;
@@ -221,7 +221,7 @@ bool DegreesKind::is_cut_over_data(const TensorLayout& layout, const Shape& shap
   return true;
 }
 
-/// What a norm gives, whose sequence is cut over the axes of `tensor`.
+/// The result of a norm whose sequence is sharded over the axes of `tensor`.
 bool DegreesKind::is_cut_again(const GraphTensor& tensor) const {
   if (!degrees_.gathers_again || !degrees_.sequence || tensor_ == 1 || !tensor.producer) return false;
   const Operation& operation = graph_.operation(*tensor.producer);

@@ -8,11 +8,11 @@
 #include "strategies/data_parallel.h"
 #include "strategies/parallel_optimizer.h"
 
-// A mode decides forward operators one by one; everything else follows from layouts. Backward operators are walked in
-// program order with the layout of every tensor that is known by then: a forward tensor, or the gradient of one, lies as
-// the forward operator has it; what lies between them as the backward operator before leaves it. An operator's factors
-// take the axes of the dimensions that walk them, operands first. So one rule serves data parallelism and every
-// strategy of a user, and no operator's gradient needs to be known here.
+// A mode decides forward operators one by one; everything else follows from layouts. Backward operators are visited
+// in program order with the layout of every tensor known by then: a forward tensor, or the gradient of one, has the
+// layout that the forward operator gives it; tensors in between have the layout in which the previous backward
+// operator leaves them. An operator's factors take the axes of the dimensions they index, operands first. So one rule
+// serves data parallelism and every user strategy, without knowledge of any operator's gradient.
 
 namespace shardplan {
 namespace {
@@ -24,20 +24,20 @@ Layout without_partial(TensorLayout layout) {
   return layout;
 }
 
-/// One operator's strategy, put together from the layouts of its tensors.
+/// One operator's strategy, assembled from the layouts of its tensors.
 class StrategyFromLayouts {
  public:
   StrategyFromLayouts(const Operation& operation, const DeviceMesh& mesh)
       : operation_(operation), mesh_(mesh), strategy_(replicated_strategy(operation)) {}
 
-  /// The axes of `layout` for the factors that `walk` has and that have none yet, as far as they are legal.
+  /// Assigns the axes of `layout` to those factors of `walk` that have none yet, as far as that is legal.
   void take(const TensorWalk& walk, const TensorLayout& layout) {
     for (std::size_t d = 0; d < std::min(walk.size(), layout.dimensions.size()); ++d) {
       take_dimension(walk[d], layout.dimensions[d]);
     }
   }
 
-  /// Lets what is partial in `operands`, by operand, pass through, if the operator can.
+  /// Lets partial `operands` pass through, if the operator can.
   void pass_partial(const std::vector<Layout>& operands) {
     const TensorLayout* partial = nullptr;
     for (const Layout& operand : operands) {
@@ -173,7 +173,7 @@ class ModeDecisions {
     }
   }
 
-  /// The devices must divide the batch of an input that the mode cuts.
+  /// The devices must divide the batch of an input that the mode shards.
   void check_batch(const GraphOperator& op) {
     if (parallel_.full_batch) return;
     for (const TensorId operand : op.operands) {
@@ -181,7 +181,7 @@ class ModeDecisions {
       if (tensor.kind != TensorKind::kInput || tensor.type.shape.empty() || tensor.layout) continue;
       const std::int64_t size = tensor.type.shape[0];
       if (size % mesh_.num_devices() == 0) continue;
-      // The sum of the devices' means is one of equal pieces only.
+      // The sum of the devices' means is defined for equal pieces only.
       const bool sums_means = parallel_.gradients_mean && !parallel_.gradients_mean->value;
       const bool may_be_uneven = parallel_.allows_uneven && !sums_means && wastes_little(size, mesh_.num_devices());
       if (may_be_uneven && can_be_split(size, mesh_.num_devices())) continue;
@@ -189,7 +189,7 @@ class ModeDecisions {
     }
   }
 
-  /// Inputs of which the first dimension is 1 have no batch; where all are so, there is none to cut.
+  /// Inputs whose first dimension is 1 have no batch; if all are so, there is none to shard.
   void check_any_batch() {
     if (parallel_.full_batch || mesh_.num_devices() == 1) return;
     const GraphTensor* first = nullptr;
@@ -220,7 +220,7 @@ class ModeDecisions {
 
   // ---- what is stored -----------------------------------------------------------------------------------------------
 
-  /// A parameter that operators of the user read in several layouts: MindSpore refuses it.
+  /// A parameter that the user's operators read in several layouts, which MindSpore refuses.
   void check_parameters() {
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& tensor = graph_.tensor(id);
@@ -242,7 +242,8 @@ class ModeDecisions {
     }
   }
 
-  /// MindSpore 1.7 communicates in the group of all devices only: a sharded block cuts one dimension, over all of them.
+  /// MindSpore 1.7 communicates only in the group of all devices: a sharded block shards one dimension, over all of
+  /// them.
   void check_borders() {
     if (parallel_.compat.empty()) return;
     for (const OperatorId id : graph_.operators().ids()) {
@@ -317,7 +318,7 @@ class ModeDecisions {
       updated_as_[*op.parameter] = operand_layout(graph_.operation(id), strategy(id), mesh_, 0);
     }
     if (zero_stage() > 0) cut_by_zero(is_users);
-    // States lie as their parameters, but where the parallel optimizer has cut them.
+    // States are laid out like their parameters, except where the parallel optimizer shards them further.
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& state = graph_.tensor(id);
       if (!state.state_of || !decided_.stored[*state.state_of]) continue;
@@ -358,7 +359,7 @@ class ModeDecisions {
 
   // ---- backward -----------------------------------------------------------------------------------------------------
 
-  /// Marks the tensors of which nothing but parameters' gradients is made.
+  /// Marks the tensors from which only gradients of parameters are computed.
   void find_ways_to_parameters() {
     leads_to_parameters_.resize(graph_.tensors().size(), 0);
     for (std::size_t i = graph_.operators().size(); i-- > 0;) {
@@ -377,7 +378,7 @@ class ModeDecisions {
     }
   }
 
-  /// How a tensor lies for the forward operator: its own, or one whose gradient this is.
+  /// A tensor's layout for the forward operator: its own, or that of the tensor whose gradient it is.
   Layout layout_for(OperatorId forward, TensorId id) const {
     const GraphOperator& op = graph_.operators()[forward];
     const Operation& operation = graph_.operation(forward);
@@ -399,7 +400,7 @@ class ModeDecisions {
       if (Layout layout = find(*tensor.gradient_for)) return layout;
     }
     if (Layout layout = find(id)) return layout;
-    // A gradient that an addition handed on as it is belongs to what the addition made, but is this operator's as well.
+    // A gradient that an addition passes on unchanged belongs to the addition's result, but also to this operator's.
     for (std::size_t i = 0; tensor.gradient_for && i < op.results.size(); ++i) {
       if (graph_.tensor(op.results[i]).type.shape == tensor.type.shape) return find(op.results[i]);
     }
@@ -432,14 +433,14 @@ class ModeDecisions {
     }
     const bool leads_to_parameters = std::all_of(op.results.begin(), op.results.end(),
                                                  [&](TensorId result) { return leads_to_parameters_[result]; });
-    const bool is_sum = leads_to_parameters || operation.type->accumulates;  // of the loss: once a step
+    const bool is_sum = leads_to_parameters || operation.type->accumulates;  // of the loss: once per step
     if (!summed_in && is_sum && (!widens(op) || syncs_wide())) found.pass_partial(operands);
     decide(id, found.strategy());
   }
 
-  /// Where a gradient is summed over the devices before its update: one that becomes f32 after that, in the pieces of its
-  /// update; and that of a parameter that is stored in pieces (ZeRO-3) with every micro-batch, since no device has room for
-  /// the whole sum.
+  /// Where a gradient is reduced before its update: one that becomes f32 afterwards, in the layout of its update; and
+  /// that of a parameter that is stored sharded (ZeRO-3) with every micro-batch, since no device has room for the
+  /// complete sum.
   Layout layout_of_sum(OperatorId id) const {
     const GraphOperator& op = graph_.operators()[id];
     if (!op.parameter || op.forward) return std::nullopt;
@@ -456,7 +457,7 @@ class ModeDecisions {
   }
 
   bool syncs_wide() const { return !parallel_.gradient_fp32_sync || parallel_.gradient_fp32_sync->value; }
-  /// True for what makes a two-byte gradient f32.
+  /// True for the operator that converts a two-byte gradient to f32.
   bool widens(const GraphOperator& op) const {
     const auto bytes = [&](TensorId id) { return element_bytes(graph_.tensor(id).type.dtype); };
     return !op.forward && bytes(op.results[0]) > bytes(op.operands[0]);
@@ -483,7 +484,7 @@ class ModeDecisions {
     decide(id, found.strategy());
   }
 
-  /// How a parameter is updated: as its states lie, or as it is stored.
+  /// The layout in which a parameter is updated: that of its states, or the stored one.
   Layout update_layout(TensorId parameter) const {
     return updated_as_[parameter] ? updated_as_[parameter] : decided_.stored[parameter];
   }
@@ -495,11 +496,11 @@ class ModeDecisions {
   const std::vector<AxisRef>& pieces_;
   std::vector<std::string>& notices_;
   std::vector<Diagnostic> faults_;
-  bool follows_users_ = false;  // what the user decided has consequences too
+  bool follows_users_ = false;  // consequences of the user's decisions are derived too
   IdVector<OperatorId, std::optional<std::uint32_t>> batch_;
   IdVector<OperatorId, char> is_by_mode_;  // decided here
-  IdVector<TensorId, Layout> natural_;     // as the operator decided here leaves it
-  IdVector<TensorId, Layout> updated_as_;  // by parameter: as its states lie
+  IdVector<TensorId, Layout> natural_;     // as left by the operator decided here
+  IdVector<TensorId, Layout> updated_as_;  // by parameter: the layout of its states
   IdVector<TensorId, char> leads_to_parameters_;
 };
 
@@ -516,7 +517,8 @@ IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategie
                                                              const OperatorGraph& graph, const TensorVersions& versions,
                                                              const DeviceMesh& mesh, bool reshard_after_forward) {
   IdVector<VersionId, Layout> layouts(versions.all.size());
-  // The layout that all readers of a version and of those made from it take, going from the last versions to the first.
+  // The layout that all readers of a version, and of versions made from it, take; from the last versions to the
+  // first.
   struct Wanted {
     Layout layout;
     bool is_one = true;
@@ -549,7 +551,7 @@ IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategie
     if (is_searched && version.keeping == TensorVersion::Keeping::kFree && want.is_one && want.layout)
       layouts[id] = want.layout;
     const GraphTensor& tensor = graph.tensor(version.tensor);
-    // A parameter that is stored in pieces is gathered again in the backward pass.
+    // A parameter that is stored sharded is gathered again in the backward pass.
     const bool is_kept = version.kind == TensorVersion::Kind::kKept && tensor.kind == TensorKind::kParameter;
     if (layouts[id] && is_kept && reshard_after_forward) {
       layouts[id] = decided.stored[version.tensor];

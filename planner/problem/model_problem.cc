@@ -1,18 +1,18 @@
 // From a graph to a StrategyProblem.
 //
-// Every operator is a node whose strategies are its candidates. Every version of a tensor whose layout is a choice of
-// its own (graph/tensor_versions.h) is a node whose strategies are layouts. Between a version and what is made of it or
-// reads it stands an edge with the redistribution's cost for every pair of layouts.
+// Every operator is a node whose strategies are its candidates. Every version of a tensor whose layout is a choice
+// (graph/tensor_versions.h) is a node whose strategies are layouts. An edge between a version and whatever is made
+// from it or reads it has the redistribution's cost for every pair of layouts.
 //
-// A copy that recomputation makes (graph/recompute.h) has no node of its own: it is decided by its original's, which
-// costs and holds what both do.
+// A copy that recomputation makes (graph/recompute.h) has no node of its own: its original's node decides it, with
+// the cost and memory of both.
 //
-// What a step does with every micro-batch costs that many times as much; the counts are those of the graph's operators
-// and of the versions, and enter with each node's table and each edge's matrix.
+// What a step does with every micro-batch costs that many times as much; the counts are those of the graph's
+// operators and of the versions, and scale each node's table and each edge's matrix.
 //
-// Layouts, lists of layouts, tables and matrices are interned, so that 96 equal layers cost what one does: the work is
-// done per distinct operation and per distinct pair of lists, the rest is looking up. What anything costs is found last
-// (problem_costs.cc), when all tables and matrices that are asked for are known.
+// Layouts, lists of layouts, tables and matrices are interned, so 96 equal layers cost as much as one: the work is
+// done per distinct operation and per distinct pair of lists, the rest is look-ups. Costs are computed last
+// (problem_costs.cc), when all required tables and matrices are known.
 
 #include "planner/problem/model_problem.h"
 
@@ -32,16 +32,16 @@
 namespace shardplan {
 namespace {
 
-/// All that equal operators with equal candidates share.
+/// Everything that equal operators with equal candidates share.
 struct CandidateTable {
-  OperatorId first;  // of those that have it
+  OperatorId first;  // one of them
   OperationId operation;
   KernelTraffic traffic;
   PartialGroups groups;         // of an enumeration
   std::vector<Strategy> fixed;  // or the strategies it was narrowed to
   std::shared_ptr<const std::vector<Strategy>> strategies;
   bool complete = true;
-  StrategyTableId table;         // costs stand there in the end
+  StrategyTableId table;         // filled with costs at the end
   std::vector<ListId> operands;  // layouts by strategy
   std::vector<ListId> results;
   std::vector<UsageTableId> operand_usage;
@@ -103,7 +103,7 @@ class Build {
     return groups;
   }
 
-  /// A node of its own; a copy shares its original's, which then costs and holds what both do.
+  /// Creates a node; a copy shares its original's, which then has the cost and memory of both.
   void add_operator(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     const CandidateTable& table = candidates(op.is_copy ? *op.forward : id, fusion_.traffic[id]);
@@ -139,7 +139,8 @@ class Build {
     }
   }
 
-  /// Until when what a view shows may be in memory for other readers, so that the view takes none of its own; 0 for others.
+  /// Until when the tensor that a view refers to may be in memory for other readers, so that the view takes none; 0
+  /// if it is not a view.
   std::uint32_t shown_until(OperatorId id) {
     if (!restrictions_.counts_copies || graph_.operation(id).type->work != WorkKind::kView) return 0;
     const std::uint32_t until = held_until_[graph_.operators()[id].operands.front()];
@@ -151,7 +152,7 @@ class Build {
 
   using TableRuns = std::vector<std::pair<StrategyTableId, std::int64_t>>;
 
-  /// The table of an operator and its copies, each of which runs so often.
+  /// The table of an operator and its copies, with their numbers of runs.
   StrategyTableId sum(const TableRuns& parts) {
     if (parts.size() == 1 && parts.front().second == 1) return parts.front().first;
     const auto [found, is_new] = summed_tables_.try_emplace(parts);
@@ -231,7 +232,8 @@ class Build {
     const VersionTables& tables = tables_of(id);
     ProblemNode node;
     node.strategies = tables.costs;
-    // What is only made into the next version, and at once, is gone when the operator of that time runs.
+    // A version that is only the source of the next version, made at once, is gone when the operator of that time
+    // runs.
     const bool is_gone = restrictions_.counts_copies && version.readers.empty() && !version.next.empty() &&
                          version.end == version.begin + 1 && versions_.all[version.next.back()].begin == version.begin;
     if (tables.usage && !is_gone) node.memory.push_back({*tables.usage, version.begin, version.end});
@@ -240,11 +242,11 @@ class Build {
     result_.choices[id] = tables.choices;
   }
 
-  /// All that equal versions share: those of the copies of a layer.
+  /// Everything that equal versions (those of the copies of a layer) share.
   struct VersionTables {
     ListId list;
     StrategyTableId costs;
-    std::optional<UsageTableId> usage;  // nothing for what takes no memory
+    std::optional<UsageTableId> usage;  // nothing if it takes no memory
     std::shared_ptr<const std::vector<ModelProblem::VersionChoice>> choices;
   };
 
@@ -252,7 +254,7 @@ class Build {
     const TensorVersion& version = versions_.all[id];
     const TensorType& type = graph_.tensor(version.tensor).type;
     const bool takes_memory = fusion_.in_registers[version.tensor] == 0;
-    // What the layouts follow from, in the order in which they are found.
+    // What determines the layouts, in the order in which they are found.
     constexpr std::uint64_t kNone = UINT64_MAX;
     std::vector<std::uint64_t> key{tables_.type(type).value(), version.stored ? 1u : 0u, takes_memory ? 1u : 0u};
     if (const std::optional<TensorLayout>& fixed = restrictions_.versions[id]) {
@@ -290,8 +292,8 @@ class Build {
     return tables;
   }
 
-  /// What the version before may be, what the readers here and further on want, and whole. Never partial, but for a
-  /// delivery that leaves as it is what comes partial.
+  /// The possible layouts: those of the previous version, those that its readers and later readers take, and the
+  /// unsharded one. Never partial, except for a delivery that passes a partial tensor on unchanged.
   std::vector<LayoutId> possible_layouts(VersionId id) {
     const TensorVersion& version = versions_.all[id];
     if (const std::optional<TensorLayout>& fixed = restrictions_.versions[id]) return {tables_.layout(*fixed)};
@@ -319,7 +321,7 @@ class Build {
     return layouts;
   }
 
-  /// What decides the layout of a version that is kept as the user says, and the layouts by its strategies.
+  /// The operator that determines the layout of a version kept as the user says, and the layouts by its strategies.
   std::pair<NodeId, ListId> kept_as(VersionId id) const {
     if (versions_.all[id].keeping == TensorVersion::Keeping::kAsProduced) {
       const VersionId produced = produced_before(versions_, id);
@@ -329,7 +331,7 @@ class Build {
     return {result_.operator_nodes[reader.op], operator_tables_[reader.op]->operands[reader.operand]};
   }
 
-  /// The layouts in which the readers of this version, and of those made from it, take it.
+  /// The layouts in which the readers of this version, and of versions made from it, take it.
   template <class Add>
   void add_operand_layouts(VersionId id, const Add& add) {
     for (const Reader& reader : versions_.all[id].readers) {
@@ -404,7 +406,7 @@ class Build {
 
   // ---- costs
 
-  /// An edge, unless all of its costs are zero.
+  /// Adds an edge, unless all of its costs are zero.
   struct WantedEdge {
     NodeId from;
     NodeId to;
@@ -450,8 +452,8 @@ class Build {
 
   // ---- copies
 
-  /// Operands whose version nothing else counts a copy of while the operator runs: a view holds none, the last reader's is
-  /// counted with it, and of one tensor read twice there may be one copy for both.
+  /// Operands that may need a copy while the operator runs, unless it is counted elsewhere: a view holds none, the
+  /// copy of the last reader is counted with it, and a tensor that is read twice may have one copy for both.
   void add_copies(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     if (graph_.operation(id).type->work == WorkKind::kView) return;
@@ -469,7 +471,7 @@ class Build {
     const auto time = static_cast<std::uint32_t>(id.value());
     const TensorVersion& read = versions_.all[version];
     const ListId list = version_lists_[version];
-    // Memory of its own is free once its last reader has what it takes, as with `TensorVersion::is_handed_over`.
+    // The version's own memory is free once its last reader has its copy, as with `TensorVersion::is_handed_over`.
     const bool is_needed =
         std::any_of(read.next.begin(), read.next.end(), [&](VersionId next) { return !versions_.all[next].stored; });
     const bool frees = !read.is_handed_over && !is_needed && read.end <= time + 1;
@@ -501,13 +503,13 @@ class Build {
   OperandCopies copy_tables_;
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
   IdVector<OperationId, std::vector<std::unique_ptr<CandidateTable>>> tables_by_operation_;
-  std::vector<const CandidateTable*> new_tables_;  // in the order of their making
+  std::vector<const CandidateTable*> new_tables_;  // in the order of creation
   IdVector<OperatorId, const CandidateTable*> operator_tables_;
   KernelFusion fusion_;
-  IdVector<NodeId, TableRuns> node_tables_;             // of operators: all that the node stands for
+  IdVector<NodeId, TableRuns> node_tables_;             // of operators: everything the node stands for
   std::map<TableRuns, StrategyTableId> summed_tables_;  // costs stand there in the end
   IdVector<TensorId, char> may_be_partial_;
-  IdVector<TensorId, std::uint32_t> held_until_;  // by its last version, or by that of what it is a view of
+  IdVector<TensorId, std::uint32_t> held_until_;  // by its last version, or by that of the tensor it is a view of
   IdVector<VersionId, ListId> version_lists_;
   std::vector<WantedEdge> wanted_edges_;
   std::map<std::vector<std::uint64_t>, VersionTables> version_tables_;  // looked up, never walked
@@ -517,8 +519,8 @@ class Build {
 
 }  // namespace
 
-// What is not cut over all devices is done by several of them. (Pieces of unequal sizes hold padding, but no work that
-// another device does as well: measured in flops, 64 pieces of a batch of 1520 would seem to repeat 1 % of it.)
+// Work that is not sharded over all devices is repeated. (Pieces of unequal sizes contain padding, but no repeated
+// work: measured in flops, 64 pieces of a batch of 1520 would appear to repeat 1 % of it.)
 void keep_least_work(const Operation& operation, std::vector<Strategy>& strategies) {
   if (operation.type->work != WorkKind::kContraction) return;
   const auto pieces = [](const Strategy& strategy) {

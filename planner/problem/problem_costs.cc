@@ -12,10 +12,10 @@
 namespace shardplan {
 namespace {
 
-/// More threads would spend their time on learning what the others know already.
+/// More threads would mostly relearn what the others already know.
 constexpr std::size_t kMostThreads = 4;
-/// So many entries of matrices take as long as to begin a thread and to make its planner's first graphs. A strategy
-/// of an operator takes as long as so many entries.
+/// This many matrix entries take as long as starting a thread and building its planner's first graphs. A strategy of
+/// an operator takes as long as this many entries.
 constexpr std::size_t kWorthAThread = 100'000;
 constexpr std::size_t kEntriesPerStrategy = 100;
 
@@ -69,13 +69,13 @@ std::optional<CostMatrix> matrix_of(const LayoutTables& layouts, const MatrixReq
   return matrix;
 }
 
-/// Redistributions of tensors of equal size share what a planner learns of their times.
+/// Redistributions of tensors of equal size share what a planner learns about their times.
 struct SameSize {
   std::vector<MatrixRequestId> requests;
   std::size_t entries = 0;
 };
 
-/// The largest first, so that no thread has it left at the end.
+/// The largest first, so that no thread is left with it at the end.
 std::vector<SameSize> by_size(const LayoutTables& layouts) {
   std::map<Bytes, SameSize> sizes;
   for (const MatrixRequestId id : layouts.requests().ids()) {

@@ -12,9 +12,9 @@
 #include "base/yaml.h"
 #include "layouts/uneven.h"
 
-// The writer is a fold over the plan. The reader works on a JSON tree with places: each name is looked up in the graph,
-// each layout parsed and checked as the user's own would be, and all faults are collected before one error is thrown.
-// What fits is laid over the decisions made so far; a contradiction names both places.
+// The writer is a fold over the plan. The reader works on a JSON tree with source places: each name is looked up in
+// the graph, each layout is parsed and checked like the user's own, and all errors are collected before one exception
+// is thrown. Valid entries are merged into the decisions made so far; a contradiction names both places.
 
 namespace shardplan {
 namespace {
@@ -37,7 +37,7 @@ std::string axes_words(const std::vector<AxisRef>& axes, const DeviceMesh& mesh)
   return text;
 }
 
-/// Reads a document; every fault is kept and reading goes on.
+/// Reads a document; errors are collected and reading continues.
 class StrategyFileReader {
  public:
   StrategyFileReader(const std::string& path, const OperatorGraph& graph, const DeviceMesh& mesh,
@@ -105,7 +105,7 @@ class StrategyFileReader {
     return nullptr;
   }
 
-  /// "dp, mp"; nothing (and a fault) if they are no axes of the mesh.
+  /// "dp, mp"; nothing (and an error) if they are not axes of the mesh.
   std::optional<std::vector<AxisRef>> read_axes(const JsonNode& node, const std::string& where) {
     if (node.kind != JsonNode::Kind::kString) {
       fault(node.place, "{} is {}; expected axes in a string, as \"dp, mp\"", where, describe(node));

@@ -66,8 +66,8 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
     const std::size_t list = lists.number(graph.operators()[op].operation, free.strategies[op]);
     sets.add(free.operator_nodes[op], {classes.operators[op], list}, of_operators);
   }
-  // A tensor's versions in their order: the second of one copy is the second of another, if it is for the same and may have the
-  // same layouts.
+  // The versions of corresponding tensors in order: the second of one copy corresponds to the second of another, if
+  // it has the same role and candidates.
   using VersionKey = std::tuple<RepeatClassId, std::size_t, TensorVersion::Kind, TensorVersion::Keeping, std::size_t>;
   std::map<VersionKey, NodeId> of_versions;
   std::unordered_map<const std::vector<ModelProblem::VersionChoice>*, std::size_t> choices;  // looked up, never walked

@@ -25,8 +25,8 @@ class ForcedProblem {
     for (std::size_t other = 0; other < table.costs.size(); ++other) {
       if (other != strategy) table.costs[other].communication = kForbidden;
     }
-    // What is best without regard to memory mostly fits, and is found in a fraction of the time. Least memory is another
-    // matter.
+    // The optimum without memory limits usually fits, and is found in a fraction of the time. For the least memory
+    // this does not apply.
     if (options.level != Level::kMemory) {
       problem_.memory_limits.assign(limits_.size(), kUnlimitedBytes);
       LevelResult found = search_level(problem_, search, options);

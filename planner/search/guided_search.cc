@@ -15,41 +15,44 @@
 #include "solver/tied_problem.h"
 #include "strategies/data_parallel.h"
 
-// A search in stages, each of which begins at the best choice so far and ends early once the gap is small: the uniform
-// choice of large problems, the whole problem with limited work, then restrictions that people would try (the batch cut
-// over some axes everywhere, no work done twice), and the whole again from the best of these. Bounds are only taken
-// from searches of the whole.
+// A search in stages, each of which starts from the best choice so far and ends early once the gap is small: the
+// uniform choice of large problems; the full problem with limited work; restrictions that people would try (the batch
+// sharded over the same axes everywhere, no repeated work); and the full problem again from the best of these. Bounds
+// are only taken from searches of the full problem.
 
 namespace shardplan {
 namespace {
 
-/// An answer this far above its bound is worth a look at parts of the problem.
+/// With a gap above this, restricted problems are tried.
 constexpr double kLooseGap = 0.01;
-/// For each part; a fraction of a second.
+/// Work for each restricted problem; a fraction of a second.
 constexpr std::uint64_t kPartWork = 400'000'000;
 constexpr double kGoodEnoughForPart = 1e-3;
-/// The share of the time that is left which all parts together may take.
+/// The share of the remaining time that all restricted problems together may take.
 constexpr double kTimeOfParts = 0.3;
-/// Large problems are left after a handful of passes by the usual work. As long as the answer is loose, so many are
-/// worth waiting for: tens of seconds where there are a million values.
+/// The default work allows only a handful of passes for large problems. As long as the gap is large, this many passes
+/// are worth waiting for: tens of seconds for a million values.
 constexpr std::uint64_t kWorthwhilePasses = 100;
 constexpr double kTightGap = kLooseGap / 2;
-/// Where branch and bound pays, so much work takes some seconds and ends in a tight answer, so that parts are not needed.
+/// If branch and bound pays off, this much work takes some seconds and ends with a small gap, so that restricted
+/// problems are not needed.
 constexpr std::uint64_t kExactWork = 8'000'000'000;
-/// Another first search that is loose after so much work ends there, since parts are worth a look.
+/// Otherwise a first search with a large gap after this much work ends there, since restricted problems are worth
+/// trying.
 constexpr std::uint64_t kFirstWork = 500'000'000;
-/// After so much work so small a gap will do: what is proven soon is proven to the end, and 0.03 % of a larger problem
-/// is far below what any cost model knows of a step.
+/// After this much work, this gap is good enough: small problems are proven to the end, and for larger ones 0.03 % is
+/// far below the accuracy of any cost model.
 constexpr std::uint64_t kEarlyWork = 200'000'000;
 constexpr double kEarlyGap = 3e-4;
-/// What may be left open of a block of layers.
+/// The gap that may be left for a block of layers.
 constexpr double kGoodEnoughForBlock = 1e-5;
-/// So many nodes are searched from the best choice of uniform layers on.
+/// Problems with this many nodes are searched starting from the best choice with uniform layers.
 constexpr std::size_t kManyNodes = 8'000;
 
-/// Where the matrices of all edges have more entries, a good choice is sought before the whole is searched: with one
-/// known, presolve and reduced costs remove most of the values that make a pass expensive. It is that of uniform layers,
-/// or else of the first part: each of the others takes as long as many passes of the whole, which find more.
+/// If the matrices of all edges have more entries, a good choice is sought before the full problem is searched: with
+/// one known, presolve and reduced costs remove most of the values that make a pass expensive. It is that of uniform
+/// layers, or else of the first restricted problem; each of the others takes as long as many passes of the full
+/// problem, which find more.
 constexpr std::size_t kManyEntries = 50'000'000;
 
 std::size_t num_entries(const StrategyProblem& problem) {
@@ -139,8 +142,8 @@ LevelResult GuidedSearch::find_with_bound(const StrategyProblem& problem, const 
   return found;
 }
 
-// Where memory is tight a search may find nothing although there is something: it then begins again at the least
-// memory.
+// If memory is tight a search may find nothing although a feasible choice exists: it then starts again from the
+// choice with the least memory.
 LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, LevelResult found) const {
   LevelOptions options = options_;
   options.level = Level::kMemory;
@@ -162,11 +165,11 @@ LevelResult GuidedSearch::from_least_memory(const StrategyProblem& problem, Leve
   return again;
 }
 
-// Plans that people make treat all layers alike, cut the batch alike in all operators and divide the rest of the
-// devices between the other dimensions. Where layers are alike, a model is as large as one of them. With the batch
-// decided, few strategies are left, so that what a part of the problem holds is soon known. Where no contraction
-// repeats work, few are left, too, and the plan of least communication among them is seldom far from the fastest. And
-// propagation needs no search at all.
+// Plans that people make treat all layers alike, shard the batch in the same way in all operators and divide the
+// remaining devices between the other dimensions. With uniform layers a model is as large as one layer. With the
+// batch decided, few strategies are left, so restricted problems are solved quickly. Few are left, too, if no
+// contraction repeats work, and the plan with the least communication among them is seldom far from the fastest.
+// Propagation needs no search at all.
 LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult found) const {
   const Evaluation known = evaluate(problem, *found.choice);
   const auto [first, second] = value_at(options_.level, known);
@@ -181,7 +184,7 @@ LevelResult GuidedSearch::from_parts(const StrategyProblem& problem, LevelResult
   return again;
 }
 
-// A search learns little about the least peak of many layers: a limit below the present peak is met only by many
+// A search makes little progress on the least peak of many layers: a limit below the present peak requires many
 // changes at a time.
 LevelResult GuidedSearch::from_uniform(const StrategyProblem& problem, LevelResult found) const {
   const auto value = [&](const Choice& choice) { return value_at(Level::kMemory, evaluate(problem, choice)); };
@@ -280,8 +283,8 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     options.limits.passes = options.limits.exact_work = 0;
     options.limits.gap = kGoodEnoughForPart;
     options.limits.progress = {};
-    // A part whose bound is above what is known holds nothing better: its search ends, and what it found is dropped, so
-    // that the moment of its end does not matter.
+    // A restricted problem whose bound is above the best known cost contains nothing better: its search ends and its
+    // result is dropped, so that the moment of its end does not matter.
     std::stop_source stop;
     const std::stop_callback forward(options_.limits.stop, [&] { stop.request_stop(); });
     bool is_hopeless = false;
@@ -302,8 +305,8 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     part.strategy_tables = problem.strategy_tables;
     part.nodes = problem.nodes;
   };
-  // The batch over all devices comes first: where that fits it is seldom far from the best, and many of the others are
-  // soon hopeless beside it.
+  // The batch over all devices comes first: if that fits it is seldom far from the best, and many of the others are
+  // soon ruled out by comparison.
   for (std::size_t pieces = pieces_.size() + 1; pieces-- > 0;) {
     whole();
     cut_batch(part, pieces);

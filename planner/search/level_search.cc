@@ -11,8 +11,8 @@
 namespace shardplan {
 namespace {
 
-/// Communication counts this often as much as computation where it comes first. A picosecond of it is worth 65 ns of
-/// computation, and the weighted sums still fit in 64 bits for plans of two minutes a step.
+/// The weight of communication relative to computation where it comes first: a picosecond of it is worth 65 ns of
+/// computation, and the weighted sums still fit in 64 bits for plans of two minutes per step.
 constexpr std::int64_t kFirst = 1 << 16;
 
 SearchOptions search_options(const LevelOptions& options, const Objective& objective,
@@ -28,7 +28,7 @@ SearchOptions search_options(const LevelOptions& options, const Objective& objec
 
 constexpr double kLeastForLater = 1e-3;  // 0 would be without limit
 
-/// What a limit of time leaves for the searches behind the first one.
+/// The share of a time limit reserved for the searches after the first one.
 SearchOptions later_options(const LevelOptions& options, const Objective& objective, const std::optional<Choice>& start,
                             const Deadline& since_begin) {
   SearchOptions result = search_options(options, objective, start);
@@ -51,7 +51,7 @@ LevelResult of(PlanResult found, Level level) {
   return result;
 }
 
-/// The most that computation can come to.
+/// An upper bound on the computation.
 Picoseconds most_computation(const StrategyProblem& problem) {
   std::vector<Picoseconds> of_table;
   for (const StrategyTable& table : problem.strategy_tables) {
@@ -66,8 +66,8 @@ Picoseconds most_computation(const StrategyProblem& problem) {
   return sum;
 }
 
-/// A bound is worth another search if it is this much below the cost, though the weighted sum is known more exactly; or
-/// if the problem is so small, in entries of edges, that the proof takes a moment.
+/// A bound is worth another search if it is this much below the cost, although the weighted sum is known more
+/// exactly; or if the problem is so small, in entries of edges, that the proof takes only a moment.
 constexpr double kLooseBound = 1e-3;
 constexpr std::size_t kSmallProblem = 4'000'000;
 
@@ -77,13 +77,13 @@ bool is_small(const StrategyProblem& problem) {
   return entries <= kSmallProblem;
 }
 
-/// A bound on the sum that is so much nearer than a good enough one makes the bound on communication good enough, from which
-/// all that computation could come to is taken.
+/// If the bound on the weighted sum is this much tighter than required, the bound on communication derived from it
+/// (by subtracting the largest computation) is good enough.
 constexpr double kShareOfLooseGap = 7.0 / 8;
 
-/// One search for the weighted sum. Its bound less all that computation could come to is a bound on communication;
-/// where that says little, because communication is short, a second search is for communication alone. So is one of a
-/// small problem, unless the first one took long and its bound is as near as the second's would have to be.
+/// One search for the weighted sum. Its bound minus the largest computation is a bound on communication. If that is
+/// weak, because communication is short, a second search minimises communication only; so it does for a small
+/// problem, unless the first search took long and its bound is as tight as the second's would have to be.
 LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
   const Deadline since_begin(0, {});
   const Objective both = search_objective(Level::kRatio);
@@ -105,7 +105,7 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   const bool is_near = static_cast<double>(found - bound) <= options.limits.loose_gap * static_cast<double>(bound);
   const bool will_do = is_near && gap_of_sum > options.limits.early_gap;
   if (is_loose || (found > bound && is_small(problem) && !will_do)) {
-    // This one is for the bound, which nothing else would find.
+    // This search is for the bound, which nothing else would find.
     SearchOptions to_the_end = later_options(options, {0, 1}, result.choice, since_begin);
     to_the_end.limits.give_up_work = 0;
     PlanResult least = search.search(problem, to_the_end);
@@ -122,7 +122,7 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   return result;
 }
 
-/// How near to each other the ends of the bracket of the least peak must come.
+/// The accepted gap between the ends of the bracket of the least peak.
 constexpr std::int64_t kBracketPpm = 2'000;
 
 MinimumPeak least_peak(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
@@ -131,7 +131,7 @@ MinimumPeak least_peak(const StrategyProblem& problem, const Search& search, con
 
 LevelValue memory_bound(const MinimumPeak& least) { return {Level::kMemory, least.infeasible + 1}; }
 
-/// The least peak, then the fastest plan that holds not much more.
+/// The least peak, then the fastest plan that takes not much more.
 LevelResult search_memory(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
   const Deadline since_begin(0, {});
   MinimumPeak least = least_peak(problem, search, options);

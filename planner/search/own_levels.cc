@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// One search inside a plan.
+/// One search of a block inside a plan.
 class ScopeSearch {
  public:
   ScopeSearch(const OwnLevelSearch& search, const std::string& scope)
@@ -37,7 +37,8 @@ class ScopeSearch {
   }
 
  private:
-  /// An operator with the level, a backward operator of one, or what updates a parameter that only such ones read.
+  /// An operator of the block: one with the level, a backward operator of one, or the update of a parameter that only
+  /// such operators read.
   bool belongs(OperatorId id, const std::string& scope) const {
     const GraphOperator& op = graph_.operators()[id];
     if (op.level_scope == scope) return true;
@@ -58,7 +59,7 @@ class ScopeSearch {
                        [&](const Reader& reader) { return is_inside_[reader.op]; });
   }
 
-  /// The problem in which only what the block decides takes memory.
+  /// The problem in which only the block's decisions take memory.
   StrategyProblem own_memory(const ModelProblem& model) const {
     StrategyProblem problem = model.problem;
     for (const OperatorId op : graph_.operators().ids()) {
@@ -102,7 +103,7 @@ Plan with_own_levels(Plan plan, const OwnLevelSearch& search) {
   });
   for (const Scope& scope : scopes) plan = ScopeSearch(search, scope.name).run(std::move(plan), scope.level);
   if (scopes.empty()) return plan;
-  // Costs are those of instructions in sequence, as bounds are.
+  // Costs are additive, as bounds are.
   StepTime in_sequence = plan.time;
   in_sequence.exposed = in_sequence.communication;
   plan.cost = value_at(plan.options.level, in_sequence, plan.memory.peak);
