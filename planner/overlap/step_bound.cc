@@ -1,9 +1,8 @@
 // Where weights come from. For one choice the best weights are a cover of least time (least_cover.h): a minimum cut
-// between communications and the kernels that they may overlap with. With one level of links that is all. With
-// several levels collectives may also overlap with each other: either it is decided first which of them count
-// (most_of_each), or all count that are on one level, as if there were no other, with those that exclude each other
-// added (level_and_others). The rounds of overlap_search.cc mix the best of these. The weights of a loop's last
-// iteration and of the earlier iterations are determined separately.
+// between communications and the kernels that they may overlap with. With several levels of links collectives may also
+// overlap with each other: then one family counts first (`Counting::first`, what joins or what is on the busiest
+// level), and others beside it with limited weights (most_of_each). Callers mix the best of these. The weights of a
+// loop's last iteration and of the earlier iterations are determined separately.
 #include "planner/overlap/step_bound.h"
 
 #include <algorithm>
@@ -138,7 +137,7 @@ void StepBound::group_items(const Concurrency& concurrency) {
     own_group_.push_back(kNone);
     const std::vector<Cost>& entries = problem_.problem.strategy_tables[problem_.operator_tables[op]].costs;
     const auto communicates = [](const Cost& cost) { return is_communicated(cost.communication); };
-    // A collective that completes a gradient may share a bucket; its time is so short that it does not matter.
+    // A collective that completes a gradient may share a bucket: its short time is left out of the bound.
     if (graph_.operators()[op].parameter || std::none_of(entries.begin(), entries.end(), communicates)) continue;
     Item item;
     item.op = op;
@@ -157,8 +156,7 @@ bool StepBound::is_of_told_copy(const ModelProblem::Communicated& what) const {
   return producer && is_told_copy(*producer);
 }
 
-// Communications that may join are compared only with those that may not: only for these pairs it matters whether
-// they exclude each other.
+// Joining groups are compared only with others: only for these pairs it matters whether they exclude each other.
 void StepBound::find_together() {
   std::vector<std::optional<PlaceChain>> chains;  // of groups with many members
   for (Group& group : groups_) {
@@ -306,9 +304,9 @@ StepBound::Weighing StepBound::one_level(const std::vector<std::size_t>& region,
   return result;
 }
 
-// The largest weight of each communication: of those that may run together on several levels, either those that
-// exclude each other, first the ones that no kernels can hide, or all with the same fraction. A communication without
-// time here may take time under other choices: it gets a fraction if that is free.
+// The largest weight of each communication: of those that may run together, either those that exclude each other,
+// beginning with what no kernels can hide, or all with one fraction. One without time here may take time under other
+// choices: it gets the fraction if that is free.
 std::vector<std::int64_t> StepBound::most_of_each(const std::vector<std::size_t>& others,
                                                   const std::vector<Picoseconds>& items,
                                                   const std::vector<Picoseconds>& kernels, bool shares,

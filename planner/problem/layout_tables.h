@@ -38,10 +38,11 @@ inline std::int64_t repeated_cost(std::int64_t cost, std::int64_t count) {
 
 /// How the matrix of an edge is filled.
 enum class EdgeKind {
-  kRedistribute,  // the cost of the redistribution; the second layout may share the stored memory if it equals the first
+  kRedistribute,  // the redistribution's cost; if the second list has entries that share the stored memory, the first
+                  // is the stored version, and such an entry is allowed exactly where the layouts are equal
   kMadeOrShared,  // the same, but entries that share the stored memory are not made from the first and cost nothing here
-  kShares,  // a constraint: the first is the stored layout; the second shares its memory exactly if both are equal
-  kKeptAs,  // a constraint: the second is the first without partial sums
+  kShares,        // only the constraint of kRedistribute, at no cost
+  kKeptAs,        // only this constraint: the second is the first without partial sums
 };
 
 /// A matrix that edges request; its costs are `runs` times those of one redistribution.
