@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integer.h"
+
 namespace shardplan {
 namespace {
 
@@ -10,6 +12,8 @@ namespace {
 constexpr double kNothing = 1e-9;
 /// A limit against rounding problems; with Bland's rule the iteration terminates by itself.
 constexpr int kMostPivots = 10'000;
+/// Of fictitious play.
+constexpr int kTurns = 5'000;
 
 /// Proportional counts, rounded down; if all values are 0, only the first counts.
 std::vector<std::int64_t> counts_of(const std::vector<double>& shares) {
@@ -78,6 +82,22 @@ Mixture best_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
     if (basis[j] < choices) of_choices[basis[j]] = std::max(0.0, tableau[j][columns]);
   }
   return {counts_of(of_sums), counts_of(of_choices)};
+}
+
+std::vector<std::int64_t> rough_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
+  const std::size_t choices = sums.front().size();
+  std::vector<std::int64_t> counts(sums.size(), 0);
+  std::vector<Int128> of_weights(sums.size(), 0), of_choices(choices, 0);
+  std::size_t choice = 0;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (std::size_t j = 0; j < sums.size(); ++j) of_weights[j] += sums[j][choice];
+    const auto best =
+        static_cast<std::size_t>(std::max_element(of_weights.begin(), of_weights.end()) - of_weights.begin());
+    ++counts[best];
+    for (std::size_t i = 0; i < choices; ++i) of_choices[i] += sums[best][i];
+    choice = static_cast<std::size_t>(std::min_element(of_choices.begin(), of_choices.end()) - of_choices.begin());
+  }
+  return counts;
 }
 
 }  // namespace shardplan

@@ -20,4 +20,8 @@ struct Mixture {
 /// has a positive one.
 Mixture best_mixture(const std::vector<std::vector<Picoseconds>>& sums);
 
+/// How often each sum counts in a mixture that is nearly the best: fictitious play (Brown, 1951), in which each side in
+/// turn answers what the other has played so far.
+std::vector<std::int64_t> rough_mixture(const std::vector<std::vector<Picoseconds>>& sums);
+
 }  // namespace shardplan

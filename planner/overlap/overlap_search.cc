@@ -16,6 +16,7 @@
 
 #include "base/integer.h"
 #include "base/side_by_side.h"
+#include "planner/overlap/best_mixture.h"
 #include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/guessed_problem.h"
 #include "planner/overlap/kind_search.h"
@@ -74,6 +75,11 @@ constexpr int kNearTurns = 6;
 /// What gains less than so many thousandths is not where it goes on from. Nor is any choice taken that gains less and holds
 /// more memory than the plan so far.
 constexpr Picoseconds kThousandthsToGain = 5;
+/// Where the plan holds more than half of a device's memory, choices that hold at most these percentages of what it
+/// holds are looked for. One that holds at most `kLeanerPercent` in all, and whose step is longer by at most
+/// `kThousandthsToGain`, is taken instead.
+constexpr Bytes kLeanPercent[] = {75, 50, 25};
+constexpr Bytes kLeanerPercent = 90;
 /// Each round's search ends after so much work, and where its answer is so near to its bound.
 constexpr std::uint64_t kRoundWork = 100'000'000;
 constexpr double kRoundGap = 3e-3;
@@ -83,27 +89,6 @@ constexpr double kUniformGap = 1e-2;
 constexpr double kNothingToGain = 2e-3;
 /// One this far below is sought again, more exactly; where few rounds of that are affordable, one this much further.
 constexpr double kWorthAProof = 0.05, kWorthAShortProof = 0.1;
-/// Turns of the game between weights and choices.
-constexpr int kTurns = 5'000;
-
-/// How often each of several weights counts in the mean whose sum is the largest at the choice that makes it least:
-/// `sums` are by weights and choice. Fictitious play (Brown, 1951): each side in turn answers what the other did so far.
-std::vector<std::int64_t> rough_mixture(const std::vector<std::vector<Picoseconds>>& sums) {
-  const std::size_t choices = sums.front().size();
-  std::vector<std::int64_t> counts(sums.size(), 0);
-  std::vector<Int128> of_weights(sums.size(), 0), of_choices(choices, 0);
-  std::size_t choice = 0;
-  for (int turn = 0; turn < kTurns; ++turn) {
-    for (std::size_t j = 0; j < sums.size(); ++j) of_weights[j] += sums[j][choice];
-    const auto best =
-        static_cast<std::size_t>(std::max_element(of_weights.begin(), of_weights.end()) - of_weights.begin());
-    ++counts[best];
-    for (std::size_t i = 0; i < choices; ++i) of_choices[i] += sums[best][i];
-    choice = static_cast<std::size_t>(std::min_element(of_choices.begin(), of_choices.end()) - of_choices.begin());
-  }
-  return counts;
-}
-
 std::vector<int> used_levels(const CostModel& costs) {
   std::vector<AxisRef> axes;
   for (std::size_t axis = 0; axis < costs.mesh().axes().size(); ++axis) {
@@ -213,6 +198,31 @@ class Rounds {
   void try_near() {
     for (int turn = 0; turn < kNearTurns; ++turn) {
       if (deadline_.is_over() || is_near(plan_.time.step(), least_, kWorthGoingOn) || !go_near()) return;
+    }
+  }
+
+  /// Looks for a plan that holds much less and takes hardly longer.
+  void try_lean() {
+    const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
+    const std::vector<Bytes>& limits = problem_.problem.memory_limits;
+    if (!planned || limits.empty() || is_large() || deadline_.is_over()) return;
+    const Bytes held = evaluate(problem_.problem, *planned).peak_bytes;
+    if (held < *std::max_element(limits.begin(), limits.end()) / 2) return;
+    std::vector<std::optional<Choice>> found(std::size(kLeanPercent));
+    side_by_side(num_processors(kSearchedAtOnce), found.size(), [&](std::size_t, std::size_t i) {
+      found[i] = shortest_by(kMostlyHidden, held / 100 * kLeanPercent[i]);
+    });
+    const Picoseconds too_long = about(*planned) / 100 * (100 + kPercentOff);
+    std::vector<Decisions> decisions;
+    for (const std::optional<Choice>& choice : found) {
+      if (choice && about(*choice) < too_long) decisions.push_back(decisions_of(*choice));
+    }
+    const Picoseconds longest = plan_.time.step() / 1000 * (1000 + kThousandthsToGain);
+    for (std::optional<Plan>& trial : ordered(std::move(decisions), longest)) {
+      if (!trial || trial->time.step() > longest) continue;
+      if (trial->memory.peak > plan_.memory.peak / 100 * kLeanerPercent) continue;
+      plan_ = *std::move(trial);
+      ++taken_;
     }
   }
 
@@ -333,16 +343,18 @@ class Rounds {
   }
 
   /// Orders several choices side by side, of which none is compared with another's step on the way.
-  void order_all(std::vector<Decisions> decisions, std::optional<Picoseconds> step_to_beat) {
+  std::vector<std::optional<Plan>> ordered(std::vector<Decisions> decisions, std::optional<Picoseconds> step_to_beat) {
     finish();
     std::vector<std::optional<Plan>> trials(decisions.size());
     side_by_side(num_processors(kOrderedAtOnce), decisions.size(), [&](std::size_t, std::size_t i) {
       if (!deadline_.is_over()) trials[i] = search_.scheduled(decisions[i], step_to_beat);
     });
-    for (std::optional<Plan>& trial : trials) {
-      if (!trial) continue;
-      ++ordered_;
-      take(*std::move(trial));
+    ordered_ += std::ranges::count_if(trials, [](const auto& trial) { return trial.has_value(); });
+    return trials;
+  }
+  void order_all(std::vector<Decisions> decisions, std::optional<Picoseconds> step_to_beat) {
+    for (std::optional<Plan>& trial : ordered(std::move(decisions), step_to_beat)) {
+      if (trial) take(*std::move(trial));
     }
   }
 
@@ -381,9 +393,10 @@ class Rounds {
     order_all(std::move(decisions), plan_.time.step());
   }
 
-  /// The choice that takes the least time by a guess.
-  std::optional<Choice> shortest_by(const Guess& guess) const {
-    const StrategyProblem guessed = guessed_problem(guess);
+  /// The choice that takes the least time by a guess, of those that hold at most this.
+  std::optional<Choice> shortest_by(const Guess& guess, Bytes most_held = kUnlimitedBytes) const {
+    StrategyProblem guessed = guessed_problem(guess);
+    for (Bytes& limit : guessed.memory_limits) limit = std::min(limit, most_held);
     std::optional<TiedProblem> tied;
     if (ties_) tied = tied_problem(guessed, *ties_);
     const StrategyProblem& searched = tied ? tied->problem : guessed;
@@ -568,6 +581,7 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
     rounds.bound_free();
   }
   rounds.try_near();
+  rounds.try_lean();
   return rounds.result();
 }
 

@@ -69,5 +69,20 @@ TEST(BestMixtureTest, NoMeanOfAFineGridIsBetter) {
   }
 }
 
+TEST(RoughMixtureTest, IsNearTheBest) {
+  Random random(2);
+  for (int game = 0; game < 200; ++game) {
+    Sums sums(2 + random.below(4), std::vector<Picoseconds>(1 + random.below(5)));
+    for (std::vector<Picoseconds>& row : sums) {
+      for (Picoseconds& sum : row) sum = static_cast<Picoseconds>(1 + random.below(1'000'000));
+    }
+    const std::vector<std::int64_t> counts = rough_mixture(sums);
+    const auto turns = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+    std::vector<double> shares(counts.begin(), counts.end());
+    for (double& share : shares) share /= turns;
+    EXPECT_GE(value_of(sums, shares), value_of(sums, best_mixture(sums).sums) - 0.03 * 1'000'000) << game;
+  }
+}
+
 }  // namespace
 }  // namespace shardplan
