@@ -1,11 +1,47 @@
 #include "base/json_text.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
+
+#include "base/side_by_side.h"
 
 namespace shardplan {
 namespace {
 
-std::string scalar(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+// Rows are made on several threads, so many at once, so many by one thread before it takes others.
+constexpr std::size_t kRowsAtOnce = 8192, kRowsOfPart = 128, kMostThreads = 8;
+
+/// Whether its characters stand for themselves in JSON.
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+}
+
+void append_text(std::string& text, std::string_view value) {
+  if (is_plain(value)) {
+    text += '"';
+    text += value;
+    text += '"';
+  } else {
+    text += Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+}
+
+/// The library's `dump` of each scalar would make a stream of its own.
+void append_scalar(std::string& text, const Json& value) {
+  if (value.is_string()) {
+    append_text(text, value.get_ref<const std::string&>());
+  } else if (value.is_number_unsigned()) {
+    fmt::format_to(std::back_inserter(text), "{}", value.get<std::uint64_t>());
+  } else if (value.is_number_integer()) {
+    fmt::format_to(std::back_inserter(text), "{}", value.get<std::int64_t>());
+  } else {
+    text += value.dump();
+  }
+}
 
 void append(std::string& text, const Json& value) {
   if (value.is_object()) {
@@ -14,7 +50,8 @@ void append(std::string& text, const Json& value) {
     for (const auto& [key, item] : value.items()) {
       if (!is_first) text += ", ";
       is_first = false;
-      text += scalar(key) + ": ";
+      append_text(text, key);
+      text += ": ";
       append(text, item);
     }
     text += '}';
@@ -28,7 +65,7 @@ void append(std::string& text, const Json& value) {
     }
     text += ']';
   } else {
-    text += scalar(value);
+    append_scalar(text, value);
   }
 }
 
@@ -62,9 +99,24 @@ void JsonDocument::begin_list(std::string_view key) {
   list_ = List::kEmpty;
 }
 
-void JsonDocument::add_row(const Json& element) {
+void JsonDocument::add_row(const Json& element) { add_row_text(json_line(element)); }
+
+void JsonDocument::add_rows(std::size_t count, const std::function<Json(std::size_t)>& row) {
+  std::vector<std::string> lines(std::min(count, kRowsAtOnce));
+  for (std::size_t first = 0; first < count; first += kRowsAtOnce) {
+    const std::size_t num_lines = std::min(kRowsAtOnce, count - first);
+    const std::size_t parts = (num_lines + kRowsOfPart - 1) / kRowsOfPart;
+    side_by_side(num_processors(kMostThreads), parts, [&](std::size_t, std::size_t part) {
+      const std::size_t end = std::min(num_lines, (part + 1) * kRowsOfPart);
+      for (std::size_t i = part * kRowsOfPart; i < end; ++i) lines[i] = json_line(row(first + i));
+    });
+    for (std::size_t i = 0; i < num_lines; ++i) add_row_text(lines[i]);
+  }
+}
+
+void JsonDocument::add_row_text(std::string_view line) {
   text_ += list_ == List::kEmpty ? "\n  " : ",\n  ";
-  append(text_, element);
+  text_ += line;
   list_ = List::kBegun;
 }
 
@@ -76,7 +128,8 @@ std::string JsonDocument::finish() && {
 void JsonDocument::begin_member(std::string_view key) {
   end_list();
   text_ += text_.empty() ? "{" : ",\n ";
-  text_ += scalar(key) + ": ";
+  append_text(text_, key);
+  text_ += ": ";
 }
 
 void JsonDocument::end_list() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -20,13 +22,16 @@ std::string json_document(const Json& document);
 class JsonDocument {
  public:
   void add(std::string_view key, const Json& value);
-  /// A list whose elements `add_row` adds until the next member; objects.
+  /// A list whose elements, objects, `add_row` and `add_rows` add until the next member.
   void begin_list(std::string_view key);
   void add_row(const Json& element);
+  /// `row` of each number below `count`, in this order; called from several threads at once.
+  void add_rows(std::size_t count, const std::function<Json(std::size_t)>& row);
   std::string finish() &&;
 
  private:
   void begin_member(std::string_view key);
+  void add_row_text(std::string_view line);
   void end_list();
 
   enum class List { kNone, kEmpty, kBegun };

@@ -118,12 +118,12 @@ class PlanWriter {
     document.add("result", result());
     document.add("baselines", baselines());
     document.begin_list("operators");
-    add_operators(document);
+    document.add_rows(graph_.operators().size(), [&](std::size_t i) { return operator_json(OperatorId{i}); });
     document.begin_list("tensors");
     add_tensors(document);
     if (!program_.broadcasts.empty()) document.add("startup", startup());
     document.begin_list("program");
-    add_program(document);
+    document.add_rows(program_.instructions.size(), [&](std::size_t i) { return instruction_json(i); });
     document.add("memory", memory());
     if (!plan_.model->padded_dims.empty()) document.add("padding", padding());
     document.add("proof", proof == nullptr ? Json(nullptr) : proof_json(*proof));
@@ -302,33 +302,31 @@ class PlanWriter {
             {"local_shape", local_shape(layout, tensor.type.shape)}};
   }
 
-  void add_operators(JsonDocument& document) const {
-    for (const OperatorId id : graph_.operators().ids()) {
-      const GraphOperator& op = graph_.operators()[id];
-      const Operation& operation = graph_.operation(id);
-      const Strategy& strategy = plan_.strategies[id];
-      Json attributes = Json::object();
-      for (const auto& [name, value] : operation.attributes) attributes[name] = attribute_json(value);
-      Json in = Json::array(), out = Json::array();
-      for (std::size_t i = 0; i < op.operands.size(); ++i) {
-        in.push_back(side(graph_.tensor(op.operands[i]), operand_layout(operation, strategy, plan_.mesh, i)));
-      }
-      for (std::size_t i = 0; i < op.results.size(); ++i) {
-        out.push_back(side(graph_.tensor(op.results[i]), result_layout(operation, strategy, plan_.mesh, i)));
-      }
-      document.add_row({{"name", op.name},
-                        {"op", operation.type->name},
-                        {"attributes", attributes},
-                        {"stage", to_string(op.pass)},
-                        {"scope", op.scope},
-                        {"place", op.is_placed ? Json(op.worker) : Json(nullptr)},
-                        {"source", {{"line", op.place.line}, {"column", op.place.column}}},
-                        {"strategy", strategy_json(operation, strategy, strategy_origin(plan_, id))},
-                        {"in", in},
-                        {"out", out},
-                        {"seconds", to_seconds(computation_[id])},
-                        {"flops", flops(operation, local_extents(operation, strategy))}});
+  Json operator_json(OperatorId id) const {
+    const GraphOperator& op = graph_.operators()[id];
+    const Operation& operation = graph_.operation(id);
+    const Strategy& strategy = plan_.strategies[id];
+    Json attributes = Json::object();
+    for (const auto& [name, value] : operation.attributes) attributes[name] = attribute_json(value);
+    Json in = Json::array(), out = Json::array();
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      in.push_back(side(graph_.tensor(op.operands[i]), operand_layout(operation, strategy, plan_.mesh, i)));
     }
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      out.push_back(side(graph_.tensor(op.results[i]), result_layout(operation, strategy, plan_.mesh, i)));
+    }
+    return {{"name", op.name},
+            {"op", operation.type->name},
+            {"attributes", attributes},
+            {"stage", to_string(op.pass)},
+            {"scope", op.scope},
+            {"place", op.is_placed ? Json(op.worker) : Json(nullptr)},
+            {"source", {{"line", op.place.line}, {"column", op.place.column}}},
+            {"strategy", strategy_json(operation, strategy, strategy_origin(plan_, id))},
+            {"in", in},
+            {"out", out},
+            {"seconds", to_seconds(computation_[id])},
+            {"flops", flops(operation, local_extents(operation, strategy))}};
   }
 
   void add_tensors(JsonDocument& document) const {
@@ -339,7 +337,8 @@ class PlanWriter {
     const TensorVersions known = tensor_versions(graph_);
     IdVector<TensorId, ShortVector<VersionId>> versions(graph_.tensors().size());
     for (const VersionId version : known.all.ids()) versions[known.all[version].tensor].push_back(version);
-    for (const TensorId id : graph_.tensors().ids()) {
+    document.add_rows(graph_.tensors().size(), [&](std::size_t number) {
+      const TensorId id{number};
       const GraphTensor& tensor = graph_.tensor(id);
       Json json{{"name", tensor.name},
                 {"kind", kind_name(tensor.kind)},
@@ -365,8 +364,8 @@ class PlanWriter {
       Json layouts = Json::array();
       for (const VersionId version : versions[id]) layouts.push_back(to_string(plan_.versions[version], plan_.mesh));
       json["versions"] = std::move(layouts);
-      document.add_row(json);
-    }
+      return json;
+    });
   }
 
   /// An instruction's number; [number, k] for its result k > 0; the name of what is given from outside.
@@ -375,10 +374,6 @@ class PlanWriter {
     if (!producer.is_made) return program_.values[value].name;
     if (producer.result == 0) return producer.instruction;
     return Json::array({producer.instruction, producer.result});
-  }
-
-  void add_program(JsonDocument& document) const {
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) document.add_row(instruction_json(i));
   }
 
   Json instruction_json(std::size_t number) const {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <utility>
 
 namespace shardplan {
@@ -58,6 +59,32 @@ TEST(JsonTextTest, ADocumentIsMadeMemberByMember) {
   whole["rows"] = rows;
   whole["last"] = nullptr;
   EXPECT_EQ(std::move(document).finish(), json_document(whole));
+}
+
+// Rows made on several threads stand in their order, with those added one by one.
+TEST(JsonTextTest, RowsAreMadeSideBySide) {
+  for (const std::size_t count : {0, 1, 127, 128, 129, 8192, 20'000}) {
+    SCOPED_TRACE(count);
+    const auto row = [](std::size_t i) { return Json{{"id", i}, {"text", std::string(i % 7, 'x')}}; };
+    Json rows = Json::array({{{"first", true}}});
+    JsonDocument document;
+    document.begin_list("rows");
+    document.add_row(rows[0]);
+    document.add_rows(count, row);
+    for (std::size_t i = 0; i < count; ++i) rows.push_back(row(i));
+    EXPECT_EQ(std::move(document).finish(), json_document({{"rows", rows}}));
+  }
+}
+
+// Every scalar is written as the library writes it.
+TEST(JsonTextTest, ScalarsAreTheLibrarys) {
+  for (const char* text :
+       {"0", "-1", "18446744073709551615", "-9223372036854775808", "0.1", "1e300", "-0.0", "1.0", "true", "null",
+        R"("")", R"("a b~")", R"("a\"b")", R"("a\\b")", R"("\u0000\t\u007f")", R"("é")"}) {
+    const Json value = Json::parse(text);
+    EXPECT_EQ(json_line(value), value.dump());
+  }
+  EXPECT_EQ(json_line(std::numeric_limits<double>::infinity()), "null");
 }
 
 // What is written is read back, by the library's own reader.
