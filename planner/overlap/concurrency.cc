@@ -35,18 +35,17 @@ bool OperatorSet::meets(const OperatorSet& other) const {
   return false;
 }
 
-// A version is made from the previous one, at the time it is read.
-bool is_made_from(const TensorVersions& versions, const ModelProblem::Communicated& made,
-                  const ModelProblem::Communicated& of) {
-  if (!of.version) return false;
+// A version is made from the previous one, at the time it is read; one that may share the stored version's memory is
+// then not.
+std::vector<VersionId> made_from(const TensorVersions& versions, const ModelProblem::Communicated& made) {
+  std::vector<VersionId> result;
   std::optional<VersionId> from =
       made.version ? versions.all[*made.version].from : versions.read[made.reader.op][made.reader.operand];
-  while (from && *from != *of.version) {
-    // A version that may share the stored version's memory is then not made from the previous one.
-    if (versions.all[*from].stored) return false;
-    from = versions.all[*from].from;
+  for (; from; from = versions.all[*from].from) {
+    result.push_back(*from);
+    if (versions.all[*from].stored) break;
   }
-  return from.has_value();
+  return result;
 }
 
 OperatorSet OperatorSet::resized(std::size_t num_operators) const {

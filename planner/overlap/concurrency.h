@@ -43,9 +43,9 @@ class OperatorSet {
   std::vector<std::uint64_t> words_;
 };
 
-/// Whether the data communicated as `made` are computed from what the communication `of` delivers of the same tensor.
-bool is_made_from(const TensorVersions& versions, const ModelProblem::Communicated& made,
-                  const ModelProblem::Communicated& of);
+/// The versions of the same tensor that what is communicated is made from: their communications are over before it
+/// begins.
+std::vector<VersionId> made_from(const TensorVersions& versions, const ModelProblem::Communicated& made);
 
 /// Which operators' kernels may run at the same time as a communication, in any order of any program that the graph
 /// is lowered to and for any strategies: all kernels that the communicated data do not depend on and that do not

@@ -15,15 +15,13 @@
 #include "base/integer.h"
 #include "planner/overlap/joined_problem.h"
 #include "planner/overlap/least_cover.h"
-#include "planner/overlap/place_chain.h"
+#include "planner/overlap/together.h"
 
 namespace shardplan {
 namespace {
 
 constexpr std::int64_t kWholeWeight = OverlapWeights::kWhole;
 constexpr std::int64_t kFullSpeed = 1'000'000;
-/// For groups up to this size it is faster to compare all pairs of members.
-constexpr std::size_t kFewMembers = 8;
 
 std::int64_t of_all_runs(std::int64_t cost, std::int64_t runs) {
   return cost > kForbidden / runs ? kForbidden : cost * runs;
@@ -156,32 +154,32 @@ bool StepBound::is_of_told_copy(const ModelProblem::Communicated& what) const {
   return producer && is_told_copy(*producer);
 }
 
-// Joining groups are compared only with others: only for these pairs it matters whether they exclude each other.
 void StepBound::find_together() {
-  std::vector<std::optional<PlaceChain>> chains;  // of groups with many members
-  for (Group& group : groups_) {
-    group.together = OperatorSet(groups_.size());
-    chains.emplace_back();
-    if (group.members.size() <= kFewMembers) continue;
-    std::vector<PlaceChain::Item> items;
-    for (const Item& item : group.members) items.push_back({&item.place.before, item.waiting});
-    chains.back().emplace(std::move(items));
+  std::vector<PlacedCommunication> communications;
+  std::vector<const Item*> items;
+  std::map<VersionId, std::size_t> of_version;
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    for (const Item& item : groups_[group].members) {
+      const auto version = item.edge ? problem_.communicated[*item.edge].version : std::nullopt;
+      if (version) of_version.emplace(*version, items.size());
+      communications.push_back({&item.place.before, item.waiting, group});
+      items.push_back(&item);
+    }
   }
+  std::vector<std::pair<std::size_t, std::size_t>> known;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!items[i]->edge) continue;
+    for (const VersionId source : made_from(versions_, problem_.communicated[*items[i]->edge])) {
+      const auto found = of_version.find(source);
+      if (found != of_version.end()) known.emplace_back(found->second, i);
+    }
+  }
+  const std::vector<OperatorSet> sets = together(communications, groups_.size(), known, graph_.operators().size());
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    std::optional<PlacesBehind> behind;
-    if (chains[i]) behind.emplace(*chains[i], graph_.operators().size());
-    for (std::size_t j = i; j < groups_.size(); ++j) {
-      const Group &a = groups_[i], &b = groups_[j];
-      const auto is_made_before = [&](std::size_t of_a, std::size_t of_b) {
-        const Item &one = a.members[of_a], &other = b.members[of_b];
-        return &one == &other || is_made_from(one, other) || is_made_from(other, one);
-      };
-      const auto may_run_together = [&] {
-        return behind && chains[j] ? behind->may_meet(*chains[j], is_made_before) : may_meet(a, b);
-      };
-      if (!(a.joins && b.joins) && !may_run_together()) continue;
-      groups_[i].together.insert(OperatorId(j));
-      groups_[j].together.insert(OperatorId(i));
+    groups_[i].together = sets[i];
+    // Of pairs of joining groups nothing is known.
+    for (std::size_t j = 0; groups_[i].joins && j < groups_.size(); ++j) {
+      if (groups_[j].joins) groups_[i].together.insert(OperatorId(j));
     }
   }
 }
@@ -212,20 +210,6 @@ void StepBound::refine(Matrices matrices) {
       groups_[j].together.erase(OperatorId(i));
     }
   }
-}
-
-bool StepBound::may_meet(const Group& a, const Group& b) const {
-  for (std::size_t i = 0; i < a.members.size(); ++i) {
-    for (std::size_t j = &a == &b ? i + 1 : 0; j < b.members.size(); ++j) {
-      if (!is_before(a.members[i], b.members[j]) && !is_before(b.members[j], a.members[i])) return true;
-    }
-  }
-  return false;
-}
-
-bool StepBound::is_before(const Item& a, const Item& b) const {
-  return std::any_of(a.waiting.begin(), a.waiting.end(), [&](OperatorId op) { return b.place.before.contains(op); }) ||
-         is_made_from(b, a);
 }
 
 bool StepBound::is_apart(std::size_t item, const std::vector<std::size_t>& others) const {

@@ -110,12 +110,6 @@ class StepBound {
   bool is_told_copy(OperatorId op) const { return tells_copies_ && graph_.operators()[op].is_copy; }
   bool is_of_told_copy(const ModelProblem::Communicated& what) const;
   void find_together();
-  bool may_meet(const Group& a, const Group& b) const;
-  bool is_before(const Item& a, const Item& b) const;
-  bool is_made_from(const Item& made, const Item& of) const {
-    return made.edge && of.edge &&
-           shardplan::is_made_from(versions_, problem_.communicated[*made.edge], problem_.communicated[*of.edge]);
-  }
   bool is_apart(std::size_t item, const std::vector<std::size_t>& others) const;
   Picoseconds edge_time(MatrixId matrix, EdgeId id, const Choice& choice) const {
     const ProblemEdge& edge = problem_.problem.edges[id];
