@@ -23,7 +23,6 @@
 #include "planner/divided_bound.h"
 #include "planner/model_mesh.h"
 #include "planner/overlap/kind_problems.h"
-#include "planner/overlap/ordered_plan.h"
 #include "planner/overlap/overlap_search.h"
 #include "planner/placed_plan.h"
 #include "planner/plan_notices.h"
@@ -271,8 +270,8 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
   ParallelProgram program = std::exchange(plan.program, {});
   const Plan asked = plan;
   plan.program = std::move(program);
-  search.scheduled = [&](const Decisions& decisions, std::optional<Picoseconds> step_to_beat) {
-    Plan trial = overlapped(in_sequence(decisions, asked, &writer), step_to_beat);
+  search.scheduled = [&](const Decisions& decisions, const OrderEffort& effort) {
+    Plan trial = overlapped(in_sequence(decisions, asked, &writer), effort);
     trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
     trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
     return trial;
@@ -331,8 +330,8 @@ Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
   return overlapped(in_sequence(decisions, std::move(like)));
 }
 
-Plan ModelPlanner::overlapped(Plan plan, std::optional<Picoseconds> step_to_beat) const {
-  return ordered_plan(std::move(plan), *model_, *graph_, *costs_, step_to_beat);
+Plan ModelPlanner::overlapped(Plan plan, const OrderEffort& effort) const {
+  return ordered_plan(std::move(plan), *model_, *graph_, *costs_, effort);
 }
 
 Plan ModelPlanner::in_sequence(Decisions decisions, Plan like, ProgramWriter* writer) const {

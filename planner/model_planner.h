@@ -12,6 +12,7 @@
 #include "costmodel/cost_model.h"
 #include "graph/tensor_versions.h"
 #include "layouts/redistribution/redistribution_planner.h"
+#include "planner/overlap/ordered_plan.h"
 #include "planner/plan.h"
 #include "planner/problem/model_problem.h"
 #include "program/lower.h"
@@ -106,9 +107,8 @@ class ModelPlanner {
   Plan in_sequence(Decisions decisions, Plan like, ProgramWriter* writer = nullptr) const;
   /// The plan of a search that ignored workers, divided among them; bounds that no longer hold are dropped.
   Plan placed(Plan plan, const ModelProblem& problem, std::stop_token stop) const;
-  /// The plan with overlap, in the order that hides the most communication of those that fit; in an unrefined order
-  /// if it cannot beat `step_to_beat`.
-  Plan overlapped(Plan plan, std::optional<Picoseconds> step_to_beat = {}) const;
+  /// The plan with overlap, in the order that hides the most communication of those that fit; by default refined.
+  Plan overlapped(Plan plan, const OrderEffort& effort = {}) const;
   Plan plan_within(Plan plan, Restrictions restrictions, std::stop_token stop, const Progress& progress,
                    std::span<const Plan> known = {}) const;
   /// `spent`: seconds of the time limit used since this planner was asked.

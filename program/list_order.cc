@@ -5,7 +5,9 @@
 // orders allow.
 //
 // An order whose times are known is rescheduled in the same way, with these times as priorities instead of longest
-// paths.
+// paths; or by the serial scheme, which places one instruction after the other into the gaps that are left. A parallel
+// schedule starts a long gather on links that are idle for a moment, and an activation that kernels wait for then
+// comes after it; a serial one does not, but may leave links idle. Neither is better in general.
 #include "program/list_order.h"
 
 #include <algorithm>
@@ -19,6 +21,8 @@
 #include <queue>
 #include <set>
 #include <utility>
+
+#include "program/busy_intervals.h"
 
 namespace shardplan {
 namespace {
@@ -69,11 +73,11 @@ class ListScheduling {
     }
   }
 
-  ListScheduling(const InstructionTable& table, Direction direction, Recomputation recomputation,
-                 const TimedOrder& timed)
+  ListScheduling(const InstructionTable& table, Direction direction, Justification how, const TimedOrder& timed)
       : table_(table),
         is_backwards_(direction == Direction::kBackwards),
-        recomputation_(recomputation),
+        recomputation_(how.recomputation),
+        scheme_(how.scheme),
         places_gathers_(true) {
     const std::size_t count = table.size();
     first_member_.resize(count);
@@ -244,19 +248,35 @@ class ListScheduling {
   }
 
   void run(std::size_t begin, std::size_t end) {
-    kernels_ = no_ready();
-    collectives_.clear();
     missing_.assign(table_.size(), 0);
     placed_.clear();
     begin_ = begin;
     end_ = end;
-    std::array<Picoseconds, kNumLinkLevels> free_at{};
     std::vector<std::uint32_t> first;  // that wait for nothing
     for (std::size_t i = begin; i < end; ++i) {
       if (!is_scheduled(i)) continue;
       for (const std::size_t one : previous(i)) missing_[i] += is_scheduled(one) ? 1 : 0;
       if (missing_[i] == 0) first.push_back(static_cast<std::uint32_t>(i));
     }
+    if (scheme_ == ScheduleScheme::kSerial) {
+      place_in_gaps(first);
+    } else {
+      place_when_free(first);
+    }
+    std::sort(placed_.begin(), placed_.end());
+    if (is_backwards_) {
+      emit_early();
+    } else {
+      for (const Placed& one : placed_) emit(one.instruction);
+    }
+    for (std::size_t i = begin; i < end; ++i) emit(i);
+  }
+
+  /// The parallel scheme.
+  void place_when_free(const std::vector<std::uint32_t>& first) {
+    kernels_ = no_ready();
+    collectives_.clear();
+    std::array<Picoseconds, kNumLinkLevels> free_at{};
     now_ = 0;
     for (const std::uint32_t i : first) make_ready(i);
     std::priority_queue<End, std::vector<End>, std::greater<>> ends;
@@ -266,19 +286,16 @@ class ListScheduling {
         const std::uint32_t next = ready->top();
         ready->pop();
         const Picoseconds over = now_ + time_[next];
-        for (std::uint32_t links = table_[next].links; links != 0; links &= links - 1) {
-          free_at[static_cast<std::size_t>(std::countr_zero(links))] = over;
-        }
+        for_each_link(next, [&](std::size_t link) { free_at[link] = over; });
         ends.emplace(over, next);
-        // Issued when it starts, before the kernel that runs at that time.
-        placed_.push_back({is_backwards_ ? -over : now_, true, placed_.size(), next});
+        place(next, now_);
       }
       if (kernel_ends <= now_ && !kernels_.empty()) {
         const std::uint32_t next = kernels_.top();
         kernels_.pop();
         kernel_ends = now_ + time_[next];
         ends.emplace(kernel_ends, next);
-        placed_.push_back({is_backwards_ ? -now_ : kernel_ends, false, placed_.size(), next});
+        place(next, now_);
       }
       if (ends.empty()) break;
       now_ = ends.top().first;
@@ -288,13 +305,54 @@ class ListScheduling {
         end_of(ended);
       }
     }
-    std::sort(placed_.begin(), placed_.end());
-    if (is_backwards_) {
-      emit_early();
-    } else {
-      for (const Placed& one : placed_) emit(one.instruction);
+  }
+
+  /// The serial scheme.
+  void place_in_gaps(const std::vector<std::uint32_t>& first) {
+    Ready ready = no_ready();
+    for (const std::uint32_t i : first) ready.push(i);
+    std::vector<Picoseconds> over(table_.size(), 0);
+    BusyIntervals kernels;
+    std::array<BusyIntervals, kNumLinkLevels> links;
+    while (!ready.empty()) {
+      const std::uint32_t i = ready.top();
+      ready.pop();
+      Picoseconds begin = 0;
+      for (const std::size_t one : previous(i)) {
+        if (is_scheduled(one)) begin = std::max(begin, over[one]);
+      }
+      if (is_kernel(i)) {
+        begin = kernels.first_gap(begin, time_[i]);
+        kernels.add(begin, begin + time_[i]);
+      } else if (is_timed_collective(i)) {
+        for (Picoseconds before = -1; before != begin;) {
+          before = begin;
+          for_each_link(i, [&](std::size_t link) { begin = links[link].first_gap(begin, time_[i]); });
+        }
+        for_each_link(i, [&](std::size_t link) { links[link].add(begin, begin + time_[i]); });
+      }
+      over[i] = begin + (is_kernel(i) || is_timed_collective(i) ? time_[i] : 0);
+      place(i, begin);
+      for (const std::uint32_t next : nexts(i)) {
+        if (is_scheduled(next) && missing_[next] > 0 && --missing_[next] == 0) ready.push(next);
+      }
     }
-    for (std::size_t i = begin; i < end; ++i) emit(i);
+  }
+
+  template <class Act>
+  void for_each_link(std::size_t i, const Act& act) const {
+    for (std::uint32_t links = table_[i].links; links != 0; links &= links - 1) {
+      act(static_cast<std::size_t>(std::countr_zero(links)));
+    }
+  }
+
+  /// A collective is issued when it starts, before the kernel that runs at that time; a kernel stands where it ends.
+  void place(std::uint32_t i, Picoseconds begin) {
+    const bool is_collective = is_timed_collective(i);
+    const bool takes_time = is_collective || is_kernel(i);
+    const Picoseconds end = begin + (takes_time ? time_[i] : 0);
+    const Picoseconds time = is_backwards_ ? -(is_collective ? end : begin) : (is_collective ? begin : end);
+    placed_.push_back({time, is_collective, placed_.size(), i});
   }
 
   /// Counted from the end, everything starts as late as possible. Kernels keep their order. A collective is issued
@@ -383,7 +441,7 @@ class ListScheduling {
       } else if (is_timed_collective(i)) {
         collectives_.try_emplace(table_[i].links, no_ready()).first->second.push(i);
       } else {  // takes no time
-        placed_.push_back({is_backwards_ ? -now_ : now_, false, placed_.size(), i});
+        place(i, now_);
         add_unblocked(i, open_);
       }
     }
@@ -434,6 +492,7 @@ class ListScheduling {
   const InstructionTable& table_;
   const bool is_backwards_;
   const Recomputation recomputation_ = Recomputation::kOneBlockAhead;
+  const ScheduleScheme scheme_ = ScheduleScheme::kParallel;
   const bool places_gathers_ = false;  // of stored tensors; otherwise each is issued right before its first reader
   // A bucket is scheduled as its first member.
   std::vector<std::uint32_t> first_member_;  // by instruction
@@ -467,14 +526,13 @@ std::vector<std::uint32_t> list_order_from_end(const InstructionTable& table) {
   return ListScheduling(table, Direction::kBackwards).run();
 }
 
-std::vector<std::uint32_t> justified_to_end(const InstructionTable& table, const TimedOrder& timed,
-                                            Recomputation recomputation) {
-  return ListScheduling(table, Direction::kBackwards, recomputation, timed).run();
+std::vector<std::uint32_t> justified_to_end(const InstructionTable& table, const TimedOrder& timed, Justification how) {
+  return ListScheduling(table, Direction::kBackwards, how, timed).run();
 }
 
 std::vector<std::uint32_t> justified_to_beginning(const InstructionTable& table, const TimedOrder& timed,
-                                                  Recomputation recomputation) {
-  return ListScheduling(table, Direction::kForwards, recomputation, timed).run();
+                                                  Justification how) {
+  return ListScheduling(table, Direction::kForwards, how, timed).run();
 }
 
 }  // namespace shardplan

@@ -15,6 +15,13 @@ namespace shardplan {
 /// and kernels have more work while they wait for communication.
 enum class Recomputation { kInTime, kOneBlockAhead };
 
+/// How a list of priorities becomes a schedule (Kolisch, European Journal of Operational Research 90, 1996).
+///   parallel   in the order of time: whenever a stream is free, it takes the ready instruction of highest priority. No
+///              stream stays idle while something could run, even if a more urgent instruction then has to wait for it.
+///   serial     in the order of priorities: each instruction takes the first gaps of its streams that are long enough.
+///              So nothing delays what is more urgent.
+enum class ScheduleScheme { kParallel, kSerial };
+
 /// The instructions by list scheduling (Graham, 1966): whenever the kernel stream is free, it takes the ready kernel
 /// with the longest remaining path to the end of the step; levels of links do the same with collectives. So what
 /// leads to long chains of communication runs first, and what can wait fills gaps: a parameter is updated in the
@@ -43,9 +50,13 @@ struct TimedOrder {
 /// are scheduled too, and buckets stay together. `justified_to_beginning` schedules forwards, earliest start first,
 /// which fills gaps of the order. One after the other they are the double justification of project scheduling (Valls,
 /// Ballestin and Quintanilla, 2005), which rarely makes an order longer.
+struct Justification {
+  Recomputation recomputation = Recomputation::kOneBlockAhead;
+  ScheduleScheme scheme = ScheduleScheme::kParallel;
+};
 std::vector<std::uint32_t> justified_to_end(const InstructionTable& table, const TimedOrder& timed,
-                                            Recomputation recomputation = Recomputation::kOneBlockAhead);
+                                            Justification how = {});
 std::vector<std::uint32_t> justified_to_beginning(const InstructionTable& table, const TimedOrder& timed,
-                                                  Recomputation recomputation = Recomputation::kOneBlockAhead);
+                                                  Justification how = {});
 
 }  // namespace shardplan

@@ -53,18 +53,18 @@ std::vector<std::uint32_t> OrderMaker::listed() const { return list_order(table_
 std::vector<std::uint32_t> OrderMaker::listed_from_end() const { return list_order_from_end(table_); }
 
 template <class List>
-IssueOrder OrderMaker::listed_again(const List& list, IssueOrder order, Recomputation again) const {
+IssueOrder OrderMaker::listed_again(const List& list, IssueOrder order, Justification how) const {
   const OverlappedTimeline times = overlapped_timeline(tried(order));
-  order.sequence = list(table_, TimedOrder{order, times.spans}, again);
+  order.sequence = list(table_, TimedOrder{order, times.spans}, how);
   return order;
 }
 
-IssueOrder OrderMaker::justified_to_end(IssueOrder order, Recomputation again) const {
-  return listed_again(shardplan::justified_to_end, std::move(order), again);
+IssueOrder OrderMaker::justified_to_end(IssueOrder order, Justification how) const {
+  return listed_again(shardplan::justified_to_end, std::move(order), how);
 }
 
-IssueOrder OrderMaker::justified_to_beginning(IssueOrder order, Recomputation again) const {
-  return listed_again(shardplan::justified_to_beginning, std::move(order), again);
+IssueOrder OrderMaker::justified_to_beginning(IssueOrder order, Justification how) const {
+  return listed_again(shardplan::justified_to_beginning, std::move(order), how);
 }
 
 bool OrderMaker::has_copies() const {

@@ -32,8 +32,8 @@ class OrderMaker {
   IssueOrder delayed(const IssueOrder& order) const;
   std::vector<std::uint32_t> listed() const;
   std::vector<std::uint32_t> listed_from_end() const;
-  IssueOrder justified_to_end(IssueOrder order, Recomputation again) const;
-  IssueOrder justified_to_beginning(IssueOrder order, Recomputation again) const;
+  IssueOrder justified_to_end(IssueOrder order, Justification how) const;
+  IssueOrder justified_to_beginning(IssueOrder order, Justification how) const;
   /// Whether anything is recomputed.
   bool has_copies() const;
   /// Communication that no kernel waits for makes way, by the timeline of that order.
@@ -65,7 +65,7 @@ class OrderMaker {
 
  private:
   template <class List>
-  IssueOrder listed_again(const List& list, IssueOrder order, Recomputation again) const;
+  IssueOrder listed_again(const List& list, IssueOrder order, Justification how) const;
   std::vector<JoinableCollective> joinable(const IssueOrder& order) const;
   void set_best_buckets(IssueOrder& order, std::vector<JoinableCollective> members) const;
   const Instruction& at(std::size_t i) const { return program_.instructions[i]; }

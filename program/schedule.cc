@@ -17,12 +17,13 @@
 //      (program/list_order.h).
 //   8. Joining what waits: collectives that are ready when one of their kind starts join it
 //      (program/joined_waiting.h).
-//   9. Late issue: a collective that waits for its links is issued only when it starts (program/late_issue.h), so
+//   9. Justification by the serial scheme, for the plan that is reported.
+//  10. Late issue: a collective that waits for its links is issued only when it starts (program/late_issue.h), so
 //      that it holds no memory before.
-// Each of 1 to 8 takes memory or delays what is joined. So all are tried on top of each other and the fastest order
-// that fits is taken; 9 is applied to that order. For a program of more than fifty thousand instructions every
+// Each of 1 to 9 takes memory or delays what is joined. So all are tried on top of each other and the fastest order
+// that fits is taken; 10 is applied to that order. For a program of more than fifty thousand instructions every
 // sequence is tried without buckets, then a few sizes in the fastest one and, up to half a million, searched
-// boundaries; 5 and 7 are omitted.
+// boundaries; 5, 7 and 9 are omitted.
 #include "program/schedule.h"
 
 #include <algorithm>
@@ -53,6 +54,8 @@ constexpr std::size_t kMostLongAtOnce = 2;
 constexpr std::size_t kFewInstructions = 500;
 /// Yielding is repeated this many times, each time by the timeline of the previous result.
 constexpr int kMostYields = 8;
+/// The final order is justified at most this many times.
+constexpr int kMostJustifications = 8;
 /// Joining what waits is tried with these limits.
 constexpr Bytes kLeastJoined = Bytes{4} << 20, kMostJoined = Bytes{256} << 20;
 /// Justification and joining usually take memory, so they have to gain some thousandths.
@@ -212,6 +215,17 @@ class Trials {
     take_worthwhile(std::move(joined));
   }
 
+  /// Justifies the fastest order again, as long as that is worthwhile.
+  void justify_again() {
+    if (!best_ || justified_ == Justified::kNone) return;
+    trying_ = rule_;
+    for (int i = 0; i < kMostJustifications; ++i) {
+      const Picoseconds before = least_;
+      try_justified(IssueOrder(*best_));
+      if (least_ == before) return;
+    }
+  }
+
   /// Applies late issue to the fastest order, which saves memory; kept if it is as fast.
   void issue_late() {
     if (!best_) return;
@@ -235,13 +249,18 @@ class Trials {
     return least_ < before;
   }
 
-  /// Recomputation may run one block ahead; if that does not fit, in time.
   void try_justified(const IssueOrder& order) {
+    try_justified(order, ScheduleScheme::kParallel);
+    if (options_->is_final) try_justified(order, ScheduleScheme::kSerial);
+  }
+
+  /// Recomputation may run one block ahead; if that does not fit, in time.
+  void try_justified(const IssueOrder& order, ScheduleScheme scheme) {
     for (const Recomputation again : {Recomputation::kOneBlockAhead, Recomputation::kInTime}) {
       Trials justified = *this;
-      const IssueOrder to_end = maker_->justified_to_end(order, again);
+      const IssueOrder to_end = maker_->justified_to_end(order, {again, scheme});
       justified.try_order(to_end);
-      const bool fits = justified.try_order(maker_->justified_to_beginning(to_end, again)).has_value();
+      const bool fits = justified.try_order(maker_->justified_to_beginning(to_end, {again, scheme})).has_value();
       take_worthwhile(std::move(justified));
       if (fits || !maker_->has_copies()) return;
     }
@@ -390,6 +409,7 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
   const bool is_hopeless =
       options.step_to_beat && trials.least() > *options.step_to_beat / 100 * (100 + kPercentTooLong);
   if (lists_kernels && !is_long(program) && trials.best() && !is_hopeless) trials.refine();
+  if (options.is_final) trials.justify_again();
   trials.issue_late();
   return arrange_best();
 }

@@ -35,7 +35,7 @@ ScheduleOptions schedule_options(const Plan& plan, const Model& model, bool asks
 }  // namespace
 
 Plan ordered_plan(Plan plan, const Model& model, const OperatorGraph& graph, const CostModel& costs,
-                  std::optional<Picoseconds> step_to_beat) {
+                  const OrderEffort& effort) {
   const bool asks = asks_for_buckets(model, graph);
   const auto say_unjoined = [&](const char* why) {
     const std::string text = fmt::format("comm_fusion: every collective runs on its own: {}", why);
@@ -51,7 +51,8 @@ Plan ordered_plan(Plan plan, const Model& model, const OperatorGraph& graph, con
     return plan;
   }
   ScheduleOptions options = schedule_options(plan, model, asks);
-  options.step_to_beat = step_to_beat;
+  options.step_to_beat = effort.step_to_beat;
+  options.is_final = effort.is_final;
   std::optional<std::string> unused = unused_fusion_index(plan.program, graph, options.fusions);
   const std::optional<OrderRule> rule = schedule(plan.program, graph, *costs.collectives(), options);
   if (!rule) {

@@ -7,11 +7,17 @@
 
 namespace shardplan {
 
+/// How much is done to find a good order.
+struct OrderEffort {
+  std::optional<Picoseconds> step_to_beat = {};  // an order that takes far longer is not refined
+  bool is_final = false;                         // of the plan that is reported (`ScheduleOptions::is_final`)
+};
+
 /// The plan with overlap, in the order that hides the most communication (program/schedule.h), with the memory and
 /// step of that order; notices say why collectives that the user wants joined are not. Unchanged if nothing may
-/// overlap (`PlanOptions::overlap` off, several workers). An order far above `step_to_beat` is not refined.
+/// overlap (`PlanOptions::overlap` off, several workers).
 Plan ordered_plan(Plan plan, const Model& model, const OperatorGraph& graph, const CostModel& costs,
-                  std::optional<Picoseconds> step_to_beat = {});
+                  const OrderEffort& effort = {});
 
 /// An estimate of the step of a program similar to that of `like`: in an order made by the rule that made the order
 /// of `like`, refined or not. Nothing if that order does not fit.

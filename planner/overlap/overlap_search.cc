@@ -226,6 +226,11 @@ class Rounds {
     }
   }
 
+  /// Refines the order of the best plan.
+  void refine_order() {
+    if (!deadline_.is_over()) take(search_.scheduled({plan_.strategies, plan_.versions}, {.is_final = true}));
+  }
+
   /// The best plan with what was found out.
   Plan result() {
     const Picoseconds step = plan_.time.step();
@@ -330,7 +335,7 @@ class Rounds {
     finish();
     ++ordered_;
     ordering_ = begin_beside([this, decisions = std::move(decisions), step_to_beat = plan_.time.step()] {
-      return search_.scheduled(decisions, step_to_beat);
+      return search_.scheduled(decisions, {step_to_beat});
     });
   }
   /// Takes what is ordered beside, if it is better.
@@ -347,7 +352,7 @@ class Rounds {
     finish();
     std::vector<std::optional<Plan>> trials(decisions.size());
     side_by_side(num_processors(kOrderedAtOnce), decisions.size(), [&](std::size_t, std::size_t i) {
-      if (!deadline_.is_over()) trials[i] = search_.scheduled(decisions[i], step_to_beat);
+      if (!deadline_.is_over()) trials[i] = search_.scheduled(decisions[i], {step_to_beat});
     });
     ordered_ += std::ranges::count_if(trials, [](const auto& trial) { return trial.has_value(); });
     return trials;
@@ -582,6 +587,7 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
   }
   rounds.try_near();
   rounds.try_lean();
+  rounds.refine_order();
   return rounds.result();
 }
 

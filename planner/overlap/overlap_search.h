@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layouts/redistribution/redistribution_planner.h"
+#include "planner/overlap/ordered_plan.h"
 #include "planner/plan.h"
 #include "planner/problem/global_degrees.h"
 #include "planner/problem/model_problem.h"
@@ -29,8 +30,8 @@ struct OverlapSearch {
   LevelOptions options;              // of each search; its work limit is reduced
   std::vector<Decisions> known;      // plans that could be shorter: data parallelism
   std::vector<GlobalDegrees> kinds;  // the best plan of each is tried if it could be shorter
-  /// The overlapped plan that decisions make. Its order is refined unless it is far slower than the step to beat.
-  std::function<Plan(const Decisions&, std::optional<Picoseconds> step_to_beat)> scheduled;
+  /// The overlapped plan that decisions make.
+  std::function<Plan(const Decisions&, const OrderEffort&)> scheduled;
   /// An estimate of the step of these decisions, in an order made by the rule that made the plan's, refined or not.
   /// May be called by several threads at once.
   std::function<std::optional<Picoseconds>(const Decisions&, const Plan&, bool is_refined)> step_by_rule;
@@ -52,7 +53,8 @@ struct OverlapSearch {
 /// If the plan is then far from the bound, the times are refined and a finer bound is computed
 /// (planner/overlap/step_proof.h), whose choices are candidates too. If the gap is still large, a local search
 /// continues from the plan (planner/overlap/near_search.h) as long as it finds shorter steps. At last, if the plan
-/// holds more than half of the memory, one is taken that holds at least 10 % less and takes at most 0.5 % longer.
+/// holds more than half of the memory, one is taken that holds at least 10 % less and takes at most 0.5 % longer. The
+/// order of the plan that this comes to is refined once more.
 Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search);
 
 }  // namespace shardplan

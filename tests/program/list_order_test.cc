@@ -111,11 +111,10 @@ TEST(ListOrderTest, WhatIsComputedAgainComesOneBlockAheadAtMost) {
   }
   for (const auto justified : {justified_to_end, justified_to_beginning}) {
     const std::vector<std::uint32_t> in_time =
-        justified(table, {order, draft.times(order).spans}, Recomputation::kInTime);
+        justified(table, {order, draft.times(order).spans}, {Recomputation::kInTime});
     EXPECT_LT(place(in_time, gradients[1]), place(in_time, copies[2]));
     EXPECT_EQ(draft.end(in_time), 4 * 5 + 20 + 5 + 9 + 12 + 9 + 5 + 9 + 5 + 9);
-    const std::vector<std::uint32_t> ahead =
-        justified(table, {order, draft.times(order).spans}, Recomputation::kOneBlockAhead);
+    const std::vector<std::uint32_t> ahead = justified(table, {order, draft.times(order).spans}, {});
     EXPECT_EQ(draft.end(ahead), draft.end(order.sequence));
   }
   draft.program.instructions[copies[3].value()].is_copy = false;
@@ -163,6 +162,25 @@ TEST(ListOrderTest, JustifiedFillsTheGapsOfAnOrder) {
   EXPECT_EQ(draft.times(order).end, 12);
 }
 
+// The gather is ready from the beginning, and the links are idle until the first sum is: if it starts then, both sums come
+// later, and kernels wait for them.
+TEST(ListOrderTest, ASerialScheduleDelaysNothingThatIsMoreUrgent) {
+  Draft draft;
+  const ValueId weight = draft.program.values.push_back({});
+  draft.program.given.push_back({TensorId(0), weight});
+  const ValueId first = draft.kernel(4, {draft.collective(3, draft.kernel(2, {}))});
+  const ValueId second = draft.kernel(1, {draft.collective(3, first)});
+  draft.kernel(2, {draft.collective(4, weight), second});
+  IssueOrder order = given_order(draft.program);
+  const OverlappedTimeline times = draft.times(order);
+  EXPECT_EQ(times.end, 2 + 3 + 4 + 3 + 1 + 4 + 2);
+  const InstructionTable table(draft.program);
+  EXPECT_EQ(draft.end(justified_to_beginning(table, {order, times.spans}, {.scheme = ScheduleScheme::kParallel})),
+            4 + 3 + 4 + 3 + 1 + 2);
+  EXPECT_EQ(draft.end(justified_to_beginning(table, {order, times.spans}, {.scheme = ScheduleScheme::kSerial})),
+            2 + 3 + 4 + 3 + 1 + 2);
+}
+
 /// Up to forty kernels and collectives that read each other's results.
 Draft random_draft(Random& random) {
   Draft draft;
@@ -202,7 +220,7 @@ TEST(ListOrderTest, IsAnOrderOfTheProgram) {
   }
 }
 
-TEST(ListOrderTest, JustifiedKeepsBucketsTogetherAndIsSeldomLonger) {
+void expect_few_longer(ScheduleScheme scheme) {
   int shorter = 0, longer = 0, buckets = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
@@ -220,7 +238,7 @@ TEST(ListOrderTest, JustifiedKeepsBucketsTogetherAndIsSeldomLonger) {
     Picoseconds least = given;
     for (const auto justified : {justified_to_end, justified_to_beginning}) {
       order.sequence =
-          justified(InstructionTable(draft.program), {order, draft.times(order).spans}, Recomputation::kOneBlockAhead);
+          justified(InstructionTable(draft.program), {order, draft.times(order).spans}, {.scheme = scheme});
       expect_order(draft, order.sequence);
       const IssueOrder grouped = with_buckets(InstructionReads(draft.program), order);
       EXPECT_EQ(grouped.sequence, order.sequence);  // else a bucket was torn apart
@@ -232,6 +250,10 @@ TEST(ListOrderTest, JustifiedKeepsBucketsTogetherAndIsSeldomLonger) {
   EXPECT_GT(buckets, 50);
   EXPECT_GT(shorter, 100);
   EXPECT_LT(longer, 10);
+}
+
+TEST(ListOrderTest, JustifiedKeepsBucketsTogetherAndIsSeldomLonger) {
+  for (const ScheduleScheme scheme : {ScheduleScheme::kParallel, ScheduleScheme::kSerial}) expect_few_longer(scheme);
 }
 
 }  // namespace
