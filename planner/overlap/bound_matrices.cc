@@ -4,23 +4,24 @@
 #include <utility>
 
 #include "planner/overlap/joined_costs.h"
-#include "planner/overlap/joined_problem.h"
 
 namespace shardplan {
 namespace {
 
+using Kinds = JoinedCosts::Kinds;
+
 // Measured times need not be concave in the bytes; then no member of a bucket is counted with its start-up.
-IdVector<EdgeId, char> leads_of(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
-                                const CountedLevels& counted) {
-  if (!counted.is_measured) return leading_edges(problem, graph, versions);
-  return IdVector<EdgeId, char>(problem.problem.edges.size(), 0);
+LeadingEdges leads_of(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
+                      const CountedLevels& counted, const LeadingChoice* leading) {
+  if (counted.is_measured) return LeadingEdges(problem);
+  return leading_edges(problem, graph, versions, {counted.costs, counted.options}, leading);
 }
 
 StepBound::Matrices with_joins(StepBound::Matrices matrices, const ModelProblem& problem, const OperatorGraph& graph,
-                               const TensorVersions& versions, const IdVector<EdgeId, char>& leads) {
+                               const TensorVersions& versions, const LeadingEdges& leads) {
   for (const EdgeId id : problem.problem.edges.ids()) {
     const bool joins = joining(graph, versions, problem.communicated[id]) != Joining::kNone;
-    matrices.joins.push_back(leads[id] == 0 && joins);
+    matrices.joins.push_back(leads.on_path[id] == 0 && joins);
   }
   return matrices;
 }
@@ -29,14 +30,13 @@ StepBound::Matrices with_joins(StepBound::Matrices matrices, const ModelProblem&
 
 StepBound::Matrices coarse_matrices(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                                     const CountedLevels& counted) {
-  const IdVector<EdgeId, char> leads = leads_of(problem, graph, versions, counted);
+  const LeadingEdges leads = leads_of(problem, graph, versions, counted, nullptr);
   const auto on = [&](int level) {
-    using Kinds = JoinedCosts::Kinds;
-    RedistributionPlanner joined(
-        counted.costs.mesh(),
-        std::make_shared<const JoinedCosts>(counted.costs, Kinds::kGathersToo, level, counted.is_measured),
-        counted.options);
-    return counted_matrices(problem, graph, versions, {{nullptr, &joined, &joined}, false}, leads);
+    const auto of = [&](Joining joins, const AloneClasses& alone) -> std::shared_ptr<const CollectiveCosts> {
+      if (joins == Joining::kNone) return nullptr;
+      return std::make_shared<const JoinedCosts>(counted.costs, Kinds::kGathersToo, level, counted.is_measured, alone);
+    };
+    return counted_matrices(problem, graph, versions, {{counted.costs, counted.options}, of, false}, leads);
   };
   StepBound::Matrices result;
   result.on_all = on(JoinedCosts::kAnyLevel);
@@ -45,29 +45,25 @@ StepBound::Matrices coarse_matrices(ModelProblem& problem, const OperatorGraph& 
 }
 
 StepBound::Matrices fine_matrices(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
-                                  const CountedLevels& counted) {
-  using Kinds = JoinedCosts::Kinds;
-  using Which = CountedOnPath::Which;
-  const IdVector<EdgeId, char> leads = leads_of(problem, graph, versions, counted);
-  const auto joined_costs = [&](Kinds kinds) {
-    return std::make_shared<const JoinedCosts>(counted.costs, kinds, JoinedCosts::kAnyLevel, counted.is_measured);
-  };
-  const auto on = [&](Which which) {
-    const auto planner = [&](const std::shared_ptr<const CollectiveCosts>& costs) {
-      return RedistributionPlanner(
-          counted.costs.mesh(),
-          std::make_shared<const CountedOnPath>(counted.costs, costs, which, counted.level.value_or(0)),
-          counted.options);
+                                  const CountedLevels& counted, const LeadingChoice& leading) {
+  const LeadingEdges leads = leads_of(problem, graph, versions, counted, &leading);
+  const auto matrices = [&](std::optional<bool> is_on_level) {
+    const auto of = [&](Joining joins, const AloneClasses& alone) -> std::shared_ptr<const CollectiveCosts> {
+      if (joins == Joining::kNone && !is_on_level) return nullptr;
+      std::shared_ptr<const CollectiveCosts> costs = counted.costs.collectives();
+      if (joins != Joining::kNone) {
+        costs = std::make_shared<const JoinedCosts>(counted.costs,
+                                                    joins == Joining::kAll ? Kinds::kGathersToo : Kinds::kReductions,
+                                                    JoinedCosts::kAnyLevel, counted.is_measured, alone);
+      }
+      if (!is_on_level) return costs;
+      return std::make_shared<const CostsOnLinks>(counted.costs, std::move(costs), *counted.level, *is_on_level);
     };
-    RedistributionPlanner alone = planner(counted.costs.collectives());
-    RedistributionPlanner reductions = planner(joined_costs(Kinds::kReductions));
-    RedistributionPlanner joined = planner(joined_costs(Kinds::kGathersToo));
-    RedistributionPlanner* const own = which == Which::kAll ? nullptr : &alone;
-    return counted_matrices(problem, graph, versions, {{own, &reductions, &joined}, true}, leads);
+    return counted_matrices(problem, graph, versions, {{counted.costs, counted.options}, of, true}, leads);
   };
   StepBound::Matrices result;
-  result.on_all = on(Which::kAll);
-  if (counted.level) result.on_part = {on(Which::kOnLevel), on(Which::kOffLevel)};
+  result.on_all = matrices(std::nullopt);
+  if (counted.level) result.on_part = {matrices(true), matrices(false)};
   return with_joins(std::move(result), problem, graph, versions, leads);
 }
 

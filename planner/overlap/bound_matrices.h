@@ -4,6 +4,7 @@
 
 #include "costmodel/cost_model.h"
 #include "layouts/redistribution/redistribution_planner.h"
+#include "planner/overlap/joined_problem.h"
 #include "planner/overlap/step_bound.h"
 
 namespace shardplan {
@@ -22,9 +23,9 @@ struct CountedLevels {
 StepBound::Matrices coarse_matrices(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                                     const CountedLevels& counted);
 
-/// Finer communication times: only what programs actually join may join buckets, and only paths that programs take
-/// count.
+/// Finer communication times: only what programs actually join may join buckets, only paths that programs take count,
+/// and so does one start-up of every class of buckets that `leading` has.
 StepBound::Matrices fine_matrices(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
-                                  const CountedLevels& counted);
+                                  const CountedLevels& counted, const LeadingChoice& leading);
 
 }  // namespace shardplan

@@ -25,9 +25,7 @@ Picoseconds JoinedCosts::time(CollectiveKind kind, const std::vector<AxisRef>& a
   if (axes.empty()) return 0;
   if (level_ != kAnyLevel && (costs_.links(axes) >> level_ & 1) == 0) return 0;
   const Picoseconds alone = collectives_->time(kind, axes, bytes);
-  const bool may_join = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter ||
-                        (kinds_ == Kinds::kGathersToo && kind == CollectiveKind::kAllGather);
-  if (!may_join || bytes == 0) return alone;
+  if (!may_join(kinds_, kind) || bytes == 0 || alone_.contains({kind, axes})) return alone;
   const Picoseconds share = is_measured_ ? in_any(kind, axes, bytes) : in_largest(kind, axes, bytes);
   return std::clamp<Picoseconds>(share - kRounding, 0, alone);
 }
@@ -74,9 +72,8 @@ std::vector<JoinedCosts::Ratio> JoinedCosts::least_ratios(CollectiveKind kind, c
 
 Picoseconds CountedOnPath::time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes bytes) const {
   if (axes.empty() || is_local(kind)) return 0;
-  const Picoseconds on_way = std::min(kLongestOnWay, collectives_->time(kind, axes, bytes));
-  const bool counts = which_ == Which::kAll || ((costs_.links(axes) >> level_ & 1) != 0) == (which_ == Which::kOnLevel);
-  return on_way * kCountedForOne + (counts ? std::min(kLongestOnWay, counted_->time(kind, axes, bytes)) : 0);
+  const Picoseconds on_way = std::min(kLongestOnWay, own_->time(kind, axes, bytes));
+  return on_way * kCountedForOne + std::min(kLongestOnWay, counted_->time(kind, axes, bytes));
 }
 
 Picoseconds CountedOnPath::counted(Picoseconds cost, Picoseconds time) {

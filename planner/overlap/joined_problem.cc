@@ -1,97 +1,199 @@
+// A matrix of counted times is made from a planner whose costs order paths by time first and by the counted times then
+// (`CountedOnPath`), for all pairs of layouts at once. Of several paths that take equally long it counts the one that
+// counts least, and so too little; where an edge has few redistributions, the path that programs take is looked up.
+// Leading edges are those of one choice, found from the paths that it takes; they are leading edges for all choices.
 #include "planner/overlap/joined_problem.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
-
-#include "planner/overlap/joined_costs.h"
 
 namespace shardplan {
 namespace {
 
+/// Of edges with at most this many redistributions the paths are looked up, which takes longer than their times.
+constexpr std::ptrdiff_t kFewRedistributions = 16;
+
+/// What the redistributions of an edge begin and end with.
+struct Ends {
+  std::vector<TensorLayout> from, into;  // by row and by column of its matrix
+  TensorType type;
+  std::int64_t runs = 1;
+
+  Bytes element() const { return element_bytes(type.dtype); }
+};
+
+class EdgeEnds {
+ public:
+  EdgeEnds(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
+           const DeviceMesh& mesh)
+      : problem_(problem), graph_(graph), versions_(versions), mesh_(mesh) {}
+
+  Ends of(EdgeId id) const {
+    const ModelProblem::Communicated& what = problem_.communicated[id];
+    const VersionId to = what.version ? *what.version : *versions_.read[what.reader.op][what.reader.operand];
+    const TensorVersion& version = versions_.all[to];
+    Ends ends;
+    ends.type = graph_.tensor(version.tensor).type;
+    ends.from = layouts_of(what.version ? *version.from : to);
+    if (what.version) {
+      ends.into = layouts_of(version.kind == TensorVersion::Kind::kUpdated ? *version.stored : to);
+      ends.runs = runs_of(graph_, version);
+    } else {
+      ends.into = operand_layouts(what.reader);
+      ends.runs = graph_.runs(what.reader.op);
+    }
+    return ends;
+  }
+
+ private:
+  std::vector<TensorLayout> layouts_of(VersionId id) const {
+    const TensorVersion& version = versions_.all[id];
+    std::vector<TensorLayout> layouts;
+    if (version.kind == TensorVersion::Kind::kProduced) {
+      const GraphTensor& tensor = graph_.tensor(version.tensor);
+      for (const Strategy& strategy : *problem_.strategies[*tensor.producer]) {
+        layouts.push_back(result_layout(graph_.operation(*tensor.producer), strategy, mesh_, tensor.result));
+      }
+    } else {
+      for (const ModelProblem::VersionChoice& choice : *problem_.choices[id]) layouts.push_back(choice.layout);
+    }
+    return layouts;
+  }
+
+  std::vector<TensorLayout> operand_layouts(const Reader& reader) const {
+    std::vector<TensorLayout> layouts;
+    for (const Strategy& strategy : *problem_.strategies[reader.op]) {
+      layouts.push_back(operand_layout(graph_.operation(reader.op), strategy, mesh_, reader.operand));
+    }
+    return layouts;
+  }
+
+  const ModelProblem& problem_;
+  const OperatorGraph& graph_;
+  const TensorVersions& versions_;
+  const DeviceMesh& mesh_;
+};
+
+BucketClass class_of(const CollectiveStep& step) {
+  std::vector<AxisRef> axes = step.axes;
+  std::sort(axes.begin(), axes.end());
+  return {step.kind, joined(axes)};
+}
+
+std::vector<const TensorLayout*> addresses(const std::vector<TensorLayout>& layouts) {
+  std::vector<const TensorLayout*> result;
+  for (const TensorLayout& layout : layouts) result.push_back(&layout);
+  return result;
+}
+
 class Counting {
  public:
-  Counting(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions)
-      : result_(problem), graph_(graph), versions_(versions) {}
+  Counting(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions, const CountedTimes& times,
+           const LeadingEdges& leads)
+      : result_(problem),
+        graph_(graph),
+        versions_(versions),
+        times_(times),
+        leads_(leads),
+        ends_(problem, graph, versions, times.own.costs.mesh()),
+        own_costs_(times.own.costs.collectives()),
+        own_(times.own.costs.mesh(), own_costs_, times.own.options) {}
 
-  IdVector<EdgeId, MatrixId> run(const CountedTimes& times, const IdVector<EdgeId, char>& leads) {
+  IdVector<EdgeId, MatrixId> run() {
     IdVector<EdgeId, MatrixId> matrices;
-    std::map<std::pair<MatrixId, Joining>, MatrixId> known;  // equal edges share a matrix, and may join or not
+    std::map<std::tuple<MatrixId, Joining, std::uint32_t>, MatrixId> known;  // equal edges share a matrix
     for (const EdgeId id : result_.problem.edges.ids()) {
       const MatrixId own = result_.problem.edges[id].matrix;
-      const ModelProblem::Communicated& what = result_.communicated[id];
-      const Joining joins = leads[id] != 0 ? Joining::kNone : joining(graph_, versions_, what);
-      RedistributionPlanner* const planner = times.planners[static_cast<std::size_t>(joins)];
-      const auto [found, is_new] = known.try_emplace({own, joins}, own);
-      if (is_new && planner != nullptr) found->second = counted_matrix(own, what, *planner, times.is_on_path);
+      const Joining joins = joining(graph_, versions_, result_.communicated[id]);
+      const std::uint32_t alone = joins == Joining::kNone ? 0 : leads_.alone[id];
+      const auto [found, is_new] = known.try_emplace({own, joins, alone}, own);
+      if (is_new) found->second = counted_matrix(id, joins, alone);
       matrices.push_back(found->second);
     }
     return matrices;
   }
 
  private:
-  MatrixId counted_matrix(MatrixId id, const ModelProblem::Communicated& what, RedistributionPlanner& planner,
-                          bool is_on_path) {
-    CostMatrix matrix = result_.problem.matrices[id];
-    const auto is_paid = [](std::int64_t cost) { return cost > 0 && cost < kForbidden; };
-    if (std::none_of(matrix.costs.begin(), matrix.costs.end(), is_paid)) return id;
-    const VersionId to = what.version ? *what.version : *versions_.read[what.reader.op][what.reader.operand];
-    const TensorVersion& version = versions_.all[to];
-    const DeviceMesh& mesh = planner.mesh();
-    const std::vector<TensorLayout> from = layouts_of(what.version ? *version.from : to, mesh);
-    const std::vector<TensorLayout> into =
-        what.version ? layouts_of(version.kind == TensorVersion::Kind::kUpdated ? *version.stored : to, mesh)
-                     : operand_layouts(what.reader, mesh);
-    const std::int64_t runs = what.version ? runs_of(graph_, version) : graph_.runs(what.reader.op);
-    const TensorType& type = graph_.tensor(version.tensor).type;
+  /// Counted times, and a planner of paths by them.
+  struct Counter {
+    std::shared_ptr<const CollectiveCosts> costs;  // null: the edge's own times
+    std::unique_ptr<RedistributionPlanner> planner;
+  };
+  const Counter& counter(Joining joins, std::uint32_t alone) {
+    const auto [found, is_new] = counters_.try_emplace({joins, alone});
+    Counter& counter = found->second;
+    if (!is_new) return counter;
+    counter.costs = times_.of(joins, leads_.classes[alone]);
+    if (!counter.costs) return counter;
+    counter.planner = std::make_unique<RedistributionPlanner>(
+        times_.own.costs.mesh(),
+        times_.is_on_path ? std::make_shared<const CountedOnPath>(own_costs_, counter.costs) : counter.costs,
+        times_.own.options);
+    return counter;
+  }
+
+  MatrixId counted_matrix(EdgeId id, Joining joins, std::uint32_t alone) {
+    const MatrixId own = result_.problem.edges[id].matrix;
+    const Counter& counting = counter(joins, alone);
+    if (!counting.costs) return own;
+    CostMatrix matrix = result_.problem.matrices[own];
+    const std::ptrdiff_t count = std::count_if(matrix.costs.begin(), matrix.costs.end(), is_paid);
+    if (count == 0) return own;
+    const Ends ends = ends_.of(id);
     const std::vector<Picoseconds> times =
-        planner.times(addresses(from), addresses(into), type.shape, element_bytes(type.dtype));
+        counting.planner->times(addresses(ends.from), addresses(ends.into), ends.type.shape, ends.element());
     for (std::size_t i = 0; i < times.size(); ++i) {
       std::int64_t& cost = matrix.costs[i];
       if (!is_paid(cost)) continue;
-      if (is_on_path) {
-        cost = CountedOnPath::counted(times[i], cost / runs) * runs;
-      } else if (times[i] <= cost / runs) {
-        cost = times[i] * runs;
+      if (times_.is_on_path) {
+        Picoseconds counted = CountedOnPath::counted(times[i], cost / ends.runs);
+        if (count <= kFewRedistributions) {
+          const TensorLayout& from = ends.from[i / ends.into.size()];
+          counted = std::max(counted, counted_on_path(from, ends.into[i % ends.into.size()], ends, *counting.costs));
+        }
+        cost = counted * ends.runs;
+      } else if (times[i] <= cost / ends.runs) {
+        cost = times[i] * ends.runs;
       }
     }
     return result_.problem.matrices.push_back(std::move(matrix));
   }
 
-  std::vector<TensorLayout> layouts_of(VersionId id, const DeviceMesh& mesh) const {
-    const TensorVersion& version = versions_.all[id];
-    std::vector<TensorLayout> layouts;
-    if (version.kind == TensorVersion::Kind::kProduced) {
-      const GraphTensor& tensor = graph_.tensor(version.tensor);
-      for (const Strategy& strategy : *result_.strategies[*tensor.producer]) {
-        layouts.push_back(result_layout(graph_.operation(*tensor.producer), strategy, mesh, tensor.result));
-      }
-    } else {
-      for (const ModelProblem::VersionChoice& choice : *result_.choices[id]) layouts.push_back(choice.layout);
+  /// The counted times of the path that programs take. Of several paths that take equally long the planner of counted
+  /// times finds the one with the least of them.
+  Picoseconds counted_on_path(const TensorLayout& from, const TensorLayout& into, const Ends& ends,
+                              const CollectiveCosts& counted) {
+    const Bytes bytes = tensor_bytes(ends);
+    Picoseconds sum = 0;
+    for (CollectiveStep step : own_.plan(from, into, ends.type.shape, ends.element()).steps) {
+      const Picoseconds time = step.time;
+      set_cost(step, bytes, *own_costs_);
+      if (step.time != time) return 0;  // shards of unequal size are costed otherwise
+      set_cost(step, bytes, counted);
+      sum += step.time;
     }
-    return layouts;
+    return sum;
   }
-
-  std::vector<TensorLayout> operand_layouts(const Reader& reader, const DeviceMesh& mesh) const {
-    std::vector<TensorLayout> layouts;
-    for (const Strategy& strategy : *result_.strategies[reader.op]) {
-      layouts.push_back(operand_layout(graph_.operation(reader.op), strategy, mesh, reader.operand));
-    }
-    return layouts;
-  }
-
-  static std::vector<const TensorLayout*> addresses(const std::vector<TensorLayout>& layouts) {
-    std::vector<const TensorLayout*> result;
-    for (const TensorLayout& layout : layouts) result.push_back(&layout);
-    return result;
+  static Bytes tensor_bytes(const Ends& ends) {
+    Bytes bytes = ends.element();
+    for (const std::int64_t size : ends.type.shape) bytes *= size;
+    return bytes;
   }
 
   ModelProblem& result_;
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
+  const CountedTimes& times_;
+  const LeadingEdges& leads_;
+  EdgeEnds ends_;
+  std::shared_ptr<const CollectiveCosts> own_costs_;
+  RedistributionPlanner own_;
+  std::map<std::pair<Joining, std::uint32_t>, Counter> counters_;
 };
 
 }  // namespace
@@ -110,8 +212,11 @@ Joining joining(const OperatorGraph& graph, const TensorVersions& versions, cons
   return is_gradient ? Joining::kReductions : Joining::kNone;
 }
 
-IdVector<EdgeId, char> leading_edges(const ModelProblem& problem, const OperatorGraph& graph,
-                                     const TensorVersions& versions) {
+namespace {
+
+/// By edge whether it is on the leading path.
+IdVector<EdgeId, char> leading_path(const ModelProblem& problem, const OperatorGraph& graph,
+                                    const TensorVersions& versions) {
   // The update of each parameter, and where the first form of its complete gradient is computed.
   const auto operand_of = [&](OperatorId op, TensorId parameter) -> std::optional<std::size_t> {
     const std::vector<TensorId>& operands = graph.operators()[op].operands;
@@ -152,10 +257,73 @@ IdVector<EdgeId, char> leading_edges(const ModelProblem& problem, const Operator
   return leads;
 }
 
+/// By edge the classes of buckets in which a choice may have a collective of it.
+std::vector<std::pair<EdgeId, std::set<BucketClass>>> bucket_classes(const ModelProblem& problem,
+                                                                     const OperatorGraph& graph,
+                                                                     const TensorVersions& versions,
+                                                                     const RedistributionCosts& costs,
+                                                                     const Choice& choice) {
+  const EdgeEnds all_ends(problem, graph, versions, costs.costs.mesh());
+  RedistributionPlanner planner(costs.costs.mesh(), costs.costs.collectives(), costs.options);
+  std::vector<std::pair<EdgeId, std::set<BucketClass>>> result;
+  for (const EdgeId id : problem.problem.edges.ids()) {
+    const Joining joins = joining(graph, versions, problem.communicated[id]);
+    if (joins == Joining::kNone) continue;
+    const ProblemEdge& edge = problem.problem.edges[id];
+    const std::size_t from = choice.strategy[edge.from].value(), into = choice.strategy[edge.to].value();
+    if (!is_paid(problem.problem.matrices[edge.matrix].at(from, into))) continue;
+    const Ends ends = all_ends.of(id);
+    const auto kinds = joins == Joining::kAll ? JoinedCosts::Kinds::kGathersToo : JoinedCosts::Kinds::kReductions;
+    std::set<BucketClass> classes;
+    for (const CollectiveStep& step :
+         planner.plan(ends.from[from], ends.into[into], ends.type.shape, ends.element()).steps) {
+      if (JoinedCosts::may_join(kinds, step.kind)) classes.insert(class_of(step));
+    }
+    result.emplace_back(id, std::move(classes));
+  }
+  return result;
+}
+
+}  // namespace
+
+LeadingEdges leading_edges(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
+                           const RedistributionCosts& costs, const LeadingChoice* leading) {
+  LeadingEdges leads(problem);
+  leads.on_path = leading_path(problem, graph, versions);
+  std::map<BucketClass, EdgeId> leader;
+  if (leading != nullptr) {
+    const auto of_edges = bucket_classes(problem, graph, versions, costs, leading->choice);
+    std::set<BucketClass> on_path;
+    for (const auto& [id, classes] : of_edges) {
+      if (leads.on_path[id] != 0) on_path.insert(classes.begin(), classes.end());
+    }
+    for (const auto& [id, classes] : of_edges) {
+      for (const BucketClass& one : classes) {
+        const Picoseconds start = costs.costs.collectives()->time(one.kind, one.axes, 1);
+        if (!on_path.contains(one) && start >= leading->least_start) leader[one] = id;
+      }
+    }
+  }
+  AloneClasses& of_path = leads.classes.emplace_back();
+  of_path.are_all_others = true;
+  for (const auto& [one, id] : leader) of_path.classes.insert(one);
+  for (const EdgeId id : problem.problem.edges.ids()) {
+    if (leads.on_path[id] != 0) leads.alone[id] = 1;
+  }
+  for (const auto& [one, id] : leader) {
+    if (leads.alone[id] == 0) {
+      leads.alone[id] = static_cast<std::uint32_t>(leads.classes.size());
+      leads.classes.emplace_back();
+    }
+    leads.classes[leads.alone[id]].classes.insert(one);
+  }
+  return leads;
+}
+
 IdVector<EdgeId, MatrixId> counted_matrices(ModelProblem& problem, const OperatorGraph& graph,
                                             const TensorVersions& versions, const CountedTimes& times,
-                                            const IdVector<EdgeId, char>& leads) {
-  return Counting(problem, graph, versions).run(times, leads);
+                                            const LeadingEdges& leads) {
+  return Counting(problem, graph, versions, times, leads).run();
 }
 
 }  // namespace shardplan

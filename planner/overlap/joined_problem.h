@@ -1,10 +1,12 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "layouts/redistribution/redistribution_planner.h"
+#include "planner/overlap/joined_costs.h"
 #include "planner/problem/model_problem.h"
 
 namespace shardplan {
@@ -15,29 +17,60 @@ enum class Joining {
   kReductions,  // of gradients before their update; gathers after the reduction are not joined
   kAll,         // of stored tensors, and of updated values on their way to where they are stored
 };
-constexpr std::size_t kNumJoinings = 3;
 Joining joining(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem::Communicated& what);
 
-/// By edge of the problem: whether it belongs to the path of one parameter's gradient to the update and of the
-/// updated weight to where it is stored. The collectives on this path depend on each other, so no bucket holds two of
-/// them. Where a bucket's time is concave in its bytes, one member may count with its start-up as if it were alone,
-/// and all others without. The parameter is the one whose gradient is computed last.
-IdVector<EdgeId, char> leading_edges(const ModelProblem& problem, const OperatorGraph& graph,
-                                     const TensorVersions& versions);
+/// Edges whose collectives count with their start-ups where they may share buckets. Requires that a bucket's time is
+/// concave in its bytes: then one member of each bucket may count as if it were alone, and all others without a
+/// start-up.
+struct LeadingEdges {
+  /// The edges on the path of one parameter's gradient to the update and of the updated weight to where it is stored.
+  /// The collectives on this path depend on each other, so no bucket holds two of them. The parameter is the one
+  /// whose gradient is computed last.
+  IdVector<EdgeId, char> on_path;
+  IdVector<EdgeId, std::uint32_t> alone;  // by edge an index of `classes`
+  /// What counts as if it were alone; first: nothing. No class is in two of these sets.
+  std::vector<AloneClasses> classes;
+
+  /// No edge leads: where times are measured, and perhaps not concave.
+  explicit LeadingEdges(const ModelProblem& problem)
+      : on_path(problem.problem.edges.size(), 0), alone(problem.problem.edges.size(), 0), classes(1) {}
+};
+
+/// What redistributions take and which options their paths have.
+struct RedistributionCosts {
+  const CostModel& costs;
+  const RedistributionOptions& options;
+};
+
+/// The choice by which classes get their leading edges.
+struct LeadingChoice {
+  const Choice& choice;
+  Picoseconds least_start = 0;  // classes with a shorter start-up get none
+};
+
+/// Leading edges of a choice, in terms of all choices: a class of buckets that the choice has, but not on the path,
+/// counts as if alone on the last edge that has it there; all other classes do on the path. Without a choice all
+/// classes do on the path.
+LeadingEdges leading_edges(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
+                           const RedistributionCosts& costs, const LeadingChoice* leading);
 
 /// The times that count for redistributions.
 struct CountedTimes {
-  /// By `Joining`; null: the edge's own times.
-  std::array<RedistributionPlanner*, kNumJoinings> planners = {};
-  /// Whether these planners use `CountedOnPath` (planner/overlap/joined_costs.h). False: the smaller of their time
-  /// and the edge's own time counts.
+  RedistributionCosts own;
+  /// The counted times of collectives that join so; of these classes as if they were alone. Null: the edge's own times.
+  std::function<std::shared_ptr<const CollectiveCosts>(Joining, const AloneClasses&)> of;
+  /// True: the counted times of the paths that programs take. False: those of the path with the least counted time,
+  /// but at most the edge's own times.
   bool is_on_path = false;
 };
 
-/// By edge, a matrix of the counted times of its redistributions; for edges marked in `leads` as if nothing were
-/// joined. Adds the matrices to the problem. Requires that layers are not tied.
+/// By edge, a matrix of the counted times of its redistributions. Adds the matrices to the problem. Requires that
+/// layers are not tied.
 IdVector<EdgeId, MatrixId> counted_matrices(ModelProblem& problem, const OperatorGraph& graph,
                                             const TensorVersions& versions, const CountedTimes& times,
-                                            const IdVector<EdgeId, char>& leads);
+                                            const LeadingEdges& leads);
+
+/// Whether an entry of an edge's matrix stands for communication.
+inline bool is_paid(std::int64_t cost) { return cost > 0 && cost < kForbidden; }
 
 }  // namespace shardplan

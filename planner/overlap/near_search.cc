@@ -1,10 +1,13 @@
 #include "planner/overlap/near_search.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "base/side_by_side.h"
+#include "planner/overlap/crossed_choices.h"
 #include "planner/overlap/guessed_problem.h"
 #include "planner/overlap/near_choices.h"
 #include "planner/problem/plan_choice.h"
@@ -27,6 +30,10 @@ constexpr std::size_t kFewNear = 16, kMostOfPart = 2;
 /// step by at most this.
 constexpr std::size_t kTriedOfRefined = 4, kMostRefined = 8;
 constexpr Picoseconds kPercentLonger = 5;
+/// At most this many components of each other choice are crossed; of long programs few of the results are tried and
+/// refined.
+constexpr std::size_t kMostParts = 32, kInstructionsCrossed = 250'000;
+constexpr std::size_t kInstructionsRefined = 50'000, kMostCrossedRefined = 16;
 /// For short programs all candidates are worth scheduling, for longer ones fewer.
 constexpr std::size_t kShortProgram = 500, kInstructionsOrdered = 8'000;
 
@@ -43,18 +50,85 @@ std::vector<Choice> shortest(const std::vector<Choice>& choices, std::span<const
   return result;
 }
 
+/// One of `a`, one of `b`, and so on, none twice.
+std::vector<Choice> in_turn(const std::vector<Choice>& a, const std::vector<Choice>& b) {
+  std::vector<Choice> result;
+  const auto add = [&](const std::vector<Choice>& of, std::size_t i) {
+    if (i < of.size() && std::find(result.begin(), result.end(), of[i]) == result.end()) result.push_back(of[i]);
+  };
+  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    add(a, i);
+    add(b, i);
+  }
+  return result;
+}
+
 }  // namespace
 
-NearSearch::Found NearSearch::worth_ordering(const Plan& plan) {
+NearSearch::Found NearSearch::near(const Plan& plan) {
   const std::size_t instructions = plan.program.instructions.size();
   const std::optional<Choice> center = find_choice(model_.versions, model_.problem, plan.strategies, plan.versions);
   if (!center || instructions == 0) return {};
   const std::size_t most = std::clamp<std::size_t>(kInstructionsTried / instructions, 1, kMostNear);
   std::vector<Choice> near = choices_near(*center, plan.time.step(), most);
-  tried_ += static_cast<std::int64_t>(near.size());
-  if (instructions >= kShortProgram) return {shorter_by_rule(plan, *center, std::move(near)), true};
-  near.resize(std::min(near.size(), kInstructionsOrdered / instructions));
-  return {std::move(near), false};
+  const std::size_t tried = near.size();
+  tried_ += static_cast<std::int64_t>(tried);
+  if (instructions < kShortProgram) {
+    near.resize(std::min(near.size(), kInstructionsOrdered / instructions));
+    return {std::move(near), false};
+  }
+  near = short_by_rule(plan, *center, std::move(near));
+  return {shorter_refined(plan, std::move(near), std::clamp<std::size_t>(tried / kTriedOfRefined, 1, kMostRefined)),
+          true};
+}
+
+NearSearch::Found NearSearch::crossed(const Plan& plan, const std::vector<Choice>& others) {
+  const std::size_t instructions = plan.program.instructions.size();
+  const std::optional<Choice> center = find_choice(model_.versions, model_.problem, plan.strategies, plan.versions);
+  if (!center || instructions == 0) return {};
+  std::vector<Choice> between = choices_between(*center, others);
+  tried_ += static_cast<std::int64_t>(between.size());
+  between = lightest(between, plan.time.step());
+  const std::size_t most = std::clamp<std::size_t>(kInstructionsCrossed / instructions, 1, kMostNear);
+  if (between.size() > most) between.resize(most);
+  const std::vector<Choice> by_rule = short_by_rule(plan, *center, between);
+  const auto is_short = [&](const Choice& choice) {
+    return std::find(by_rule.begin(), by_rule.end(), choice) != by_rule.end();
+  };
+  std::erase_if(between, std::not_fn(is_short));
+  const std::size_t refined = std::clamp<std::size_t>(kInstructionsRefined / instructions, 1, kMostCrossedRefined);
+  return {shorter_refined(plan, in_turn(between, by_rule), refined), true};
+}
+
+/// The choices with lower bounds below `too_long`, smallest first; of those with equal bounds and equal costs only one.
+std::vector<Choice> NearSearch::lightest(const std::vector<Choice>& choices, Picoseconds too_long) const {
+  std::vector<std::optional<Picoseconds>> bounds;
+  std::set<std::pair<Picoseconds, std::int64_t>> seen;
+  for (const Choice& choice : choices) {
+    const Picoseconds bound = model_.weigh(choice);
+    const bool is_new = seen.emplace(bound, evaluate(model_.problem.problem, choice).value({})).second;
+    bounds.push_back(is_new ? std::optional(bound) : std::nullopt);
+  }
+  return shortest(choices, bounds, too_long);
+}
+
+/// The choices between a plan's and others, of those that were not refined before.
+std::vector<Choice> NearSearch::choices_between(const Choice& center, const std::vector<Choice>& others) const {
+  std::optional<TiedProblem> tied;
+  if (model_.ties) tied = tied_problem(model_.problem.problem, *model_.ties);
+  const auto is_uniform = [&](const Choice& choice) { return !tied || tied->expanded(tied->tied(choice)) == choice; };
+  if (!is_uniform(center)) return {};
+  std::vector<Choice> of_searched;
+  for (const Choice& other : others) {
+    if (is_uniform(other)) of_searched.push_back(tied ? tied->tied(other) : other);
+  }
+  std::vector<Choice> choices;
+  for (Choice& crossed : crossed_choices(tied ? tied->problem : model_.problem.problem,
+                                         tied ? tied->tied(center) : center, of_searched, kMostParts)) {
+    Choice choice = tied ? tied->expanded(crossed) : std::move(crossed);
+    if (!is_refined(choice)) choices.push_back(std::move(choice));
+  }
+  return choices;
 }
 
 /// At most `most` choices, of those that were not refined before.
@@ -70,7 +144,7 @@ std::vector<Choice> NearSearch::choices_near(const Choice& center, Picoseconds s
   if (tied && tied->expanded(of_searched) != center) return {};  // its layers differ
   for (NearChoice& near : near_choices(tied ? tied->problem : guessed, of_searched, limits)) {
     Choice choice = tied ? tied->expanded(near.choice) : std::move(near.choice);
-    if (std::find(refined_.begin(), refined_.end(), choice) == refined_.end()) choices.push_back(std::move(choice));
+    if (!is_refined(choice)) choices.push_back(std::move(choice));
   }
   return is_varied ? some_of(choices, most) : choices;
 }
@@ -90,14 +164,18 @@ std::vector<Choice> NearSearch::some_of(const std::vector<Choice>& choices, std:
   return some;
 }
 
-/// The choices whose refined orders by the plan's rule are shorter than the plan, shortest first.
-std::vector<Choice> NearSearch::shorter_by_rule(const Plan& plan, const Choice& center, std::vector<Choice> choices) {
+/// The choices whose orders by the plan's rule, unrefined, are hardly longer than the plan's, shortest first.
+std::vector<Choice> NearSearch::short_by_rule(const Plan& plan, const Choice& center,
+                                              std::vector<Choice> choices) const {
   choices.insert(choices.begin(), center);
-  const std::vector<std::optional<Picoseconds>> rough = ends_by_rule(plan, choices, false);
-  if (!rough.front()) return {};
-  const std::size_t most = std::clamp<std::size_t>(choices.size() / kTriedOfRefined, 1, kMostRefined);
+  const std::vector<std::optional<Picoseconds>> ends = ends_by_rule(plan, choices, false);
+  if (!ends.front()) return {};
   choices.erase(choices.begin());
-  choices = shortest(choices, std::span(rough).subspan(1), *rough.front() / 100 * (100 + kPercentLonger));
+  return shortest(choices, std::span(ends).subspan(1), *ends.front() / 100 * (100 + kPercentLonger));
+}
+
+/// Those of the first `most` choices whose refined orders by the plan's rule are shorter than the plan, shortest first.
+std::vector<Choice> NearSearch::shorter_refined(const Plan& plan, std::vector<Choice> choices, std::size_t most) {
   if (choices.size() > most) choices.resize(most);
   refined_.insert(refined_.end(), choices.begin(), choices.end());
   return shortest(choices, ends_by_rule(plan, choices, true), plan.time.step());

@@ -1,7 +1,7 @@
-// Weights and choices play a game: whoever picks weights wants the weighted sum of the other's choice to be large. Its value is
-// the best bound that the weights can give. It is played by cutting planes: the best mean of the weights known so far
-// against the choices known so far (fictitious play), then the best choice against that (a search), which brings new
-// weights. Cutting planes jump; each round therefore goes half of the way from the best weights so far.
+// Weights and choices play a game: weights maximise the weighted sum of the choice, which minimises it. Its value is the
+// best bound that weights can give. It is solved by cutting planes: the best mean of the known weights against the
+// known choices (fictitious play), then the best choice against it (a search), which adds weights. As cutting planes
+// jump, each round only goes half of the way from the best weights so far.
 #include "planner/overlap/overlap_search.h"
 
 #include <algorithm>
@@ -20,6 +20,7 @@
 #include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/guessed_problem.h"
 #include "planner/overlap/kind_search.h"
+#include "planner/overlap/link_levels.h"
 #include "planner/overlap/near_search.h"
 #include "planner/overlap/step_bound.h"
 #include "planner/overlap/step_proof.h"
@@ -39,8 +40,8 @@ constexpr std::size_t kMuchSmaller = 3;
 constexpr int kFreeRounds = 3;
 /// Choices are also looked for where one part in so many of all communication counts beside the kernels.
 constexpr std::int64_t kHiddenParts[] = {16, 4};
-/// A round takes time by the entries of all edges' matrices: this many in all rounds are less than what comes before them
-/// takes. Larger problems have one round, for the bound.
+/// At most this many matrix entries in all rounds, which takes less time than the search before them; of larger
+/// problems one round.
 constexpr std::size_t kEntriesOfRounds = 30'000'000;
 constexpr Guess kTwiceAtTheEnd{100, 200}, kHalfOfActivations{25, 100, 50}, kHalfOfWeights{50, 100};
 constexpr std::uint64_t kGuessWork = 100'000'000;
@@ -49,11 +50,11 @@ constexpr std::uint64_t kLargeGuessWork = 3'000'000'000;
 constexpr double kGuessGap = 1e-4;
 /// A step this near to its bound is not worth a guess.
 constexpr double kWorthAGuess = 0.025;
-/// Of the bound that is told: at most so many rounds, fewer of larger problems, none of those that are larger still.
+/// At most this many rounds of the finer bound, fewer of larger problems.
 constexpr int kProofRounds = 12, kFewProofRounds = 2;
 constexpr std::size_t kEntriesOfProof = 20'000'000, kEntriesOfShortProof = 60'000'000;
-/// Of what is found there so many are ordered, those of which the bound says the least, of those whose steps are thought to
-/// take so much longer at most: they communicate more, and hide it better than is thought.
+/// Of the choices found there at most this many are ordered, those with the least bounds whose estimates exceed the
+/// plan's by at most this.
 constexpr std::size_t kMostFoundOrdered = 4;
 constexpr std::int64_t kPercentLongerFound = 15;
 /// Guesses are searched on so many threads.
@@ -71,16 +72,14 @@ constexpr std::int64_t kPercentOff = 5;
 /// A step this near to its bound is left where it is.
 constexpr double kWorthGoingOn = 0.05;
 /// So often the best choice near the plan is where it goes on from.
-constexpr int kNearTurns = 6;
-/// What gains less than so many thousandths is not where it goes on from. Nor is any choice taken that gains less and holds
-/// more memory than the plan so far.
+constexpr int kNearTurns = 12;
+/// The search goes on only from what gains more than this; what gains less must not hold more memory than the plan.
 constexpr Picoseconds kThousandthsToGain = 5;
-/// Where the plan holds more than half of a device's memory, choices that hold at most these percentages of what it
-/// holds are looked for. One that holds at most `kLeanerPercent` in all, and whose step is longer by at most
-/// `kThousandthsToGain`, is taken instead.
+/// If the plan holds more than half of the memory, choices are sought that hold at most these percentages of it. One
+/// of at most `kLeanerPercent` that takes at most `kThousandthsToGain` longer replaces it.
 constexpr Bytes kLeanPercent[] = {75, 50, 25};
 constexpr Bytes kLeanerPercent = 90;
-/// Each round's search ends after so much work, and where its answer is so near to its bound.
+/// Limits of each round's search.
 constexpr std::uint64_t kRoundWork = 100'000'000;
 constexpr double kRoundGap = 3e-3;
 constexpr std::uint64_t kUniformWork = 20'000'000;
@@ -89,28 +88,8 @@ constexpr double kUniformGap = 1e-2;
 constexpr double kNothingToGain = 2e-3;
 /// One this far below is sought again, more exactly; where few rounds of that are affordable, one this much further.
 constexpr double kWorthAProof = 0.05, kWorthAShortProof = 0.1;
-std::vector<int> used_levels(const CostModel& costs) {
-  std::vector<AxisRef> axes;
-  for (std::size_t axis = 0; axis < costs.mesh().axes().size(); ++axis) {
-    if (costs.mesh().axes()[axis].size > 1) axes.push_back(costs.mesh().whole(axis));
-  }
-  std::vector<int> levels;
-  const std::uint32_t links = costs.links(axes);
-  for (int level = 0; level < 32; ++level) {
-    if ((links >> level & 1) != 0) levels.push_back(level);
-  }
-  return levels;
-}
-
-/// The level on which the plan's collectives take the most time in all.
-int busiest_level(const std::vector<int>& levels, const Plan& plan) {
-  const std::vector<Picoseconds> busy = overlapped_timeline(plan.program).link_busy;
-  const auto time = [&](int level) {
-    const auto at = static_cast<std::size_t>(level);
-    return at < busy.size() ? busy[at] : 0;
-  };
-  return *std::max_element(levels.begin(), levels.end(), [&](int a, int b) { return time(a) < time(b); });
-}
+/// Start-ups of collectives count in the finer bound if they are at least one part in so many of the step.
+constexpr Picoseconds kPartsOfStart = 200;
 
 /// How many rounds on a problem do not take long beside the search that came before, but at most so many.
 int affordable_rounds(const StrategyProblem& problem, std::size_t entries_of_all, int most) {
@@ -140,11 +119,11 @@ class Rounds {
         bound_(bound),
         ties_(std::move(ties)),
         near_({search_.graph, search_.versions, problem_, search_.costs.mesh(), ties_, search_.step_by_rule,
-               deadline_}) {}
+               [this](const Choice& choice) { return weigh(choice); }, deadline_}) {}
 
   /// Finds choices and orders them; false where the plan is not a choice of the problem.
   bool run() {
-    const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
+    const std::optional<Choice> planned = this->planned();
     if (!planned) return false;
     most_rounds_ = std::max(1, rounds_affordable(kEntriesOfRounds, kUniformRounds + kFreeRounds));
     weights_.push_back(bound_.weights_of_slowdown());
@@ -185,12 +164,11 @@ class Rounds {
   void prove() {
     const StepProof proof{
         bound_, ties_, options_of(ties_.has_value()), plan_.time.step(), least_, proof_rounds_affordable()};
-    const ProvenStep proven = prove_step(proof, choices_);
-    proof_rounds_ = proven.rounds;
-    if (!ties_ || search_.uniform) least_ = std::max(least_, proven.bound);
+    proven_ = prove_step(proof, choices_);
+    if (!ties_ || search_.uniform) least_ = std::max(least_, proven_.bound);
     is_one_block_ahead_ = std::ranges::any_of(search_.graph.operators(), &GraphOperator::is_copy);
-    bound_free(proven.weights);
-    order_shortest(proven.shorter);
+    bound_free(proven_.weights);
+    order_shortest(proven_.shorter);
   }
   void bound_free() { bound_free(best_); }
 
@@ -203,7 +181,7 @@ class Rounds {
 
   /// Looks for a plan that holds much less and takes hardly longer.
   void try_lean() {
-    const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
+    const std::optional<Choice> planned = this->planned();
     const std::vector<Bytes>& limits = problem_.problem.memory_limits;
     if (!planned || limits.empty() || is_large() || deadline_.is_over()) return;
     const Bytes held = evaluate(problem_.problem, *planned).peak_bytes;
@@ -218,17 +196,22 @@ class Rounds {
       if (choice && about(*choice) < too_long) decisions.push_back(decisions_of(*choice));
     }
     const Picoseconds longest = plan_.time.step() / 1000 * (1000 + kThousandthsToGain);
-    for (std::optional<Plan>& trial : ordered(std::move(decisions), longest)) {
+    for (std::optional<Plan>& trial : ordered(decisions, longest)) {
       if (!trial || trial->time.step() > longest) continue;
       if (trial->memory.peak > plan_.memory.peak / 100 * kLeanerPercent) continue;
       plan_ = *std::move(trial);
+      before_.reset();
       ++taken_;
     }
   }
 
-  /// Refines the order of the best plan.
+  /// Refines the order of the best plan, and of the plan before it if that took hardly longer.
   void refine_order() {
-    if (!deadline_.is_over()) take(search_.scheduled({plan_.strategies, plan_.versions}, {.is_final = true}));
+    std::vector<Decisions> decisions = {{plan_.strategies, plan_.versions}};
+    if (before_) decisions.push_back(*std::move(before_));
+    for (std::optional<Plan>& trial : scheduled(decisions, {.is_final = true})) {
+      if (trial) take(*std::move(trial));
+    }
   }
 
   /// The best plan with what was found out.
@@ -239,7 +222,7 @@ class Rounds {
     if (free_bound_) plan_.free_bound = {Level::kSpeed, std::min(*free_bound_, step)};
     plan_.statistics.push_back({"overlapped step",
                                 {{"rounds", rounds_},
-                                 {"rounds of the bound", proof_rounds_},
+                                 {"rounds of the bound", proven_.rounds},
                                  {"guesses", guesses_},
                                  {"kinds searched", kinds_},
                                  {"near choices", near_.tried()},
@@ -249,6 +232,9 @@ class Rounds {
   }
 
   const Plan& plan() const { return plan_; }
+  std::optional<Choice> planned() const {
+    return find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
+  }
 
  private:
   /// Looks for the best weights, half of the way from the best so far, which give the bound `least`, to those that are best
@@ -305,7 +291,7 @@ class Rounds {
   }
 
   void order_shortest(const std::vector<Choice>& found) {
-    const std::optional<Choice> planned = find_choice(search_.versions, problem_, plan_.strategies, plan_.versions);
+    const std::optional<Choice> planned = this->planned();
     if (!planned) return;
     const Picoseconds too_long = about(*planned) / 100 * (100 + kPercentLongerFound);
     struct Estimated {
@@ -327,7 +313,7 @@ class Rounds {
     if (in_turn.size() > kMostFoundOrdered) in_turn.resize(kMostFoundOrdered);
     std::vector<Decisions> decisions;
     for (const Estimated& one : in_turn) decisions.push_back(decisions_of(found[one.number]));
-    order_all(std::move(decisions), std::nullopt);
+    order_all(decisions, std::nullopt);
   }
 
   /// Orders a choice beside what is done next, up to `finish`.
@@ -348,17 +334,22 @@ class Rounds {
   }
 
   /// Orders several choices side by side, of which none is compared with another's step on the way.
-  std::vector<std::optional<Plan>> ordered(std::vector<Decisions> decisions, std::optional<Picoseconds> step_to_beat) {
-    finish();
+  std::vector<std::optional<Plan>> scheduled(const std::vector<Decisions>& decisions, const OrderEffort& effort) {
     std::vector<std::optional<Plan>> trials(decisions.size());
     side_by_side(num_processors(kOrderedAtOnce), decisions.size(), [&](std::size_t, std::size_t i) {
-      if (!deadline_.is_over()) trials[i] = search_.scheduled(decisions[i], {step_to_beat});
+      if (!deadline_.is_over()) trials[i] = search_.scheduled(decisions[i], effort);
     });
+    return trials;
+  }
+  std::vector<std::optional<Plan>> ordered(const std::vector<Decisions>& decisions,
+                                           std::optional<Picoseconds> step_to_beat) {
+    finish();
+    std::vector<std::optional<Plan>> trials = scheduled(decisions, {step_to_beat});
     ordered_ += std::ranges::count_if(trials, [](const auto& trial) { return trial.has_value(); });
     return trials;
   }
-  void order_all(std::vector<Decisions> decisions, std::optional<Picoseconds> step_to_beat) {
-    for (std::optional<Plan>& trial : ordered(std::move(decisions), step_to_beat)) {
+  void order_all(const std::vector<Decisions>& decisions, std::optional<Picoseconds> step_to_beat) {
+    for (std::optional<Plan>& trial : ordered(decisions, step_to_beat)) {
       if (trial) take(*std::move(trial));
     }
   }
@@ -366,6 +357,8 @@ class Rounds {
   void take(Plan trial) {
     const bool holds_more = trial.memory.peak > plan_.memory.peak;
     if (!is_better(trial, plan_) || (holds_more && !is_shorter(trial, plan_.time.step()))) return;
+    before_.reset();
+    if (!is_shorter(trial, plan_.time.step())) before_ = Decisions{plan_.strategies, plan_.versions};
     plan_ = std::move(trial);
     ++taken_;
   }
@@ -395,7 +388,7 @@ class Rounds {
       decisions.push_back(decisions_of(*choice));
       guessed_.push_back(*choice);
     }
-    order_all(std::move(decisions), plan_.time.step());
+    order_all(decisions, plan_.time.step());
   }
 
   /// The choice that takes the least time by a guess, of those that hold at most this.
@@ -417,17 +410,33 @@ class Rounds {
     return tied ? tied->expanded(*found.choice) : *found.choice;
   }
 
-  /// Orders the choices near the plan's that seem the fastest; whether one is.
-  bool go_near() {
+  /// Orders choices near the plan's, then choices between it and others, until one is shorter; whether one is.
+  bool go_near() { return go_to(near_.near(plan_)) || go_to(near_.crossed(plan_, known_choices())); }
+  bool go_to(const NearSearch::Found& found) {
     const Picoseconds step = plan_.time.step();
-    const NearSearch::Found near = near_.worth_ordering(plan_);
-    for (std::size_t i = 0; i < near.choices.size() && !deadline_.is_over() && !has_gained(step);) {
-      const std::size_t together = near.is_compared ? 1 : near.choices.size();
+    for (std::size_t i = 0; i < found.choices.size() && !deadline_.is_over() && !has_gained(step);) {
+      const std::size_t together = found.is_compared ? 1 : found.choices.size();
       std::vector<Decisions> decisions;
-      for (; decisions.size() < together; ++i) decisions.push_back(decisions_of(near.choices[i]));
-      order_all(std::move(decisions), std::nullopt);
+      for (; decisions.size() < together; ++i) decisions.push_back(decisions_of(found.choices[i]));
+      order_all(decisions, std::nullopt);
     }
     return has_gained(step);
+  }
+  std::vector<Choice> known_choices() const {
+    std::vector<Choice> known = choices_;
+    for (const auto* some : {&guessed_, &proven_.shorter, &proven_.longer}) {
+      known.insert(known.end(), some->begin(), some->end());
+    }
+    return known;
+  }
+  /// The largest sum that any known weights give a choice: a lower bound on its step.
+  Picoseconds weigh(const Choice& choice) const {
+    const StepBound::Times times = bound_.times_of(choice);
+    Picoseconds most = 0;
+    for (const OverlapWeights& weights : proven_.tried.empty() ? weights_ : proven_.tried) {
+      most = std::max(most, StepBound::sum(weights, times));
+    }
+    return most;
   }
   bool has_gained(Picoseconds than) const { return is_shorter(plan_, than); }
   static bool is_shorter(const Plan& plan, Picoseconds than) {
@@ -462,7 +471,7 @@ class Rounds {
     for (const Choice& choice : found.choices) {
       if (adds(choice) && shortest.size() < kMostKindsOrdered) shortest.push_back(decisions_of(choice));
     }
-    order_all(std::move(shortest), plan_.time.step());
+    order_all(shortest, plan_.time.step());
   }
 
   StrategyProblem guessed_problem(const Guess& guess) const {
@@ -536,6 +545,7 @@ class Rounds {
   const OverlapSearch& search_;
   Deadline deadline_;
   Plan plan_;
+  std::optional<Decisions> before_;  // of the plan before that one, if its step is hardly longer
   const ModelProblem& problem_;
   const StepBound& bound_;
   std::optional<IdVector<NodeId, NodeId>> ties_;
@@ -547,8 +557,9 @@ class Rounds {
   std::vector<Choice> guessed_;  // of guesses; none of the game's until it comes to them
   Picoseconds least_ = 0;
   std::optional<Picoseconds> free_bound_;
+  ProvenStep proven_;
   bool is_one_block_ahead_ = false;
-  std::int64_t most_rounds_ = 1, rounds_ = 0, proof_rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
+  std::int64_t most_rounds_ = 1, rounds_ = 0, guesses_ = 0, kinds_ = 0, ordered_ = 0, taken_ = 0;
   std::future<Plan> ordering_;  // of what is ordered beside; the last member, so that it ends first
 };
 
@@ -557,12 +568,7 @@ class Rounds {
 Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search) {
   const std::vector<int> levels = used_levels(search.costs);
   if (levels.empty() || search.graph.operators().size() > kMostOverlappedOperators) return plan;
-  const std::vector<SpeedsTogether> of_levels = search.costs.speeds_together();
-  std::vector<SpeedsTogether> speeds;
-  for (const int level : levels) {
-    const auto at = static_cast<std::size_t>(level);
-    speeds.push_back(at < of_levels.size() ? of_levels[at] : SpeedsTogether{});
-  }
+  const std::vector<SpeedsTogether> speeds = speeds_of(levels, search.costs);
   const auto counted = [&](const Plan& of) {
     return CountedLevels{search.costs, search.redistribution_options, search.is_measured,
                          levels.size() > 1 ? std::optional(busiest_level(levels, of)) : std::nullopt};
@@ -580,7 +586,9 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
   if (!rounds.run()) return rounds.plan();
   if (rounds.is_loose()) {
     free.problem.matrices.resize(num_matrices);
-    bound.refine(fine_matrices(free, search.graph, search.versions, counted(rounds.plan())));
+    const Plan& shortest = rounds.plan();
+    bound.refine(fine_matrices(free, search.graph, search.versions, counted(shortest),
+                               {*rounds.planned(), shortest.time.step() / kPartsOfStart}));
     rounds.prove();
   } else {
     rounds.bound_free();

@@ -29,8 +29,6 @@ std::int64_t of_all_runs(std::int64_t cost, std::int64_t runs) {
 
 std::int64_t sum_of(std::int64_t a, std::int64_t b) { return std::min(kForbidden, a + b); }
 
-bool is_communicated(std::int64_t cost) { return cost > 0 && cost < kForbidden; }
-
 /// The time alone of something that takes `time` at a fraction of its speed.
 Picoseconds at_speed(Picoseconds time, std::int64_t ppm) { return multiply_divide(time, kFullSpeed, ppm); }
 
@@ -111,7 +109,7 @@ void StepBound::group_items(const Concurrency& concurrency) {
     const ProblemEdge& edge = problem_.problem.edges[id];
     const auto [found, is_new] = costs.try_emplace(edge.matrix, false);
     const std::vector<std::int64_t>& entries = problem_.problem.matrices[edge.matrix].costs;
-    if (is_new) found->second = std::any_of(entries.begin(), entries.end(), is_communicated);
+    if (is_new) found->second = std::any_of(entries.begin(), entries.end(), is_paid);
     if (!found->second) continue;
     const ModelProblem::Communicated& what = problem_.communicated[id];
     Item item;
@@ -134,7 +132,7 @@ void StepBound::group_items(const Concurrency& concurrency) {
   for (const OperatorId op : graph_.operators().ids()) {
     own_group_.push_back(kNone);
     const std::vector<Cost>& entries = problem_.problem.strategy_tables[problem_.operator_tables[op]].costs;
-    const auto communicates = [](const Cost& cost) { return is_communicated(cost.communication); };
+    const auto communicates = [](const Cost& cost) { return is_paid(cost.communication); };
     // A collective that completes a gradient may share a bucket: its short time is left out of the bound.
     if (graph_.operators()[op].parameter || std::none_of(entries.begin(), entries.end(), communicates)) continue;
     Item item;

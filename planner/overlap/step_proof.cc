@@ -65,8 +65,9 @@ class Game {
       const bool may_be_shorter = std::all_of(weights_.begin(), weights_.end(), [&](const OverlapWeights& weights) {
         return StepBound::sum(weights, times_[i]) < proof_.shortest;
       });
-      if (may_be_shorter) best_.shorter.push_back(choices_[i]);
+      (may_be_shorter ? best_.shorter : best_.longer).push_back(choices_[i]);
     }
+    best_.tried = std::move(weights_);
     return std::move(best_);
   }
 

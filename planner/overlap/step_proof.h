@@ -29,10 +29,12 @@ struct StepProof {
 };
 
 struct ProvenStep {
-  Picoseconds bound = 0;        // lower bound on the step of all choices
-  OverlapWeights weights;       // the weights that prove it
-  int rounds = 0;               // searches
-  std::vector<Choice> shorter;  // choices found on the way whose steps could be shorter than the best plan's
+  Picoseconds bound = 0;              // lower bound on the step of all choices
+  OverlapWeights weights;             // the weights that prove it
+  std::vector<OverlapWeights> tried;  // all weights that were considered
+  int rounds = 0;                     // searches
+  std::vector<Choice> shorter;        // choices found on the way whose steps could be shorter than the best plan's
+  std::vector<Choice> longer;         // the other choices found on the way
 };
 
 /// Looks for weights (planner/overlap/step_bound.h) whose weighted sum has a large minimum over all choices, starting

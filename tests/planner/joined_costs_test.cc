@@ -97,6 +97,27 @@ TEST(JoinedCostsTest, GathersBehindGradientsDoNotJoin) {
   }
 }
 
+TEST(JoinedCostsTest, LeadingClassesTakeTheirOwnTime) {
+  const Cluster cluster = read_cluster("ascend-910");
+  const RooflineCosts costs(cluster, make_mesh(cluster));
+  using Kinds = JoinedCosts::Kinds;
+  const JoinedCosts joined(costs, Kinds::kGathersToo, JoinedCosts::kAnyLevel, false);
+  const auto groups = groups_of(costs.mesh());
+  const BucketClass leading{CollectiveKind::kAllReduce, groups.front()};
+  const JoinedCosts one(costs, Kinds::kGathersToo, JoinedCosts::kAnyLevel, false, {{leading}, false});
+  const JoinedCosts others(costs, Kinds::kGathersToo, JoinedCosts::kAnyLevel, false, {{leading}, true});
+  for (const std::vector<AxisRef>& axes : groups) {
+    for (const CollectiveKind kind : kJoined) {
+      const Picoseconds alone = costs.collectives()->time(kind, axes, 1 << 20),
+                        share = joined.time(kind, axes, 1 << 20);
+      EXPECT_LT(share, alone);
+      const bool leads = BucketClass{kind, axes} == leading;
+      EXPECT_EQ(one.time(kind, axes, 1 << 20), leads ? alone : share);
+      EXPECT_EQ(others.time(kind, axes, 1 << 20), leads ? share : alone);
+    }
+  }
+}
+
 /// What redistributions of random layouts take, in all and on a level of links.
 TEST(CountedOnPathTest, ShortestPathsKeepTheirTimesOnLevels) {
   const Cluster cluster = read_cluster("dgx-a100x4");
@@ -105,12 +126,16 @@ TEST(CountedOnPathTest, ShortestPathsKeepTheirTimesOnLevels) {
   const RedistributionOptions options;
   const std::shared_ptr<const CollectiveCosts> alone = costs.collectives();
   RedistributionPlanner real(mesh, alone, options);
-  using Which = CountedOnPath::Which;
+  enum class Which { kAll, kOnLevel, kOffLevel };
   std::map<std::pair<Which, int>, std::unique_ptr<RedistributionPlanner>> counting;
   for (const Which which : {Which::kAll, Which::kOnLevel, Which::kOffLevel}) {
     for (int level = 0; level < 2; ++level) {
-      counting[{which, level}] = std::make_unique<RedistributionPlanner>(
-          mesh, std::make_shared<const CountedOnPath>(costs, alone, which, level), options);
+      std::shared_ptr<const CollectiveCosts> counted = alone;
+      if (which != Which::kAll) {
+        counted = std::make_shared<const CostsOnLinks>(costs, alone, level, which == Which::kOnLevel);
+      }
+      counting[{which, level}] =
+          std::make_unique<RedistributionPlanner>(mesh, std::make_shared<const CountedOnPath>(alone, counted), options);
     }
   }
   Random random(1);
