@@ -57,12 +57,10 @@ constexpr std::size_t kEntriesOfProof = 20'000'000, kEntriesOfShortProof = 60'00
 /// plan's by at most this.
 constexpr std::size_t kMostFoundOrdered = 4;
 constexpr std::int64_t kPercentLongerFound = 15;
-/// Guesses are searched on so many threads.
-constexpr std::size_t kSearchedAtOnce = 4;
 /// Of two that differ by less, one part in so many of what is thought and of what the bound says, the first is ordered.
 constexpr Picoseconds kPartsThatDiffer = 1000;
-/// Orders take all processors in turn, but for a part that is one thread's.
-constexpr std::size_t kOrderedAtOnce = 2;
+/// Threads that search guesses, and that order choices.
+constexpr std::size_t kSearchedAtOnce = 4, kOrderedAtOnce = 2;
 /// At most so many choices of guesses and rounds are ordered.
 constexpr std::int64_t kMostOrdered = 5;
 /// Of plans of kinds that may be shorter so many are ordered, those that seem the shortest.
@@ -414,13 +412,13 @@ class Rounds {
   bool go_near() { return go_to(near_.near(plan_)) || go_to(near_.crossed(plan_, known_choices())); }
   bool go_to(const NearSearch::Found& found) {
     const Picoseconds step = plan_.time.step();
-    for (std::size_t i = 0; i < found.choices.size() && !deadline_.is_over() && !has_gained(step);) {
+    for (std::size_t i = 0; i < found.choices.size() && !deadline_.is_over() && !is_shorter(plan_, step);) {
       const std::size_t together = found.is_compared ? 1 : found.choices.size();
       std::vector<Decisions> decisions;
       for (; decisions.size() < together; ++i) decisions.push_back(decisions_of(found.choices[i]));
       order_all(decisions, std::nullopt);
     }
-    return has_gained(step);
+    return is_shorter(plan_, step);
   }
   std::vector<Choice> known_choices() const {
     std::vector<Choice> known = choices_;
@@ -438,7 +436,6 @@ class Rounds {
     }
     return most;
   }
-  bool has_gained(Picoseconds than) const { return is_shorter(plan_, than); }
   static bool is_shorter(const Plan& plan, Picoseconds than) {
     return plan.time.step() < than / 1000 * (1000 - kThousandthsToGain);
   }
