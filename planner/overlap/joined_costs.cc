@@ -25,7 +25,7 @@ Picoseconds JoinedCosts::time(CollectiveKind kind, const std::vector<AxisRef>& a
   if (axes.empty()) return 0;
   if (level_ != kAnyLevel && (costs_.links(axes) >> level_ & 1) == 0) return 0;
   const Picoseconds alone = collectives_->time(kind, axes, bytes);
-  if (!may_join(kinds_, kind) || bytes == 0 || alone_.contains({kind, axes})) return alone;
+  if (!may_join(kinds_, kind) || bytes == 0 || alone_.contains(kind, axes)) return alone;
   const Picoseconds share = is_measured_ ? in_any(kind, axes, bytes) : in_largest(kind, axes, bytes);
   return std::clamp<Picoseconds>(share - kRounding, 0, alone);
 }

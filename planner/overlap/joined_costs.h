@@ -26,7 +26,10 @@ struct AloneClasses {
   std::set<BucketClass> classes;
   bool are_all_others = false;  // all classes but these
 
-  bool contains(const BucketClass& one) const { return classes.contains(one) != are_all_others; }
+  bool contains(CollectiveKind kind, const std::vector<AxisRef>& axes) const {
+    const bool is_listed = !classes.empty() && classes.contains({kind, axes});
+    return is_listed != are_all_others;
+  }
 };
 
 /// A lower bound on the time of a collective that may share a bucket of any size with others (program/buckets.h): the

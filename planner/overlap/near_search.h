@@ -41,7 +41,7 @@ class NearSearch {
     bool is_compared = true;  // their refined orders by the plan's rule are shorter than the plan; false: not compared
   };
   Found near(const Plan& plan);
-  /// Choices that take parts of `others`.
+  /// Of choices between the plan's and each of `others`, those with the smallest lower bounds are compared.
   Found crossed(const Plan& plan, const std::vector<Choice>& others);
 
   /// Number of choices whose steps were estimated.

@@ -331,7 +331,7 @@ class Rounds {
     return plan_;
   }
 
-  /// Orders several choices side by side, of which none is compared with another's step on the way.
+  /// Orders several choices side by side, without comparing their steps on the way.
   std::vector<std::optional<Plan>> scheduled(const std::vector<Decisions>& decisions, const OrderEffort& effort) {
     std::vector<std::optional<Plan>> trials(decisions.size());
     side_by_side(num_processors(kOrderedAtOnce), decisions.size(), [&](std::size_t, std::size_t i) {
@@ -339,6 +339,7 @@ class Rounds {
     });
     return trials;
   }
+  /// The same of candidates, which are counted.
   std::vector<std::optional<Plan>> ordered(const std::vector<Decisions>& decisions,
                                            std::optional<Picoseconds> step_to_beat) {
     finish();

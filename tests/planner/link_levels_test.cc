@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "costmodel/cluster/cluster_mesh.h"
@@ -63,7 +62,7 @@ TEST(LinkLevelsTest, TheBusiestLevelHasTheMostCollectives) {
     plan.program.buckets.clear();
     EXPECT_EQ(busiest_level(levels, plan), levels[kept]);
   }
-  EXPECT_GT(num_levels, 0);
+  EXPECT_EQ(num_levels, 2);
 }
 
 }  // namespace

@@ -388,7 +388,9 @@ TEST(OverlapBoundTest, NoClassOfBucketsLeadsTwice) {
     EXPECT_TRUE(leads.classes[0].classes.empty());
     for (const AloneClasses& of : leads.classes) {
       for (const BucketClass& one : of.classes) {
-        EXPECT_EQ(std::ranges::count_if(leads.classes, [&](const auto& other) { return other.contains(one); }), 1);
+        EXPECT_EQ(
+            std::ranges::count_if(leads.classes, [&](const auto& other) { return other.contains(one.kind, one.axes); }),
+            1);
       }
     }
     for (const EdgeId id : leads.alone.ids()) EXPECT_EQ(leads.alone[id] == 1, leads.on_path[id] != 0);
