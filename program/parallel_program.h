@@ -139,7 +139,6 @@ struct LoopOrder {
 /// step, each time on other inputs; the rest runs once after it. Three things outlive an iteration: given values; the
 /// new value of a parameter or state that the loop computes, which the next iteration reads; and the result of an
 /// accumulating operator (`OperatorType::accumulates`), to which each iteration adds.
-/// operator (`OperatorType::accumulates`) gives, to which each run adds.
 struct ParallelProgram {
   DeviceMesh mesh;  // of one worker's devices
   int workers = 1;

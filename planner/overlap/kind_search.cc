@@ -34,8 +34,9 @@ FoundKind search_kind(const GlobalDegrees& degrees, const KindSearch& search, St
   narrowed.nodes = search.tied.problem.nodes;
   narrowed.strategy_tables.resize(search.tied.problem.strategy_tables.size());
   FoundKind kind;
+  const SearchedModel& model = search.model;
   kind.is_searched =
-      keep_degrees(narrowed, search.tied.node, degrees, search.free, search.graph, search.versions, search.mesh);
+      keep_degrees(narrowed, search.tied.node, degrees, model.problem, model.graph, model.versions, model.mesh);
   if (!kind.is_searched) return kind;
   LevelOptions options = kind_options(search.options);
   // A longer kind is dropped, so the result does not depend on when its search ends.

@@ -8,9 +8,7 @@
 
 #include "base/side_by_side.h"
 #include "planner/overlap/crossed_choices.h"
-#include "planner/overlap/guessed_problem.h"
 #include "planner/overlap/near_choices.h"
-#include "planner/problem/plan_choice.h"
 #include "solver/tied_problem.h"
 
 namespace shardplan {
@@ -67,7 +65,7 @@ std::vector<Choice> in_turn(const std::vector<Choice>& a, const std::vector<Choi
 
 NearSearch::Found NearSearch::near(const Plan& plan) {
   const std::size_t instructions = plan.program.instructions.size();
-  const std::optional<Choice> center = find_choice(model_.versions, model_.problem, plan.strategies, plan.versions);
+  const std::optional<Choice> center = input_.model.choice_of(plan);
   if (!center || instructions == 0) return {};
   const std::size_t most = std::clamp<std::size_t>(kInstructionsTried / instructions, 1, kMostNear);
   std::vector<Choice> near = choices_near(*center, plan.time.step(), most);
@@ -84,7 +82,7 @@ NearSearch::Found NearSearch::near(const Plan& plan) {
 
 NearSearch::Found NearSearch::crossed(const Plan& plan, const std::vector<Choice>& others) {
   const std::size_t instructions = plan.program.instructions.size();
-  const std::optional<Choice> center = find_choice(model_.versions, model_.problem, plan.strategies, plan.versions);
+  const std::optional<Choice> center = input_.model.choice_of(plan);
   if (!center || instructions == 0) return {};
   std::vector<Choice> between = choices_between(*center, others);
   tried_ += static_cast<std::int64_t>(between.size());
@@ -105,8 +103,8 @@ std::vector<Choice> NearSearch::lightest(const std::vector<Choice>& choices, Pic
   std::vector<std::optional<Picoseconds>> bounds;
   std::set<std::pair<Picoseconds, std::int64_t>> seen;
   for (const Choice& choice : choices) {
-    const Picoseconds bound = model_.weigh(choice);
-    const bool is_new = seen.emplace(bound, evaluate(model_.problem.problem, choice).value({})).second;
+    const Picoseconds bound = input_.weigh(choice);
+    const bool is_new = seen.emplace(bound, evaluate(input_.model.problem.problem, choice).value({})).second;
     bounds.push_back(is_new ? std::optional(bound) : std::nullopt);
   }
   return shortest(choices, bounds, too_long);
@@ -115,7 +113,7 @@ std::vector<Choice> NearSearch::lightest(const std::vector<Choice>& choices, Pic
 /// The choices between a plan's and others, of those that were not refined before.
 std::vector<Choice> NearSearch::choices_between(const Choice& center, const std::vector<Choice>& others) const {
   std::optional<TiedProblem> tied;
-  if (model_.ties) tied = tied_problem(model_.problem.problem, *model_.ties);
+  if (input_.model.ties) tied = tied_problem(input_.model.problem.problem, *input_.model.ties);
   const auto is_uniform = [&](const Choice& choice) { return !tied || tied->expanded(tied->tied(choice)) == choice; };
   if (!is_uniform(center)) return {};
   std::vector<Choice> of_searched;
@@ -123,7 +121,7 @@ std::vector<Choice> NearSearch::choices_between(const Choice& center, const std:
     if (is_uniform(other)) of_searched.push_back(tied ? tied->tied(other) : other);
   }
   std::vector<Choice> choices;
-  for (Choice& crossed : crossed_choices(tied ? tied->problem : model_.problem.problem,
+  for (Choice& crossed : crossed_choices(tied ? tied->problem : input_.model.problem.problem,
                                          tied ? tied->tied(center) : center, of_searched, kMostParts)) {
     Choice choice = tied ? tied->expanded(crossed) : std::move(crossed);
     if (!is_refined(choice)) choices.push_back(std::move(choice));
@@ -136,9 +134,9 @@ std::vector<Choice> NearSearch::choices_near(const Choice& center, Picoseconds s
   const bool is_varied = most < kFewNear;
   NearLimits limits{step / 1000 * kMostMore, step / 1000 * kLeastMoved, is_varied ? kMostNear : most, kNearWork};
   limits.most_of_part = is_varied ? kMostOfPart : 0;
-  const StrategyProblem guessed = guessed_problem(model_.problem, model_.graph, model_.versions, kHalfHidden);
+  const StrategyProblem guessed = input_.model.guessed(kHalfHidden);
   std::optional<TiedProblem> tied;
-  if (model_.ties) tied = tied_problem(guessed, *model_.ties);
+  if (input_.model.ties) tied = tied_problem(guessed, *input_.model.ties);
   std::vector<Choice> choices;
   const Choice of_searched = tied ? tied->tied(center) : center;
   if (tied && tied->expanded(of_searched) != center) return {};  // its layers differ
@@ -153,7 +151,7 @@ std::vector<Choice> NearSearch::choices_near(const Choice& center, Picoseconds s
 std::vector<Choice> NearSearch::some_of(const std::vector<Choice>& choices, std::size_t most) const {
   std::vector<std::optional<Picoseconds>> steps;
   for (const Choice& choice : choices) {
-    steps.push_back(guessed_step(model_.problem, model_.graph, model_.versions, kMostlyHidden, choice));
+    steps.push_back(input_.model.guessed_step(kMostlyHidden, choice));
   }
   std::vector<Choice> some = shortest(choices, steps, kForbidden);
   some.resize(std::min(some.size(), (most + 1) / 2));
@@ -186,9 +184,9 @@ std::vector<std::optional<Picoseconds>> NearSearch::ends_by_rule(const Plan& pla
                                                                  bool is_refined) const {
   std::vector<std::optional<Picoseconds>> ends(choices.size());
   side_by_side(kTriedAtOnce, choices.size(), [&](std::size_t, std::size_t i) {
-    if (model_.deadline.is_over()) return;
-    const Decisions decisions = decisions_of(model_.graph, model_.versions, model_.problem, choices[i], model_.mesh);
-    ends[i] = model_.step_by_rule(decisions, plan, is_refined);
+    if (input_.deadline.is_over()) return;
+    const Decisions decisions = input_.model.decisions_of(choices[i]);
+    ends[i] = input_.step_by_rule(decisions, plan, is_refined);
   });
   return ends;
 }

@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/plan.h"
-#include "planner/problem/model_problem.h"
+#include "planner/overlap/searched_model.h"
 #include "program/lower.h"
 #include "solver/limits.h"
 
@@ -21,20 +20,16 @@ namespace shardplan {
 ///   search.crossed(plan, others);  // so too
 class NearSearch {
  public:
-  /// Must outlive the search.
-  struct Model {
-    const OperatorGraph& graph;
-    const TensorVersions& versions;
-    const ModelProblem& problem;  // layers not tied
-    const DeviceMesh& mesh;
-    const std::optional<IdVector<NodeId, NodeId>>& ties;  // of uniform layers; not set: layers are free
+  /// References must outlive the search.
+  struct Input {
+    const SearchedModel& model;
     /// As in OverlapSearch.
     const std::function<std::optional<Picoseconds>(const Decisions&, const Plan&, bool is_refined)>& step_by_rule;
     /// A lower bound on the overlapped step of a choice.
     const std::function<Picoseconds(const Choice&)> weigh;
     const Deadline& deadline;
   };
-  explicit NearSearch(Model model) : model_(std::move(model)) {}
+  explicit NearSearch(Input input) : input_(std::move(input)) {}
 
   struct Found {
     std::vector<Choice> choices;  // most promising first
@@ -60,7 +55,7 @@ class NearSearch {
   std::vector<std::optional<Picoseconds>> ends_by_rule(const Plan& plan, const std::vector<Choice>& choices,
                                                        bool is_refined) const;
 
-  Model model_;
+  Input input_;
   std::vector<Choice> refined_;  // of all calls
   std::int64_t tried_ = 0;
 };

@@ -1,0 +1,84 @@
+#include "planner/overlap/incumbent_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/side_by_side.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kOrderedAtOnce = 2;  // threads
+constexpr Picoseconds kThousandthsToGain = 5;
+constexpr Bytes kLeanerPercent = 90;
+
+}  // namespace
+
+bool IncumbentPlan::is_shorter(const Plan& plan, Picoseconds than) {
+  return plan.time.step() < than / 1000 * (1000 - kThousandthsToGain);
+}
+
+void IncumbentPlan::try_beside(Decisions decisions) {
+  finish();
+  ++ordered_;
+  beside_ = begin_beside([this, decisions = std::move(decisions), step_to_beat = step()] {
+    return scheduled_(decisions, {step_to_beat});
+  });
+}
+
+void IncumbentPlan::finish() {
+  if (beside_.valid()) take(beside_.get());
+}
+
+void IncumbentPlan::try_all(const std::vector<Decisions>& decisions, std::optional<Picoseconds> step_to_beat) {
+  for (std::optional<Plan>& trial : candidates(decisions, step_to_beat)) {
+    if (trial) take(*std::move(trial));
+  }
+}
+
+void IncumbentPlan::try_leaner(const std::vector<Decisions>& decisions) {
+  const Picoseconds longest = step() / 1000 * (1000 + kThousandthsToGain);
+  for (std::optional<Plan>& trial : candidates(decisions, longest)) {
+    if (!trial || trial->time.step() > longest) continue;
+    if (trial->memory.peak > plan_.memory.peak / 100 * kLeanerPercent) continue;
+    plan_ = *std::move(trial);
+    before_.reset();
+    ++taken_;
+  }
+}
+
+void IncumbentPlan::refine_order() {
+  std::vector<Decisions> decisions = {{plan_.strategies, plan_.versions}};
+  if (before_) decisions.push_back(*std::move(before_));
+  for (std::optional<Plan>& trial : scheduled(decisions, {.is_final = true})) {
+    if (trial) take(*std::move(trial));
+  }
+}
+
+std::vector<std::optional<Plan>> IncumbentPlan::scheduled(const std::vector<Decisions>& decisions,
+                                                          const OrderEffort& effort) const {
+  std::vector<std::optional<Plan>> trials(decisions.size());
+  side_by_side(num_processors(kOrderedAtOnce), decisions.size(), [&](std::size_t, std::size_t i) {
+    if (!deadline_.is_over()) trials[i] = scheduled_(decisions[i], effort);
+  });
+  return trials;
+}
+
+std::vector<std::optional<Plan>> IncumbentPlan::candidates(const std::vector<Decisions>& decisions,
+                                                           std::optional<Picoseconds> step_to_beat) {
+  finish();
+  std::vector<std::optional<Plan>> trials = scheduled(decisions, {step_to_beat});
+  ordered_ += std::ranges::count_if(trials, [](const auto& trial) { return trial.has_value(); });
+  return trials;
+}
+
+void IncumbentPlan::take(Plan trial) {
+  const bool holds_more = trial.memory.peak > plan_.memory.peak;
+  if (!is_better(trial, plan_) || (holds_more && !is_shorter(trial, step()))) return;
+  before_.reset();
+  if (!is_shorter(trial, step())) before_ = Decisions{plan_.strategies, plan_.versions};
+  plan_ = std::move(trial);
+  ++taken_;
+}
+
+}  // namespace shardplan
