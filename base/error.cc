@@ -19,7 +19,7 @@ std::string join_diagnostics(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
-/// "layers.*.up: ..." of "layers.3.up: ...": the same for all copies of a block.
+/// "layers.3.up: ..." becomes "layers.*.up: ...", which is the same for all copies of a block.
 std::string without_copy_numbers(const std::string& message) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string text;
@@ -35,7 +35,7 @@ std::string without_copy_numbers(const std::string& message) {
   return text;
 }
 
-/// A fault of many copies of a block, said once for each, becomes that of the first.
+/// Keeps one diagnostic of a fault that is reported once per copy of a block: that of the first copy.
 std::vector<Diagnostic> with_copies_joined(std::vector<Diagnostic> diagnostics) {
   std::vector<Diagnostic> kept;
   std::vector<std::size_t> more;
@@ -57,7 +57,7 @@ std::vector<Diagnostic> with_copies_joined(std::vector<Diagnostic> diagnostics) 
   return kept;
 }
 
-/// Twice the least number of insertions, deletions, changes and swaps of neighbours (Damerau); a change of case alone
+/// Twice the minimal number of insertions, deletions, changes and swaps of neighbours (Damerau). A change of case alone
 /// counts half, so that 'Relu' is nearer to 'ReLU' than to 'Real'.
 int twice_edit_distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -106,7 +106,7 @@ InputError::InputError(std::vector<Diagnostic> diagnostics, std::string note)
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   std::string best;
-  // A single letter may differ in case only: otherwise every other letter would be equally near.
+  // A single letter may differ in case only; otherwise every letter would be equally near.
   int best_distance = name.size() < 2 ? 2 : static_cast<int>(2 * std::max<std::size_t>(1, name.size() / 3)) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t longer = std::max(name.size(), candidate.size());

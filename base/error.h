@@ -11,7 +11,7 @@
 
 namespace shardplan {
 
-/// Where in the user's files something stands; line and column count from 1, 0 means "no particular place".
+/// A position in one of the user's files. Line and column count from 1; 0 means "no particular place".
 struct SourcePlace {
   SharedText file;
   int line = 0;
@@ -20,19 +20,19 @@ struct SourcePlace {
   bool operator==(const SourcePlace&) const = default;
 };
 
-/// One fault in what the user gave: what was found, and (in `hint`) what would be right.
+/// One fault in the user's input: what was found and (in `hint`) what would be correct.
 struct Diagnostic {
   SourcePlace place;
   std::string message;
-  std::string hint;  // may be empty; printed on lines of its own, indented
+  std::string hint;  // may be empty; printed on separate lines, indented
 
   bool operator==(const Diagnostic&) const = default;
 };
 
-/// "broken.yaml:7:64: error: fc1: ..." and the hint on the next lines.
+/// "broken.yaml:7:64: error: fc1: ...", with the hint on the next lines.
 std::string to_string(const Diagnostic& diagnostic);
 
-/// The user's data is wrong. Readers collect what they find and throw once, so that all faults are shown in one run.
+/// The user's data is wrong. Readers collect the faults they find and throw once, so that one run shows all of them.
 class InputError : public std::exception {
  public:
   explicit InputError(std::vector<Diagnostic> diagnostics, std::string note = {});
@@ -42,9 +42,9 @@ class InputError : public std::exception {
             Diagnostic{std::move(place), fmt::format(format, std::forward<Args>(args)...), {}}}) {}
 
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
-  /// What was not looked at because of them, for the last line: "shapes behind act were not checked"; may be empty.
+  /// What was not checked because of the faults, for the last line: "shapes behind act were not checked"; may be empty.
   const std::string& note() const { return note_; }
-  /// All diagnostics, one below the other.
+  /// All diagnostics, one per line.
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
@@ -53,14 +53,14 @@ class InputError : public std::exception {
   std::string text_;
 };
 
-/// The candidate nearest to `name` by edit distance, or "" if none is near enough to be meant.
+/// The candidate nearest to `name` by edit distance, or "" if none is near enough to have been meant.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
 
-/// Prints the failed condition with its place and aborts: our own fault, never the user's.
+/// Prints the failed condition and its place, then aborts. A failed check is our own fault, never the user's.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 
 }  // namespace shardplan
 
-/// Stops in every build if `condition` does not hold.
+/// Aborts in every build if `condition` does not hold.
 #define SHARDPLAN_CHECK(condition) \
   ((condition) ? static_cast<void>(0) : ::shardplan::check_failed(#condition, __FILE__, __LINE__))

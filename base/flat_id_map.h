@@ -6,12 +6,12 @@
 
 namespace shardplan {
 
-/// A map from keys to numbers in one table of open addressing: one probe finds most keys, and nothing is allocated per
-/// key. A search asks for hundreds of thousands of states and prices, nearly all of them known.
+/// A map from keys to numbers in one open-addressing table: most lookups take one probe, and nothing is allocated per
+/// key. A search looks up hundreds of thousands of states and prices, nearly all of them known.
 template <class Key, class Hash>
 class FlatIdMap {
  public:
-  /// The number of the key, and whether it is new and has just been given `number`.
+  /// The key's number, and whether the key is new; a new key gets `number`.
   std::pair<std::uint32_t, bool> try_emplace(const Key& key, std::uint32_t number) {
     if (entries_.size() * 2 >= slots_.size()) grow();
     std::size_t slot = Hash()(key) & (slots_.size() - 1);

@@ -10,8 +10,8 @@
 
 namespace shardplan {
 
-/// A position in one particular list. `Index<struct NodeTag>` cannot be mixed with `Index<struct EdgeTag>`, and has no
-/// arithmetic: it is made from a number, compared, and used to look up an `IdVector` of the same tag.
+/// A position in one particular list. `Index<struct NodeTag>` cannot be mixed with `Index<struct EdgeTag>`. It has no
+/// arithmetic: an index is made from a number, compared, and used to look up an `IdVector` of the same tag.
 template <class Tag>
 class Index {
  public:
@@ -24,7 +24,7 @@ class Index {
   std::uint32_t value_ = 0;
 };
 
-/// A vector that is looked up by its own kind of index only.
+/// A vector that only its own kind of index can look up.
 template <class Id, class T>
 class IdVector {
  public:

@@ -12,10 +12,10 @@
 namespace shardplan {
 namespace {
 
-// Rows are made on several threads, so many at once, so many by one thread before it takes others.
+// Rows are formatted on several threads: in batches of kRowsAtOnce, in which a thread takes kRowsOfPart at a time.
 constexpr std::size_t kRowsAtOnce = 8192, kRowsOfPart = 128, kMostThreads = 8;
 
-/// Whether its characters stand for themselves in JSON.
+/// Whether JSON needs no escapes for any of the characters.
 bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
 }
@@ -30,7 +30,7 @@ void append_text(std::string& text, std::string_view value) {
   }
 }
 
-/// The library's `dump` of each scalar would make a stream of its own.
+/// Avoids the library's `dump` for most scalars, since each call creates a stream.
 void append_scalar(std::string& text, const Json& value) {
   if (value.is_string()) {
     append_text(text, value.get_ref<const std::string&>());

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// A recursive-descent parser of strict JSON (RFC 8259) that keeps the place of every value, which common libraries do
-// not. It fails at the first fault: behind it nothing of the text could be trusted. Depth is limited, so that brackets
+// A recursive-descent parser of strict JSON (RFC 8259) that records the place of every value, which common libraries do
+// not. It stops at the first fault, since no text after that could be trusted. Depth is limited, so that the brackets
 // of a hostile file cannot exhaust the stack.
 
 namespace shardplan {
@@ -160,8 +160,8 @@ class Parser {
     return result;
   }
 
-  /// One character of UTF-8: what is no such sequence, an overlong one or half of a surrogate pair is refused, since nothing
-  /// that is printed of it later could be right.
+  /// One UTF-8 character. Invalid and overlong sequences and surrogates are refused, since no later output of them
+  /// could be correct.
   void take_character(std::string& result) {
     const auto byte = [&](std::size_t i) -> std::uint32_t {
       return at_ + i < text_.size() ? static_cast<unsigned char>(text_[at_ + i]) : 0;
@@ -196,7 +196,7 @@ class Parser {
     }
     return code;
   }
-  /// As UTF-8; half of a surrogate pair alone becomes U+FFFD.
+  /// Appends the code point as UTF-8; an unpaired surrogate becomes U+FFFD.
   void append_code_point(std::string& result) {
     std::uint32_t code = four_digits();
     if (code >= 0xd800 && code < 0xdc00 && here() == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] == 'u') {

@@ -11,11 +11,11 @@ namespace shardplan {
 
 struct JsonMember;
 
-/// One value of a JSON file with its place, so that a fault in a value can be shown where it stands.
+/// One value of a JSON file with its place, so that messages can point to a faulty value.
 struct JsonNode {
   enum class Kind { kNull, kTruth, kNumber, kString, kArray, kObject };
   Kind kind = Kind::kNull;
-  std::string text;  // a string decoded; a number, true or false as written
+  std::string text;  // a decoded string; a number, true or false as written
   std::vector<JsonNode> items;
   std::vector<JsonMember> members;  // in the file's order
   SourcePlace place;
@@ -28,7 +28,7 @@ struct JsonMember {
   JsonNode value;
 };
 
-/// Parses one strict JSON text. Throws InputError at the first place that is not JSON, at a key given twice, and where
+/// Parses one strict JSON text. Throws InputError at the first place that is not JSON, at a duplicate key, and where
 /// brackets nest deeper than 100.
 JsonNode parse_json(const std::string& text, const std::string& file);
 

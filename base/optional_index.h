@@ -6,17 +6,17 @@
 
 namespace shardplan {
 
-/// An index or nothing, as std::optional holds it, in the four bytes of the index: the last number stands for nothing. For what
-/// each of a million operators and tensors has.
+/// A std::optional of an index in the four bytes of the index; the largest number stands for nothing. For fields of
+/// each of a million operators and tensors.
 template <class Id>
 class OptionalIndex {
  public:
   constexpr OptionalIndex() = default;
-  constexpr OptionalIndex(std::nullopt_t) {}                                            // NOLINT: none is one
-  constexpr OptionalIndex(Id id) : id_(id) {}                                           // NOLINT: an index is one
-  constexpr OptionalIndex(const std::optional<Id>& id) : id_(id.value_or(kNothing)) {}  // NOLINT: it is one
+  constexpr OptionalIndex(std::nullopt_t) {}                                            // NOLINT: implicit on purpose
+  constexpr OptionalIndex(Id id) : id_(id) {}                                           // NOLINT: implicit on purpose
+  constexpr OptionalIndex(const std::optional<Id>& id) : id_(id.value_or(kNothing)) {}  // NOLINT: implicit on purpose
 
-  constexpr operator std::optional<Id>() const {  // NOLINT: it is one
+  constexpr operator std::optional<Id>() const {  // NOLINT: implicit on purpose
     return has_value() ? std::optional<Id>(id_) : std::nullopt;
   }
   constexpr bool has_value() const { return id_ != kNothing; }

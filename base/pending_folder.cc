@@ -27,7 +27,7 @@ PendingFolder::PendingFolder(std::string path) : path_(std::move(path)) {
     temporary_.clear();
     cannot_write(path_, reason);
   }
-  // mkdtemp makes folders that nobody else may read; these are results to share, as the user's mask allows.
+  // mkdtemp creates private folders; these are results to share, as far as the user's umask allows.
   const mode_t mask = umask(0);
   umask(mask);
   if (chmod(temporary_.c_str(), 0777 & ~mask) != 0) cannot_write(path_, errno);
@@ -44,7 +44,7 @@ void PendingFolder::put_into_place() {
     return;
   }
   if (errno != ENOTEMPTY && errno != EEXIST) cannot_write(path_, errno);
-  // The temporary name then holds the older folder, which the destructor removes.
+  // After the exchange the temporary name holds the older folder, which the destructor removes.
   if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL && errno != ENOSYS) cannot_write(path_, errno);
   throw InputError({path_, 0, 0}, "exists, and its file system cannot exchange folders in one step; delete it first");

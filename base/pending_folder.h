@@ -4,21 +4,21 @@
 
 namespace shardplan {
 
-/// A folder that appears whole or not at all: it is filled under a temporary name beside its own and then takes its own
-/// in one step, in which an older folder of that name is exchanged for it. Killed at any time before that, a program
-/// leaves the older folder as it was (and "NAME.XXXXXX" beside it, which may be deleted).
+/// A folder that appears whole or not at all. It is filled under a temporary name next to its final name and then
+/// renamed in one step, which exchanges it for an older folder of that name. A program killed before that leaves the
+/// older folder as it was (and "NAME.XXXXXX" next to it, which may be deleted).
 class PendingFolder {
  public:
-  /// Folders on the way to `path` are made. Throws InputError that names the folder and the system's reason.
+  /// Creates missing parent folders of `path`. Throws InputError that names the folder and the system's reason.
   explicit PendingFolder(std::string path);
   PendingFolder(const PendingFolder&) = delete;
   PendingFolder& operator=(const PendingFolder&) = delete;
-  /// Removes what is not in its place.
+  /// Removes the folder under its temporary name, if there is one.
   ~PendingFolder();
 
-  /// Where to write meanwhile.
+  /// Where to write until `put_into_place`.
   const std::string& temporary() const { return temporary_; }
-  /// Throws InputError; the older folder is then as it was.
+  /// Throws InputError, in which case the older folder is unchanged.
   void put_into_place();
 
  private:

@@ -6,8 +6,8 @@
 
 namespace shardplan {
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): one well mixed 64-bit value of another. Also the hash by which dropout
-/// draws from (seed, global index), so that a mask is the same on any mesh.
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): maps a 64-bit value to a well mixed one. Also the hash with which
+/// dropout draws from (seed, global index), so that a mask is the same on every mesh.
 constexpr std::uint64_t mix(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -15,12 +15,12 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// The project's random numbers: a SplitMix64 stream, equal on every machine and library (the standard's distributions
-/// are not). Copying it copies the stream.
+/// The project's random numbers: a SplitMix64 stream, the same on every machine and library (the standard library's
+/// distributions are not). Copying a Random copies its stream.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
-  /// A stream of its own for one (stage, thread, ...) of a seeded run.
+  /// An independent stream for one (stage, thread, ...) of a seeded run.
   Random fork(std::uint64_t stream) const { return Random(mix(state_ ^ mix(stream))); }
 
   std::uint64_t next() {

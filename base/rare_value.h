@@ -7,19 +7,19 @@
 
 namespace shardplan {
 
-/// A std::optional that takes eight bytes, and memory beside them only where there is a value: for what one in a hundred of a
+/// A std::optional of eight bytes that allocates memory only if it has a value. For fields that one in a hundred of a
 /// million tensors has.
 template <class T>
 class RareValue {
  public:
   RareValue() = default;
-  RareValue(std::nullopt_t) {}                                        // NOLINT: none is one
-  RareValue(T value) : value_(std::optional<T>(std::move(value))) {}  // NOLINT: a value is one
-  RareValue(std::optional<T> value) {                                 // NOLINT: it is one
+  RareValue(std::nullopt_t) {}                                        // NOLINT: implicit on purpose
+  RareValue(T value) : value_(std::optional<T>(std::move(value))) {}  // NOLINT: implicit on purpose
+  RareValue(std::optional<T> value) {                                 // NOLINT: implicit on purpose
     if (value) value_ = std::move(value);
   }
 
-  operator const std::optional<T>&() const { return *value_; }  // NOLINT: it is one
+  operator const std::optional<T>&() const { return *value_; }  // NOLINT: implicit on purpose
   bool has_value() const { return value_->has_value(); }
   explicit operator bool() const { return has_value(); }
   const T& operator*() const { return **value_; }

@@ -15,13 +15,13 @@
 
 namespace shardplan {
 
-/// A text that does not change and of which copies are the same text: the file that a thousand places are in, the name of
-/// an operator, which its result, its instruction and the value that this makes have as well. It takes eight bytes; the text
-/// itself is one piece of memory, with eight more bytes before its characters.
+/// An immutable text whose copies share one allocation: the file of a thousand places, or an operator's name, which its
+/// result, its instruction and the value the instruction makes have as well. It takes eight bytes; the characters are
+/// in one piece of memory behind a head of eight bytes.
 class SharedText {
  public:
   SharedText() = default;
-  SharedText(std::string_view text) {  // NOLINT: a text is one
+  SharedText(std::string_view text) {  // NOLINT: implicit on purpose
     if (text.empty()) return;
     void* const memory = ::operator new(sizeof(Head) + text.size() + 1);
     head_ = new (memory) Head{{1}, static_cast<std::uint32_t>(text.size())};
@@ -29,8 +29,8 @@ class SharedText {
     std::memcpy(characters, text.data(), text.size());
     characters[text.size()] = '\0';
   }
-  SharedText(const std::string& text) : SharedText(std::string_view(text)) {}  // NOLINT: a text is one
-  SharedText(const char* text) : SharedText(std::string_view(text)) {}         // NOLINT: a text is one
+  SharedText(const std::string& text) : SharedText(std::string_view(text)) {}  // NOLINT: implicit on purpose
+  SharedText(const char* text) : SharedText(std::string_view(text)) {}         // NOLINT: implicit on purpose
   SharedText(const SharedText& other) : head_(other.head_) {
     if (head_ != nullptr) head_->uses.fetch_add(1, std::memory_order_relaxed);
   }
@@ -45,12 +45,12 @@ class SharedText {
 
   SharedText& operator+=(std::string_view text) { return *this = SharedText(str().append(text)); }
 
-  /// Lasts as long as some copy of the text does.
+  /// Valid as long as a copy of the text exists.
   std::string_view view() const { return {c_str(), size()}; }
   /// A copy of the characters.
   std::string str() const { return std::string(view()); }
-  operator std::string_view() const { return view(); }  // NOLINT: it is one
-  operator std::string() const { return str(); }        // NOLINT: it is one
+  operator std::string_view() const { return view(); }  // NOLINT: implicit on purpose
+  operator std::string() const { return str(); }        // NOLINT: implicit on purpose
   bool empty() const { return head_ == nullptr; }
   std::size_t size() const { return head_ == nullptr ? 0 : head_->size; }
   const char* c_str() const { return head_ == nullptr ? "" : reinterpret_cast<const char*>(head_ + 1); }
@@ -81,7 +81,7 @@ class SharedText {
   friend std::ostream& operator<<(std::ostream& out, const SharedText& text) { return out << text.view(); }
 
  private:
-  /// What stands before the characters, of which a zero follows the last.
+  /// Precedes the characters, which are terminated by a zero.
   struct Head {
     std::atomic<std::uint32_t> uses;
     std::uint32_t size;

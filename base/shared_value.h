@@ -6,13 +6,13 @@
 
 namespace shardplan {
 
-/// A value of which copies are one object until one of them is changed. It takes eight bytes, and a T() none beside them:
+/// A value whose copies are one object until one of them is changed. It takes eight bytes, and T() allocates nothing:
 /// for large parts of a struct that most of its objects do not have, or have in common.
 template <class T>
 class SharedValue {
  public:
   SharedValue() = default;
-  SharedValue(T value) : block_(new Block{{1}, std::move(value)}) {}  // NOLINT: a value is one
+  SharedValue(T value) : block_(new Block{{1}, std::move(value)}) {}  // NOLINT: implicit on purpose
   SharedValue(const SharedValue& other) : block_(other.block_) {
     if (block_ != nullptr) block_->uses.fetch_add(1, std::memory_order_relaxed);
   }
@@ -27,9 +27,9 @@ class SharedValue {
 
   const T& operator*() const { return block_ == nullptr ? kDefault : block_->value; }
   const T* operator->() const { return &**this; }
-  operator const T&() const { return **this; }  // NOLINT: it is one
+  operator const T&() const { return **this; }  // NOLINT: implicit on purpose
 
-  /// To be changed. The reference lasts until the value is copied: what is then changed would be changed in the copy too.
+  /// For changes. The reference is valid until the value is copied; later changes through it would affect the copy too.
   T& edit() {
     if (block_ == nullptr || block_->uses.load(std::memory_order_acquire) > 1) *this = SharedValue(T(**this));
     return block_->value;

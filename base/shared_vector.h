@@ -10,12 +10,12 @@
 
 namespace shardplan {
 
-/// A vector whose copies share their items until one of them is changed: of a graph's hundred thousand layouts and
-/// strategies most are equal to one of a few hundred. It takes eight bytes, and a copy takes no memory.
+/// A vector whose copies share their items until one of them is changed: most of a graph's hundred thousand layouts and
+/// strategies equal one of a few hundred. It takes eight bytes, and a copy allocates nothing.
 ///
-/// Whoever has got a reference or an iterator by which items can be changed may change them at any time. Such a vector is
-/// therefore copied item by item, as std::vector is, and its copy is shared from then on. (A reference to a constant item
-/// lasts until the vector is changed, even at another place.)
+/// Code that holds a mutable reference or iterator may change the items at any time. A vector that has given one out is
+/// therefore copied item by item, like std::vector; the copy is shared from then on. (A reference to a constant item is
+/// valid until the vector is changed, even at another position.)
 template <class T>
 class SharedVector {
  public:
@@ -27,7 +27,7 @@ class SharedVector {
   SharedVector(std::initializer_list<T> items) {
     if (items.size() > 0) block_ = new Block{{1}, false, std::vector<T>(items)};
   }
-  SharedVector(std::vector<T> items) {  // NOLINT: a vector is one
+  SharedVector(std::vector<T> items) {  // NOLINT: implicit on purpose
     if (!items.empty()) block_ = new Block{{1}, false, std::move(items)};
   }
   explicit SharedVector(std::size_t size) : SharedVector(size, T()) {}
@@ -48,7 +48,7 @@ class SharedVector {
     }
   }
   SharedVector(SharedVector&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  /// As std::vector does, it keeps references that were given to items of the same places.
+  /// Like std::vector, keeps references to items valid that were given out before.
   SharedVector& operator=(const SharedVector& other) {
     if (block_ == nullptr || !block_->is_open) return *this = SharedVector(other);
     if (block_ != other.block_) block_->items = other.items();
@@ -64,7 +64,7 @@ class SharedVector {
   }
 
   const std::vector<T>& items() const { return block_ == nullptr ? kNone : block_->items; }
-  operator const std::vector<T>&() const { return items(); }  // NOLINT: it is one
+  operator const std::vector<T>&() const { return items(); }  // NOLINT: implicit on purpose
 
   std::size_t size() const { return items().size(); }
   bool empty() const { return items().empty(); }
@@ -110,11 +110,11 @@ class SharedVector {
  private:
   struct Block {
     std::atomic<std::uint32_t> uses;
-    bool is_open = false;  // a reference was given by which items can be changed; then it has one use
+    bool is_open = false;  // a mutable reference was given out; the block then has one use
     std::vector<T> items;
   };
 
-  /// Items that no other vector has.
+  /// The items, copied first if another vector shares them.
   std::vector<T>& own() {
     if (block_ == nullptr) {
       block_ = new Block{{1}, false, {}};

@@ -12,12 +12,11 @@
 
 namespace shardplan {
 
-/// A vector of plain items that are few: the operands of an operator, the readers of a tensor. It takes 24 bytes, as
-/// std::vector does, and holds sixteen bytes of items in itself: four indices, or two pairs of them. Only longer ones take
-/// memory beside it. A graph has millions of such lists, of which hardly any is longer. (With eight bytes: half as many, in
-/// sixteen bytes.)
+/// A vector of a few plain items: the operands of an operator, the readers of a tensor. It takes 24 bytes, like
+/// std::vector, and stores up to sixteen bytes of items inside: four indices, or two pairs of indices. Only longer vectors
+/// allocate memory, and hardly any of a graph's millions are longer. (With `bytes` = 8: half as many, in sixteen bytes.)
 ///
-/// As std::vector's, references and iterators last until it grows; unlike there, not beyond its being moved.
+/// References and iterators are valid until the vector grows, like those of std::vector, or is moved, unlike those.
 template <class T, std::size_t bytes = 16>
 class ShortVector {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= bytes && alignof(T) <= 8 && bytes >= sizeof(T*));
@@ -29,7 +28,7 @@ class ShortVector {
 
   ShortVector() = default;
   ShortVector(std::initializer_list<T> items) : ShortVector(items.begin(), items.end()) {}
-  ShortVector(const std::vector<T>& items) : ShortVector(items.begin(), items.end()) {}  // NOLINT: a vector is one
+  ShortVector(const std::vector<T>& items) : ShortVector(items.begin(), items.end()) {}  // NOLINT: implicit on purpose
   explicit ShortVector(std::size_t size, const T& item = T()) { resize(size, item); }
   template <std::forward_iterator Iterator>
   ShortVector(Iterator begin, Iterator end) {
@@ -52,7 +51,7 @@ class ShortVector {
   }
   ~ShortVector() { release(); }
 
-  operator std::vector<T>() const { return std::vector<T>(begin(), end()); }  // NOLINT: it is one
+  operator std::vector<T>() const { return std::vector<T>(begin(), end()); }  // NOLINT: implicit on purpose
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -128,7 +127,7 @@ class ShortVector {
     if (!is_inside()) ::operator delete(outside());
     capacity_ = kInside;
   }
-  /// Where nothing is held.
+  /// Takes over the items of `other`; this vector must not own memory.
   void take(ShortVector& other) {
     std::memcpy(inside_, other.inside_, sizeof(inside_));
     size_ = std::exchange(other.size_, 0);
@@ -141,8 +140,8 @@ class ShortVector {
   }
 
   std::uint32_t size_ = 0;
-  std::uint32_t capacity_ = kInside;             // kInside: they are held inside
-  alignas(8) unsigned char inside_[bytes] = {};  // the items, or where they are
+  std::uint32_t capacity_ = kInside;             // kInside: the items are stored inside
+  alignas(8) unsigned char inside_[bytes] = {};  // the items, or a pointer to them
 };
 
 }  // namespace shardplan

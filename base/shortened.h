@@ -5,8 +5,8 @@
 
 namespace shardplan {
 
-/// What a user gave, for a message: at most 100 bytes of it, and bytes that are no printable ASCII as '?', so that
-/// neither its length nor bad UTF-8 spoils the line.
+/// A text of the user for a message: at most 100 bytes, with '?' for every byte that is not printable ASCII, so that
+/// neither its length nor invalid UTF-8 garbles the line.
 inline std::string shortened(std::string_view text) {
   constexpr std::size_t kMost = 100;
   std::string result(text.substr(0, kMost));

@@ -11,10 +11,10 @@
 
 namespace shardplan {
 
-/// Calls `work(thread, i)` once for each i below `count`, on up to `threads` threads of which the caller's is number 0, fewer
-/// where the system gives no more; whichever is free takes the next one. Which thread that is is not to matter: what `work`
-/// finds goes to a place of its own, and a thread's number stands for scratch memory. Of what is thrown the exception of the
-/// least i arrives, after all calls have ended.
+/// Calls `work(thread, i)` once for each i below `count`, on up to `threads` threads (fewer if the system provides no
+/// more); the caller's thread is number 0. A free thread takes the next i. Results must not depend on which thread that
+/// is: `work` writes its result to a separate place per i, and uses the thread number to select scratch memory. If
+/// calls throw, the exception of the least i is rethrown after all calls have ended.
 template <class Work>
 void side_by_side(std::size_t threads, std::size_t count, const Work& work) {
   std::vector<std::exception_ptr> thrown(count);
@@ -32,7 +32,7 @@ void side_by_side(std::size_t threads, std::size_t count, const Work& work) {
     std::vector<std::jthread> others;
     try {
       for (std::size_t thread = 1; thread < std::min(threads, count); ++thread) others.emplace_back(take, thread);
-    } catch (const std::system_error&) {  // those that there are do all
+    } catch (const std::system_error&) {  // the threads started so far do all the work
     }
     take(0);
   }
@@ -41,7 +41,7 @@ void side_by_side(std::size_t threads, std::size_t count, const Work& work) {
   }
 }
 
-/// Begins `work` on a thread of its own; where the system gives none, the call that asks for the result does it.
+/// Starts `work` on its own thread; if the system provides none, the call that asks for the result runs it.
 template <class Work>
 auto begin_beside(const Work& work) {
   try {
@@ -51,7 +51,7 @@ auto begin_beside(const Work& work) {
   }
 }
 
-/// How many threads run at once here, `most` of them at most.
+/// The number of threads that run at once on this machine, at most `most`.
 inline std::size_t num_processors(std::size_t most) {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, most);
 }

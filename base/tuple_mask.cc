@@ -12,7 +12,7 @@ static_assert(kMeaningful.size() == kMasks.size());
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/// Follows a YAML text only as far as is needed to know where values begin.
+/// Scans a YAML text only as far as needed to know where values begin.
 class TupleScanner {
  public:
   explicit TupleScanner(std::string& text) : text_(text) {}
@@ -53,7 +53,7 @@ class TupleScanner {
     ++at_;
   }
 
-  /// The position behind the closing quote; the end of the text if there is none.
+  /// The position after the closing quote, or the end of the text if there is none.
   std::size_t end_of_quotes(std::size_t begin) const {
     const char quote = text_[begin];
     for (std::size_t i = begin + 1; i < text_.size(); ++i) {
@@ -66,7 +66,7 @@ class TupleScanner {
     return text_.size();
   }
 
-  /// Masks the tuple that begins here; returns the position behind it.
+  /// Masks the tuple that begins here and returns the position after it.
   std::size_t mask(std::size_t begin) {
     const std::size_t end = end_of_tuple(begin);
     for (std::size_t i = begin; i < end; ++i) {
@@ -77,7 +77,7 @@ class TupleScanner {
   }
 
   std::size_t end_of_tuple(std::size_t begin) const {
-    std::string open;  // closing brackets that are due
+    std::string open;  // closing brackets still expected
     for (std::size_t i = begin; i < text_.size(); ++i) {
       const char c = text_[i];
       if (c == '"' || c == '\'') {
@@ -86,7 +86,7 @@ class TupleScanner {
         open += c == '(' ? ')' : c == '[' ? ']' : '}';
       } else if (c == ')' || c == ']' || c == '}') {
         if (open.back() != c) {
-          // The brackets around the tuple end here, or those within it do not fit each other.
+          // The brackets around the tuple end here, or those inside it do not match.
           return depth_ > 0 ? i : begin;
         }
         open.pop_back();

@@ -13,7 +13,7 @@ struct Unit {
   const char* name;
 };
 
-/// Three significant digits, without exponents: 5.63, 56.3, 563, 5630.
+/// At least three significant digits, without exponents: 5.63, 56.3, 563, 5630.
 std::string three_digits(double value) {
   const double magnitude = value < 0 ? -value : value;
   if (magnitude < 9.995) return fmt::format("{:.2f}", value);

@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-/// A value that stays until the process ends, and is then not taken apart: of a plan of a million operators that would take
+/// Keeps a value until the process ends and never destroys it: destroying a plan of a million operators would take
 /// longer than printing it.
 template <class T>
 T& until_exit(T value) {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file under its temporary name, removed again unless it is put into place.
+/// A file under its temporary name; it is deleted unless it is put into place.
 class PendingFile {
  public:
   PendingFile(std::string path, std::string_view text) : path_(std::move(path)) {
@@ -39,7 +39,7 @@ class PendingFile {
         failure = errno;
       }
     }
-    // mkstemp makes files that nobody else may read; these are results to share, as the user's mask allows.
+    // mkstemp creates private files; these are results to share, as far as the user's umask allows.
     const mode_t mask = umask(0);
     umask(mask);
     if (failure == 0 && fchmod(file, 0666 & ~mask) != 0) failure = errno;

@@ -11,8 +11,8 @@
 
 #include "base/tuple_mask.h"
 
-// The tree is built from the parser's events, not from YAML::Node: events show anchors, tags and quotes, and nothing is
-// expanded or guessed behind our back.
+// The tree is built from the parser's events instead of YAML::Node: events show anchors, tags and quotes, and nothing
+// is expanded or guessed implicitly.
 
 namespace shardplan {
 namespace {
@@ -36,7 +36,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     YamlNode node = make(YamlNode::Kind::kEmpty, mark);
-    // The parser takes ~, Null and NULL for null as well; for us they are text.
+    // The parser also takes ~, Null and NULL for null; here they are text.
     const std::string_view written = text_at(mark);
     const auto begins = [&](std::string_view word) {
       return written.starts_with(word) &&
@@ -152,7 +152,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void add_entry(Open& map, YamlNode key, YamlNode value) {
     const SourcePlace place{file_, key.line, key.column};
-    if (key.is_null()) {  // as a key the word is a name
+    if (key.is_null()) {  // as a key, null is a name
       key.kind = YamlNode::Kind::kScalar;
       key.text = "null";
     }

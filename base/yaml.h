@@ -11,13 +11,13 @@ namespace shardplan {
 
 struct YamlEntry;
 
-/// One node of a YAML file as it is written: scalars are text, whose type the place decides (`no`, `1e3`, `010` are
-/// just text here). Aliases are refused, so a tree is never larger than its file.
+/// One node of a YAML file as written: scalars are text, whose type depends on where they are used (`no`, `1e3`, `010`
+/// are just text here). Aliases are refused, so a tree is never larger than its file.
 struct YamlNode {
   enum class Kind {
     kScalar,    // `text`
     kNull,      // the word null, unquoted
-    kEmpty,     // no value at all: `key:` or the value of `{key}`
+    kEmpty,     // no value: `key:` or the value in `{key}`
     kSequence,  // `items`
     kMap,       // `entries`, in the file's order
   };
@@ -34,7 +34,7 @@ struct YamlNode {
   bool is_null() const { return kind == Kind::kNull; }
   bool is_sequence() const { return kind == Kind::kSequence; }
   bool is_map() const { return kind == Kind::kMap; }
-  /// The value under `key` of a map; null if there is none or this is no map.
+  /// The value under `key` of a map; null if there is none or this node is not a map.
   const YamlNode* find(std::string_view key) const;
 };
 
@@ -52,24 +52,24 @@ struct YamlDocument {
 };
 
 /// Parses one YAML document. Duplicate keys (the second is dropped), keys that are not scalars, anchors, aliases, `<<`
-/// and tags are added to `faults`, and reading goes on. A value that begins with a parenthesis is one scalar up to the
-/// parenthesis that closes it: Python's tuples may stand anywhere (base/tuple_mask.h). Throws InputError, with `faults`
-/// in it, where no tree can be made: a syntax error, several documents, above 16 MiB, nested deeper than 100.
+/// and tags are added to `faults`, and parsing continues. A value that begins with a parenthesis is one scalar up to
+/// the matching parenthesis: Python tuples may appear anywhere (base/tuple_mask.h). Throws InputError, with `faults` in
+/// it, if no tree can be built: at a syntax error, several documents, above 16 MiB, or nesting deeper than 100.
 YamlDocument parse_yaml(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults);
 
-/// What people write is not longer.
+/// Limit for files that people write.
 inline constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
-/// What the program itself has written: the plan of a hundred thousand operators.
+/// Limit for files that the program has written: the plan of a hundred thousand operators.
 inline constexpr std::size_t kMostWrittenBytes = std::size_t{256} << 20;
 
-/// The text of a file; throws InputError if it cannot be read or has more bytes than that.
+/// The text of a file; throws InputError if it cannot be read or has more than `most` bytes.
 std::string read_text_file(const std::string& path, std::size_t most = kMostFileBytes);
 
-/// What a node is, for messages: "a list", "a map", "nothing", "'text'" (cut if long).
+/// Describes a node for messages: "a list", "a map", "nothing", "'text'" (cut if long).
 std::string describe(const YamlNode& node);
 
-/// Adds one fault per key of the map `node` that is not in `known`: "parallel: unknown key 'paralel_mode'; did you mean
-/// 'parallel_mode'?". `where` names the map, empty for the file itself.
+/// Adds one fault for every key of the map `node` that is not in `known`: "parallel: unknown key 'paralel_mode'; did
+/// you mean 'parallel_mode'?". `where` names the map; it is empty for the file itself.
 void check_keys(const YamlDocument& document, const YamlNode& node, const std::vector<std::string>& known,
                 std::string_view where, std::vector<Diagnostic>& faults);
 
