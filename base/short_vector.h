@@ -13,8 +13,8 @@
 namespace shardplan {
 
 /// A vector of a few plain items: the operands of an operator, the readers of a tensor. It takes 24 bytes, like
-/// std::vector, and stores up to sixteen bytes of items inside: four indices, or two pairs of indices. Only longer vectors
-/// allocate memory, and hardly any of a graph's millions are longer. (With `bytes` = 8: half as many, in sixteen bytes.)
+/// std::vector, and stores up to sixteen bytes of items inside: four indices, or two pairs of indices. Only longer ones
+/// allocate memory, and hardly any of a graph's millions is longer. (With `bytes` = 8: half as many, in sixteen bytes.)
 ///
 /// References and iterators are valid until the vector grows, like those of std::vector, or is moved, unlike those.
 template <class T, std::size_t bytes = 16>

@@ -29,7 +29,7 @@ BatchFactors find_batch(const OperatorGraph& graph) {
       }
       return factor.has_value();
     };
-    // What a mean or sum hands back to all that it was made of is no longer made of an input: it has the batch of that.
+    // The gradient that a mean or sum passes back does not depend on an input; it has the batch of the forward operand.
     const auto take_from_forward = [&] {
       if (op.pass != Pass::kBackward || !op.forward || op.results.empty()) return false;
       const Shape& shape = graph.tensor(op.results[0]).type.shape;

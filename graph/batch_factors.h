@@ -7,17 +7,17 @@
 
 namespace shardplan {
 
-/// The batch in a graph: the factor that indexes the first dimension of an input, traced through all operators.
+/// The batch in a graph: the factor that indexes the first dimension of an input, followed through all operators.
 struct BatchFactors {
-  /// By operator; nothing if it has none. A weight's gradient sums over it; an update has none. For an operator that
-  /// reads only values that are separate on each device (graph/per_device.h) it is their dimension 0.
+  /// By operator; nothing if it has none. A weight's gradient sums over the batch; an update has none. For an operator
+  /// that reads only values that are separate on each device (graph/per_device.h) the factor indexes their dimension 0.
   IdVector<OperatorId, std::optional<std::uint32_t>> factors;
-  /// By tensor: its first dimension is the batch.
+  /// By tensor: whether its first dimension is the batch.
   IdVector<TensorId, char> has_batch;
 };
 BatchFactors find_batch(const OperatorGraph& graph);
 
-/// The factor that the first dimension walks first (of a compound dimension the major one), if any.
+/// The first factor that the first dimension walks (the major one of a compound dimension), if any.
 std::optional<std::uint32_t> leading_factor(const TensorWalk& walk);
 
 }  // namespace shardplan

@@ -14,16 +14,16 @@
 #include "graph/name_table.h"
 #include "operators/per_device.h"
 
-// Reverse-mode differentiation, one operator at a time: walking the forward operators backwards, each operator's own
-// gradient function turns the gradients of its results into those of its operands. What several readers of a tensor
-// give is added up when the walk reaches its producer, and a parameter's gradient is finished (accumulated over
-// micro-batches, cast to f32) as soon as its first reader is reached, so that it need not be held in two forms. Nothing
-// is computed for tensors that no trained parameter reaches.
+// Reverse-mode differentiation, one operator at a time: the forward operators are visited in reverse, and each
+// operator's gradient function turns the gradients of its results into those of its operands. The contributions of a
+// tensor's readers are added up when its producer is visited. A parameter's gradient is finished (accumulated over
+// micro-batches, cast to f32) as soon as its first reader has been visited, so that it is not held in two forms.
+// Nothing is computed for tensors that depend on no trained parameter.
 
 namespace shardplan {
 namespace {
 
-/// Adds backward and update operators behind the forward ones.
+/// Adds backward and update operators after the forward ones.
 class Differentiation : public GradientBuilder {
  public:
   Differentiation(const OperatorGraph& forward, const TrainingOptions& options)
@@ -87,7 +87,7 @@ class Differentiation : public GradientBuilder {
   }
 
   TensorId constant(double value) override {
-    // Named by who asks, not by the value: at other sizes the same graph has other values.
+    // Named after the operator that asks, not the value: at other sizes the same graph has other values.
     return constant(value, current_type(),
                     current_ ? fmt::format("grad.{}.constant", forward_.operators()[*current_].name) : "grad.one");
   }
@@ -96,11 +96,11 @@ class Differentiation : public GradientBuilder {
 
  private:
   struct AddedOperation {
-    Attributes attributes;  // as asked for: without defaults
+    Attributes attributes;  // as requested: without defaults
     std::vector<TensorType> types;
     OperationId id;
   };
-  /// Of one type so many are known at first sight; others are made and then found to be equal.
+  /// Maximal number of operations per type that are looked up; others are built again, and `intern` finds equal ones.
   static constexpr std::size_t kMostKnown = 32;
 
   /// Shapes and rules are inferred once for all copies of a layer.
@@ -114,11 +114,11 @@ class Differentiation : public GradientBuilder {
     return id;
   }
 
-  /// Gradients that are summed over the devices together.
+  /// Gradients that one collective sums over the devices.
   struct Joined {
     std::vector<TensorId> parameters;
     std::vector<TensorId> gradients;
-    OperatorId behind{0};  // the next operator when the last of them was there
+    OperatorId behind{0};  // the next operator when the last gradient was added
   };
   struct Trained {
     TensorId parameter;
@@ -134,7 +134,7 @@ class Differentiation : public GradientBuilder {
     return builder_.add_tensor(std::move(tensor));
   }
 
-  /// The type in which the operator at hand computes; that of the loss before the first.
+  /// The type in which the current operator computes; before the first operator, that of the loss.
   DataType current_type() const {
     const TensorId tensor = current_ ? forward_.operators()[*current_].results[0] : *forward_.loss();
     const DataType dtype = forward_.tensor(tensor).type.dtype;
@@ -165,7 +165,7 @@ class Differentiation : public GradientBuilder {
     }
   }
 
-  /// The sum of what the readers gave; nothing if they gave nothing.
+  /// The sum of the contributions of the readers; nothing if there are none.
   std::optional<TensorId> total(TensorId tensor) {
     std::vector<TensorId>& parts = gradients_[tensor];
     if (parts.empty()) return std::nullopt;
@@ -192,12 +192,12 @@ class Differentiation : public GradientBuilder {
                {tensor})[0];
   }
 
-  /// The sum of all devices' gradients: MindSpore's DistributedGradReducer.
+  /// The gradient summed over all devices, as MindSpore's DistributedGradReducer does.
   TensorId exchanged(TensorId gradient) {
     return add("AllReduce", {{"reduce", std::string("sum")}, {"rank_size", *options_.exchanged_over}}, {gradient})[0];
   }
 
-  /// Those of one fusion id and one type, as if that had been added when the last of them was there.
+  /// Sums the gradients of each fusion id and type together, in the place where the last of them was added.
   void exchange_joined() {
     current_ = std::nullopt;
     for (auto& [key, joined] : joined_) {
@@ -212,14 +212,14 @@ class Differentiation : public GradientBuilder {
       builder_.place_before(*builder_.tensor(sums[0]).producer, joined.behind);
       for (std::size_t i = 0; i < sums.size(); ++i) {
         builder_.tensor(sums[i]).gradient_of = joined.parameters[i];
-        builder_.tensor(joined.parameters[i]).comm_fusion.reset();  // what it asks for is done
+        builder_.tensor(joined.parameters[i]).comm_fusion.reset();  // its fusion is done
         finished_[joined.parameters[i]] = sums[i];
       }
     }
     parameter_ = std::nullopt;
   }
 
-  /// The mean instead. It is made with the updates: behind the sum it would keep the kernels waiting for that.
+  /// Turns the sums into means. With the updates: right after a sum it would make the kernels wait for the sum.
   void average(std::vector<Trained>& trained) {
     const double part = 1.0 / static_cast<double>(*options_.exchanged_over);
     for (Trained& item : trained) {
@@ -271,13 +271,13 @@ class Differentiation : public GradientBuilder {
     }
   }
 
-  /// A gradient that is handed on as it is stays that of the tensor further on in the graph.
+  /// A gradient that is passed on unchanged keeps the first tensor it was set for, the later one in the graph.
   void set_gradient_for(TensorId gradient, TensorId tensor) {
     OptionalIndex<TensorId>& of = builder_.tensor(gradient).gradient_for;
     if (!of) of = tensor;
   }
 
-  /// A parameter's gradient as its update reads it, made as soon as all of the parameter's readers gave theirs.
+  /// A parameter's gradient as its update reads it, made as soon as all readers of the parameter have contributed.
   void finish_gradient(TensorId id) {
     const GraphTensor& tensor = forward_.tensor(id);
     if (tensor.kind != TensorKind::kParameter || !needed_[id] || gradients_[id].empty() || finished_[id]) return;
@@ -318,8 +318,8 @@ class Differentiation : public GradientBuilder {
     return tensor.type.dtype == DataType::kF64 ? DataType::kF64 : DataType::kF32;
   }
 
-  /// A gradient in the layout that the user gives it: its sum over micro-batches, or where there is none what an Identity
-  /// makes of it.
+  /// Gives a gradient the user's layout: on its sum over micro-batches or, without micro-batches, on an additional
+  /// Identity.
   TensorId pinned(TensorId parameter, TensorId gradient) {
     parameter_ = parameter;
     if (options_.micro_batches == 1) gradient = add("Identity", {}, {gradient})[0];
@@ -329,7 +329,7 @@ class Differentiation : public GradientBuilder {
     return gradient;
   }
 
-  /// Its first operand's layout; the other operands follow.
+  /// Gives the first operand this layout; the layouts of the other operands follow.
   static void give_layout(GraphOperator& op, const StrategyEntry& entry, std::string owner) {
     op.strategy.edit().in.assign(op.operands.size(), StrategyEntry{});
     op.strategy.edit().in[0] = entry;
@@ -337,8 +337,8 @@ class Differentiation : public GradientBuilder {
     op.strategy.edit().owner = std::move(owner);
   }
 
-  /// A parameter's gradient from the losses of several devices, whose mean is the whole loss: their sum where the user
-  /// asks for it; and the gradient of one device's own loss for a parameter of which every device has its own.
+  /// Scales a parameter's gradient if the loss is the mean of several devices' losses: to the gradient of their sum if
+  /// the user asks for that, or of one device's own loss if every device has its own values of the parameter.
   TensorId of_means(TensorId parameter, TensorId gradient) {
     const GraphTensor& tensor = forward_.tensor(parameter);
     const std::optional<std::int64_t> times =
@@ -355,7 +355,7 @@ class Differentiation : public GradientBuilder {
 
   // ---- updates
 
-  /// The worker that stores a parameter: where it is read first.
+  /// The worker that stores a parameter: that of its first reader.
   int home_of(TensorId parameter) const {
     return forward_.operators()[forward_.tensor(parameter).readers.front().op].worker;
   }
@@ -378,7 +378,7 @@ class Differentiation : public GradientBuilder {
           "makes them so");
     }
     pass_ = Pass::kUpdate;
-    // What is added up over the micro-batches is complete behind the last of them.
+    // Sums over the micro-batches are complete after the last micro-batch.
     for (Trained& item : trained) {
       if (options_.micro_batches > 1) item.gradient = of_means(item.parameter, item.gradient);
     }
@@ -390,7 +390,7 @@ class Differentiation : public GradientBuilder {
   /// Scales all gradients by min(1, clip_norm / norm of all).
   void clip(std::vector<Trained>& trained) {
     update_name_ = "clip";
-    // Gradients of several types have one norm, in the widest of these.
+    // Gradients of several types share one norm, in the widest of the types.
     DataType of_norm = type(trained[0].gradient).dtype;
     for (const Trained& item : trained) {
       const DataType own = type(item.gradient).dtype;
@@ -484,11 +484,11 @@ class Differentiation : public GradientBuilder {
     }
   }
 
-  /// Marks what forward operators store: a result with an operand's name is its new value (BatchNorm's moving_mean).
+  /// Marks new values that forward operators store: a result with an operand's name (BatchNorm's moving_mean).
   void update_statistics() {
     for (const GraphOperator& op : forward_.operators()) {
       const OperatorType& type = *forward_.operations()[op.operation].type;
-      if (find_graph_operator_type(type.name) != &type) continue;  // custom operators name as they like
+      if (find_graph_operator_type(type.name) != &type) continue;  // names in custom operators have no such meaning
       for (std::size_t i = 0; i < std::min(op.results.size(), type.signature.results.size()); ++i) {
         for (std::size_t k = 0; k < std::min(op.operands.size(), type.signature.operands.size()); ++k) {
           const GraphTensor& stored = forward_.tensor(op.operands[k]);
@@ -506,7 +506,7 @@ class Differentiation : public GradientBuilder {
 
   // ---- names
 
-  /// The name, or the first of name_1, name_2, ... that is free. Every gradient may ask for the same name.
+  /// The name, or the first free one of name_1, name_2, ... Every gradient may ask for the same name.
   SharedText unique(const std::string& name) {
     SharedText result = name;
     if (is_new(result)) return result;
@@ -517,10 +517,10 @@ class Differentiation : public GradientBuilder {
     return result;
   }
 
-  /// False if the forward graph has it, or it was added before; else it is added.
+  /// Adds the name; false if the forward graph has it or it was added before.
   bool is_new(const SharedText& name) { return !is_forward(name) && add_name(name); }
 
-  /// False if it was added before.
+  /// False if the name was added before.
   bool add_name(const SharedText& name) {
     names_.push_back(name);
     const auto name_at = [this](std::size_t i) -> std::string_view { return names_[i]; };
@@ -538,14 +538,14 @@ class Differentiation : public GradientBuilder {
   const OperatorGraph& forward_;
   const TrainingOptions& options_;
   mutable OperatorGraphBuilder builder_;
-  std::map<const OperatorType*, std::vector<AddedOperation>> operations_;  // looked up, never walked
+  std::map<const OperatorType*, std::vector<AddedOperation>> operations_;  // looked up, never iterated
   IdVector<TensorId, char> needed_;
   IdVector<TensorId, std::vector<TensorId>> gradients_;
   std::map<std::pair<int, DataType>, Joined> joined_;     // by fusion id and type
-  IdVector<TensorId, std::optional<TensorId>> finished_;  // of parameters: as their updates read it
-  std::vector<SharedText> names_;                         // that are not of the forward graph
-  NameTable positions_;                                   // of these names
-  std::unordered_map<std::string, int> last_numbers_;     // by name that was asked for again
+  IdVector<TensorId, std::optional<TensorId>> finished_;  // by parameter: the gradient its update reads
+  std::vector<SharedText> names_;                         // names that the forward graph does not have
+  NameTable positions_;                                   // of `names_`
+  std::unordered_map<std::string, int> last_numbers_;     // by name that was requested again
   std::optional<OperatorId> current_;                     // the forward operator whose gradient is being added
   std::optional<TensorId> parameter_;                     // the parameter whose gradient is finished or that is updated
   std::optional<TensorId> squared_;                       // the parameter whose gradient's norm is taken

@@ -10,7 +10,7 @@ namespace shardplan {
 ///
 /// - The backward pass starts from a replicated 1 on the loss and visits the forward operators in reverse; if a
 ///   tensor has several readers, its gradients are added in that order.
-/// - Every trained parameter gets its update, and states of its shape ("NAME.moment1", ...). With mixed precision the
+/// - Every trained parameter gets an update, and states of its shape ("NAME.moment1", ...). With mixed precision the
 ///   gradient is cast to f32 and a master copy ("NAME.master") is updated, unless it is switched off.
 /// - With `exchanged_over` every gradient except those in `not_exchanged` is summed over the devices before its
 ///   update ("grad.PARAMETER.AllReduce"); gradients with the same `comm_fusion` above 0 and the same type are summed

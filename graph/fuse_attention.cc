@@ -1,6 +1,6 @@
-// Of all ways to read written attention as [batch, heads, queries, keys] one is taken in which the bias varies over all of the
-// batch or none of it, and all heads or none, since that is what FlashAttention adds. Windows of an image, [image, window,
-// heads, queries, keys], are a batch of windows if every window has the same bias, and more heads if each has its own.
+// Of the ways to read written attention as [batch, heads, queries, keys], one is taken whose bias varies over all of
+// the batch or none, and over all heads or none, since FlashAttention adds such a bias. Windows of an image, [image,
+// window, heads, queries, keys], become part of the batch if all windows share a bias, and of the heads otherwise.
 #include "graph/fuse_attention.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace shardplan {
 namespace {
 
-/// Which dims of the scores are batch, heads of k, and heads of q for each of those.
+/// Which dims of the scores are the batch, the heads of k, and the heads of q per head of k.
 struct Roles {
   std::string batch, groups, ratio;
 
@@ -38,7 +38,7 @@ class Fusion {
       masked_biases.insert(masked_biases.end(), found->masked_biases.begin(), found->masked_biases.end());
       Replacement(builder_, graph_, *found, *roles, added_).run();
     }
-    // Additions of masks to biases that only attention read.
+    // Also removes the additions of masks to biases that only attention reads.
     for (const OperatorId id : masked_biases) {
       const ShortVector<Reader>& readers = graph_.tensor(graph_.operators()[id].results[0]).readers;
       is_removed[id] =
@@ -46,7 +46,7 @@ class Fusion {
     }
     while (is_removed.size() < builder_.num_operators()) is_removed.push_back(0);
     builder_.remove(is_removed);
-    std::vector<OperatorId> behind_removal;  // by operator: what it is then
+    std::vector<OperatorId> behind_removal;  // by operator: its index after the removal
     std::size_t num_left = 0;
     for (const char removed : is_removed) {
       behind_removal.push_back(OperatorId(num_left));
@@ -59,7 +59,7 @@ class Fusion {
   }
 
  private:
-  using Added = std::vector<std::pair<OperatorId, OperatorId>>;  // each with the operator before which it goes
+  using Added = std::vector<std::pair<OperatorId, OperatorId>>;  // each with the operator before which it is placed
 
   /// The dims over which any of the biases varies.
   std::string dims_of_biases(const WrittenAttention& found) const {
@@ -77,7 +77,7 @@ class Fusion {
 
   std::optional<Roles> roles_of(const WrittenAttention& found) const {
     const std::string biased = dims_of_biases(found);
-    // All of them or none; those of size 1 are both.
+    // Whether the biases vary over all of these dims or none; dims of size 1 fit both.
     const auto is_all_or_none = [&](const std::string& dims) {
       std::size_t with = 0, without = 0;
       for (const char dim : dims) {
@@ -87,7 +87,7 @@ class Fusion {
       return with == 0 || without == 0;
     };
     const std::size_t shared = found.shared.size();
-    std::vector<std::size_t> batches = {shared <= 1 ? shared : shared - 1};  // how many of the shared dims are batch
+    std::vector<std::size_t> batches = {shared <= 1 ? shared : shared - 1};  // how many shared dims are batch dims
     for (std::size_t batch = shared + 1; batch-- > 0;) batches.push_back(batch);
     for (const std::size_t batch : batches) {
       const Roles roles{found.shared.substr(0, batch), found.shared.substr(batch), found.of_queries};
@@ -160,7 +160,7 @@ class Fusion {
       return count;
     }
 
-    /// `wanted` without what a tensor of `dims` lacks.
+    /// `wanted` without the dims that are not in `dims`.
     static std::string present(std::string wanted, const std::string& dims) {
       std::erase_if(wanted, [&](char dim) { return dims.find(dim) == std::string::npos; });
       return wanted;
@@ -177,7 +177,7 @@ class Fusion {
       return make_operation(*find_operator_type(type), attributes, std::move(types));
     }
 
-    /// An operator of the attention's before its last one.
+    /// Adds an operator of the attention before its last one and returns its first result.
     TensorId add(const std::string& suffix, Operation operation, const std::vector<TensorId>& operands) {
       GraphOperator op = graph_.operators()[found_.last];
       op.name = std::string(op.name) + suffix;
@@ -198,7 +198,7 @@ class Fusion {
       return add(suffix, operation("Transpose", {{"perm", permutation(from, to)}}, {tensor}), {tensor});
     }
 
-    /// One operand of four dimensions of the parts whose channels it has one behind the other.
+    /// One four-dimensional operand, whose channels are those of the parts concatenated.
     TensorId side_by_side(const std::string& name, const std::vector<AttentionTensor>& parts, const std::string& heads,
                           char positions) {
       const std::string order = in_order(heads, positions);
@@ -255,7 +255,7 @@ class Fusion {
           {varying(roles_.batch), varying(roles_.heads()), varying({found_.queries()}), varying({found_.keys()})});
     }
 
-    /// The attention's last operator becomes this one; its first result stays what the others read.
+    /// Turns the attention's last operator into this one; its first result stays, so that its readers need no change.
     void finish(Operation operation, const std::vector<TensorId>& operands) {
       const GraphOperator& last = graph_.operators()[found_.last];
       std::optional<TensorId> lse;

@@ -13,10 +13,10 @@ namespace shardplan {
 /// number of batch and head dimensions in any order:
 ///
 ///     scores = Einsum "bqhd,bkhd->bhqk"; ...; context = Einsum "bhqk,bkhd->bqhd"
-///     grouped       "bkgsd,bktd->bkgst" and "bkgst,btkd->bskgd": heads of q are k's times those of a group
-///     of two parts  Add(Einsum "bshd,bthd->bhst", Einsum "bshr,btr->bhst"): q and k are the parts side by side, which for
-///                   k are first repeated over the heads that they are equal for
-///     biased        Add of a tensor that broadcasts to the scores: the bias of FlashAttention, of several their sum
+///     grouped       "bkgsd,bktd->bkgst" and "bkgst,btkd->bskgd": each head of k serves a group of heads of q
+///     of two parts  Add(Einsum "bshd,bthd->bhst", Einsum "bshr,btr->bhst"): q and k are the parts concatenated; parts
+///                   of k that heads share are first repeated over these heads
+///     biased        Add of a tensor that broadcasts to the scores: the bias of FlashAttention; several are added up
 ///
 /// If dimensions are in another order, transposes and reshapes are inserted around FlashAttention; kernels that read
 /// strides do these for free. It takes the name of the last product. Not replaced: scores that another operator reads

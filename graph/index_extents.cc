@@ -5,7 +5,7 @@
 namespace shardplan {
 namespace {
 
-/// What operand `operand` chooses among; 0 if it does not choose.
+/// The number of rows or classes from which the indices in operand `operand` select; 0 if it holds no indices.
 std::int64_t extent_at(const Operation& operation, std::size_t operand) {
   const auto extent = operation.type->index_extent;
   return extent == nullptr ? 0 : extent(operation, operand);

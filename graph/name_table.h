@@ -13,19 +13,19 @@
 
 namespace shardplan {
 
-/// Finds the position of a name in a list that has it: five to eleven bytes for each name, since the names stay in the
-/// list. `name_at` gives the name at a position.
+/// Finds the position of a name in a list of names. Takes five to eleven bytes per name, since the names stay in the
+/// list; `name_at` returns the name at a position.
 ///
-/// A slot holds a position in as many bits as there are in the number of slots, and in the others a part of the name's
-/// hash: a name is read only if that part is the same, which keeps a search in a large list from a miss of the cache for
-/// every slot that it passes.
+/// A slot holds a position, in as many bits as a slot's number has, and a part of the name's hash in the other bits. A
+/// name is read only if that part matches, so that a lookup in a large list does not miss the cache for every slot it
+/// passes.
 class NameTable {
  public:
   void clear() {
     slots_.clear();
     count_ = 0;
   }
-  /// Room for so many names from the beginning, of an empty table.
+  /// Makes room for this many names; the table must be empty.
   void reserve(std::size_t count) {
     std::size_t slots = kFewestSlots;
     while (4 * count > 3 * slots) slots *= 2;
@@ -39,7 +39,7 @@ class NameTable {
     return found == kFree ? std::nullopt : std::optional<std::size_t>(position(found));
   }
 
-  /// False if the list has the name at another position that was added before.
+  /// Adds the name at a position; false if the name was added before at another position.
   template <class NameAt>
   bool add(std::size_t position, const NameAt& name_at) {
     while (4 * (count_ + 1) > 3 * slots_.size() || position + 1 >= slots_.size()) grow(name_at);
@@ -54,16 +54,16 @@ class NameTable {
 
  private:
   static constexpr std::size_t kFewestSlots = 16;
-  static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();  // no position: slots are left free
+  static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();  // never an entry, see `add`
 
   static std::uint64_t hash(std::string_view name) { return mix(std::hash<std::string_view>()(name)); }
   std::uint32_t position(std::uint32_t slot) const { return slot & static_cast<std::uint32_t>(slots_.size() - 1); }
-  /// The bits beside a position.
+  /// The bits of a slot that hold a part of the hash.
   std::uint32_t part(std::uint64_t hash) const {
     return static_cast<std::uint32_t>(hash >> 32) & ~static_cast<std::uint32_t>(slots_.size() - 1);
   }
 
-  /// Where the name is, or the free slot in which it belongs.
+  /// The slot of the name, or the free slot in which it belongs.
   template <class NameAt>
   std::size_t slot_of(std::string_view name, std::uint64_t hash, const NameAt& name_at) const {
     const std::size_t last = slots_.size() - 1;
@@ -83,12 +83,12 @@ class NameTable {
     for (const std::uint32_t slot : slots_) {
       if (slot != kFree) positions.push_back(position(slot));
     }
-    std::sort(positions.begin(), positions.end());  // names that follow each other lie near to each other
+    std::sort(positions.begin(), positions.end());  // names at neighbouring positions are close in memory
     slots_.assign(slots_.empty() ? kFewestSlots : 2 * slots_.size(), kFree);
     for (const std::uint32_t position : positions) {
       const std::uint64_t own = hash(name_at(position));
       std::size_t slot = own & (slots_.size() - 1);
-      while (slots_[slot] != kFree) slot = (slot + 1) & (slots_.size() - 1);  // no name is there twice
+      while (slots_[slot] != kFree) slot = (slot + 1) & (slots_.size() - 1);  // no name occurs twice
       slots_[slot] = part(own) | position;
     }
   }

@@ -94,7 +94,7 @@ std::optional<TensorId> OperatorGraph::find_tensor(std::string_view name) const 
 struct OperatorGraphBuilder::State {
   OperatorGraph graph;
   std::unordered_multimap<std::size_t, OperationId> operation_by_hash;
-  std::unordered_map<std::size_t, std::size_t> anchors;  // by operator: the one that it goes just before
+  std::unordered_map<std::size_t, std::size_t> anchors;  // by operator: the one it is placed just before
 };
 
 OperatorGraphBuilder::OperatorGraphBuilder(std::string name) : state_(std::make_unique<State>()) {
@@ -140,7 +140,7 @@ OperatorId OperatorGraphBuilder::add_operator(GraphOperator op, std::vector<std:
   op.results.clear();
   for (std::size_t i = 0; i < result_names.size(); ++i) {
     GraphTensor result;
-    // Most have one result of their own name, which is then the same text.
+    // Most operators have one result with their own name; both then share one text.
     result.name = op.name == result_names[i] ? op.name : SharedText(std::move(result_names[i]));
     result.type = operation.results[i];
     result.producer = id;
@@ -238,7 +238,7 @@ OperatorGraph OperatorGraphBuilder::build() {
   }
   const DependencyGraph dependencies(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), num_operators);
 
-  // Kahn's algorithm; of the operators that are ready, the one that was added first goes first.
+  // Kahn's algorithm; of the ready operators, the one that was added first comes first.
   using Turn = std::tuple<std::size_t, bool, std::size_t>;  // anchored ones come before their anchor
   const auto turn_of = [&](std::size_t v) {
     const auto anchor = anchors.find(v);
@@ -275,7 +275,7 @@ OperatorGraph OperatorGraphBuilder::build() {
   sorted.reserve(num_operators);
   for (const std::size_t v : order) new_id[v] = sorted.push_back(std::move(graph.operators_[OperatorId(v)]));
   graph.operators_ = std::move(sorted);
-  IdVector<TensorId, GraphTensor> tensors;  // without the room that adding left
+  IdVector<TensorId, GraphTensor> tensors;  // without spare capacity
   tensors.reserve(graph.tensors_.size());
   for (GraphTensor& tensor : graph.tensors_) tensors.push_back(std::move(tensor));
   graph.tensors_ = std::move(tensors);

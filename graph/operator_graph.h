@@ -65,11 +65,11 @@ struct UserStrategy {
   std::vector<StrategyEntry> out;
   SourcePlace in_place;
   SourcePlace out_place;
-  std::string owner;  // whose key `in` comes from where that is not the operator's in_strategy: "w: state_strategy"
+  std::string owner;  // the key that `in` comes from, if it is not the operator's in_strategy: "w: state_strategy"
 };
 
-/// The user's decisions about how one parameter is trained. What is left open follows from its type, and from the
-/// parallel mode or the search.
+/// The user's decisions about how one parameter is trained. Open ones follow from its type, and from the parallel mode
+/// or the search.
 struct ParameterPins {
   std::optional<StrategyEntry> gradient_strategy;  // layout of the gradient that its update reads
   std::optional<StrategyEntry> state_strategy;     // layout in which its states are stored and its update is computed
@@ -108,7 +108,7 @@ struct GraphTensor {
   std::optional<int> comm_fusion;        // the user's fusion id of a parameter's gradient; 0: never joined
   ShortVector<Reader> readers;           // in program order
   Fill fill;                             // the contents of a kConstant
-  /// The values of an integer input are drawn below it (the size of the dimension that it indexes); 0: unknown.
+  /// Values of an integer input are drawn below this number (the size of the dimension it indexes); 0: unknown.
   std::int64_t index_extent = 0;
   RareValue<StrategyEntry> layout;  // the user's: of an input (dataset_strategy), a parameter
   RareValue<ParameterPins> pins;    // of a trained parameter, if the user decided something
@@ -130,11 +130,11 @@ struct GraphOperator {
   SharedText scope;  // block path with block types, as MindSpore prints it: "block1-BasicBlock/dense1-Dense"
   SharedValue<UserStrategy> strategy;
   std::optional<int> level;    // its own or that of the innermost block that has one
-  SharedText level_scope;      // full name of that operator or block: a search of its own
+  SharedText level_scope;      // full name of that operator or block, which is searched separately
   SharedText recompute_scope;  // full name of the recomputed operator or outermost block; empty: kept
   int worker = 0;              // the worker that computes it (program/place_program.h)
-  /// The user's decision about operands that it and the backward pass read (not weights): between the passes they
-  /// keep the layout from before they were gathered (true) or the one in which it reads them (false).
+  /// The user's decision about operands (not weights) that this operator and the backward pass read: between the passes
+  /// they stay in the layout from before they were gathered (true) or in the one this operator reads (false).
   std::optional<bool> gather_again;
   /// Set for an Identity that holds a strategy on the border of a block or on a result: the full name of that
   /// block or result. It computes nothing and is not printed as an operator. Empty for all others.
@@ -154,8 +154,8 @@ class OperatorGraph {
   const GraphTensor& tensor(TensorId id) const { return tensors_[id]; }
   std::optional<TensorId> loss() const { return loss_; }
   bool is_training() const { return is_training_; }
-  /// How many times per step the forward and backward operators run, each time on other inputs; updates run once, at
-  /// the end.
+  /// How many times per step the forward and backward operators run, each time on new inputs; updates run once, at the
+  /// end.
   std::int64_t micro_batches() const { return micro_batches_; }
   bool is_in_micro_batch(OperatorId op) const { return micro_batches_ > 1 && operators_[op].pass != Pass::kUpdate; }
   std::int64_t runs(OperatorId op) const { return is_in_micro_batch(op) ? micro_batches_ : 1; }
@@ -207,11 +207,11 @@ class OperatorGraphBuilder {
   const Operation& operation(OperationId id) const;
   std::size_t num_tensors() const;
   std::size_t num_operators() const;
-  /// Ties are resolved as if `op` had been added just before `anchor`; of several before one anchor the first added
-  /// comes first.
+  /// Resolves ties as if `op` had been added just before `anchor`; of several with one anchor, the first added comes
+  /// first.
   void place_before(OperatorId op, OperatorId anchor);
-  /// Removes operators whose results no other operator reads, with these results and with constants that are no
-  /// longer read. Indices of tensors and operators given out before become invalid.
+  /// Removes operators whose results no other operator reads, together with their results and with constants that are
+  /// no longer read. Invalidates all indices of tensors and operators.
   void remove(const IdVector<OperatorId, char>& is_removed);
   void set_loss(TensorId loss);
   void set_training(std::int64_t micro_batches = 1);

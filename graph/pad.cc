@@ -1,11 +1,11 @@
-// One operator after the other, in program order. The kind of the factor that walks a padded dimension says what an
-// operator does with it: along pass-through ones it maps, so that nothing is to be done; along all others it combines
-// positions, and those of the padding must become neutral. What an operator holds in the padding is followed so far that
-// a 0 is known as one (`zero_`): a mask is then left out, and above all gradients need none, since a loss that does not
-// see the padding has gradients of 0 there.
+// Operators are treated one by one, in program order. The kind of the factor that walks a padded dimension tells what
+// an operator does along it: along pass-through factors it maps each position separately, and nothing needs to be done;
+// along all others it combines positions, and the padding must hold neutral values. Zeros in the padding are tracked
+// (`zero_`), so that a mask that would replace 0 by 0 is left out. Above all, gradients need no masks, since a loss
+// that does not depend on the padding has gradients of 0 there.
 //
-// Where a number must be put right behind an operator (a mean over too many positions), the operator moves in front of
-// its own place, with its name, and what puts it right takes the place and so the result's name.
+// If a result must be corrected (a mean over too many positions), a copy of the operator before its place keeps its
+// name, and the operator that corrects the copy's result takes its place and with it the result's name.
 #include "graph/pad.h"
 
 #include <fmt/format.h>
@@ -114,7 +114,7 @@ class Padding {
     if (type_of(id) == "ReduceMean") mean(id);
   }
 
-  /// Attributes are those of the real sizes where shapes leave that open.
+  /// Attributes take their values at the real sizes, if the shapes stay the same.
   void take_real_numbers(OperatorId id) {
     const Operation& padded = padded_.operation(id);
     const Operation& real = real_.operation(id);
@@ -127,7 +127,7 @@ class Padding {
         const Operation found = make_operation(*padded.type, tried, padded.operands);
         if (found.results == padded.results && found.rule == padded.rule) attributes = std::move(tried);
       } catch (const InputError&) {
-        continue;  // it is a size, and padded
+        continue;  // the attribute is a padded size
       }
     }
     if (attributes != padded.attributes) set_operation(id, attributes);
@@ -149,7 +149,7 @@ class Padding {
       const Neutral* neutral = reads_.neutral(id, k);
       std::set<std::size_t> dimensions = reads_.combined(id, k);
       if (neutral == nullptr || dimensions.empty()) continue;
-      // Rows of a loss that is a sum are no classes.
+      // Only the last dimension holds classes; `loss_of_rows` treats the rows.
       if (type_of(id) == "SparseSoftmaxCrossEntropyWithLogits") {
         const std::size_t last = operation.operands[0].shape.size() - 1;
         std::erase_if(dimensions, [&](std::size_t d) { return d != last; });
@@ -158,7 +158,7 @@ class Padding {
       if (reads_.has_causal_scores(id)) continue;
       mask_operand(id, k, dimensions, neutral->value, neutral->masks_gradient);
     }
-    // Sums from the beginning reach the padding last, unless it stands between positions that exist.
+    // A forward cumulative sum needs no mask if the padding comes after all positions that exist.
     if (type_of(id) != "CumSum" || reads_.combined(id, 0).empty()) return;
     const std::size_t axis = *reads_.combined(id, 0).begin();
     const bool is_behind = padding_of(builder_.op(id).operands[0])[axis].size() == 1 && !operation.flag("reverse");
@@ -178,11 +178,11 @@ class Padding {
     builder_.op(id).operands[k] = mask;
   }
 
-  /// Logits of bf16 or f16 that a loss reads as f32 are masked before the cast: half the bytes. True if that could be done:
-  /// nothing else reads what the cast makes.
+  /// Masks bf16 or f16 logits that a loss reads as f32 before the cast, with half the bytes. True if that was possible:
+  /// nothing else reads the result of the cast.
   bool mask_before_cast(OperatorId id, TensorId operand, const std::set<std::size_t>& dimensions, double value,
                         bool masks_gradient) {
-    if (operand.value() >= padded_.tensors().size()) return false;  // made here
+    if (operand.value() >= padded_.tensors().size()) return false;  // added by this class
     const GraphTensor& tensor = padded_.tensor(operand);
     if (!tensor.producer || type_of(*tensor.producer) != "Cast") return false;
     const OperatorId cast = *tensor.producer;
@@ -202,7 +202,7 @@ class Padding {
     return {tensor, dimensions, value, masks_gradient, builder_.op(id).worker};
   }
 
-  /// The tensor with `value` in the padding of these dimensions, made for `id`; one mask serves all of its readers.
+  /// The tensor with `value` in the padding of these dimensions, added for `id`; all of its readers share one mask.
   TensorId masked(OperatorId id, TensorId tensor, const std::set<std::size_t>& dimensions, double value,
                   bool masks_gradient) {
     const MaskKey key = key_of(id, tensor, dimensions, value, masks_gradient);
@@ -226,7 +226,7 @@ class Padding {
     return mask;
   }
 
-  /// A new operator in front of `anchor`, in its block; its only result has the padding of an operand of the same shape.
+  /// Adds an operator before `anchor`, in its block; its only result has the padding of an operand of the same shape.
   TensorId add(OperatorId anchor, std::string name, std::string_view type, const Attributes& attributes,
                const std::vector<TensorId>& operands) {
     while (!names_.insert(name).second) name += "_";
@@ -270,7 +270,7 @@ class Padding {
 
   // ---- sums ---------------------------------------------------------------------------------------------------------
 
-  /// In every sum over padded positions one factor of the summands, or all terms of one, must be 0.
+  /// In every sum over padded positions, one factor of the summands must be 0 there, or all terms of one factor.
   void mask_sums(OperatorId id) {
     const ShardingRule& rule = padded_.operation(id).rule;
     if (reads_.neutral(id, 0) != nullptr) return;
@@ -292,7 +292,7 @@ class Padding {
     }
   }
 
-  /// How many numbers are read to mask a group along a factor; nothing if that does not make the summands 0.
+  /// The number of elements read to mask a group along a factor; nothing if masking does not make the summands 0.
   std::optional<std::int64_t> price_of(OperatorId id, const std::vector<std::uint32_t>& group, std::size_t factor) {
     std::int64_t price = 0;
     for (const std::uint32_t k : group) {
@@ -305,7 +305,7 @@ class Padding {
     return price;
   }
 
-  /// Where the results are 0 in the padding: along a factor along which an operand is in which the operator is linear.
+  /// Finds where results are 0 in the padding: along factors along which all of a group of linear operands are 0.
   void follow_zeros(OperatorId id) {
     const GraphOperator& op = builder_.op(id);
     const ShardingRule& rule = builder_.operation(id).rule;
@@ -317,7 +317,7 @@ class Padding {
       if (is_softmax && rule.factors[f].kind != FactorKind::kPassThrough) return true;
       if (is_softmax) return false;
       if (type == "OneHot" && reads_.chooses(id, f)) return builder_.operation(id).number("off_value") == 0;
-      // Linear along a factor that it does not map along, an operator may still move numbers into the padding.
+      // Along a factor that is not pass-through, a linear operator may still move numbers into the padding.
       if (rule.factors[f].kind != FactorKind::kPassThrough && !is_zero_at_zero(type)) return false;
       return std::any_of(groups.begin(), groups.end(), [&](const std::vector<std::uint32_t>& group) {
         return std::all_of(group.begin(), group.end(), [&](std::uint32_t k) {
@@ -340,7 +340,7 @@ class Padding {
 
   // ---- counts -------------------------------------------------------------------------------------------------------
 
-  /// By how many times too many positions the factors of some kind count.
+  /// The factor by which padding enlarges the number of positions of all factors of some kind.
   double excess(OperatorId id, FactorKind kind) const {
     const ShardingRule& rule = padded_.operation(id).rule;
     double padded = 1, real = 1;
@@ -352,13 +352,13 @@ class Padding {
     return padded / real;
   }
 
-  /// The operator in front of its own place; its only result there.
+  /// Adds a copy of the operator before its place and returns the copy's only result.
   TensorId move_ahead(OperatorId id, std::string_view type, const Attributes& attributes) {
     const std::string result = builder_.op(id).name + ".padded";
     return add(id, builder_.op(id), type, attributes, result);
   }
 
-  /// What takes the operator's place.
+  /// Puts another operator in the operator's place.
   void replace(OperatorId id, std::string_view suffix, std::string_view type, const Attributes& attributes,
                std::vector<TensorId> operands) {
     std::vector<TensorType> types;
@@ -382,7 +382,7 @@ class Padding {
     replace(id, ".scaled", "Mul", {}, {ahead, constant(id, scale)});
   }
 
-  /// With rows in the padding: (logits, labels) -> the rows' losses -> 0 in the padding -> their sum -> their mean.
+  /// If rows are padded: (logits, labels) -> losses of the rows -> 0 in the padding -> their sum -> their mean.
   void loss_of_rows(OperatorId id) {
     const Operation operation = builder_.operation(id);
     const std::string reduction = operation.text("reduction");
@@ -409,9 +409,9 @@ class Padding {
     replace(id, ".mean", "Mul", {}, {sum, constant(id, 1 / count)});
   }
 
-  /// With N of P positions along what is normalised, and 0 in the padding of what is put in, squares have a mean that is
-  /// N / P of what it should be: so epsilon is made as small, and gamma put right by the square root. A mean is subtracted
-  /// before, so that the norm's own is 0.
+  /// With N real of P positions along the normalised dimensions, and 0 in the padding of the operand, the mean of the
+  /// squares is N / P of the correct one. So epsilon is scaled by N / P and gamma by its square root. LayerNorm's mean
+  /// is subtracted beforehand, so that the mean that the operator itself computes is 0.
   void norm(OperatorId id) {
     const double scale = excess(id, FactorKind::kNormalised);
     if (scale == 1) return;
@@ -443,14 +443,14 @@ class Padding {
     set_operation(id, attributes);
   }
 
-  /// The padding of a statistic over `axes` of x, which are kept as 1.
+  /// Sets the padding of a statistic over `axes` of x, which have size 1 in it.
   void describe_kept(TensorId x, TensorId statistic, const std::vector<std::int64_t>& axes) {
     PaddedShape shape = padding_of(x);
     for (const std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = {{1, 1}};
     if (has_padding(shape)) builder_.tensor(statistic).padding = std::move(shape);
   }
 
-  // ---- operators that count for themselves -------------------------------------------------------------------------
+  // ---- operators that count positions ------------------------------------------------------------------------------
 
   void attention(OperatorId id) {
     const Operation operation = builder_.operation(id);
@@ -475,8 +475,8 @@ class Padding {
     if (attributes != operation.attributes) set_operation(id, attributes);
   }
 
-  /// Dropout of attention draws by the position of a weight among those of [batch, heads of k, heads of q for each, queries,
-  /// keys]. Where padding stands behind all positions that exist, these are counted as without it.
+  /// Dropout in attention draws by a weight's position in [batch, heads of k, heads of q per head of k, queries, keys].
+  /// If padding comes after all positions that exist, positions are counted as without padding.
   void draw_as_without_padding(OperatorId id, Attributes& attributes) {
     const ShardingRule& rule = padded_.operation(id).rule;
     std::vector<std::int64_t> drawn;
@@ -487,7 +487,7 @@ class Padding {
       if (positions.size() > 1 && has_padding(positions)) {
         faults_.push_back(reads_.refusal(id, *f, "draws its dropout by"));
       }
-      if (*name == 'b') continue;  // the outermost: how many there are is not counted
+      if (*name == 'b') continue;  // outermost: its size changes no position
       is_padded = is_padded || has_padding(positions);
       drawn.push_back(real_size(positions));
     }
@@ -511,7 +511,7 @@ class Padding {
   PaddedPositions positions_;
   PaddedReads reads_;
   OperatorGraphBuilder builder_;
-  IdVector<TensorId, std::vector<char>> zero_;  // by dimension: 0 stands in its padding
+  IdVector<TensorId, std::vector<char>> zero_;  // by dimension: whether its padding holds 0
   std::map<TensorId, PaddedShape> whole_;       // of tensors without padding
   std::map<MaskKey, TensorId> masks_;
   std::set<std::string> names_;

@@ -1,8 +1,8 @@
-// Dimensions and factors are nodes; those that are one and the same are joined to classes. What is left are products:
-// the dimension [B*S] of a flattened tensor beside its factors B and S. Classes without padding are known from the
-// start, and products carry what is known from a dimension to its factors and back. When nothing follows any more, the
-// smallest of the unknown classes are taken to exist at their first positions, since a dimension that is split is larger
-// than its factors: so 12 of 16 heads are decided before 3 * 16 * 64 columns.
+// Dimensions and factors are nodes; nodes that must be equal are joined into classes. What remains are products: the
+// dimension [B*S] of a flattened tensor and its factors B and S. Classes without padding are known from the start, and
+// products propagate known classes from a dimension to its factors and back. When nothing more follows, the smallest
+// unknown classes are assumed to exist at their first positions, since a dimension that is split is larger than its
+// factors: 12 of 16 heads are decided before 3 * 16 * 64 columns.
 #include "graph/padded_positions.h"
 
 #include <fmt/format.h>
@@ -15,14 +15,14 @@
 namespace shardplan {
 namespace {
 
-/// A dimension that is a product of factors, as nodes.
+/// A dimension that is a product of factors; both are nodes.
 struct Product {
   OperatorId op;
   std::size_t dimension = 0;
   std::vector<std::size_t> factors;
 };
 
-/// The factors, of these padded sizes, of a dimension; nothing if it is no product of them.
+/// Splits a dimension into factors of these padded sizes; nothing if it is not their product.
 std::optional<PaddedShape> split(PaddedDimension whole, const std::vector<std::int64_t>& sizes) {
   PaddedShape factors(sizes.size());
   for (std::size_t f = sizes.size(); f-- > 0;) {
@@ -153,7 +153,7 @@ class Positions {
     for (std::size_t k = 0; k < op.results.size(); ++k) add(rule.results[k], real.results[k], op.results[k]);
   }
 
-  /// Through all products, until nothing changes.
+  /// Propagates through all products until nothing changes.
   void carry_on() {
     for (bool changed = true; changed && faults_.empty();) {
       changed = false;
@@ -195,7 +195,7 @@ class Positions {
                       size.real, size.padded));
   }
 
-  /// False if all are known.
+  /// Decides the smallest unknown classes; false if none is unknown.
   bool decide_smallest() {
     std::int64_t least = 0;
     for (std::size_t node = 0; node < parent_.size(); ++node) {
@@ -216,8 +216,8 @@ class Positions {
 
   const OperatorGraph& real_;
   const OperatorGraph& padded_;
-  IdVector<TensorId, std::size_t> tensor_nodes_;    // the first of each tensor
-  IdVector<OperatorId, std::size_t> factor_nodes_;  // the first of each operator
+  IdVector<TensorId, std::size_t> tensor_nodes_;    // each tensor's first node
+  IdVector<OperatorId, std::size_t> factor_nodes_;  // each operator's first node
   std::vector<PaddedPart> sizes_;                   // by node
   std::vector<std::size_t> parent_;
   std::vector<Product> products_;

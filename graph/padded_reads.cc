@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// Further from 0 than any number that a model computes with.
+/// Further from 0 than any number in a model's computation.
 constexpr double kFar = 1e30;
 
 constexpr std::array<Neutral, 11> kNeutral = {{{"Softmax", 0, -kFar},
@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 15> kZeroAtZero = {"ReLU",   "GeLU", "SiL
                                                           "Mish",   "ELU",  "LeakyReLU", "Abs",     "Erf",
                                                           "Square", "Sqrt", "Dropout",   "RmsNorm", "L2Normalize"};
 
-/// Operators that need all positions along a factor and are put right in another way than by one number.
+/// Operators that need all positions along a factor and are corrected in another way than by a neutral value.
 constexpr std::array<std::string_view, 4> kPutRight = {"LayerNorm", "RmsNorm", "FlashAttention", "CumSum"};
 
 template <std::size_t N>
@@ -83,7 +83,7 @@ bool PaddedReads::chooses(OperatorId op, std::size_t factor) const {
   for (std::size_t k = 0; k < padded.operands.size(); ++k) {
     const bool is_extent = padded.type->index_extent(padded, k) == padded.rule.factors[factor].size &&
                            real.type->index_extent(real, k) == real.rule.factors[factor].size;
-    if (is_extent && walked(op, k, factor).empty()) return true;  // what the indices themselves walk, they count
+    if (is_extent && walked(op, k, factor).empty()) return true;  // else the factor is a dimension of the indices
   }
   return false;
 }

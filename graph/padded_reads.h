@@ -11,15 +11,15 @@
 
 namespace shardplan {
 
-/// What stands in the padding of an operand of which an operator combines positions, so that it has no influence.
+/// The value without influence in the padding of an operand whose positions an operator combines.
 struct Neutral {
   std::string_view type;
   std::size_t operand = 0;
   double value = 0;
-  bool masks_gradient = false;  // false: the operator's own gradient is 0 there
+  bool masks_gradient = false;  // false: the operator's own gradient is 0 in the padding
 };
 
-/// What the operators of a padded graph do along padded dimensions, and which of them nothing can be done about. `real`,
+/// What the operators of a padded graph do along padded dimensions, and which cases no mask can correct. `real`,
 /// `padded` and `positions` (of both) must outlive the object.
 class PaddedReads {
  public:
@@ -31,26 +31,26 @@ class PaddedReads {
   /// The dimensions of an operand that walk a factor.
   std::set<std::size_t> walked(OperatorId op, std::size_t operand, std::size_t factor) const;
 
-  /// Padded dimensions of an operand of which the operator combines positions.
+  /// The padded dimensions of an operand whose positions the operator combines.
   std::set<std::size_t> combined(OperatorId op, std::size_t operand) const;
 
-  /// The number for what `combined` says, null if there is none for all operators of this type.
+  /// The neutral value for the dimensions that `combined` returns; null if this type of operator has none.
   const Neutral* neutral(OperatorId op, std::size_t operand) const;
 
-  /// Whether a factor counts what indices choose among: none of them lies in the padding.
+  /// Whether a factor counts the rows or classes that indices select from; they never select padding.
   bool chooses(OperatorId op, std::size_t factor) const;
 
-  /// Whether Softmax over the keys, or FlashAttention, has a causal mask of equally padded queries and keys: a query that
-  /// exists sees no key of the padding then.
+  /// Whether Softmax over the keys, or FlashAttention, has a causal mask of equally padded queries and keys, so that
+  /// queries that exist see no padded key.
   bool has_causal_scores(OperatorId softmax) const;
   bool is_causal(OperatorId attention) const;
 
-  /// Adds a fault for each way in which the operator reads or makes a padded dimension that nothing is known of.
+  /// Adds a fault for each padded dimension that the operator reads or makes in a way that no mask makes exact.
   void check(OperatorId op, std::vector<Diagnostic>& faults) const;
 
   /// "pool (MaxPool) slides a window over dimension 2 of x, 12 (9 + 3 padding); no mask makes that exact".
   Diagnostic refusal(OperatorId op, TensorId tensor, std::size_t dimension, std::string_view what) const;
-  /// The same of the first dimension that walks the factor.
+  /// The same for the first dimension that walks the factor.
   Diagnostic refusal(OperatorId op, std::size_t factor, std::string_view what) const;
 
  private:
@@ -61,7 +61,7 @@ class PaddedReads {
   const PaddedPositions& positions_;
 };
 
-/// Whether the first result of an operator of this type is 0 along whatever its first operand is.
+/// Whether the first result of an operator of this type is 0 wherever its first operand is.
 bool is_zero_at_zero(std::string_view type);
 
 }  // namespace shardplan

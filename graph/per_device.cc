@@ -1,6 +1,6 @@
-// One operator of each device stands for all of them (operators/per_device.h): it computes with the devices as a first
-// dimension of operands and results. So every operator whose rows of the batch are computed one by one may read what every
-// device has its own of; behind it the rows are joined again.
+// One operator stands for that of every device (operators/per_device.h): it computes with the devices as the first
+// dimension of operands and results. So an operator that computes each row of the batch separately may read per-device
+// values; after it the rows are joined again.
 #include "graph/per_device.h"
 
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ class PerDeviceParts {
       } else if (is_local_norm) {
         rewrite_batch_norm(id);
       }
-      if (!faults_.empty()) break;  // what follows reads what is not there
+      if (!faults_.empty()) break;  // later operators would read tensors that were not rewritten
     }
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& tensor = graph_.tensor(id);
@@ -75,7 +75,7 @@ class PerDeviceParts {
     is_own_[id] = 1;
   }
 
-  /// Whether the rows of an operator's batch are those of whole devices.
+  /// Whether an operator's batch can be divided into whole rows for each device.
   bool can_be_parted(OperatorId id, TensorId batch, std::string_view why) {
     const GraphOperator& op = graph_.operators()[id];
     const Shape& shape = graph_.tensor(batch).type.shape;
@@ -92,7 +92,7 @@ class PerDeviceParts {
         *std::find_if(op.operands.begin(), op.operands.end(), [&](TensorId operand) { return is_own_[operand]; }));
   }
 
-  /// "w: layerwise_parallel: c (Conv2D) reads it, ...", at the parameter, or at the operator that makes of it what is read.
+  /// "w: layerwise_parallel: c (Conv2D) reads it, ...", at the parameter, or at `op` if a value made of it is read.
   void refuse(const GraphOperator& op, const std::string& why, std::string hint = "") {
     const GraphTensor& own = first_own(op);
     const SourcePlace& place = own.kind == TensorKind::kParameter ? own.place : op.place;
@@ -102,10 +102,10 @@ class PerDeviceParts {
           std::move(hint));
   }
 
-  /// What an operand of an operator that reads something own is to it.
+  /// The role of an operand in an operator that reads per-device values.
   enum class Part { kOwn, kRows, kShared };
 
-  /// Nothing, after `refuse`, if the operator is none of each device's rows.
+  /// The roles of the operands; nothing, after `refuse`, if the operator cannot treat each device's rows separately.
   std::optional<std::vector<Part>> parts_of(const GraphOperator& op, bool may_mix_rows) {
     const ShardingRule& rule = graph_.operations()[op.operation].rule;
     const std::optional<std::uint32_t> rows = leading_factor(rule.results[0]);
@@ -175,13 +175,13 @@ class PerDeviceParts {
       } else {
         make_own(id, attributes);
       }
-    } catch (const InputError& error) {  // of make_operation
+    } catch (const InputError& error) {  // thrown by make_operation
       refuse(op, fmt::format(", but not with {} of the rows: {}", num_devices_ > 1 ? "a part" : "all",
                              error.diagnostics().front().message));
     }
   }
 
-  /// The operator of each device takes the place of one that reads no rows; its results are each device's own, too.
+  /// Replaces an operator that reads no rows by its per-device form; its results are per-device values, too.
   void make_own(OperatorId id, const Attributes& attributes) {
     GraphOperator& op = builder_.op(id);
     op.operation = builder_.intern(make_operation(*per_device_type(id), attributes, types_of(op.operands)));
@@ -191,8 +191,8 @@ class PerDeviceParts {
     }
   }
 
-  /// The operator of each device takes the place of `id`, and a view behind it joins the rows of its first result. Further
-  /// results are each device's own; nobody may read them.
+  /// Replaces `id` by its per-device form, followed by a view that joins the rows of its first result. Further results
+  /// become per-device values, which no operator may read.
   void join(OperatorId id, const Attributes& attributes, const std::vector<TensorId>& operands) {
     const GraphOperator& op = graph_.operators()[id];
     const Shape& whole = graph_.operation(id).results[0].shape;
@@ -214,7 +214,7 @@ class PerDeviceParts {
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       builder_.tensor(op.results[r]).type = builder_.operation(id).results[r];
     }
-    // The view is added with a result of its own; then the two change places, since others read the first one's.
+    // The view is added with its own result; then both swap results, since readers have the first operator's.
     const TensorId first = op.results[0];
     const TensorId added = add(OperatorId(id.value() + 1), id, ".joined", "Reshape", {{"shape", whole}}, {first});
     const OperatorId view = *builder_.tensor(added).producer;
@@ -226,7 +226,7 @@ class PerDeviceParts {
     builder_.op(view).results = {first};
   }
 
-  /// Of a batch normalisation by each device's rows: moving statistics of its own.
+  /// Gives a batch normalisation over each device's rows per-device moving statistics.
   bool give_own_statistics(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     for (std::size_t r = 1; r < op.results.size(); ++r) {
@@ -273,7 +273,7 @@ class PerDeviceParts {
     return types;
   }
 
-  /// A new operator just before `anchor`, in the block of `origin` and called as it with the suffix; its result.
+  /// Adds an operator before `anchor`, in the block of `origin` and named after it plus the suffix; returns its result.
   TensorId add(OperatorId anchor, OperatorId origin, std::string_view suffix, std::string_view type,
                const Attributes& attributes, const std::vector<TensorId>& operands) {
     GraphOperator op = graph_.operators()[origin];
@@ -290,8 +290,8 @@ class PerDeviceParts {
   std::int64_t num_devices_;
   bool local_batch_norm_;
   IdVector<TensorId, char> has_batch_;  // of the tensors of `graph_`
-  IdVector<TensorId, char> is_own_;     // every device has another: parameters, and what is made of them alone
-  IdVector<TensorId, char> is_data_;    // made of an input
+  IdVector<TensorId, char> is_own_;     // per-device values: parameters, and values computed from them alone
+  IdVector<TensorId, char> is_data_;    // depends on an input
   std::vector<Diagnostic> faults_;
 };
 

@@ -18,7 +18,7 @@ class Recomputation {
 
   OperatorGraph run() {
     is_kept_.resize(graph_.tensors().size(), 0);
-    std::vector<std::string> scopes;  // in the order of the backward pass: what a copy reads of earlier blocks is kept
+    std::vector<std::string> scopes;  // in backward order: what a copy reads of earlier blocks is kept
     std::map<std::string, std::vector<OperatorId>> backward;
     for (const OperatorId id : graph_.operators().ids()) {
       if (graph_.operators()[id].pass == Pass::kForward) continue;
@@ -36,13 +36,13 @@ class Recomputation {
   }
 
  private:
-  /// The block that an operator belongs to; a backward operator belongs to that of its forward operator.
+  /// The block of an operator; a backward operator belongs to the block of its forward operator.
   const SharedText& scope_of(OperatorId id) const {
     const GraphOperator& op = graph_.operators()[id];
     return op.forward ? graph_.operators()[*op.forward].recompute_scope : op.recompute_scope;
   }
 
-  /// The block of the forward operator that makes the tensor; empty for other tensors.
+  /// The block of the forward operator that produces the tensor; empty for other tensors.
   const SharedText& scope_of(TensorId id) const {
     static const SharedText none;
     const GraphTensor& tensor = graph_.tensor(id);

@@ -23,7 +23,7 @@ struct WordsHash {
   }
 };
 
-/// The first word of a key.
+/// The first word of a key: the rule by which the class was formed.
 enum Rule : std::uint64_t { kPlace, kAlone, kGradient, kCopy, kOfParameter, kByOperands, kResultOf, kReadBy };
 
 class Classes {
@@ -89,21 +89,21 @@ class Classes {
     return key;
   }
 
-  /// A tensor that no operator before has given a class is alone.
+  /// A tensor that no earlier operator gave a class gets its own.
   RepeatClassId class_of(TensorId id) {
     if (!tensors_[id]) tensors_[id] = number({kAlone, 1, id.value()});
     return *tensors_[id];
   }
 
   const OperatorGraph& graph_;
-  IdVector<OperatorId, std::uint32_t> of_operator_;  // gradients, by forward operator
+  IdVector<OperatorId, std::uint32_t> of_operator_;  // number of gradient operators
   IdVector<TensorId, std::uint32_t> of_parameter_;
   IdVector<OperatorId, std::uint32_t> next_of_operator_;
   IdVector<TensorId, std::uint32_t> next_of_parameter_;
   IdVector<OperatorId, RepeatClassId> operators_;
   IdVector<TensorId, std::optional<RepeatClassId>> tensors_;
-  std::unordered_map<Words, RepeatClassId, WordsHash> known_;  // looked up, never walked
-  std::unordered_map<std::string, std::uint64_t> places_;      // by folded name; looked up, never walked
+  std::unordered_map<Words, RepeatClassId, WordsHash> known_;  // looked up, never iterated
+  std::unordered_map<std::string, std::uint64_t> places_;      // by folded name; looked up, never iterated
 };
 
 }  // namespace

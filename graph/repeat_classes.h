@@ -9,16 +9,16 @@ namespace shardplan {
 
 using RepeatClassId = Index<struct RepeatClassTag>;
 
-/// Which operators and tensors are the same thing in different copies of a repeated block.
+/// Which operators and tensors correspond to each other in the copies of a repeated block.
 ///
-/// - Forward operators are if their names are but for the indices of repeats (`folded_name`) and they compute the same
-///   operation.
-/// - What belongs to a forward operator or to a parameter (its gradients, copies that are computed again, its update) follows
-///   it: the second of three gradients of one copy is the second of three of another, if the operation is the same.
-/// - Other operators are if what they read is.
-/// - Results are if their producers are, parameters and states if their first readers are. Inputs and constants are not.
+/// - Forward operators correspond if they compute the same operation and their names differ only in the indices of
+///   repeats (`folded_name`).
+/// - The operators of a forward operator or parameter (gradients, recomputed copies, updates) follow it: the second of
+///   three gradients of one copy corresponds to the second of three of another, if operations are equal.
+/// - Other operators correspond if their operands do.
+/// - Results correspond if their producers do, parameters and states if their first readers do; others never.
 ///
-/// Classes are numbered in program order; most of a model without repeats has one member each.
+/// Classes are numbered in program order; in a model without repeats most have one member.
 struct RepeatClasses {
   IdVector<OperatorId, RepeatClassId> operators;
   IdVector<TensorId, RepeatClassId> tensors;
@@ -27,7 +27,7 @@ struct RepeatClasses {
 
 RepeatClasses repeat_classes(const OperatorGraph& graph);
 
-/// Whether some block is there more than once: two forward operators are the same thing.
+/// Whether some block occurs more than once: two forward operators have the same class.
 bool has_copies(const OperatorGraph& graph, const RepeatClasses& classes);
 
 }  // namespace shardplan

@@ -13,7 +13,7 @@ class VersionBuilder {
     versions_.num_times = static_cast<std::uint32_t>(graph.operators().size()) + 1;
     for (const OperatorId op : graph.operators().ids()) num_in_micro_batch_ += graph.is_in_micro_batch(op) ? 1 : 0;
     versions_.first.resize(graph.tensors().size());
-    versions_.all.reserve(2 * graph.tensors().size());  // more than most have
+    versions_.all.reserve(2 * graph.tensors().size());  // most tensors have fewer
     last_.resize(graph.tensors().size());
     versions_.read.resize(graph.operators().size());
     for (const OperatorId op : graph.operators().ids())
@@ -69,7 +69,7 @@ class VersionBuilder {
     const bool is_stored = tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState;
     const std::optional<VersionId> stored = is_stored ? std::optional(start) : std::nullopt;
     if (is_stored) {
-      read(start, update);  // it is there all the time
+      read(start, update);  // stored tensors exist all the time
     } else {
       for (const Reader& reader : update) backward.push_back(reader);
     }
@@ -79,7 +79,7 @@ class VersionBuilder {
     }
     if (!forward.empty()) {
       const std::optional<bool> gather_again = is_stored ? std::nullopt : gathered_again(id, forward);
-      // What the backward pass reads is delivered on its own even to one reader, if it can be kept as that reads it.
+      // A tensor of the backward pass is delivered even to one reader if it may be kept in that reader's layout.
       const bool may_be_kept = is_stored || gather_again == false || is_decided(graph_.operators()[forward[0].op]);
       if (forward.size() > 1 || (may_be_kept && !backward.empty())) {
         last = add(TensorVersion::Kind::kDelivered, id, last, stored);
@@ -99,10 +99,10 @@ class VersionBuilder {
     last_[id] = last;
   }
 
-  /// True if its layouts are not searched.
+  /// True if the operator's layouts are not searched.
   static bool is_decided(const GraphOperator& op) { return op.is_data_parallel || !op.strategy->in.empty(); }
 
-  /// What the readers' users say of an activation: of several readers one that gathers it again is enough.
+  /// The user's decision about an activation; if one of several readers gathers it again, that decides.
   std::optional<bool> gathered_again(TensorId id, const ShortVector<Reader>& forward) const {
     std::optional<bool> result;
     for (const Reader& reader : forward) {
@@ -110,7 +110,7 @@ class VersionBuilder {
       if (said && !result.value_or(false)) result = said;
     }
     if (!result) return result;
-    // A weight in another type is a weight.
+    // A weight converted to another type counts as a weight.
     while (graph_.tensor(id).producer &&
            graph_.operation(*graph_.tensor(id).producer).type->role == OperatorRole::kConversion) {
       id = graph_.operators()[*graph_.tensor(id).producer].operands[0];
@@ -144,22 +144,22 @@ class VersionBuilder {
         const TensorVersion& from = versions_.all[*version.from];
         std::uint32_t time = from.kind == TensorVersion::Kind::kStored ? 0 : made_at(from);
         if (!from.readers.empty()) time = std::max(time, time_of(from.readers.back().op));
-        // What is added up over the micro-batches is complete after the last of them.
+        // A sum over the micro-batches is complete after the last of them.
         return std::max(time + 1, graph_.is_accumulated(version.tensor) ? num_in_micro_batch_ : 0);
       }
     }
     return 0;
   }
 
-  /// The end of the version's use by its readers. A view continues in the memory of its operand: at its time only the
-  /// result counts.
+  /// The end of the version's use by its readers. A view's result takes over the memory of its operand, so at the time
+  /// of the view only the result counts.
   std::uint32_t last_use(const TensorVersion& version) const {
     const OperatorId last = version.readers.back().op;
     const bool is_view = graph_.operation(last).type->work == WorkKind::kView;
     return time_of(last) + (is_view ? 0 : 1);
   }
 
-  /// True for a new value of a stored tensor whose old value nobody reads any more.
+  /// True for a new value of a stored tensor whose old value has no later reader.
   bool replaces_old_value(TensorId tensor) const {
     const GraphTensor& value = graph_.tensor(tensor);
     if (!value.updates) return false;
@@ -167,8 +167,8 @@ class VersionBuilder {
     return readers.empty() || readers.back().op <= *value.producer;
   }
 
-  /// True if the last reader takes the version over. Not so for what may share a stored tensor's memory, what continues
-  /// in a view, or what one operator reads twice.
+  /// True if the last reader takes the version over. False if the version may share a stored tensor's memory, continues
+  /// in a view, or is read twice by one operator.
   bool hands_over(const TensorVersion& version) const {
     if (version.readers.empty() || !version.next.empty() || version.stored) return false;
     const OperatorId last = version.readers.back().op;
@@ -184,14 +184,14 @@ class VersionBuilder {
     version.end = version.begin + 1;
     version.is_in_micro_batch = version.begin < num_in_micro_batch_;
     const bool is_sum = version.kind == TensorVersion::Kind::kProduced && graph_.is_accumulated(version.tensor);
-    if (is_sum) version.begin = 0;  // it is there from the first micro-batch on
+    if (is_sum) version.begin = 0;  // live from the first micro-batch on
     if (version.kind == TensorVersion::Kind::kOutput ||
         (version.kind == TensorVersion::Kind::kStored && kind != TensorKind::kInput)) {
       version.end = versions_.num_times;
       return;
     }
     if (version.kind == TensorVersion::Kind::kUpdated) {
-      version.end = version.begin;  // it takes the place of the old value
+      version.end = version.begin;  // it replaces the old value
       return;
     }
     if (version.kind == TensorVersion::Kind::kProduced && replaces_old_value(version.tensor)) {
@@ -210,8 +210,8 @@ class VersionBuilder {
 
   const OperatorGraph& graph_;
   TensorVersions versions_;
-  std::uint32_t num_in_micro_batch_ = 0;  // operators, the first of all
-  IdVector<TensorId, VersionId> last_;    // of those that are no constants
+  std::uint32_t num_in_micro_batch_ = 0;  // number of operators, which precede all others
+  IdVector<TensorId, VersionId> last_;    // of all tensors but constants
 };
 
 }  // namespace

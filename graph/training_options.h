@@ -23,14 +23,14 @@ struct TrainingOptions {
   double clip_norm = 0;  // by global norm; 0: none
   std::int64_t micro_batches = 1;
   std::optional<std::int64_t> summed_means;  // gradients are the sum of this many devices' means
-  /// In a model written per device: gradients are summed over this many devices by an AllReduce of their own.
+  /// In a model written per device: an AllReduce sums the gradients over this many devices.
   std::optional<std::int64_t> exchanged_over;
   std::set<std::string> not_exchanged;  // parameters of which every device has its own
-  bool exchanges_means = false;         // and divided by their number
+  bool exchanges_means = false;         // also divided by their number
   std::optional<DataType> mixed_precision;
-  std::optional<DataType> gradient_dtype;  // of parameters that say nothing themselves (ParameterPins); nothing: f32,
+  std::optional<DataType> gradient_dtype;  // for parameters without their own (ParameterPins); default f32,
   std::optional<DataType> state_dtype;     // but gradients of f64 parameters are f64
-  bool master_copy = true;                 // in f32, of parameters of two bytes
+  bool master_copy = true;                 // in f32, for parameters of two bytes
   std::vector<std::string> recompute;      // names, '*' allowed
   SourcePlace place;
 };

@@ -1,6 +1,6 @@
-// Found from Softmax: backwards through masks, biases and scale to the products, forwards through dropout to the last one.
-// BatchMatMul, MatMul and Einsum are the same here: letters of two operands and a result, which are renamed by where they
-// stand in the scores. What a dimension is follows from who has it: keys only k and v, queries only q, heads and batch both.
+// Searches from a Softmax: backwards through masks, biases and scale to the products, forwards through dropout to the
+// last product. BatchMatMul, MatMul and Einsum become letters of operands and result, renamed by their place in the
+// scores. A dimension's role follows from the tensors that have it: keys k and v, queries q, heads and batch both.
 #include "graph/written_attention.h"
 
 #include <algorithm>
@@ -12,17 +12,17 @@ namespace shardplan {
 namespace {
 
 constexpr char kChannel = '*';
-constexpr std::size_t kMostOperators = 32;  // of an attention as people write it: a dozen
+constexpr std::size_t kMostOperators = 32;  // people write attention with about a dozen
 
 bool has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
 
-/// The letters of a product of two operands.
+/// The letters of the operands and the result of a product.
 struct Letters {
   std::string a, b, result;
 };
 
-/// `letters` named by where they stand in `scores`; what does not stand there is the one channel, of which there must be
-/// one.
+/// `letters` renamed by their place in `scores`; a letter that is not in the scores is the channel, of which there must
+/// be exactly one.
 std::optional<std::string> by_place(const std::string& letters, const std::string& scores) {
   std::string places;
   for (const char letter : letters) {
@@ -63,7 +63,7 @@ class Finder {
            op.recompute_scope != op.name;
   }
 
-  /// The only reader of an operator's first result; further results are read by nothing.
+  /// The only reader of an operator's first result, if its further results have no readers.
   std::optional<OperatorId> only_reader(OperatorId id) const {
     for (const TensorId result : graph_.operators()[id].results) {
       const GraphTensor& tensor = graph_.tensor(result);
@@ -103,7 +103,7 @@ class Finder {
     return result;
   }
 
-  /// q and k, if it makes scores of them.
+  /// q and k, if the operator computes scores from them.
   std::optional<WrittenAttention::Product> product(OperatorId id, const WrittenAttention& found) const {
     const std::optional<Letters> of = letters(id);
     if (!of || of->result.size() != found.scores.size()) return std::nullopt;
@@ -132,8 +132,8 @@ class Finder {
     return tensor.kind == TensorKind::kConstant && tensor.fill == Fill{Fill::Kind::kValue, 0};
   }
 
-  /// Takes what the scores are made of, and their operators, into `found`; `factor` is what they are multiplied by behind.
-  /// `scale` is that of all products.
+  /// Adds the terms of the scores and their operators to `found`. `factor` is the product of the scales applied to them
+  /// afterwards, `scale` the common scale of all products.
   bool take_scores(TensorId scores, double factor, std::optional<double>& scale, WrittenAttention& found) const {
     const std::optional<OperatorId> maker = graph_.tensor(scores).producer;
     if (found.inner.size() > kMostOperators) return false;
@@ -162,7 +162,7 @@ class Finder {
     for (const auto& [scores, term] : {std::pair{a, b}, std::pair{b, a}}) {
       if (is_zero(term)) return take_scores(scores, factor, scale, found);
       if (!is_causal_mask(term, found.scores)) continue;
-      // A mask before a scale is scaled, but stays far below every score; twice it is something else.
+      // A mask that is scaled later still stays far below every score; two masks are not supported.
       if (std::exchange(found.is_causal, true)) return false;
       return take_scores(scores, factor, scale, found);
     }
@@ -181,7 +181,7 @@ class Finder {
     return take_scores(b, factor, scale, found) && take_bias(a, factor, found);
   }
 
-  /// What is added to the scores and then multiplied is not the bias that attention adds.
+  /// A term that is scaled after it is added to the scores is not a bias as attention adds it.
   bool take_bias(TensorId bias, double factor, WrittenAttention& found) const {
     if (factor != 1 || type(bias).shape.size() > found.scores.size() || !is_floating(type(bias).dtype)) return false;
     const std::optional<OperatorId> maker = graph_.tensor(bias).producer;
@@ -204,7 +204,7 @@ class Finder {
            element_bytes(operation.operands[0].dtype) <= element_bytes(operation.results[0].dtype);
   }
 
-  /// From Softmax through dropout, and back to the type of v, to the context.
+  /// Follows Softmax through dropout, and a cast back to the type of v, to the context.
   bool take_context(OperatorId softmax, WrittenAttention& found) const {
     TensorId weights = graph_.operators()[softmax].results[0];
     std::optional<OperatorId> next = only_reader(softmax);
@@ -227,7 +227,7 @@ class Finder {
     const auto v = by_place(is_first ? of->b : of->a, of_weights);
     const auto context = by_place(of->result, of_weights);
     if (!v || !context || of_weights.size() != found.scores.size()) return false;
-    // All of the weights' dims but the keys, which are summed, and the channels.
+    // All of the weights' dims except the keys, which are summed, plus the channels.
     const bool fits = has(*v, found.keys()) && !has(*v, found.queries()) && !has(*context, found.keys()) &&
                       context->size() == found.scores.size();
     if (!fits) return false;
@@ -237,7 +237,7 @@ class Finder {
     return true;
   }
 
-  bool are_on_one_worker(const WrittenAttention& found) const {  // what crosses workers stays as written
+  bool are_on_one_worker(const WrittenAttention& found) const {  // attention across workers stays as written
     const int worker = graph_.operators()[found.last].worker;
     return std::all_of(found.inner.begin(), found.inner.end(),
                        [&](OperatorId id) { return graph_.operators()[id].worker == worker; });

@@ -8,8 +8,8 @@
 
 namespace shardplan {
 
-/// A tensor of written attention and what its dimensions are: 'a' the scores' first one, 'b' their second, ...; '*' channels,
-/// which are of no score.
+/// A tensor of written attention and the roles of its dimensions: 'a' for the first dimension of the scores, 'b' for
+/// the second, ...; '*' for channels, which the scores do not have.
 struct AttentionTensor {
   TensorId tensor{0};
   std::string dims;
@@ -21,19 +21,19 @@ struct AttentionTensor {
 ///     weights = Dropout(Softmax(scores)) over the last dimension, the keys
 ///     context = weights v
 ///
-/// Scores "abcde" of grouped-query attention are [batch, key heads, query heads of each, queries, keys]: `shared` is "ab",
+/// Grouped-query scores "abcde" are [batch, key heads, query heads of each key head, queries, keys]: `shared` is "ab",
 /// `of_queries` "c", q "abcd*", k "abe*", v "abe*".
 struct WrittenAttention {
   struct Product {
     AttentionTensor q, k;
   };
-  std::vector<OperatorId> inner;  // its operators, all but the last
-  OperatorId last{0};             // which makes the context
+  std::vector<OperatorId> inner;  // the attention's operators except the last
+  OperatorId last{0};             // computes the context
   std::vector<Product> products;
   AttentionTensor v;
   std::string context;           // dims of the result
-  std::vector<TensorId> biases;  // of shapes that broadcast to the scores'
-  // Additions of a causal mask to a bias, from which bias and mask are taken apart.
+  std::vector<TensorId> biases;  // tensors that broadcast to the scores
+  // Additions of a causal mask to a bias, which are undone.
   std::vector<OperatorId> masked_biases;
   double scale = 1;
   bool is_causal = false;
@@ -43,11 +43,11 @@ struct WrittenAttention {
   char queries() const { return static_cast<char>('a' + scores.size() - 2); }
   char keys() const { return static_cast<char>('a' + scores.size() - 1); }
   std::string shared;      // outer dims of the scores that keys or values have
-  std::string of_queries;  // those that only queries have
+  std::string of_queries;  // outer dims that only queries have
 };
 
-/// The attention around a Softmax, if it is the whole of one: nothing else reads what lies between, the user gave no
-/// operator of it a strategy or `recompute` of its own, and all of them are on one worker.
+/// The attention around a Softmax, if it is complete: nothing else reads its intermediate results, the user gave none
+/// of its operators a strategy or `recompute`, and all of them are on one worker.
 std::optional<WrittenAttention> written_attention(const OperatorGraph& graph, OperatorId softmax);
 
 }  // namespace shardplan
