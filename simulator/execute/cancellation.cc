@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kSmall = 0x1p-8;
 
-/// The largest absolute value; numbers that stand for infinity left out.
+/// The largest absolute value, not counting numbers that stand for infinity.
 double largest(std::span<const double> values) {
   double result = 0;
   for (const double value : values) {
@@ -25,8 +25,8 @@ double largest(std::span<const double> values) {
 
 std::size_t count(const Shape& shape) { return static_cast<std::size_t>(num_elements(shape)); }
 
-/// Whether what the operator adds up may have cancelled in all of its results. Small operands are looked at first: one
-/// that is not large beside the results is answer enough.
+/// Whether the terms an operator adds up may have cancelled in all of its results. Small operands are examined first:
+/// one that is not large compared with the results settles the question.
 bool is_suspicious(const KernelCall& call) {
   double of_results = 0;
   bool has_result = false;
@@ -52,7 +52,7 @@ bool is_suspicious(const KernelCall& call) {
   return has_terms;
 }
 
-/// The results with every element of the rounded operands off by a part of itself between error / 2 and error, up or down.
+/// The results if every element of the rounded operands is off by between error / 2 and error of its value, up or down.
 std::vector<TensorValues> run_with_errors(const KernelCall& call, double error, std::uint64_t seed,
                                           const std::function<bool(std::size_t)>& is_rounded) {
   std::vector<TensorValues> moved(call.operands.size());
@@ -82,7 +82,7 @@ std::vector<TensorValues> run_with_errors(const KernelCall& call, double error, 
 void add_errors_of_terms(const KernelCall& call, double error, std::uint64_t seed,
                          const std::function<bool(std::size_t)>& is_rounded) {
   if (!is_suspicious(call)) return;
-  // `call` has its results from other numbers perhaps: what its phases left to the next may have been disturbed.
+  // The results in `call` may come from other numbers: values between its phases may have been disturbed.
   const std::vector<TensorValues> none = run_with_errors(call, 0, seed, is_rounded);
   const std::vector<TensorValues> one = run_with_errors(call, error, seed, is_rounded);
   const std::vector<TensorValues> two = run_with_errors(call, 2 * error, seed, is_rounded);

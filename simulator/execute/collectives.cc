@@ -10,8 +10,8 @@
 #include "simulator/execute/padding.h"
 #include "simulator/execute/shard_index.h"
 
-// A step is written as a function of places: for each element that a device holds after it, which place of which shard it
-// comes from. Devices whose new shard and whose sources are the same memory have the same result, so it is made once.
+// A step is written as a function of places: for each element that a device holds after it, which place of which shard
+// it comes from. Devices with equal new shards and shared source memory have the same result, which is computed once.
 
 namespace shardplan {
 namespace {
@@ -41,7 +41,7 @@ double reduced(Reduction reduction, double a, double b) {
   return a;
 }
 
-/// The index of an unsharded tensor: its places are positions in the whole tensor.
+/// The index of an unsharded tensor; its places are positions in the whole tensor.
 ShardIndex whole_index(const DeviceMesh& mesh, const Shape& shape) {
   return ShardIndex(TensorLayout::replicated(shape.size()), mesh, shape);
 }
@@ -74,7 +74,7 @@ void for_each_reduced_shard(const DeviceBuffers& buffers, const ShardIndex& inde
   }
 }
 
-/// What one member of `num_members` holds of an element that is partial.
+/// The part of a partial element that one of `num_members` members holds.
 double summand(double value, std::int64_t member, std::int64_t num_members, Reduction reduction, std::uint64_t draw) {
   if (num_members == 1) return value;
   const auto holder = static_cast<std::int64_t>(draw % static_cast<std::uint64_t>(num_members));
@@ -162,7 +162,7 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
   check_sizes(buffers, before, mesh);
   DeviceBuffers result(buffers.size());
   AlikeDevices alike;
-  // What `fill` makes of the things that `key` names beside the shard, unless a device before has made the same.
+  // Applies `fill`, whose result depends on `key` and the shard, unless an earlier device has computed the same.
   const auto make = [&](std::int64_t point, AlikeDevices::Key key, const auto& fill) {
     key.push_back(after.shard(point));
     const std::size_t first = alike.first_with(std::move(key), static_cast<std::size_t>(point));
@@ -197,8 +197,8 @@ DeviceBuffers apply(const CollectiveStep& step, const DeviceMesh& mesh, const Sh
       return result;
 
     case CollectiveKind::kToPartial:
-      // One of the copies keeps the value of a sum, all of them keep that of a maximum; the shards of other devices are
-      // padded.
+      // For a sum, one of the copies keeps the value; for a maximum all of them do. The shards of other devices are
+      // filled with the neutral element.
       for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
         const std::vector<double>& own = at(buffers, point);
         const bool keeps =

@@ -28,7 +28,7 @@ TensorValues fill_constant(const GraphTensor& tensor) {
   return values;
 }
 
-/// The first that reads the tensor, behind a mask of its padding; null if nothing does.
+/// The first reader of the tensor, looking through a mask of its padding; null if it has no reader.
 const Reader* first_reader(const OperatorGraph& graph, const GraphTensor& tensor) {
   if (tensor.readers.empty()) return nullptr;
   const Reader& first = tensor.readers.front();
@@ -36,7 +36,7 @@ const Reader* first_reader(const OperatorGraph& graph, const GraphTensor& tensor
   return is_mask ? first_reader(graph, graph.tensor(graph.operators()[first.op].results[0])) : &first;
 }
 
-/// True if the first reader multiplies or divides others by the tensor: "gamma".
+/// True if the first reader multiplies or divides its other operands by the tensor: "gamma".
 bool is_scale(const OperatorGraph& graph, const GraphTensor& tensor) {
   const Reader* first = first_reader(graph, tensor);
   if (first == nullptr) return false;
@@ -55,8 +55,8 @@ bool is_walked(const std::vector<TensorWalk>& tensors, std::uint32_t factor) {
   return false;
 }
 
-/// How many numbers are summed up into one result of the first reader: the factors that this operand walks and that are
-/// summed, or that no result walks, as the positions of a convolution's window.
+/// The number of terms summed into one result of the first reader: the product of the factors that this operand walks
+/// and that are reductions or are in no result, such as the positions of a convolution's window.
 double fan_in(const OperatorGraph& graph, const GraphTensor& tensor) {
   double count = 1;
   const Reader* first = first_reader(graph, tensor);

@@ -9,26 +9,26 @@
 
 namespace shardplan {
 
-/// What one simulated device holds of one tensor. Copies share their memory until one of them is written to, which then
-/// has memory of its own: no device ever sees what another one writes. So 64 devices that hold one replicated weight take
-/// the memory of one, and what is computed from shared buffers in the same way need be computed once only.
+/// One simulated device's shard of one tensor. Copies share their memory until one of them is written to, which then
+/// gets its own memory: no device ever sees the writes of another. So 64 devices with one replicated weight take the
+/// memory of one, and results that depend on shared buffers in the same way are computed only once.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  DeviceBuffer(std::vector<double> values) : values_(std::move(values)) {}  // NOLINT: it is one
+  DeviceBuffer(std::vector<double> values) : values_(std::move(values)) {}  // NOLINT: implicit on purpose
   DeviceBuffer(std::initializer_list<double> values) : values_(std::vector(values)) {}
 
-  operator const std::vector<double>&() const { return *values_; }  // NOLINT: it is one
+  operator const std::vector<double>&() const { return *values_; }  // NOLINT: implicit on purpose
   std::size_t size() const { return values_->size(); }
   bool empty() const { return values_->empty(); }
   double operator[](std::size_t i) const { return (*values_)[i]; }
   double front() const { return values_->front(); }
   auto begin() const { return values_->begin(); }
   auto end() const { return values_->end(); }
-  /// The same for buffers that share their memory, while they live.
+  /// Equal for buffers that share their memory, as long as they exist.
   const double* data() const { return values_->data(); }
 
-  /// To be written to. The reference lasts until the buffer is copied.
+  /// For writing. The reference is valid until the buffer is copied.
   std::vector<double>& edit() { return values_.edit(); }
 
   bool operator==(const DeviceBuffer&) const = default;
@@ -37,12 +37,12 @@ class DeviceBuffer {
   SharedValue<std::vector<double>> values_;
 };
 
-/// The memories of the simulated devices that hold one tensor: by point of the mesh, each shard row-major. Numbers are
-/// float64 whatever the tensor's dtype; the executor rounds them where a run is to be in float32. Behind the shorter shards of
-/// an uneven dimension (layouts/uneven.h) buffers are padded with NaN, which every step writes again.
+/// The shards of one tensor on all simulated devices: by point of the mesh, each row-major. Numbers are float64
+/// whatever the dtype; for a float32 run the executor rounds them. Buffers with shorter shards of an uneven dimension
+/// (layouts/uneven.h) end in NaN padding, which every step writes again.
 using DeviceBuffers = std::vector<DeviceBuffer>;
 
-/// Calls change(values) for every buffer; once for those that share their memory, and they go on sharing it.
+/// Calls change(values) once for all buffers that share one memory; they continue to share it.
 template <class Change>
 void change_each(DeviceBuffers& buffers, Change change) {
   std::map<const double*, std::vector<std::size_t>> holders;
@@ -55,16 +55,16 @@ void change_each(DeviceBuffers& buffers, Change change) {
   }
 }
 
-/// Which devices make the same of the same: each is described by a key, numbers and the memory of buffers, that says all
-/// that its result depends on. The memory must live as long as this.
+/// Finds devices that compute the same result. A device's key, of numbers and memories of buffers, contains all that
+/// its result depends on. The memories must outlive this object.
 class AlikeDevices {
  public:
   using Key = std::vector<std::int64_t>;
 
-  /// Puts memory into a key.
+  /// Encodes a buffer's memory for a key.
   static std::int64_t memory(const DeviceBuffer& buffer) { return reinterpret_cast<std::intptr_t>(buffer.data()); }
 
-  /// The first device that came with this key: this one, if it is new.
+  /// The first device with this key: `device` itself if the key is new.
   std::size_t first_with(Key key, std::size_t device) { return first_.emplace(std::move(key), device).first->second; }
 
  private:

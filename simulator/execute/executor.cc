@@ -1,17 +1,17 @@
 // One instruction at a time, on all devices.
 //
-// A program is one sequence for the whole job, so the simulated devices need no threads of their own and no messages: an
-// instruction runs on every device before the next one starts, and a collective reads the buffers of its groups. What a
-// device could not know is kept from it by what each step is given: an operator's kernel sees this device's buffers and
-// its boxes of the iteration space, `apply` (collectives.h) reads within groups only.
+// A program is one sequence for the whole job, so the simulated devices need no threads or messages: an instruction
+// runs on every device before the next one starts, and a collective reads the buffers of its groups. The inputs of each
+// step ensure that no device uses what it could not know: an operator's kernel gets this device's buffers and boxes of
+// the iteration space, and `apply` (collectives.h) reads within groups only.
 //
-// Values are shared and never changed once written. So a copy of an executor is cheap, and the proof that faults are
-// caught makes hundreds: each leaves the right run where its fault is, and continues on its own.
+// Values are shared and never changed once written. So copying an executor is cheap, and the proof that faults are
+// caught makes hundreds of copies: each branches off the correct run at its fault and continues separately.
 //
 // The members of a bucket run as one collective when the first of them is next; each then takes its part of the result.
 //
-// A micro-batch is one run over the instructions of the loop; then inputs are drawn for the next one and sums that live
-// through the loop take the place of their own operands.
+// A micro-batch is one run over the instructions of the loop; then the inputs of the next one are drawn, and sums over
+// the loop become operands of the next run.
 
 #include "simulator/execute/executor.h"
 
@@ -31,7 +31,7 @@
 namespace shardplan {
 namespace {
 
-/// Calls `work` for 0 .. count - 1. Threads are started only where there is enough to do for them.
+/// Calls `work` for 0 .. count - 1, on threads only if there is enough work for them.
 template <class Work>
 void for_each_device(std::size_t count, std::size_t work_per_device, int threads, const Work& work) {
   constexpr std::size_t kWorthThreads = 1u << 20;
@@ -59,11 +59,11 @@ DeviceBuffers sum_of(const DeviceBuffers& a, const DeviceBuffers& b) {
   return sum;
 }
 
-/// Other numbers between the same two: what a device begins with that drew for itself.
+/// Draws new numbers from the same range: the initial values of a device that draws them itself.
 void draw_again(TensorValues& values, DataType dtype, std::uint64_t seed) {
   double low = HUGE_VAL, high = -HUGE_VAL;
   for (const double value : values) {
-    if (std::isnan(value)) continue;  // padding stays poison
+    if (std::isnan(value)) continue;  // padding stays NaN
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -76,8 +76,8 @@ void draw_again(TensorValues& values, DataType dtype, std::uint64_t seed) {
   }
 }
 
-/// The shape of a device's piece of a value, whose buffer has the shape `buffer_shape`: less where its piece of an uneven
-/// dimension is a shorter one.
+/// The shape of a device's piece of a value whose buffer has shape `buffer_shape`; smaller if the device's piece of an
+/// uneven dimension is a shorter one.
 Shape own_shape(const ProgramValue& value, const DeviceMesh& mesh, std::int64_t point, const Shape& buffer_shape) {
   Shape shape = buffer_shape;
   const Shape held = held_shape(value.layout, mesh, value.type.shape, point);
@@ -87,7 +87,7 @@ Shape own_shape(const ProgramValue& value, const DeviceMesh& mesh, std::int64_t 
   return shape;
 }
 
-/// The global position of an operand's first element by dimension, as kernels want it (`OperandView::begin`).
+/// The global position of an operand's first element by dimension, as kernels expect it (`OperandView::begin`).
 Shape operand_begin(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh, std::int64_t point,
                     const std::vector<Box>& boxes, std::size_t operand, const Shape* before) {
   const TensorWalk& walk = operation.rule.operands[operand];
@@ -199,7 +199,7 @@ void Executor::find_values_of_runs() {
     if (stored != stored_by_run.end()) given_to_next_.emplace(stored->second, given.value);
     is_of_run_[given.value] = given.is_input || stored != stored_by_run.end() ? 1 : 0;
   }
-  // One more than are in flight: what a run stores is given to the next, which may not have begun.
+  // One more than are in flight, since the values a run stores are given to the next run, which may not have begun.
   const auto runs = static_cast<std::size_t>(program_->micro_batches);
   of_runs_.resize(std::min(runs, static_cast<std::size_t>(program_->loop_order.in_flight) + 1));
 }
@@ -388,12 +388,12 @@ PlacedValue Executor::make_constant(const Instruction& instruction) const {
   PlacedValue placed;
   placed.data =
       scatter(draw_tensor(*graph_, *value.tensor, options_.seed, step_), value.type.shape, layout, program_->mesh);
-  // Made as a sum, one member has the value and the others have zeros.
+  // As a sum, one member has the value and the others have zeros.
   if (value.layout.reduction != Reduction::kSum) return placed;
   const DeviceBuffers whole = placed.data;
   change_each(placed.data, [](TensorValues& buffer) {
     for (double& element : buffer) {
-      if (!std::isnan(element)) element = 0;  // padding stays poison
+      if (!std::isnan(element)) element = 0;  // padding stays NaN
     }
   });
   for (std::size_t device = 0; device < whole.size(); ++device) {
@@ -411,10 +411,10 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
   const auto work = static_cast<std::size_t>(num_elements(local_extents(operation, instruction.strategy)));
   const bool trims = fault == nullptr || fault->kind != FaultKind::kUntrimmed;
 
-  // What each device's kernel is called with; of those that are called with the same things only the first is.
+  // The kernel arguments of each device; of devices with equal arguments only the first runs its kernel.
   std::vector<DeviceCall> calls;
-  std::vector<std::size_t> called;                    // devices whose kernel is
-  std::vector<std::size_t> first_alike(num_devices);  // by device: whose results it has
+  std::vector<std::size_t> called;                    // devices that run their kernel
+  std::vector<std::size_t> first_alike(num_devices);  // by device: the device whose results it shares
   AlikeDevices alike;
   for (std::size_t device = 0; device < num_devices; ++device) {
     calls.push_back(call_of(instruction, device, fault));
@@ -427,7 +427,7 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
   for_each_device(called.size(), work, options_.threads, [&](std::size_t number) {
     const std::size_t device = called[number];
     const DeviceCall& call = calls[device];
-    // A kernel sees a shorter piece as a tensor of its own, without what pads the buffer.
+    // A kernel sees a shorter piece as a tensor of its own, without the buffer's padding.
     std::vector<TensorValues> trimmed(instruction.inputs.size());
     std::vector<OperandView> operands;
     for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
@@ -438,7 +438,7 @@ std::vector<PlacedValue> Executor::run_operator(const Instruction& instruction, 
       } else if (!trims && !is_floating(program_->values[instruction.inputs[i]].type.dtype)) {
         trimmed[i] = *data;
         for (double& element : trimmed[i]) {
-          if (std::isnan(element)) element = 0;  // an index that is no number would lead anywhere
+          if (std::isnan(element)) element = 0;  // a NaN as an index would read anywhere
         }
         data = &trimmed[i];
       }
@@ -491,7 +491,7 @@ PlacedValue Executor::run_collective(const Instruction& instruction, const Fault
   return result;
 }
 
-/// Device by device; nothing else leads from one worker's values to another's (`check_program`).
+/// Sends device by device; no other instruction moves values between workers (`check_program`).
 PlacedValue Executor::send(const Instruction& instruction, const Fault* fault) const {
   PlacedValue received;
   received.data = at(instruction.inputs.front())->data;
@@ -517,9 +517,9 @@ PlacedValue Executor::receive(const Instruction& instruction) const {
   return received;
 }
 
-/// One dimension after the other: the second exchange sends the halo of the first along, so corners need no message of
-/// their own. Only direct neighbours exchange; `check_strategy` makes sure that a halo is never wider than the neighbour's
-/// shard.
+/// Exchanges one dimension after the other: the second exchange includes the halo of the first, so corners need no
+/// separate messages. Only direct neighbours exchange; `check_strategy` ensures that a halo is never wider than the
+/// neighbour's shard.
 PlacedValue Executor::exchange_halo(const Instruction& instruction, const Fault* fault) const {
   const DeviceMesh& mesh = program_->mesh;
   const Operation& operation = *instruction.operation;
@@ -565,7 +565,7 @@ PlacedValue Executor::exchange_halo(const Instruction& instruction, const Fault*
         const std::size_t rows = static_cast<std::size_t>(shape[d]);
         const std::size_t old_rows = static_cast<std::size_t>(old_shape[d]);
         const std::size_t outer = data.size() / (rows * inner);
-        /// Rows [from, from + count) of a neighbour's shard (or one's own) to rows `to` of the widened buffer.
+        /// Copies rows [from, from + count) of a neighbour's shard (or the own one) to rows `to` of the widened buffer.
         const auto copy = [&](std::int64_t source, std::int64_t from, std::int64_t count, std::int64_t to) {
           const TensorValues& other = current.data[static_cast<std::size_t>(source)];
           for (std::size_t o = 0; o < outer; ++o) {

@@ -18,8 +18,8 @@ std::vector<std::size_t> strides_of(const Shape& extents) {
   return strides;
 }
 
-/// Every device fills its new piece with what it has itself: an element that it held stays right (of a partial tensor:
-/// its own summand), for another one it takes the one at the same local position, wrapped round.
+/// Every device fills its new piece from its own old one: elements that it held stay correct (of a partial tensor: its
+/// own summand); others take the element at the same local position, wrapped around.
 DeviceBuffers without_sending(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
                               const DeviceBuffers& input) {
   DeviceBuffers output(input.size());
@@ -27,7 +27,7 @@ DeviceBuffers without_sending(const CollectiveStep& step, const DeviceMesh& mesh
   for (std::size_t device = 0; device < input.size(); ++device) {
     const auto had = held_indices(step.before, mesh, shape, static_cast<std::int64_t>(device));
     const auto gets = held_indices(step.after, mesh, shape, static_cast<std::int64_t>(device));
-    // By dimension and new local position: where the element is taken from in the old buffer.
+    // By dimension and new local position: the source offset in the old buffer.
     std::vector<std::vector<std::size_t>> sources(shape.size());
     Shape held;
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -55,7 +55,7 @@ DeviceBuffers without_sending(const CollectiveStep& step, const DeviceMesh& mesh
   return output;
 }
 
-/// As `apply`, but of the dimension that is put together, whose pieces end with padding, the last positions are kept.
+/// Like `apply`, but keeps the last positions of the gathered dimension, whose pieces end with padding.
 DeviceBuffers without_trim(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape,
                            const DeviceBuffers& input) {
   SHARDPLAN_CHECK(step.from_dim.has_value());
@@ -114,7 +114,7 @@ DeviceBuffers apply_wrongly(FaultKind kind, const CollectiveStep& step, const De
     case FaultKind::kRemoved:
       return without_sending(step, mesh, shape, input);
     case FaultKind::kSwapped: {
-      // After an all_gather all members hold the same: there the pieces are swapped that go in.
+      // After an all_gather all members hold the same, so its input pieces are swapped.
       DeviceBuffers buffers = input;
       if (step.kind == CollectiveKind::kAllGather) swap_first_two(step, mesh, buffers);
       buffers = apply(step, mesh, shape, buffers);

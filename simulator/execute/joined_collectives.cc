@@ -11,7 +11,7 @@ namespace {
 
 using Flat = std::vector<double>;
 
-/// Where an element of a flat buffer comes from and goes to.
+/// The source and destination of an element of a flat buffer.
 struct Slot {
   std::size_t member = 0;
   std::int64_t from_shard = 0;
@@ -30,7 +30,7 @@ class Packing {
 
   std::size_t result_size(std::size_t member) const { return static_cast<std::size_t>(after_[member].shard_size()); }
 
-  /// What `receiver` ends with, in the order of the flat buffer that is sent to it.
+  /// The elements that `receiver` ends with, in the order of the flat buffer that is sent to it.
   std::vector<Slot> slots(std::int64_t receiver) const {
     std::vector<Slot> result;
     for (std::size_t m = 0; m < members_.size(); ++m) {
@@ -43,7 +43,7 @@ class Packing {
     return result;
   }
 
-  /// All that `receiver`'s results depend on.
+  /// Everything that `receiver`'s results depend on.
   AlikeDevices::Key key(std::int64_t receiver, const std::vector<std::int64_t>& group) const {
     AlikeDevices::Key result;
     for (std::size_t m = 0; m < members_.size(); ++m) {
@@ -60,7 +60,7 @@ class Packing {
     return before_[slot.member].shard(sender) == slot.from_shard;
   }
 
-  /// The sender's elements for these slots; of a gather only those that it holds.
+  /// The sender's elements for these slots; for a gather only those that it holds.
   Flat packed(std::int64_t sender, const std::vector<Slot>& slots) const {
     Flat flat;
     for (const Slot& slot : slots) {
@@ -112,7 +112,7 @@ std::vector<DeviceBuffers> apply_joined(std::span<const JoinedCollective> member
         for (DeviceBuffers& result : results) result[static_cast<std::size_t>(receiver)] = result[first_alike];
         continue;
       }
-      // Poison behind the shorter shards of uneven dimensions, as `apply` leaves it.
+      // NaN behind the shorter shards of uneven dimensions, as in `apply`.
       std::vector<Flat> made;
       for (std::size_t m = 0; m < members.size(); ++m) {
         made.emplace_back(packing.result_size(m), std::numeric_limits<double>::quiet_NaN());
@@ -126,7 +126,7 @@ std::vector<DeviceBuffers> apply_joined(std::span<const JoinedCollective> member
         SHARDPLAN_CHECK(flat.size() == slots.size());
         for (std::size_t i = 0; i < slots.size(); ++i) unpack(slots[i], flat[i]);
       } else {
-        std::vector<std::size_t> next(group.size(), 0);  // by sender: elements that are unpacked
+        std::vector<std::size_t> next(group.size(), 0);  // by sender: number of elements unpacked
         for (const Slot& slot : slots) {
           bool is_found = false;
           for (std::size_t k = 0; k < group.size(); ++k) {

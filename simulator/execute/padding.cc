@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// Calls visit(row of the packed buffer, row of the padded one, its length) for each innermost row.
+/// Calls visit(begin in the packed buffer, begin in the padded one, length) for each innermost row.
 template <class Visit>
 void for_each_row(const Shape& held, const Shape& buffer_shape, Visit visit) {
   SHARDPLAN_CHECK(held.size() == buffer_shape.size());

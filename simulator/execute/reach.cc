@@ -27,7 +27,7 @@ bool contains(const Held& all, const Held& some) {
   return true;
 }
 
-/// How many summands stand for each element after the step, if there are `before` of them now.
+/// The number of summands per element after the step, if there are `before` of them now.
 std::int64_t summands_after(const CollectiveStep& step, std::int64_t before) {
   const std::int64_t members = num_pieces(step.axes);
   switch (step.kind) {
@@ -45,7 +45,7 @@ std::int64_t summands_after(const CollectiveStep& step, std::int64_t before) {
   return before;
 }
 
-/// The pieces of each group before and after a permute must be the same ones.
+/// Whether the pieces of each group are the same before and after a permute.
 bool permutes_pieces(const CollectiveStep& step, const DeviceMesh& mesh, const std::vector<Held>& before,
                      const std::vector<Held>& after) {
   for (const std::vector<std::int64_t>& group : mesh.groups(step.axes)) {
@@ -66,7 +66,7 @@ bool permutes_pieces(const CollectiveStep& step, const DeviceMesh& mesh, const s
   return true;
 }
 
-/// Whether each member finds what it is to hold: dimension `from_dim` in the group, the others in its own memory.
+/// Whether each member finds its new elements: dimension `from_dim` in the group, the others in its own memory.
 bool gathers(const std::vector<std::int64_t>& group, std::size_t from_dim, const std::vector<Held>& before,
              const std::vector<Held>& after) {
   Positions together;

@@ -10,24 +10,24 @@
 #include "simulator/execute/cancellation.h"
 
 // One device runs the graph twice: exactly, and with errors of known size in every number (`Disturbance`). How far a
-// result moves under them says how large a difference of the mesh may be before it is a fault. The disturbed run holds
-// differences only as long as somebody reads them.
+// result moves between the two tells how large a difference on the mesh is still no fault. The disturbed run keeps
+// values only as long as they have readers.
 
 namespace shardplan {
 
 namespace {
 
-/// Called with every number right after it is given or computed, as those of one tensor.
+/// Functions that are called with every number of a tensor right after it is given or computed.
 struct Disturbance {
   std::function<void(TensorId, TensorValues&)> of_tensor;
-  /// What phases of an operator leave to the next; may be empty.
+  /// Called with the values between an operator's phases; may be empty.
   std::function<void(OperatorId, const Operation& phase, std::size_t value, DataType, std::span<double>)>
       between_phases = {};
-  /// Called with each call of an operator, its results computed.
+  /// Called with each call of an operator, after its results are computed.
   std::function<void(OperatorId, const KernelCall&)> of_terms = {};
 };
 
-/// `adds`: to what the results hold.
+/// `adds`: adds to the results' previous values.
 void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed, bool adds, const Disturbance& disturb,
                   IdVector<TensorId, TensorValues>& tensors) {
   const GraphOperator& op = graph.operators()[id];
@@ -63,7 +63,7 @@ void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed,
   }
 }
 
-/// The last reader of every tensor: of all operators, or of those that run with every micro-batch.
+/// The last reader of every tensor, among all operators or among those that run with every micro-batch.
 IdVector<TensorId, std::optional<OperatorId>> last_readers(const OperatorGraph& graph, bool in_micro_batch) {
   IdVector<TensorId, std::optional<OperatorId>> last(graph.tensors().size());
   for (const OperatorId id : graph.operators().ids()) {
@@ -73,16 +73,16 @@ IdVector<TensorId, std::optional<OperatorId>> last_readers(const OperatorGraph& 
   return last;
 }
 
-/// Whether nothing but its readers needs a tensor: it is made again with every micro-batch, and is nothing's new value.
+/// Whether only its readers need a tensor: it is computed again with every micro-batch and is nobody's new value.
 bool is_passing(const OperatorGraph& graph, TensorId id) {
   const GraphTensor& tensor = graph.tensor(id);
   return tensor.kind == TensorKind::kResult && !tensor.updates && !graph.operation(*tensor.producer).type->accumulates;
 }
 
-/// A run beside an exact one: of each tensor how far it is from that one's, and nothing held that is read no more.
+/// The distance of each tensor from an exact run, so that the compared run can free tensors after their last reader.
 struct Beside {
   const ReferenceStep& exact;
-  IdVector<TensorId, double> moved;  // numbers that stand for infinity left out
+  IdVector<TensorId, double> moved;  // maximal distance, without numbers that stand for infinity
 
   void measure(TensorId id, std::size_t micro_batch, const TensorValues& values) {
     const TensorValues& left = exact.at(id, micro_batch);
@@ -95,7 +95,7 @@ struct Beside {
   }
 };
 
-/// With `beside` only new values of parameters and states are left of it.
+/// With `beside`, the result keeps only sums and new values of parameters and states.
 ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed, std::uint64_t step,
                        const std::stop_token& stop, const Disturbance& disturb, Beside* beside = nullptr) {
   ReferenceStep run;
@@ -143,7 +143,7 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
       if (tensor.updates && graph.is_in_micro_batch(*tensor.producer)) run.tensors[*tensor.updates] = run.tensors[id];
     }
   }
-  // What does not change is not held again.
+  // Tensors that do not change are not kept per micro-batch.
   for (IdVector<TensorId, TensorValues>& earlier : run.earlier) {
     for (const TensorId id : graph.tensors().ids()) {
       if (earlier[id] == run.tensors[id]) earlier[id] = TensorValues();
@@ -152,10 +152,10 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
   return run;
 }
 
-/// Of the bits that are disturbed, the first few are disturbed only in the results of sums.
+/// Of the disturbed bits, the first few are disturbed only in the results of sums.
 constexpr int kBitsOfSums = 4;
 
-/// Whether the order of summands, which sharding changes, may round the results in another way.
+/// Whether the results' rounding may depend on the order of summands, which sharding changes.
 bool sums_up(const Operation& operation) {
   const std::vector<Factor>& factors = operation.rule.factors;
   return std::any_of(factors.begin(), factors.end(), [](const Factor& factor) {
@@ -169,7 +169,7 @@ bool is_summed(const OperatorGraph& graph, TensorId id) {
   return producer && sums_up(graph.operation(*producer));
 }
 
-/// What recomputation makes a second time is added up in the same order.
+/// Recomputation adds up in the same order as the original.
 TensorId original(const OperatorGraph& graph, TensorId id) {
   const GraphOperator& op = graph.operators()[*graph.tensor(id).producer];
   if (!op.is_copy) return id;
@@ -177,12 +177,12 @@ TensorId original(const OperatorGraph& graph, TensorId id) {
   return graph.operators()[*op.forward].results[static_cast<std::size_t>(result)];
 }
 
-/// The step with an error put into every number that is given or computed: of its last `bits` bits (of 52) all but the
-/// first four are replaced by random ones. As with rounding, equal numbers stay equal and what is only moved is left
-/// alone (a maximum is still one of its operands); unlike rounding, nothing round escapes it. In the results of sums
-/// those four bits are replaced as well, in each tensor otherwise: two sums that are equal on one device may be added
-/// up in two orders on a mesh, and their difference is then not 0. There are sixteen such errors, so that two sums have
-/// the same one now and then: a result that is nothing beside its terms gets errors of theirs as well (cancellation.h).
+/// The step with an error in every number that is given or computed: random bits replace its last `bits` bits (of 52)
+/// except the first four of these. As with rounding, equal numbers stay equal and moved ones unchanged (a maximum is
+/// still one of its operands); unlike rounding, it also affects round numbers. In the results of sums the four bits are
+/// replaced too, differently in each tensor: sums that are equal on one device may be added up in two orders on a mesh
+/// and then differ. There are only sixteen such errors, so two sums sometimes get the same one; a result that is tiny
+/// compared with its terms also gets errors of the size of the terms' (cancellation.h).
 ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, int bits, const std::stop_token& stop, Beside& beside) {
   const std::uint64_t of_all = (std::uint64_t{1} << (bits - kBitsOfSums)) - 1;
@@ -201,8 +201,8 @@ ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stor
     if (!is_floating(graph.tensor(id).type.dtype)) return;
     disturb(values, is_summed(graph, id) ? mix(seed ^ mix(original(graph, id).value() + 1)) : 0);
   };
-  // On a mesh the statistics of a norm are rounded and added up in another order too: where what is made of them
-  // cancels, as in the gradient of a norm of two numbers, that is all that is left.
+  // On a mesh the statistics of a norm are also rounded and added up in another order. If results computed from them
+  // cancel, as in the gradient of a norm of two numbers, only these errors remain.
   const auto between_phases = [&](OperatorId id, const Operation& phase, std::size_t value, DataType dtype,
                                   std::span<double> values) {
     if (!is_floating(dtype)) return;

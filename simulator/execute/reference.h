@@ -13,16 +13,16 @@
 
 namespace shardplan {
 
-/// Thrown where work that was asked to stop ends.
+/// Thrown when work ends because it was asked to stop.
 struct Stopped : std::exception {
   const char* what() const noexcept override { return "stopped"; }
 };
 
-/// One step of a graph on one device, no mesh, no program: every operator's kernel on the whole iteration space, in
-/// program order; with micro-batches the forward and backward ones in a loop. What the mesh is compared with.
+/// One step of a graph on one device, without mesh or program: every operator's kernel on the whole iteration space, in
+/// program order; with micro-batches, forward and backward operators in a loop. The mesh is compared with this.
 struct ReferenceStep {
-  IdVector<TensorId, TensorValues> tensors;  // all of the graph, as the step leaves them
-  /// As each micro-batch but the last left them; empty where that is as in the end.
+  IdVector<TensorId, TensorValues> tensors;  // all tensors of the graph at the end of the step
+  /// The tensors after each micro-batch but the last; empty if the same as at the end.
   std::vector<IdVector<TensorId, TensorValues>> earlier;
 
   const TensorValues& at(TensorId tensor, std::size_t micro_batch) const {
@@ -31,11 +31,11 @@ struct ReferenceStep {
   }
 };
 
-/// What inputs, parameters and states hold (constants are made where they are read). Inputs are requested with every
+/// The values of inputs, parameters and states (readers make constants themselves). Inputs are requested with every
 /// micro-batch, by its number counted through all steps; parameters and states once.
 using StoredValues = std::function<TensorValues(TensorId, std::uint64_t micro_batch)>;
 
-/// One operator's kernel on the whole iteration space, from and into `tensors`.
+/// Runs one operator's kernel on the whole iteration space, from and into `tensors`.
 void run_on_one_device(const OperatorGraph& graph, OperatorId op, std::uint64_t seed,
                        IdVector<TensorId, TensorValues>& tensors);
 
@@ -43,35 +43,35 @@ void run_on_one_device(const OperatorGraph& graph, OperatorId op, std::uint64_t 
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, Precision precision, const std::stop_token& stop = {});
 
-/// A step on one device, and how far the numbers of each tensor mean anything: how far errors in every result move
-/// them. The gradient of an attention key bias is truly 0, so that all that is computed for it is rounding; a ReLU of a
-/// number near 0 passes a gradient on or not. The errors are several times those of the precision, since a sum in another
-/// order adds more than one rounding.
+/// A step on one device, and how far errors in every result move each tensor, i.e. how precise its numbers are. The
+/// true gradient of an attention key bias is 0, so every number computed for it is rounding error; a ReLU of a number
+/// near 0 may or may not pass a gradient on. The errors are several times those of the precision, since a sum in
+/// another order adds more than one rounding.
 struct MeasuredReference {
   static constexpr int kDisturbedBits64 = 10;
   static constexpr int kDisturbedBits32 = 38;
 
   ReferenceStep exact;
   IdVector<TensorId, double> moved64;  // by tensor: max |exact - disturbed|; earlier steps were disturbed as well
-  /// This step's alone; empty if not requested. Coarse, so that a ReLU which only float decides otherwise is not
-  /// mistaken for a fault: float64 is the proof.
+  /// From errors in this step alone; empty if not requested. The errors are coarse, so that a ReLU that float decides
+  /// differently is not mistaken for a fault: float64 is the proof.
   IdVector<TensorId, double> moved32;
 };
 
-/// Runs the steps of a graph on one device one after the other, each from what the last one stored. The disturbed runs
-/// go on from their own results, so that the errors of earlier steps count.
+/// Runs the steps of a graph on one device in sequence, each from the values the last one stored. Disturbed runs
+/// continue from their own results, so that the errors of earlier steps count.
 class ReferenceSteps {
  public:
   /// Requires a kernel for every operator.
   ReferenceSteps(const OperatorGraph& graph, std::uint64_t seed, std::stop_token stop = {});
-  /// From given values instead of those drawn from the seed.
+  /// Uses the given values instead of those drawn from the seed.
   ReferenceSteps(const OperatorGraph& graph, std::uint64_t seed, StoredValues given, std::stop_token stop = {});
 
   /// Throws Stopped if asked to stop.
   MeasuredReference next(bool float32);
 
  private:
-  /// What parameters and states hold between steps, on one device.
+  /// The parameters and states between steps, on one device.
   class Stored {
    public:
     Stored(const OperatorGraph& graph, StoredValues given);
@@ -92,8 +92,8 @@ class ReferenceSteps {
   Stored disturbed_;
 };
 
-/// How many numbers `ReferenceSteps::next` holds at most: every tensor of the exact step, with each micro-batch, and of the
-/// disturbed one beside it those that are still read.
+/// The maximal number of elements that `ReferenceSteps::next` holds: every tensor of the exact step, for each
+/// micro-batch, and the tensors of the disturbed step that still have readers.
 double reference_elements(const OperatorGraph& graph);
 
 /// Names of operators that cannot be executed, in program order.

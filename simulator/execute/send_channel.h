@@ -6,8 +6,8 @@
 
 namespace shardplan {
 
-/// How a worker that runs by itself sends to others and receives from them. Both wait for each other: a send returns when
-/// the other worker has taken it. `instruction` is the send's place in the program, which both have.
+/// How a worker in its own process sends to and receives from others. Both wait for each other: a send returns when the
+/// other worker has received it. `instruction` is the send's position in the program that both have.
 class SendChannel {
  public:
   virtual ~SendChannel() = default;

@@ -8,21 +8,21 @@
 
 namespace shardplan {
 
-/// Where every element of a tensor is under one layout, dimension by dimension, so that a simulated collective looks
-/// elements up instead of computing digits for each. Offsets are in the float64 buffers of collectives.h.
+/// The place of every element of a tensor under one layout, dimension by dimension, so that a simulated collective
+/// looks up elements instead of computing digits for each. Offsets are in the float64 buffers of collectives.h.
 class ShardIndex {
  public:
   ShardIndex(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
   std::int64_t num_shards() const { return num_shards_; }
-  /// Elements of a buffer, the padding of uneven dimensions included.
+  /// The elements of a buffer, including the padding of uneven dimensions.
   std::int64_t shard_size() const { return shard_size_; }
-  /// Which shard the device at `point` holds.
+  /// The shard that the device at `point` holds.
   std::int64_t shard(std::int64_t point) const { return shards_[static_cast<std::size_t>(point)]; }
   /// The positions along a dimension that a shard holds, ascending.
   const std::vector<std::int64_t>& held(std::int64_t shard, std::size_t dimension) const;
 
-  /// An element as the sum over dimensions of what its position along each contributes.
+  /// A sum over dimensions, to which an element's position along each contributes.
   struct Place {
     std::int64_t shard = 0;
     std::int64_t offset = 0;  // in the shard
@@ -45,8 +45,8 @@ class ShardIndex {
   std::vector<std::int64_t> shards_;  // by point
 };
 
-/// Calls visit(local offset, place) for each element of `shard` of `index`, row-major, with its place under `other`. What
-/// pads the shard's buffer is no element.
+/// Calls visit(local offset, place) for each element of `shard` of `index`, row-major, with its place under `other`.
+/// Skips padding of the shard's buffer.
 template <class Visit>
 void for_each_element(const ShardIndex& index, std::int64_t shard, const ShardIndex& other, Visit visit) {
   const std::size_t rank = index.rank();

@@ -42,7 +42,7 @@ std::vector<SimulatedScalar> simulate(const ParallelProgram& program, const Oper
     results.push_back({name_of(graph, id), {}});
   }
 
-  std::map<TensorId, TensorValues> stored = options.loaded;  // on the one device
+  std::map<TensorId, TensorValues> stored = options.loaded;  // on the reference device
   const auto count = static_cast<std::uint64_t>(graph.micro_batches());
   const StoredValues given = [&](TensorId id, std::uint64_t micro_batch) {
     const auto found = stored.find(id);
