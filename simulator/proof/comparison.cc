@@ -10,14 +10,14 @@
 
 #include "simulator/execute/padding.h"
 
-// For each device the positions of the reference that its buffer should hold are listed (with halo, without padding)
-// and compared one by one; partial values are first reduced over the group. If something differs, a few simple faults
-// are tried against the numbers, so that the message can name what it looks like.
+// Lists for each device the positions of the reference that its buffer should hold (with halo, without padding) and
+// compares them one by one; partial values are first reduced over the group. If something differs, a few simple faults
+// are tried against the numbers, so that the message can name the likely one.
 
 namespace shardplan {
 namespace {
 
-/// The global positions of what a device's buffer holds, the halo included, by dimension.
+/// The global positions in a device's buffer, including the halo, by dimension.
 std::vector<std::vector<std::int64_t>> positions(const PlacedValue& placed, const ProgramValue& value,
                                                  const DeviceMesh& mesh, std::int64_t point) {
   auto held = held_indices(value.layout, mesh, value.type.shape, point);
@@ -32,7 +32,7 @@ std::vector<std::vector<std::int64_t>> positions(const PlacedValue& placed, cons
   return held;
 }
 
-/// What a device's buffer holds, without the padding behind a shorter piece.
+/// The contents of a device's buffer, without the padding behind a shorter piece.
 TensorValues own_values(const TensorValues& buffer, const PlacedValue& placed, const ProgramValue& value,
                         std::size_t device, const std::vector<std::vector<std::int64_t>>& held) {
   const Shape& buffer_shape = placed.shapes.empty() ? value.local_shape.items() : placed.shapes[device];
@@ -41,7 +41,7 @@ TensorValues own_values(const TensorValues& buffer, const PlacedValue& placed, c
   return shape == buffer_shape ? buffer : without_padding(buffer, buffer_shape, shape);
 }
 
-/// What the device at `point` should hold, element by element.
+/// The elements of the reference at the given positions: the expected contents of a device's buffer.
 TensorValues cut_out(const TensorValues& reference, const Shape& shape,
                      const std::vector<std::vector<std::int64_t>>& held) {
   std::size_t size = 1;
@@ -62,7 +62,7 @@ TensorValues cut_out(const TensorValues& reference, const Shape& shape,
   return piece;
 }
 
-/// The buffers with what is partial reduced, in the order of the members.
+/// The buffers with partial values reduced, in the order of the members.
 DeviceBuffers reduced(const DeviceBuffers& data, const std::vector<AxisRef>& axes, Reduction reduction,
                       const DeviceMesh& mesh) {
   if (num_pieces(axes) == 1) return data;
@@ -108,7 +108,7 @@ bool agree(const DeviceBuffers& found, const DeviceBuffers& expected, double fac
   return true;
 }
 
-/// Sets of mesh axes along which the value is not cut, smaller sets first.
+/// Sets of mesh axes along which the value is not sharded, smaller sets first.
 std::vector<std::vector<AxisRef>> uncut_axis_sets(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::vector<AxisRef> uncut;
   for (std::size_t axis = 0; axis < mesh.axes().size() && uncut.size() < 6; ++axis) {
@@ -154,8 +154,8 @@ std::optional<std::pair<std::size_t, std::size_t>> other_piece(const DeviceBuffe
   return first;
 }
 
-/// What most values are: the largest difference between a device's buffer and what it should hold if all differences are
-/// at most `allowed`; nothing if one is not, or is not a number. Rows of the last dimension are compared where they are.
+/// The common case: the largest difference between a device's buffer and its expected contents if all differences are
+/// at most `allowed`; nothing if one is larger or NaN. Rows of the last dimension are compared in place.
 std::optional<double> largest_if_all_close(const TensorValues& buffer, const Shape& buffer_shape,
                                            const TensorValues& reference, const Shape& shape,
                                            const std::vector<std::vector<std::int64_t>>& held, double allowed) {
@@ -197,7 +197,7 @@ std::optional<double> largest_if_all_close(const TensorValues& buffer, const Sha
   return largest;
 }
 
-/// Element by element, with the first that differs.
+/// Compares element by element and records the first that differs.
 void compare_each(std::size_t device, const TensorValues& own, const TensorValues& expected,
                   const std::vector<std::vector<std::int64_t>>& held, const Tolerance& tolerance, Comparison& result) {
   const std::int64_t before = result.num_differing;
@@ -227,7 +227,7 @@ void compare_each(std::size_t device, const TensorValues& own, const TensorValue
 }  // namespace
 
 double distance(double found, double should_be) {
-  if (found == should_be) return 0;  // infinities as well
+  if (found == should_be) return 0;  // also infinities
   if (std::isnan(found) && std::isnan(should_be)) return 0;
   const double difference = std::abs(found - should_be);
   return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
@@ -257,7 +257,7 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
   const bool is_partial = num_pieces(value.layout.partial) > 1;
   const DeviceBuffers whole = is_partial ? completed(placed, value, mesh) : DeviceBuffers();
   const DeviceBuffers& found = is_partial ? whole : placed.data;
-  // Of copies in shared memory that stand at the same positions one is compared.
+  // Of copies that share memory and have the same positions only one is compared.
   std::set<std::pair<const double*, std::vector<std::vector<std::int64_t>>>> close;
   for (std::size_t device = 0; device < found.size(); ++device) {
     auto held = positions(placed, value, mesh, static_cast<std::int64_t>(device));

@@ -8,29 +8,29 @@
 
 namespace shardplan {
 
-/// How far a value may be from what it should be.
+/// How far a value may be from the expected one.
 struct Tolerance {
   double relative = 0;  // relative to the largest value of the reference tensor
-  double absolute = 0;  // added to it: how far the reference itself moves when it is rounded
+  double absolute = 0;  // added to it: how far rounding moves the reference itself
 
-  /// For one element; `scale` is that of its tensor.
+  /// The allowed difference of one element; `scale` is that of its tensor.
   double allowed(double scale, double reference) const;
 };
 /// The largest |value| below kStandsForInfinity; 0 if there is none.
 double scale_of(const TensorValues& reference);
-/// |found - should be|: 0 for equal infinities and where both are not a number, infinite where only one is.
+/// found - should be|: 0 for equal infinities and if both are NaN, infinite if only one is.
 double distance(double found, double should_be);
 
-/// One value on the mesh beside the reference tensor that it holds. All copies on all devices are compared; what is
-/// partial is reduced first.
+/// One value on the mesh compared with its reference tensor. All copies on all devices are compared; partial values are
+/// reduced first.
 struct Comparison {
   double scale = 0;                // the largest value of the reference
-  double largest = 0;              // |found - should be|; infinite if one of the two is not a number
-  double worst = 0;                // the largest difference as a part of what is allowed
+  double largest = 0;              // found - should be|; infinite if one of the two is NaN
+  double worst = 0;                // the largest difference relative to the allowed one
   std::int64_t num_compared = 0;   // on all devices
   std::int64_t num_differing = 0;  // by more than allowed
   std::int64_t num_devices_wrong = 0;
-  // The first that differs:
+  // The first element that differs:
   std::int64_t point = 0;
   Shape local_index;
   Shape global_index;
@@ -42,11 +42,11 @@ struct Comparison {
 Comparison compare(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,
                    const TensorValues& reference, const Tolerance& tolerance);
 
-/// A value's buffers with what is partial reduced in the order of the members: every member holds the whole sum.
+/// A value's buffers with partial values reduced in the order of the members: every member holds the whole sum.
 DeviceBuffers completed(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh);
 
-/// What a wrong value resembles: a sum that is missing or counted several times, a piece of another device, a shift,
-/// zeros; empty if nothing fits. Tested against the numbers, on all devices.
+/// The likely fault of a wrong value: a sum that is missing or counted several times, a piece of another device, a
+/// shift, zeros; empty if none fits. Tested against the numbers, on all devices.
 std::string looks_like(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,
                        const TensorValues& reference, const Tolerance& tolerance);
 

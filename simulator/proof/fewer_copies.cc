@@ -1,13 +1,13 @@
-// A proof of 48 layers that run the same instructions says no more than one of four, and takes twelve times as long.
+// A proof of 48 layers that run the same instructions shows no more than one of four, and takes twelve times as long.
 //
-// Copies are told apart by names: a part of a name that is a number comes from a repeat (graph/folded_names.h). Operators
-// that are counted through the model ("clip.SquareSum_17") are named by what they read instead. With such names
-// everything else is a comparison of texts: what a copy is to the one before it, `layers.7` to `layers.6`, the second copy
-// is to the first.
+// Copies are distinguished by names: a numeric part of a name comes from a repeat (graph/folded_names.h). Operators
+// that are numbered through the model ("clip.SquareSum_17") are named after their operands instead. With such names all
+// other checks compare texts: a copy's relation to the one before it, `layers.7` to `layers.6`, is that of the second
+// copy to the first.
 //
-// The program is not planned again: instructions of copies that are left out are dropped, and what read a value of a
-// dropped copy next to its own reads that of the copy which is next now. The small graph comes from the model's source and
-// not from here, so that what is wired wrongly computes other numbers than the reference.
+// The program is not planned again: instructions of dropped copies are removed, and readers of a value in a
+// neighbouring dropped copy read that of the copy which is now their neighbour. The small graph comes from the model's
+// source and not from here, so that wrong connections compute other numbers than the reference.
 
 #include "simulator/proof/fewer_copies.h"
 
@@ -34,7 +34,7 @@ namespace {
 constexpr std::int64_t kFirstCopies = 2;
 constexpr std::int64_t kRepresentative = kFirstCopies - 1;
 
-/// Thrown where fewer copies would not be the same proof; caught where it begins.
+/// Thrown if fewer copies would not be the same proof; caught where the reduction begins.
 struct NotTheSame {};
 
 bool is_digits(std::string_view part) {
@@ -48,15 +48,15 @@ std::int64_t number_of(std::string_view digits) {
   return value;
 }
 
-/// A number in a name: the `length` characters at `begin`, which say the copy of a repeat.
+/// A number in a name: the `length` characters at `begin`, which are the index of a repeat's copy.
 struct CopyNumber {
   std::size_t begin = 0;
   std::size_t length = 0;
-  std::string repeat;  // the text before it, from where the block's name begins: "stages.2.blocks."
+  std::string repeat;  // the text before it, from the start of the block's name: "stages.2.blocks."
   std::int64_t index = 0;
 };
 
-/// The repeats of a graph, and where names lie in them.
+/// The repeats of a graph, and the copies to which names belong.
 class Repeats {
  public:
   explicit Repeats(const OperatorGraph& graph) {
@@ -71,7 +71,7 @@ class Repeats {
 
   const std::map<std::string, std::int64_t>& counts() const { return counts_; }
 
-  /// The numbers in a name, in order. Throws NotTheSame at one that no repeat explains.
+  /// The numbers in a name, in order. Throws NotTheSame at one that belongs to no repeat.
   std::vector<CopyNumber> numbers(const std::string& name) const {
     std::vector<CopyNumber> result;
     for_each_number(name, [&](std::size_t begin, std::size_t length) {
@@ -95,7 +95,7 @@ class Repeats {
     return count <= kCopiesLeft || number.index < kFirstCopies || number.index >= count - (kCopiesLeft - kFirstCopies);
   }
 
-  /// The number that a copy has when the others are gone.
+  /// The index of a kept copy after the others are dropped.
   std::int64_t number_left(const CopyNumber& number) const {
     const std::int64_t count = counts_.at(number.repeat);
     return count <= kCopiesLeft || number.index < kFirstCopies ? number.index : number.index - (count - kCopiesLeft);
@@ -139,14 +139,14 @@ class Repeats {
   std::map<std::string, std::int64_t> counts_;  // by the text before the number
 };
 
-/// Names that say where in the model something stands.
+/// Names that identify a place in the model.
 struct GraphNames {
   IdVector<OperatorId, std::string> operators;
   IdVector<TensorId, std::string> tensors;
 };
 
 GraphNames names_of(const OperatorGraph& graph) {
-  // Counted through the model, and of no one place: "clip.SquareSum", "clip.SquareSum_1", ...
+  // Numbered through the model, without a place of their own: "clip.SquareSum", "clip.SquareSum_1", ...
   const auto base_of = [](const GraphOperator& op) -> std::string_view {
     const std::string_view name = op.name;
     const std::size_t bar = name.rfind('_');
@@ -176,12 +176,12 @@ GraphNames names_of(const OperatorGraph& graph) {
   return names;
 }
 
-/// The ids of the first graph's items by name in the second; nothing for those that are left out. Throws NotTheSame
-/// unless those that are left are all that the second graph has.
+/// The ids in the second graph of the first graph's items, by name; nothing for dropped items. Throws NotTheSame unless
+/// the kept items are exactly those of the second graph.
 template <class Id>
 IdVector<Id, std::optional<Id>> match(const IdVector<Id, std::string>& names, const IdVector<Id, std::string>& left,
                                       const Repeats& repeats) {
-  std::unordered_map<std::string, Id> ids;  // looked up, never walked
+  std::unordered_map<std::string, Id> ids;  // looked up, never iterated
   for (const Id id : left.ids()) {
     if (!ids.emplace(left[id], id).second) throw NotTheSame();
   }
@@ -210,7 +210,7 @@ bool is_same_halo(const std::vector<Halo>& a, const std::vector<Halo>& b) {
   });
 }
 
-/// Whether both do the same with what they read.
+/// Whether both instructions do the same with their inputs.
 bool does_the_same(const Instruction& a, const Instruction& b) {
   if (a.kind != b.kind || a.runs != b.runs || a.pass != b.pass || a.is_phase != b.is_phase) return false;
   if (a.inputs.size() != b.inputs.size() || a.outputs.size() != b.outputs.size()) return false;
@@ -266,7 +266,7 @@ class LeavingOut {
     }
   }
 
-  /// What an instruction's name begins with: that of its operator, or of the tensor that it moves.
+  /// The start of an instruction's name: the name of its operator, or of the tensor that it moves.
   std::string owner_of(const Instruction& instruction) const {
     if (instruction.op) {
       const std::string& name = plan_.graph->operators()[*instruction.op].name;
@@ -281,8 +281,8 @@ class LeavingOut {
     throw NotTheSame();
   }
 
-  /// An instruction by the place of its operator or tensor: "clip.SquareSum(grad.layers.3.x.Cast|.in0.slice0". What
-  /// brings one operand to an operator that reads all copies stands where that operand does.
+  /// Names an instruction after its operator's or tensor's place: "clip.SquareSum(grad.layers.3.x.Cast|.in0.slice0". An
+  /// instruction that moves one operand for an operator that reads all copies has the operand's place.
   std::string name_of(const Instruction& instruction) const {
     const std::string owner = owner_of(instruction);
     const std::string rest = instruction.name.substr(owner.size());
@@ -313,8 +313,7 @@ class LeavingOut {
     }
   }
 
-  /// The name that what a copy reads has where the representative reads it: `shifts` says by how much each repeat's
-  /// numbers are moved.
+  /// The name for the representative of something that a copy reads: `shifts` gives the shift of each repeat's numbers.
   std::string moved(const std::string& name, const std::map<std::string, std::int64_t>& shifts) const {
     return repeats_.renumbered(name, [&](const CopyNumber& number) {
       const auto shift = shifts.find(number.repeat);
@@ -322,19 +321,19 @@ class LeavingOut {
     });
   }
 
-  /// Every instruction that is left out has its like in the copy that stands for it, and none of that one's lacks a like.
+  /// Every dropped instruction must correspond to one of its copy's representative, and vice versa.
   void compare_copies() {
-    std::unordered_map<std::string, std::size_t> by_name;  // looked up, never walked
+    std::unordered_map<std::string, std::size_t> by_name;  // looked up, never iterated
     for (std::size_t i = 0; i < instruction_names_.size(); ++i) {
       if (!by_name.emplace(instruction_names_[i], i).second) throw NotTheSame();
     }
-    std::map<std::string, std::size_t> sizes;       // of copies, by what names them
-    std::map<std::string, std::string> stands_for;  // those left out: the copy that does
+    std::map<std::string, std::size_t> sizes;       // number of instructions per copy
+    std::map<std::string, std::string> stands_for;  // from dropped copies to their representatives
     for (std::size_t i = 0; i < instruction_names_.size(); ++i) {
       std::string copy, like;
       std::map<std::string, std::int64_t> shifts;
       for (const CopyNumber& number : repeats_.numbers(instruction_names_[i])) {
-        const std::string repeat = folded_name(number.repeat);  // whichever copy it is in
+        const std::string repeat = folded_name(number.repeat);  // same for all copies that contain it
         copy += fmt::format("{}{} ", repeat, number.index);
         const bool is_left = repeats_.is_left(number);
         like += fmt::format("{}{} ", repeat, is_left ? number.index : kRepresentative);
@@ -373,10 +372,9 @@ class LeavingOut {
     if (a.tensor && moved(names_.tensors[*a.tensor], shifts) != names_.tensors[*b.tensor]) throw NotTheSame();
   }
 
-  // ---- what is left -----------------------------------------------------------------------------------------------
+  // ---- the kept program --------------------------------------------------------------------------------------------
 
-  /// The name of what stands beside a copy that is left, next to it when the others are gone; nothing for what is one of
-  /// all copies and left out.
+  /// The name, after dropping, of something next to a kept copy; nothing for one of all copies that is dropped.
   std::optional<std::string> name_beside(const std::string& name, const std::vector<CopyNumber>& reader) const {
     bool is_beside = true;
     const std::string result = repeats_.renumbered(name, [&](const CopyNumber& number) -> std::int64_t {
@@ -390,7 +388,7 @@ class LeavingOut {
     return is_beside ? std::optional(result) : std::nullopt;
   }
 
-  /// What an instruction that is left reads in the place of a value.
+  /// The value that a kept instruction reads in place of value `id`.
   std::optional<ValueId> value_left(ValueId id, const std::vector<CopyNumber>& reader) const {
     const auto own = values_.find(id);
     if (own != values_.end()) return own->second;
@@ -401,7 +399,7 @@ class LeavingOut {
     return found->second;
   }
 
-  /// What a copy moves on the way to itself may be the tensor of the copy beside it.
+  /// A tensor that a copy moves for itself may belong to the neighbouring copy.
   TensorId tensor_left(TensorId id, const std::vector<CopyNumber>& reader) const {
     if (tensors_[id]) return *tensors_[id];
     const std::optional<std::string> name = name_beside(names_.tensors[id], reader);
@@ -435,7 +433,7 @@ class LeavingOut {
     program.mesh = old_.mesh;
     program.micro_batches = old_.micro_batches;
     program.reduces_in_last_run = old_.reduces_in_last_run;
-    std::map<std::size_t, std::size_t> given;  // where it stands now
+    std::map<std::size_t, std::size_t> given;  // new position
     for (std::size_t i = 0; i < old_.given.size(); ++i) {
       const Binding& binding = old_.given[i];
       if (!tensors_[binding.tensor]) continue;
@@ -475,7 +473,7 @@ class LeavingOut {
     if (instruction.inputs.size() != old.inputs.size()) {
       if (!old.op || old.is_phase || old.kind != InstructionKind::kOperator) throw NotTheSame();
       instruction.operation = std::make_shared<const Operation>(result_.graph->operation(*instruction.op));
-      // What it is cut by are factors, of which a sum of fewer has the same.
+      // The factors are what is sharded, and a sum of fewer operands has the same ones.
       const bool fits = instruction.operation->operands.size() == instruction.inputs.size() &&
                         instruction.operation->rule.factors == old.operation->rule.factors;
       if (!fits) throw NotTheSame();
@@ -493,7 +491,7 @@ class LeavingOut {
     program.instructions.push_back(std::move(instruction));
   }
 
-  /// What reads one value of every copy reads that of the copy which stands for them as well.
+  /// An instruction that reads one value of every copy must also read that of the representative.
   void check_reads_like(const Instruction& instruction, ValueId left_out) const {
     const std::string like = repeats_.renumbered(value_names_[left_out], [&](const CopyNumber& number) {
       return repeats_.is_left(number) ? number.index : kRepresentative;
@@ -520,10 +518,10 @@ class LeavingOut {
   IdVector<TensorId, std::optional<TensorId>> tensors_;
   std::vector<std::string> instruction_names_;
   IdVector<ValueId, std::string> value_names_;
-  std::unordered_map<std::string, TensorId> tensors_left_;  // looked up, never walked
-  std::map<ValueId, ValueId> values_;                       // that are left
-  std::unordered_map<std::string, ValueId> by_name_left_;   // looked up, never walked
-  std::uint32_t last_bucket_ = 0;                           // of the plan's, of which a member was written
+  std::unordered_map<std::string, TensorId> tensors_left_;  // looked up, never iterated
+  std::map<ValueId, ValueId> values_;                       // of kept values
+  std::unordered_map<std::string, ValueId> by_name_left_;   // looked up, never iterated
+  std::uint32_t last_bucket_ = 0;                           // the plan's bucket of which a member was written last
   std::uint32_t num_buckets_ = 0;
   FewerCopies result_;
 };
@@ -536,7 +534,7 @@ std::optional<FewerCopies> fewer_copies(const Plan& plan) {
   } catch (const NotTheSame&) {
     return std::nullopt;
   } catch (const InputError&) {
-    return std::nullopt;  // the file names a copy that would be left out
+    return std::nullopt;  // the file names a dropped copy
   }
 }
 

@@ -1,14 +1,14 @@
 // A proof that cannot fail proves nothing.
 //
-// Every place of a program that could be wrong is made wrong in turn, and each fault must show in a tensor of the graph.
-// That needs neither a run from the start for each fault nor a run to the end: one right executor steps through the
-// program; at a place that has faults, copies of it execute the instruction wrongly. A copy whose result is, on every
-// device, what the right one leaves has a fault without effect (a kernel that does not ask where it stands; two devices
-// that hold the same shard), which is decided here by comparing and not by trust. A copy whose result already differs
-// from the reference is caught. The others continue to the end, in threads, until a tensor of the graph differs.
+// Every place of a program that could be wrong is made wrong in turn, and each fault must show in a tensor of the
+// graph. Faults need neither a full run from the start nor one to the end: one correct executor steps through the
+// program; at each place with faults, copies of it execute the instruction wrongly. A copy whose result equals the
+// correct one on every device has a fault without effect (a kernel that does not use its position; two devices that
+// hold the same shard); this is decided by comparison, not assumed. A copy whose result already differs from the
+// reference is caught. The others continue, in threads, until a tensor of the graph differs or the step ends.
 //
-// Faults of one kind at places that repeat (the layers of a model) form a class, by descriptions in which the numbers of
-// repeats are stars; the last of a class stands for all.
+// Faults of one kind at repeated places (the layers of a model) form a class, by descriptions in which the indices of
+// repeats are stars; the last member of a class represents it.
 
 #include "simulator/proof/mutations.h"
 
@@ -53,7 +53,7 @@ std::vector<FaultKind> faults_of(const CollectiveStep& step) {
   return {};
 }
 
-/// A gather that puts a dimension together whose pieces end with padding.
+/// Whether a step gathers a dimension whose pieces end with padding.
 bool trims(const CollectiveStep& step, const Shape& shape) {
   const bool gathers = step.kind == CollectiveKind::kAllGather || step.kind == CollectiveKind::kAllToAll;
   return gathers && shape[*step.from_dim] % step.before.dimensions[*step.from_dim].num_pieces() != 0;
@@ -64,7 +64,7 @@ bool is_sharded(const Strategy& strategy) {
                      [](const auto& axes) { return num_pieces(axes) > 1; });
 }
 
-/// A kernel with sharded windows relies on the halo that its place has; in another place it would read beyond it.
+/// A kernel with sharded windows relies on the halo of its own position; at another one it would read out of bounds.
 bool has_sharded_window(const Instruction& instruction) {
   for (const TensorWalk& walk : instruction.operation->rule.operands) {
     for (const DimensionWalk& dimension : walk) {
@@ -79,7 +79,7 @@ bool is_sharded(const TensorLayout& layout) {
                      [](const DimensionLayout& dimension) { return dimension.is_sharded(); });
 }
 
-/// Collects mutations, the last of each class.
+/// Collects mutations, keeping the last of each class.
 class Classes {
  public:
   void add(const Fault& fault, const std::string& description) {
@@ -100,7 +100,7 @@ class Classes {
   std::map<std::string, Mutation> by_description_;
 };
 
-/// The one step that all mutations are tried on.
+/// The step on which all mutations are tried.
 class Trial {
  public:
   Trial(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options)
@@ -111,7 +111,7 @@ class Trial {
 
   const StoredValues& stored() const { return stored_; }
 
-  /// True if both executors hold the same in `id`, within the tolerance; of what is partial, summands that add up to
+  /// True if both executors hold the same in `id`, within the tolerance; for partial values, if the summands add up to
   /// the same.
   bool hold_the_same(const Executor& a, const Executor& b, ValueId id) const {
     const ProgramValue& value = program_.values[id];
@@ -146,7 +146,7 @@ class Trial {
     return low == high;
   }
 
-  /// The name of the first tensor that is wrong, with the executor run on from where it stands.
+  /// Runs the executor on from its position and returns the name of the first tensor that is wrong.
   std::string run_until_caught(Executor executor) const {
     while (!executor.is_done()) {
       const Instruction& instruction = program_.instructions[executor.next_instruction()];
@@ -251,7 +251,7 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
   std::vector<MutationResult> results;
   for (Mutation& mutation : list_mutations(program, graph)) results.push_back({.mutation = std::move(mutation)});
 
-  // One right run; at each place that is to be wrong a copy of the executor leaves it.
+  // One correct run; at each place with faults, copies of its executor branch off.
   const auto right_executor = [&] { return Executor(program, graph, {.seed = options.seed, .stop = options.stop}); };
   std::vector<Pending> pending;
   Executor right = right_executor();
@@ -301,8 +301,8 @@ std::vector<MutationResult> test_mutations(const ParallelProgram& program, const
     }
   }
 
-  // What phases hand to each other holds no tensor of the graph, and another value can do as well: any number in place
-  // of the maximum that a softmax subtracts. What such a fault leaves behind are the operator's results.
+  // Values between phases hold no tensor of the graph, and other values may be equally good: any number in place of the
+  // maximum that a softmax subtracts. Such a fault is judged by the operator's results.
   const auto holds_tensor = [&](const MutationResult& result) {
     if (!result.mutation.fault.instruction) return true;
     const std::vector<ValueId>& outputs = program.instructions[*result.mutation.fault.instruction].outputs;

@@ -16,36 +16,36 @@ struct Mutation {
   std::size_t num_places = 1;  // collectives of the same kind, axes and origin, repeats folded
 };
 
-/// What there is to be caught. Faults that change nothing by their definition are left out: a maximum taken twice, an
-/// all_reduce whose members are swapped.
+/// The faults that must be caught. Faults without effect by definition are left out: a maximum taken twice, an
+/// all_reduce with swapped members.
 ///   every collective   removed; members swapped; ranks rotated; sums doubled      (slices: swapped and rotated)
 ///   every halo         removed
-///   every send         removed; ranks rotated where it is of pieces
-///   every operator     that is cut, but for windows: boxes shifted
-///   every given tensor that is cut: two devices' pieces swapped
+///   every send         removed; ranks rotated if it sends pieces
+///   every operator     that is sharded, except with windows: boxes shifted
+///   every given tensor that is sharded: two devices' pieces swapped
 ///   every broadcast before the first step: removed; sent by the group's second device
-/// Where layers repeat, one of a class is taken, the last: origins are equal but for the numbers in their names.
+/// Of repeated layers only the last is taken: origins that differ only in the numbers in their names form a class.
 std::vector<Mutation> list_mutations(const ParallelProgram& program, const OperatorGraph& graph);
 
 enum class MutationOutcome {
   kCaught,         // a tensor of the graph differs by more than the float64 tolerance
-  kWithoutEffect,  // what the wrong instruction leaves behind is, on every device, what the right one does, within the
-                   // tolerance; of an instruction between two phases, what the operator leaves behind
+  kWithoutEffect,  // on every device, the wrong instruction's results equal the correct ones within the tolerance; for
+                   // an instruction between two phases, the operator's results do
   kUncaught,
 };
 struct MutationResult {
   Mutation mutation;
   MutationOutcome outcome = MutationOutcome::kUncaught;
   std::string caught_in = {};  // the tensor
-  /// Set with kWithoutEffect: the value itself is unproven (all zero, constant), so that nothing could have been seen.
+  /// Set with kWithoutEffect: the value itself is unproven (all zero, constant), so that no fault could show in it.
   bool is_blind = false;
 };
 
-/// Runs one step with each fault in turn. Whether a fault has an effect is decided by arithmetic: the faulty
-/// instruction and the right one are given the same inputs, and what they leave behind is compared on all devices. Some
-/// have none: a kernel that does not ask where it stands (MatMul) computes the same in any box of the same extent;
-/// devices that hold the same piece may swap it. Inside an operator that runs in phases the operator's results decide: a
-/// softmax may subtract any number in place of the maximum.
+/// Runs one step with each fault in turn. Whether a fault has an effect is computed: the faulty and the correct
+/// instruction get the same inputs, and their results are compared on all devices. Some faults have none: a kernel that
+/// does not use its position (MatMul) computes the same in any box of the same extent; devices with the same piece may
+/// swap it. Within an operator that runs in phases the operator's results decide: a softmax may subtract any number in
+/// place of the maximum.
 std::vector<MutationResult> test_mutations(const ParallelProgram& program, const OperatorGraph& graph,
                                            const ValidationOptions& options);
 

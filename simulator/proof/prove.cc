@@ -1,14 +1,14 @@
-// How a plan becomes small enough to be executed.
+// Makes a plan small enough to be executed.
 //
-// A mesh is chosen first: the plan's own, or beyond `most_devices` one whose axes are 3 or 2. model/shrink.h then finds sizes
-// at which every factor is cut as it was; transfer.h writes the program out at these, and what it finds too small grows.
-// What running the result would take is estimated before any memory is taken. While that is too much, copies of layers that
-// do the same are left out (fewer_copies.h), and then sizes are sought that give up more (`Thrift`): fewer positions on a
-// device, smaller numbers in the model's text, shorter sums of a softmax. What is still expensive then is said beforehand, with the largest
-// tensor and the dims that it comes from, and refused if memory would not suffice.
+// First a mesh is chosen: the plan's own or, beyond `most_devices`, one whose axes are 3 or 2. model/shrink.h then
+// finds sizes at which every factor is sharded as before; transfer.h writes the program out at these sizes, and sizes
+// it finds too small grow. The cost of running the result is estimated before memory is allocated. If it is too high,
+// equal copies of layers are left out (fewer_copies.h), and then sizes with more concessions are tried (`Thrift`):
+// fewer positions per device, smaller numbers in the model's text, shorter sums of a softmax. A proof that is still
+// expensive is announced with the largest tensor and its dims, and refused if memory would not suffice.
 //
-// What a smaller mesh cannot show, that boxes tile and groups partition at full size, is checked by arithmetic on the plan's
-// own program.
+// A smaller mesh cannot show that boxes tile and groups partition at full size; arithmetic on the plan's own program
+// checks that.
 
 #include "simulator/proof/prove.h"
 
@@ -31,17 +31,17 @@
 namespace shardplan {
 namespace {
 
-/// A mesh of more devices than this is never executed as it is.
+/// A mesh of more devices is never executed unchanged.
 constexpr std::int64_t kMostDevicesOfOwnMesh = 256;
 
-/// The memory that a proof may take.
+/// Maximal memory of a proof.
 constexpr double kMostBytes = 4.0 * (1 << 30);
 
-/// What a proof takes if sizes can be found for that: about half a minute.
+/// Target for the cost of a proof, if such sizes can be found: about half a minute.
 constexpr double kWantedBytes = 2.0 * (1 << 30);
 constexpr double kWantedOperations = 2e9;  // of a step on one device
 
-/// Every position of every factor belongs to one place along the axes that cut it, and only to that.
+/// Checks that every position of every factor belongs to exactly one place along the axes that shard it.
 std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) {
   const ShardingRule& rule = instruction.operation->rule;
   std::vector<std::vector<std::int64_t>> begins(rule.factors.size());
@@ -70,8 +70,8 @@ std::string check_boxes(const Instruction& instruction, const DeviceMesh& mesh) 
   return {};
 }
 
-/// Whether the pieces of each dimension, of which some are unequal, are after a step what its kind makes of those
-/// before: whole rows of them, or parts of which they are whole rows.
+/// Whether the pieces of each dimension with unequal pieces change as the kind of step requires: they are joined from
+/// whole pieces, or split so that whole pieces consist of the new ones.
 bool pieces_follow(const CollectiveStep& step, const Shape& shape) {
   const std::int64_t members = num_pieces(step.axes);
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -118,9 +118,9 @@ std::string check_groups(const Instruction& instruction, const DeviceMesh& mesh,
              : fmt::format("{}: leaves {} elements on a device; expected {}", instruction.name, after, expected);
 }
 
-constexpr std::int64_t kMicroBatchesOfProof = 3;  // show all that more of them do
+constexpr std::int64_t kMicroBatchesOfProof = 3;  // more of them show nothing new
 
-/// What is proven: a plan, or what fewer_copies leaves of it.
+/// What is proven: a plan, or its reduction by fewer_copies.
 struct Subject {
   const Model& model;
   std::shared_ptr<const OperatorGraph> graph;
@@ -131,7 +131,7 @@ struct Subject {
 Subject subject_of(const Plan& plan) { return {*plan.model, plan.graph, plan.program, plan.strategies}; }
 Subject subject_of(const FewerCopies& plan) { return {*plan.model, plan.graph, plan.program, plan.strategies}; }
 
-/// In how many pieces the plan cuts what, on the mesh of the proof.
+/// The numbers of pieces into which the plan shards things, on the mesh of the proof.
 ShrinkRequest request_of(const Subject& plan, const SmallerMesh& mesh) {
   ShrinkRequest request;
   request.planned_graph = [num_devices = mesh.mesh().num_devices()](const Model& model) {
@@ -177,7 +177,7 @@ ShrinkRequest request_of(const Subject& plan, const SmallerMesh& mesh) {
   return request;
 }
 
-/// The graph without padding of what `planned_graph` makes of the model; null: nothing is padded.
+/// The graph that `planned_graph` makes of the model without padding; null: nothing is padded.
 std::shared_ptr<const OperatorGraph> unpadded_graph(const Model& model, std::int64_t num_devices,
                                                     std::int64_t micro_batches) {
   if (!model.unpadded) return nullptr;
@@ -192,7 +192,7 @@ struct Smaller {
   ParallelProgram program;
 };
 
-/// How much sizes give up to become small.
+/// How many concessions the sizes make to become small.
 struct Thrift {
   std::int64_t least_local = 2;
   bool shrinks_literals = false;
@@ -200,22 +200,22 @@ struct Thrift {
   std::int64_t least_normalised = 8;
 };
 
-/// What running a program takes: memory of the reference and of all devices, and work.
+/// The cost of running a program: memory of the reference and of all devices, and work.
 struct Expense {
   double bytes = 0;
-  double operations = 0;  // of a step on one device, and of what is rounded, moved and compared on all
+  double operations = 0;  // of a step on one device, plus rounding, moving and comparing on all devices
 
   bool is_wanted() const { return bytes <= kWantedBytes && operations <= kWantedOperations; }
-  /// How many times what is wanted.
+  /// The cost as a multiple of the wanted one.
   double excess() const { return std::max(bytes / kWantedBytes, operations / kWantedOperations); }
 };
 
-/// A number that a device makes is rounded, moved, compared, in two precisions: as expensive as so many operations.
+/// The work per element on a device, in operations: rounding, moving and comparing it, in two precisions.
 constexpr double kOperationsOfElement = 10;
 
 double elements_of(const ProgramValue& value) { return static_cast<double>(num_elements(value.local_shape)); }
 
-/// The most numbers that one device holds at a time.
+/// The maximal number of elements that one device holds at a time.
 double most_elements(const ParallelProgram& program) {
   constexpr std::size_t kToTheEnd = static_cast<std::size_t>(-1);
   IdVector<ValueId, std::size_t> last_use(program.values.size(), 0);
@@ -248,7 +248,7 @@ double most_elements(const ParallelProgram& program) {
 Expense expense_of(const OperatorGraph& graph, const ParallelProgram& program) {
   Expense expense;
   const double devices = static_cast<double>(program.mesh.num_devices());  // of the worker that holds a value
-  double stored = 0;  // what the run in the other precision holds meanwhile
+  double stored = 0;  // held by the run in the other precision meanwhile
   double made = 0;
   for (const Binding& binding : program.given) stored += elements_of(program.values[binding.value]);
   for (const ProgramValue& value : program.values) made += elements_of(value);
@@ -263,7 +263,7 @@ Expense expense_of(const OperatorGraph& graph, const ParallelProgram& program) {
   return expense;
 }
 
-/// The plan's program at small sizes on one mesh; `fault` says why there is none.
+/// The plan's program at small sizes on one mesh; `fault` explains why there is none.
 std::optional<Smaller> find_smaller(const Subject& plan, const SmallerMesh& mesh, const Thrift& thrift,
                                     std::string& fault) {
   ShrinkRequest request = request_of(plan, mesh);
@@ -283,7 +283,7 @@ std::optional<Smaller> find_smaller(const Subject& plan, const SmallerMesh& mesh
     model = shrink(plan.model, request);
     graph = planned_graph(model.model, mesh.mesh().num_devices(), kMicroBatchesOfProof);
   } catch (const InputError& error) {
-    // So many devices do not divide the rows of which each has its own weights.
+    // This number of devices does not divide the rows of which each has its own weights.
     fault = error.diagnostics().empty() ? "the model cannot be made smaller" : error.diagnostics()[0].message;
     return std::nullopt;
   }
@@ -295,7 +295,7 @@ std::optional<Smaller> find_smaller(const Subject& plan, const SmallerMesh& mesh
   return Smaller{plan.graph, mesh, std::move(model), std::move(graph), std::move(transfer.program)};
 }
 
-/// The same with sizes that give up more, as long as it is expensive.
+/// The same with more concessions, as long as it is expensive.
 Smaller thrifty(const Subject& plan, Smaller smaller) {
   Expense expense = expense_of(smaller.graph, smaller.program);
   for (const Thrift& thrift : {Thrift{1, false, true, 8}, Thrift{2, true, true, 8}, Thrift{1, true, true, 8},
@@ -315,10 +315,10 @@ Smaller thrifty(const Subject& plan, Smaller smaller) {
   return smaller;
 }
 
-/// On a mesh with axes of 3 and 2, or of 2 only where something cannot be cut in 3, or of equal axes where one takes the
-/// place of another, or on the plan's own where an axis of 8 takes the place of two of 2 and 4, so that no smaller one keeps
-/// their products alike. Two positions of everything on each device, or fewer where the plan itself has one and means it
-/// (8 heads on an axis of 8).
+/// Tries a mesh with axes of 3 and 2, one of 2 only (some things cannot be split in 3), one of equal axes (if one takes
+/// the place of another), and the plan's own (if an axis of 8 takes the place of 2 and 4, no smaller mesh keeps these
+/// products equal). Two positions of everything per device, or fewer if the plan itself has one and means it (8 heads
+/// on an axis of 8).
 std::optional<Smaller> find_smaller(const Subject& plan, std::int64_t most_devices, std::string& fault) {
   std::vector<SmallerMesh> meshes;
   for (const SmallerPieces pieces : {SmallerPieces::kThreesAndTwos, SmallerPieces::kTwos, SmallerPieces::kTwosAlike}) {
@@ -338,8 +338,8 @@ std::optional<Smaller> find_smaller(const Subject& plan, std::int64_t most_devic
   return std::nullopt;
 }
 
-/// The same, at sizes that give up more and of fewer copies of what repeats where it would be expensive else. `notes` says
-/// which copies.
+/// The same; if that is expensive, with fewer copies of repeats and more concessions. `notes` lists the copies left
+/// out.
 std::optional<Smaller> find_affordable(const Plan& plan, std::int64_t most_devices, std::vector<std::string>& notes,
                                        std::string& fault) {
   std::optional<Smaller> smaller = find_smaller(subject_of(plan), most_devices, fault);
@@ -354,7 +354,7 @@ std::optional<Smaller> find_affordable(const Plan& plan, std::int64_t most_devic
   return thrifty(subject_of(plan), std::move(*smaller));
 }
 
-/// The largest tensor of a step, and for each of its larger dimensions what of the file it comes from.
+/// Describes the largest tensor of a step and the origin in the file of each of its larger dimensions.
 std::string what_holds(const OperatorGraph& full, const OperatorGraph& graph, const ShrunkModel& model) {
   TensorId largest(0);
   for (const TensorId id : graph.tensors().ids()) {
@@ -376,15 +376,15 @@ std::string what_holds(const OperatorGraph& full, const OperatorGraph& graph, co
   return text;
 }
 
-/// Nothing, or that the proof takes longer than it should, and what of the file that comes from.
+/// Empty, or that the proof takes longer than it should, and because of what in the file.
 std::string what_is_expensive(const Smaller& smaller) {
   const Expense expense = expense_of(smaller.graph, smaller.program);
-  if (expense.is_wanted() || expense.bytes > kMostBytes) return {};  // then it is refused
+  if (expense.is_wanted() || expense.bytes > kMostBytes) return {};  // refused, if above the limit
   return fmt::format("expensive: {:.1f} GiB and {:.1f}e9 operations a step; {}", expense.bytes / (1 << 30),
                      expense.operations / 1e9, what_holds(*smaller.full, smaller.graph, smaller.model));
 }
 
-/// Nothing, or that running it would take too much memory, and what of the file that comes from.
+/// Empty, or that running it would take too much memory, and because of what in the file.
 std::string check_memory(const Executable& executable, const Smaller* smaller) {
   const double bytes = expense_of(*executable.graph, executable.program).bytes;
   if (bytes <= kMostBytes) return {};

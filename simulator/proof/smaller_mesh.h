@@ -7,20 +7,20 @@
 
 namespace shardplan {
 
-/// The sizes that pieces of axes get which were above 2.
+/// The new sizes of pieces of axes that were larger than 2.
 enum class SmallerPieces {
   kThreesAndTwos,  // 3, 2, 3, ...
-  kTwos,           // where something cannot be cut in 3
-  kTwosAlike,      // axes of one size are cut in the same pieces, so that one of them can take the place of another
+  kTwos,           // if something cannot be split in 3
+  kTwosAlike,      // axes of equal size are split into equal pieces, so that one can take the place of another
 };
 
-/// A mesh of the same axes with smaller sizes, for the proof of a plan that is too large to execute. Every axis is cut
-/// where the program cuts it into sub-axes; each of these pieces keeps its meaning and gets a size of 2 or 3 (were all
-/// of them 2, some permutations would be their own inverse), so that a strategy over `node:(2)4, gpu` stays one over
-/// the same two pieces.
+/// A mesh of the same axes with smaller sizes, for the proof of a plan that is too large to execute. Every axis is
+/// split where the program splits it into sub-axes; each piece keeps its meaning and gets a size of 2 or 3 (with 2
+/// only, some permutations would be their own inverse), so that a strategy over `node:(2)4, gpu` remains one over the
+/// same two pieces.
 class SmallerMesh {
  public:
-  /// If the program's mesh has at most `most_devices`, it stays as it is.
+  /// A program's mesh with at most `most_devices` stays unchanged.
   SmallerMesh(const ParallelProgram& program, std::int64_t most_devices, SmallerPieces pieces);
 
   const DeviceMesh& mesh() const { return mesh_; }

@@ -1,17 +1,16 @@
-// The same program for other sizes.
+// Writes the same program for other sizes.
 //
 // A plan is proven at sizes that a simulator can hold. Planning again at those sizes would prove another plan; so the
-// program itself is written out again, instruction by instruction, with the same decisions: an operator keeps its
-// strategy, a collective its kind and its axes (on a smaller mesh: the pieces that took their place). Shapes, boxes and
-// layouts follow from the operators of the small graph.
+// program itself is rewritten, instruction by instruction, with the same decisions: an operator keeps its strategy, a
+// collective its kind and its axes (on a smaller mesh: the pieces that replace them). Shapes, boxes and layouts follow
+// from the operators of the small graph.
 //
-// What does not follow are the parts of a dimension: (2:{}, 512:{x}) of a fused dimension becomes (2:{}, 16:{x}) because
-// some operator walks the dimension by factors 2 and 512 here and by 2 and 16 there. `Boundaries` collects, for each
-// tensor, where its factors end at both sizes; a boundary that no factor explains must come from pieces of axes that a
-// collective moved.
+// The parts of a dimension do not follow: (2:{}, 512:{x}) of a fused dimension becomes (2:{}, 16:{x}) because some
+// operator walks the dimension by factors 2 and 512 here and by 2 and 16 there. `Boundaries` collects, for each tensor,
+// where its factors end at both sizes; any other boundary must come from pieces of axes that a collective moved.
 //
-// Where a strategy is not legal at the small sizes, a part does not fit or a halo is another, the transfer says so, and
-// which factor of which operator was too small, if one was: model/shrink.h then tries larger sizes.
+// If a strategy is not legal at the small sizes, a part does not fit or a halo differs, the transfer reports that and,
+// if known, which factor of which operator was too small: model/shrink.h then tries larger sizes.
 
 #include "simulator/proof/transfer.h"
 
@@ -37,7 +36,7 @@
 namespace shardplan {
 namespace {
 
-/// By prefix product at the old sizes: the prefix product at the new ones.
+/// From prefix products at the old sizes to those at the new ones.
 using Boundaries = std::map<std::int64_t, std::int64_t>;
 
 /// The program does not exist at the new sizes; caught where the transfer begins.
@@ -46,8 +45,8 @@ struct Mismatch {
   std::optional<std::pair<OperatorId, std::size_t>> culprit = {};
 };
 
-/// The factor to enlarge where an operator cannot be cut as it was: the one of the window that is cut, else the first
-/// that is.
+/// The factor to enlarge if an operator cannot be sharded as before: that of a sharded window, or the first sharded
+/// one.
 std::optional<std::pair<OperatorId, std::size_t>> culprit_of(OperatorId op, const Operation& operation,
                                                              const Strategy& strategy) {
   const auto is_sharded = [&](std::size_t factor) { return num_pieces(strategy.factors[factor]) > 1; };
@@ -63,7 +62,7 @@ std::optional<std::pair<OperatorId, std::size_t>> culprit_of(OperatorId op, cons
   return std::nullopt;
 }
 
-/// The turns of the first runs.
+/// The turns of the first `runs` runs.
 LoopOrder transferred(const LoopOrder& order, std::int64_t runs) {
   LoopOrder result{{}, order.in_flight};
   std::copy_if(order.turns.begin(), order.turns.end(), std::back_inserter(result.turns),
@@ -98,7 +97,7 @@ class Transferring {
     }
     for (const Instruction& instruction : old_.instructions) new_.instructions.push_back(transfer(instruction));
     if (new_.micro_batches > 1) new_.loop_order = transferred(old_.loop_order, new_.micro_batches);
-    new_.buckets = old_.buckets;  // where their buffers stand among the values
+    new_.buckets = old_.buckets;  // indices of their buffers in `values`
     describe_buckets(new_, nullptr);
     return std::move(new_);
   }
@@ -152,8 +151,8 @@ class Transferring {
     value.bytes = local_bytes(type, value.layout);
   }
 
-  /// The product of pieces' sizes on the smaller mesh, for a product `size` on the old one that the first pieces of
-  /// `axes` make.
+  /// The product of the pieces' sizes on the smaller mesh, for a product `size` of the first pieces of `axes` on the
+  /// old one.
   std::optional<std::int64_t> size_of_pieces(std::int64_t size, const std::vector<AxisRef>& axes) const {
     if (!smaller_.is_smaller()) return size;
     std::int64_t old_product = 1;
@@ -166,8 +165,8 @@ class Transferring {
     return std::nullopt;
   }
 
-  /// Where a boundary behind `prefix` positions of a dimension lies at the new sizes. `step`: the collective that made
-  /// this layout, if one did.
+  /// The new position of a boundary after `prefix` positions of a dimension. `step`: the collective that made this
+  /// layout, if any.
   std::int64_t boundary_at(ValueId id, std::size_t d, std::int64_t prefix, const CollectiveStep* step) const {
     if (prefix == 1) return 1;
     Boundaries known{{1, 1}};
@@ -229,7 +228,7 @@ class Transferring {
     return operations_[id];
   }
 
-  /// Which of its operator's phases an instruction is: "norm.phase2". They need not be issued in their order.
+  /// The number of an instruction's phase within its operator: "norm.phase2". Phases may be issued in another order.
   std::size_t phase_number(const Instruction& instruction) const {
     constexpr std::string_view kInfix = ".phase";
     const std::size_t begin = from_.operators()[*instruction.op].name.size() + kInfix.size();
@@ -237,7 +236,7 @@ class Transferring {
     return std::stoul(instruction.name.substr(begin));
   }
 
-  /// Phases follow from the whole operator; their operands are values that have been placed.
+  /// Phases follow from the whole operator; their operands are values that are already placed.
   std::shared_ptr<const Operation> operation_of(const Instruction& instruction) {
     SHARDPLAN_CHECK(instruction.op.has_value());
     const std::shared_ptr<const Operation>& whole = whole_operation(*instruction.op);
@@ -306,7 +305,7 @@ class Transferring {
       case InstructionKind::kCollective: {
         const ValueId input = old.inputs.front();
         const ValueId output = old.outputs.front();
-        // Inside phases there is no tensor to look up, but only what is partial changes.
+        // Inside phases there is no tensor to look up, but only the partial axes change.
         TensorLayout after = new_.values[input].layout;
         if (old_.values[output].tensor || old.step->kind != CollectiveKind::kAllReduce) {
           after = layout_at(output, &*old.step);
@@ -328,8 +327,8 @@ class Transferring {
     return instruction;
   }
 
-  /// A step may reach other devices at other sizes even with equal pieces: a layout in canonical form no longer shows that
-  /// the 8 of [8 * 12] was cut into 8, which the 4 of [4 * 12] cannot be.
+  /// At other sizes a step may reach other devices even with equal pieces: a canonical layout no longer shows that the
+  /// 8 of [8 * 12] was split into 8, as the 4 of [4 * 12] cannot be.
   void check_step(const std::string& name, const CollectiveStep& step, const ProgramValue& value) {
     const Shape& shape = value.type.shape;
     std::string key =
@@ -343,7 +342,7 @@ class Transferring {
                    value.tensor ? smaller_factor(*value.tensor, step) : std::nullopt};
   }
 
-  /// A factor that is smaller than it was, in a dimension whose pieces the step moves; best one of several that share it.
+  /// A factor that became smaller, in a dimension whose pieces the step moves; preferably one of several that share it.
   std::optional<std::pair<OperatorId, std::size_t>> smaller_factor(TensorId tensor, const CollectiveStep& step) const {
     std::optional<std::pair<OperatorId, std::size_t>> best;
     std::size_t best_shared = 0;

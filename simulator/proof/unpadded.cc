@@ -1,6 +1,6 @@
-// That devices compute what one device computes of the padded graph is proven elsewhere (simulator/proof/validate.h), with
-// everything that stands in the padding. What is left is that the padded graph computes what the model does, which no
-// layout is part of: so one device suffices.
+// simulator/proof/validate.h proves that the devices compute what one device computes of the padded graph, including
+// the contents of the padding. It remains to show that the padded graph computes what the model does. Layouts play no
+// part in that, so one device suffices.
 #include "simulator/proof/unpadded.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace shardplan {
 namespace {
 
-/// One tensor in both graphs.
+/// A tensor in both graphs.
 struct TensorPair {
   TensorId unpadded;
   TensorId padded;
@@ -50,7 +50,7 @@ class UnpaddedRun {
   }
 
  private:
-  /// By the parameter or state whose new value or gradient a tensor is, else by name.
+  /// Pairs tensors by the parameter or state whose new value or gradient they are, others by name.
   void find_pairs() {
     std::map<std::string, TensorId> new_values, gradients;
     for (const TensorId id : padded_.tensors().ids()) {
@@ -90,8 +90,8 @@ class UnpaddedRun {
     }
   }
 
-  /// A backward tensor is one thing in both graphs if it is the gradient of one: where a mask stands before an operator,
-  /// what the operator gives is that of the mask's result.
+  /// Backward tensors correspond if they are gradients of corresponding tensors: if a mask precedes an operator, the
+  /// operator's gradient is that of the mask's result.
   bool means_the_same(TensorId unpadded, TensorId padded) const {
     const GraphTensor& a = unpadded_.tensor(unpadded);
     const GraphTensor& b = padded_.tensor(padded);
@@ -169,7 +169,7 @@ class UnpaddedRun {
   const OperatorGraph& unpadded_;
   const ValidationOptions& options_;
   std::vector<TensorPair> pairs_;
-  std::map<TensorId, TensorValues> stored_;  // parameters and states of the padded graph behind the first step
+  std::map<TensorId, TensorValues> stored_;  // parameters and states of the padded graph after the first step
   UnpaddedComparison result_;
 };
 

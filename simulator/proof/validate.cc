@@ -1,10 +1,10 @@
-// Right or wrong, and where it begins to be wrong.
+// Finds out whether a program is right and, if not, where it first goes wrong.
 //
-// Each step runs on one device first (ReferenceSteps), which also measures how far the numbers of each tensor mean
-// anything. Then it runs on the mesh in float64, where every value that holds a tensor of the graph is compared, and in
-// float32, where only what float32 can decide is. Comparing costs more than computing, so a run only notes whether all is
-// equal; after a difference the same step is run again from its start with every value compared in program order, and the
-// first wrong one is described with its instruction, whose inputs must all have been right.
+// Each step first runs on one device (ReferenceSteps), which also measures how precise each tensor's numbers are. Then
+// it runs on the mesh in float64, with every value compared that holds a tensor of the graph, and in float32, with only
+// the values compared that float32 can decide. Comparing costs more than computing, so a run only notes whether all is
+// equal; after a difference the step runs again from its start with every value compared in program order. The report
+// describes the first wrong value with its instruction, whose inputs must all have been right.
 
 #include "simulator/proof/validate.h"
 
@@ -20,7 +20,7 @@
 namespace shardplan {
 namespace {
 
-/// By value: the tensor to compare it with, if any.
+/// By value: the tensor to compare with, if any.
 using Watched = IdVector<ValueId, std::optional<TensorId>>;
 
 bool is_constant(const TensorValues& values) {
@@ -38,7 +38,7 @@ bool has_nan(const TensorValues& values) {
   return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
 }
 
-/// Gradients as float32 is judged by: made in the backward pass, read by an update.
+/// The gradients that float32 is judged by: made in the backward pass and read by an update.
 std::set<TensorId> gradients(const OperatorGraph& graph) {
   std::set<TensorId> found;
   for (const GraphOperator& op : graph.operators()) {
@@ -56,7 +56,7 @@ bool is_made_by_update(const OperatorGraph& graph, TensorId id) {
   return tensor.producer && graph.operators()[*tensor.producer].pass == Pass::kUpdate;
 }
 
-/// By value: the tensor that it must equal in the end, for outputs and updates.
+/// By value: for outputs and updates, the tensor that it must equal at the end.
 Watched delivered_tensors(const ParallelProgram& program, const OperatorGraph& graph) {
   std::map<TensorId, TensorId> new_value;  // of a parameter or state
   for (const TensorId id : graph.tensors().ids()) {
@@ -79,8 +79,8 @@ Watched float32_watched(const ParallelProgram& program, const OperatorGraph& gra
   return watched;
 }
 
-/// By tensor: it, or something that it is computed from, has numbers that float32 does not hold. There is infinity in
-/// their place, and what follows from it.
+/// By tensor: whether it, or something it is computed from, has numbers beyond float32, which become infinity, with all
+/// consequences.
 IdVector<TensorId, char> beyond_float32(const OperatorGraph& graph, const ReferenceStep& exact) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   const auto is_beyond = [&](const TensorValues& values) {
@@ -99,7 +99,7 @@ IdVector<TensorId, char> beyond_float32(const OperatorGraph& graph, const Refere
   return result;
 }
 
-/// One run of one step beside its reference.
+/// One run of one step compared with its reference.
 struct Run {
   const ParallelProgram& program;
   const OperatorGraph& graph;
@@ -119,7 +119,7 @@ struct Run {
   }
 };
 
-/// Runs to the end and compares what is watched; returns true if all of it is equal.
+/// Runs to the end and compares the watched values; returns true if all are equal.
 bool run_and_compare(const Run& run, Executor& executor, const Watched& watched, PrecisionResult& result) {
   bool is_equal = true;
   const auto judge = [&](ValueId id, std::size_t micro_batch) {
@@ -174,7 +174,7 @@ FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, 
   wrong.instruction = instruction->name;
   wrong.is_inserted =
       instruction->kind != InstructionKind::kOperator && instruction->kind != InstructionKind::kConstant;
-  // Phases read values of their own: what came in from outside are the operands of the whole operator.
+  // Phases read internal values; the inputs from outside are the operands of the whole operator.
   if (instruction->is_phase && instruction->op) {
     for (const TensorId operand : run.graph.operators()[*instruction->op].operands) {
       wrong.right_inputs.push_back(run.graph.tensor(operand).name);
@@ -188,7 +188,7 @@ FirstWrong describe_wrong(const Run& run, const Executor& executor, ValueId id, 
   return wrong;
 }
 
-/// The first wrong value of a step that went wrong; `watched` decides where no earlier value holds a tensor.
+/// The first wrong value of a step that went wrong; `watched` is used if no earlier value holds a tensor.
 std::optional<FirstWrong> find_first_wrong(const Run& run, Executor executor, const Watched& watched) {
   const auto check = [&](ValueId id, const Instruction* instruction,
                          std::size_t micro_batch) -> std::optional<FirstWrong> {
@@ -232,7 +232,7 @@ void count_compared(const OperatorGraph& graph, const Watched& watched, Precisio
   }
 }
 
-/// Tensors of the exact run that would look right whatever happened to them.
+/// Finds tensors of the exact run that would look right in spite of any fault.
 void find_unproven(const OperatorGraph& graph, const Watched& watched, const MeasuredReference& reference,
                    double relative, const IdVector<TensorId, char>& beyond32, std::vector<Unproven>& unproven) {
   std::set<TensorId> seen;
@@ -276,8 +276,8 @@ Watched only(const ParallelProgram& program, const OperatorGraph& graph, const s
 }  // namespace
 
 Tolerance float64_tolerance(double relative, const MeasuredReference& reference, TensorId tensor) {
-  // Where a tensor is nothing but rounding, what one disturbed run moves is one sample of how far two orders of summation
-  // may be apart. Eight times that is still nothing beside what a fault does to a tensor that is more than rounding.
+  // If a tensor is only rounding error, its change in one disturbed run is one sample of how far two orders of summation
+  // may differ. Eight times that is still tiny compared with the effect of a fault on any other tensor.
   return {relative, 8 * reference.moved64[tensor]};
 }
 

@@ -23,7 +23,7 @@ struct ValidationOptions {
   double float32_tolerance = 2e-5;
   std::string until = {};  // a tensor to compare instead of the outputs
   std::stop_token stop = {};
-  std::function<void(const std::string&)> progress = {};  // called with what begins
+  std::function<void(const std::string&)> progress = {};  // called with a description of what begins
 };
 
 /// All steps in one precision.
@@ -31,7 +31,7 @@ struct PrecisionResult {
   Precision precision = Precision::kFloat64;
   int steps = 0;
   bool has_loss = false;
-  // Tensors compared in each step, beside the loss:
+  // Number of compared tensors in each step, besides the loss:
   std::size_t outputs = 0;
   std::size_t parameters = 0;  // their new values
   std::size_t states = 0;
@@ -43,12 +43,12 @@ struct PrecisionResult {
   bool is_equal = true;
 };
 
-/// The first value in program order that is not the reference tensor which it holds.
+/// The first value in program order that differs from its reference tensor.
 struct FirstWrong {
   Precision precision = Precision::kFloat64;
   int step = 0;  // from 1
   std::string tensor;
-  std::string instruction;   // that made it
+  std::string instruction;   // the one that made it
   bool is_inserted = false;  // a collective, not an operator
   std::int64_t rank = 0;
   std::string coordinates;  // "pcie 0, hccs 0"
@@ -56,12 +56,11 @@ struct FirstWrong {
   Shape global_shape;
   Comparison comparison;
   double allowed = 0;
-  std::vector<std::string>
-      right_inputs;        // all of the instruction's, by tensor: had one been wrong it would be the first
-  std::string looks_like;  // may be empty
+  std::vector<std::string> right_inputs;  // tensors of all its inputs; a wrong one would have been first
+  std::string looks_like;                 // may be empty
 };
 
-/// A tensor whose numbers prove nothing, and why.
+/// A tensor whose numbers prove nothing, and the reason.
 struct Unproven {
   std::string tensor;
   std::string reason;
@@ -82,20 +81,21 @@ struct ValidationResult {
 };
 
 /// Runs the program on the simulated mesh and the graph on one device, on the same data drawn from the seed, and
-/// compares what comes out.
+/// compares the results.
 ///
-/// float64: every graph output and every new value of a parameter or state, and every value on the way that holds a
-/// tensor of the graph (a fault may leave the outputs as they are: a sum does not mind in which order its summands
-/// stand); step k+1 starts, on each device, from what step k left there. float32 (everything rounded after every
-/// instruction): outputs and the gradients that updates read, each step started from the exact weights, since Adam
-/// turns the rounding of a gradient that is truly 0 into a step of up to the learning rate. To the tolerance comes what
-/// rounding does to the tensor on one device (MeasuredReference); a tensor that is not above that, or is constant, is
-/// reported as unproven; so is one whose numbers, or those that it is computed from, float32 does not hold.
+/// float64: compares every graph output, every new value of a parameter or state, and every intermediate value that
+/// holds a tensor of the graph (a fault may not change the outputs: a sum does not depend on the order of its
+/// summands). On each device, step k+1 starts from the device's results of step k. float32 (everything rounded after
+/// every instruction): compares outputs and the gradients that updates read; each step starts from the exact weights,
+/// since Adam turns the rounding of a gradient that is truly 0 into a step of up to the learning rate. The tolerance
+/// includes the effect of rounding on the tensor on one device (MeasuredReference). A tensor not above that, a constant
+/// one, and one that float32 cannot represent, or whose inputs it cannot, are reported as unproven.
 ///
-/// After a difference, the step is run again with every value compared, to find the first. Throws Stopped if asked to.
+/// After a difference, the step runs again with every value compared, to find the first. Throws Stopped if asked to
+/// stop.
 ValidationResult validate(const ParallelProgram& program, const OperatorGraph& graph, const ValidationOptions& options);
 
-/// The float64 tolerance of one tensor: `relative` and what its rounding adds.
+/// The float64 tolerance of one tensor: `relative` plus the effect of rounding.
 Tolerance float64_tolerance(double relative, const MeasuredReference& reference, TensorId tensor);
 
 /// By value: the graph's tensor that it must equal, for outputs, updates and all values that hold one.
