@@ -1,8 +1,8 @@
-// Checkpoints are read and written by pieces. A piece is what one rank holds of one tensor: a list of intervals along
-// each dimension, the same for contiguous, blocked and uneven layouts. To bring a checkpoint to other devices, each
-// piece of the target is put together from its intersections with the pieces of the source, read straight from their
-// places in the files; so one piece is in memory at a time, and nothing is read that is not asked for. No tensor is ever
-// gathered on the way, and any numbers of devices fit each other.
+// Checkpoints are read and written by pieces. A piece is one rank's part of one tensor: a list of intervals along each
+// dimension, for contiguous, blocked and uneven layouts alike. To move a checkpoint to other devices, each piece of the
+// target is assembled from its intersections with the pieces of the source, read directly from their places in the
+// files. So one piece is in memory at a time, and nothing else is read. No tensor is ever gathered on the way, and any
+// numbers of devices can be combined.
 
 #include "simulator/checkpoint/checkpoint.h"
 
@@ -32,7 +32,7 @@ Checkpoint::Checkpoint(const std::string& path) : path_(path) {
     files_[0] = path;
   } else {
     std::optional<std::string> whole;
-    std::set<std::string> names;  // in order, so that the same fault is found everywhere
+    std::set<std::string> names;  // sorted, so that the same fault is found on every system
     for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
       names.insert(it->path().filename().string());
     }
@@ -160,7 +160,7 @@ SafetensorsReader& Checkpoint::file(std::int64_t rank) {
     reader->check_hash();
     std::map<std::string, std::size_t> positions;
     for (std::size_t i = 0; i < reader->header().entries.size(); ++i) positions[reader->header().entries[i].name] = i;
-    positions_.emplace(rank, std::move(positions));  // now that nothing is wrong: who asks again is told again
+    positions_.emplace(rank, std::move(positions));  // only after all checks, so that a repeated request fails again
   }
   return *open_.emplace(rank, std::move(reader)).first->second;
 }
@@ -238,7 +238,7 @@ void Checkpoint::check_covered(std::size_t tensor, const PieceRuns& piece) {
   for (const Holders& source : holders(tensor)) {
     for_each_shared_row(source.piece, piece, [&](std::int64_t, std::int64_t, std::int64_t count) { shared += count; });
   }
-  // What is held bounds what is allocated: a file may claim any shape.
+  // The held elements bound what is allocated, since a file may claim any shape.
   std::int64_t covered = 0;
   if (shared >= elements) {
     std::vector<bool> is_held(static_cast<std::size_t>(elements), false);

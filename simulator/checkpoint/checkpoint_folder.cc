@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".safetensors";
 
-/// A number of digits alone.
+/// The value of a text that consists of digits only.
 std::optional<std::int64_t> parse_digits(std::string_view text) {
   std::int64_t value = 0;
   const bool is_number = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -23,7 +23,7 @@ std::optional<std::int64_t> parse_digits(std::string_view text) {
   return value;
 }
 
-/// The step of a checkpoint's name.
+/// The step in a checkpoint's name.
 std::optional<std::int64_t> step_of_name(std::string_view name, const std::string& prefix) {
   if (!name.starts_with(prefix + "-")) return std::nullopt;
   name.remove_prefix(prefix.size() + 1);

@@ -7,7 +7,7 @@
 
 namespace shardplan {
 
-// Names of checkpoints: what stands where in a folder that training saves into.
+// Names of checkpoints: the files of a folder into which training saves.
 
 /// The file of an integrated checkpoint, and that of one rank.
 inline constexpr char kIntegratedFile[] = "model.safetensors";
@@ -15,11 +15,11 @@ std::string rank_file(std::int64_t rank);
 /// The rank whose pieces a file of this name holds; nothing for other files.
 std::optional<std::int64_t> rank_of_file(std::string_view name);
 
-/// Throws InputError if it is no plain name.
+/// Throws InputError if `prefix` is not a plain name.
 void check_prefix(const std::string& prefix);
 /// The path of step `step` in `folder`: "FOLDER/PREFIX-STEP".
 std::string checkpoint_folder(const std::string& folder, const std::string& prefix, std::int64_t step);
-/// `path` if it is a checkpoint or a file, else the last step of `prefix` in it. Throws InputError if there is none.
+/// `path` if it is a checkpoint or a file, else the last step of `prefix` in it. Throws InputError if none exists.
 std::string find_checkpoint(const std::string& path, const std::string& prefix);
 /// Removes the oldest checkpoints of `prefix` until `most` are left.
 void keep_last_checkpoints(const std::string& folder, const std::string& prefix, std::int64_t most);

@@ -55,14 +55,14 @@ Number metadata_number(const SafetensorsReader& file, const std::string& key) {
   return *value;
 }
 
-/// Whether sizes of this shape can be counted with.
+/// Whether this shape has too many elements to compute with.
 bool is_too_large(const Shape& shape) {
   double elements = 1;
   for (const std::int64_t size : shape) elements *= static_cast<double>(size);
   return elements > kMostElements;
 }
 
-/// Nothing, or that a piece is larger than its layout makes it; so that no shape is believed that the file cannot bear.
+/// Empty, or that a piece is larger than its layout makes it, so that no shape is trusted that the file cannot hold.
 std::string check_piece(const SafetensorsEntry& entry, const TensorLayout& layout, const Shape& shape) {
   const Shape local = local_shape(layout, shape);
   bool fits = entry.shape.size() == local.size();
@@ -71,7 +71,7 @@ std::string check_piece(const SafetensorsEntry& entry, const TensorLayout& layou
   return is_near ? "" : fmt::format("makes pieces of {}, the file's has {}", to_string(local), to_string(entry.shape));
 }
 
-/// Turns an InputError of `read`, which has no place of its own, into one of this file.
+/// Adds this file as the place of an InputError that `read` throws without one.
 template <class Read>
 auto read_metadata(const SafetensorsReader& file, const std::string& key, Read read) {
   try {
@@ -81,7 +81,7 @@ auto read_metadata(const SafetensorsReader& file, const std::string& key, Read r
   }
 }
 
-/// `key` of a tensor, a shape or a position.
+/// The metadata `key` of a tensor, a shape or a position.
 Shape metadata_shape(const SafetensorsReader& file, const std::string& key) {
   const std::string& text = metadata(file, key);
   std::optional<Shape> shape = parse_shape(text);
@@ -91,7 +91,7 @@ Shape metadata_shape(const SafetensorsReader& file, const std::string& key) {
   return *std::move(shape);
 }
 
-/// The rest of a form whose files say where their pieces begin.
+/// Reads the rest of a form whose files state where their pieces begin.
 void read_per_device(const SafetensorsReader& file, CheckpointForm& form) {
   const SourcePlace place{file.path(), 0, 0};
   const auto ranks = metadata_number<std::int64_t>(file, "ranks");
@@ -156,7 +156,7 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
   for (const SafetensorsEntry& entry : file.header().entries) {
     if (num_elements(entry.shape) == 0) throw InputError(place, "tensor '{}' has no elements", shortened(entry.name));
   }
-  if (format == nullptr || !format->starts_with("shardplan.")) {  // of another program
+  if (format == nullptr || !format->starts_with("shardplan.")) {  // written by another program
     form.is_integrated = true;
     for (const SafetensorsEntry& entry : file.header().entries) {
       form.tensors.push_back({entry.name, entry.dtype, entry.shape, TensorLayout::replicated(entry.shape.size())});
@@ -218,7 +218,7 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
 
 SafetensorsHeader header_of(const CheckpointForm& form, std::int64_t rank) {
   SafetensorsHeader header;
-  header.metadata = {{kFileHash, ""},  // by the writer
+  header.metadata = {{kFileHash, ""},  // filled in by the writer
                      {"format", kFormat},
                      {"model", form.model},
                      {"step", std::to_string(form.step)},

@@ -12,26 +12,26 @@
 
 namespace shardplan {
 
-/// Whether a checkpoint holds what a model stores: the one is asked for each tensor of the other, the faults are collected
-/// and thrown together. A parameter that is missing is a fault; a state may begin at zero.
+/// Checks that a checkpoint holds what a model stores: `find` is called for each tensor of the model; faults are
+/// collected and thrown together. A missing parameter is a fault; a missing state starts at zero.
 class CheckpointMatch {
  public:
-  /// `checkpoint` must outlive it.
+  /// `checkpoint` must outlive the object.
   explicit CheckpointMatch(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
 
-  /// Which tensor of the checkpoint a parameter or state of the model is; nothing if it has none of that name.
+  /// The checkpoint's tensor for a parameter or state of the model; nothing if it has none of that name.
   std::optional<std::size_t> find(const GraphTensor& tensor);
-  /// The checkpoint holds `name` in the shape `stored`; `remark` is put behind the model's shape, `hint` is what to do.
+  /// The checkpoint holds `name` with the shape `stored`; `remark` follows the model's shape, `hint` says what to do.
   void add_other_shape(const std::string& name, const Shape& stored, const Shape& expected,
                        const std::string& remark = "", const std::string& hint = "");
-  /// The shape is the model's, but of one of the two another part of it is padding; `stored` and `expected` are without,
-  /// and empty where there is none.
+  /// The shape is the model's, but the padding differs; `stored` and `expected` are the shapes without padding, or
+  /// empty for a tensor without padding.
   void add_other_padding(const std::string& name, const Shape& shape, const Shape& stored, const Shape& expected);
-  /// Adds a fault unless it is known, so that what many ranks lack is reported once.
+  /// Adds a fault unless it is already known, so that a fault of many ranks is reported once.
   void add_fault(Diagnostic fault);
 
-  /// Throws InputError with all faults. Otherwise what a reader of the output should know: states that begin at zero, and
-  /// tensors of the checkpoint that nobody asked for.
+  /// Throws InputError with all faults. Otherwise returns remarks for the user: states that start at zero, and tensors
+  /// of the checkpoint that were not requested.
   std::vector<std::string> notices() const;
 
  private:

@@ -5,7 +5,7 @@
 namespace shardplan {
 namespace {
 
-/// A stretch of positions that two pieces share along a dimension, as offsets in each.
+/// A run of positions that two pieces share along a dimension, as offsets in each.
 struct Shared {
   std::int64_t from = 0;
   std::int64_t to = 0;

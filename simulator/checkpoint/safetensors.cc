@@ -18,8 +18,8 @@
 #include "base/json_tree.h"
 #include "base/shortened.h"
 
-// Reader and writer stream: only the header is held, data pass through in pieces. All sizes and offsets of a header are
-// checked against each other and the file's length before any is used to read or to allocate.
+// Reader and writer stream: only the header is held in memory, data pass through in pieces. All sizes and offsets of a
+// header are checked against each other and the file's length before they are used to read or allocate.
 
 namespace shardplan {
 namespace {
@@ -51,7 +51,7 @@ std::uint64_t hashed(std::uint64_t hash, std::span<const std::byte> bytes) {
 constexpr std::size_t kHashDigits = 16;
 std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-/// Where the digits of the hash begin in a header that this program wrote.
+/// The position of the hash's digits in a header that this program wrote.
 std::optional<std::size_t> find_hash(std::string_view header) {
   const std::string before = fmt::format("{{\"{}\":{{\"{}\":\"", kMetadata, kFileHash);
   if (!header.starts_with(before)) return std::nullopt;
@@ -98,7 +98,7 @@ SafetensorsEntry read_entry(const std::string& name, const JsonNode& node) {
   if (offsets.items.size() != 2) throw InputError(offsets.place, "tensor '{}': data_offsets needs two numbers", name);
   entry.begin = whole(offsets.items[0], name, "data_offsets");
   entry.end = whole(offsets.items[1], name, "data_offsets");
-  // Limited products, so that a large one cannot wrap round to what is there.
+  // Divides instead of multiplying, so that a large product cannot wrap around to the expected size.
   const std::int64_t elements = num_elements(entry.shape);
   const bool fits = entry.end >= entry.begin && elements <= (entry.end - entry.begin) / element_bytes(entry.dtype);
   if (!fits || elements * element_bytes(entry.dtype) != entry.end - entry.begin) {
@@ -108,7 +108,7 @@ SafetensorsEntry read_entry(const std::string& name, const JsonNode& node) {
   return entry;
 }
 
-/// The tensors' bytes tile the data.
+/// Checks that the tensors' bytes tile the data.
 void check_tiling(const SafetensorsHeader& header, std::int64_t data_bytes, const SourcePlace& place) {
   std::vector<const SafetensorsEntry*> sorted;
   for (const SafetensorsEntry& entry : header.entries) sorted.push_back(&entry);
@@ -183,7 +183,7 @@ std::int64_t element_bytes(std::string_view dtype) {
 
 SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {
   const SourcePlace place{path_, 0, 0};
-  std::error_code error;  // whoever opens a pipe waits for its other end
+  std::error_code error;  // opening a pipe would wait for its other end
   const std::filesystem::file_status status = std::filesystem::status(path_, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     throw InputError(place, "cannot be read: it is no regular file");
@@ -244,7 +244,7 @@ SafetensorsWriter::SafetensorsWriter(std::string path, SafetensorsHeader header)
     header.metadata.front().second.assign(kHashDigits, '0');
   }
   Json json = Json::object();
-  // Appended, since looking a key up among those before it would take quadratic time.
+  // Appended directly, since looking up each key among the previous ones would take quadratic time.
   auto& members = json.get_ref<Json::object_t&>();
   Json metadata = Json::object();
   auto& texts = metadata.get_ref<Json::object_t&>();

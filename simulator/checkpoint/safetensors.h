@@ -20,8 +20,8 @@ namespace shardplan {
 // little-endian. The header gives each tensor by its name a dtype ("F32"), a shape and two offsets into the data, which
 // tile it without holes; under "__metadata__" it may hold texts by name.
 
-// The format has no checksum. A file whose metadata has the key `kFileHash` has one there: FNV-1a of 64 bits over all bytes of
-// the file, in which these 16 hexadecimal digits are zeros.
+// The format has no checksum. If the metadata have the key `kFileHash`, its value is one: 64-bit FNV-1a over all bytes
+// of the file, computed with zeros in place of its 16 hexadecimal digits.
 inline constexpr char kFileHash[] = "fnv1a64";
 
 /// One tensor of a file.
@@ -39,7 +39,7 @@ struct SafetensorsHeader {
   std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<SafetensorsEntry> entries;  // in the file's order
 
-  /// Null if there is none of that name.
+  /// Null if there is no entry of that name.
   const std::string* find_metadata(std::string_view key) const;
   const SafetensorsEntry* find(std::string_view name) const;
 };
@@ -47,20 +47,20 @@ struct SafetensorsHeader {
 /// Bytes of one element of a dtype ("F32": 4); 0 if the format has no such dtype.
 std::int64_t element_bytes(std::string_view dtype);
 
-/// A file that is read piece by piece.
+/// Reads a file piece by piece.
 class SafetensorsReader {
  public:
-  /// Throws InputError that names the file and its first fault: no such file, too short, a header that is no JSON or
-  /// too long, a tensor given twice, an unknown dtype, offsets that overlap, leave a hole, leave the file, or do not
-  /// fit the shape.
+  /// Throws InputError that names the file and its first fault: no such file, too short, a header that is not JSON or
+  /// too long, a duplicate tensor, an unknown dtype, offsets that overlap, leave a hole, are outside the file, or do
+  /// not fit the shape.
   explicit SafetensorsReader(std::string path);
 
   const std::string& path() const { return path_; }
   const SafetensorsHeader& header() const { return header_; }
-  /// Reads `bytes.size()` bytes from `offset` within the tensor. Throws InputError if the file gives fewer.
+  /// Reads `bytes.size()` bytes from `offset` within the tensor. Throws InputError if the file has fewer.
   void read(const SafetensorsEntry& entry, std::int64_t offset, std::span<std::byte> bytes);
-  /// Reads the whole file and compares its hash, if the metadata has one. Throws InputError if the file is not as it was
-  /// written.
+  /// Reads the whole file and compares its hash, if the metadata have one. Throws InputError if the file has changed
+  /// since it was written.
   void check_hash();
 
  private:
@@ -73,16 +73,16 @@ class SafetensorsReader {
   std::int64_t data_begin_ = 0;
 };
 
-/// A file that is written tensor by tensor. Offsets of the entries are set here, and so is the hash where the metadata
-/// begins with `kFileHash`, whatever its text.
+/// Writes a file tensor by tensor. Sets the offsets of the entries and, if the metadata begin with `kFileHash`, the
+/// hash, whatever its text.
 class SafetensorsWriter {
  public:
   /// Throws InputError that names the file and the system's reason.
   SafetensorsWriter(std::string path, SafetensorsHeader header);
 
-  /// The next bytes of the data.
+  /// Appends the next bytes of the data.
   void append(std::span<const std::byte> bytes);
-  /// Ends the file. Requires that all tensors were written. Throws InputError, of a full disk for instance.
+  /// Ends the file. Requires that all tensors were written. Throws InputError, for instance if the disk is full.
   void finish();
 
  private:

@@ -31,7 +31,7 @@ TensorValues converted(const std::vector<std::byte>& bytes, const Convert& conve
   return values;
 }
 
-/// Nothing for dtypes that hold no numbers of this program.
+/// The numbers in the bytes; nothing for dtypes that this program does not support.
 std::optional<TensorValues> numbers_of(const std::vector<std::byte>& bytes, const std::string& dtype) {
   const auto plain = [](auto number) { return static_cast<double>(number); };
   if (dtype == "F64") return converted<double>(bytes, plain);

@@ -14,8 +14,8 @@ namespace shardplan {
 inline constexpr char kSimulatedDtype[] = "F64";
 std::vector<std::byte> bytes_of_numbers(std::span<const double> numbers);
 
-/// A piece of a checkpoint's tensor as numbers of the simulation. Throws InputError for dtypes that are no numbers of
-/// this program, and as `Checkpoint::read`.
+/// A piece of a checkpoint's tensor as numbers of the simulation. Throws InputError for dtypes that this program does
+/// not support, and as `Checkpoint::read`.
 TensorValues read_numbers(Checkpoint& checkpoint, std::size_t tensor, const PieceRuns& piece,
                           std::int64_t preferred = 0);
 

@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// Where the end of a step leaves what the next one is given; inputs are no part of it.
+/// The values that the next step is given, except inputs, as the end of a step leaves them.
 std::vector<Binding> stored_values(const ParallelProgram& program, const OperatorGraph& graph) {
   std::map<TensorId, ValueId> updated;
   for (const Binding& binding : program.updates) updated[binding.tensor] = binding.value;
@@ -24,7 +24,7 @@ std::vector<Binding> stored_values(const ParallelProgram& program, const Operato
   return stored;
 }
 
-/// A device's buffer without what pads an uneven piece.
+/// A device's buffer without the padding of an uneven piece.
 std::vector<std::byte> piece_bytes(const TensorValues& buffer, const Shape& padded, const Shape& shape) {
   if (shape == padded) return bytes_of_numbers(buffer);
   TensorValues piece(static_cast<std::size_t>(num_elements(shape)));

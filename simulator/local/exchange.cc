@@ -16,7 +16,7 @@ struct Region {
   Shape size;
 };
 
-/// Calls visit(offset in a, offset in b) for each element of two boxes of one size.
+/// Calls visit(offset in a, offset in b) for each element of two boxes of equal size.
 template <class Visit>
 void for_each_pair(const Region& a, const Region& b, const Visit& visit) {
   SHARDPLAN_CHECK(a.size == b.size);
@@ -112,7 +112,7 @@ void exchange_v2(std::span<ExchangeMember> members, std::span<const NeighbourSen
   }
 }
 
-/// The other way: what a rank received gives its gradient back to the part of x that was sent.
+/// The gradient: passes a rank's gradient of what it received back to the part of x that was sent.
 void exchange_v2_backwards(std::span<ExchangeMember> members, std::span<const NeighbourSend> sends) {
   for (ExchangeMember& member : members) {
     const Operation& operation = *member.operation;

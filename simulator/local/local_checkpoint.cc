@@ -59,7 +59,7 @@ CheckpointForm form_for_ranks(const Checkpoint& checkpoint, const std::vector<st
   std::vector<CheckpointTensor> tensors;
   const auto pieces = rank_pieces(ranks, run.graphs);
   for (CheckpointTensor& tensor : form.tensors) {
-    // Any rank that holds a part knows of what kind the tensor is; the ranks' own tensors may differ in shape.
+    // Any rank with a part of the tensor knows its kind; tensors of which each rank has its own may differ in shape.
     std::optional<std::size_t> found;
     bool fits = true;
     for (const auto& [rank, runs] : tensor.pieces) {
@@ -90,7 +90,7 @@ LoadedRanks load_ranks(Checkpoint& checkpoint, const std::vector<std::shared_ptr
   LoadedRanks loaded;
   loaded.values.resize(ranks.size());
   std::vector<Diagnostic> faults;
-  std::set<std::string> known;  // what many ranks lack is reported once
+  std::set<std::string> known;  // so that a fault of many ranks is reported once
   const CheckpointForm form = form_for_ranks(checkpoint, ranks, run, loaded.notices);
   for (const CheckpointTensor& tensor : form.tensors) {
     const std::size_t stored = *checkpoint.find(tensor.name);

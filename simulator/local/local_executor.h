@@ -11,25 +11,25 @@
 
 namespace shardplan {
 
-/// Runs a model written per device: every rank its own graph, on numbers of its own (float64 whatever the dtype), and
-/// communications together. It keeps what parameters and states hold between steps.
+/// Runs a model written per device: every rank runs its own graph on its own numbers (float64 whatever the dtype), and
+/// communications run together. Keeps parameters and states between steps.
 class LocalExecutor {
  public:
-  /// What an input, parameter or state of a rank holds.
+  /// The values of an input, parameter or state of a rank.
   using Given = std::function<TensorValues(std::int64_t rank, TensorId)>;
 
-  /// Requires a kernel for every operator that is no communication; `program` outlives the object.
+  /// Requires a kernel for every operator that is not a communication; `program` must outlive the object.
   LocalExecutor(const LocalProgram& program, std::uint64_t seed, std::stop_token stop = {});
 
-  /// Runs one step. Parameters and states are asked for before the first one only. Throws Stopped if asked to stop.
+  /// Runs one step. Parameters and states are requested before the first step only. Throws Stopped if asked to stop.
   void run(std::uint64_t step, const Given& given);
 
-  /// After a step: an output, the loss, a finished gradient or a new value of what is stored.
+  /// After a step: an output, the loss, a finished gradient or a new value of a stored tensor.
   const TensorValues& value(std::int64_t rank, TensorId id) const {
     return tensors_[static_cast<std::size_t>(rank)][id];
   }
 
-  /// After a step: what a parameter or state holds for the next one.
+  /// After a step: a parameter's or state's value for the next one.
   const TensorValues& stored(std::int64_t rank, TensorId id) const {
     return stored_[static_cast<std::size_t>(rank)].at(id);
   }

@@ -21,12 +21,12 @@ double count_of(const Shape& shape) {
   return elements;
 }
 
-/// What is drawn for a tensor: the whole, or what all ranks have alike as their own.
+/// The shape drawn for a tensor: the whole or, if each rank has its own tensor, that of one rank.
 const Shape& drawn_shape(const GraphTensor& tensor, const RankPiece& piece) {
   return piece.is_own ? tensor.type.shape.items() : piece.whole;
 }
 
-/// Every rank holds what is stored, and during its step what it computes; wholes are drawn once.
+/// Counts the numbers: every rank's stored and computed tensors, and wholes, which are drawn once.
 void check_numbers(const Model& model, const RankGraphs& run, const RankPieces& pieces) {
   double numbers = 0;
   std::map<std::string, double> wholes;
@@ -74,7 +74,7 @@ std::vector<LocalScalar> simulate_locally(const std::vector<std::shared_ptr<cons
   }
   const RankPieces pieces = rank_pieces(ranks, run.graphs);
   check_numbers(*ranks[0], run, pieces);
-  // Drawn once for all ranks, so that what is one tensor of all of them is the same on each.
+  // Drawn once for all ranks, so that a tensor that all of them share is the same on each.
   std::map<std::pair<std::string, Shape>, TensorValues> drawn;
   const auto given = [&](std::uint64_t step) {
     return [&, step](std::int64_t rank, TensorId id) {

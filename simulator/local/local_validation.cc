@@ -15,10 +15,9 @@
 #include "simulator/local/rank_graphs.h"
 #include "simulator/proof/comparison.h"
 
-// The two run side by side. A parameter that goes wrong does so because of its gradient, and what is wrong with that
-// can be seen in the numbers: whether the ranks that hold the same piece have different gradients whose mean, or sum,
-// is the reference's (nothing was exchanged), or all have a multiple of the reference's (it was exchanged once too
-// often).
+// Both models run side by side. A parameter goes wrong because of its gradient, and the numbers show the fault: the
+// ranks that hold the same piece have different gradients whose mean, or sum, is the reference's (they were not
+// exchanged), or all have a multiple of the reference's (they were exchanged once too often).
 
 namespace shardplan {
 namespace {
@@ -27,7 +26,7 @@ constexpr double kMostNumbers = 5e8;  // 4 GB of float64
 constexpr double kRelative = 1e-9;
 constexpr double kRelativeOfGradients = 1e-6;  // to distinguish causes
 
-/// The box of `whole` that begins at `begin`.
+/// The box of `whole` at `begin`.
 TensorValues piece_of(const TensorValues& values, const Shape& whole, const Shape& begin, const Shape& shape) {
   if (shape == whole) return values;
   TensorValues piece(static_cast<std::size_t>(num_elements(shape)));
@@ -44,13 +43,13 @@ TensorValues piece_of(const TensorValues& values, const Shape& whole, const Shap
   return piece;
 }
 
-/// A rank's tensor and the reference's of which it is a piece.
+/// The reference tensor of which a rank's tensor is a piece.
 struct Counterpart {
   TensorId reference;
   Shape begin;
 };
 
-/// The tensor whose numbers are the gradient that a parameter's update reads.
+/// The gradient that a parameter's update reads.
 std::optional<TensorId> gradient_of(const OperatorGraph& graph, TensorId parameter) {
   std::optional<TensorId> found;
   for (const TensorId id : graph.tensors().ids()) {
@@ -121,7 +120,7 @@ class Validation {
  private:
   const OperatorGraph& graph(std::size_t rank) const { return run_->graphs[rank]; }
 
-  /// The reference holds all its tensors, every rank what is stored.
+  /// Counts all tensors of the reference, and the given ones of every rank.
   void check_size() const {
     double numbers = 0;
     const auto add = [&](const GraphTensor& tensor) {
@@ -141,7 +140,7 @@ class Validation {
                      kMostNumbers);
   }
 
-  // ---- what belongs to what
+  // ---- correspondence
 
   Counterpart counterpart_of(std::size_t rank, TensorId id) const {
     const GraphTensor& tensor = graph(rank).tensor(id);
@@ -197,7 +196,7 @@ class Validation {
     }
   }
 
-  /// Outputs of both; the loss is called by its own name.
+  /// Outputs of both; the loss may have another name.
   void find_outputs() {
     const OperatorGraph& first = graph(0);
     const auto add = [&](const std::string& name, const std::optional<TensorId>& whole) {
@@ -222,7 +221,7 @@ class Validation {
                      reference_model_.name);
   }
 
-  /// Parameters and states are as they are before the first step; inputs are new in each.
+  /// Parameters and states are those before the first step; inputs are new in each step.
   TensorValues given(std::int64_t rank, TensorId id, std::uint64_t step) const {
     const auto r = static_cast<std::size_t>(rank);
     const Counterpart& part = counterparts_[r].at(id);
@@ -234,7 +233,7 @@ class Validation {
 
   // ---- comparing
 
-  /// Whether everything that is compared is finite: equal infinities would prove nothing.
+  /// Whether all compared values are finite: equal infinities would prove nothing.
   bool is_finite(const MeasuredReference& reference) const {
     const auto is_so = [&](TensorId id) {
       const TensorValues& values = reference.exact.tensors[id];
@@ -251,7 +250,7 @@ class Validation {
     return true;
   }
 
-  /// What a rank should hold of a tensor of the reference.
+  /// A rank's expected piece of a tensor of the reference.
   TensorValues expected_of(const MeasuredReference& reference, TensorId whole, const Shape& begin,
                            const Shape& shape) const {
     return piece_of(reference.exact.tensors[whole], reference_.tensor(whole).type.shape, begin, shape);
@@ -307,7 +306,7 @@ class Validation {
 
   // ---- causes
 
-  /// The ranks that hold the same piece of a parameter of the reference, and their gradients.
+  /// The ranks with the same piece of one of the reference's parameters, and their gradients.
   struct Holders {
     std::vector<std::int64_t> ranks;
     std::vector<TensorValues> gradients;
@@ -356,7 +355,7 @@ class Validation {
     });
   }
 
-  /// By how much the first piece's gradient is too large, where it is largest.
+  /// The factor by which the first piece's gradient is too large, measured at its largest element.
   static double factor_of(const std::vector<Holders>& pieces) {
     const TensorValues& should_be = pieces[0].should_be;
     const auto largest = std::max_element(should_be.begin(), should_be.end(),
@@ -418,7 +417,7 @@ class Validation {
     }
   }
 
-  /// An output of each rank that differs from the reference's in the first step that drifts.
+  /// The cause of a difference between the ranks' output and the reference's in the first step that drifts.
   DriftCause cause_of_output(const LocalStepComparison::Value& value, const LocalExecutor& executor,
                              const MeasuredReference& reference) const {
     const auto output =

@@ -86,7 +86,7 @@ std::vector<std::map<TensorId, RankPiece>> rank_pieces(const std::vector<std::sh
   for (std::size_t rank = 0; rank < graphs.size(); ++rank) {
     for (auto& [id, piece] : pieces[rank]) {
       const Shape& whole = wholes[graphs[rank].tensor(id).name];
-      // Inputs that ranks load in different shapes are no pieces of one tensor.
+      // Inputs that ranks load in different shapes are not pieces of one tensor.
       const bool is_input = graphs[rank].tensor(id).kind == TensorKind::kInput;
       const bool has_begin = ranks[rank]->begins.contains(graphs[rank].tensor(id).name);
       if (whole.size() == piece.whole.size() && (has_begin || !is_input)) piece.whole = whole;

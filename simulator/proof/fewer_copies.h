@@ -24,8 +24,8 @@ struct FewerCopies {
 /// Keeps the first two and the last two copies of each repeat with more than `kCopiesLeft` (the gradient that arrives
 /// from behind the last copy is computed differently). Returns nothing if that is not the same proof. Conditions:
 ///   - Every dropped copy runs, instruction by instruction, the same as the second copy: the same operations under the
-///     same strategies and the same collectives between the same layouts, on corresponding values: its own, those of the
-///     copy before or after it, or one value that all copies read.
+///     same strategies and the same collectives between the same layouts, on corresponding values: its own, those of
+///     the copy before or after it, or one value that all copies read.
 ///   - The model exists with fewer copies, and its operators and tensors are those of the kept copies. Only an operator
 ///     that reads one value of every copy (the sum of a norm over all gradients) reads fewer.
 ///   - The result is a valid program (`check_program`).

@@ -276,7 +276,7 @@ Watched only(const ParallelProgram& program, const OperatorGraph& graph, const s
 }  // namespace
 
 Tolerance float64_tolerance(double relative, const MeasuredReference& reference, TensorId tensor) {
-  // If a tensor is only rounding error, its change in one disturbed run is one sample of how far two orders of summation
+  // If a tensor is only rounding error, its change in one disturbed run is one sample of how far two summation orders
   // may differ. Eight times that is still tiny compared with the effect of a fault on any other tensor.
   return {relative, 8 * reference.moved64[tensor]};
 }

@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// What a tensor begins a run with; inputs, a micro-batch.
+/// A tensor's initial value in a run; for inputs, that of a micro-batch.
 TensorValues value_of(const OperatorGraph& graph, const StoredTensors& stored, const WorkerRunOptions& options,
                       TensorId id, std::uint64_t micro_batch) {
   const auto found = stored.find(graph.tensor(id).name);
@@ -58,7 +58,7 @@ class WorkerRun {
   }
 
  private:
-  /// Worker 0's: the outputs of one number, wherever they were made.
+  /// The scalar outputs on worker 0, sent there by the workers that have them.
   std::vector<double> gathered(const Executor& executor) {
     std::vector<double> found;
     for (std::size_t k = 0; k < scalars_.size(); ++k) {
@@ -80,7 +80,7 @@ class WorkerRun {
     return found;
   }
 
-  /// What this worker stores, whole.
+  /// Keeps the tensors that this worker stores, whole.
   void keep(const Executor& executor) {
     std::map<TensorId, ValueId> last;
     for (const Binding& given : program_.given) {

@@ -14,8 +14,8 @@ namespace shardplan {
 
 struct WorkerRunOptions {
   std::uint64_t seed = 0;
-  int steps = 1;                  // of training, or batches
-  std::uint64_t first_batch = 0;  // of a graph that is not trained; training has 0 to one below its micro-batches
+  int steps = 1;                  // of training, or number of batches
+  std::uint64_t first_batch = 0;  // of a graph that is not trained; training uses 0 up to its micro-batches - 1
   int threads = 1;
   std::stop_token stop = {};
 };
@@ -23,18 +23,18 @@ struct WorkerRunOptions {
 /// Whole tensors of parameters and states, by name.
 using StoredTensors = std::map<std::string, TensorValues>;
 
-/// The largest buffer of one device that a worker is sent.
+/// The largest buffer of one device that a worker receives.
 std::int64_t largest_message(const ParallelProgram& program);
 
-/// Runs one worker's part of a program, as `simulate` runs all of it. `stored` is what parameters and states begin
-/// with, drawn where it has none, and becomes what this worker's end with. Worker 0 receives the graph's outputs of one
-/// number from those that have them and returns them (`SimulatedStep::mesh`); the other workers return none.
+/// Runs one worker's part of a program, as `simulate` runs all of it. `stored` holds initial parameters and states
+/// (missing ones are drawn) and receives this worker's final ones. Worker 0 receives the graph's scalar outputs from
+/// the workers that have them and returns them (`SimulatedStep::mesh`); the other workers return none.
 ///
 /// Requires a kernel for every operator. Throws what `WorkerLink` throws.
 std::vector<SimulatedScalar> run_worker(const ParallelProgram& program, const OperatorGraph& graph, WorkerLink& link,
                                         StoredTensors& stored, const WorkerRunOptions& options);
 
-/// Runs the same graph on one device, from `stored`, and fills in what that gives beside what the workers gave.
+/// Runs the same graph on one device, from `stored`, and adds its results to those of the workers.
 void run_one_device(const OperatorGraph& graph, StoredTensors& stored, const WorkerRunOptions& options,
                     std::vector<SimulatedScalar>& scalars);
 

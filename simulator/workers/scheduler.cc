@@ -14,19 +14,19 @@
 #include "simulator/workers/transport.h"
 
 // A state machine over messages: gather (hello from every worker), welcome (ranks and addresses), watch (ready, done,
-// failed or lost). It waits in short slices, so that interrupts and time limits are noticed, and whatever ends a job
-// early is sent to every worker that is still there.
+// failed or lost). It waits in short slices, so that it notices interrupts and time limits. If a job ends early, the
+// reason is sent to every worker that is still connected.
 
 namespace shardplan {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSliceSeconds = 0.1;  // between looks at whether to stop
+constexpr double kSliceSeconds = 0.1;  // between checks whether to stop
 constexpr double kFarewellSeconds = 3;
 constexpr double kSecondsForTheLast = 0.5;  // a job that fails still answers workers that arrive within this time
-constexpr int kMostRefusals = 100;          // of those who come too late; further ones get no answer
-constexpr int kMostNamedWorkers = 8;        // of the workers that are missing
+constexpr int kMostRefusals = 100;          // of workers that come too late; further ones get no answer
+constexpr int kMostNamedWorkers = 8;        // of missing workers
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -79,7 +79,7 @@ class Scheduler {
     }
   };
 
-  /// What comes next; nothing after a short while. The message has a word at least.
+  /// The next event; nothing after a short while. A message has at least one part.
   std::optional<Transport::Event> next() {
     if (options_.stop.stop_requested()) throw Stopped();
     std::optional<Transport::Event> event = transport_.wait(kSliceSeconds);
@@ -150,11 +150,11 @@ class Scheduler {
     try {
       worker.peer = transport_.connect(worker.address);
     } catch (const InputError&) {
-      return;  // no worker of ours says so
+      return;  // not one of our workers
     }
     const std::optional<int> rank = number_in(hello[1]);
     const Worker* const other = rank ? holder_of(*rank) : nullptr;
-    workers_.push_back(worker);  // so that it, too, receives the error
+    workers_.push_back(worker);  // so that it also receives the error
     if (const std::optional<int> count = number_in(hello[2]); count != options_.workers) {
       throw InputError(SourcePlace{}, "a worker comes for a job of {} workers; this one has {}", *count,
                        options_.workers);
@@ -174,13 +174,13 @@ class Scheduler {
     progress_(fmt::format("{} of {} workers are here", workers_.size(), options_.workers));
   }
 
-  /// Sends `why` to a worker that comes too late.
+  /// Sends `why` to a worker that joins too late.
   void refuse(const MessageParts& hello, const std::string& why) {
     if (++refusals_ > kMostRefusals) return;
     try {
       transport_.send(transport_.connect(hello[3]), {job_word::kStop, why});
     } catch (const InputError&) {
-      // It gave no address that could be answered.
+      // It gave no valid address.
     }
   }
 
@@ -221,13 +221,13 @@ class Scheduler {
     }
   }
 
-  /// Drops the "error: " of an error that another process printed, so that it appears once.
+  /// Drops the "error: " of another process's error, so that it appears once.
   static std::string without_prefix(const std::string& why) {
     const std::string prefix = "error: ";
     return why.starts_with(prefix) ? why.substr(prefix.size()) : why;
   }
 
-  /// Tells all who are there that it is over, and waits a little until they have gone.
+  /// Tells all connected workers that the job is over, and waits a little until they have disconnected.
   void dismiss(const std::string& word, const std::string& why) {
     std::size_t left = 0;
     for (Worker& worker : workers_) {
@@ -236,7 +236,7 @@ class Scheduler {
         transport_.send(worker.peer, {word, without_prefix(why)});
         ++left;
       } catch (const InputError&) {
-        worker.is_there = false;  // it will notice by itself
+        worker.is_there = false;  // it will notice on its own
       }
     }
     const Clock::time_point begin = Clock::now();
@@ -254,7 +254,7 @@ class Scheduler {
   const JobOptions& options_;
   const std::function<void(const std::string&)>& progress_;
   Transport transport_;
-  std::vector<Worker> workers_;  // in the order in which they came; then by rank
+  std::vector<Worker> workers_;  // in the order of arrival; later by rank
   std::string fingerprint_;
   int refusals_ = 0;
 };

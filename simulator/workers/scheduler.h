@@ -7,13 +7,13 @@
 
 namespace shardplan {
 
-/// Brings the workers of a job together: waits until all have come, sends each its rank and the addresses of the
-/// others, waits until they have found each other, and ends when all are done. Ranks are those that workers ask for;
-/// the others get what is left in the order in which they come. Whoever comes later is refused. `progress` is called
-/// with what happens, first with the address at which workers are expected.
+/// Connects the workers of a job: waits until all have joined, sends each its rank and the addresses of the others,
+/// waits until they have found each other, and returns when all are done. Workers get the ranks they ask for; the
+/// others get the remaining ones in the order of arrival. Workers that arrive later are refused. `progress` is called
+/// with messages, first with the address at which workers are expected.
 ///
-/// Throws InputError after all workers that are still there were told: one did not come within the time limit, its
-/// connection was lost, it failed, or two run different programs or ask for the same rank. Throws Stopped if asked to.
+/// Throws InputError after telling all workers still connected: a worker did not join in time, lost its connection or
+/// failed, or two run different programs or ask for the same rank. Throws Stopped if asked to stop.
 void run_scheduler(const JobOptions& options, const std::function<void(const std::string&)>& progress);
 
 }  // namespace shardplan

@@ -11,23 +11,23 @@
 
 #include "base/error.h"
 
-// ZeroMQ does what sockets make hard: whole messages, reconnection, encryption. Losses are seen through monitors of the
-// sending sockets, which is why every peer has one of its own; the receiving socket only listens. Waiting is one poll
+// ZeroMQ provides what is hard with sockets: whole messages, reconnection, encryption. Monitors of the sending sockets
+// report losses, which is why every peer has its own socket; the receiving socket only listens. Waiting is one poll
 // over all of them.
 
 namespace shardplan {
 namespace {
 
-constexpr int kMillisecondsToFlush = 500;        // what is still to be sent when a process ends
+constexpr int kMillisecondsToFlush = 500;        // for unsent messages when a process ends
 constexpr int kMillisecondsBetweenSigns = 1000;  // of life
 constexpr int kMillisecondsToShakeHands = 10000;
-constexpr std::int64_t kBytesOfEnvelope = 1 << 10;  // what encryption adds to a part, at most
+constexpr std::int64_t kBytesOfEnvelope = 1 << 10;  // upper bound of what encryption adds to a part
 constexpr std::size_t kMostParts = 1 << 16;
 
-/// The scheduler's key keeps out what does not speak our language; it is no secret from those who have this program.
+/// The scheduler's key keeps out other protocols; it is no secret from anybody who has this program.
 constexpr std::array<std::uint8_t, 32> kSchedulerKey{"shardplan scheduler, protocol 1"};
 
-/// As text, which ends with a zero.
+/// Of a key as text, including the final zero.
 constexpr std::size_t kSizeOfKey = 41;
 struct KeyPair {
   char open[kSizeOfKey] = {};
@@ -36,7 +36,7 @@ struct KeyPair {
 
 int in_milliseconds(double seconds) { return static_cast<int>(std::clamp(seconds * 1000, 0.0, 1e9)); }
 
-/// For ZeroMQ calls that fail only where we are wrong, or the machine has nothing left.
+/// For ZeroMQ calls that fail only because of a bug here, or if the machine is out of resources.
 void require_zmq(bool succeeded, const char* what) {
   if (!succeeded) throw InputError(SourcePlace{}, "{}: {}", what, zmq_strerror(zmq_errno()));
 }
@@ -62,7 +62,7 @@ KeyPair own_keys() {
   return pair;
 }
 
-/// ZeroMQ listens at numbers only, and reports names that lead nowhere to nobody.
+/// ZeroMQ listens at numeric addresses only, and does not report names that cannot be resolved.
 std::string numeric_address(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -94,7 +94,7 @@ struct Transport::Sockets {
     std::string address;
     void* socket = nullptr;
     void* monitor = nullptr;
-    bool is_connected = false;  // and has proven that it speaks as we do
+    bool is_connected = false;  // and has completed the handshake
     bool is_stranger = false;
   };
 
@@ -138,7 +138,7 @@ struct Transport::Sockets {
     set_option(peer.socket, ZMQ_CURVE_SERVERKEY, key);
     set_option(peer.socket, ZMQ_CURVE_PUBLICKEY, keys.open);
     set_option(peer.socket, ZMQ_CURVE_SECRETKEY, keys.secret);
-    // The name lies within this process's context only.
+    // The name is visible in this process's context only.
     const std::string events = fmt::format("inproc://peer{}", names_given++);
     const int watched = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                         ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_DISCONNECTED;
@@ -169,8 +169,8 @@ struct Transport::Sockets {
     return parts;
   }
 
-  /// Takes note of one event of a peer's connection, whose number is the first two bytes of a monitor's message. True if
-  /// a connection was lost that had been there.
+  /// Handles one event of a peer's connection; its number is the first two bytes of a monitor's message. True if an
+  /// established connection was lost.
   static bool loses(Peer& peer) {
     const MessageParts parts = received(peer.monitor);
     std::uint16_t event = 0;
@@ -255,7 +255,7 @@ std::optional<Transport::Event> Transport::wait(double seconds) {
   std::vector<zmq_pollitem_t> items{zmq_pollitem_t{all.listener, 0, ZMQ_POLLIN, 0}};
   for (const Sockets::Peer& peer : all.peers) items.push_back({peer.monitor, 0, ZMQ_POLLIN, 0});
   const int ready = zmq_poll(items.data(), static_cast<int>(items.size()), in_milliseconds(seconds));
-  if (ready <= 0) return std::nullopt;  // in time, or interrupted by a signal
+  if (ready <= 0) return std::nullopt;  // timeout, or interrupted by a signal
   if ((items[0].revents & ZMQ_POLLIN) != 0) {
     MessageParts message = Sockets::received(all.listener);
     if (!message.empty()) return Event{std::nullopt, std::move(message)};

@@ -9,48 +9,48 @@
 
 namespace shardplan {
 
-/// What one process sends another: parts of bytes.
+/// A message between processes: a list of byte strings.
 using MessageParts = std::vector<std::string>;
 
-/// A process's end of the messages of a job. It listens at an address, writes to peers by their addresses, and sees
-/// when the connection to one is lost. Messages of one sender arrive in the order sent, each whole.
+/// A process's end of the messages of a job. It listens at an address, writes to peers by their addresses, and notices
+/// lost connections. Messages of one sender arrive whole and in the order sent.
 ///
-/// What listens accepts only those who know its key, so that bytes of strangers never become messages. Scheduler
-/// keys are all the same: a worker knows only the port. Every worker makes its own, which is part of its address. A
-/// message larger than `most_bytes` is refused before memory is taken for it, and its connection closed.
+/// A listener accepts only peers that know its key, so that strangers' bytes never become messages. All scheduler keys
+/// are equal, since a worker knows only the port. Every worker makes its own key, which is part of its address. A
+/// message larger than `most_bytes` is refused before memory is allocated for it, and its connection closed.
 ///
-/// The only file that knows ZeroMQ is transport.cc: a pull socket that listens (CURVE server), and for each peer a push
-/// socket whose monitor reports its connection. Used from one thread.
+/// Only transport.cc uses ZeroMQ: a pull socket that listens (CURVE server), and for each peer a push socket whose
+/// monitor reports its connection. Used from one thread.
 class Transport {
  public:
   enum class Key { kOfSchedulers, kOwn };
   struct Options {
     std::string host;     // a name or an address of this machine
     int port = 0;         // 0 takes a free one
-    double silence = 60;  // a peer that gives no sign of life for this long is lost
+    double silence = 60;  // seconds without a sign of life after which a peer is lost
     Key key = Key::kOwn;
-    std::int64_t most_bytes = 1 << 20;  // of a message's part that is received
+    std::int64_t most_bytes = 1 << 20;  // limit for a part of a received message
   };
-  /// Throws InputError: no such address, or it is in use.
+  /// Throws InputError if there is no such address or it is in use.
   explicit Transport(const Options& options);
   ~Transport();
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
-  /// How others reach it: "tcp://127.0.0.1:41234 KEY".
+  /// The address for peers: "tcp://127.0.0.1:41234 KEY".
   std::string address() const;
-  /// Another peer to write to, whether it is there yet or not; peers are counted from 0. Throws InputError: no address.
+  /// Adds a peer to write to, which need not exist yet; peers are counted from 0. Throws InputError: no address.
   std::size_t connect(const std::string& address);
   std::size_t connect_to_scheduler(const std::string& host, int port);
-  /// True if something listens at the peer's address that does not speak as we do.
+  /// True if something at the peer's address listens but does not speak this protocol.
   bool is_stranger(std::size_t peer) const;
   void send(std::size_t peer, const MessageParts& message);
 
   struct Event {
-    std::optional<std::size_t> lost;  // that peer's connection, which was there; else:
+    std::optional<std::size_t> lost;  // the peer whose established connection was lost; else:
     MessageParts message;             // not empty
   };
-  /// What came; messages before losses. Nothing if `seconds` pass first, or sooner.
+  /// The next event; messages before losses. Nothing after `seconds`, or earlier.
   std::optional<Event> wait(double seconds);
 
  private:
@@ -58,7 +58,7 @@ class Transport {
   std::unique_ptr<Sockets> sockets_;
 };
 
-/// "127.0.0.1:41234" from an address, as it is shown.
+/// "127.0.0.1:41234" from an address, for messages.
 std::string shown_address(const std::string& address);
 
 }  // namespace shardplan

@@ -17,12 +17,12 @@ namespace {
 
 using LinkClock = std::chrono::steady_clock;
 
-constexpr double kSliceOfWait = 0.1;          // seconds between looks at whether to stop
+constexpr double kSliceOfWait = 0.1;          // seconds between checks whether to stop
 constexpr double kSecondsForAReason = 2.0;    // after a loss: the scheduler may say more
 constexpr double kSecondsForLastWords = 0.3;  // of a scheduler that is gone
 constexpr double kAsLongAsAlive = std::numeric_limits<double>::infinity();
 constexpr std::size_t kLongestReason = 4000;
-constexpr std::int64_t kLeastMessage = 1 << 16;  // more than any message without data has
+constexpr std::int64_t kLeastMessage = 1 << 16;  // above the size of any message without data
 
 double waited_since(LinkClock::time_point begin) {
   return std::chrono::duration<double>(LinkClock::now() - begin).count();
@@ -98,10 +98,10 @@ void WorkerLink::wait_until(const Condition& is_there, double seconds, const std
     if (event && !event->lost) {
       take(event->message);
     } else if (event && is_done_ && *event->lost != scheduler_) {
-      continue;  // it may be done as well, and the scheduler knows
+      continue;  // that worker may be done too, and the scheduler knows
     } else if (event || waited_since(begin) > seconds) {
       hear_the_reason(event && *event->lost == scheduler_ ? kSecondsForLastWords : kSecondsForAReason);
-      if (is_over_) continue;  // the others have gone since all are done
+      if (is_over_) continue;  // the others left since all are done
       if (event) throw InputError(SourcePlace{}, "{} is gone", name_of(*event->lost));
       if (is_there()) continue;
       throw InputError(SourcePlace{}, "waited {:g} seconds for {}{}", seconds, what, missing_peers());
@@ -191,10 +191,10 @@ void WorkerLink::fail(const std::string& why) noexcept {
     while (waited_since(begin) < kSecondsForAReason) {
       std::optional<Transport::Event> event = transport_.wait(kSliceOfWait);
       if (event && event->lost == scheduler_) return;
-      if (event && !event->lost) take(event->message);  // throws where the scheduler ends the job
+      if (event && !event->lost) take(event->message);  // throws if the scheduler ends the job
     }
   } catch (const std::exception&) {
-    // The scheduler knows already, or it is gone, and so is the job.
+    // The scheduler already knows, or it is gone and so is the job.
   }
 }
 

@@ -12,24 +12,24 @@
 
 namespace shardplan {
 
-/// Who a worker is before it has found the others.
+/// A worker's properties before it has found the others.
 struct WorkerIdentity {
-  std::optional<int> rank;      // nothing takes any that is left
-  std::string address;          // of this machine, as the others reach it
-  std::string fingerprint;      // of what it runs; workers with unequal ones are refused
-  std::int64_t most_bytes = 0;  // of what the program sends it for one device
+  std::optional<int> rank;      // nothing: any that is left
+  std::string address;          // of this machine, as others reach it
+  std::string fingerprint;      // of the program it runs; workers with different ones are refused
+  std::int64_t most_bytes = 0;  // the most that the program sends it for one device
 };
 
-/// One worker's part in a job of processes: it finds the others through the scheduler, and exchanges with each of them
-/// what the program's sends say. A send waits until the other has taken it, as in the program's order of blocking sends,
-/// so that at most one message of each worker is on its way.
+/// One worker's part in a job of processes: it finds the others through the scheduler and exchanges the data of the
+/// program's sends with them. A send waits until the other worker has received it, as in the program's order of
+/// blocking sends, so that at most one message of each worker is on its way.
 ///
-/// All functions throw InputError where the job is over: the scheduler or another worker is gone, or the scheduler says
-/// why it ends the job; and Stopped if asked to stop.
+/// All functions throw InputError if the job is over: the scheduler or another worker is gone, or the scheduler gives
+/// the reason for ending it; and Stopped if asked to stop.
 class WorkerLink : public SendChannel {
  public:
-  /// Joins the job: returns when all workers are there and have heard of each other. Throws InputError too where they do
-  /// not come within the time limit. A worker that computes for longer is waited for as long as it is alive.
+  /// Joins the job: returns when all workers have joined and found each other. Also throws InputError if they do not
+  /// within the time limit. Later, a worker that computes for longer is waited for as long as it is alive.
   WorkerLink(const JobOptions& options, const WorkerIdentity& identity);
 
   int rank() const { return rank_; }
@@ -38,9 +38,9 @@ class WorkerLink : public SendChannel {
   void send(int to, std::size_t instruction, const DeviceBuffers& buffers) override;
   DeviceBuffers receive(int from, std::size_t instruction) override;
 
-  /// Says that this worker is done; returns when all are.
+  /// Reports that this worker is done; returns when all are.
   void finish();
-  /// Tells the scheduler why this worker cannot go on, and waits a little until all others know.
+  /// Tells the scheduler why this worker cannot continue, and waits a little until all others know.
   void fail(const std::string& why) noexcept;
 
  private:
@@ -53,7 +53,7 @@ class WorkerLink : public SendChannel {
   void wait_until(const Condition& is_there, double seconds, const std::string& what);
   void take(MessageParts& message);
   void take_welcome(const MessageParts& message);
-  /// Somebody is gone or late: the scheduler may know why, which then is thrown.
+  /// Another process is gone or late: waits for the scheduler's reason, and throws it if there is one.
   void hear_the_reason(double seconds);
   std::string name_of(std::size_t peer) const;
   std::string missing_peers() const;
@@ -64,10 +64,10 @@ class WorkerLink : public SendChannel {
   std::size_t scheduler_ = 0;
   int rank_ = -1;
   std::vector<std::optional<std::size_t>> peers_;  // by rank; nothing for this worker itself
-  std::set<int> here_;                             // workers that have said so
-  std::map<int, Arrived> arrived_;                 // what each has sent and nobody has received yet
-  std::map<int, std::size_t> taken_;               // instruction whose data each has taken last, until it is seen
-  bool is_done_ = false;                           // this worker; the scheduler minds the others then
+  std::set<int> here_;                             // workers that sent `kHere`
+  std::map<int, Arrived> arrived_;                 // received from each worker and not yet read
+  std::map<int, std::size_t> taken_;               // instruction whose data each has received last, until it is noticed
+  bool is_done_ = false;                           // this worker is; the scheduler then watches the others
   bool is_over_ = false;                           // the scheduler said goodbye
 };
 
