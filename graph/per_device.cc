@@ -1,4 +1,4 @@
-// One operator stands for that of every device (operators/per_device.h): it computes with the devices as the first
+// One operator stands for those of all devices (operators/per_device.h): it computes with the devices as the first
 // dimension of operands and results. So an operator that computes each row of the batch separately may read per-device
 // values; after it the rows are joined again.
 #include "graph/per_device.h"

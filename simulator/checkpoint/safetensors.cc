@@ -41,7 +41,7 @@ constexpr DtypeBytes kDtypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2
 
 std::string system_reason() { return std::strerror(errno); }
 
-// FNV-1a (Fowler, Noll, Vo). Each step is one-to-one in the state and in the byte, so one changed byte changes the hash.
+// FNV-1a (Fowler, Noll, Vo). Each step is one-to-one in the state and the byte, so one changed byte changes the hash.
 constexpr std::uint64_t kHashOfNothing = 0xcbf29ce484222325u;
 std::uint64_t hashed(std::uint64_t hash, std::span<const std::byte> bytes) {
   for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3u;
@@ -98,7 +98,7 @@ SafetensorsEntry read_entry(const std::string& name, const JsonNode& node) {
   if (offsets.items.size() != 2) throw InputError(offsets.place, "tensor '{}': data_offsets needs two numbers", name);
   entry.begin = whole(offsets.items[0], name, "data_offsets");
   entry.end = whole(offsets.items[1], name, "data_offsets");
-  // Divides instead of multiplying, so that a large product cannot wrap around to the expected size.
+  // `num_elements` is limited and the size divided, so that a large product cannot wrap around to the right size.
   const std::int64_t elements = num_elements(entry.shape);
   const bool fits = entry.end >= entry.begin && elements <= (entry.end - entry.begin) / element_bytes(entry.dtype);
   if (!fits || elements * element_bytes(entry.dtype) != entry.end - entry.begin) {
