@@ -4,7 +4,7 @@ namespace shardplan {
 
 bool overlaps(const AxisRef& a, const AxisRef& b) {
   if (a.axis != b.axis || a.size == 1 || b.size == 1) return false;
-  // Side by side one lies within a single step of the other: it begins where the other ends, or at a multiple of that.
+  // Disjoint digits of one axis: one begins where the other ends, or at a multiple of that position.
   return b.before % a.end() != 0 && a.before % b.end() != 0;
 }
 

@@ -24,18 +24,18 @@ namespace shardplan {
 ///   collective_permute  [{x:(1)2, x:(2)2}]    [{x:(2)2, x:(1)2}]    n/4 -> n/4         1/4 n
 ///   to_partial          [{}]                  [{}] unreduced={x}    n -> n             nothing
 enum class CollectiveKind {
-  kSlice,  // keep one's own shard
+  kSlice,  // each device keeps its own shard
   kAllGather,
   kAllToAll,
   kReduceScatter,
   kAllReduce,
   kCollectivePermute,
-  kToPartial,  // into a partial layout: one device keeps the value, the others hold zeros; or padding
+  kToPartial,  // to a partial layout: one device keeps the value, the others hold zeros; or padding
 };
 /// "slice", "all_gather", ...
 std::string_view to_string(CollectiveKind kind);
 
-/// Whether each device does it without communication: slice and to_partial cost nothing.
+/// Whether the step needs no communication: slice and to_partial cost nothing.
 bool is_local(CollectiveKind kind);
 
 /// Time of one collective over groups along `axes`. `group_bytes` is the complete tensor of one group: the result of
@@ -54,9 +54,8 @@ struct StepCost {
 
   bool operator==(const StepCost&) const = default;
 };
-/// `axes` are the group's, in mesh order and joined. `shard_bytes` is one device's share of the tensor before the
-/// step (for an all_gather after it). Time and bytes are capped at 2^55 (10 hours, 32 PiB), so that sums cannot
-/// overflow.
+/// `axes` span the group, in mesh order and joined. `shard_bytes` is one device's share of the tensor before the step
+/// (for an all_gather after it). Time and bytes are capped at 2^55 (10 hours, 32 PiB), so that sums cannot overflow.
 StepCost step_cost(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes shard_bytes,
                    const CollectiveCosts& costs);
 

@@ -123,7 +123,7 @@ std::int64_t DeviceMesh::coordinate(std::int64_t point, const std::vector<AxisRe
 }
 
 std::vector<std::vector<std::int64_t>> DeviceMesh::groups(const std::vector<AxisRef>& axes) const {
-  std::vector<std::int64_t> offsets = {0};  // of the members from the first, in the order of `coordinate`
+  std::vector<std::int64_t> offsets = {0};  // each member's distance from the first, in the order of `coordinate`
   for (const AxisRef& ref : axes) {
     std::vector<std::int64_t> refined;
     refined.reserve(offsets.size() * static_cast<std::size_t>(ref.size));

@@ -18,16 +18,16 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-/// Named axes with sizes, major to minor. Ranks are the row-major points: on x=2, y=4 rank 5 is (1, 1). A device
-/// order other than 0, 1, 2, ... says which device is at each point.
+/// Named axes with sizes, major to minor. Ranks are the row-major points: on x=2, y=4 rank 5 is (1, 1). If the order of
+/// devices is not 0, 1, 2, ..., a list gives the device at each point.
 class DeviceMesh {
  public:
   DeviceMesh() = default;  // one device, no axes
-  /// Throws InputError if a name is empty or given twice, a size is below 1, or the product leaves 32 bits.
+  /// Throws InputError if a name is empty or given twice, a size is below 1, or the product does not fit in 31 bits.
   explicit DeviceMesh(std::vector<MeshAxis> axes);
   DeviceMesh(std::vector<MeshAxis> axes, std::vector<std::int64_t> devices);
 
-  /// "x=2, y=4" (spaces optional); throws InputError with what would be right.
+  /// "x=2, y=4" (spaces optional); throws InputError that says what is expected.
   static DeviceMesh parse(std::string_view text);
 
   const std::vector<MeshAxis>& axes() const { return axes_; }
@@ -39,14 +39,14 @@ class DeviceMesh {
   std::optional<AxisRef> find(std::string_view name) const;
   bool is_whole(const AxisRef& ref) const;
 
-  /// Distance in ranks between neighbours along the (part of an) axis.
+  /// Distance in ranks between neighbours along the axis or sub-axis.
   std::int64_t stride(const AxisRef& ref) const;
-  /// This point's position along the (part of an) axis.
+  /// The point's position along the axis or sub-axis.
   std::int64_t coordinate(std::int64_t point, const AxisRef& ref) const;
-  /// Position along several axes read as one, the first the most major; 0 for none.
+  /// Position along several axes read as one number, the first the most major; 0 for an empty list.
   std::int64_t coordinate(std::int64_t point, const std::vector<AxisRef>& refs) const;
-  /// The groups of points that differ from each other only along `axes`: one list per group, in the order of
-  /// `coordinate` along `axes`; groups are ordered by their first point.
+  /// The groups of points that differ only along `axes`: one list per group, in the order of `coordinate` along `axes`;
+  /// groups are ordered by their first point.
   std::vector<std::vector<std::int64_t>> groups(const std::vector<AxisRef>& axes) const;
 
   /// "y" or "y:(2)4".
@@ -59,7 +59,7 @@ class DeviceMesh {
 
  private:
   std::vector<MeshAxis> axes_;
-  std::vector<std::int64_t> strides_;  // points between neighbours along each axis
+  std::vector<std::int64_t> strides_;  // distance in points between neighbours along each axis
   std::int64_t num_devices_ = 1;
   std::vector<std::int64_t> devices_;
 };

@@ -9,7 +9,7 @@ namespace shardplan {
 
 /// A consecutive factor of one dimension and the pieces that shard it, major to minor.
 struct DimensionPart {
-  std::int64_t size = 0;  // its extent; if it is the only part of a dimension it may be 0: the whole dimension
+  std::int64_t size = 0;  // extent; 0 is allowed for a dimension's only part and means the whole dimension
   std::vector<AxisRef> axes;
 
   bool operator==(const DimensionPart&) const = default;

@@ -9,11 +9,11 @@
 namespace shardplan {
 
 /// One digit of an index along a dimension, written in mixed radix: its value is either the device's coordinate along
-/// `axis`, or (without an axis) runs over all of its values on each device. A dimension of 24 laid out as
-/// (2:{}, 12:{x}) with x=3 has the digits 2, x=3, 4.
+/// `axis`, or (without an axis) takes all values on each device. A dimension of 24 with the layout (2:{}, 12:{x}) and
+/// x=3 has the digits 2, x=3, 4.
 ///
-/// The digits are the *meaning* of a layout: two layouts place elements alike exactly if their joined digits are
-/// equal. Refining a dimension, reshaping and canonical forms are simple operations on lists of digits.
+/// The digits are the *meaning* of a layout: two layouts place elements alike exactly if their joined digits are equal.
+/// Refinement, reshapes and canonical forms are simple operations on lists of digits.
 struct IndexDigit {
   std::int64_t size = 1;
   std::optional<AxisRef> axis;
@@ -28,7 +28,7 @@ std::vector<IndexDigit> index_digits(const DimensionLayout& dimension, std::int6
 /// Drops digits of size 1 and joins neighbours as described above.
 std::vector<IndexDigit> joined(const std::vector<IndexDigit>& digits);
 
-/// The inverse: a part ends with each digit without an axis. A single part leaves its size 0.
+/// The inverse of `index_digits`: each digit without an axis ends a part. A dimension's only part gets size 0.
 DimensionLayout dimension_of_digits(const std::vector<IndexDigit>& digits);
 
 }  // namespace shardplan

@@ -6,14 +6,14 @@
 
 namespace shardplan {
 
-/// The axes that shard one dimension, outermost first.
+/// The axes that shard one dimension, major to minor.
 std::vector<AxisRef> axes_along(const DimensionLayout& dimension);
 
 /// The axes that shard a tensor, dimension by dimension: devices with equal coordinates along them hold the same
 /// elements.
 std::vector<AxisRef> cutting_axes(const TensorLayout& layout);
 
-/// All axes that a layout names: those that shard it and those over which it is partial.
+/// All axes that a layout names: those that shard the tensor and those over which it is partial.
 std::vector<AxisRef> axes_of(const TensorLayout& layout);
 
 }  // namespace shardplan

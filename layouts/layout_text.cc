@@ -1,5 +1,5 @@
-// Shardy's notation, read and written. What Shardy says and we do not keep (open dimensions `?`, priorities `p1`,
-// `replicated={...}`) guides its propagation but places nothing; it is read and named in the note.
+// Reads and writes Shardy's notation. Open dimensions `?`, priorities `p1` and `replicated={...}` guide Shardy's
+// propagation but place nothing; they are read, dropped and named in the note.
 
 #include <cctype>
 

@@ -14,7 +14,7 @@ std::optional<std::vector<std::vector<AxisRef>>> split_ranks(const DeviceMesh& m
                                                              const std::vector<std::int64_t>& factors) {
   std::vector<std::vector<AxisRef>> pieces(factors.size() + 1);
   std::uint32_t axis = 0;
-  std::int64_t before = 1;  // the part of the axis that is already distributed
+  std::int64_t before = 1;  // product of the digits of this axis that are already assigned
   for (std::size_t i = 0; i <= factors.size(); ++i) {
     const bool is_rest = i == factors.size();
     if (!is_rest && factors[i] < 1) return std::nullopt;
@@ -115,7 +115,7 @@ std::optional<MindSporeLayout> merged_mindspore_layout(const TensorLayout& layou
                                                        const Shape& shape) {
   const TensorLayout expected = canonical(layout, mesh, shape);
   if (!expected.partial.empty()) return std::nullopt;
-  // The devices as a row of pieces, and for each piece where it stands: dimension and order there, or nowhere.
+  // The devices as a list of pieces, each with its dimension and its order there; no position if it is unused.
   using Position = std::optional<std::pair<std::size_t, std::size_t>>;
   struct Piece {
     AxisRef axis;
@@ -143,7 +143,7 @@ std::optional<MindSporeLayout> merged_mindspore_layout(const TensorLayout& layou
     }
     fill_to(mesh.axes()[axis].size);
   }
-  // Neighbours that stand side by side, or nowhere, are one entry of the matrix.
+  // Neighbours that are consecutive in one dimension, or both unused, become one entry of the matrix.
   MindSporeLayout result;
   std::vector<Position> first_position;
   for (std::size_t i = 0; i < row.size(); ++i) {

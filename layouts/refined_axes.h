@@ -9,17 +9,17 @@
 
 namespace shardplan {
 
-/// The axes of a mesh, each split where some layouts split it: whole axes of a finer mesh, in which sub-axes become
-/// lists of axes. On pcie=2, hccs=4 the layouts [{hccs}] and [{hccs:(2)2}] give pcie=2, hccs_0=2, hccs_1=2, in which
-/// they are hccs_0, hccs_1 and hccs_1. Notations without sub-axes (MindSpore's, JAX's, DTensor's) need it.
+/// The axes of a mesh, each split where some layouts split it: whole axes of a finer mesh, in which sub-axes are lists
+/// of axes. On pcie=2, hccs=4 the layouts [{hccs}] and [{hccs:(2)2}] give pcie=2, hccs_0=2, hccs_1=2, in which they are
+/// hccs_0, hccs_1 and hccs_1. Notations without sub-axes (MindSpore, JAX, DTensor) need this.
 class RefinedAxes {
  public:
-  /// Splits at the boundaries of all `refs`. If boundaries of one axis do not divide each other, later ones are
+  /// Splits at the boundaries of all `refs`. If boundaries of one axis do not divide each other, the later ones are
   /// ignored.
   RefinedAxes(const DeviceMesh& mesh, const std::vector<AxisRef>& refs);
 
   struct Axis {
-    std::string name;  // "hccs"; "hccs_0", "hccs_1", ... if cut
+    std::string name;  // "hccs"; "hccs_0", "hccs_1", ... if split
     std::int64_t size = 1;
   };
   const std::vector<Axis>& axes() const { return axes_; }

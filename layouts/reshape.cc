@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// Products of the leading dimensions, without 1; the last is the size.
+/// Products of the leading dimensions, without 1; the last one is the tensor's size.
 std::vector<std::int64_t> running_products(const Shape& shape) {
   std::vector<std::int64_t> products;
   std::int64_t product = 1;
@@ -19,7 +19,7 @@ std::vector<std::int64_t> running_products(const Shape& shape) {
   return products;
 }
 
-/// The digits of all dimensions in a row.
+/// The digits of all dimensions, concatenated.
 std::vector<IndexDigit> all_digits(const TensorLayout& layout, const Shape& shape) {
   std::vector<IndexDigit> digits;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -29,7 +29,7 @@ std::vector<IndexDigit> all_digits(const TensorLayout& layout, const Shape& shap
   return digits;
 }
 
-/// Distributes the digits to the dimensions of a shape, cutting them at its borders. Nothing if a border does not
+/// Distributes the digits over the dimensions of a shape, splitting them at its borders. Nothing if a border does not
 /// divide a digit.
 std::optional<std::vector<DimensionLayout>> distributed(std::vector<IndexDigit> digits, const Shape& shape) {
   std::vector<DimensionLayout> dimensions;
@@ -92,7 +92,7 @@ ReshapeEnds flatten_ends(const TensorLayout& from, const Shape& from_shape, cons
   }
   const auto flattened = [&](const TensorLayout& layout, const Shape& shape) {
     TensorLayout result;
-    // Each dimension of the flattened shape is a run of whole dimensions of this one, so no digit is cut.
+    // Each dimension of the flattened shape consists of consecutive whole dimensions of `shape`, so no digit is split.
     result.dimensions = *distributed(all_digits(layout, shape), ends.shape);
     result.partial = layout.partial;
     result.reduction = layout.reduction;

@@ -145,7 +145,7 @@ std::vector<std::vector<std::int64_t>> held_indices(const TensorLayout& layout, 
       }
       indices = std::move(longer);
     }
-    // In an uneven dimension the digits count through the padding, too.
+    // In an uneven dimension the digits also count through the padding.
     while (!indices.empty() && indices.back() >= shape[i]) indices.pop_back();
     held[i] = std::move(indices);
   }

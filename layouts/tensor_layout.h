@@ -17,8 +17,8 @@ namespace shardplan {
 enum class Reduction : std::uint8_t { kSum, kMax, kMin };
 std::string_view to_string(Reduction reduction);
 
-/// How one tensor is laid out over a `DeviceMesh`. On the mesh x=2, y=4, a tensor of shape [8, 6]:
-///   "[{x}, {}]"                  rows in 2 pieces over x, copied along y    local shape [4, 6]
+/// How one tensor is laid out over a `DeviceMesh`. For a tensor of shape [8, 6] on the mesh x=2, y=4:
+///   "[{x}, {}]"                  rows in 2 pieces over x, replicated over y local shape [4, 6]
 ///   "[{x, y}, {}]"               rows in 8 pieces, x major                  local shape [1, 6]
 ///   "[{}, {}] unreduced={x}"     every device holds one summand over x      local shape [8, 6]
 ///   "[(2:{}, 4:{x}), {}]"        rows 0,1,4,5 or 2,3,6,7                    local shape [4, 6]
@@ -40,22 +40,22 @@ struct TensorLayout {
 /// and joined. Two layouts place elements alike exactly if their canonical forms are equal.
 TensorLayout canonical(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
-/// Nothing, or the error: "dimension 1 of size 10 cannot be split into 8 by {x, y}", an axis used twice, the wrong
-/// rank, ...
+/// Empty, or the error: "dimension 1 of size 10 cannot be split into 8 by {x, y}", an axis used twice, the wrong rank,
+/// ...
 std::string check_layout(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape);
 
-/// The part of that check that needs no shape: axes exist and are used at most once.
+/// The part of `check_layout` that needs no shape: axes exist and are used at most once.
 std::string check_axes(const TensorLayout& layout, const DeviceMesh& mesh);
 
 /// The extents of one device's shard.
 Shape local_shape(const TensorLayout& layout, const Shape& shape);
 
-/// In how many pieces the layout cuts a tensor: a shard is the tensor divided by this.
+/// The number of pieces into which the layout splits a tensor: a shard is the tensor divided by this number.
 std::int64_t num_shards(const TensorLayout& layout);
 
-/// Shardy's notation, with or without quotes round the axes; throws InputError that names what was found and what would
-/// be right. `?` and priorities are accepted and dropped; `note`, if given, then receives a line that says so. Partial
-/// over maxima is written "[{x}, {}] unreduced={y} unreduced_kind=max".
+/// Reads Shardy's notation, with or without quotes around the axes; throws InputError that says what was found and what
+/// is expected. `?` and priorities are accepted and dropped; `note`, if given, then receives a line that says so. A
+/// layout that is partial over maxima is written "[{x}, {}] unreduced={y} unreduced_kind=max".
 TensorLayout parse_layout(std::string_view text, const DeviceMesh& mesh, std::string* note = nullptr);
 std::string to_string(const TensorLayout& layout, const DeviceMesh& mesh);
 

@@ -46,7 +46,7 @@ std::string check_uneven_layout(const TensorLayout& layout, const DeviceMesh& me
   if (layout.dimensions.size() != shape.size() || !check_axes(layout, mesh).empty()) {
     return check_layout(layout, mesh, shape);
   }
-  // What remains to be checked holds of the padded tensor exactly if it holds of this one.
+  // The remaining checks have the same result on the tensor padded to equal pieces.
   Shape padded = shape;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const std::vector<DimensionPart>& parts = layout.dimensions[d].parts;
