@@ -6,8 +6,8 @@
 
 namespace shardplan {
 
-/// What `calibrate` found, for people: the constants before and after, how far the fitted cluster is from what was
-/// measured, and the measurements that it misses most.
+/// The result of `calibrate` as terminal text: the constants before and after, the error of the fitted cluster on the
+/// measurements, and the measurements with the largest errors.
 std::string calibration_report(const Calibration& calibration);
 
 }  // namespace shardplan

@@ -8,28 +8,28 @@
 
 namespace shardplan {
 
-/// What a model written per device costs, as terminal text or as one JSON document ("shardplan.local_plan/1").
+/// The costs of a model written per device, as terminal text or as one JSON document ("shardplan.local_plan/1").
 std::string local_plan_text(const LocalPlan& plan, const std::string& out_folder = {});
 std::string local_plan_json(const LocalPlan& plan);
 
-/// step_parallel_end.ir of one rank: what it runs, its communications among it.
+/// step_parallel_end.ir of one rank: the operators it runs, including its communication.
 std::string local_ir(const LocalPlan& plan, std::size_t rank);
 
-/// What stands in the first line of a comparison or a simulation.
+/// The first line of a comparison or a simulation.
 struct LocalSubject {
   std::string model;
-  std::string reference;  // of a comparison
+  std::string reference;  // for a comparison
   std::size_t ranks = 1;
   std::uint64_t seed = 0;
-  bool is_training = false;  // a simulation
+  bool is_training = false;  // for a simulation
 };
 
-/// Every step beside the reference's, as terminal text or as one JSON document ("shardplan.local_validation/1").
+/// Every step next to the reference's, as terminal text or as one JSON document ("shardplan.local_validation/1").
 std::string local_validation_text(const LocalSubject& subject, const LocalValidation& validation);
 std::string local_validation_json(const LocalSubject& subject, const LocalValidation& validation);
 
-/// The loss and other outputs of one number in every step on all ranks, as terminal text or as one JSON document
-/// ("shardplan.local_simulation/1"). `first_step` were made before.
+/// The loss and other scalar outputs of every step on all ranks, as terminal text or as one JSON document
+/// ("shardplan.local_simulation/1"). `first_step` is the number of steps made before.
 std::string local_simulation_text(const LocalSubject& subject, const std::vector<LocalScalar>& scalars,
                                   std::int64_t first_step);
 std::string local_simulation_json(const LocalSubject& subject, const std::vector<LocalScalar>& scalars,

@@ -10,12 +10,12 @@
 
 namespace shardplan {
 
-/// What the first line of a validation says, and how to run it again.
+/// The first line of a validation, and how to run it again.
 struct ValidationSubject {
   std::string model;
   bool is_training = false;
   Level level = Level::kRatio;
-  DeviceMesh mesh;       // the plan's; of one worker
+  DeviceMesh mesh;       // the plan's; with workers, of one worker
   std::string argument;  // the file as given on the command line
   std::uint64_t seed = 0;
   int workers = 1;
@@ -27,17 +27,17 @@ std::string validation_json(const ValidationSubject& subject, const Proof& proof
 
 /// "loss, 148 parameters, 296 states".
 std::string compared_text(const PrecisionResult& result);
-/// What plan.json keeps of a proof whose data were drawn with `seed`.
+/// The record for plan.json of a proof whose data were drawn with `seed`.
 ProofRecord proof_record(const Proof& proof, std::uint64_t seed);
-/// What stands behind "proven" in the summary of a plan.
+/// The text after "proven" in the summary of a plan.
 std::string proof_summary(const Proof& proof);
 
-/// 0: proven; 5: a difference, or a fault that was not caught; 3: an operator without a kernel, or sizes that cannot be
-/// proven.
+/// 0: proven; 5: a difference, or an injected fault that was not caught; 3: an operator without a kernel, or sizes that
+/// cannot be proven.
 int validation_exit_code(const Proof& proof);
 
-/// The loss and other outputs of one number in every step, on one device and on the mesh side by side, as terminal text
-/// or as one JSON document ("shardplan.simulation/1"). `first_step` were made before.
+/// The loss and other scalar outputs of every step, on one device and on the mesh side by side, as terminal text or as
+/// one JSON document ("shardplan.simulation/1"). `first_step` is the number of steps made before.
 std::string simulation_text(const ValidationSubject& subject, const Shrinking& shrinking,
                             const std::vector<SimulatedScalar>& scalars, std::int64_t first_step = 0);
 std::string simulation_json(const ValidationSubject& subject, const Shrinking& shrinking,

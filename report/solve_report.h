@@ -9,29 +9,29 @@
 
 namespace shardplan {
 
-/// What `shardplan solve` prints (solver/contest_problem.h says what is solved).
+/// The output of `shardplan solve` (solver/contest_problem.h describes the problem).
 
 /// "[0,3,1]", one strategy per node; "[]" if there is none.
 std::string choice_text(const std::optional<Choice>& choice);
 
-/// How the answer was searched for.
+/// The settings of the search.
 struct SolveSettings {
   std::string search = "auto";
   std::uint64_t seed = 0;
   int threads = 1;
 };
-/// The answer with its cost, bound and the figures of each stage, as one JSON document on one line.
+/// The answer with its cost, its bound and the figures of each stage, as one JSON document on one line.
 std::string solve_json(const StrategyProblem& problem, const SolveSettings& settings, const PlanResult& result);
 
-/// What each stage did, and who found the answer.
+/// What each stage did, and which one found the answer.
 std::string solve_statistics(const PlanResult& result);
 
-/// Turns progress into lines: what presolve left, then "# cost 1240 bound 1180 gap 5.08% t 0.0" whenever the cost is
-/// better, and for a better bound at most once a second.
+/// Prints progress as lines: what presolve left, then "# cost 1240 bound 1180 gap 5.08% t 0.0" for every better cost,
+/// and at most once a second for better bounds.
 class SolveProgress {
  public:
   SolveProgress(std::size_t nodes, std::size_t edges) : nodes_(nodes), edges_(edges) {}
-  /// Empty if there is nothing to say. `seconds` since the start.
+  /// Empty if there is nothing to report. `seconds` since the start.
   std::string lines(const SearchProgress& progress, double seconds);
 
  private:

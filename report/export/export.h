@@ -9,12 +9,12 @@
 
 namespace shardplan {
 
-/// A plan in another tool's words: text that the tool takes as it is. Its first lines say how to use it.
+/// A plan in another tool's format: text that the tool accepts unchanged. Its first lines say how to use it.
 struct ExportedText {
   std::string text;
-  /// What the tool cannot say; each also stands as a comment at its place in `text`.
+  /// What the tool cannot express; each item is also a comment at its place in `text`.
   std::vector<std::string> cannot_say;
-  /// What the nearest plan that it can say costs beside this one, in a sentence; empty where it is this one.
+  /// Compares the cost of the nearest plan that the tool can express with this plan's, in a sentence; empty if equal.
   std::string nearest = {};
 };
 
@@ -31,9 +31,9 @@ ExportedText export_dtensor(const Plan& plan);
 /// MLIR: the mesh, a function's signature with shardings, and a function for every result to constrain.
 ExportedText export_shardy(const Plan& plan);
 
-// Frameworks that know only global degrees (data and tensor parallel, ZeRO): the nearest plan of that kind
-// (planner/problem/global_degrees.h) as their options, in what this plan differs from it, and what it costs, as `planner` (of
-// this plan; null: nothing is said of it) plans it at the level of this one.
+// Frameworks that only have global degrees (data and tensor parallel, ZeRO): the options of the nearest plan of that
+// kind (planner/problem/global_degrees.h), where this plan differs from it, and its cost, as planned by `planner` at
+// this plan's level. `planner` is the planner of this plan; with null the cost is left out.
 
 /// A bash array of Megatron-LM's options.
 ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner);
@@ -42,9 +42,9 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner);
 /// Python: the dictionary that `deepspeed.initialize` takes as `config`.
 ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner);
 
-/// The names that --to takes.
+/// The names that --to accepts.
 std::vector<std::string> export_targets();
-/// By such a name; throws InputError for others, and for a plan with `place` that the target has no words for.
+/// Throws InputError for other names, and for a plan with `place` that the target cannot express.
 ExportedText export_plan(const Plan& plan, std::string_view target, const ModelPlanner* planner = nullptr);
 
 }  // namespace shardplan

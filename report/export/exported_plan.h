@@ -19,41 +19,41 @@ struct ExportedTensor {
   TensorLayout layout;
 };
 
-/// What all exports say of a plan.
+/// The parts of a plan that all exports contain.
 struct ExportedPlan {
   std::vector<ExportedTensor> inputs;
   std::vector<ExportedTensor> parameters;   // as stored
-  std::vector<ExportedTensor> states;       // under the parameter's name; under their own where they differ; no scalars
+  std::vector<ExportedTensor> states;       // under the parameter's name, or their own if layouts differ; no scalars
   std::vector<ExportedTensor> constraints;  // first results of forward contractions and lookups, once they are whole
   std::vector<ExportedTensor> outputs;
 };
 /// Throws InputError for a plan in which devices have tensors of their own (graph/per_device.h).
 void refuse_own_tensors(const OperatorGraph& graph);
-/// Refuses these as well.
+/// Also throws InputError for such a plan.
 ExportedPlan exported_plan(const Plan& plan);
 
-/// The axes with all sub-axes that an export uses, as whole axes of a finer mesh.
+/// The mesh's axes, refined so that every sub-axis that an export uses is a whole axis.
 RefinedAxes exported_axes(const Plan& plan, const ExportedPlan& exported);
 
-/// For every dimension the refined axes that cut it, major to minor; nothing, with the reason in `why`, if they cannot
-/// say it.
+/// For every dimension the refined axes that shard it, major to minor. Empty, with the reason in `why`, if they cannot
+/// express the layout.
 std::optional<std::vector<std::vector<std::string>>> dimension_axes(const TensorLayout& layout, const RefinedAxes& axes,
                                                                     std::string* why);
 
-/// Nothing, or why a tool that cuts what it stores into equal pieces cannot hold this tensor.
+/// Why a tool that stores only equal pieces cannot hold this tensor; empty if it can.
 std::string unequal_pieces(const ExportedTensor& tensor);
 
-/// One entry of a table: its value in the target's words, or why there is none.
+/// One entry of a table: its value in the target's notation, or why there is none.
 struct ExportedEntry {
-  std::string name;  // with '*' for the index of each repeat, of which `indices` says the values
+  std::string name;  // with '*' for the index of each repeat; `indices` has their values
   std::string value;
   std::string problem;  // "wte.embedding_table [{hccs, pcie}, {}]; DTensor nests left to right"
-  std::vector<std::vector<std::int64_t>> indices = {};  // by '*' of the name, ascending
+  std::vector<std::vector<std::int64_t>> indices = {};  // for each '*' of the name, ascending
 
   bool operator==(const ExportedEntry&) const = default;
 };
 /// Joins the copies of a repeat under the name with '*' if their values are equal and their indices are all
-/// combinations of those of each '*'; others stay apart.
+/// combinations of the values at each '*'. Other entries stay separate.
 std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entries);
 
 /// "gpt2-small, level 0, mesh pcie=2, hccs=4"

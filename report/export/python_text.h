@@ -10,7 +10,7 @@
 
 namespace shardplan {
 
-/// A Python string.
+/// A Python string literal.
 std::string python_text(std::string_view text);
 /// "(2, 4)", "(8,)".
 std::string python_tuple(const std::vector<std::string>& items);
@@ -23,17 +23,17 @@ struct PythonMesh {
 };
 PythonMesh python_mesh(const RefinedAxes& axes);
 
-/// What a loop over ascending indices runs through: "range(12)", "range(1, 12)", "(0, 3, 4)".
+/// The range of a loop over ascending indices: "range(12)", "range(1, 12)", "(0, 3, 4)".
 std::string python_indices(const std::vector<std::int64_t>& indices);
 /// The name of the loop's variable at the n-th '*' of a name: i, j, k, ...
 char python_index(std::size_t star);
 
-/// A dictionary by name with one entry a line; a name with '*' is a comprehension over its copies. What cannot be said is
-/// a comment in it and is added to `cannot_say`.
+/// A dictionary by name with one entry per line; a name with '*' becomes a comprehension over its copies. Entries that
+/// cannot be expressed become comments and are added to `cannot_say`.
 std::string python_dictionary(std::string_view variable, const std::vector<ExportedEntry>& entries,
                               std::vector<std::string>& cannot_say);
 
-/// A comment line that is never longer than one line.
+/// A comment, always on one line.
 std::string python_comment(std::string_view text);
 
 }  // namespace shardplan

@@ -8,19 +8,19 @@
 
 namespace shardplan {
 
-/// A plan of the page, and what its costliest decisions could have been.
+/// One plan of the page, and the alternatives of its costliest decisions.
 struct HtmlPlan {
   std::string name;
   const Plan* plan = nullptr;
   std::vector<ExplainedDecision> decisions;  // may be empty
 };
 
-/// One page without requests: style, script and data are in it, so that it can be mailed and opened anywhere. It shows
-/// the graph with its layouts and redistributions, the timeline, memory and its peak, where each tensor is stored, all
-/// plans side by side, and tables to sort and search; an operator's alternatives where they were searched. Without script
-/// it shows `text` and the operators' table. Same plans, same bytes.
+/// A self-contained page: style, script and data are inline, so it can be mailed and opened anywhere. It shows the
+/// graph with its layouts and redistributions, the timeline, memory and its peak, where each tensor is stored, all
+/// plans side by side, tables to sort and search, and an operator's alternatives if they were searched. Without scripts
+/// it shows `text` and the operators' table. Equal plans give equal bytes.
 ///
-/// `text` is what the terminal shows; `rows` are the plans and baselines side by side. Requires one plan at least.
+/// `text` is the terminal report; `rows` are the plans and baselines side by side. Requires at least one plan.
 std::string html_report(const std::vector<HtmlPlan>& plans, const std::vector<ComparedPlan>& rows,
                         const std::string& text);
 

@@ -8,9 +8,9 @@
 
 namespace shardplan {
 
-/// A plan as the HTML page's script reads it; copies in the layers of a repeat are folded, so that the size follows the
-/// model's text and not its depth (but for the timeline, of which every instruction is a few numbers). Include in .cc
-/// files only.
+/// A plan as the HTML page's script reads it. Copies in the layers of a repeat are folded, so the size depends on the
+/// model's text, not its depth (except for the timeline, which has a few numbers per instruction). Include in .cc files
+/// only.
 ///
 ///   name, level, search, figures       what the head of the page says
 ///   ops    {n: name, t: type, c: copies, p: pass, b: block, s: strategy, by: who decided, in, out: [tensor, shape,

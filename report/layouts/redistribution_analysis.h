@@ -10,11 +10,11 @@
 
 namespace shardplan {
 
-/// How to bring a tensor from one layout to another: on the same mesh, or to the devices of another one.
+/// How to redistribute a tensor from one layout to another: on the same mesh, or to the devices of another mesh.
 struct RedistributionQuestion {
   Cluster cluster;
   DeviceMesh mesh;
-  std::optional<DeviceMesh> to_mesh;  // set if the tensor goes to other devices: then `to` is a layout on it
+  std::optional<DeviceMesh> to_mesh;  // set if the tensor moves to other devices; `to` is then a layout on this mesh
   Shape shape;
   DataType dtype = DataType::kF32;
   TensorLayout from;
@@ -24,9 +24,9 @@ struct RedistributionQuestion {
   Bytes tensor_bytes() const;
 };
 
-/// Plans it: collectives on the first mesh, then sends if there is a second one. With `check` it is also executed on
-/// random values, on simulated devices. Throws InputError where that would be too much: more than 2^20 cells to send, or
-/// more elements than the simulated devices can hold.
+/// Plans the redistribution: collectives on the first mesh, then sends if there is a second mesh. With `check` it is
+/// also executed on random values, on simulated devices. Throws InputError for more than 2^20 cells to send, or more
+/// elements than the simulated devices can hold.
 RedistributionReport answer(const RedistributionQuestion& question, bool check);
 
 }  // namespace shardplan

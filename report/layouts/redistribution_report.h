@@ -30,7 +30,7 @@ struct RedistributionReport {
   Redistribution plan;
   std::optional<Sends> sends;
   std::optional<Redistribution> greedy;  // shown if it takes longer
-  std::optional<double> error;           // what the check found, if one was made
+  std::optional<double> error;           // the largest error of the check, if there was one
 
   Picoseconds time() const { return plan.time + (sends ? sends->time : 0); }
   Bytes sent() const { return plan.sent + (sends ? sends->sent : 0); }

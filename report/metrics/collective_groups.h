@@ -8,7 +8,7 @@
 
 namespace shardplan {
 
-/// One group of collectives that look alike: a line of the summary and of `diff`.
+/// A group of similar collectives: one line of the summary and of `diff`.
 struct CollectiveGroup {
   std::string what;  // "reduce_scatter  {pcie, hccs}"
   std::string axes;
@@ -16,7 +16,7 @@ struct CollectiveGroup {
   std::size_t count = 0;
   Bytes bytes = 0;        // all together
   Picoseconds time = 0;   // all together
-  std::size_t first = 0;  // the first instruction of it
+  std::size_t first = 0;  // its first instruction
 };
 /// All collectives that take time, costliest first.
 std::vector<CollectiveGroup> costliest_collectives(const Plan& plan);

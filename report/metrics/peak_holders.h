@@ -8,7 +8,7 @@
 
 namespace shardplan {
 
-/// What is alive at the peak, joined by kind and outermost block: {"activations of layers.*", bytes}; largest
+/// The tensors alive at the peak, summed by kind and outermost block: {"activations of layers.*", bytes}, largest
 /// first. The bytes sum to the peak.
 std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan);
 

@@ -7,14 +7,14 @@
 
 namespace shardplan {
 
-// For whom a step's time is spent. A collective is counted with the operator that asked for it: the one that reads what it
-// delivers, else the one that makes what it moves.
+// Attribution of a step's time to operators. A collective counts for the operator that requires it: the one that reads
+// its result, or else the one that produces its input.
 
-/// The operator that an instruction's time is spent for; nothing for what moves inputs and stored tensors alone.
+/// The operator to which an instruction's time is attributed; empty if only inputs and stored tensors are moved.
 std::optional<OperatorId> spender(const Plan& plan, const Instruction& instruction);
 
-/// The model's block that an operator of the training graph works for, folded: "layers.*" of layers.3.up.matmul, of its
-/// gradient and of the update of its weight.
+/// The model's block to which an operator of the training graph belongs, folded: "layers.*" for layers.3.up.matmul, its
+/// gradient and the update of its weight.
 std::string folded_block(const OperatorGraph& graph, OperatorId op);
 
 }  // namespace shardplan

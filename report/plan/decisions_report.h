@@ -21,22 +21,22 @@ struct Decision {
   Picoseconds time() const { return computation + communication; }
 };
 
-/// The decisions whose operators and collectives take most of the step, costliest first; at most `most`.
+/// The decisions whose operators and collectives take most of the step, costliest first, at most `most` of them.
 std::vector<Decision> costliest_decisions(const Plan& plan, std::size_t most);
 
-/// A decision with what its alternatives would do.
+/// A decision and the effects of its alternatives.
 struct ExplainedDecision {
   Decision decision;
   Explanation explanation;
 };
 
-/// The costliest decisions with their alternatives, which are searched; `progress`, if given, receives a line before each.
+/// Searches alternatives of the costliest decisions; `progress`, if given, receives a line before each.
 std::vector<ExplainedDecision> explain_costliest(const ModelPlanner& planner, const Plan& plan, std::size_t most,
                                                  std::stop_token stop = {},
                                                  const std::function<void(const std::string&)>& progress = {});
 
-/// What `shardplan explain PLAN` prints: each decision with its share of the step, what was chosen, and the nearest
-/// alternatives (all of them with `options.all`).
+/// The output of `shardplan explain PLAN`: each decision with its share of the step, the chosen strategy, and the
+/// nearest alternatives (all of them with `options.all`).
 std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecision>& decisions,
                              const ExplainOptions& options = {});
 /// The same as one JSON document with all alternatives, "schema": "shardplan.decisions/1".

@@ -12,8 +12,8 @@
 
 namespace shardplan {
 
-/// Why one operator is sharded as it is, and what else would cost: each alternative is the best plan with this
-/// operator's strategy forced.
+/// Why one operator is sharded as it is, and the costs of its other strategies: each alternative is the best plan with
+/// this operator's strategy forced.
 struct Explanation {
   const Plan* plan = nullptr;
   OperatorId op;
@@ -24,13 +24,13 @@ struct Explanation {
     Bytes peak = 0;
     bool fits = true;
   };
-  std::vector<Alternative> alternatives;  // in any order, without the chosen one
+  std::vector<Alternative> alternatives;  // in any order, without the chosen strategy
 };
 
-/// What each other strategy of one operator would make of the plan: searches them.
+/// Searches the best plan for every other strategy of one operator.
 Explanation explain(const ModelPlanner& planner, const Plan& plan, OperatorId op, std::stop_token stop = {});
 
-/// The alternatives, cheapest first by the plan's level.
+/// The alternatives, cheapest first in the plan's objective.
 std::vector<const Explanation::Alternative*> by_cost(const Explanation& explanation);
 
 struct ExplainOptions {
@@ -38,13 +38,13 @@ struct ExplainOptions {
   bool all = false;  // every alternative, not just the nearest
 };
 
-/// What `shardplan explain` prints: the operator, its layouts and times, the collectives it needs and who asks for
-/// them, and the alternatives, cheapest first.
+/// The output of `shardplan explain`: the operator, its layouts and times, the collectives it needs and which operators
+/// require them, and the alternatives, cheapest first.
 std::string explain_report(const Explanation& explanation, const ExplainOptions& options = {});
 std::string explain_json(const Explanation& explanation);
 
-/// The alternatives below each other, cheapest first, with what each changes in the plan: at most `most` of them, behind
-/// `indent` blanks. Empty if there is none.
+/// The alternatives one below the other, cheapest first, with the change each makes to the plan: at most `most` of
+/// them, indented by `indent` blanks. Empty if there is none.
 std::string alternatives_table(const Explanation& explanation, std::size_t most, std::size_t indent,
                                bool colour = false);
 
@@ -52,7 +52,7 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
 /// search".
 std::string decided_by(const Plan& plan, OperatorId op);
 
-/// Why an alternative costs what it does, in a few words: "half of the work done twice", "adds up head, 1.5 GiB".
+/// Why an alternative has its cost, in a few words: "half of the work done twice", "adds up head, 1.5 GiB".
 std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& strategy);
 
 }  // namespace shardplan

@@ -6,8 +6,8 @@
 
 namespace shardplan {
 
-/// What `shardplan plan` prints with exit code 4: how much is too much, what is alive at the peak by block, what would
-/// fit, what is in the way.
+/// The output of `shardplan plan` with exit code 4: by how much the memory is exceeded, what is alive at the peak by
+/// block, what would fit, and what prevents it.
 std::string infeasibility_report(const Infeasibility& answer, bool colour = false);
 std::string infeasibility_json(const Infeasibility& answer);
 

@@ -8,10 +8,10 @@
 
 namespace shardplan {
 
-/// Two plans beside each other, operators and tensors matched by name: of one model planned twice (other options, another
-/// cluster, another version of the file), or of two models that share names.
+/// Two plans compared, operators and tensors matched by name: one model planned twice (other options, another cluster,
+/// another version of the file), or two models that share names.
 struct PlanDiff {
-  /// A quantity of both plans.
+  /// A quantity in both plans.
   struct Change {
     std::string name;
     std::int64_t before = 0;
@@ -19,41 +19,41 @@ struct PlanDiff {
 
     std::int64_t change() const { return after - before; }
   };
-  /// What is laid out or sharded in another way; copies in the layers of a repeat are one, and so are names with the same
-  /// words.
+  /// Operators or tensors with different strategies or layouts; copies in the layers of a repeat are joined, and so are
+  /// names with the same texts.
   struct Difference {
     std::vector<std::string> names;  // folded: "layers.*.up.weight"
-    std::string before;              // "[{}, {hccs}]", "m over dp, k over mp", "" where the plan has none of that name
+    std::string before;              // "[{}, {hccs}]", "m over dp, k over mp", "" if the plan has none of that name
     std::string after;
-    std::int64_t bytes = 0;  // memory on one device that stored tensors take, all copies together
+    std::int64_t bytes = 0;  // memory of the stored tensors on one device, all copies together
   };
 
-  std::vector<Change> path;    // picoseconds of each class of the critical path (report/metrics/step_path.h): together
+  std::vector<Change> path;    // picoseconds by class of the critical path (report/metrics/step_path.h); they sum to
                                // the change of the step; empty unless collectives run beside kernels in both plans
-  std::vector<Change> blocks;  // picoseconds of a step spent for each block of the model; those that change
-  std::vector<Change> collectives;  // picoseconds of each kind of collective, by where it comes from; those that change
-  std::vector<Change> holders;      // bytes alive at each plan's peak; those that change
+  std::vector<Change> blocks;  // picoseconds of a step attributed to each block of the model; changed ones only
+  std::vector<Change> collectives;  // picoseconds of each kind of collective, by origin; changed ones only
+  std::vector<Change> holders;      // bytes alive at each plan's peak; changed ones only
   std::vector<Difference> stored;   // inputs, parameters and optimizer states
   std::vector<Difference> operators;
-  std::size_t num_differing = 0;  // operators that differ, copies counted
-  std::size_t num_operators = 0;  // those that either plan has
+  std::size_t num_differing = 0;  // differing operators, copies counted
+  std::size_t num_operators = 0;  // operators that either plan has
 
   bool is_empty() const {
     return path.empty() && blocks.empty() && collectives.empty() && stored.empty() && operators.empty();
   }
 };
 
-/// From `before` to `after`; changes ordered by size, differences by the models' order.
+/// The changes from `before` to `after`, ordered by size, and the differences in the models' order.
 PlanDiff plan_diff(const Plan& before, const Plan& after);
 
 struct DiffOptions {
-  std::string before = "before";  // the plans' names in the table's head
+  std::string before = "before";  // the plans' names in the table's header
   std::string after = "after";
   bool colour = false;
   bool all = false;  // every line, not just the largest
 };
 
-/// What `shardplan diff` prints: what was asked for, time and memory side by side, then what differs.
+/// The output of `shardplan diff`: the commands' options, time and memory side by side, then the differences.
 std::string diff_report(const Plan& before, const Plan& after, const DiffOptions& options = {});
 /// The same as one JSON document, "schema": "shardplan.diff/1".
 std::string diff_json(const Plan& before, const Plan& after, const DiffOptions& options = {});

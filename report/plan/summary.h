@@ -9,16 +9,16 @@ namespace shardplan {
 
 struct SummaryOptions {
   bool colour = false;
-  bool verbose = false;              // also options, seed, assumed numbers of the cluster, statistics of the search
-  std::string proof;                 // behind "proven"; empty: "no", and how to prove
-  std::string out_folder;            // where files were written; empty: none were
-  std::vector<std::string> written;  // their names
-  std::string next;                  // a command for the last line; may be empty
+  bool verbose = false;              // also options, seed, assumed numbers of the cluster, search statistics
+  std::string proof;                 // text after "proven"; empty: "no", and how to prove
+  std::string out_folder;            // where files were written; empty if none were
+  std::vector<std::string> written;  // names of those files
+  std::string next;                  // command for the last line; may be empty
 };
 
-/// What `shardplan plan` prints of a plan: whether it fits, how fast, how good and how well proven it is in the first
-/// lines, then the layouts by block, the time by stage, the costliest collectives and what is alive at the peak. Repeats
-/// are folded. Requires a plan that was found.
+/// The output of `shardplan plan`: first whether the plan fits, how fast, how good and how well proven it is, then the
+/// layouts by block, the time by stage, the costliest collectives and the tensors alive at the peak. Repeats are
+/// folded. Requires a plan that was found.
 std::string summary_report(const Plan& plan, const SummaryOptions& options = {});
 
 }  // namespace shardplan

@@ -10,8 +10,9 @@
 
 namespace shardplan {
 
-/// What plan.json says, read as untrusted input: its form is checked here, its meaning by `decisions_of` against the
-/// model that it holds. Figures are as the file has them; who needs them true lowers the decisions again.
+/// The contents of plan.json, read as untrusted input: its form is checked here, its meaning by `decisions_of` against
+/// the model that it contains. Figures are as the file has them; callers that need verified ones lower the decisions
+/// again.
 struct PlanFile {
   std::string file;
   std::string model_name, model_file, model_text;
@@ -51,15 +52,13 @@ struct PlanFile {
   std::vector<Tensor> tensors;
 };
 
-/// Reads the text of a plan.json; keys that are not known are ignored. Throws InputError with the first fault and its
-/// place: no JSON, a schema of another major number, or what is wrong with a value, whose path is named:
-/// "plan.json:31:7: error: operators[3].strategy.factors.k[0]: no axis 'dp'".
+/// Reads the text of a plan.json; unknown keys are ignored. Throws InputError with the first fault and its place: not
+/// JSON, a schema of another major version, or an invalid value with its path: "plan.json:31:7: error:
+/// operators[3].strategy.factors.k[0]: no axis 'dp'".
 PlanFile read_plan_file(const std::string& text, const std::string& file);
 
-/// The decisions that the file holds for a graph read again from its model. Throws InputError with all faults at their
-/// places:
-/// operators or tensors that the graph does not have or the file lacks, strategies that are not legal, layouts that do
-/// not fit.
+/// The decisions in the file for a graph read again from its model. Throws InputError with all faults at their places:
+/// operators or tensors that the graph does not have or the file lacks, illegal strategies, layouts that do not fit.
 Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorVersions& versions,
                        const DeviceMesh& mesh);
 

@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// What a proof by execution found, as plan.json keeps it.
+/// The result of a proof by execution, as stored in plan.json.
 struct ProofRecord {
   struct Check {
     std::string dtype;  // "f64", "f32"
@@ -25,8 +25,8 @@ struct ProofRecord {
   std::vector<Check> checks;
 };
 
-/// plan.json: everything that is known of a plan, in SI units, without clock or host: same input, same bytes. Its form
-/// is that of `plan_schema`. `read_plan_file` (report/plan_file/plan_file.h) reads it back.
+/// plan.json: the complete plan in SI units, without clock or host, so equal input gives equal bytes. Its form is
+/// `plan_schema`. `read_plan_file` (report/plan_file/plan_file.h) reads it back.
 std::string plan_json(const Plan& plan, const ProofRecord* proof = nullptr);
 
 /// The JSON Schema of plan.json.

@@ -7,13 +7,13 @@
 
 namespace shardplan {
 
-/// Where an instruction comes from, in the words of the model that the user wrote; repeats are folded to '*'.
+/// Where an instruction comes from, in the names of the user's model; repeats are folded to '*'.
 
 /// "layers.*" of "layers.3.attn.qkv.matmul".
 std::string folded_block(std::string_view name);
 
-/// The model's name for an operator of the training graph: that of the forward operator which a backward one belongs
-/// to, "head.weight.ApplyAdam" for what updates head.weight.
+/// The model's name for an operator of the training graph: the name of a backward operator's forward operator, and
+/// "head.weight.ApplyAdam" for the update of head.weight.
 std::string model_name(const OperatorGraph& graph, const std::string& name);
 
 /// What a collective moves: "gradients" and "updated weights" of parameters, "weights" as they are stored, "states" of the

@@ -16,9 +16,9 @@ namespace shardplan {
 /// MindSpore's strategy of one operator: pieces per dimension, one tuple per tensor.
 using StrategyTuples = std::vector<std::vector<std::int64_t>>;
 
-/// A strategy as tuples of the operands, if they have tuples: read back, a tuple's cuts take consecutive pieces of the
-/// row-major ranks in the order of the factors, what repeats comes last (layouts/mindspore_layout.h). On pcie=2, hccs=4 a
-/// batch over pcie and a vocabulary over hccs is ((2, 1), (1, 4)); the other way round has no tuple.
+/// A strategy as tuples of the operands, if it has such: when a tuple is read back, its pieces are consecutive
+/// row-major ranks in the order of the factors, and repetition comes last (layouts/mindspore_layout.h). On pcie=2,
+/// hccs=4 a batch over pcie and a vocabulary over hccs is ((2, 1), (1, 4)); the opposite assignment has no tuple.
 std::optional<StrategyTuples> input_tuples(const Operation& operation, const Strategy& strategy,
                                            const DeviceMesh& mesh);
 /// The same for the results.
@@ -31,11 +31,11 @@ std::string tuple_text(const StrategyTuples& tuples);
 /// "pcie, hccs:(1)2"; empty for no axes.
 std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh);
 
-/// "b over pcie, v over hccs"; "all repeated" if nothing is cut; "m over {x, y:(1)2}"'s axes are joined by ", " if
-/// several.
+/// "b over pcie, v over hccs"; "all repeated" if nothing is sharded. Several axes of a factor are in braces: "m over
+/// {x, y:(1)2}".
 std::string strategy_words(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh);
 
-/// What the user wrote for one tensor: "(1, 8)", "[{dp}, {}]", "None", "()".
+/// The user's text for one tensor: "(1, 8)", "[{dp}, {}]", "None", "()".
 std::string entry_text(const StrategyEntry& entry);
 /// "((1, 8))", "(None)".
 std::string entries_text(const std::vector<StrategyEntry>& entries);

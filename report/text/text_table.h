@@ -9,15 +9,15 @@
 
 namespace shardplan {
 
-/// Columns of a terminal that every page fits.
+/// The width that all pages fit, in columns.
 inline constexpr std::size_t kTerminalWidth = 100;
 
 enum class TextStyle { kPlain, kBold, kRed, kYellow };
 
-/// The text in a terminal's colour, or as it is if `colour` is false.
+/// The text in a terminal's colour, or unchanged if `colour` is false.
 std::string styled(std::string_view text, TextStyle style, bool colour);
 
-/// Rows of cells, printed below each other in columns two blanks apart:
+/// Rows of cells, printed one below the other in columns two blanks apart:
 ///
 ///   TextTable table({Align::kLeft, Align::kRight});
 ///   table.add({"forward", "29.2"});                     forward   29.2
@@ -39,7 +39,7 @@ class TextTable {
   explicit TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   bool empty() const { return rows_.empty(); }
-  /// All rows, each on a line behind `indent` blanks.
+  /// All rows, one per line, indented by `indent` blanks.
   std::string to_string(std::size_t indent, bool colour = false) const;
 
  private:
@@ -47,7 +47,7 @@ class TextTable {
   std::vector<std::vector<Cell>> rows_;
 };
 
-/// One unit for a column of times or sizes, chosen by the largest: 83.8 ms and 0.7 ms, not 700 us.
+/// One unit for a column of times or sizes, chosen by the largest value: 83.8 ms and 0.7 ms, not 700 us.
 struct ColumnUnit {
   std::string_view name;  // "ms", "GiB"
   double size = 1;        // in picoseconds or bytes
@@ -61,11 +61,11 @@ ColumnUnit bytes_unit(Bytes largest);
 /// "1 device", "8 devices".
 std::string counted(std::int64_t count, std::string_view thing);
 
-/// The words in lines of at most `width` (longer only where one word is); those after the first begin with `hang`
-/// blanks.
+/// The text in lines of at most `width` (longer only for a single longer word); lines after the first are indented by
+/// `hang` blanks.
 std::vector<std::string> wrapped(std::string_view words, std::size_t width, std::size_t hang = 0);
 
-/// "key" in a column of 12 behind two blanks, then the words, continued below each other within a width of 100.
+/// "key" in a column of 12 after two blanks, then the text, wrapped to a width of 100 in its own column.
 std::string wrapped_line(std::string_view key, std::string_view words);
 
 }  // namespace shardplan
