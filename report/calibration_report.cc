@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostResiduals = 12;
 
-/// Modelled over measured less one.
+/// Modelled / measured - 1.
 double relative_error(const Residual& residual) {
   return static_cast<double>(residual.modelled) / static_cast<double>(residual.measured) - 1;
 }

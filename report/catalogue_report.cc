@@ -13,7 +13,7 @@
 namespace shardplan {
 namespace {
 
-/// "... m k, k n -> ... m n; k: sum" with the part on the factors set apart.
+/// Formats "... m k, k n -> ... m n; k: sum" with the part on the factors set apart.
 std::string rule_line(const std::string& rule) {
   const std::size_t end = rule.find(';');
   if (end == std::string::npos) return rule;
@@ -43,7 +43,7 @@ std::string groups_text(const Signature& signature, const OperandGroups& groups)
   return fmt::format("{}", fmt::join(texts, has_joint ? ", and in " : " and in "));
 }
 
-/// Which partial operands pass through; empty if none do.
+/// The partial operands that may pass through; empty if none may.
 std::string partial_text(const OperatorType& type) {
   if (type.linear.empty() && type.monotone.empty()) return {};
   const std::string linear = groups_text(type.signature, type.linear);

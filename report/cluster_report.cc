@@ -17,7 +17,7 @@ namespace {
 
 constexpr Bytes kExampleBytes = 1'000'000'000;
 
-/// By level: an all_reduce of 1 GB along it; nothing for levels that join one part.
+/// For each level the time of an all_reduce of 1 GB along it; empty for levels that join a single part.
 std::vector<std::optional<Picoseconds>> all_reduce_times(const Cluster& cluster) {
   const RooflineCosts model(cluster, make_mesh(cluster));
   std::vector<std::optional<Picoseconds>> times;
@@ -30,7 +30,7 @@ std::vector<std::optional<Picoseconds>> all_reduce_times(const Cluster& cluster)
   return times;
 }
 
-/// "pcie 1, hccs 1": where a rank stands, in the levels that have more than one part.
+/// A rank's position, "pcie 1, hccs 1", in the levels with more than one part.
 std::string standing(const Cluster& cluster, std::int64_t rank) {
   std::int64_t position =
       cluster.position_of_rank.empty() ? rank : cluster.position_of_rank[static_cast<std::size_t>(rank)];
@@ -44,7 +44,7 @@ std::string standing(const Cluster& cluster, std::int64_t rank) {
   return text;
 }
 
-/// The first rank that is 1 at every level: it shows which digits vary fastest.
+/// The first rank with index 1 at every level, which shows the digits that vary fastest.
 std::int64_t example_rank(const Cluster& cluster) {
   std::int64_t rank = 0;
   std::int64_t part = 1;
@@ -60,7 +60,7 @@ std::string size_text(Bytes bytes) {
   return exact.size() <= 9 ? exact : format_bytes(bytes);
 }
 
-/// Rows of cells in columns three blanks apart; the first and third column to the left, the others to the right.
+/// Rows of cells in columns three blanks apart; the first and third columns are left-aligned, the others right-aligned.
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const auto& row : rows) {

@@ -13,7 +13,7 @@ namespace {
 
 Json text() { return {{"type", "string"}, {"minLength", 1}}; }
 
-/// A decimal and one of the units, perhaps with a blank between.
+/// A decimal number and one of the units, optionally separated by blanks.
 Json quantity(Quantity kind) {
   const std::string units = fmt::format("{}", fmt::join(unit_names(kind), "|"));
   return {{"type", "string"}, {"pattern", fmt::format("^[0-9]+(\\.[0-9]+)? *({})$", units)}};
@@ -90,7 +90,7 @@ Json value_of(ClusterValue value) {
   return Json::object();
 }
 
-/// A map with these keys and no others.
+/// A map with these keys only.
 Json closed(const ClusterKeys& keys) {
   Json properties = Json::object();
   Json needed = Json::array();

@@ -11,8 +11,8 @@
 #include "report/plan/ir_report.h"
 #include "report/text/text_table.h"
 
-// Ranks that do the same are one line: communications are joined by name with the slowest group's time, tensors by what
-// differs most. A rank is named where it stands for others.
+// Ranks that do the same share one line: communications are joined by name with the slowest group's time, tensors with
+// the largest difference. A rank is named if it represents others.
 
 namespace shardplan {
 namespace {
@@ -40,7 +40,7 @@ std::vector<CommunicationLine> lines_of(const LocalPlan& plan) {
   return lines;
 }
 
-/// The names that a line has room for.
+/// As many names as fit a line.
 std::string some_names(const std::vector<std::string>& names) {
   const auto shown = static_cast<std::ptrdiff_t>(std::min(names.size(), kMostTensors));
   const std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
@@ -56,7 +56,7 @@ const LocalStepComparison::Value* find(const LocalStepComparison& step, const st
 
 std::string difference_text(double difference) { return difference == 0 ? "0" : fmt::format("{:.1e}", difference); }
 
-/// The value of a step that is farthest from what it should be, those that differ by more than rounding first.
+/// The value of a step with the largest error; values that differ by more than rounding come first.
 const LocalStepComparison::Value* worst_of(const LocalStepComparison& step) {
   const LocalStepComparison::Value* worst = nullptr;
   for (const LocalStepComparison::Value& value : step.values) {
@@ -67,9 +67,9 @@ const LocalStepComparison::Value* worst_of(const LocalStepComparison& step) {
   return worst;
 }
 
-/// The least and the largest of what ranks have; lower ranks first.
+/// The least and the largest value over the ranks; ties go to lower ranks.
 struct RankExtremes {
-  std::size_t ranks = 0;  // that have it
+  std::size_t ranks = 0;  // with a value
   double least = 0;
   double largest = 0;
   std::size_t least_at = 0;
@@ -157,7 +157,7 @@ std::string local_plan_json(const LocalPlan& plan) {
 
 std::string local_ir(const LocalPlan& plan, std::size_t rank) {
   std::string text = end_report(plan.ranks[rank].plan);
-  // It is the plan of one device, but the program of one of several.
+  // It is the plan of one device, but the program of one rank of several.
   const std::size_t begin = text.find("# rank 0 of 1,");
   SHARDPLAN_CHECK(begin != std::string::npos);
   text.replace(begin, text.find('\n', begin) - begin,
@@ -282,7 +282,7 @@ std::string local_simulation_json(const LocalSubject& subject, const std::vector
   for (const LocalScalar& scalar : scalars) {
     Json steps = Json::array();
     for (const std::vector<std::optional<double>>& step : scalar.steps) {
-      Json values = Json::array();  // by rank; null where a rank does not have it
+      Json values = Json::array();  // by rank; null if a rank has none
       for (const std::optional<double>& value : step) values.push_back(value ? Json(*value) : Json());
       steps.push_back(std::move(values));
     }

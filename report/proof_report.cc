@@ -8,8 +8,8 @@
 #include "base/json_text.h"
 #include "report/text/text_table.h"
 
-// Text and JSON of one proof are written from the same `Proof`; the text shows the largest differences beside what is
-// allowed, and for a failure the first instruction that was wrong, since later ones only carry it on.
+// Text and JSON of a proof are written from the same `Proof`. The text shows the largest differences next to the
+// tolerances and, for a failure, the first wrong instruction, since later ones only propagate the error.
 
 namespace shardplan {
 namespace {
@@ -40,7 +40,7 @@ std::string table_text(const ValidationResult& validation) {
   return text;
 }
 
-/// One more line of the table, of a padded model.
+/// An additional line of the table, for a padded model.
 std::string unpadded_text(const UnpaddedComparison& unpadded) {
   std::string text =
       fmt::format("  without padding  {}  {}, largest difference {}, allowed {:.0e}   {}\n",
@@ -161,7 +161,7 @@ Json json_of(const UnpaddedComparison& unpadded) {
   return json;
 }
 
-/// The first lines: what it is about, and what was made smaller.
+/// The first lines: the subject, and which sizes were reduced.
 std::string subject_text(const ValidationSubject& subject, const Shrinking& shrinking) {
   const std::string axes = subject.mesh.axes().empty() ? "" : " " + subject.mesh.to_string();
   std::string text = fmt::format("{}, {}, level {}, {}{}{}, seed {}\n", subject.model,

@@ -1,4 +1,4 @@
-// Frameworks that take a few degrees for the whole model. Options:
+// Frameworks that take a few degrees for the whole model. Sources of the options:
 //   Megatron-LM   megatron/training/arguments.py and the README of Megatron-FSDP
 //   torchtitan    the sections parallelism and training of its job configuration
 //   DeepSpeed     its configuration as JSON, or as the same dictionary
@@ -28,7 +28,7 @@ std::string degrees_text(const UniformPlan& uniform, const GlobalDegrees& degree
   return text;
 }
 
-/// "would take 58.1 ms and 5.2 GiB at level 2, this plan 50.6 ms and 4.0 GiB", or why it cannot be run.
+/// "would take 58.1 ms and 5.2 GiB at level 2, this plan 50.6 ms and 4.0 GiB", or why the nearest plan cannot be run.
 std::string cost_text(const Plan& plan, const GlobalDegrees& degrees, const ModelPlanner& planner) {
   std::string why;
   const std::optional<Plan> nearest = planner.plan_of_degrees(plan, degrees, &why);
@@ -38,7 +38,7 @@ std::string cost_text(const Plan& plan, const GlobalDegrees& degrees, const Mode
                      format_bytes(plan.memory.peak));
 }
 
-/// The first lines: whether the plan is of this kind, and what differs. `own` are differences of the framework's own.
+/// The first lines: whether the plan is of this kind, and the differences. `own` has those specific to the framework.
 ExportedText opening(const Plan& plan, const GlobalDegrees& degrees, const UniformPlan& uniform,
                      const ModelPlanner* planner, const std::vector<std::string>& how_to,
                      const std::vector<std::string>& own) {
@@ -64,7 +64,7 @@ ExportedText opening(const Plan& plan, const GlobalDegrees& degrees, const Unifo
   return result;
 }
 
-/// Whether norms have a sequence that could be cut.
+/// Whether the norms have a sequence dimension that could be sharded.
 bool has_sequence(const OperatorGraph& graph) {
   for (const GraphOperator& op : graph.operators()) {
     if (graph.operations()[op.operation].type->role != OperatorRole::kTokenNorm) continue;
@@ -81,10 +81,10 @@ const TrainingOptions* training_of(const Plan& plan) {
   return plan.model && plan.model->training ? &*plan.model->training : nullptr;
 }
 
-/// The types of what training keeps: summed gradients and moments. Nothing: there are none of this kind, or of several types.
+/// The types of summed gradients and of moments. Empty if there are none of this kind, or several types.
 struct KeptTypes {
   std::optional<DataType> gradients, moments;
-  std::optional<DataType> narrow_weights;  // their type of two bytes, if they are updated without a master copy
+  std::optional<DataType> narrow_weights;  // their 2-byte type, if they are updated without a master copy
   std::vector<std::string> differences;    // "gradients are kept as f32 and bf16"
 };
 
@@ -119,7 +119,7 @@ KeptTypes kept_types(const OperatorGraph& graph) {
 
 bool is_short(const std::optional<DataType>& type) { return type && element_bytes(*type) < 4; }
 
-/// "gradients are kept as bf16": what a framework has no option for.
+/// Adds "gradients are kept as bf16" for a type of less than 4 bytes, for which a framework has no option.
 void refuse_short(const std::optional<DataType>& type, const char* what, std::vector<std::string>& differences) {
   if (is_short(type)) differences.push_back(fmt::format("{} are kept as {}", what, to_string(*type)));
 }
@@ -146,10 +146,10 @@ std::string_view megatron_name(DataType type) {
 
 ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   GlobalDegrees degrees = nearest_degrees(plan);
-  degrees.gathers_again = degrees.sequence;  // its ColumnParallelLinear keeps its part of the sequence
+  degrees.gathers_again = degrees.sequence;  // its ColumnParallelLinear keeps its shard of the sequence
   const UniformPlan uniform = uniform_plan(plan, degrees);
   KeptTypes kept = kept_types(*plan.graph);
-  // The options of these types are those of its optimizer with precision in mind, which is distributed and keeps moments.
+  // Options for these types need its precision-aware optimizer, which is distributed and keeps moments.
   const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && degrees.zero > 0 && kept.moments;
   if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
   if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
@@ -165,7 +165,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
                                    fmt::format("--global-batch-size {}", uniform.global_batch)};
   if (degrees.sequence) options.emplace_back("--sequence-parallel");
   if (degrees.zero > 0) options.emplace_back("--use-distributed-optimizer");
-  // Sums of gradients are only there over micro-batches.
+  // Gradients are only summed over micro-batches.
   const bool cuts_sums = degrees.zero == 2 && plan.graph->micro_batches() > 1;
   if (degrees.zero == 3 || cuts_sums) {
     options.emplace_back("--use-megatron-fsdp");
@@ -195,7 +195,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
 
 ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   GlobalDegrees degrees = nearest_degrees(plan);
-  // Its tensor parallelism always cuts the sequence of norms.
+  // Its tensor parallelism always shards the sequence of norms.
   degrees.sequence = !degrees.tensor.empty() && has_sequence(*plan.graph);
   const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
@@ -224,7 +224,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
       fmt::format("--training.global_batch_size {}", uniform.global_batch)};
   if (is_narrow) options.emplace_back("--training.dtype bfloat16");
   if (is_sharded) {
-    // Weights that are gathered once a step stay so between forward and backward pass.
+    // Weights gathered once a step stay gathered between forward and backward pass.
     options.push_back(
         fmt::format("--parallelism.fsdp_reshard_after_forward {}", degrees.zero == 3 ? "always" : "never"));
   }
@@ -237,7 +237,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
 
 ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
   GlobalDegrees degrees = nearest_degrees(plan);
-  // It repeats norms, and cuts no sequence by this configuration.
+  // DeepSpeed replicates norms, and this configuration shards no sequence.
   degrees.sequence = false;
   degrees.context.clear();
   const UniformPlan uniform = uniform_plan(plan, degrees);
@@ -251,7 +251,7 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
                                  "  deepspeed.initialize(model=model, model_parameters=model.parameters(), "
                                  "config=plan.CONFIG)"},
                                 own);
-  // Every device that does not share a model's cut is one of data parallelism.
+  // All devices that do not share a model's tensor shards are data parallel.
   const std::int64_t ranks = uniform.data;
   const std::int64_t rows = uniform.global_batch / plan.graph->micro_batches();
   const std::int64_t micro_batch = std::max<std::int64_t>(1, rows / ranks);

@@ -1,6 +1,6 @@
-// DTensor has one placement for each axis of the mesh. A plan of `parallelize_module` is a dictionary from a module's
-// name to a ParallelStyle; the styles of PyTorch know one axis and two kinds of modules, so the exported file brings a
-// style of its own, which takes placements over the whole mesh.
+// DTensor has one placement for each axis of the mesh. The plan for `parallelize_module` is a dictionary from a
+// module's name to a ParallelStyle. PyTorch's styles support one axis and two kinds of modules, so the exported file
+// defines its own style, which takes placements over the whole mesh.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,7 +49,7 @@ class Placed(ParallelStyle):
 
 )";
 
-/// One placement for each axis of the mesh, "(Replicate(), Shard(0))"; nothing, with the reason in `why`, if there are
+/// One placement for each axis of the mesh, "(Replicate(), Shard(0))"; empty, with the reason in `why`, if there are
 /// none.
 std::optional<std::string> placements(const ExportedTensor& tensor, const RefinedAxes& axes, std::string* why) {
   const auto dimensions = dimension_axes(tensor.layout, axes, why);
@@ -79,7 +79,7 @@ std::string dtensor_problem(const ExportedTensor& tensor, const std::string& why
   return fmt::format("{} {}; {}", tensor.name, to_string(tensor.layout, plan.mesh), why);
 }
 
-/// The block that a tensor or operator lies in: "layers.0.up" of "layers.0.up.weight"; empty for one of the model
+/// The block that contains a tensor or operator: "layers.0.up" for "layers.0.up.weight"; empty for one of the model
 /// itself.
 std::string_view module_block(std::string_view name) {
   const std::size_t dot = name.rfind('.');
@@ -93,10 +93,10 @@ std::string torch_name(std::string_view parameter) {
   return std::string(last);
 }
 
-/// What is written of one module.
+/// The exported entries of one module.
 struct TorchModule {
   std::vector<std::string> parameters;  // "\"weight\": (Shard(0),)"
-  std::string result;                   // placements; empty: left open
+  std::string result;                   // placements; empty if unconstrained
 };
 
 class DTensorWriter {
@@ -153,7 +153,7 @@ class DTensorWriter {
     return found->second;
   }
 
-  /// The module whose result an operator's is: the block if it has parameters of its own, as nn.Linear has, else the
+  /// The module whose result an operator produces: the block if it has its own parameters, as nn.Linear has, else the
   /// operator.
   std::string module_of_result(const std::string& op) const {
     const std::string block(module_block(op));
@@ -161,7 +161,7 @@ class DTensorWriter {
   }
 
   void write_modules() {
-    std::vector<ExportedTensor> of_model;  // parameters outside of any module
+    std::vector<ExportedTensor> of_model;  // parameters outside any module
     std::vector<ExportedEntry> problems;
     for (const ExportedTensor& tensor : exported_.parameters) {
       const std::string block(module_block(tensor.name));
@@ -178,7 +178,7 @@ class DTensorWriter {
         problems.push_back({tensor.name, "", dtensor_problem(tensor, why, plan_)});
       }
     }
-    // Where several results of one module are constrained, the last one is the module's.
+    // If several results of one module are constrained, the last one is the module's result.
     for (const ExportedTensor& tensor : exported_.constraints) {
       std::string why;
       const auto placed = placements(tensor, axes_, &why);
@@ -214,8 +214,8 @@ class DTensorWriter {
   const RefinedAxes axes_;
   ExportedText result_;
   std::map<std::string, TorchModule> modules_;
-  std::vector<std::string> order_;  // of `modules_`
-  std::set<std::string> blocks_;    // that have parameters of their own
+  std::vector<std::string> order_;  // keys of `modules_` in order
+  std::set<std::string> blocks_;    // with their own parameters
 };
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include "report/export/python_text.h"
 #include "report/metrics/plan_metrics.h"
 
-// MindSpore names a cut in two ways: tuples of counts, over devices in the order of the cluster, for all operators, and
-// Layouts with named axes for a few. `ShardCall` takes tuples wherever they say the same as the plan, else Layouts,
-// else names the operator as one that cannot be expressed. `MindSporeWriter` puts the context, these calls, stored
+// MindSpore expresses sharding in two ways: tuples of counts, over devices in the order of the cluster, for all
+// operators, and Layouts with named axes for a few. `ShardCall` uses tuples if they express the plan exactly, else
+// Layouts, else reports the operator as not expressible. `MindSporeWriter` writes the context, these calls, stored
 // layouts and fusion ids into one module.
 
 namespace shardplan {
@@ -49,8 +49,8 @@ bool is_identifier(std::string_view part) {
   });
 }
 
-/// "net.layers[i].attn.qkv.matmul" of "layers.*.attn.qkv.matmul" in `net`; the n-th '*' from `star` on is the n-th
-/// index.
+/// "net.layers[i].attn.qkv.matmul" for "layers.*.attn.qkv.matmul" in `net`; the n-th '*' from `star` on becomes the
+/// n-th index.
 std::string cell_text(std::string text, std::string_view name, std::size_t star = 0) {
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('.'));
@@ -85,8 +85,8 @@ std::optional<std::string> layout_call(const TensorLayout& layout, const Refined
   return fmt::format("layout({})", fmt::join(entries, ", "));
 }
 
-/// What `shard` is called with for one operator. MindSpore takes tuples for all operators and Layouts for few, and
-/// never both in one call: tuples where they say the same.
+/// The arguments of `shard` for one operator. MindSpore takes tuples for all operators and Layouts for few, never both
+/// in one call. Tuples are used if they express the plan exactly.
 class ShardCall {
  public:
   ShardCall(const Plan& plan, const RefinedAxes& axes, OperatorId id)
@@ -96,7 +96,7 @@ class ShardCall {
         operation_(plan.graph->operation(id)),
         strategy_(plan.strategies[id]) {}
 
-  /// `wanted` holds the whole results that the plan redistributes to, by name.
+  /// `wanted`: by name, the whole results to which the plan redistributes.
   ExportedEntry entry(const std::map<std::string, const ExportedTensor*>& wanted) const {
     std::vector<TensorLayout> in;
     for (std::size_t i = 0; i < operation_.operands.size(); ++i) {
@@ -130,7 +130,7 @@ class ShardCall {
   }
 
  private:
-  /// The layouts that the plan demands of the results, if the operator leaves them otherwise and its sums are complete.
+  /// The layouts that the plan requires of the results, if the operator's own differ and its sums are complete.
   std::vector<TensorLayout> other_results(const std::map<std::string, const ExportedTensor*>& wanted) const {
     std::vector<TensorLayout> layouts;
     bool is_other = false;
@@ -147,8 +147,8 @@ class ShardCall {
     return is_other ? layouts : std::vector<TensorLayout>();
   }
 
-  /// MindSpore's primitive also reads the two values, and its first tuple has the pieces of the depth behind those of the
-  /// indices (its tests/ut/python/parallel/test_onehot.py).
+  /// MindSpore's primitive also reads the two values, and its first tuple has the pieces of the depth after those of
+  /// the indices (its tests/ut/python/parallel/test_onehot.py).
   ExportedEntry one_hot(const TensorLayout& indices) const {
     const std::int64_t axis = operation_.integer("axis");
     if (operation_.operands[0].shape.size() != 1 || (axis != -1 && axis != 1)) {
@@ -234,7 +234,7 @@ class MindSporeWriter {
         comm_fusion_argument(), gradient_and_file_arguments());
   }
 
-  /// What the model says of gradients and of files of strategies.
+  /// The model's options on gradients and strategy files.
   std::string gradient_and_file_arguments() {
     const ParallelOptions& parallel = plan_.model->parallel;
     if (parallel.gradients_mean && !parallel.gradients_mean->value) {
@@ -254,7 +254,7 @@ class MindSporeWriter {
     return text;
   }
 
-  /// What the model's comm_fusion says of kinds that MindSpore has rules for; empty if it says nothing.
+  /// The model's comm_fusion for the kinds that MindSpore has rules for; empty if it has none.
   std::string comm_fusion_argument() {
     const CommFusions& fusions = plan_.model->parallel.comm_fusion;
     if (!fusions.place) return "";
@@ -275,7 +275,7 @@ class MindSporeWriter {
     return fmt::format("        comm_fusion={{{}}},\n", fmt::join(entries, ", "));
   }
 
-  /// The fusion ids that the model gives to parameters.
+  /// The fusion ids that the model sets for parameters.
   void write_fusion_ids() {
     bool is_first = true;
     for (const GraphTensor& tensor : plan_.graph->tensors()) {
@@ -296,7 +296,7 @@ class MindSporeWriter {
       if (plan_.graph->operators()[op].pass != Pass::kForward || is_border(*plan_.graph, op)) continue;
       entries.push_back(ShardCall(plan_, axes_, op).entry(wanted));
     }
-    std::string loop;  // that the last line stands in: the part of the name up to the last '*', and its indices
+    std::string loop;  // the last line's loop: the name up to the last '*', and its indices
     for (const ExportedEntry& entry : fold_entries(entries)) {
       if (!entry.problem.empty()) {
         refuse(entry.problem);
@@ -322,7 +322,7 @@ class MindSporeWriter {
     }
   }
 
-  /// A parameter is stored as its first reader takes it, its states the same way or cut further along dimension 0.
+  /// A parameter is stored as its first reader takes it, its states likewise or sharded further along dimension 0.
   void write_stored() {
     std::map<std::string, const TensorLayout*> stored;
     std::vector<ExportedEntry> kept;

@@ -20,7 +20,7 @@ std::string mlir_comment(std::string_view text) {
   return line + '\n';
 }
 
-/// A string of MLIR, which escapes by two hexadecimal digits.
+/// An MLIR string literal; escapes are two hexadecimal digits.
 std::string mlir_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -45,7 +45,7 @@ std::string mlir_axes(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) 
   return fmt::format("{{{}}}", fmt::join(items, ", "));
 }
 
-/// `<@mesh, [{"pcie"}, {}]>`, or nothing where a dimension is sharded in parts.
+/// `<@mesh, [{"pcie"}, {}]>`, or nothing if a dimension is sharded in parts.
 std::optional<std::string> mlir_sharding(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::vector<std::string> dimensions;
   for (const DimensionLayout& dimension : layout.dimensions) {
@@ -145,7 +145,7 @@ class ShardyWriter {
     return {type, "cannot be expressed: " + cannot_say_.back()};
   }
 
-  /// One item a line, its name as a comment behind the comma.
+  /// One item per line, its name as a comment after the comma.
   void append_list(const std::vector<Item>& items) {
     for (std::size_t i = 0; i < items.size(); ++i) {
       text_ +=

@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-/// The layout of the first value in which each tensor is whole, or of its first value.
+/// For each tensor the first value in which it is not partial, else its first value.
 std::vector<const ProgramValue*> whole_values(const Plan& plan) {
   std::vector<const ProgramValue*> values(plan.graph->tensors().size(), nullptr);
   for (const ProgramValue& value : plan.program.values) {
@@ -50,8 +50,8 @@ ExportedPlan exported_plan(const Plan& plan) {
     if (tensor.kind == TensorKind::kInput) exported.inputs.push_back(entry);
     if (tensor.kind == TensorKind::kParameter) exported.parameters.push_back(entry);
   }
-  // States under their parameter's name where all of them lie alike, each under its own where not. A scalar, such as the
-  // count of steps, is whole everywhere.
+  // States are listed under their parameter's name if all have the same layout, otherwise each under its own. Scalars,
+  // such as the step count, are replicated everywhere.
   std::map<TensorId, std::vector<TensorId>> states;
   std::vector<TensorId> parameters;
   for (const Binding& binding : plan.program.given) {
@@ -81,7 +81,7 @@ ExportedPlan exported_plan(const Plan& plan) {
     const OperatorType& type = *graph.operation(id).type;
     if (op.pass != Pass::kForward || (type.work != WorkKind::kContraction && type.role != OperatorRole::kLookup))
       continue;
-    // What else a contraction leaves (the lse of attention) is its gradient's: no framework hands it out.
+    // Other results of a contraction (the lse of attention) are read by its gradient only: no framework returns them.
     const TensorId result = op.results[0];
     if (const ProgramValue* value = whole[result.value()]; value != nullptr) {
       exported.constraints.push_back({graph.tensor(result).name, value->type, value->layout});
@@ -152,7 +152,7 @@ std::string unequal_pieces(const ExportedTensor& tensor) {
 
 namespace {
 
-/// The numbers in a name, at which it may be one of several copies: {3} of "layers.3.up.weight".
+/// The numbers in a name, which may be indices of copies: {3} for "layers.3.up.weight".
 std::vector<std::int64_t> indices_of(std::string_view name) {
   std::vector<std::int64_t> indices;
   while (!name.empty()) {
@@ -165,7 +165,7 @@ std::vector<std::int64_t> indices_of(std::string_view name) {
   return indices;
 }
 
-/// By position in the names, the numbers that stand there; nothing if the copies are not all their combinations.
+/// For each position the values of the copies' indices there; nothing if the copies are not all combinations of these.
 std::optional<std::vector<std::vector<std::int64_t>>> grid_of(const std::vector<std::vector<std::int64_t>>& copies) {
   std::vector<std::set<std::int64_t>> values(copies[0].size());
   for (const std::vector<std::int64_t>& copy : copies) {
@@ -205,7 +205,7 @@ std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entrie
     if (!grid) {
       result.push_back(entries[i]);
     } else if (i == copies.at(folded)[0]) {
-      // A problem begins with the name of its tensor.
+      // A problem's text begins with the name of its tensor.
       std::string problem = entries[i].problem;
       if (problem.starts_with(entries[i].name)) problem = folded + problem.substr(entries[i].name.size());
       result.push_back({folded, entries[i].value, problem, *grid});

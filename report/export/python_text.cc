@@ -6,7 +6,7 @@
 namespace shardplan {
 namespace {
 
-/// What stands between the quotes of a Python string.
+/// The text between the quotes of a Python string.
 std::string python_escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -19,7 +19,7 @@ bool any_overlap(const std::vector<AxisRef>& a, const std::vector<AxisRef>& b) {
   });
 }
 
-/// True if most bytes of the gradients are held in as many pieces as the optimizer's states.
+/// True if most bytes of the gradients are sharded into as many pieces as the optimizer states.
 bool gradients_are_cut(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
   std::map<TensorId, std::int64_t> state_pieces;  // by parameter
@@ -29,7 +29,7 @@ bool gradients_are_cut(const Plan& plan) {
     std::int64_t& pieces = state_pieces[*tensor.state_of];
     pieces = std::max(pieces, num_shards(plan.program.values[binding.value].layout));
   }
-  // By parameter its gradient as the update takes it, or as it is summed over micro-batches.
+  // For each parameter the gradient that its update reads, or the sum over micro-batches.
   std::map<TensorId, std::pair<Bytes, std::int64_t>> gradients;  // bytes of the whole, pieces
   for (const ProgramValue& value : plan.program.values) {
     if (!value.tensor || plan.program.micro_batches > 1) continue;
@@ -52,7 +52,7 @@ bool gradients_are_cut(const Plan& plan) {
   return bytes > 0 && 2 * cut >= bytes;
 }
 
-/// In how many pieces each dimension is: "(2, 4, 1)".
+/// The number of pieces of each dimension: "(2, 4, 1)".
 std::string pieces_text(const TensorLayout& layout) {
   std::vector<std::string> pieces;
   for (const DimensionLayout& dimension : layout.dimensions)
@@ -60,14 +60,14 @@ std::string pieces_text(const TensorLayout& layout) {
   return fmt::format("({})", fmt::join(pieces, ", "));
 }
 
-/// "8", or where several dimensions are cut "(2, 4)".
+/// "8", or "(2, 4)" if several dimensions are sharded.
 std::string shards_text(const TensorLayout& layout) {
   const auto cut = std::count_if(layout.dimensions.begin(), layout.dimensions.end(),
                                  [](const DimensionLayout& dimension) { return dimension.is_sharded(); });
   return cut > 1 ? pieces_text(layout) : fmt::format("{}", num_shards(layout));
 }
 
-/// How an operator is cut that the degrees would cut otherwise.
+/// How an operator is sharded that the degrees would shard otherwise.
 std::string operator_text(const Plan& plan, OperatorId id) {
   const OperatorGraph& graph = *plan.graph;
   const GraphOperator& op = graph.operators()[id];
@@ -83,8 +83,8 @@ std::string operator_text(const Plan& plan, OperatorId id) {
   return fmt::format("cut {}", pieces_text(result));
 }
 
-/// One entry for every product, lookup and norm that is not cut as the degrees cut it, and for sums of gradients; what else
-/// differs follows from these, and is listed where none of them do.
+/// One entry for every product, lookup and norm that is not sharded as the degrees would, and for sums of gradients.
+/// Other differences follow from these, and are only listed if there are none of these.
 std::vector<ExportedEntry> operators_that_differ(const Plan& plan, const DegreesKind& kind) {
   const OperatorGraph& graph = *plan.graph;
   std::vector<ExportedEntry> entries, others;
@@ -105,7 +105,7 @@ std::vector<ExportedEntry> operators_that_differ(const Plan& plan, const Degrees
   return entries.empty() ? others : entries;
 }
 
-/// One entry for every parameter that is stored otherwise, itself or its optimizer's states, or is kept gathered.
+/// One entry for every parameter that is stored otherwise, or whose states are, or that is kept gathered.
 std::vector<std::vector<ExportedEntry>> tensors_that_differ(const Plan& plan, const DegreesKind& kind,
                                                             const TensorVersions& versions) {
   const OperatorGraph& graph = *plan.graph;
@@ -168,7 +168,7 @@ UniformPlan uniform_plan(const Plan& plan, const GlobalDegrees& degrees) {
   const DegreesKind kind(*plan.graph, versions, plan.mesh, degrees);
   std::vector<std::vector<ExportedEntry>> lists = tensors_that_differ(plan, kind, versions);
   lists.insert(lists.begin(), operators_that_differ(plan, kind));
-  // The facts of one parameter fold each on their own.
+  // The entries for one parameter are folded separately.
   for (const std::vector<ExportedEntry>& list : lists) {
     for (const ExportedEntry& entry : fold_entries(list)) {
       uniform.differences.push_back(fmt::format("{}: {}", entry.name, entry.value));

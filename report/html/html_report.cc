@@ -32,7 +32,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// JSON within a script element: '<' cannot end it.
+/// JSON for a script element; '<' is escaped so that it cannot end the element.
 std::string in_script(const Json& data) {
   std::string result;
   for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace)) {
@@ -45,7 +45,7 @@ std::string in_script(const Json& data) {
   return result;
 }
 
-/// What a page without script shows of the operators.
+/// The operators on a page without scripts.
 std::string static_table(const Json& plan) {
   std::string text = "<table><tr><th>operator<th>type<th>copies<th>strategy<th>result</tr>\n";
   for (const Json& op : plan["ops"]) {

@@ -19,8 +19,8 @@
 #include "report/text/strategy_text.h"
 
 // The page gets data, not markup: rows of operators folded by equal strategy, edges between rows, timeline items by
-// lane, memory points and tables, as one JSON object with short keys that html/report.js reads. What grows with a
-// model's layers is folded or limited here, so that the page of a model with thousands of operators stays small.
+// lane, memory points and tables, as one JSON object with short keys that html/report.js reads. Lists that grow with
+// the number of layers are folded or limited here, so that the page of a model with thousands of operators stays small.
 
 namespace shardplan {
 namespace {
@@ -45,7 +45,7 @@ std::string_view kind_text(TensorKind kind) {
   return "result";
 }
 
-/// Operators as rows of the page: one for all copies that are sharded alike.
+/// Operators as rows of the page: one row for all copies with the same sharding.
 class PageData {
  public:
   PageData(const Plan& plan, const CriticalPath& path, const std::vector<ExplainedDecision>& decisions)
@@ -106,7 +106,7 @@ class PageData {
 
   void add_operators() {
     std::map<std::string, std::size_t> position;
-    std::map<std::string, std::size_t> variants;  // rows of one folded name
+    std::map<std::string, std::size_t> variants;  // rows with the same folded name
     for (const OperatorId op : graph_.operators().ids()) {
       const GraphOperator& named = graph_.operators()[op];
       const Operation& operation = graph_.operation(op);
@@ -218,7 +218,7 @@ class PageData {
       } else if (op) {
         ref = row_of_[*op];
       }
-      // Each of several collectives in one bucket takes as long as the bucket.
+      // Each of several collectives in one bucket takes the bucket's time.
       const Picoseconds length = spans[i].end - spans[i].begin;
       if (length >= kNanosecond && (is_comm || op)) {
         items_.push_back({lane, spans[i].begin / kNanosecond, length / kNanosecond, ref});
@@ -262,7 +262,7 @@ Json path_rows(const Plan& plan, const CriticalPath& path) {
   return rows;
 }
 
-/// With micro-batches: when the first run of their loop ends, and when the last one does; null otherwise.
+/// With micro-batches: the end of the loop's first run, and of its last run; null otherwise.
 Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& spans) {
   const auto& instructions = plan.program.instructions;
   std::vector<bool> is_early(instructions.size(), false);
@@ -282,9 +282,9 @@ Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& sp
   return first ? Json{*first / kNanosecond, std::max(*first, last) / kNanosecond} : Json();
 }
 
-/// [time, bytes], at most `kMostMemoryPoints`, of each neighbourhood the largest.
-/// By instruction, when what it holds is there: once it runs, and once those before it in the program have begun, which it
-/// is counted with. A collective may run before kernels that stand before it.
+/// Points of the memory curve: [time, bytes], at most `kMostMemoryPoints`, the largest of each neighbourhood. For each
+/// instruction the time from which its memory counts: once it and all instructions before it in the program have begun,
+/// because the profile counts them together. A collective may run before kernels that precede it in the program.
 std::vector<Picoseconds> counted_from(const Plan& plan) {
   std::vector<Picoseconds> times;
   for (const OverlappedTimeline::Span& span : plan.spans()) {

@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-/// The devices that hold the same shard, by the shard's number.
+/// The devices that hold each shard, by the shard's number.
 std::map<std::int64_t, std::vector<std::int64_t>> holders_of(const TensorLayout& layout, const DeviceMesh& mesh) {
   std::map<std::int64_t, std::vector<std::int64_t>> holders;
   for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
@@ -26,7 +26,7 @@ std::map<std::int64_t, std::vector<std::int64_t>> holders_of(const TensorLayout&
   return holders;
 }
 
-/// What MindSpore's two notations say of a layout; neither says anything where sizes do not divide.
+/// A layout in MindSpore's two notations; both are empty if sizes do not divide.
 struct MindSporeNotations {
   std::optional<MindSporeLayout> layout;
   std::optional<std::vector<std::int64_t>> tuple;

@@ -1,5 +1,5 @@
-// A redistribution is planned with the costs of the cluster's links; a check runs it on the simulator's buffers, which
-// share nothing with the planner but the layouts' meaning.
+// Redistributions are planned with the costs of the cluster's links. The check runs them on the simulator's buffers,
+// which share nothing with the planner but the meaning of layouts.
 
 #include "report/layouts/redistribution_analysis.h"
 
@@ -38,7 +38,7 @@ std::string spans_of(const Cluster& cluster, const DeviceMesh& mesh) {
   return spans;
 }
 
-/// What is partial has been reduced before.
+/// Requires that partial values have been reduced.
 RedistributionReport::Sends plan_sends_of(const RedistributionQuestion& question, const TensorLayout& reduced) {
   const DeviceMesh& to_mesh = *question.to_mesh;
   const TensorCells cells = cells_of(reduced, question.to, question.shape);
@@ -75,7 +75,7 @@ RedistributionReport::Sends plan_sends_of(const RedistributionQuestion& question
   return sends;
 }
 
-/// Executes everything on random values; the largest error on any device.
+/// Executes everything on random values and returns the largest error on any device.
 double largest_error_of(const RedistributionQuestion& question, const Redistribution& plan) {
   const bool has_sends = question.to_mesh.has_value();
   const std::int64_t most_elements = has_sends ? std::int64_t{1} << 22 : std::int64_t{1} << 26;
@@ -112,7 +112,7 @@ RedistributionReport answer(const RedistributionQuestion& question, bool check) 
   const auto costs = std::make_shared<const HierarchicalCosts>(question.cluster, question.mesh);
   RedistributionPlanner planner(question.mesh, costs, {.bounded_memory = question.bounded_memory});
   const Bytes bytes = element_bytes(question.dtype);
-  // Only whole values are sent: what is partial is reduced on its own mesh first.
+  // Only whole values are sent; partial values are first reduced on their own mesh.
   TensorLayout to = question.to;
   if (question.to_mesh) {
     to = question.from;

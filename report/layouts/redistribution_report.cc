@@ -13,7 +13,7 @@
 namespace shardplan {
 namespace {
 
-/// Devices that exchange something in one step: groups, or pairs of sender and receiver.
+/// Devices that communicate in one step: groups, or pairs of sender and receiver.
 using Lists = std::vector<std::vector<std::int64_t>>;
 
 Lists groups_of(const CollectiveStep& step, const DeviceMesh& mesh) {
@@ -33,7 +33,7 @@ Lists groups_of(const CollectiveStep& step, const DeviceMesh& mesh) {
   return lists;
 }
 
-/// What a device sends to another, all boxes together.
+/// The bytes that one device sends to another, all boxes together.
 struct PairBytes {
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -50,7 +50,7 @@ std::vector<PairBytes> pairs_of(const RedistributionReport::Sends& sends) {
   return pairs;
 }
 
-/// "{0,1} {2,3}" or "2<->4, 0->1", shortened to a few.
+/// "{0,1} {2,3}" or "2<->4, 0->1", shortened to a few entries.
 std::string short_text(const Lists& lists, bool are_pairs) {
   constexpr std::size_t kMostWidth = 40;
   std::string text;

@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-/// What most of the weight says: lists of axes with their weights; ties are won by the first.
+/// The list of axes with the largest total weight; the first one added wins ties.
 class Majority {
  public:
   void add(std::vector<AxisRef> axes, double weight) {
@@ -52,7 +52,7 @@ bool is_weight(const GraphTensor& tensor) {
   return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
 }
 
-/// The most pieces in which any forward operator takes each tensor.
+/// For each tensor the most pieces in which a forward operator reads it.
 IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
   IdVector<TensorId, std::int64_t> pieces(graph.tensors().size(), 1);
@@ -68,8 +68,8 @@ IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
   return pieces;
 }
 
-/// ZeRO: weights that are gathered where they are used, states that are cut further than their weights. Half of the
-/// bytes make a pattern.
+/// ZeRO: weights that are gathered where they are used, states that are sharded further than their weights. A pattern
+/// needs half of the bytes.
 void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
   const OperatorGraph& graph = *plan.graph;
   const IdVector<TensorId, std::int64_t> used = used_pieces(plan);

@@ -14,8 +14,8 @@
 #include "report/text/strategy_text.h"
 #include "report/text/text_table.h"
 
-// A table of figures with the best of each column, below it one sentence per plan: the parallelism that it is known by,
-// and how far it differs from the first. Layouts in full stand behind `all`.
+// A table of figures with the best of each column, and below it one sentence per plan: its named parallelism, and how
+// far it differs from the first. Full layouts are printed with `all`.
 
 namespace shardplan {
 namespace {
@@ -24,8 +24,8 @@ using Align = TextTable::Align;
 
 constexpr std::size_t kMostNameLength = 34;
 
-/// Differences by folded name in order of first appearance; copies of a repeat that differ in the same words are one,
-/// and so are different names with the same words.
+/// Differences by folded name in order of first appearance. Copies of a repeat with the same text are joined, and so
+/// are different names with the same text.
 class LevelDifferences {
  public:
   void add(const std::string& name, const std::string& words) {
@@ -49,7 +49,7 @@ class LevelDifferences {
   std::map<std::string, std::size_t> position_;
 };
 
-/// "layers.*.attn.qkv.weight, layers.*.up.weight and 3 more" within a column.
+/// "layers.*.attn.qkv.weight, layers.*.up.weight and 3 more", shortened to a column's width.
 std::string shortened(const std::string& names) {
   if (names.size() <= kMostNameLength) return names;
   std::vector<std::string> list;
@@ -102,7 +102,7 @@ std::vector<std::vector<TextTable::Cell>> figures(const std::vector<ComparedPlan
     }
     rows.back().push_back(row.fits ? "" : "too large");
   }
-  // The best of the plans that fit; a column in which all are alike has none.
+  // The best of the plans that fit; a column of equal values has no best.
   const std::vector<std::function<double(const ComparedPlan&)>> badness{
       [](const ComparedPlan& row) { return static_cast<double>(row.time.step()); },
       [](const ComparedPlan& row) { return static_cast<double>(row.time.computation); },
@@ -154,7 +154,7 @@ std::string difference_count(const ComparedPlan& first, const ComparedPlan& row)
   return fmt::format("{} differ from {}", fmt::join(parts, " and "), first.name);
 }
 
-/// One sentence for each plan: what has a name in it, and in how much it differs from the first.
+/// One sentence for each plan: its named patterns, and how much it differs from the first.
 std::string in_short(const std::vector<ComparedPlan>& plans) {
   const ComparedPlan& first = plans.front();
   const std::string own = parallelism_patterns(*first.plan);

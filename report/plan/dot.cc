@@ -16,7 +16,7 @@
 namespace shardplan {
 namespace {
 
-/// A quoted string of the language; "\n" in it breaks the line.
+/// A quoted string of Graphviz's language; "\n" in it breaks the line.
 std::string dot_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -33,7 +33,7 @@ std::string dot_string(std::string_view text) {
 struct DotNode {
   std::string name, type, layout;
   std::size_t copies = 0;
-  bool has_other_layouts = false;  // copies of which lie otherwise
+  bool has_other_layouts = false;  // of some copies
 };
 
 class DotWriter {
@@ -83,7 +83,7 @@ class DotWriter {
     }
   }
 
-  /// By producer and consumer, what is communicated between them, each once.
+  /// Collects the collectives between each pair of producer and consumer, each once.
   void collect_moves() {
     for (const Instruction& instruction : plan_.program.instructions) {
       if (instruction.pass != Pass::kForward || instruction.kind != InstructionKind::kCollective) continue;
@@ -106,7 +106,7 @@ class DotWriter {
         if (!producer || graph_.operators()[*producer].pass != Pass::kForward) continue;
         const std::string from = folded_name(graph_.operators()[*producer].name), to = folded_name(op.name);
         edges_.emplace(position_.at(from), position_.at(to));
-        // What is delivered to several readers has no consumer of its own; what completes a result neither.
+        // A value delivered to several readers has no consumer of its own, and neither has a completed result.
         const auto shared = moves_.find({from, ""});
         if (shared == moves_.end()) continue;
         std::vector<std::string>& list = moves_[{from, to}];
@@ -120,7 +120,7 @@ class DotWriter {
   const Plan& plan_;
   const OperatorGraph& graph_;
   std::vector<DotNode> nodes_;
-  std::map<std::string, std::size_t> position_;  // by folded name, in `nodes_`
+  std::map<std::string, std::size_t> position_;  // in `nodes_`, by folded name
   std::set<std::pair<std::size_t, std::size_t>> edges_;
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> moves_;
 };

@@ -18,9 +18,9 @@
 #include "report/text/strategy_text.h"
 #include "report/text/text_table.h"
 
-// The figures come from searches with the operator's strategy forced; the reason of an alternative is read from its
-// strategy alone: work that is repeated, else a partial result that must be added up, else the largest operand that
-// must come in another layout.
+// The figures come from searches with the operator's strategy forced. The reason for an alternative's cost comes from
+// its strategy alone: repeated work, else a partial result that must be reduced, else the largest operand that needs
+// another layout.
 
 namespace shardplan {
 namespace {
@@ -28,8 +28,8 @@ namespace {
 using Align = TextTable::Align;
 
 constexpr std::size_t kMostAlternatives = 8;
-constexpr std::size_t kMostWords = 38;   // of a strategy, and
-constexpr std::size_t kMostReason = 28;  // of the reason: together with the figures a line of 100
+constexpr std::size_t kMostWords = 38;   // characters of a strategy, and
+constexpr std::size_t kMostReason = 28;  // of the reason: a line of 100 together with the figures
 
 /// "norm_f [32, 1024, 768], wte.embedding_table [50304, 768]".
 std::string tensors_text(const OperatorGraph& graph, const std::vector<TensorId>& tensors, bool with_names) {
@@ -42,7 +42,7 @@ std::string tensors_text(const OperatorGraph& graph, const std::vector<TensorId>
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// The layouts of operands or results under a strategy, or one device's shapes of them.
+/// The layouts of operands or results under a strategy, or (with `local`) their shapes on one device.
 template <class LayoutOf>
 std::string sides_text(const std::vector<TensorType>& types, const DeviceMesh& mesh, bool local, LayoutOf layout_of) {
   std::vector<std::string> texts;
@@ -83,8 +83,7 @@ std::string time_text(const Plan& plan, OperatorId op) {
   return text;
 }
 
-/// The collectives on the way into the operator and out of it: those that bring its operands, complete its results, or
-/// move tensors that it makes.
+/// The collectives that an operator needs: those that bring its operands, complete its results, or move its results.
 std::vector<const Instruction*> needed(const Plan& plan, OperatorId op) {
   const GraphOperator& named = plan.graph->operators()[op];
   std::set<TensorId> own(named.results.begin(), named.results.end());
@@ -126,7 +125,7 @@ std::string signed_text(double value, double unit_decimals) {
   const double magnitude = value < 0 ? -value : value;
   const int decimals = magnitude >= 99.95 ? 0 : static_cast<int>(unit_decimals);
   std::string text = fmt::format("{:+.{}f}", value, decimals);
-  if (text.find_first_of("123456789") == std::string::npos) text.erase(0, 1);  // nothing has no sign
+  if (text.find_first_of("123456789") == std::string::npos) text.erase(0, 1);  // zero has no sign
   return text;
 }
 
@@ -181,7 +180,7 @@ std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& 
     return fmt::format("adds up {}, {}", plan.graph->tensor(named.results[i]).name,
                        format_bytes(local_bytes(operation.results[i], layout)));
   }
-  // The largest operand that must come in another layout than it does now.
+  // The largest operand that must change its layout.
   std::string moved;
   Bytes most = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
@@ -219,7 +218,7 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
   }
   const ColumnUnit time = time_unit(longest > 0 ? longest : plan.time.step());
   const ColumnUnit bytes = bytes_unit(largest > 0 ? largest : plan.memory.peak);
-  // Words that are too long for the width end in dots; --json has them in full.
+  // Texts that are too long for the width end in dots; --json has them in full.
   const auto shortened = [](const std::string& words, std::size_t width) {
     return words.size() <= width ? words : words.substr(0, width - 3) + "...";
   };

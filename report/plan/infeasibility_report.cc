@@ -17,11 +17,11 @@ using Align = TextTable::Align;
 
 constexpr std::size_t kMostRows = 8;
 
-/// What is alive at the peak, joined by block.
+/// Tensors alive at the peak, joined by block.
 struct Holder {
   std::string block;
   std::string what;
-  Bytes whole = 0;  // of all tensors uncut
+  Bytes whole = 0;  // of all tensors unsharded
   Bytes local = 0;  // on each device
   std::int64_t least_cut = 0;
   std::int64_t most_cut = 0;
@@ -75,7 +75,7 @@ std::string peak_name(const Plan& plan) {
   return fmt::format("{} of {}", to_string(at.pass), op.forward ? plan.graph->operators()[*op.forward].name : op.name);
 }
 
-/// A change or a decision in the words of the model file or the command line, and what comes of it.
+/// A change or a decision in the notation of the model file or the command line, and its effect.
 struct TableLine {
   std::string change;
   std::string effect;
@@ -162,7 +162,7 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
     text += fmt::format("                 proven: no plan{} on this mesh fits\n", of_layers);
   }
   const std::vector<Holder> list = holders(plan);
-  // What rounds to nothing beside the peak is not worth a row.
+  // Holders below 1 % of the peak get no row.
   const auto is_worth = [&](const Holder& holder) { return holder.local * 100 >= plan.memory.peak; };
   const auto worth = std::count_if(list.begin(), list.end(), is_worth);
   const std::size_t shown = std::min(static_cast<std::size_t>(worth), kMostRows);

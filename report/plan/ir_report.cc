@@ -1,6 +1,6 @@
 // Two texts in the form of MindSpore's step_parallel_begin.ir and step_parallel_end.ir.
 //
-// The first is written from the graph, the second from the program of one rank: an instruction of ours is as many lines as
+// The first is written from the graph, the second from the program of one rank. An instruction becomes as many lines as
 // MindSpore has operators for it (an all_gather along dimension 1 is AllGather, Split, Concat).
 
 #include "report/plan/ir_report.h"
@@ -134,7 +134,7 @@ class EndReport : public IrWriter {
     return worker_of(program_, instruction) == worker_ || result_worker(program_, instruction) == worker_;
   }
 
-  /// In which order the lines of the loop run where micro-batches overlap.
+  /// The order in which the lines of the loop run if micro-batches overlap.
   void write_turns(const std::vector<std::size_t>& lines_before) {
     if (program_.loop_order.turns.empty()) return;
     struct Stretch {
@@ -217,7 +217,7 @@ class EndReport : public IrWriter {
     }
   }
 
-  /// parameter_broadcast: what is sent before the first step.
+  /// parameter_broadcast: the broadcasts before the first step.
   void write_broadcasts() {
     if (program_.broadcasts.empty()) return;
     text_ += fmt::format("# once, before the first step, {} in all:\n", format_time(startup_time(program_)));
@@ -259,7 +259,7 @@ class EndReport : public IrWriter {
     }
   }
 
-  /// Fills in inputs, types, the full shapes and the layouts.
+  /// Fills in inputs, types, full shapes and layouts.
   void describe_values(IrLine& line, const Instruction& instruction) const {
     std::vector<Shape> in_shapes, out_shapes;
     std::vector<const TensorLayout*> in_layouts, out_layouts;
@@ -295,7 +295,7 @@ class EndReport : public IrWriter {
 
   // --- inserted operators --------------------------------------------------------------------------------------------
 
-  /// "block1.in0" for the way into a border, "head.in1" for that into an operator, else the tensor's name.
+  /// "block1.in0" for a redistribution into a border, "head.in1" for one into an operator, else the tensor's name.
   std::string inserted_name(const Instruction& instruction) const {
     const Origin& origin = instruction.origin;
     if (origin.kind != Origin::Kind::kRedistribution || origin.consumer.empty()) {
@@ -372,7 +372,7 @@ class EndReport : public IrWriter {
                        taken.empty() ? origin.because.str() : taken);
   }
 
-  /// `more` stands between the fusion and the ranks: "op: sum, ".
+  /// `more` is inserted between the fusion and the ranks: "op: sum, ".
   std::string group_attributes(const Instruction& instruction, const RankGroup& group, std::string_view op,
                                std::string_view more) {
     return fmt::format("group: {}, fusion: {}, {}rank_list: {}, group_ranks: {}, index: {}", group.name(),
@@ -400,7 +400,7 @@ class EndReport : public IrWriter {
     }
   }
 
-  /// A step that MindSpore has as one operator.
+  /// A step that is one MindSpore operator.
   void write_plain(const Instruction& instruction, const std::string& op, const std::string& attributes,
                    const std::string& call = "", const std::string& formula = "") {
     IrLine line;
@@ -414,7 +414,7 @@ class EndReport : public IrWriter {
     name_outputs(instruction, emit(line));
   }
 
-  /// Prints one operator of an expanded step; only the last has the remarks.
+  /// Prints one operator of an expanded step; only the last one gets the remarks.
   std::string write_part(const Instruction& instruction, const std::string& op, const std::string& input,
                          const std::vector<Shape>& in, const std::vector<Shape>& out, const std::string& attributes,
                          bool is_last) {
@@ -475,7 +475,7 @@ class EndReport : public IrWriter {
           write_plain(instruction, "AllGather", grouped("AllGather", ""));
           return;
         }
-        // Gathered along dimension 0, cut there again, and put together where they belong.
+        // Gather along dimension 0, split there again, and concatenate along the right dimension.
         Shape stacked = input.local_shape;
         stacked[0] *= static_cast<std::int64_t>(pieces);
         const std::vector<Shape> parts(pieces, input.local_shape);
@@ -555,7 +555,7 @@ class EndReport : public IrWriter {
   IdVector<ValueId, std::string> names_;
   std::vector<Shape> shapes_;  // this rank's, with the halo it holds
   std::map<std::string, std::size_t> index_of_kind_;
-  std::uint32_t last_bucket_ = 0;  // that is named
+  std::uint32_t last_bucket_ = 0;  // the last one printed
 };
 
 }  // namespace

@@ -79,7 +79,7 @@ IrLine IrWriter::operator_line(OperatorId id, const Operation& operation, const 
   std::vector<std::string> inputs = operation.type->signature.operands;
   if (operation.type->signature.num_optional > 0) inputs.resize(operation.operands.size());
   attributes.push_back(names_text("input_names", inputs));
-  // MindSpore calls a single result "output", whatever the catalogue's name for it.
+  // MindSpore calls a single result "output", whatever its name in the catalogue.
   attributes.push_back(names_text("output_names", operation.results.size() == 1 ? std::vector<std::string>{"output"}
                                                                                 : operation.type->signature.results));
   for (const auto& [key, value] : operation.attributes) {

@@ -8,9 +8,9 @@
 #include "graph/tensor_versions.h"
 #include "strategies/strategy.h"
 
-// The modes decide layouts from these keys (planner/problem/mode_strategies.h); which of them was at work is read off the
-// plan: a weight that is stored otherwise than its forward pass reads it, a sum of gradients that is cut or partial, an
-// update that is cut further than the forward pass reads the weight.
+// The modes derive layouts from these keys (planner/problem/mode_strategies.h). Which key applied is inferred from the
+// plan: a weight stored otherwise than its forward pass reads it, a sum of gradients that is sharded or partial, an
+// update that is sharded further than the forward pass reads the weight.
 
 namespace shardplan {
 namespace {
@@ -62,7 +62,7 @@ class LayoutReasons {
     return std::nullopt;
   }
 
-  /// As its first reader of the forward pass takes a parameter.
+  /// The layout in which its first forward reader takes a parameter.
   std::optional<TensorLayout> as_read(TensorId parameter) const {
     for (const Reader& reader : graph_.tensor(parameter).readers) {
       if (graph_.operators()[reader.op].pass != Pass::kForward) continue;
@@ -101,20 +101,20 @@ class LayoutReasons {
     }
   }
 
-  /// An activation that is kept as the user says.
+  /// An activation with the user's `gather_again`.
   void read_again(std::size_t operand) {
     const GraphTensor& tensor = graph_.tensor(op_.operands[operand]);
     const bool is_said = std::any_of(tensor.readers.begin(), tensor.readers.end(), [&](const Reader& reader) {
       return graph_.operators()[reader.op].gather_again.has_value();
     });
-    if (!is_said) return;  // so that versions are made for few
+    if (!is_said) return;  // avoids computing versions, which few operators need
     const TensorVersions versions = tensor_versions(graph_);
     std::optional<VersionId> id = versions.read[id_][operand];
     while (id && versions.all[*id].kind != TensorVersion::Kind::kKept) id = versions.all[*id].from;
     if (!id || versions.all[*id].keeping == TensorVersion::Keeping::kFree) return;
     const bool is_again = versions.all[*id].keeping == TensorVersion::Keeping::kAsProduced;
     const TensorLayout own = operand_layout(graph_.operation(id_), plan_.strategies[id_], plan_.mesh, operand);
-    if (is_again && plan_.versions[*id] == own) return;  // nothing is to be gathered
+    if (is_again && plan_.versions[*id] == own) return;  // nothing to gather
     reasons_.push_back(is_again ? fmt::format("gather_again: true gathers {} again for the backward pass", tensor.name)
                                 : fmt::format("gather_again: false keeps {} as the forward pass read it", tensor.name));
   }

@@ -17,9 +17,9 @@
 #include "report/text/strategy_text.h"
 #include "report/text/text_table.h"
 
-// Both plans are reduced to lists by name in the model's words (time by block, collectives, holders of the peak,
-// layouts, strategies), and lists are compared by name. So plans of different graphs can be compared, and copies of a
-// layer count as one.
+// Both plans are reduced to lists by name in the model's terms (time by block, collectives, holders of the peak,
+// layouts, strategies), which are compared by name. So plans of different graphs can be compared, and copies of a layer
+// count as one.
 
 namespace shardplan {
 namespace {
@@ -31,7 +31,7 @@ using Difference = PlanDiff::Difference;
 constexpr std::size_t kMostDifferences = 10;
 constexpr std::size_t kMostName = 40;
 
-/// Sums by name of both plans, in order of first appearance.
+/// Sums of both plans by name, in order of first appearance.
 class ChangeList {
  public:
   void add(const std::string& name, std::int64_t amount, bool is_after) {
@@ -40,7 +40,7 @@ class ChangeList {
     (is_after ? changes_[found->second].after : changes_[found->second].before) += amount;
   }
 
-  /// Those that change, the largest first.
+  /// Changed entries, largest change first.
   std::vector<Change> changed() const {
     std::vector<Change> list;
     for (const Change& change : changes_) {
@@ -177,7 +177,7 @@ std::string change_table(const std::string& title, const std::vector<Change>& ch
   if (changes.empty()) return {};
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   table.add({fmt::format("{}, {}", title, unit.name), "before", "after", "change"});
-  // Largest first: what the unit shows as nothing stands at the end.
+  // Sorted by size, so changes that print as zero are at the end.
   std::size_t visible = changes.size();
   while (!options.all && visible > 1 && !is_visible(changes[visible - 1], unit)) --visible;
   const std::size_t shown = shown_of(visible, options);

@@ -22,8 +22,8 @@
 #include "report/text/origin_words.h"
 #include "report/text/text_table.h"
 
-// One function per line or table, in the order of the page; `summary_report` puts them together. Figures come from
-// report/metrics, words from report/text; here is only what the terminal's width demands: how many rows are shown and
+// One function per line or table, in the order of the page; `summary_report` joins them. Figures come from
+// report/metrics, texts from report/text; this file only fits them to the terminal's width: how many rows are shown and
 // what is shortened.
 
 namespace shardplan {
@@ -32,7 +32,7 @@ namespace {
 using Align = TextTable::Align;
 
 constexpr std::size_t kMostBlocks = 12;
-constexpr std::size_t kMostLayoutLines = 16;  // where their layouts take several
+constexpr std::size_t kMostLayoutLines = 16;  // if their layouts take several lines each
 constexpr std::size_t kMostCollectives = 5;
 constexpr std::size_t kMostHolders = 6;
 constexpr std::size_t kMostClasses = 4;  // of the critical path
@@ -50,7 +50,7 @@ std::string fits_line(const Plan& plan, bool colour) {
 
 std::string step_line(const Plan& plan) {
   std::string text = fmt::format("  step        {:<11}", format_time(plan.time.step()));
-  const bool is_one_device = plan.program.workers == 1 && plan.mesh.num_devices() == 1;  // as data parallelism is
+  const bool is_one_device = plan.program.workers == 1 && plan.mesh.num_devices() == 1;  // as with data parallelism
   for (const Baseline& baseline : plan.baselines) {
     const bool is_one_worker = baseline.name == "one_worker";
     if (is_one_device || (baseline.name != "data_parallel" && !is_one_worker)) continue;
@@ -62,7 +62,7 @@ std::string step_line(const Plan& plan) {
   return text + '\n';
 }
 
-/// What of the communication is hidden behind the computation.
+/// How much of the communication is hidden behind computation.
 std::string overlap_line(const Plan& plan) {
   if (!plan.is_overlapped || plan.time.communication == 0) return {};
   const std::string least = plan.overlapped_bound ? fmt::format(", no plan below {}", to_string(plan.bound)) : "";
@@ -71,13 +71,13 @@ std::string overlap_line(const Plan& plan) {
                      format_time(plan.time.additive()), least);
 }
 
-/// "62", "9.3", "0.4": of the step.
+/// Percentage of the step: "62", "9.3", "0.4".
 std::string percent(const Plan& plan, Picoseconds part) {
   const double share = 100.0 * static_cast<double>(part) / static_cast<double>(plan.time.step());
   return fmt::format("{:.{}f}", share, share < 9.95 ? 1 : 0);
 }
 
-/// What the end of the step waits for. Said where something is communicated, as the overlap is.
+/// The critical path in one line, for plans that communicate, as for the overlap.
 std::string path_line(const Plan& plan, const std::vector<PathClass>& classes) {
   if (classes.empty() || plan.time.communication == 0) return {};
   constexpr char kNoBreak = '\t';  // between a name, its number and the unit
@@ -85,7 +85,7 @@ std::string path_line(const Plan& plan, const std::vector<PathClass>& classes) {
   Picoseconds others = 0, slowed = 0;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     slowed += classes[i].slowed;
-    const bool is_something = classes[i].time() * 2000 >= plan.time.step();  // not 0.0 %
+    const bool is_something = classes[i].time() * 2000 >= plan.time.step();  // would not print as 0.0 %
     if (is_something && (i < kMostClasses || classes.size() == kMostClasses + 1)) {
       words += fmt::format("{} {}{}{}{}%", i == 0 ? "" : ",", classes[i].name, kNoBreak,
                            percent(plan, classes[i].time()), kNoBreak);
@@ -103,7 +103,7 @@ std::string path_line(const Plan& plan, const std::vector<PathClass>& classes) {
   return line;
 }
 
-/// The same in full.
+/// All classes of the critical path.
 std::string path_table(const Plan& plan, const std::vector<PathClass>& classes) {
   if (classes.empty()) return {};
   const ColumnUnit unit = time_unit(classes[0].time());
@@ -121,7 +121,7 @@ std::string path_table(const Plan& plan, const std::vector<PathClass>& classes) 
   return '\n' + table.to_string(2);
 }
 
-/// What is sent before the first step (parameter_broadcast).
+/// The broadcasts before the first step (parameter_broadcast).
 std::string startup_line(const Plan& plan) {
   const std::size_t count = plan.program.broadcasts.size();
   if (count == 0) return {};
@@ -130,8 +130,8 @@ std::string startup_line(const Plan& plan) {
                      format_bytes(startup_bytes(plan.program)));
 }
 
-/// Parameters that every device has its own of, and statistics of its part of the batch; the proof's one device has them
-/// too.
+/// Parameters of which every device has its own, and statistics of its part of the batch; the proof's single device has
+/// them too.
 std::string per_device_line(const Plan& plan) {
   std::size_t parameters = 0, statistics = 0;
   for (const GraphTensor& tensor : plan.graph->tensors()) {
@@ -145,7 +145,7 @@ std::string per_device_line(const Plan& plan) {
                      fmt::join(what, " and "));
 }
 
-/// The line of the objective: its figure, and how near it is to what no plan can beat.
+/// The line of the objective: its value, and how near it is to the bound.
 std::string objective_line(const Plan& plan) {
   std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
   const std::string none = plan.has_uniform_layers ? "no plan with uniform layers" : "no plan";
@@ -197,7 +197,7 @@ std::string objective_line(const Plan& plan) {
   return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
 }
 
-/// What plans could gain whose layers differ, where that is known.
+/// How much free layers could gain, if known.
 std::string layers_line(const Plan& plan) {
   if (!plan.has_uniform_layers) return {};
   std::string verdict = "savings by free layers were not bounded; try --layers free";
@@ -213,7 +213,7 @@ std::string layers_line(const Plan& plan) {
   return fmt::format("  layers      {:<9}  {}\n", "uniform", verdict);
 }
 
-/// What MindSpore's cost model says of the forward strategies that it chose.
+/// MindSpore's cost model on the forward strategies that it chose.
 std::string mindspore_line(const Plan& plan) {
   if (!plan.mindspore) return {};
   const MindSporeValue& cost = plan.mindspore->cost;
@@ -228,7 +228,7 @@ std::string mindspore_line(const Plan& plan) {
 
 // --- mesh: auto ---------------------------------------------------------------------------------------------------------
 
-/// What each shape of the mesh gave.
+/// The result for each mesh shape.
 std::string shapes_table(const Plan& plan) {
   if (plan.tried_shapes.empty()) return {};
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
@@ -244,9 +244,9 @@ std::string shapes_table(const Plan& plan) {
   return table.to_string(2);
 }
 
-// --- laid out --------------------------------------------------------------------------------------------------------
+// --- layouts ---------------------------------------------------------------------------------------------------------
 
-/// By tensor the first value in which it is whole, else the last in which it is partial; null where no value holds it.
+/// For each tensor the first value in which it is whole, else the last partial one; null if no value holds it.
 IdVector<TensorId, const ProgramValue*> produced_values(const Plan& plan) {
   IdVector<TensorId, const ProgramValue*> produced(plan.graph->tensors().size(), nullptr);
   for (const ProgramValue& value : plan.program.values) {
@@ -257,7 +257,7 @@ IdVector<TensorId, const ProgramValue*> produced_values(const Plan& plan) {
   return produced;
 }
 
-/// Two different texts at most, the first ones, and "..." for more.
+/// The first two different texts, and "..." if there are more.
 std::string few_of(const std::vector<std::string>& texts) {
   std::vector<std::string> different;
   for (const std::string& text : texts) {
@@ -328,8 +328,8 @@ std::vector<BlockRow> block_rows(const Plan& plan) {
     if (own.empty()) {
       row.stored = "shared with " + owner;
     } else {
-      // Matrices speak for the block; biases and norms only where there is nothing else. The devices of a tensor that each
-      // has its own of are no dimension of it.
+      // Matrices represent the block; biases and norms only if there is none. For a tensor of which each device has its
+      // own, the devices do not count as a dimension.
       const auto is_matrix = [&](TensorId id) {
         const GraphTensor& tensor = graph.tensor(id);
         return tensor.type.shape.size() >= (tensor.layerwise_parallel ? 3 : 2);
@@ -384,7 +384,7 @@ std::string laid_out(const Plan& plan) {
   std::string text = table.to_string(2);
   std::size_t num_shown = std::min(runs.size(), kMostBlocks);
   if (widest_line(text) > kTerminalWidth) {
-    // Layouts of many sub-axes go on in the next line.
+    // Layouts of many sub-axes continue on the next line.
     TextTable narrow({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
     narrow.add({"layouts   ", "result", "weights stored", updates ? "update" : ""});
     std::size_t num_lines = 0;
@@ -444,7 +444,7 @@ std::string collectives_table(const Plan& plan) {
   }
   const ColumnUnit time = time_unit(largest);
   const ColumnUnit bytes = bytes_unit(most_bytes);
-  // What is left of the width is for where they come from.
+  // The origins get the rest of the width.
   const std::string each = fmt::format("{} each", bytes.name);
   std::size_t what_width = std::string_view("costliest collectives").size(), axes_width = 0;
   for (std::size_t i = 0; i < shown; ++i) {
@@ -484,7 +484,7 @@ std::string peak_line(const Plan& plan) {
   Bytes rest = 0;
   std::string list;
   for (std::size_t i = 0; i < holders.size(); ++i) {
-    // What rounds to nothing beside the peak is not worth a word.
+    // Holders below 1 % of the peak are not named.
     if (i >= kMostHolders || holders[i].second * 100 < memory.peak) {
       rest += holders[i].second;
     } else {

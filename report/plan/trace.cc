@@ -20,7 +20,7 @@ Json row_name(int row, const std::string& name) {
   return {{"ph", "M"}, {"pid", 0}, {"tid", row}, {"name", "thread_name"}, {"args", {{"name", name}}}};
 }
 
-/// The row of the outermost level of links; with several workers each has one row.
+/// The row of the outermost level of links; with several workers, the worker's row.
 int row_of(const ParallelProgram& program, const Instruction& instruction) {
   if (program.workers > 1) return worker_of(program, instruction);
   return is_communication(instruction) ? 1 + std::countr_zero(std::max(instruction.links, 1u)) : kKernels;

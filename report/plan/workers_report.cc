@@ -16,7 +16,7 @@ using WorkerAlign = TextTable::Align;
 
 constexpr std::size_t kMostWorkers = 16;
 
-/// What it is worth that workers overlap micro-batches.
+/// The gain from overlapping micro-batches on the workers.
 std::string pipeline_line(const Plan& plan) {
   if (plan.program.loop_order.turns.empty()) return "";
   const WorkerTimeline times = worker_timeline(plan.program);

@@ -1,8 +1,8 @@
 // plan.json read back, as untrusted input.
 //
-// `Node` walks through the document and knows its path and its line, so that every fault names both. The form is checked
-// up to the first fault; decisions are then looked up in the graph of the model that the file holds, where all that do not
-// fit are collected, up to a limit.
+// `Node` walks through the document and knows its path and line, so every error message has both. The form is checked
+// up to the first fault. Decisions are then looked up in the graph of the model in the file; all that do not fit are
+// collected, up to a limit.
 
 #include "report/plan_file/plan_file.h"
 
@@ -21,9 +21,9 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kMaxFaults = 20;
-constexpr double kMaxSeconds = 9e6;  // what 63 bits of picoseconds hold
+constexpr double kMaxSeconds = 9e6;  // the range of 63 bits of picoseconds
 
-/// A value of the document with the path that leads to it, for messages.
+/// A value of the document with its path, for messages.
 class Node {
  public:
   Node(const JsonNode& value, std::string path) : value_(value), path_(std::move(path)) {}
@@ -92,7 +92,7 @@ class Node {
   Picoseconds picoseconds() const {
     return std::llround(number(0, kMaxSeconds) * static_cast<double>(kPicosecondsPerSecond));
   }
-  /// Turns an InputError of `read`, which has no place of its own, into one at this path.
+  /// Rethrows an InputError of `read`, which has no place of its own, as one at this path.
   template <class Read>
   auto located(Read read) const {
     try {
@@ -106,7 +106,7 @@ class Node {
   void expect_object() const {
     if (value_.kind != JsonNode::Kind::kObject) fail("expected an object");
   }
-  /// Nothing if the value is no number or one that the type cannot hold.
+  /// Empty if the value is not a number or out of the type's range.
   template <class Number>
   std::optional<Number> number_as() const {
     Number number{};
@@ -250,7 +250,7 @@ PlanFile read_plan_file(const std::string& text, const std::string& file) {
   const std::string schema = root["schema"].text();
   const std::string_view own = plan_schema_name();
   const std::size_t dot = schema.find('.', schema.find('/') == std::string::npos ? 0 : schema.find('/'));
-  if (schema.substr(0, dot) != own) {  // shardplan.plan/1.2 is read as well
+  if (schema.substr(0, dot) != own) {  // shardplan.plan/1.2 is accepted too
     root["schema"].fail(fmt::format("found '{}', this version reads '{}'", schema, own));
   }
   PlanFile plan;
@@ -287,7 +287,7 @@ PlanFile read_plan_file(const std::string& text, const std::string& file) {
 
 namespace {
 
-/// Collects faults up to a limit: a file of another model would have thousands.
+/// Collects faults up to a limit, since a file of another model would give thousands.
 class FaultList {
  public:
   void add(const SourcePlace& place, std::string message) {

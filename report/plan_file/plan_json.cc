@@ -1,8 +1,8 @@
-// plan.json is written from the plan in the order of its schema (plan_schema.cc), one function for each section.
+// plan.json is written from the plan in the order of its schema (plan_schema.cc), one function per section.
 //
-// It holds the decisions, from which everything else can be computed again, and the figures that follow from them for those
-// who read it with other programs. Names stand for operators and tensors, numbers for values of the program, so that a
-// file can be read against a model whose operators have other numbers.
+// It contains the decisions, from which everything else can be recomputed, and the resulting figures for other
+// programs. Operators and tensors are identified by name, values of the program by number, so that a file can be read
+// against a model whose operators are numbered differently.
 
 #include "report/plan_file/plan_json.h"
 
@@ -39,7 +39,7 @@ Json attribute_json(const Attribute& attribute) {
   return std::visit(
       [](const auto& value) {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>) {
-          // JSON has no infinities; as text they are read back.
+          // JSON has no infinities; they are written as text, and read back.
           return std::isfinite(value) ? Json(value) : Json(to_string(Attribute(value)));
         } else {
           return Json(value);
@@ -132,7 +132,7 @@ class PlanWriter {
 
  private:
   struct Producer {
-    bool is_made = false;  // by an instruction; else given
+    bool is_made = false;  // by an instruction; otherwise given
     std::size_t instruction = 0;
     std::size_t result = 0;
   };
@@ -180,7 +180,7 @@ class PlanWriter {
     return {{"axes", axes}, {"devices", devices}};
   }
 
-  /// With `place`: of each worker.
+  /// With `place`: the figures of each worker.
   Json workers() const {
     const WorkerTimeline times = worker_timeline(program_);
     Json list = Json::array();
@@ -368,7 +368,7 @@ class PlanWriter {
     });
   }
 
-  /// An instruction's number; [number, k] for its result k > 0; the name of what is given from outside.
+  /// An instruction's number; [number, k] for its result k > 0; the name for values given from outside.
   Json input_json(ValueId value) const {
     const Producer& producer = producer_[value];
     if (!producer.is_made) return program_.values[value].name;
@@ -425,7 +425,7 @@ class PlanWriter {
       json["axes"] = axes_json(plan_.mesh, step.axes);
       json["from_dim"] = step.from_dim ? Json(*step.from_dim) : Json(nullptr);
       json["to_dim"] = step.to_dim ? Json(*step.to_dim) : Json(nullptr);
-      // For many devices the axes say the same and are shorter.
+      // For many devices the groups are omitted: the axes say the same in less space.
       if (plan_.mesh.num_devices() <= 64) json["groups"] = plan_.mesh.groups(step.axes);
       const bool reduces = step.kind == CollectiveKind::kReduceScatter || step.kind == CollectiveKind::kAllReduce ||
                            step.kind == CollectiveKind::kToPartial;
@@ -456,7 +456,7 @@ class PlanWriter {
     return json;
   }
 
-  /// parameter_broadcast: what is sent before the first step.
+  /// parameter_broadcast: the broadcasts before the first step.
   Json startup() const {
     Json list = Json::array();
     for (const StartupBroadcast& broadcast : program_.broadcasts) {
@@ -513,7 +513,7 @@ class PlanWriter {
   const Plan& plan_;
   const OperatorGraph& graph_;
   const ParallelProgram& program_;
-  IdVector<OperatorId, Picoseconds> computation_;  // of a step
+  IdVector<OperatorId, Picoseconds> computation_;  // per step
   std::vector<OverlappedTimeline::Span> spans_;
   CriticalPath path_;
   IdVector<ValueId, Producer> producer_;

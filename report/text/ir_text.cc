@@ -11,9 +11,9 @@
 #include "program/last_run.h"
 #include "report/text/strategy_text.h"
 
-// Every function writes one piece of a line from the program alone, in MindSpore's spelling. A piece that differs by
-// device is written for one device and, where pieces are equal or evenly spaced, as a formula of its rank, so that one
-// file can stand for all ranks.
+// Every function writes one part of a line from the program alone, in MindSpore's spelling. A part that differs by
+// device is written for one device and, if pieces are equal or evenly spaced, as a formula of its rank, so that one
+// file can represent all ranks.
 
 namespace shardplan {
 namespace {
@@ -26,7 +26,7 @@ std::string short_name(DataType dtype) {
   return name;
 }
 
-/// "2r", "r", "2r+1"; a factor of zero leaves the summand.
+/// "2r", "r", "2r+1"; for a factor of zero only the summand.
 std::string linear_text(std::int64_t factor, std::string_view variable, std::int64_t summand) {
   std::string text = factor == 0 ? "" : factor == 1 ? std::string(variable) : fmt::format("{}{}", factor, variable);
   if (text.empty()) return fmt::format("{}", summand);
@@ -34,7 +34,7 @@ std::string linear_text(std::int64_t factor, std::string_view variable, std::int
   return text;
 }
 
-/// Who is meant by the variable of a formula: ("rank r", "r") if the axes number the ranks themselves.
+/// The variable of a formula: ("rank r", "r") if the axes number the ranks themselves.
 struct Variable {
   std::string who;
   std::string name;
@@ -66,7 +66,7 @@ std::int64_t neighbour(const DeviceMesh& mesh, const std::vector<AxisRef>& axes,
   return -1;
 }
 
-/// How many positions of its neighbours the device at one point needs of one dimension.
+/// How many positions of its neighbours the device at one point needs in one dimension.
 struct HaloWidths {
   std::int64_t before = 0;
   std::int64_t after = 0;
@@ -147,11 +147,11 @@ std::string loop_remarks(const ParallelProgram& program) {
 std::string RankGroup::name() const { return fmt::format("{}-{}", ranks.size(), fnv1a(group_ranks())); }
 
 RankGroup group_of(const DeviceMesh& mesh, const std::vector<AxisRef>& axes, std::int64_t point) {
-  // The members differ from `point` along the axes only: counted from its own place, none is looked at twice.
+  // The members differ from `point` along the axes only, so counting from its own place visits each once.
   const std::int64_t size = num_pieces(axes);
   RankGroup result;
   result.ranks.resize(static_cast<std::size_t>(size));
-  std::vector<std::int64_t> strides;  // of the ranks between neighbours along each ref
+  std::vector<std::int64_t> strides;  // of ranks between neighbours along each ref
   for (const AxisRef& ref : axes) {
     std::int64_t stride = mesh.axes()[ref.axis].size / ref.end();
     for (std::size_t axis = ref.axis + 1; axis < mesh.axes().size(); ++axis) stride *= mesh.axes()[axis].size;
@@ -199,7 +199,7 @@ SliceText slice_text(const CollectiveStep& step, const DeviceMesh& mesh, const S
   bool is_regular = true;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (kept[d].size() == held[d].size()) continue;
-    // Where what is kept stands in what was held: evenly spaced, or the dimension is cut in parts.
+    // The positions of the kept elements in the held ones: evenly spaced, unless the dimension is sharded in parts.
     std::vector<std::int64_t> places;
     for (const std::int64_t index : kept[d]) {
       places.push_back(std::lower_bound(held[d].begin(), held[d].end(), index) - held[d].begin());
@@ -230,8 +230,8 @@ SliceText slice_text(const CollectiveStep& step, const DeviceMesh& mesh, const S
 
 HaloExchange halo_exchange(const Instruction& instruction, const DeviceMesh& mesh, const Shape& local,
                            std::int64_t point) {
-  // NeighborExchangeV2 knows a vertical and a horizontal dimension, as of NCHW; a single halo is the vertical one
-  // unless it is that of the last dimension of several.
+  // NeighborExchangeV2 has a vertical and a horizontal dimension, as in NCHW. A single halo is the vertical one unless
+  // it is in the last of several dimensions.
   const Halo* vertical = nullptr;
   const Halo* horizontal = nullptr;
   for (const Halo& halo : instruction.halo) {

@@ -19,7 +19,7 @@ using Positions = std::vector<std::int64_t>;
 constexpr std::int64_t kMostRows = 16;
 constexpr std::int64_t kMostColumns = 8;
 constexpr std::int64_t kMostDevices = 1024;
-constexpr std::int64_t kMostPositions = std::int64_t{1} << 20;  // of all dimensions, looked at for each device
+constexpr std::int64_t kMostPositions = std::int64_t{1} << 20;  // of all dimensions, visited for each device
 constexpr std::size_t kMostWidth = 96;
 
 /// "0-3", "0-1,4-5": ascending numbers, neighbours joined; long lists end in dots.
@@ -38,7 +38,7 @@ std::string ranges_text(const Positions& numbers) {
   return text;
 }
 
-/// The dimensions that are sharded, those with most pieces first.
+/// The sharded dimensions, most pieces first.
 std::vector<std::size_t> sharded_dimensions(const TensorLayout& layout) {
   std::vector<std::size_t> list;
   for (std::size_t i = 0; i < layout.dimensions.size(); ++i) {
@@ -64,9 +64,9 @@ std::string layout_grid(const TensorLayout& layout, const DeviceMesh& mesh, cons
   if (layout.dimensions[down].num_pieces() > kMostRows) return {};
   if (has_columns && layout.dimensions[across].num_pieces() > kMostColumns) return {};
 
-  // The pieces in ascending order of their first position, and who holds each pair of them.
+  // The pieces in ascending order of their first position, and the ranks that hold each pair of them.
   std::map<Positions, std::map<Positions, Positions>> holders;
-  std::vector<Positions> fixed;  // of the further dimensions: what rank 0 holds
+  std::vector<Positions> fixed;  // the pieces of rank 0 in the further dimensions
   for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
     std::vector<Positions> held = held_indices(layout, mesh, shape, point);
     std::vector<Positions> rest;

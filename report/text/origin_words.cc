@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// A name inside its outermost block: "attn.qkv.matmul" of "layers.3.attn.qkv.matmul".
+/// A name within its outermost block: "attn.qkv.matmul" for "layers.3.attn.qkv.matmul".
 std::string inner_name(std::string_view name) {
   const std::string block = top_block(name);
   return folded_name(name.size() > block.size() ? name.substr(block.size() + 1) : name);

@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// True if the strategy's cuts, factor by factor, are consecutive pieces of the row-major ranks from the most major on.
+/// True if the strategy's pieces, factor by factor, are consecutive row-major ranks, starting with the most major.
 bool takes_consecutive_ranks(const Strategy& strategy, const DeviceMesh& mesh) {
   std::size_t axis = 0;
   std::int64_t before = 1;
@@ -28,7 +28,7 @@ bool takes_consecutive_ranks(const Strategy& strategy, const DeviceMesh& mesh) {
 std::optional<std::vector<std::int64_t>> pieces(const TensorLayout& layout) {
   std::vector<std::int64_t> result;
   for (const DimensionLayout& dimension : layout.dimensions) {
-    // Several parts, or one that is a part of the dimension only, place other elements than the plain tuple does.
+    // Several parts, or one that covers only part of the dimension, give pieces other elements than a tuple.
     if (dimension.is_sharded() && dimension.parts.size() != 1) return std::nullopt;
     result.push_back(dimension.num_pieces());
   }

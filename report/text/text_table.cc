@@ -13,7 +13,7 @@ struct Unit {
   double size;
 };
 
-/// The largest unit of which there is at least one; the last one otherwise. Below ten of it two decimals are shown.
+/// The largest unit of which `largest` is at least one, else the last unit. Below ten units two decimals are shown.
 ColumnUnit pick_unit(std::int64_t largest, const std::array<Unit, 4>& units) {
   const double value = static_cast<double>(largest);
   const auto unit =
