@@ -1,12 +1,11 @@
-// Which parallelism does the search pick as devices get smaller, and is any plan made by hand cheaper?
+// Which parallelism does the search pick as devices get smaller, and is any hand-made plan cheaper?
 //
 // For every subject: the fastest plan (level 2) over device capacities, from ample down to the least that fits, with
-// what it does in words; then the plans that people make by hand, given as user strategies with the rest searched. A
-// hand-made plan that fits and is faster than the search's at some capacity is a fault: the program says so and ends
-// with 1.
+// its named parallelism; then the plans that people make by hand, as user strategies with the rest searched. If a
+// hand-made plan fits and is faster than the search's at some capacity, the program reports it and exits with 1.
 //
 // Plans are searched within a fixed amount of work, so the table is the same everywhere. Models are configs/*.yaml
-// without their own `strategies:` and with nothing of `parallel:` but `attention: fused`; run in the project's folder.
+// without their own `strategies:`, and with `parallel: {attention: fused}` only. Run in the project's folder.
 
 #include <fmt/format.h>
 
@@ -61,7 +60,7 @@ const Subject kSubjects[] = {
       {"layers.*.down.matmul", "[[2, 1, 4], [1, 4]]"}}},
 };
 
-/// The file without its `parallel:`, of which only the attention's form is kept.
+/// The file without its `parallel:`; the caller adds `attention: fused`.
 std::string model_text(const std::string& path) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -75,12 +74,12 @@ std::unique_ptr<ModelPlanner> planning_of(const Subject& subject, const std::str
   auto model = std::make_shared<const Model>(read_model_text(text, subject.file, {subject.dims, strategies}));
   PlanOptions options;
   options.work_limit = kWork;
-  options.overlap = false;  // one after the other is what is searched and what the bound is about
+  options.overlap = false;  // both the search and its bound are for the additive step
   options.capacity = capacity;
   return std::make_unique<ModelPlanner>(std::move(model), read_cluster(subject.cluster), options);
 }
 
-/// Every matrix and vector that is trained stored in one piece, or in `pieces` of its first dimension.
+/// Stores every trained matrix and vector in one piece, or in `pieces` of its first dimension.
 std::map<std::string, std::string> stored_in(const Subject& subject, std::int64_t pieces) {
   const Model model = read_model_text(model_text(subject.file), subject.file, {subject.dims, {}});
   std::map<std::string, std::string> strategies;

@@ -1,12 +1,12 @@
 // What does joining collectives gain, and which rule joins best?
 //
-// For every model, in pure data parallelism and with its optimizer states in pieces: the overlapped step with the
-// collectives of gradients and updated weights alone, in buckets of 64 MiB (auto), of 8 and 25 MiB (size; 25 is the
-// default of PyTorch's DistributedDataParallel), in three buckets of equally many (index), and in the best ones. A rule
-// that is faster than best by a thousandth is a fault: the program says so and ends with 1.
+// For every model, in pure data parallelism and with sharded optimizer states: the overlapped step with separate
+// collectives of gradients and updated weights, in buckets of 64 MiB (auto), of 8 and 25 MiB (size; 25 is the default
+// of PyTorch's DistributedDataParallel), in three buckets of equal counts (index), and in the best buckets. If a rule
+// is faster than best by a thousandth, the program reports it and exits with 1.
 //
-// Arguments: model files (default: configs/gpt2-small.yaml configs/bert-base.yaml), and with --cluster NAME before them the
-// cluster of all.
+// Arguments: model files (default: configs/gpt2-small.yaml configs/bert-base.yaml), preceded by an optional --cluster
+// NAME that applies to all of them.
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ Plan planned(Model model, const CommFusion& fusion, const std::optional<std::str
   return planner.plan(Level::kSpeed, "auto");
 }
 
-/// Where three buckets of equally many all_reduces begin.
+/// The boundaries of three buckets with equal numbers of all_reduces.
 std::vector<std::int64_t> thirds(const Plan& plan) {
   std::vector<std::uint32_t> order(plan.program.instructions.size());
   std::iota(order.begin(), order.end(), std::uint32_t{0});
@@ -54,7 +54,7 @@ std::vector<std::int64_t> thirds(const Plan& plan) {
   return {count / 3, 2 * count / 3};
 }
 
-/// The number of contradictions.
+/// Returns the number of contradictions.
 int run(const std::string& path, const std::optional<std::string>& cluster, bool cuts_states) {
   Model model = read_model(path);
   model.parallel.parallel_mode = ParallelMode::kDataParallel;

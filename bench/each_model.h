@@ -11,8 +11,8 @@
 
 namespace shardplan {
 
-/// The main function of a bench over models: BENCH [--cluster CLUSTER] [MODEL.yaml ...]. `run` prints a model's table and
-/// returns how many contradictions it holds; without paths it runs on `defaults`. Returns the exit code: 1 if there are any.
+/// The main function of a bench over models: BENCH [--cluster CLUSTER] [MODEL.yaml ...]; default: `defaults`. `run`
+/// prints a model's table and returns its number of contradictions. Returns the exit code: 1 if there are any.
 inline int run_on_each_model(
     int argc, char** argv, const std::vector<std::string>& defaults,
     const std::function<int(const std::string& path, const std::optional<std::string>& cluster)>& run) {

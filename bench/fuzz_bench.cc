@@ -1,12 +1,12 @@
-// Does anything break the program? Ten minutes of mutated files, layouts and command lines, and of random graphs that are
-// planned and proven, each in a guarded child process (tests/fuzz/targets.h).
+// Does anything break the program? Ten minutes of mutated files, layouts and command lines, and of random graphs that
+// are planned and proven, each in a guarded child process (tests/fuzz/targets.h).
 //
 //   fuzz_bench [--seconds N] [--cases N] [--seed N] [--only TARGET [--show INDEX | --file PATH]]
 //
-// Case i of a target is the same text for the same seed, whatever else runs; --show prints it. --file runs the text of a
-// file instead, unguarded, for a debugger. Ends
-// with 1 if a case crashed, ran for more than 20 s, took more than 2 GiB, got an error without a place, or if a right
-// plan was refused as different or a fault made on purpose went unnoticed.
+// Case i of a target is the same text for the same seed, independent of the other options; --show prints it. --file
+// runs the text of a file instead, unguarded, for a debugger. The exit code is 1 if a case crashed, ran for more than
+// 20 s, took more than 2 GiB or got an error without a place, or if a correct plan was refused as different or an
+// injected fault went unnoticed.
 
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -29,9 +29,9 @@ struct Arguments {
   double seconds = 600;
   std::uint64_t cases = UINT64_MAX;  // of all targets together
   std::uint64_t seed = 1;
-  std::string only;                   // a target's name; empty: all
+  std::string only;                   // a target's name; empty means all
   std::optional<std::uint64_t> show;  // print this case instead
-  std::string file;                   // run its text instead
+  std::string file;                   // run this file's text instead
 };
 
 bool read(int argc, char** argv, Arguments& arguments) {
@@ -61,7 +61,7 @@ bool read(int argc, char** argv, Arguments& arguments) {
   return argc % 2 == 1;
 }
 
-/// What one target has done, and every kind of fault with its shortest case.
+/// The results of one target, and every kind of fault with its shortest case.
 struct Record {
   GuardedRun run;
   std::uint64_t next = 0;

@@ -1,10 +1,10 @@
-// How tight are the plans of the three levels, and does any of them beat another one in that one's own objective?
+// How tight are the plans of the three levels, and does one beat another level's plan in that level's objective?
 //
-// For every model: step, communication, peak, gap and seconds of levels 0, 1 and 2 and of propagation. A plan that is
-// better than a level's in that level's own objective is a fault: the program says so and ends with 1. Work is what
-// `plan` spends by itself, so the table is the same everywhere but for the seconds.
+// For every model: step, communication, peak, gap and seconds of levels 0, 1 and 2 and of propagation. If a plan is
+// better than a level's in that level's objective, the program reports it and exits with 1. The search spends the
+// default work of `plan`, so the table is the same everywhere except for the seconds.
 //
-// Arguments: model files (default: configs/*.yaml), and with --cluster NAME before them the cluster of all.
+// Arguments: model files (default: configs/*.yaml), preceded by an optional --cluster NAME that applies to all of them.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@
 namespace shardplan {
 namespace {
 
-/// The number of contradictions.
+/// Returns the number of contradictions.
 int run(const std::string& path, const std::optional<std::string>& cluster) {
   const auto begin = std::chrono::steady_clock::now();
   const auto model = std::make_shared<const Model>(read_model(path));

@@ -1,14 +1,14 @@
-// What does a plan of a real network take: seconds to find it, how far it may be from the best one, and seconds and
-// memory to prove it?
+// How many seconds does it take to find a plan of a real network, how far may it be from the best one, and how much
+// time and memory does its proof take?
 //
-// For every network, on 8 and on 64 devices, with layers that are alike and with layers that may differ, at each level:
-// seconds of planning, step, gap, then what the proof says, its seconds and the most memory of its process. Plans are
-// those of `plan` by itself; seconds and memory are of this machine, all else is the same everywhere. Each row is made
-// by a process of its own, and its proof by another one, so that one row's memory is not the next one's.
+// For every network, on 8 and on 64 devices, with uniform and with free layers, at each level: seconds of planning,
+// step, gap, then the result of the proof, its seconds and its process's peak memory. Plans are those of `plan` with
+// default options. Seconds and memory depend on the machine, everything else is the same everywhere. Each row and its
+// proof run in separate processes, so that memory is measured separately.
 //
 // Arguments: [--devices N,N] [--levels N,N] [--layers uniform|free] [--no-proof] [--markdown WHEN] [model files]; by
 // default all of configs/ and configs/models. A model's own cluster gives the kind of node. --markdown prints a page of
-// documents that says WHEN and on how many cores it was measured. Exit code 1: a plan was found wrong.
+// documentation that states WHEN and on how many cores it was measured. Exit code 1: a plan is wrong.
 
 #include <fmt/format.h>
 
@@ -38,18 +38,18 @@ struct Arguments {
   std::vector<std::int64_t> levels = {0, 1, 2};
   std::vector<bool> uniform = {true, false};
   bool proves = true;
-  std::string measured;  // not empty: a page is printed, and when it was measured
+  std::string measured;  // when it was measured; if not empty, a page is printed
   std::string words;     // as given
   std::vector<std::string> paths;
 };
 
-/// Measures processor time of all threads together, which other work on the machine hardly changes.
+/// Measures the processor time of all threads together, which other load on the machine hardly changes.
 struct Stopwatch {
   std::clock_t begin = std::clock();
   double seconds() const { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; }
 };
 
-/// The cluster that the model names, with the number of nodes that has `devices` devices.
+/// The model's cluster with the number of nodes that gives `devices` devices.
 std::string cluster_of(const Model& model, std::int64_t devices) {
   std::string name = model.cluster.value;
   const std::size_t times = name.rfind('x');

@@ -4,16 +4,16 @@
 
 namespace shardplan {
 
-/// What a process took that ran a task of its own.
+/// The resources used by a process that ran one task.
 struct Process {
   bool is_finished = false;
   int exit_code = 0;
-  double seconds = 0;    // of processor time, of all threads together, which other work on the machine hardly changes
-  double mebibytes = 0;  // the most it held
+  double seconds = 0;    // processor time of all threads together, which other load on the machine hardly changes
+  double mebibytes = 0;  // peak memory
 };
 
-/// Runs `task` in a process that begins with this one's memory and shares nothing that it changes. What it throws is
-/// printed; wrong input is no failure.
+/// Runs `task` in a forked process, whose changes of memory are not shared. Its exceptions are printed; InputError is
+/// not a failure.
 Process in_own_process(const std::function<int()>& task);
 
 }  // namespace shardplan

@@ -1,5 +1,5 @@
-// What does the program say of training runs whose times were published? Prints docs/accuracy.md; with a part of a run's
-// name, only the table's rows of those runs, and with `--model` behind it their model files. Run in the project's folder.
+// How do our step times compare with published training runs? Prints docs/accuracy.md; with part of a run's name, only
+// the table's rows of those runs, and with `--model` after it their model files. Run in the project's folder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,15 +16,15 @@ namespace {
 
 struct Outcome {
   const PublishedRun* run = nullptr;
-  double ratio = 0;  // of our step to the published one; 0: none is published, or it does not fit
+  double ratio = 0;  // our step time to the published one; 0: none is published, or it does not fit
   bool fits = false;
   Bytes peak = 0;
-  std::string holders;  // what most of the peak is
+  std::string holders;  // the kinds with most of the peak
 };
 
 std::string gibibytes(Bytes bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 30)); }
 
-/// What holds most of the peak, with its GiB.
+/// The kinds of tensors with most of the peak, with their GiB.
 std::string main_holders(const Plan& plan) {
   std::string text;
   for (const auto& [what, bytes] : peak_holders(plan)) {
@@ -60,7 +60,7 @@ Outcome print_row(const PublishedRun& run) {
   return outcome;
 }
 
-/// Errors of ratios to one, of the runs that have one.
+/// Errors of the ratios, as distances to one, of the runs that have a ratio.
 struct Errors {
   double sum = 0, signed_sum = 0;
   std::vector<std::pair<double, std::string>> sorted;
@@ -70,7 +70,7 @@ struct Errors {
     signed_sum += ratio - 1;
     sorted.emplace_back(std::abs(ratio - 1), name);
   }
-  /// "mean | median | mean with its sign | within 10 % | worst" of one or more.
+  /// "mean | median | signed mean | within 10 % | worst" of at least one run.
   std::string row() {
     std::sort(sorted.begin(), sorted.end());
     const auto count = static_cast<double>(sorted.size());

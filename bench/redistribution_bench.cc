@@ -1,9 +1,9 @@
 // How long does it take to plan a redistribution, and by how much are the plans better than greedy ones?
 //
-// Prices are those of 10 us a hop and 10 GB/s on the outermost axis, 2 us and 100 GB/s on the others. Times are of this
-// thread's processor, so that a busy machine does not matter much. `cold` plans with a new planner each time; `warm`
-// asks a planner that has planned other pairs of the shape; `known` asks again; `all` is the time of one pair when all
-// pairs of the layouts are asked for their times in turn, as building a strategy problem does.
+// Costs are 10 us a hop and 10 GB/s on the outermost axis, 2 us and 100 GB/s on the others. Times are processor time of
+// this thread, so that other load hardly matters. `cold` plans with a new planner each time; `warm` asks a planner that
+// has planned other pairs of the shape; `known` asks again; `all` is the time of one pair when the times of all pairs
+// of the layouts are asked for in turn, as when a strategy problem is built.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,7 +32,7 @@ double thread_seconds() {
 struct Spread {
   std::vector<double> microseconds;
 
-  /// The fastest of several runs counts: what a busy machine adds is of no interest.
+  /// Takes the fastest of several runs, to exclude other load on the machine.
   void add(const std::function<void()>& work, int runs = 1) {
     double least = 1e9;
     for (int run = 0; run < runs; ++run) {
@@ -51,8 +51,8 @@ struct Spread {
   }
 };
 
-/// The cheapest over all states of prime pieces and digits, without the limits by which the planner keeps graphs small;
-/// nothing if there are too many.
+/// The least time over all states of prime pieces and digits, without the planner's limits on the size of its graphs;
+/// empty if there are too many states.
 std::optional<Picoseconds> exhaustive_time(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
                                            const Shape& shape, const CollectiveCosts& costs) {
   constexpr std::int64_t kMostStates = 20'000;
@@ -128,7 +128,7 @@ void run(const Instance& instance) {
     wins += greedy->time > best ? 1 : 0;
     sum_of_ratios += static_cast<double>(greedy->time) / static_cast<double>(best);
   }
-  Spread ratios;  // of the plans' times to the least
+  Spread ratios;  // the plans' times divided by the least
   double exhaustive_seconds = 0;
   std::size_t above_bound = 0;
   for (std::size_t i = 0; i < pairs.size(); ++i) {

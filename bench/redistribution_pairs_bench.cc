@@ -1,12 +1,12 @@
-// Do redistributions do what they say, and how much faster are they than greedy orders?
+// Are redistributions correct, and how much faster are they than greedy orders?
 //
-// Between all layouts of a mesh (axes whole, in any order; partial over sums, maxima and minima too) every ordered pair
-// is planned, executed on simulated devices and compared, under several kinds of prices. Pairs without partial ends are
-// compared with MindSpore's order and, on meshes of twos, with Shardy's, both at the same prices. A greedy order that
-// exceeds the larger end is compared with the plan that may do so too.
+// Between all layouts of a mesh (whole axes in any order; also partial over sums, maxima and minima) every ordered pair
+// is planned, executed on simulated devices and compared, with several kinds of costs. Pairs without partial ends are
+// compared with MindSpore's order and, on meshes of twos, with Shardy's, both at the same costs. A greedy order that
+// exceeds the larger end's memory is compared with the plan that may do so too.
 //
-// A sample of the pairs; all of them, some minutes, with SHARDPLAN_EXHAUSTIVE=1. Exit code 1 if anything differs, or a
-// greedy order is cheaper.
+// By default a sample of the pairs; all of them, which takes minutes, with SHARDPLAN_EXHAUSTIVE=1. Exit code 1 if a
+// result differs, or a greedy order is cheaper.
 
 #include <fmt/format.h>
 
@@ -27,11 +27,11 @@ namespace {
 
 struct Prices {
   const char* name;
-  Bytes tensor_bytes;  // about; elements are made so large
+  Bytes tensor_bytes;  // approximately; sets the size of the elements
   std::function<std::shared_ptr<const CollectiveCosts>(const DeviceMesh&)> costs;
 };
 
-/// The outermost axis goes over the cluster's outer links, the others over the inner ones.
+/// Puts the outermost axis on the cluster's outer links, the others on the inner ones.
 std::shared_ptr<const CollectiveCosts> of_cluster(const DeviceMesh& mesh) {
   Cluster cluster = read_cluster("ascend-910");
   cluster.levels[1].count = mesh.axes().front().size;                       // pcie
@@ -55,8 +55,8 @@ constexpr std::size_t kNumPrices = std::size(kPrices);
 
 struct Case {
   const char* mesh;
-  std::vector<Shape> shapes;  // local extents of at least 2, also when all devices cut one dimension
-  std::vector<AxisRef> twos;  // empty where the mesh is not of twos
+  std::vector<Shape> shapes;  // local extents of at least 2, also if all devices shard one dimension
+  std::vector<AxisRef> twos;  // empty if the mesh is not of twos
 };
 const Case kCases[] = {
     {"x=2,y=2", {{12}, {8, 12}, {8, 12, 8}}, {{0, 1, 2}, {1, 1, 2}}},
@@ -68,7 +68,7 @@ const Case kCases[] = {
 
 struct Counts {
   std::size_t pairs = 0;
-  std::size_t executed = 0;  // different sequences of steps of a pair
+  std::size_t executed = 0;  // distinct sequences of steps per pair
   std::size_t unequal = 0;
   std::size_t above = 0;
   std::size_t dearer = 0;  // than a greedy order
@@ -83,7 +83,7 @@ bool are_equal(const Redistribution& a, const Redistribution& b) {
                     });
 }
 
-/// All prices of one mesh and shape.
+/// All kinds of costs for one mesh and shape.
 class Comparison {
  public:
   Comparison(const Case& one, const Shape& shape, std::array<Counts, kNumPrices>& counts)

@@ -1,11 +1,11 @@
 // How do time and memory of planning grow with the operators of a model and with the devices?
 //
-// Each row is all that `plan` does, from the model file to the summary with data parallelism beside the plan, in a process of
-// its own. First one model with ever more layers, which are alike or may differ; memory per device is raised so that it does
-// not bind. Then one model on ever more devices.
+// Each row is a complete `plan`, from the model file to the summary with data parallelism beside the plan, in a process
+// of its own. First one model with increasing numbers of layers, uniform or free; memory per device is raised so that
+// it does not bind. Then one model on increasing numbers of devices.
 //
-// Arguments: [--most OPERATORS] [--markdown WHEN]; without --most up to a million operators. --markdown prints docs/scale.md,
-// which says WHEN and on how many cores it was measured. Exit code 1: a row ended without an answer.
+// Arguments: [--most OPERATORS] [--markdown WHEN]; without --most up to a million operators. --markdown prints
+// docs/scale.md, which states WHEN and on how many cores it was measured. Exit code 1: a row ended without an answer.
 
 #include <fmt/format.h>
 

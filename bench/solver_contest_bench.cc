@@ -1,8 +1,8 @@
-// How good are the answers to the contest's problems within half of the contest's limits, and when do they stand? For each
-// file in the folder $IOPDDL: megabytes per second of reading, passes of the bound per second, cost, bound and gap over
-// time; at the end one table with the seconds to the best cost and to the proof, beside the contest's winner (8 cores, the
-// whole limit) and the best cost that is known from anyone. Arguments: seconds per file (default: half of the limits),
-// threads (2), names of the problems to be run (default: all).
+// How good are the answers to the contest's problems within half of the contest's time limits, and when are they found?
+// For each file in the folder $IOPDDL: megabytes per second of reading, passes of the bound per second, cost, bound and
+// gap over time; at the end a table with the seconds to the best cost and to the proof, next to the contest's winner (8
+// cores, the full limit) and the best known cost. Arguments: seconds per file (default: half of the limits), threads
+// (2), names of the problems to run (default: all).
 
 #include <fmt/format.h>
 
@@ -24,12 +24,12 @@ using namespace shardplan;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// What is not published, or not known here, is 0.
+/// Values that are not published, or not known here, are 0.
 struct Instance {
   char name;
   double seconds;           // the contest's limit
   std::int64_t winner;      // of the contest
-  std::int64_t best_known;  // by anyone so far
+  std::int64_t best_known;  // from any source so far
 };
 constexpr Instance kInstances[] = {{'A', 60, 6'569'457'676, 6'548'553'650},
                                    {'B', 60, 0, 0},
@@ -57,14 +57,14 @@ constexpr Instance kInstances[] = {{'A', 60, 6'569'457'676, 6'548'553'650},
                                    {'X', 300, 0, 0},
                                    {'Y', 300, 0, 0}};
 
-/// In per cent of the bound.
+/// In percent of the bound.
 double gap_of(std::int64_t cost, std::int64_t bound) {
   return 100.0 * static_cast<double>(cost - bound) / static_cast<double>(std::max<std::int64_t>(bound, 1));
 }
 
 std::string number_or_dash(std::int64_t number) { return number == 0 ? "-" : std::to_string(number); }
 
-/// A row of the table.
+/// Runs an instance and returns its row of the table.
 std::string run(const Instance& instance, const std::string& path, double seconds, int threads) {
   const double start = now();
   const StrategyProblem problem = read_contest_problem(path);

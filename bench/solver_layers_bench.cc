@@ -1,5 +1,5 @@
-// Does the time to plan grow with the number of layers alone? The same block 12, 96 and 960 times, forward and with a
-// backward chain, memory not binding; each three times, median and spread. Then with the layers tied, where it must not.
+// Does planning time grow with the number of layers only? The same block 12, 96 and 960 times, forward and with a
+// backward chain, memory not binding; each three times, median and spread. Then with tied layers: no growth allowed.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// CLI11 splits the arguments into options and their values, and only here. What a value must be is checked by the
-// table's own types, so that faults, help and completion all say the same.
+// CLI11 is used here only, to split the arguments into options and values. Values are checked by the table's own types,
+// so that error messages, help and completion agree.
 
 #include "cli/command_line.h"
 
@@ -62,7 +62,7 @@ std::string set_number(const std::string& text, const Check& check, T& target) {
   return "expected " + expected(std::is_floating_point_v<T> ? "a number" : "a whole number", shown);
 }
 
-/// Sets the target; what is wrong with the text, or "".
+/// Sets the target; returns what is wrong with the text, or "".
 std::string set(const Option& option, const std::string& text) {
   const std::vector<std::string>& words = option.check.words;
   if (!words.empty() && std::find(words.begin(), words.end(), text) == words.end()) {
@@ -123,7 +123,7 @@ std::string usage_text(const Program& program, const Command& command, const std
       fmt::format("{}: there is no command '{}'{}\n\n{}", program.name, shortened(name), hint, command_list(program)));
 }
 
-/// One word that no option took.
+/// A word that no option takes.
 std::string unexpected_text(const Command& command, const std::string& word) {
   if (!word.starts_with("-") || word.size() < 2) return fmt::format("unexpected argument '{}'", shortened(word));
   std::vector<std::string> names{"--help"};
@@ -152,7 +152,7 @@ Request read_command(const Program& program, const Command& command, const std::
 
   std::vector<std::string> faults;
   try {
-    // From the last to the first, as the library takes them.
+    // CLI11 takes the arguments in reverse order.
     library.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ArgumentMismatch&) {
     faults.push_back(fmt::format("{} needs a value", shortened(arguments.back())));
@@ -189,7 +189,7 @@ Request read_command(const Program& program, const Command& command, const std::
       }
     }
   }
-  // What is missing may only be misspelt.
+  // A missing option may only be misspelt, so missing ones are only reported if there are no other faults.
   if (faults.empty()) faults = std::move(missing);
   if (!faults.empty()) throw UsageError(usage_text(program, command, faults));
   return {"", command.action};

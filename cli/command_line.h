@@ -10,7 +10,7 @@
 
 namespace shardplan {
 
-/// The command line cannot be understood: what was found, what would be right and where to read on, in full.
+/// The command line cannot be understood. The text has the faults, what is expected and where to read on.
 class UsageError : public std::exception {
  public:
   explicit UsageError(std::string text) : text_(std::move(text)) {}
@@ -20,12 +20,12 @@ class UsageError : public std::exception {
   std::string text_;
 };
 
-/// What a command line asks for: a page to print, or the action of a command whose targets are now set.
+/// The result of reading a command line: a page to print, or the action of a command, whose targets are now set.
 struct Request {
   std::string page;
   std::function<int()> action;
 };
-/// `arguments` are those behind the program's name. Throws UsageError with all faults found.
+/// `arguments` are those after the program's name. Throws UsageError with all faults found.
 Request read_command_line(const Program& program, const std::vector<std::string>& arguments);
 
 }  // namespace shardplan

@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// "  name      text", the text continued below itself; on a line of its own if the name is too long for its column.
+/// "  name      text", the text wrapped in its column; on a line of its own if the name is too long for its column.
 std::string entry(const std::string& name, const std::string& text, std::size_t column) {
   std::string result = "  " + name;
   if (result.size() + 2 > column) {
@@ -33,7 +33,7 @@ std::string paragraph(const std::string& text) {
   return result;
 }
 
-/// One line each if all lines are short enough, else the meaning below its command.
+/// One line each if all lines are short enough, else each meaning below its command.
 std::string examples_text(const std::string& prefix, const std::vector<Example>& examples) {
   std::string text = examples.empty() ? "" : "\nExamples:\n";
   std::size_t call = 0;

@@ -1,7 +1,7 @@
-// Ctrl-C, time limits and progress. A signal handler may do next to nothing, so a thread of its own waits for the signal:
-// all others have it blocked. The first one asks whoever holds the token to stop with the best so far, the second ends
-// the process. Reading a model of a hundred thousand operators, differentiating it and building its problem take seconds
-// and have no best so far: the same thread ends the process there, and at the time limit too.
+// Ctrl-C, time limits and progress. A signal handler may do very little, so a separate thread waits for signals; all
+// others block them. The first signal asks holders of the token to stop with the best so far, the second ends the
+// process. Reading a model of a hundred thousand operators, differentiating it and building its problem take seconds
+// without a best so far: there the thread ends the process at once, and also at the time limit.
 
 #include "cli/interrupt.h"
 
@@ -33,7 +33,7 @@ constexpr double kShareOfGrace = 0.2;    // ... in which a phase may end by itse
 constexpr double kFirstProgress = 1;     // seconds into a phase
 constexpr double kBetweenProgress = 10;  // seconds
 
-/// What the thread and the command share. Never destroyed: the thread outlives `main`.
+/// State shared by the thread and the command. Never destroyed, since the thread outlives `main`.
 class Watch {
  public:
   static Watch& instance() {
@@ -118,7 +118,7 @@ void start_watching() {
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     try {
       std::thread(watch_signals).detach();
-    } catch (const std::system_error&) {  // no thread is to be had: signals then end the program as they end any other
+    } catch (const std::system_error&) {  // no thread available: signals then have their default effect
       pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
     }
     return true;

@@ -27,8 +27,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace shardplan;
-  // Tables of some megabytes come and go all the time: memory that goes back to the system each time is cleared again
-  // for every page.
+  // Tables of some megabytes are allocated and freed often: memory returned to the system would be cleared again page
+  // by page.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   try {

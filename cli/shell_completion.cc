@@ -1,7 +1,7 @@
-// Scripts for shells and the manual page, written from the command table alone, so that they can never be behind it.
+// Scripts for shells and the manual page, generated from the command table alone, so that they are always up to date.
 //
-// Each shell gets its own words for the same three things: the commands, the options of each, and the values of an
-// option as far as they can be listed. The scripts call nothing, so completion costs no start of the program.
+// Each shell has its own syntax for the same three things: the commands, the options of each, and the values of an
+// option as far as they can be listed. The scripts call nothing, so completion never starts the program.
 
 #include "cli/shell_completion.h"
 
@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-/// The values that an option may have, as far as they can be listed; files aside.
+/// The possible values of an option, as far as they can be listed, except files.
 std::vector<std::string> listed_values(const Option& option) {
   if (!option.check.words.empty()) return option.check.words;
   std::vector<std::string> values;
@@ -48,7 +48,7 @@ std::vector<std::string> command_words(const Program& program) {
   return words;
 }
 
-/// In single quotes of a shell.
+/// Quotes a text in single quotes for a shell.
 std::string shell_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) {
@@ -61,7 +61,7 @@ std::string shell_quoted(std::string_view text) {
   return result + "'";
 }
 
-/// What bash does to complete the value of an option.
+/// The bash code that completes the value of an option.
 std::string bash_action(const Option& option) {
   std::string action;
   const std::vector<std::string> values = listed_values(option);
@@ -124,7 +124,7 @@ std::string bash_script(const Program& program) {
   return text;
 }
 
-/// For a description in a specification of _arguments, in which brackets and colons have a meaning.
+/// Escapes a description for a specification of _arguments, where brackets and colons have a meaning.
 std::string zsh_text(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -197,7 +197,7 @@ std::string fish_script(const Program& program) {
   return text;
 }
 
-/// Text of man(7): a backslash and a hyphen are written out, and no line begins with a dot or an apostrophe.
+/// Text for man(7): backslashes and hyphens are escaped, and no line begins with a dot or an apostrophe.
 std::string man_text(std::string_view text) {
   std::string result;
   bool is_first = true;

@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-/// Writes to standard output, once, whole.
+/// Writes a complete text to standard output; call at most once.
 void print(const std::string& text);
 /// A line on standard error.
 void notice(const std::string& text);
@@ -13,7 +13,7 @@ void notice(const std::string& text);
 bool wants_colour();
 /// True if standard error is a terminal: progress may be shown.
 bool shows_progress();
-/// Writes progress if it may be shown; else nothing to call.
+/// Writes progress if it may be shown; otherwise empty.
 std::function<void(const std::string&)> progress_sink();
 
 }  // namespace shardplan

@@ -23,13 +23,13 @@ struct CheckpointArguments {
   std::string from;
   std::string to;  // a folder; empty: nothing is written
   std::string prefix = "checkpoint";
-  PlanningArguments planning;  // its model: the plan to bring it to
+  PlanningArguments planning;  // its model: the target plan
   std::optional<std::string> mesh;
   std::vector<std::string> layouts;
   bool json = false;
 };
 
-/// `*` is any text.
+/// `*` matches any text.
 bool matches(std::string_view name, std::string_view pattern) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return name == pattern;
@@ -40,7 +40,7 @@ bool matches(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-/// The checkpoint's tensors on another mesh, in the layouts given, whole where there is none.
+/// The checkpoint's tensors on another mesh, in the given layouts, replicated if none is given.
 CheckpointForm form_on_mesh(const Checkpoint& checkpoint, const CheckpointArguments& arguments) {
   CheckpointForm form = integrated(checkpoint.form());
   form.is_integrated = false;
@@ -65,7 +65,7 @@ CheckpointForm form_on_mesh(const Checkpoint& checkpoint, const CheckpointArgume
   return form;
 }
 
-/// The checkpoint's tensors as the model of --plan stores them; nothing if no plan of it fits.
+/// The checkpoint's tensors as stored by a plan of the model of --plan; empty if no plan fits.
 std::optional<CheckpointForm> form_of_model(const Checkpoint& checkpoint, const PlanningArguments& planning) {
   std::vector<std::string> notices;
   CheckpointForm form;

@@ -13,12 +13,12 @@ namespace {
 
 struct ClusterArguments {
   std::string cluster = "ascend-910";      // preset, NAMExN or file
-  std::optional<std::int64_t> device_num;  // that many of its devices, the first ones
+  std::optional<std::int64_t> device_num;  // use only the first devices, this many
   std::string capacity;                    // "16GiB" of usable memory; empty: the cluster's
   std::string rank_table;                  // file; empty: none
   std::string to;                          // "", "yaml" or "rank-table"
   bool json = false;
-  bool verbose = false;  // the sources in full
+  bool verbose = false;  // list all sources
 };
 
 int show(const ClusterArguments& arguments) {

@@ -4,7 +4,7 @@
 
 namespace shardplan {
 
-// One file a command: cli/<name>_command.cc declares its options and calls the library that does the work.
+// One file per command: cli/commands/<name>_command.cc declares its options and calls the library that does the work.
 Command calibrate_command();
 Command checkpoint_command();
 Command cluster_command();
@@ -24,7 +24,7 @@ Command solve_command();
 Command validate_command();
 Command worker_command();
 
-/// All of them, in the order of the overview, with what `shardplan --help` says besides.
+/// All commands in the order of the overview, and the other texts of `shardplan --help`.
 Program shardplan_program();
 
 }  // namespace shardplan

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostPort = 65535;
 
-/// Nothing if the variable is unset or empty.
+/// Empty if the variable is unset or empty.
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;

@@ -26,7 +26,7 @@ struct LayoutArguments {
   bool json = false;
 };
 
-/// What was given, read and checked.
+/// The arguments, read and checked.
 struct LayoutOnMesh {
   DeviceMesh mesh;
   Shape shape;
@@ -62,7 +62,7 @@ LayoutOnMesh read(const LayoutArguments& arguments) {
   } else {
     const MindSporeLayout given_layout = mindspore_layout(parse_integers("--device-matrix", arguments.device_matrix, 1),
                                                           parse_integers("--tensor-map", arguments.tensor_map, -1));
-    // Without names the entries of the matrix are the axes.
+    // Without names, the axes are the entries of the device matrix.
     std::vector<MeshAxis> axes;
     for (const std::int64_t size : given_layout.device_matrix) axes.push_back({fmt::format("d{}", axes.size()), size});
     given.mesh = arguments.mesh.empty() ? DeviceMesh(axes) : DeviceMesh::parse(arguments.mesh);
@@ -72,7 +72,7 @@ LayoutOnMesh read(const LayoutArguments& arguments) {
   if (given.mesh.num_devices() > kMostDevices) {
     throw InputError({}, "the mesh has {} devices; at most {} are listed", given.mesh.num_devices(), kMostDevices);
   }
-  // MindSpore's notations are of sizes that divide.
+  // MindSpore's notations require sizes that divide.
   const std::string fault = arguments.layout.empty() ? check_layout(given.layout, given.mesh, given.shape)
                                                      : check_uneven_layout(given.layout, given.mesh, given.shape);
   if (!fault.empty()) {

@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-/// Options of a search, where there is none.
+/// Refuses options of the search, which does not take place.
 void refuse_search(const PlanningArguments& arguments) {
   std::vector<std::string> given;
   const auto add = [&](const char* name, bool is_given) {
@@ -76,7 +76,7 @@ int validate_local_model(const WrittenPerDevice& found, const PlanningArguments&
         found.model->name);
   }
   Model whole = read_model(reference, {});
-  ModelOverrides overrides;  // the sizes given for the model are also those of the reference, where it has them
+  ModelOverrides overrides;  // sizes given for the model also apply to the reference, if it has them
   for (const auto& [name, size] : found.model->overrides.dims) {
     if (whole.dims.contains(name)) overrides.dims[name] = size;
   }

@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// `plan` of a model written per device: what it costs. `out` is a folder for plan.json and every rank's IR; empty: none.
+/// `plan` for a model written per device: its costs. `out` is a folder for plan.json and every rank's IR; empty: none.
 /// Throws InputError for options that have no effect on such a model.
 int plan_local_model(const WrittenPerDevice& found, const PlanningArguments& arguments, const std::string& out,
                      bool json);
@@ -21,8 +21,8 @@ int validate_local_model(const WrittenPerDevice& found, const PlanningArguments&
 /// `simulate MODEL`, with its checkpoints. Throws InputError for options that have no effect on such a model.
 int simulate_local_model(const WrittenPerDevice& found, const SimulateArguments& arguments);
 
-/// What `checkpoint transform --plan MODEL` brings a checkpoint to. Throws InputError for options that have no effect on
-/// such a model, and as `form_for_ranks`.
+/// The target of `checkpoint transform --plan MODEL`. Throws InputError for options that have no effect on such a
+/// model, and as `form_for_ranks`.
 CheckpointForm local_model_form(const WrittenPerDevice& found, const PlanningArguments& arguments,
                                 const Checkpoint& checkpoint, std::vector<std::string>& notices);
 

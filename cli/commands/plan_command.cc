@@ -31,7 +31,7 @@ struct PlanArguments {
   PlanningArguments planning;
   std::string out;
   std::string html;        // a file; empty: none
-  int alternatives = 0;    // decisions of which the page shows what else they would cost
+  int alternatives = 0;    // number of decisions with alternatives on the page
   std::string rank = "0";  // or "all"
   std::string trace;
   std::string dot;
@@ -44,7 +44,7 @@ std::string folder_text(const std::string& folder) { return folder.ends_with('/'
 
 std::string rank_ir(std::int64_t rank) { return fmt::format("rank_{}/step_parallel_end.ir", rank); }
 
-/// The one that is asked for, or all.
+/// The requested rank, or all.
 std::vector<std::int64_t> ranks_of(const std::string& text, std::int64_t num_devices) {
   std::vector<std::int64_t> ranks;
   std::int64_t rank = -1;

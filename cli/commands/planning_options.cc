@@ -1,8 +1,8 @@
-// What every command that plans has in common: its options, and the way from them to a planner.
+// The common part of all commands that plan: their options, and how a planner is made from them.
 //
-// A job is put together from three places: the options, what a plan.json keeps of the run that wrote it, and the model
-// file; what comes first in this list decides. Options of planning that are given beside a plan.json make it be planned
-// again; without any, its decisions are taken as they are and only the figures are computed from them.
+// A job comes from three sources, in order of precedence: the options, the settings in a plan.json of the run that
+// wrote it, and the model file. Planning options next to a plan.json cause it to be planned again; without them its
+// decisions are kept and only the figures are computed from them.
 
 #include "cli/commands/planning_options.h"
 
@@ -52,7 +52,7 @@ ModelOverrides overrides(const PlanningArguments& arguments) {
   return result;
 }
 
-/// A preset by its name, which also says how many nodes; any other from the text that the plan holds.
+/// A preset by its name, which includes the number of nodes; any other cluster from the text in the plan file.
 Cluster cluster_of(const PlanFile& file) {
   Cluster cluster;
   try {
@@ -71,7 +71,7 @@ Cluster cluster_of(const PlanFile& file) {
 
 bool is_plan_file(const std::string& path) { return path.ends_with(".json"); }
 
-/// The options given that decide a plan, as given.
+/// The given options that affect the plan, as given.
 std::vector<std::string> given_options(const PlanningArguments& arguments) {
   std::vector<std::string> given;
   const auto add = [&](const char* name, const auto& value) {
@@ -117,10 +117,10 @@ void apply(const PlanningArguments& arguments, PlanOptions& options) {
   if (arguments.memory) options.bounded_redistribution = *arguments.memory == "bounded";
 }
 
-/// What MindSpore's launchers set; an option comes before it.
+/// Set by MindSpore's launchers; the option takes precedence.
 constexpr char kRankTableVariable[] = "RANK_TABLE_FILE";
 
-/// The devices that options ask for, else those of `file`, else those of the model.
+/// The devices from the options, else from `file`, else from the model.
 JobCluster job_of(const PlanningArguments& arguments, const PlanFile* file, const Model& model) {
   if (file != nullptr && !arguments.cluster && !arguments.rank_table) {
     const Cluster cluster = cluster_of(*file);
@@ -137,14 +137,14 @@ JobCluster job_of(const PlanningArguments& arguments, const PlanFile* file, cons
   return job_cluster(model, asked);
 }
 
-/// What a planner is made of.
+/// The inputs of a planner.
 struct PlanningJob {
   std::shared_ptr<const Model> model;
   Cluster cluster;
   PlanOptions options;
 };
 
-/// What options and `file`, if there is one, ask for.
+/// The job that the options and `file`, if any, describe.
 PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* file) {
   PlanOptions options = file != nullptr ? file->options : PlanOptions();
   ModelOverrides changed{options.dims, options.strategies};
@@ -178,7 +178,7 @@ std::unique_ptr<ModelPlanner> make_planner(PlanningJob job) {
   return planner;
 }
 
-/// The plan that the file holds, with the figures that follow from its decisions.
+/// The plan stored in the file, with figures computed from its decisions.
 Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlanner& planner) {
   if (!(planner.mesh() == file.mesh)) {
     throw InputError({path, 0, 0}, "mesh: the plan's is {}, but its model and cluster give {}", file.mesh.to_string(),
@@ -202,7 +202,7 @@ PlanningJob read_job(const PlanningArguments& arguments) {
   if (!is_plan_file(arguments.model)) return planning_job(arguments, nullptr);
   const PlanFile file = read_plan_file(read_text_file(arguments.model, kMostWrittenBytes), arguments.model);
   PlanningJob job = planning_job(arguments, &file);
-  job.options.pieces.clear();  // they belong to the plan that is not taken
+  job.options.pieces.clear();  // they belong to the stored plan, which is not used
   return job;
 }
 
@@ -217,13 +217,13 @@ PreparedPlan plan_in_all_shapes(const PlanningJob& job) {
   return {std::move(best.planner), std::move(best.plan)};
 }
 
-/// What was noticed while planning; the model's and the planner's own notices were said before.
+/// Prints notices of the planning; those of the model and of the planner itself were printed before.
 void say_notices(const PreparedPlan& prepared) {
   const std::size_t known = prepared.plan.model->notices.size() + prepared.planning->notices().size();
   for (std::size_t i = known; i < prepared.plan.notices.size(); ++i) notice(prepared.plan.notices[i]);
 }
 
-/// Where options or the model ask for it.
+/// Saves the strategies if the options or the model say so.
 void save_strategies(const PlanningArguments& arguments, const PreparedPlan& prepared) {
   const Plan& plan = prepared.plan;
   const std::string path = arguments.strategy_save_file.value_or(plan.model->parallel.strategy_save_file);
@@ -321,7 +321,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
   if (is_plan_file(arguments.model) && given.empty()) {
     begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
     const PlanFile file = read_plan_file(read_text_file(arguments.model, kMostWrittenBytes), arguments.model);
-    PlanningArguments stored;  // what the plan took from a strategy file it holds itself
+    PlanningArguments stored;  // the file contains what the plan took from a strategy file
     stored.strategy_load_file = "";
     result.planning = make_planner(planning_job(stored, &file));
     result.plan = stored_plan(file, arguments.model, *result.planning);

@@ -11,7 +11,7 @@
 
 namespace shardplan {
 
-/// The options that every command that plans takes, as given.
+/// The common options of all commands that plan, as given.
 struct PlanningArguments {
   std::string model;
   std::optional<std::string> cluster;
@@ -34,11 +34,11 @@ struct PlanningArguments {
   std::optional<std::string> memory;
   std::optional<std::string> overlap;
   bool shows_data_parallel = false;  // beside the plan
-  bool proves = false;  // seed and threads are for a proof too: alone they are no reason to plan a plan.json again
+  bool proves = false;  // seed and threads also serve a proof: alone they do not cause a plan.json to be replanned
 };
 
-/// Thrown where a command that plans reads a model written per device. `plan`, `simulate` and `validate` know what to do
-/// with one; of all others it is the error.
+/// Thrown if a command that plans reads a model written per device. `plan`, `simulate` and `validate` handle it; for
+/// all other commands it is the error.
 struct WrittenPerDevice : InputError {
   WrittenPerDevice(std::shared_ptr<const Model> model, Cluster cluster);
   std::shared_ptr<const Model> model;
@@ -47,7 +47,7 @@ struct WrittenPerDevice : InputError {
 
 /// MODEL.
 Option model_argument(PlanningArguments& arguments);
-/// The options of what is planned and how it is searched, in two groups. `arguments` must outlive the table.
+/// The options for planning and searching, in two groups. `arguments` must outlive the table.
 std::vector<OptionGroup> planning_options(PlanningArguments& arguments);
 
 /// --html FILE, of commands that show plans.
@@ -57,16 +57,15 @@ Option html_option(std::string& file);
 /// InputError.
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments);
 
-/// A plan and what it was planned with.
+/// A plan and its planner.
 struct PreparedPlan {
   std::unique_ptr<ModelPlanner> planning;
   Plan plan;
 
   bool is_found() const { return plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible; }
 };
-/// MODEL.yaml is planned. The plan.json of an earlier run is read again, and everything in it follows from its model and
-/// decisions; with options of planning beside it, its model is planned again with them, which a notice says. Throws
-/// InputError.
+/// Plans a MODEL.yaml. The plan.json of an earlier run is read back, and all figures follow from its model and
+/// decisions; if there are planning options, its model is planned again with them, with a notice. Throws InputError.
 PreparedPlan plan_or_load(const PlanningArguments& arguments);
 
 }  // namespace shardplan

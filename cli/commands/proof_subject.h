@@ -5,10 +5,10 @@
 
 namespace shardplan {
 
-/// What the first line of a proof or a simulation says.
+/// The first line of a proof or a simulation.
 ValidationSubject subject_of(const Plan& plan, const PlanningArguments& arguments);
 
-/// As given, else one for each core.
+/// The given number, else one per core.
 int threads_of(const PlanningArguments& arguments);
 
 }  // namespace shardplan

@@ -25,8 +25,8 @@ constexpr const char* kDefaultCluster = "ascend-910";
 struct RedistributeArguments {
   std::string mesh;
   std::string devices;     // empty: 0, 1, 2, ...
-  std::string to_mesh;     // empty: the same
-  std::string to_devices;  // empty: the same
+  std::string to_mesh;     // empty: the same as `mesh`
+  std::string to_devices;  // empty: the same as `devices`
   std::string shape;
   std::string dtype = "f32";
   std::string from;
@@ -39,7 +39,7 @@ struct RedistributeArguments {
 
 /// Sends are planned device by device.
 constexpr std::int64_t kMostSenders = 1024;
-/// Bytes of the tensor times devices: sums of what devices send then fit in 64 bits.
+/// Limit on the tensor's bytes times devices, so that sums of what devices send fit in 64 bits.
 constexpr Bytes kMostBytes = std::int64_t{1} << 58;
 
 TensorLayout read_layout(const std::string& option, const std::string& text, const DeviceMesh& mesh,
@@ -98,7 +98,7 @@ RedistributionQuestion read_question(const RedistributeArguments& arguments) {
     notice(fmt::format("note: {} devices need --cluster {}, which is used", question.mesh.num_devices(), larger));
     question.cluster = read_cluster(larger);
   }
-  // Without names the mesh stands on the first devices, in a cluster of its own where they are whole groups.
+  // Without names the mesh takes the first devices; if these are whole groups, they form a cluster of their own.
   if (!are_named && (question.mesh.num_devices() > question.cluster.num_devices() ||
                      are_whole_groups(question.cluster, question.mesh.num_devices()))) {
     question.cluster = take_devices(question.cluster, question.mesh.num_devices());
@@ -121,7 +121,7 @@ RedistributionQuestion read_question(const RedistributeArguments& arguments) {
   }
   question.from = read_layout("--from", arguments.from, question.mesh, question.shape);
   question.to = read_layout("--to", arguments.to, to_mesh, question.shape);
-  // On the same devices, in axes that have a common refinement, collectives do it; else sends.
+  // Collectives suffice on the same devices, if the axes have a common refinement; otherwise sends.
   if (to_mesh == question.mesh) return question;
   if (const std::optional<TensorLayout> to = on_mesh(question.to, to_mesh, question.mesh)) {
     question.to = canonical(*to, question.mesh, question.shape);

@@ -21,15 +21,15 @@ struct SimulateArguments {
   std::string load;
   std::string prefix = "checkpoint";
   bool integrated = false;
-  std::int64_t save_every = 0;  // steps; 0: at the end alone
+  std::int64_t save_every = 0;  // steps; 0: only at the end
   std::int64_t keep_most = 5;
 };
 
-/// Throws InputError: `--save` of a model that is not trained, a prefix that is no plain name.
+/// Throws InputError for `--save` of a model that is not trained, and for a prefix that is not a plain name.
 void check_saving(const SimulateArguments& arguments, bool is_training);
 
-/// What a run begins with if `--load` is given: `load(checkpoint)` returns values and notices; the step, and the seed
-/// unless another is given, are those of the checkpoint. Throws InputError as `load`.
+/// The initial state of a run with `--load`: `load(checkpoint)` returns values and notices; the step comes from the
+/// checkpoint, and so does the seed unless given. Throws InputError as `load`.
 template <class Options, class Load>
 void begin_with_checkpoint(const SimulateArguments& arguments, bool is_training, Options& options, const Load& load) {
   if (arguments.load.empty()) return;
@@ -41,8 +41,8 @@ void begin_with_checkpoint(const SimulateArguments& arguments, bool is_training,
   if (is_training) options.first_step = checkpoint.form().step;
 }
 
-/// After step `step` of a run whose last one is `last`: calls `save` with the folder of a checkpoint if one is due, and
-/// removes those beyond `--keep-checkpoint-max`.
+/// After step `step` of a run whose last step is `last`: calls `save` with the folder of a checkpoint if one is due,
+/// and removes those beyond `--keep-checkpoint-max`.
 void save_if_due(const SimulateArguments& arguments, std::int64_t step, std::int64_t last,
                  const std::function<void(const std::string& folder)>& save);
 

@@ -34,7 +34,7 @@ int simulate_plan(const SimulateArguments& arguments) {
   }
   const Plan& plan = planned.plan;
   check(arguments, plan);
-  // A checkpoint holds the model's own sizes.
+  // A checkpoint has the model's full sizes.
   const bool full_size = arguments.full_size || !arguments.save.empty() || !arguments.load.empty();
   const Executable executable = make_executable(plan, !full_size, ProofOptions().most_devices);
   SimulationOptions options;

@@ -16,19 +16,19 @@
 namespace shardplan {
 namespace {
 
-/// `shardplan solve PROBLEM.json SECONDS`: the ASPLOS/EuroSys 2025 contest's form (solver/contest/contest_problem.h).
+/// `shardplan solve PROBLEM.json SECONDS`: the ASPLOS/EuroSys 2025 contest's format (solver/contest/contest_problem.h).
 struct SolveArguments {
   std::string problem;
-  double seconds = 0;  // wall clock for everything, reading and printing included
+  double seconds = 0;  // wall clock for everything, including reading and printing
   int threads = 2;
   std::uint64_t seed = 0;
   std::uint64_t work_limit = 0;  // units of work; 0: no limit
   std::string search = "auto";
   bool json = false;     // one document instead of the list
-  bool verbose = false;  // a table of what each stage did, on standard error
+  bool verbose = false;  // a table of each stage's work, on standard error
 };
 
-/// To standard error, as it is.
+/// Writes to standard error, unchanged.
 void report(const std::string& lines) { fmt::print(stderr, "{}", lines); }
 
 /// Progress on standard error ("# cost 1240 bound 1180 gap 5.08% t 0.0"), the choice as the last line of standard
@@ -55,7 +55,7 @@ int solve(const SolveArguments& arguments) {
   options.threads = arguments.threads;
   options.limits.work = arguments.work_limit;
   options.limits.stop = interrupt_token();
-  // Checking and printing the answer takes its time too, in proportion to the problem like reading it.
+  // Checking and printing the answer also take time in proportion to the problem, like reading it.
   if (arguments.seconds > 0)
     options.limits.seconds = std::max(arguments.seconds - elapsed() - 0.05 - 0.1 * elapsed(), 1e-3);
   SolveProgress progress(problem.nodes.size(), problem.edges.size());
@@ -63,7 +63,7 @@ int solve(const SolveArguments& arguments) {
   PlanResult result;
   try {
     result = search->search(problem, options);
-  } catch (const InputError& error) {  // numbers too large to be added up
+  } catch (const InputError& error) {  // numbers too large to add up
     throw InputError({arguments.problem, 0, 0}, "{}", error.diagnostics().front().message);
   }
   if (result.status == PlanStatus::kInfeasible) report("# no choice is feasible\n");

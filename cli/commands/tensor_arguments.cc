@@ -62,7 +62,7 @@ std::vector<std::int64_t> parse_ranges(const std::string& option, const std::str
       throw InputError({}, "{} {}: found '{}'; expected numbers and ranges such as 0-3,8", option, shortened(text),
                        shortened(item));
     }
-    const std::int64_t more = last[0] - first[0];  // than one
+    const std::int64_t more = last[0] - first[0];  // beyond the first
     if (more >= count - static_cast<std::int64_t>(items.size())) {
       throw InputError({}, "{} {}: more than {} devices are listed, but the mesh has {} points", option,
                        shortened(text), count, count);

@@ -9,11 +9,11 @@
 
 namespace shardplan {
 
-/// "16x8" or "16,8"; empty is a scalar. Throws InputError that names `option`, also if the tensor's bytes leave 62
+/// "16x8" or "16,8"; empty is a scalar. Throws InputError that names `option`, also if the tensor's bytes exceed 62
 /// bits.
 Shape parse_shape(const std::string& option, const std::string& text, Bytes element_bytes);
 
-/// "8,4" or "(8, 4)"; with `-1` where `least` allows it.
+/// "8,4" or "(8, 4)"; with `-1` if `least` allows it.
 std::vector<std::int64_t> parse_integers(const std::string& option, const std::string& text, std::int64_t least);
 
 /// "0-3,8": ranges of whole numbers in the order given, `count` in all. Throws InputError.

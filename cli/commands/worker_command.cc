@@ -52,16 +52,16 @@ void check(const WorkerArguments& arguments, std::optional<int> rank, const Plan
   if (!whole.shrinking.refusal.empty()) throw InputError(model, "{}", whole.shrinking.refusal);
 }
 
-/// The same model without its training, on the same devices: what the trained weights are run with.
+/// The same model without training, on the same devices, for running the trained weights.
 Plan inference_plan(const Plan& trained) {
   auto model = std::make_shared<Model>(*trained.model);
   model->training.reset();
   PlanOptions options = trained.options;
-  options.strategy_file = "";  // it names what is not there without training
+  options.strategy_file = "";  // it may name tensors that only training has
   return ModelPlanner(model, trained.cluster, options).plan(options.level, options.search, interrupt_token());
 }
 
-/// Covers everything that decides what a worker runs, except where its files are.
+/// Covers everything that affects what a worker runs, except the places of its files.
 std::string fingerprint_of(const WorkerArguments& arguments, const Plan& plan) {
   Json document = Json::parse(plan_json(plan));
   document["model"].erase("file");
@@ -69,7 +69,7 @@ std::string fingerprint_of(const WorkerArguments& arguments, const Plan& plan) {
                             arguments.planning.seed.value_or(0)));
 }
 
-/// On the scheduler's machine if nothing else is given.
+/// The scheduler's machine unless an address is given.
 std::string address_of(const WorkerArguments& arguments, const JobOptions& job) {
   if (arguments.address) return *arguments.address;
   if (job.host.starts_with("127.") || job.host == "localhost" || job.host == "::1") return job.host;
@@ -78,7 +78,7 @@ std::string address_of(const WorkerArguments& arguments, const JobOptions& job) 
                    job.host);
 }
 
-/// One of the two runs: training, or new batches.
+/// One of the two runs: training, or inference on new batches.
 struct Part {
   Plan plan;
   int steps = 0;
@@ -86,7 +86,7 @@ struct Part {
   std::vector<SimulatedScalar> scalars = {};  // worker 0's
 };
 
-/// Training, if the model has it, then batches with the weights that it leaves.
+/// Training, if the model has it, then batches with the resulting weights.
 std::vector<Part> parts_of(const WorkerArguments& arguments, const Plan& plan) {
   std::vector<Part> parts;
   const bool is_trained = plan.graph->is_training();
