@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// One of the collectives that run one after the other on one link.
+/// One of the collectives that run one after the other on a link.
 struct WaitingCollective {
   Picoseconds ready = 0;  // when its input is ready; ascending
   Bytes bytes = 0;

@@ -101,7 +101,7 @@ class Regrouping {
  private:
   struct Group {
     std::size_t left = 0;              // members that are not issued yet
-    std::size_t place = 0;             // of the last one
+    std::size_t place = 0;             // of the last member
     std::vector<std::uint32_t> ready;  // members whose inputs are ready
   };
   void run(std::size_t begin, std::size_t end) {
@@ -117,11 +117,11 @@ class Regrouping {
       if (missing_[order_.sequence[place]] == 0) is_ready(order_.sequence[place]);
     }
     const std::size_t all = result_.sequence.size() + (end - begin);
-    std::size_t first_left = begin;  // a place
+    std::size_t first_left = begin;  // a position
     while (result_.sequence.size() < all) {
       if (queue_.empty()) {
-        // Every bucket that is not issued waits for another one: the first member that could run is issued without
-        // those that cannot.
+        // Every bucket that is not issued waits for another one: the first member that can run is issued without those
+        // that cannot.
         while (is_issued(order_.sequence[first_left])) ++first_left;
         split(groups_[order_.buckets[order_.sequence[first_left]]]);
       }
@@ -178,7 +178,7 @@ class Regrouping {
   std::vector<std::uint32_t> missing_;  // by instruction: operands that are not computed yet
   std::vector<Group> groups_;           // by bucket
   std::vector<char> issued_;
-  ReadyPlaces queue_;  // of a bucket that of its last member
+  ReadyPlaces queue_;  // of ready positions; a bucket's is that of its last member
   std::uint32_t last_bucket_ = 0;
   IssueOrder result_;
 };

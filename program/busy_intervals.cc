@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// Most instructions are placed near the end of what is busy: this many intervals there are looked at one by one.
+/// Most instructions are placed near the end of the busy time: this many intervals there are searched linearly.
 constexpr int kNearEnd = 8;
 
 }  // namespace

@@ -12,10 +12,10 @@ namespace shardplan {
 ///     busy from 2 to 5 and from 9 to 10:    first_gap(0, 2) is 0, first_gap(1, 2) is 5, first_gap(4, 5) is 10
 class BusyIntervals {
  public:
-  /// The first time, not before `earliest`, from which on nothing runs for `length`. Requires `length > 0`. Linear in the
-  /// number of gaps from there on.
+  /// The first time, not before `earliest`, at which the stream is free for `length`. Requires `length > 0`. Linear in
+  /// the number of gaps after `earliest`.
   Picoseconds first_gap(Picoseconds earliest, Picoseconds length) const;
-  /// Requires that nothing runs between `begin` and `end`.
+  /// Requires that the stream is free between `begin` and `end`.
   void add(Picoseconds begin, Picoseconds end);
 
  private:

@@ -76,8 +76,8 @@ class Causes {
     for (const ValueId input : order_.inputs(place)) wait_for(makers_[input], begin);
   }
 
-  /// What still runs is a gather in pieces that starts together with a product: the product waits for what the gather
-  /// waited for.
+  /// What still runs is a gather in pieces that starts together with a product; the product then waits for what the
+  /// gather waited for.
   void wait_for(std::uint32_t other, Picoseconds begin) {
     if (other != kNoStretch && log_.stretches[other].end > begin) other = causes_[other];
     if (other == kNoStretch) return;

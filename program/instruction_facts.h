@@ -21,9 +21,9 @@ bool is_accumulating(const Instruction& instruction);
 /// One past the last instruction that is issued together with `begin`: the end of its bucket, or `begin + 1`.
 std::size_t end_of_bucket(const ParallelProgram& program, std::size_t begin);
 
-/// The worker that runs an instruction; of a send the sender, which holds its input.
+/// The worker that runs an instruction; for a send the sender, which holds its input.
 int worker_of(const ParallelProgram& program, const Instruction& instruction);
-/// The worker that holds an instruction's results; of a send the receiver.
+/// The worker that holds an instruction's results; for a send the receiver.
 int result_worker(const ParallelProgram& program, const Instruction& instruction);
 /// "worker 0 -> 3" of a send.
 std::string workers_text(const ParallelProgram& program, const Instruction& instruction);

@@ -37,7 +37,7 @@ enum class Direction { kForwards, kBackwards };
 class Lists {
  public:
   Lists() = default;
-  /// To each `key` of the pairs its `value`s, in the order in which they come.
+  /// For each `key` of the pairs its `value`s, in the order of the pairs.
   Lists(std::size_t count, const std::vector<std::array<std::uint32_t, 2>>& pairs, std::size_t key, std::size_t value)
       : first_(count + 1, 0), items_(pairs.size()) {
     for (const auto& pair : pairs) ++first_[pair[key] + 1];
@@ -64,7 +64,7 @@ class ListScheduling {
     time_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) time_.push_back(table[i].time);
     add_orders();
-    // What is read comes before its readers.
+    // Producers come before their readers.
     urgency_.resize(count, 0);
     for (std::size_t n = 0; n < count; ++n) {
       const std::size_t i = is_backwards_ ? n : count - 1 - n;
@@ -114,7 +114,7 @@ class ListScheduling {
   }
 
  private:
-  /// The most urgent first, then by the given order.
+  /// Most urgent first, then in the given order.
   struct MoreUrgent {
     const std::vector<Picoseconds>* urgency = nullptr;
     bool operator()(std::size_t a, std::size_t b) const {
@@ -196,9 +196,9 @@ class ListScheduling {
     return result;
   }
 
-  /// Recomputation waits for the gradient that the backward pass brings to its block, or to the previous block: for
-  /// the last kernels before the first one that reads both. It may overlap with the collectives after these, but not
-  /// start earlier: otherwise all blocks could be recomputed, and held, at the same time.
+  /// A copy waits for the gradient that the backward pass brings to its block, or to the previous block: for the last
+  /// kernels before the first one that reads both. It may overlap with the collectives after these, but not start
+  /// earlier: otherwise all blocks could be recomputed, and held, at the same time.
   void delay_copies() {
     std::vector<char> is_again(table_.size(), 0);  // a copy, or a view or collective result of one
     std::vector<std::size_t> first_copies;         // of one block: copies that read no other copy
@@ -346,7 +346,7 @@ class ListScheduling {
     }
   }
 
-  /// A collective is issued when it starts, before the kernel that runs at that time; a kernel stands where it ends.
+  /// A collective is issued when it starts, before the kernel that runs at that time; a kernel is placed at its end.
   void place(std::uint32_t i, Picoseconds begin) {
     const bool is_collective = is_timed_collective(i);
     const bool takes_time = is_collective || is_kernel(i);
@@ -453,14 +453,14 @@ class ListScheduling {
     for (const std::uint32_t next : unblocked_) make_ready(next);
   }
 
-  /// Instructions that waited only for this one.
+  /// Adds instructions that waited only for this one.
   void add_unblocked(std::size_t done, std::vector<std::uint32_t>& ready) {
     for (const std::uint32_t next : nexts(done)) {
       if (is_scheduled(next) && missing_[next] > 0 && --missing_[next] == 0) ready.push_back(next);
     }
   }
 
-  /// Emits it after what it waits for, if that is not emitted yet; a bucket's members together.
+  /// Emits an instruction after those it waits for, unless it is already emitted; a bucket's members together.
   void emit(std::size_t first) {
     const auto push = [&](std::size_t member) {
       const std::uint32_t i = first_member_[member];

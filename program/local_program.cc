@@ -118,7 +118,7 @@ class LocalProgramBuilder {
     return text;
   }
 
-  /// What prevents the ranks in `missing` from reaching the communication that others wait in.
+  /// The reason why the ranks in `missing` do not reach the communication in which others wait.
   std::string where(const std::vector<std::int64_t>& missing) const {
     std::vector<std::string> parts;
     std::vector<std::int64_t> ended;

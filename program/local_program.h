@@ -16,7 +16,7 @@ struct LocalOperator {
   bool operator==(const LocalOperator&) const = default;
 };
 
-/// What happens at once: an operator that one rank computes alone, or a communication with all its members, in the
+/// The operators of one step: one that a single rank computes alone, or a communication with all its members, in the
 /// order of the group.
 using LocalStep = std::vector<LocalOperator>;
 
@@ -34,7 +34,7 @@ struct LocalProgram {
 ///   - ranks that wait for one that has ended, or for each other; all waiting ranks are named.
 LocalProgram local_program(std::vector<const OperatorGraph*> graphs);
 
-/// What one rank sends another in an exchange with neighbours.
+/// A transfer from one rank to another in an exchange with neighbours.
 struct NeighbourSend {
   std::size_t from = 0;  // members of the step
   std::size_t sent = 0;  // index of the sender's input, or neighbour

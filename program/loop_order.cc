@@ -234,7 +234,7 @@ std::string check_loop_order(const ParallelProgram& program) {
   const std::vector<std::size_t> needed = needed_of_run_before(program);
   std::vector<std::vector<char>> is_done(runs, std::vector<char>(loop, 0));
   std::map<std::pair<int, std::size_t>, std::size_t> last;  // (worker, run): instruction
-  std::map<std::pair<int, std::size_t>, std::size_t> left;  // (worker, run): so many instructions
+  std::map<std::pair<int, std::size_t>, std::size_t> left;  // (worker, run): number of instructions left
   std::vector<std::size_t> parts(static_cast<std::size_t>(program.workers), 0);
   std::vector<int> in_flight(static_cast<std::size_t>(program.workers), 0);
   const auto workers_at = [&](std::size_t i) {

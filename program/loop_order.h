@@ -41,7 +41,6 @@ class LoopWalk {
 ///
 /// Requires: several workers, a loop, in_flight >= 1 for each worker. Takes O(turns * in_flight * log(turns)) time;
 /// empty (one iteration after the other) for one iteration in flight and for more than `kMostTurns`.
-/// (one run after the other) for one run in flight and for more than `kMostTurns`.
 LoopOrder overlapped_runs(const ParallelProgram& program, std::span<const int> in_flight);
 
 /// Numbers of iterations in flight worth trying, by worker: those of 1F1B for stages in the order in which the

@@ -43,7 +43,7 @@ class Lowering {
     program_.mesh = costs_.mesh();
     program_.micro_batches = graph_.micro_batches();
     program_.speeds_together = costs_.speeds_together();
-    // More than most programs have, to avoid reallocation; what is not used takes no memory.
+    // More than most programs have, to avoid reallocation; unused capacity takes no memory.
     program_.instructions.reserve(2 * graph_.operators().size());
     program_.values.reserve(2 * graph_.tensors().size());
     version_values_ = IdVector<VersionId, OptionalIndex<ValueId>>(versions_.all.size());
@@ -157,7 +157,7 @@ class Lowering {
     }
   }
 
-  /// A version in another layout than what it is made from.
+  /// Makes a version with another layout than its source.
   ValueId make_version(const TensorVersion& version, ValueId from, const TensorLayout& layout) {
     runs_ = runs_of(graph_, version);
     const GraphTensor& tensor = graph_.tensor(version.tensor);
@@ -195,7 +195,7 @@ class Lowering {
     return redistribute(from, layout, origin, fmt::format("{}.{}", tensor.name, suffix), pass, {});
   }
 
-  /// Emits the steps from a value's layout to another; gives the value itself if they place alike.
+  /// Emits the steps from a value's layout to another; returns the value itself if the layouts are equal.
   ValueId redistribute(ValueId from, const TensorLayout& to, const SharedValue<Origin>& origin, const std::string& name,
                        Pass pass, std::optional<OperatorId> op) {
     if (program_.values[from].layout == to) return from;
@@ -224,23 +224,23 @@ class Lowering {
     return current;
   }
 
-  /// A step of a redistribution, which the planner keeps, for all instructions that take it.
+  /// A step of a redistribution, which the planner keeps, shared by all instructions that use it.
   const SharedValue<CollectiveStep>& shared(const CollectiveStep& step) {
     const auto [found, is_new] = shared_collectives_.try_emplace(&step);
     if (is_new) found->second = step;
     return found->second;
   }
 
-  /// A text that thousands of origins have.
+  /// A text shared by thousands of origins.
   const SharedText& text(const std::string& words) { return texts_.try_emplace(words, words).first->second; }
 
-  /// Why a partial value is summed: it is a weight's gradient on its way to the update, or an operator's own unfinished
-  /// sum.
+  /// Why a partial value is reduced: it is a weight's gradient on its way to the update, or an operator's own partial
+  /// result.
   Origin::Kind reduction_origin(const ProgramValue& source) const {
     if (!source.tensor) return Origin::Kind::kForwardOp;
     for (const Reader& reader : graph_.tensor(*source.tensor).readers) {
       const GraphOperator& op = graph_.operators()[reader.op];
-      // Backward operators of no forward operator make a parameter's gradient what its update reads.
+      // Backward operators without a forward operator turn a parameter's gradient into what its update reads.
       if (op.pass == Pass::kUpdate || (op.pass == Pass::kBackward && !op.forward)) return Origin::Kind::kMirror;
     }
     return Origin::Kind::kForwardOp;
@@ -250,7 +250,7 @@ class Lowering {
     const GraphOperator& op = graph_.operators()[id];
     runs_ = graph_.runs(id);
     const SharedSteps& plan = steps_of(id);
-    std::vector<ValueId> values;  // as the steps count them
+    std::vector<ValueId> values;  // as numbered by the steps
     for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
       const TensorLayout& layout = plan.operands[operand];
       const std::optional<VersionId> version = versions_.read[id][operand];
@@ -328,7 +328,7 @@ class Lowering {
     emit(std::move(instruction));
   }
 
-  /// What a halo exchange leaves takes the memory of the halo too, at most.
+  /// The result of a halo exchange includes the halo; its memory is bounded by the full halo.
   static void add_halo(ProgramValue& value, const std::vector<Halo>& halo) {
     Shape with_halo = value.local_shape;
     for (const Halo& side : halo) with_halo[side.dimension] += side.before + side.after;
@@ -354,17 +354,17 @@ class Lowering {
   RedistributionPlanner& redistributions_;
   const KernelFusion& fusion_;
   std::vector<std::vector<VersionId>> made_at_;
-  // What is being written.
+  // The program being written.
   const Decisions* decisions_ = nullptr;
   ParallelProgram program_;
   IdVector<VersionId, OptionalIndex<ValueId>> version_values_;
   std::int64_t runs_ = 1;
-  // What the programs of several plans have in common.
+  // Shared by the programs of several plans.
   IdVector<OperationId, PlannedOperation> operations_;
   std::unordered_map<const CollectiveStep*, SharedValue<CollectiveStep>>
       shared_collectives_;                             // looked up, never walked
   std::unordered_map<std::string, SharedText> texts_;  // looked up, never walked
-  /// Local shapes of whole ones, by layout; looked up, never walked.
+  /// Local shapes by layout and full shape; looked up, never walked.
   std::unordered_map<TensorLayout, std::vector<std::pair<SharedShape, SharedShape>>> shapes_;
 };
 
@@ -376,14 +376,14 @@ ParallelProgram lower(const OperatorGraph& graph, const TensorVersions& versions
   return Lowering(graph, versions, costs, fusion, redistributions).run(decisions);
 }
 
-/// Of which each writes one program at a time.
+/// State shared by the threads, each of which writes one program at a time.
 struct ProgramWriter::State {
   const OperatorGraph& graph;
   const TensorVersions& versions;
   const CostModel& costs;
-  RedistributionPlanner& redistributions;  // the first one's
+  RedistributionPlanner& redistributions;  // those of the first writer
   const KernelFusion fusion;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // protects the members below
   std::vector<std::unique_ptr<RedistributionPlanner>> others;
   std::vector<std::unique_ptr<Lowering>> free;
   bool has_first = false;

@@ -13,16 +13,16 @@
 #include "program/loop_order.h"
 
 // Three passes: which value's memory each value occupies (views, updates in place); from which instruction to which
-// each owner lives; and a walk through the program with one counter per worker. Where workers overlap micro-batches,
-// each run's values have lives of their own, and the walk goes through turns instead of instructions.
+// each owner is live; and a walk through the program with one counter per worker. If workers overlap micro-batches,
+// each run's values have live ranges of their own, and the walk goes through turns instead of instructions.
 
 namespace shardplan {
 namespace {
 
 constexpr std::uint32_t kNeverMade = std::numeric_limits<std::uint32_t>::max();
 
-/// The value in whose memory each value stands: itself, unless it is a view of another or a stored tensor's new value,
-/// which is written over the old one once that is no longer read.
+/// The value whose memory each value occupies: its own, unless it is a view of another value, or a stored tensor's new
+/// value, which overwrites the old one once that is no longer read.
 IdVector<ValueId, ValueId> memory_owners(const TableOrder& order) {
   IdVector<ValueId, std::uint32_t> last_reader(order.num_values(), 0);
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -47,16 +47,16 @@ IdVector<ValueId, ValueId> memory_owners(const TableOrder& order) {
   return owner;
 }
 
-/// When the memory of each value is in use, by the value whose memory it is: places of an order, from the first to the last.
+/// The live range of each value's memory, by owner: the first and the last position of an order.
 struct MemoryLives {
   IdVector<ValueId, ValueId> owner;
-  IdVector<ValueId, std::uint32_t> first;  // kNeverMade: never
+  IdVector<ValueId, std::uint32_t> first;  // kNeverMade: not live
   IdVector<ValueId, std::uint32_t> last;
-  // Of the loop's last run, if that issues reductions of its own (program/last_run.h). The runs before it
-  std::vector<ValueId> held;        // hold these sums to their end,
+  // For the loop's last run, if it issues reductions of its own (program/last_run.h). Earlier runs
+  std::vector<ValueId> held;        // hold these sums to their end
   std::vector<ValueId> never_made;  // and make none of these
 
-  /// The same of the runs before the last.
+  /// Turns these into the live ranges of the runs before the last.
   void make_of_earlier_runs(std::size_t loop) {
     for (const ValueId id : held) last[id] = static_cast<std::uint32_t>(loop - 1);
     for (const ValueId id : never_made) first[id] = kNeverMade;
@@ -74,7 +74,7 @@ MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* time
   first.resize(order.num_values(), kNeverMade);
   last.resize(order.num_values(), 0);
   const auto end = static_cast<std::uint32_t>(count == 0 ? 0 : count - 1);
-  // Kernels begin in program order: the last that begins before a collective ends, of the same run of the loop.
+  // Kernels begin in program order. Finds the last that begins before a collective ends, in the same run.
   const std::size_t loop = order.table->loop();
   std::vector<std::uint32_t> kernels;
   std::size_t kernels_in_loop = 0;
@@ -83,7 +83,7 @@ MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* time
     if (order[i].is_timed_kernel()) kernels.push_back(i);
   }
   if (loop >= count) kernels_in_loop = kernels.size();
-  std::size_t kernels_before = 0;  // of what is looked at
+  std::size_t kernels_before = 0;  // kernels before the current instruction
   const auto last_beside = [&](std::uint32_t i) {
     while (kernels_before < kernels.size() && kernels[kernels_before] <= i) ++kernels_before;
     if (!order[i].is_communication) return i;
@@ -104,7 +104,7 @@ MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* time
       issued_at[i] = static_cast<std::uint32_t>(one.after == 0 ? 0 : one.after - 1);
   }
   const std::size_t end_of_early = early.empty() ? 0 : early.back().end;
-  /// The last place of the loop that an early reduction is beside in the last run, unless it goes on behind that.
+  /// The last kernel of the loop that an early reduction overlaps in the last run, unless it continues after the loop.
   const auto last_beside_early = [&](std::uint32_t i) {
     const auto in_loop = std::span(kernels).first(kernels_in_loop);
     if (times->last_run.empty() || in_loop.empty()) return last_beside(i);
@@ -149,12 +149,12 @@ MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* time
   return lives;
 }
 
-/// What every worker has in use while a program is walked through, and the most that it had.
+/// The memory in use on every worker during a walk through the program, and the maximum.
 class WorkerMemory {
  public:
   explicit WorkerMemory(const ParallelProgram& program) : program_(program) { clear(); }
 
-  /// A profile in which nothing is recorded yet.
+  /// An empty profile.
   MemoryProfile empty_profile() const {
     MemoryProfile profile;
     profile.bytes.resize(program_.instructions.size(), 0);
@@ -167,12 +167,12 @@ class WorkerMemory {
     in_use_[static_cast<std::size_t>(program_.values[id].worker)] += sign * program_.values[id].bytes;
   }
 
-  /// Records what is in use while instruction i runs; turns are counted from 0. Returns whether it is the peak so far.
+  /// Records the memory in use while instruction i runs; turns count from 0. Returns whether it is a new peak.
   bool note(MemoryProfile& profile, std::size_t i, std::size_t turn) {
     const int worker = result_worker(program_, program_.instructions[i]);
     profile.bytes[i] = std::max(profile.bytes[i], in_use_[static_cast<std::size_t>(worker)]);
     bool is_peak = false;
-    // What is given counts from the beginning, on workers that have done nothing yet.
+    // Given values count from the beginning, also on workers that have done nothing yet.
     for (int of = turn == 0 ? 0 : worker; of < (turn == 0 ? program_.workers : worker + 1); ++of) {
       const Bytes now = in_use_[static_cast<std::size_t>(of)];
       Bytes& most = profile.worker_peaks[static_cast<std::size_t>(of)];
@@ -194,10 +194,10 @@ class WorkerMemory {
   int peak_worker_ = 0;
 };
 
-/// The values to which something happens at each instruction.
+/// For each instruction, the values for which `when` is that instruction.
 class ValuesByInstruction {
  public:
-  /// `when` is kNeverMade for values to which nothing happens.
+  /// Values with kNeverMade in `when` are left out.
   ValuesByInstruction(const IdVector<ValueId, std::uint32_t>& when, std::size_t num_instructions)
       : first_(num_instructions + 1, 0) {
     for (const std::uint32_t i : when) {
@@ -223,8 +223,8 @@ void sort_by_bytes(std::vector<MemoryProfile::Alive>& alive) {
   std::stable_sort(alive.begin(), alive.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
 }
 
-/// Where workers overlap the loop's runs each run has values of its own, from its instruction that makes them (inputs:
-/// from the worker's first) to its last reader. `first` and `last` are of memory's owners.
+/// If workers overlap the loop's runs, each run has its own values, live from the instruction that makes them (inputs:
+/// from the worker's first) to their last reader. `first` and `last` are of memory owners.
 class ProfileOfTurns {
  public:
   ProfileOfTurns(const ParallelProgram& program, const IdVector<ValueId, ValueId>& owner,
@@ -268,7 +268,7 @@ class ProfileOfTurns {
         ends_[last[id]].push_back({id, Which::kLast});
       } else if (last[id] < loop_) {
         ends_[last[id]].push_back({id, Which::kAll});
-      } else {  // the last run's is read behind the loop
+      } else {  // the last run's value is read after the loop
         ends_[last_in_loop[id]].push_back({id, Which::kAllButLast});
         ends_[last[id]].push_back({id, Which::kLast});
       }
@@ -288,7 +288,7 @@ class ProfileOfTurns {
   }
 
  private:
-  enum class Which { kAll, kAllButLast, kLast };  // runs; what is behind the loop belongs to the last
+  enum class Which { kAll, kAllButLast, kLast };  // runs; the part after the loop belongs to the last
   struct End {
     ValueId id;
     Which runs = Which::kAll;
@@ -299,7 +299,7 @@ class ProfileOfTurns {
     memory_.add(id, sign);
   }
 
-  /// Through the step; up to a turn, what is alive in it stays noted.
+  /// Walks through the step; stops at turn `until`, if given, with the values live at that turn in `alive_`.
   void walk(std::optional<std::size_t> until) {
     memory_.clear();
     alive_ = IdVector<ValueId, std::int64_t>(program_.values.size(), 0);
@@ -327,9 +327,9 @@ class ProfileOfTurns {
   const std::size_t loop_;
   std::vector<ValueId> at_start_;
   std::vector<std::vector<ValueId>> begins_;  // by instruction
-  std::vector<std::vector<End>> ends_;        // behind it
+  std::vector<std::vector<End>> ends_;        // after it
   WorkerMemory memory_;
-  IdVector<ValueId, std::int64_t> alive_;  // how many runs have one
+  IdVector<ValueId, std::int64_t> alive_;  // number of runs whose value is live
   MemoryProfile profile_;
   std::size_t peak_turn_ = 0;
 };
@@ -384,7 +384,7 @@ Bytes memory_peak(const TableOrder& order, const OverlappedTimeline* times) {
   SHARDPLAN_CHECK(order.table->program().workers == 1);
   MemoryLives lives = memory_lives(order, times);
   const auto peak_of = [&](std::size_t end) {
-    std::vector<Bytes> changes(order.size() + 1, 0);  // by place
+    std::vector<Bytes> changes(order.size() + 1, 0);  // by position
     const auto add = [&](ValueId id, Bytes bytes) {
       if (lives.first[id] == kNeverMade) return;
       changes[lives.first[id]] += bytes;

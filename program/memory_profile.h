@@ -23,7 +23,7 @@ struct MemoryProfile {
     Bytes bytes = 0;
   };
   std::vector<Bytes>
-      bytes;  // by instruction, the most of its runs: on the worker that runs it; of a send, that receives
+      bytes;  // by instruction, the maximum over its runs, on the worker that runs it (the receiver of a send)
   std::vector<Bytes> worker_peaks;   // by worker
   Bytes peak = 0;                    // of the worker that holds the most
   std::size_t peak_instruction = 0;  // the first with that usage

@@ -111,7 +111,7 @@ class Streams {
   }
 
  private:
-  /// A collective that was issued, or an instruction without duration that waits for one (no links, nothing left).
+  /// A collective that was issued, or an instruction without duration that waits for one (no links, no time left).
   struct Flight {
     std::size_t begin = 0, end = 0;  // instructions
     Picoseconds left = 0;
@@ -252,7 +252,7 @@ class Streams {
     begin_if_possible(number);
   }
 
-  /// Starts it if its inputs are ready and its links free; ends it at once if it takes no time.
+  /// Starts it if its inputs are ready and its links are free; ends it at once if it takes no time.
   void begin_if_possible(std::uint32_t first) {
     tried_.push_back(first);
     while (!tried_.empty()) {
@@ -279,7 +279,7 @@ class Streams {
     }
   }
 
-  /// `tried` receives what may start now.
+  /// `tried` receives the flights that may start now.
   void end(std::uint32_t number, Picoseconds time, std::vector<std::uint32_t>& tried) {
     Flight& flight = flights_[number];
     if (log_ != nullptr) log_->stretches[flight.logged].end = logged(time);
@@ -359,7 +359,7 @@ class Streams {
     });
   }
 
-  /// What is issued and not finished, in order of its levels.
+  /// The remaining time of the flights issued and not finished, by level.
   std::vector<Picoseconds> work_behind() const {
     std::vector<Picoseconds> work;
     for (const std::deque<std::uint32_t>& queue : queues_) {

@@ -58,7 +58,7 @@ class Cutting {
 
  private:
   void add(Instruction instruction) {
-    // What belongs to no operator is where its input is, so nothing need be sent.
+    // An instruction without an operator runs where its input is, so that nothing needs to be sent.
     const int worker = instruction.op               ? graph_.operators()[*instruction.op].worker
                        : instruction.inputs.empty() ? 0
                                                     : new_.values[instruction.inputs[0]].worker;
@@ -68,7 +68,7 @@ class Cutting {
     new_.instructions.push_back(std::move(instruction));
   }
 
-  /// The value as held by this worker.
+  /// The value on this worker.
   ValueId at(ValueId id, int worker, const Instruction& reader) {
     const auto input = input_of_.find(id);
     const bool is_first_of_input = input != input_of_.end() && loaded_.insert(id).second;
@@ -120,8 +120,8 @@ class Cutting {
   const SendTime& send_time_;
   ParallelProgram new_;
   std::map<ValueId, TensorId> input_of_;                  // inputs: new in each step
-  std::set<ValueId> loaded_;                              // inputs that a worker reads already
-  std::map<std::pair<ValueId, int>, ValueId> elsewhere_;  // (value, worker): what that worker holds of it
+  std::set<ValueId> loaded_;                              // inputs that some worker reads already
+  std::map<std::pair<ValueId, int>, ValueId> elsewhere_;  // (value, worker): that worker's copy of it
   std::set<std::string> names_;                           // of sends
 };
 
@@ -175,7 +175,7 @@ class Ordering {
     }
   }
 
-  /// What a worker would do next, and when.
+  /// The next instruction of a worker, and when it would start.
   std::optional<std::pair<Picoseconds, std::size_t>> candidate(Worker& on) {
     if (on.available.empty() && on.coming.empty()) return std::nullopt;
     const std::size_t i = on.available.empty() ? on.coming.begin()->second : *on.available.begin();

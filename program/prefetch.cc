@@ -33,7 +33,7 @@ class Prefetch {
     for (const Chain& chain : chains) {
       for (std::size_t place = chain.begin; place < chain.end; ++place) is_moved[place] = 1;
     }
-    std::size_t next = 0;  // the next chain to be placed; they are sorted by target
+    std::size_t next = 0;  // the next chain to be placed; chains are sorted by target
     for (std::size_t place = 0; place < old_.size(); ++place) {
       std::size_t end = next;
       while (end < chains.size() && chains[end].to <= place) ++end;
@@ -52,7 +52,7 @@ class Prefetch {
  private:
   using GatherKey = std::tuple<std::vector<AxisRef>, DataType, int>;
 
-  /// Of given values, or values kept since the forward pass.
+  /// An all_gather of given values, or of values kept since the forward pass.
   bool begins_gather(std::size_t i) const {
     if (!table_[i].is_collective(CollectiveKind::kAllGather)) return false;
     const std::uint32_t made = made_[table_.inputs(i)[0]];
@@ -133,8 +133,7 @@ class Prefetch {
     }
   }
 
-  /// Gathers of given values with one key may be one collective; nothing for others, and for what the user never
-  /// joins.
+  /// Gathers of given values with one key may be joined; empty for others, and for gathers that the user never joins.
   std::optional<GatherKey> gather_key(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kCollective || instruction.step->kind != CollectiveKind::kAllGather) {
       return std::nullopt;

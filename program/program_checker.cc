@@ -34,8 +34,8 @@ std::string check_collective(const Instruction& instruction, const ProgramValue&
   return {};
 }
 
-/// Checks equal fusion ids: adjacent, alike, independent of each other, as many as the table of buckets says, and
-/// together no larger than their buffer.
+/// Checks equal fusion ids: members are adjacent, alike, independent of each other, as many as the table of buckets
+/// says, and together no larger than their buffer.
 std::string check_buckets(const ParallelProgram& program) {
   std::set<ValueId> made;  // by the bucket's members so far
   std::size_t members = 0;
@@ -78,7 +78,7 @@ std::string check_buckets(const ParallelProgram& program) {
   return {};
 }
 
-/// Only sends reach from one worker to another, and a send does not change its value.
+/// Only sends cross from one worker to another, and a send does not change its value.
 std::string check_workers(const ParallelProgram& program) {
   for (const ProgramValue& value : program.values) {
     if (value.worker < 0 || value.worker >= program.workers) {

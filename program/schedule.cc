@@ -48,7 +48,7 @@ namespace {
 constexpr std::size_t kManyInstructions = 50'000;
 /// Boundaries of buckets are searched up to this size; it takes as long as ten orders.
 constexpr std::size_t kMostSearched = 500'000;
-/// This many at a time: each takes memory for its sequence, its timeline and the live ranges of its values.
+/// This many at a time: each needs memory for its sequence, its timeline and the live ranges of its values.
 constexpr std::size_t kMostLongAtOnce = 2;
 /// Shorter programs are scheduled before threads would have started, and each of their orders is justified.
 constexpr std::size_t kFewInstructions = 500;

@@ -15,9 +15,9 @@ struct TableOrder;  // program/instruction_table.h
 /// the times, so it is the log of a step with that many fewer micro-batches. Each of them equals the run `typical`,
 /// at whose position they belong: what it issues ends within the runs that follow it.
 struct TimelineLog {
-  /// What ran without interruption: a collective or bucket, an instruction without time, a kernel, or one part of a
-  /// product that runs beside collectives in pieces (up to the issue of its scatter, up to where it needs the last
-  /// gathered pieces, and after that).
+  /// A part of the step that ran without interruption: a collective or bucket, an instruction without time, a kernel,
+  /// or one part of a product that runs beside collectives in pieces (up to the issue of its scatter, up to where it
+  /// needs the last gathered pieces, and after that).
   struct Stretch {
     Picoseconds begin = 0;
     Picoseconds end = 0;
@@ -25,7 +25,7 @@ struct TimelineLog {
     std::uint32_t place = 0;  // position in the order; of a bucket that of the first member
   };
   std::vector<Stretch> stretches;
-  /// Of the loop: where each run begins in `stretches`, then where the last one ends; without a last iteration that
+  /// For the loop: the start of each run in `stretches`, then the end of the last one; without a last iteration that
   /// issues collectives of the part after the loop (program/last_run.h).
   std::vector<std::size_t> runs;
   std::size_t typical = 0;

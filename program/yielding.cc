@@ -33,7 +33,7 @@ IssueOrder yielding(const InstructionTable& table, const IssueOrder& order,
     }
     end = begin;
   }
-  // By level of links: when what kernels wait for is ready, and the last position of what is ready by then.
+  // By level of links: when each awaited communication is ready, and the last position ready by then.
   std::array<std::vector<std::pair<Picoseconds, std::size_t>>, kMostLevels> ready;
   IdVector<ValueId, Picoseconds> made(table.num_values(), 0);
   Picoseconds kernels = 0;
