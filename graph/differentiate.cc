@@ -390,11 +390,12 @@ class Differentiation : public GradientBuilder {
   /// Scales all gradients by min(1, clip_norm / norm of all).
   void clip(std::vector<Trained>& trained) {
     update_name_ = "clip";
-    // Gradients of several types share one norm, in the widest of the types.
+    // Gradients of several types share one norm, in the widest of the types; f32 for two types of one width.
     DataType of_norm = type(trained[0].gradient).dtype;
     for (const Trained& item : trained) {
       const DataType own = type(item.gradient).dtype;
-      if (own != of_norm) of_norm = element_bytes(own) > element_bytes(of_norm) ? own : DataType::kF32;
+      if (own == of_norm || element_bytes(own) < element_bytes(of_norm)) continue;
+      of_norm = element_bytes(own) > element_bytes(of_norm) ? own : DataType::kF32;
     }
     std::vector<TensorId> squares;
     for (const Trained& item : trained) {

@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// The output of `shardplan solve` (solver/contest_problem.h describes the problem).
+/// The output of `shardplan solve` (solver/contest/contest_problem.h describes the problem).
 
 /// "[0,3,1]", one strategy per node; "[]" if there is none.
 std::string choice_text(const std::optional<Choice>& choice);

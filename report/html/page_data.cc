@@ -282,9 +282,9 @@ Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& sp
   return first ? Json{*first / kNanosecond, std::max(*first, last) / kNanosecond} : Json();
 }
 
-/// Points of the memory curve: [time, bytes], at most `kMostMemoryPoints`, the largest of each neighbourhood. For each
-/// instruction the time from which its memory counts: once it and all instructions before it in the program have begun,
-/// because the profile counts them together. A collective may run before kernels that precede it in the program.
+/// For each instruction the time from which its memory counts: once it and all instructions before it in the program
+/// have begun, because the profile counts them together. A collective may run before kernels that precede it in the
+/// program.
 std::vector<Picoseconds> counted_from(const Plan& plan) {
   std::vector<Picoseconds> times;
   for (const OverlappedTimeline::Span& span : plan.spans()) {
@@ -293,6 +293,7 @@ std::vector<Picoseconds> counted_from(const Plan& plan) {
   return times;
 }
 
+/// Points of the memory curve: [time, bytes], at most `kMostMemoryPoints`, the largest of each neighbourhood.
 Json memory_points(const Plan& plan) {
   const std::vector<Picoseconds> times = counted_from(plan);
   const std::vector<Bytes>& bytes = plan.memory.bytes;

@@ -15,6 +15,7 @@ std::string fusion_report(const Plan& plan);
 ///
 ///   The parameter head.weight's fusion id is 0                the user's (`comm_fusion` of a block or parameter)
 ///   The parameter body.weight is in bucket 2                  of its gradient, if the parameter has no id of its own
+///   The parameter tail.weight is in no bucket
 ///
 /// Empty if no parameter has an id.
 std::vector<std::string> fusion_ids(const Plan& plan);

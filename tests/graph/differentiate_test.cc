@@ -66,6 +66,31 @@ TEST(DifferentiateTest, WithoutAMasterCopyTheParameterItselfIsUpdated) {
   EXPECT_EQ(found.at("update.fc.weight.ApplyMomentum.1"), "new value of fc.weight.momentum");
 }
 
+TEST(DifferentiateTest, TheNormOfGradientsOfSeveralTypesHasTheWidestType) {
+  const auto type_of_norm = [](const std::string& first, const std::string& second) {
+    const Model model = read_model_text(
+        "shardplan: 1\n"
+        "inputs: {x: [8, 4]}\n"
+        "parameters: {a: {shape: [4], dtype: " +
+            first + "}, b: {shape: [4], dtype: " + second +
+            "}}\n"
+            "operators:\n"
+            "  a32: {op: Cast, in: a, dtype: f32}\n"
+            "  b32: {op: Cast, in: b, dtype: f32}\n"
+            "  xa:  {op: Mul, in: [x, a32]}\n"
+            "  xb:  {op: Mul, in: [xa, b32]}\n"
+            "  loss: {op: ReduceMean, in: xb}\n"
+            "loss: loss\n"
+            "training: {optimizer: sgd, clip_norm: 1}\n",
+        "m.yaml");
+    const OperatorGraph graph = differentiate(model.graph, *model.training);
+    return graph.tensor(graph.operators()[*graph.find_operator("clip.AddN")].results[0]).type.dtype;
+  };
+  EXPECT_EQ(type_of_norm("f64", "f32"), DataType::kF64);
+  EXPECT_EQ(type_of_norm("f32", "f64"), DataType::kF64);
+  EXPECT_EQ(type_of_norm("f32", "bf16"), DataType::kF32);
+}
+
 TEST(DifferentiateTest, NamesThatAreAskedForAgainAreNumbered) {
   const OperatorGraph graph = trained(", clip_norm: 1");
   EXPECT_TRUE(graph.find_operator("clip.SquareSum").has_value());
