@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "graph/operator_graph.h"
@@ -18,6 +19,7 @@ namespace shardplan {
 class OperatorSet {
  public:
   explicit OperatorSet(std::size_t num_operators = 0) : words_((num_operators + 63) / 64, 0) {}
+  explicit OperatorSet(std::span<const std::uint64_t> words) : words_(words.begin(), words.end()) {}
 
   void insert(OperatorId op) { words_[op.value() / 64] |= std::uint64_t{1} << op.value() % 64; }
   void erase(OperatorId op) { words_[op.value() / 64] &= ~(std::uint64_t{1} << op.value() % 64); }

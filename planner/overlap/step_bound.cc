@@ -61,8 +61,9 @@ void StepBound::group() {
   own_group_ = {};
   edge_group_ = {};
   group_kernels();
-  group_items(Concurrency(graph_, versions_, problem_, has_collective_matmul_, tells_copies_));
-  if (num_levels_ > 1) find_together();
+  const std::vector<Item> items =
+      group_items(Concurrency(graph_, versions_, problem_, has_collective_matmul_, tells_copies_));
+  if (num_levels_ > 1) find_together(items);
 }
 
 void StepBound::group_kernels() {
@@ -76,32 +77,39 @@ void StepBound::group_kernels() {
   }
 }
 
-void StepBound::group_items(const Concurrency& concurrency) {
+std::vector<StepBound::Item> StepBound::group_items(const Concurrency& concurrency) {
   std::map<MatrixId, bool> costs;
   using Key = std::tuple<NodeId, NodeId, MatrixId, bool, bool, bool, std::int64_t, std::int64_t>;
   std::map<Key, std::uint32_t> known;
   std::vector<OperatorSet> others;  // by group: operators whose groups do not overlap with it yet
-  const OperatorSet none(graph_.operators().size());
-  const auto add = [&](const Key& key, Item item, bool joins, bool outlives_run, std::int64_t runs) {
+  OperatorSet all(graph_.operators().size());
+  for (const OperatorId op : graph_.operators().ids()) all.insert(op);
+  std::vector<Item> items;
+  const auto add = [&](const Key& key, Item item, Concurrency::Place place, const Group& like) {
     const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(groups_.size()));
     if (is_new) {
-      Group& group = groups_.emplace_back();
-      group.joins = joins;
-      group.outlives_run = outlives_run;
-      group.runs = runs;
-      group.beside = OperatorSet(kernel_runs_.size());
-      others.push_back(none);
-      for (const OperatorId op : graph_.operators().ids()) others.back().insert(op);
+      groups_.push_back(like);
+      groups_.back().beside = OperatorSet(kernel_runs_.size());
+      others.push_back(all);
     }
     Group& group = groups_[found->second];
-    OperatorSet beside = concurrency.beside(item.place);
+    OperatorSet beside = concurrency.beside(place);
     beside &= others[found->second];
     beside.for_each([&](OperatorId op) {
       group.beside.insert(OperatorId(kernel_group_[op]));
       others[found->second].erase(op);
     });
-    if (num_levels_ == 1) item.place = Concurrency::Place();  // only which two may run together needs it
-    group.members.push_back(std::move(item));
+    if (num_levels_ == 1) return found->second;
+    if (is_new) {
+      group.before = place.before;
+      group.behind = std::move(place.behind);
+    } else {
+      group.before &= place.before;
+      group.behind &= place.behind;
+    }
+    item.group = found->second;
+    item.before = std::move(place.before);
+    items.push_back(std::move(item));
     return found->second;
   };
   for (const EdgeId id : problem_.problem.edges.ids()) {
@@ -114,20 +122,22 @@ void StepBound::group_items(const Concurrency& concurrency) {
     const ModelProblem::Communicated& what = problem_.communicated[id];
     Item item;
     item.edge = id;
-    item.place = what.version ? concurrency.of_version(*what.version) : concurrency.of_operand(what.reader);
+    Concurrency::Place place =
+        what.version ? concurrency.of_version(*what.version) : concurrency.of_operand(what.reader);
     if (what.version) {
       for (const Reader& reader : versions_.all[*what.version].readers) item.waiting.push_back(reader.op);
     } else {
       item.waiting.push_back(what.reader.op);
     }
-    std::erase_if(item.waiting, [&](OperatorId op) { return !item.place.behind.contains(op); });
-    const bool joins = matrices_.joins[id] != 0;
-    const bool outlives_run = concurrency.outlives_run(item.place);
-    const std::int64_t runs =
-        what.version ? runs_of(graph_, versions_.all[*what.version]) : graph_.runs(what.reader.op);
-    const Key key(ties_[edge.from], ties_[edge.to], matrices_.on_all[id], joins, outlives_run, is_of_told_copy(what),
-                  runs, -1);
-    edge_group_[id] = add(key, std::move(item), joins, outlives_run, runs);
+    std::erase_if(item.waiting, [&](OperatorId op) { return !place.behind.contains(op); });
+    Group like;
+    like.is_of_edges = true;
+    like.joins = matrices_.joins[id] != 0;
+    like.outlives_run = concurrency.outlives_run(place);
+    like.runs = what.version ? runs_of(graph_, versions_.all[*what.version]) : graph_.runs(what.reader.op);
+    const Key key(ties_[edge.from], ties_[edge.to], matrices_.on_all[id], like.joins, like.outlives_run,
+                  is_of_told_copy(what), like.runs, -1);
+    edge_group_[id] = add(key, std::move(item), std::move(place), like);
   }
   for (const OperatorId op : graph_.operators().ids()) {
     own_group_.push_back(kNone);
@@ -135,15 +145,15 @@ void StepBound::group_items(const Concurrency& concurrency) {
     const auto communicates = [](const Cost& cost) { return is_paid(cost.communication); };
     // A collective that completes a gradient may share a bucket: its short time is left out of the bound.
     if (graph_.operators()[op].parameter || std::none_of(entries.begin(), entries.end(), communicates)) continue;
-    Item item;
-    item.op = op;
-    item.place = concurrency.of_own(op);
-    const std::int64_t runs = graph_.runs(op);
+    Group like;
+    like.runs = graph_.runs(op);
+    like.outlives_run = like.runs > 1;
     const NodeId node = ties_[problem_.operator_nodes[op]];
-    const Key key(node, node, MatrixId(), false, runs > 1, is_told_copy(op), runs,
+    const Key key(node, node, MatrixId(), false, like.outlives_run, is_told_copy(op), like.runs,
                   static_cast<std::int64_t>(problem_.operator_tables[op].value()));
-    own_group_[op] = add(key, std::move(item), false, runs > 1, runs);
+    own_group_[op] = add(key, Item(), concurrency.of_own(op), like);
   }
+  return items;
 }
 
 bool StepBound::is_of_told_copy(const ModelProblem::Communicated& what) const {
@@ -152,22 +162,18 @@ bool StepBound::is_of_told_copy(const ModelProblem::Communicated& what) const {
   return producer && is_told_copy(*producer);
 }
 
-void StepBound::find_together() {
+void StepBound::find_together(const std::vector<Item>& items) {
   std::vector<PlacedCommunication> communications;
-  std::vector<const Item*> items;
   std::map<VersionId, std::size_t> of_version;
-  for (std::size_t group = 0; group < groups_.size(); ++group) {
-    for (const Item& item : groups_[group].members) {
-      const auto version = item.edge ? problem_.communicated[*item.edge].version : std::nullopt;
-      if (version) of_version.emplace(*version, items.size());
-      communications.push_back({&item.place.before, item.waiting, group});
-      items.push_back(&item);
-    }
+  for (const Item& item : items) {
+    const auto version = item.edge ? problem_.communicated[*item.edge].version : std::nullopt;
+    if (version) of_version.emplace(*version, communications.size());
+    communications.push_back({&item.before, item.waiting, item.group});
   }
   std::vector<std::pair<std::size_t, std::size_t>> known;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (!items[i]->edge) continue;
-    for (const VersionId source : made_from(versions_, problem_.communicated[*items[i]->edge])) {
+    if (!items[i].edge) continue;
+    for (const VersionId source : made_from(versions_, problem_.communicated[*items[i].edge])) {
       const auto found = of_version.find(source);
       if (found != of_version.end()) known.emplace_back(found->second, i);
     }
@@ -192,18 +198,10 @@ void StepBound::refine(Matrices matrices) {
     group();
   }
   if (num_levels_ == 1) return;
-  std::vector<OperatorSet> before, behind;  // kernels that all members wait for, and kernels that wait for all members
-  for (const Group& group : groups_) {
-    before.push_back(group.members.front().place.before);
-    behind.push_back(group.members.front().place.behind);
-    for (const Item& item : group.members) {
-      before.back() &= item.place.before;
-      behind.back() &= item.place.behind;
-    }
-  }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     for (std::size_t j = i; j < groups_.size(); ++j) {
-      if (!behind[i].meets(before[j]) && !behind[j].meets(before[i])) continue;
+      const Group &one = groups_[i], &other = groups_[j];
+      if (!one.behind.meets(other.before) && !other.behind.meets(one.before)) continue;
       groups_[i].together.erase(OperatorId(j));
       groups_[j].together.erase(OperatorId(i));
     }
@@ -400,7 +398,7 @@ StepBound::Weighing StepBound::weighing(const std::vector<std::size_t>& region, 
     --levels;
     for (const std::size_t i : ended) {
       // What one shortest path has elsewhere another may have on the busiest level: their total counts more.
-      const Picoseconds rest = groups_[i].members.front().edge ? of_run.items[i] - counting.time_first[i] : 0;
+      const Picoseconds rest = groups_[i].is_of_edges ? of_run.items[i] - counting.time_first[i] : 0;
       counting.time_others[i] = std::max(counting.time_others[i], rest);
     }
   }
@@ -454,7 +452,7 @@ OverlapWeights StepBound::weights_at(const Times& times, Counted counted, bool s
         weights.on_part[kElsewhere][i] = of_item;
         break;
       case Counted::kBoth:
-        if (!groups_[i].members.front().edge) break;
+        if (!groups_[i].is_of_edges) break;
         // Both parts with equal weights are the full time.
         weights.items[i] = std::min(of_item, of_others);
         weights.on_part[kOnLevel][i] = of_item - weights.items[i];

@@ -33,7 +33,8 @@ namespace shardplan {
 /// Copies in repeated layers have equal weights: they form one group, which may overlap with whatever one of them may
 /// overlap with. So a weighted problem has no more distinct tables than the original one, and its layers can be tied.
 ///
-/// Time and memory: communications * operators / 8 bytes; with several levels of links communications squared.
+/// Time and memory: communications * operators / 8 bytes; with several levels of links, time also grows with the square
+/// of communications / 8.
 class StepBound {
  public:
   struct Matrices {                     // by edge of the problem
@@ -78,21 +79,23 @@ class StepBound {
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  /// The communication of an edge, or the internal one of an operator.
-  struct Item {
-    std::optional<EdgeId> edge;
-    OperatorId op;
-    Concurrency::Place place;
-    std::vector<OperatorId> waiting;  // some of the operators that wait for it
-  };
-  /// Items that correspond to each other in copies of a layer.
+  /// Communications that correspond to each other in copies of a layer: those of edges, or internal ones of operators.
   struct Group {
-    std::vector<Item> members;
+    bool is_of_edges = false;
     bool joins = false;         // may share a bucket with others
     bool outlives_run = false;  // of the micro-batch loop
     std::int64_t runs = 1;
-    OperatorSet beside;    // groups of kernels that may overlap with it
-    OperatorSet together;  // groups of items (possibly itself) that may run at the same time on other levels
+    OperatorSet beside;  // groups of kernels that may overlap with it
+    // Only with several levels of links:
+    OperatorSet before, behind;  // kernels that all members wait for, and kernels that wait for all members
+    OperatorSet together;  // groups of communications (possibly itself) that may run at the same time on other levels
+  };
+  /// A member of a group, with what decides which others it may run together with.
+  struct Item {
+    std::optional<EdgeId> edge;
+    std::uint32_t group = kNone;
+    OperatorSet before;
+    std::vector<OperatorId> waiting;  // some of the operators that wait for it
   };
   /// Weights of the items and kernels of one region: an iteration of the loop, or the last iteration and everything
   /// after it.
@@ -106,10 +109,11 @@ class StepBound {
   static constexpr std::size_t kOnLevel = 0, kElsewhere = 1;  // parts
   void group();
   void group_kernels();
-  void group_items(const Concurrency& concurrency);
+  /// The members of all groups; none if there is one level of links.
+  std::vector<Item> group_items(const Concurrency& concurrency);
   bool is_told_copy(OperatorId op) const { return tells_copies_ && graph_.operators()[op].is_copy; }
   bool is_of_told_copy(const ModelProblem::Communicated& what) const;
-  void find_together();
+  void find_together(const std::vector<Item>& items);
   bool is_apart(std::size_t item, const std::vector<std::size_t>& others) const;
   Picoseconds edge_time(MatrixId matrix, EdgeId id, const Choice& choice) const {
     const ProblemEdge& edge = problem_.problem.edges[id];
