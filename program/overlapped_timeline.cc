@@ -20,7 +20,6 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/integer.h"
 #include "program/instruction_table.h"
 #include "program/last_run.h"
 #include "program/timeline_log.h"
@@ -34,14 +33,16 @@ constexpr std::int64_t kFullSpeed = 1'000'000;
 /// Maximal number of iterations that are simulated; further ones take as long as the last one.
 constexpr std::int64_t kMostRuns = 256;
 
+/// work * kFullSpeed / speed, rounded up; no product exceeds 64 bits.
 Picoseconds time_needed(Picoseconds work, std::int64_t speed) {
   if (speed == kFullSpeed) return work;
-  return static_cast<Picoseconds>((Int128{work} * kFullSpeed + speed - 1) / speed);
+  return work / speed * kFullSpeed + (work % speed * kFullSpeed + speed - 1) / speed;
 }
 
+/// time * speed / kFullSpeed, rounded down; no product exceeds 64 bits.
 Picoseconds work_done(Picoseconds time, std::int64_t speed) {
   if (speed == kFullSpeed) return time;
-  return static_cast<Picoseconds>(Int128{time} * speed / kFullSpeed);
+  return time / kFullSpeed * speed + time % kFullSpeed * speed / kFullSpeed;
 }
 
 class Streams {
@@ -116,7 +117,9 @@ class Streams {
     std::size_t begin = 0, end = 0;  // instructions
     Picoseconds left = 0;
     std::uint32_t links = 0;
-    std::size_t waits = 0;  // inputs that are not ready yet
+    std::int64_t speed = kFullSpeed;  // beside a kernel
+    Picoseconds needed = 0;           // scratch of `advance`: time until it ends
+    std::size_t waits = 0;            // inputs that are not ready yet
     std::vector<std::uint32_t> dependents;
     std::uint32_t logged = 0;  // its position in the log
     Picoseconds after = 0;     // when the last of what it waited for ended
@@ -226,6 +229,7 @@ class Streams {
     flight.end = end;
     flight.left = time;
     flight.links = links;
+    flight.speed = speed_of(links, &SpeedsTogether::collectives_ppm);
     flight.waits = 0;
     flight.after = after;
     flight.has_spans = was_issued_[begin] == 0;
@@ -311,24 +315,24 @@ class Streams {
     std::uint32_t busy = 0;
     for (const std::uint32_t number : active_) busy |= flights_[number].links;
     const std::int64_t kernel_speed = speed_of(busy, &SpeedsTogether::kernels_ppm);
-    const auto speed = [&](const Flight& flight) {
-      return kernel == nullptr ? kFullSpeed : speed_of(flight.links, &SpeedsTogether::collectives_ppm);
-    };
-    Picoseconds step = kernel == nullptr ? std::numeric_limits<Picoseconds>::max() : time_needed(*kernel, kernel_speed);
+    const Picoseconds of_kernel =
+        kernel == nullptr ? std::numeric_limits<Picoseconds>::max() : time_needed(*kernel, kernel_speed);
+    Picoseconds step = of_kernel;
     for (const std::uint32_t number : active_) {
-      step = std::min(step, time_needed(flights_[number].left, speed(flights_[number])));
+      Flight& flight = flights_[number];
+      flight.needed = kernel == nullptr ? flight.left : time_needed(flight.left, flight.speed);
+      step = std::min(step, flight.needed);
     }
     now_ += step;
-    if (kernel != nullptr) {
-      *kernel = time_needed(*kernel, kernel_speed) == step ? 0 : *kernel - work_done(step, kernel_speed);
-    }
+    if (kernel != nullptr) *kernel = of_kernel == step ? 0 : *kernel - work_done(step, kernel_speed);
     ended_.clear();
     for (const std::uint32_t number : active_) {
       Flight& flight = flights_[number];
-      const bool is_over = time_needed(flight.left, speed(flight)) == step;
-      flight.left = is_over ? 0 : flight.left - work_done(step, speed(flight));
+      const bool is_over = flight.needed == step;
+      flight.left = is_over ? 0 : flight.left - (kernel == nullptr ? step : work_done(step, flight.speed));
       if (is_over) ended_.push_back(number);
     }
+    if (ended_.empty()) return true;
     std::erase_if(active_, [&](std::uint32_t number) { return flights_[number].left == 0; });
     for (const std::uint32_t number : ended_) {
       freed_.clear();
