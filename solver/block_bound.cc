@@ -1,21 +1,21 @@
-// How a thousand copies that may all differ are bounded by looking at a few.
+// How to bound a thousand copies that may all differ by looking at a few of them.
 //
-// The problem is cut into blocks of a few copies each. An edge that is cut gives each of its ends a potential, of which
-// any two together are at most what the pair costs:
+// The problem is cut into blocks of a few copies each. A cut edge gives each of its ends a potential; the sum of two
+// potentials never exceeds the cost of the pair:
 //
 //     f(x) + g(y) <= cost(x, y)        for all x and y
 //
-// so the least costs of all blocks with their potentials add up to no more than the least cost of the whole (Lagrangian
-// decomposition: Guignard, Kim, Mathematical Programming 39, 1987). Blocks that are equal, tables and potentials
-// included, are searched once and counted.
+// So the minima of all blocks, potentials included, add up to at most the minimum of the whole problem (Lagrangian
+// decomposition: Guignard, Kim, Mathematical Programming 39, 1987). Equal blocks (equal tables and potentials) are
+// searched once and counted.
 //
-// g may be anything, and f(x) = min over y of cost(x, y) - g(y) is then the best there is, so that the bound holds
-// whatever g is and how good it is depends on g alone. It is read from the messages of a bound (dual_bound.h) on a short
-// problem, in which all copies but the first and last few are left out and their neighbours are joined: where copies
-// repeat, what crosses from one to the next is the same in the short problem and in the long one.
+// g may be anything; f(x) = min over y of cost(x, y) - g(y) is then optimal. So the bound holds for any g, and its
+// quality depends on g alone. g is read from the messages of a bound (dual_bound.h) on a short problem, which omits all
+// copies but the first and last few and joins their neighbours: where copies repeat, the same crosses from one copy to
+// the next in the short problem and in the long one.
 //
-// The alternative, messages for all copies, is what the search of the whole does; its memory and time are those of the whole
-// at some thousand numbers a copy and pass.
+// The alternative, messages for all copies, is what a search of the whole problem does; it takes that search's memory
+// and time, some thousand numbers per copy and pass.
 
 #include "solver/block_bound.h"
 
@@ -38,20 +38,21 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int32_t kFirstCopies = 3;    // kept at either end
-constexpr std::int32_t kCopiesOfBlock = 6;  // what is lost at a cut is shared by so many
-constexpr std::int32_t kFewestBlocks = 4;   // beside the first and last copies: else the whole is searched as well
-constexpr std::size_t kMostDifferent = 6;   // blocks: else copies are not alike
-constexpr std::int32_t kVoters = 16;        // copies that say how the copies of two sets belong together
+constexpr std::int32_t kFirstCopies = 3;    // kept at each end
+constexpr std::int32_t kCopiesOfBlock = 6;  // they share the loss at a cut
+constexpr std::int32_t kFewestBlocks =
+    4;  // besides the first and last copies; with fewer the whole problem is searched too
+constexpr std::size_t kMostDifferent = 6;  // blocks; with more, copies are not alike
+constexpr std::int32_t kVoters = 16;       // copies that decide how the copies of two sets are aligned
 constexpr std::size_t kFewestVotes = 8;
 constexpr int kMostPasses = 96;
 constexpr int kPassesBetweenLooks = 8;
-constexpr double kGainsEnough = 1e-5;         // of the bound, from look to look
-constexpr double kLargestPotential = 0x1p57;  // sums of a few stay within 64 bits
-constexpr std::int32_t kNoCopy = INT32_MIN;   // of a node that is in no copy
+constexpr double kGainsEnough = 1e-5;         // relative gain of the bound from check to check
+constexpr double kLargestPotential = 0x1p57;  // sums of a few fit in 64 bits
+constexpr std::int32_t kNoCopy = INT32_MIN;   // of a node outside all copies
 
-/// Which copy each node belongs to. The copies of one set are in some order, backward operators in the opposite one of forward
-/// operators; sets are aligned along edges, so that most of a copy's edges stay within it.
+/// Which copy each node belongs to. The copies of one set are ordered, for backward operators in the reverse order of
+/// forward operators; sets are aligned along edges, so that most edges of a copy stay within it.
 class Copies {
  public:
   Copies(const StrategyProblem& problem, const IdVector<NodeId, NodeId>& ties) : set_(ties) {
@@ -85,7 +86,7 @@ class Copies {
     const std::int32_t copy = place.direction * rank_[node] + place.first;
     return copy >= 0 && copy < count_ ? copy : kNoCopy;
   }
-  /// The set's node in a copy, if it has one there.
+  /// The set's node in a copy, if there is one.
   std::optional<NodeId> node(std::size_t set, std::int32_t copy) const {
     const Place& place = places_[set];
     const std::int32_t rank = place.direction * (copy - place.first);
@@ -95,7 +96,7 @@ class Copies {
 
  private:
   struct Place {
-    std::int32_t direction = 0;  // 1 or -1; 0: in no copy
+    std::int32_t direction = 0;  // 1 or -1; 0: outside all copies
     std::int32_t first = 0;      // the copy of the set's first node
   };
 
@@ -139,14 +140,14 @@ class Copies {
   }
 
   const IdVector<NodeId, NodeId>& set_;
-  std::vector<std::uint32_t> first_;  // by set, one more at the end: position in `members_`
+  std::vector<std::uint32_t> first_;  // by set, with one more at the end: position in `members_`
   std::vector<NodeId> members_;
   IdVector<NodeId, std::int32_t> rank_;  // in its set
   std::vector<Place> places_;            // by set
   std::int32_t count_ = 0;
 };
 
-/// A cost is forbidden or below that, whatever it is weighted with: a bound on the weighted cost then.
+/// A cost is either forbidden or below this, whatever its weight: then a bound on the weighted cost.
 std::int64_t weighed(Int128 cost) { return static_cast<std::int64_t>(std::min<Int128>(cost, kForbidden - 1)); }
 
 class BlockBounding {
@@ -165,7 +166,7 @@ class BlockBounding {
   }
 
  private:
-  // ---- the problem with one number a cost, and one edge a pair of nodes
+  // ---- the problem with one number per cost and one edge per pair of nodes
 
   struct Edge {
     NodeId from, to;
@@ -229,7 +230,7 @@ class BlockBounding {
 
   // ---- potentials
 
-  /// What two nodes and their edge are, in whichever copies: how far apart these are comes last.
+  /// The kind of two nodes and their edge, independent of the copies; the distance between the copies comes last.
   using EdgeKind = std::tuple<std::size_t, std::size_t, std::uint32_t, std::int32_t>;
   struct Potentials {
     std::vector<std::int64_t> from, to;  // by value of the edge's ends
@@ -241,7 +242,7 @@ class BlockBounding {
             from == kNoCopy || to == kNoCopy ? kNoCopy : to - from};
   }
 
-  /// The best for the one end, given those for the other.
+  /// The best potentials of one end, given those of the other.
   void add_potentials(const Edge& edge, std::vector<std::int64_t> to) {
     const CostMatrix& table = tables_[edge.table];
     const std::vector<std::int64_t>& costs_to = costs(edge.to);
@@ -266,9 +267,9 @@ class BlockBounding {
 
   void find_potentials() {
     std::vector<Edge> edges;      // of the short problem
-    std::vector<Edge> originals;  // those of them that cross its middle
+    std::vector<Edge> originals;  // those of `edges` that cross its middle
     std::vector<std::size_t> crossing;
-    bool has_common = false;  // what is in no copy and has an edge to each of them
+    bool has_common = false;  // some node outside all copies has an edge to each of them
     for (const Edge& edge : edges_) {
       const std::int32_t from = copies_.copy(edge.from), to = copies_.copy(edge.to);
       has_common = has_common || (std::min(from, to) == kNoCopy && std::max(from, to) == kFirstCopies);
@@ -295,8 +296,9 @@ class BlockBounding {
     }
   }
 
-  /// Messages to the ends `to` of some edges, after a bound on the problem of these edges has come to rest. What is in no copy
-  /// costs `share` of what it does: with few of its edges there, each would take more of it than there is for all.
+  /// Messages to the ends `to` of some edges, after the bound on the problem of these edges has converged. Nodes
+  /// outside all copies cost `share` of their cost: with few of their edges present, each edge would otherwise get more
+  /// than its part.
   std::vector<std::vector<std::int64_t>> messages_to(const std::vector<Edge>& edges,
                                                      const std::vector<std::size_t>& asked, double share) const {
     std::map<NodeId, std::uint32_t> core_nodes;
@@ -381,8 +383,8 @@ class BlockBounding {
     return number < num_blocks_ ? static_cast<std::uint32_t>(1 + number) : 0;
   }
 
-  /// What a node costs in its block: its own strategies' costs and potentials, at least 0, beside the least of them.
-  using TableKind = std::vector<std::uint32_t>;  // the strategy table's number, then the potentials'
+  /// The cost of a node in its block: its own strategies' costs plus potentials, minus their minimum.
+  using TableKind = std::vector<std::uint32_t>;  // number of the strategy table, then those of the potentials
   struct BlockTable {
     StrategyTable costs;
     Int128 least = 0;
@@ -417,7 +419,7 @@ class BlockBounding {
     };
     std::vector<Block> blocks(count);
     for (const NodeId node : problem_.nodes.ids()) blocks[block(node)].nodes.push_back(node);
-    std::map<NodeId, TableKind> touched;  // nodes at edges that are cut
+    std::map<NodeId, TableKind> touched;  // nodes at cut edges
     for (std::uint32_t at = 0; at < edges_.size(); ++at) {
       const Edge& edge = edges_[at];
       if (block(edge.from) == block(edge.to)) {
@@ -435,7 +437,7 @@ class BlockBounding {
 
     NumberedPool<std::vector<std::uint32_t>> kinds;  // of nodes' tables
     IdVector<NodeId, std::uint32_t> position(problem_.nodes.size(), 0);
-    std::map<std::vector<std::uint32_t>, std::size_t> contents;  // of blocks, and how many are so
+    std::map<std::vector<std::uint32_t>, std::size_t> contents;  // of blocks, and how many have these
     for (Block& own : blocks) {
       std::vector<std::tuple<std::size_t, std::int32_t, NodeId>> order;
       for (const NodeId node : own.nodes) order.emplace_back(copies_.set(node), copies_.copy(node), node);
@@ -470,7 +472,7 @@ class BlockBounding {
     return BlockBound{std::max<std::int64_t>(0, static_cast<std::int64_t>(sum)), count, contents.size()};
   }
 
-  /// A bound on what a block costs; nothing if none was found.
+  /// A bound on the cost of a block; nothing if none was found.
   std::optional<Int128> least_cost(const std::vector<std::uint32_t>& content,
                                    const NumberedPool<std::vector<std::uint32_t>>& kinds) const {
     StrategyProblem block;
@@ -508,7 +510,7 @@ class BlockBounding {
   const Search& search_;
   const SearchOptions& options_;
   const Copies copies_;
-  std::int32_t num_blocks_ = 0;  // of middle copies; the first and last ones and what is in no copy are block 0
+  std::int32_t num_blocks_ = 0;  // of middle copies; block 0: the first and last copies, and nodes outside all copies
   std::vector<std::vector<std::int64_t>> costs_;  // by strategy table, weighted
   std::vector<CostMatrix> tables_;                // those of edges, weighted
   std::vector<Edge> edges_;

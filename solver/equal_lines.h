@@ -10,8 +10,8 @@
 
 namespace shardplan {
 
-/// Which lines of a matrix (rows, or columns of its transpose) are equal: classes are numbered in the order of their first
-/// lines. Lines a b a c give class_of = {0, 1, 0, 2}, first = {0, 1, 3}.
+/// Which lines of a matrix (rows, or columns of its transpose) are equal. Classes are numbered in the order of their
+/// first lines: lines a b a c give class_of = {0, 1, 0, 2}, first = {0, 1, 3}.
 struct LineClasses {
   std::vector<std::uint32_t> class_of;  // by line
   std::vector<std::uint32_t> first;     // by class

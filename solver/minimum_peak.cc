@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// The largest sum over the times of what nodes hold at least: no choice has a lower peak.
+/// The largest sum, over all times, of the least memory of every node: no choice has a lower peak.
 Bytes least_peak(const StrategyProblem& problem) {
   std::vector<Bytes> least;
   for (const UsageTable& table : problem.usage_tables) {
@@ -33,14 +33,14 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
   const Deadline deadline(options.limits.seconds, options.limits.stop);
   MinimumPeak result;
   StrategyProblem lowered = problem;
-  std::optional<Limit> limit_reached;  // by a search that did not settle its limit
+  std::optional<Limit> limit_reached;  // by a search that could not decide about its limit
   const auto attempt = [&](std::optional<Bytes> limit) {
     for (std::size_t time = 0; time < problem.memory_limits.size(); ++time) {
       lowered.memory_limits[time] = limit ? std::min(problem.memory_limits[time], *limit) : problem.memory_limits[time];
     }
     SearchOptions part = options;
     part.objective = {0, 0};
-    // Bisection of a bracket this narrow takes about as many searches. (A work of 0 would be without limit.)
+    // Bisection of a bracket this narrow takes about as many searches. (A work limit of 0 would mean no limit.)
     if (options.limits.work > 0) part.limits.work = std::max<std::uint64_t>(options.limits.work / 16, 1);
     if (options.limits.seconds > 0)
       part.limits.seconds = std::max((options.limits.seconds - deadline.elapsed()) / 4, 1e-3);
@@ -66,7 +66,7 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
       return result;
     }
   }
-  Bytes undecided = result.infeasible;  // at or above `infeasible`: nothing was found up to here
+  Bytes undecided = result.infeasible;  // at or above `infeasible`: nothing was found up to this limit
   const auto is_open = [&] {
     return result.feasible - undecided > 1 + multiply_divide(result.feasible, tolerance_ppm, 1'000'000);
   };
@@ -77,7 +77,7 @@ MinimumPeak minimum_peak(const StrategyProblem& problem, const Search& search, c
     if (status != PlanStatus::kFeasible) undecided = std::max(undecided, limit);
   };
   while (is_open() && !deadline.is_over()) settle(undecided + (result.feasible - undecided) / 2);
-  // What could not be settled at one limit often can at a lower one.
+  // What could not be decided at one limit often can at a lower one.
   const Bytes tolerance = multiply_divide(result.feasible, tolerance_ppm, 1'000'000);
   if (undecided - result.infeasible > 1 + tolerance && !deadline.is_over()) {
     settle(result.infeasible + (undecided - result.infeasible) / 2);

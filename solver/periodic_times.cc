@@ -5,7 +5,7 @@
 namespace shardplan {
 namespace {
 
-/// Times `begin` to `end` repeat themselves with this period.
+/// The times from `begin` to `end` repeat with this period.
 struct Stretch {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -16,11 +16,11 @@ class Stretches {
  public:
   explicit Stretches(std::span<const std::uint32_t> changes) : changes_(changes), is_taken_(changes.size(), 0) {}
 
-  /// Those of at least three periods that touch none found before.
+  /// Those of at least three periods that do not touch any found before.
   void find(std::size_t period) {
     const std::size_t count = changes_.size();
     for (std::size_t begin = 0; begin + period < count;) {
-      std::size_t end = begin;  // of what is equal to what comes a period later
+      std::size_t end = begin;  // end of the times that equal those one period later
       while (end + period < count && changes_[end] == changes_[end + period] && is_taken_[end + period] == 0 &&
              is_taken_[end] == 0) {
         ++end;

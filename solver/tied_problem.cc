@@ -1,8 +1,8 @@
 // How copies become one node.
 //
-// Costs and matrices of tied nodes are added, tables of equal sums once. Memory is the harder half: the uses of ten thousand
-// layers would stay ten thousand. Only the times that can be fullest are kept (periodic_times.h), and what a set of nodes
-// holds from one of them to the next is summed into one use.
+// Costs and matrices of tied nodes are added, equal sums once. Memory is harder: the uses of ten thousand layers would
+// remain ten thousand uses. Only the times that can be the fullest are kept (periodic_times.h), and what a set of nodes
+// holds between two of them is summed into one use.
 
 #include "solver/tied_problem.h"
 
@@ -19,7 +19,7 @@
 namespace shardplan {
 namespace {
 
-/// Periods of a schedule are distances of equal uses; this many of the most frequent ones are tried.
+/// The periods of a schedule are distances between equal uses; this many of the most frequent distances are tried.
 constexpr std::size_t kMostPeriods = 12;
 
 std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(kForbidden, a + b); }
@@ -28,7 +28,7 @@ std::int64_t times(std::int64_t cost, std::int64_t count) {
 }
 
 template <class Id>
-using Counted = std::vector<std::pair<Id, std::int64_t>>;  // how many of each, by increasing id
+using Counted = std::vector<std::pair<Id, std::int64_t>>;  // how many of each, by ascending id
 
 /// The counts of a list with repetitions.
 template <class Id>
@@ -72,7 +72,7 @@ class Tying {
       std::int64_t count = 0;
     };
     std::vector<Edges> all;
-    std::unordered_map<std::uint64_t, std::vector<std::size_t>> known;  // looked up, never walked
+    std::unordered_map<std::uint64_t, std::vector<std::size_t>> known;  // only looked up, never iterated over
     for (const ProblemEdge& edge : problem_.edges) {
       const NodeId from = result_.node[edge.from], to = result_.node[edge.to];
       if (from == to) {
@@ -141,9 +141,9 @@ class Tying {
 
   // ---- memory
 
-  using UseId = Index<struct UseTag>;  // some bytes that a set holds
+  using UseId = Index<struct UseTag>;  // an amount of memory that a set holds
 
-  /// One use more or less from a time on.
+  /// One use more or less, from a time on.
   struct Change {
     std::uint32_t time;
     UseId use;
@@ -205,7 +205,7 @@ class Tying {
     std::erase_if(changes_, [](const Change& change) { return change.count == 0; });
   }
 
-  /// A limit at each time is part of what repeats.
+  /// The limit at each time is part of what repeats.
   void keep_times() {
     NumberedPool<std::vector<std::uint64_t>> contents;
     std::vector<std::uint32_t> numbers;
@@ -226,7 +226,7 @@ class Tying {
     result_.between = std::move(kept.between);
   }
 
-  /// What a set holds from one change that a kept time sees to the next is one use.
+  /// What a set holds between two changes that kept times can distinguish is one use.
   void add_memory() {
     IdVector<NodeId, std::vector<Change>> by_set(result_.problem.nodes.size());
     for (const Change& change : changes_) by_set[uses_[change.use].first].push_back(change);
@@ -267,7 +267,7 @@ class Tying {
   const StrategyProblem& problem_;
   TiedProblem result_;
   IdVector<NodeId, std::vector<MatrixId>> own_edges_;
-  std::unordered_map<std::uint64_t, UseId> use_ids_;  // looked up, never walked
+  std::unordered_map<std::uint64_t, UseId> use_ids_;  // only looked up, never iterated over
   IdVector<UseId, std::pair<NodeId, UsageTableId>> uses_;
   std::vector<std::pair<std::size_t, std::uint32_t>> periods_;  // how often, how long
   std::vector<Change> changes_;                                 // by time, then by use

@@ -8,27 +8,27 @@
 #include "solver/core/move_state.h"
 #include "solver/core/restricted_core.h"
 
-// Branching is on the values of one node. With prices, the choices that are nearly optimal often differ in how many bytes
-// a node takes; splitting there, by the price of the bytes, moves the bound most, since each half has prices of its
-// own. Without such a node the one is taken whose second-best value is the nearest to its best.
+// Branching splits the values of one node. With prices, choices that are nearly optimal often differ in how many bytes
+// a node takes; splitting there, by the price of the bytes, moves the bound most, since each half gets its own prices.
+// If there is no such node, the node whose second-best value is nearest to its best is split.
 //
-// A subproblem continues from its parent's messages and prices, so that a few dozen passes suffice where a bound from
-// nothing takes hundreds. Those states are what branch and bound takes memory for: beyond 256 MB, subproblems keep their
-// parent's prices alone, which take more passes to find than the messages at them. With half of the values a pass takes a
-// quarter of the time, so that a subproblem which has lost that many is restricted to what it has left, and its own parts
-// begin there. Passes end when the bound hardly moves (less than 4 % of the gap in ten passes), since two halves then say
-// more than more passes.
+// A subproblem continues from its parent's messages and prices, so a few dozen passes suffice where a bound from
+// scratch takes hundreds. These states take most of the memory of branch and bound: beyond 256 MB, subproblems keep
+// only their parent's prices, which take more passes to find than the messages that belong to them. With half of the
+// values a pass takes a quarter of the time; so a subproblem that has lost that many is restricted to the remaining
+// values, and its own parts start from there. Passes end when the bound hardly moves (by less than 4 % of the gap in
+// ten passes), since two halves then gain more than more passes.
 
 namespace shardplan {
 namespace {
 
 constexpr int kPasses = 60;                                     // per subproblem
 constexpr int kPassesPerLook = 10;                              // between attempts to remove values
-constexpr double kWorthGoingOn = 0.04;                          // of the gap, gained from look to look
+constexpr double kWorthGoingOn = 0.04;                          // relative gain of the gap from check to check
 constexpr std::size_t kMostPartEntries = std::size_t{8} << 20;  // of a smaller core
-constexpr double kLeastSpread = 1e-6;  // of the gap: prices that differ by less differ by rounding
+constexpr double kLeastSpread = 1e-6;  // of the gap: smaller differences of prices are due to rounding
 
-/// What a subproblem takes in doubles; its parts share it.
+/// The size of a subproblem in doubles; its parts share it.
 std::size_t stored_size(const BranchAndBound::Subproblem& subproblem) {
   if (!subproblem.state) return 0;
   return (subproblem.state->messages.size() + (subproblem.part ? subproblem.part->core.sweep_work : 0)) / 2;
@@ -75,7 +75,8 @@ void BranchAndBound::set_best_cost(double cost) {
 
 std::vector<BranchAndBound::Subproblem> BranchAndBound::take(std::size_t count) {
   std::vector<Subproblem> batch;
-  // When very many are open, the deepest of the promising ones come first: best first alone would fill the memory.
+  // When very many are open, the deepest of the promising ones come first: pure best-first search would fill the
+  // memory.
   const bool is_crowded = open_.size() > 20000;
   while (!open_.empty() && batch.size() < count) {
     auto at = open_.begin();
@@ -157,7 +158,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
     outcome.choice = subproblem.part ? subproblem.part->expand(choice) : choice;
   };
   for (int pass = 1; pass <= kPasses; ++pass) {
-    // Without a known cost, steps aim a little above the bound.
+    // If no cost is known, steps aim slightly above the bound.
     const double target = outcome.cost < core.big_m ? outcome.cost : dual.best_bound() + 1 + 0.01 * dual.best_bound();
     const bool is_empty = dual.iterate(target, steps) == kInfinity;
     const bool is_cut_short = !meter.spend(dual.work_per_pass());
@@ -178,7 +179,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
       if (!propagate_memory(core, alive)) return outcome;
       dual.set_alive(std::move(alive));
     }
-    // Going on pays only while the bound moves.
+    // Continuing pays only while the bound moves.
     const double gain = dual.best_bound() - checkpoint;
     if (pass > kPassesPerLook && gain < kWorthGoingOn * (outcome.cost - dual.best_bound())) break;
     checkpoint = dual.best_bound();
@@ -195,7 +196,7 @@ BranchAndBound::Outcome BranchAndBound::process(Subproblem subproblem, DualBound
   dual.set_prices(std::vector(dual.best_prices()));
   dual.pass();
   outcome.parts = split(subproblem, dual, outcome.cost);
-  if (outcome.parts.empty()) consider(dual.decoded());  // one value each, and they fit
+  if (outcome.parts.empty()) consider(dual.decoded());  // one value each, and they satisfy the limits
   return outcome;
 }
 

@@ -7,44 +7,44 @@
 #include "solver/core/restricted_core.h"
 #include "solver/core/vector_kernels.h"
 
-// The bound of a core in two relaxations. Memory limits are moved into the objective (Lagrange): with a price for a byte
-// at each time, what remains is a pairwise cost problem without side conditions. That is bounded by its local polytope,
-// whose dual is solved by message passing: each edge passes costs between its ends until every part of the problem can
-// be minimised on its own, and the sum of these minima is the bound. TRW-S (Kolmogorov, IEEE TPAMI 28(10), 2006; after
-// Wainwright, Jaakkola, Willsky, IEEE Trans. Inf. Theory 51(11), 2005) sends the messages node by node in one order and
-// back, which raises the bound with every pass and needs one message per edge and direction.
+// The bound of a core by two relaxations. Memory limits are moved into the objective (Lagrangian relaxation): with a
+// price per byte at each time, what remains is a pairwise cost problem without side constraints. It is bounded by its
+// local polytope, whose dual is solved by message passing: each edge moves costs between its ends until every part of
+// the problem can be minimised on its own, and the sum of these minima is the bound. TRW-S (Kolmogorov, IEEE TPAMI
+// 28(10), 2006; after Wainwright, Jaakkola, Willsky, IEEE Trans. Inf. Theory 51(11), 2005) sends the messages node by
+// node in one order and back, which raises the bound with every pass and needs one message per edge and direction.
 //
-// A linear programming solver would reach the polytope's bound exactly, but with a variable for each pair of values: the
-// contest's problems have millions after presolve. A pass takes milliseconds there.
-// Prices move by a subgradient step after each pass instead of after a converged inner problem: with messages kept, the
-// bound of the next prices is nearly as good after one pass.
+// A linear programming solver would reach the polytope's bound exactly, but needs a variable for each pair of values:
+// the contest's problems have millions of them after presolve, where a pass takes milliseconds. Prices move by a
+// subgradient step after each pass instead of after a converged inner problem: as messages are kept, the bound at the
+// next prices is nearly as good after one pass.
 //
-// A message costs classes times classes, not values times values: rows of a matrix that are equal are one class, since
-// redistributions depend on layouts and many strategies share one. Classes, four rows at a time and the compiled forms
-// of the loop (core/vector_kernels.h) are what makes a pass fast.
+// A message costs classes times classes, not values times values: equal rows of a matrix form one class, since
+// redistributions depend on layouts, which many strategies share. Classes, processing four rows at a time, and the
+// compiled variants of the loop (core/vector_kernels.h) make a pass fast.
 //
-// The result must be certain although it is computed in doubles. Whatever the messages are, they are a
-// reparametrisation: the bound is a sum of minima of what is left, so an inexact message weakens the bound but does not
-// falsify it. What rounding can add in summing up is bounded and taken off (`rounding_error`).
+// The result must be certain although it is computed in doubles. Any messages are a reparametrisation: the bound is a
+// sum of minima of what remains, so an inexact message weakens the bound but does not invalidate it. The rounding error
+// of the sums is bounded and subtracted (`rounding_error`).
 //
-// What it gives up: the local polytope is not the convex hull, so cycles leave a gap that no passes close; and message
-// passing can stand still below the polytope's optimum.
+// Limitations: the local polytope is not the convex hull, so cycles leave a gap that no number of passes closes; and
+// message passing can get stuck below the polytope's optimum.
 
 namespace shardplan {
 namespace {
 
-constexpr double kRemoved = 1e30;  // above every sum of costs, far below the end of doubles
+constexpr double kRemoved = 1e30;  // above every sum of costs, far below the largest double
 // Passes without a better bound before steps shorten; fewer as long as the target is so many times the bound that steps
-// towards it lead far away.
+// towards it overshoot.
 constexpr int kPatientPasses = 20;
 constexpr int kImpatientPasses = 5;
 constexpr double kFarTarget = 1.5;
-constexpr int kPassesBetween = 1;  // plain passes between those that begin ahead
+constexpr int kPassesBetween = 1;  // plain passes between those with over-relaxation
 constexpr double kReachesFurther = 1.1, kReachesLess = 0.7;
-constexpr double kUnit = 0x1p-53;  // the most by which rounding moves a result, as a share of it
+constexpr double kUnit = 0x1p-53;  // largest relative rounding error of an operation
 
-/// A sum that also adds up what rounding took from it (Neumaier, ZAMM 54, 1974): off by about a unit of the result,
-/// however many summands there are.
+/// A sum that also accumulates the rounding errors (Neumaier, ZAMM 54, 1974): its error is about one unit of the
+/// result, however many summands there are.
 class CompensatedSum {
  public:
   void add(double value) {
@@ -83,7 +83,7 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
   by_class_.resize(widest);
   out_.resize(widest);
   sum_.resize(widest);
-  // A block has its whole core's matrices, of which it uses few.
+  // A block refers to all matrices of its core, of which it uses few.
   std::vector<double> largest(core.matrices->size(), -1);
   for (const CoreNeighbour& neighbour : core.neighbours) {
     double& entry = largest[neighbour.matrix];
@@ -105,7 +105,7 @@ void DualBound::price_values() {
   for (std::size_t time = 0; time < prices_.size(); ++time) {
     cumulative_[time] = sum;
     if (prices_[time] > 0) sum += prices_[time];
-    // The price that nodes will pay is the difference of rounded sums; the limits must be paid at the same.
+    // The price that nodes pay is the difference of rounded sums; the limits must be paid at the same price.
     limits_price.add((sum - cumulative_[time]) * static_cast<double>(core.limits[time]));
   }
   if (!cumulative_.empty()) cumulative_[prices_.size()] = sum;
@@ -123,7 +123,7 @@ void DualBound::price_values() {
       for (std::size_t value = 0; value < count; ++value) costs[value] += price * static_cast<double>(bytes[value]);
     }
     if (num_priced == 0) continue;
-    // What rounding can have added goes here, where it is a share of each value's cost, and not of the largest one's.
+    // The rounding error is subtracted here, where it is a fraction of each value's cost and not of the largest one.
     const double kept = 1 - (num_priced + 8) * kUnit;
     for (std::size_t value = 0; value < count; ++value) costs[value] *= kept;
   }
@@ -195,7 +195,7 @@ DualBound::State DualBound::restricted_state(const CoreProblem& core, const Stat
 }
 
 bool DualBound::fix_by_reduced_cost(double best_cost, std::vector<std::uint8_t>& alive) const {
-  // Costs are whole: a better choice costs at least one less.
+  // Costs are integers: a better choice costs at least one less.
   const double allowed = best_cost - 1 - certain_bound();
   bool is_removed = false;
   for (std::size_t value = 0; value < alive.size(); ++value) {
@@ -206,8 +206,8 @@ bool DualBound::fix_by_reduced_cost(double best_cost, std::vector<std::uint8_t>&
   return is_removed;
 }
 
-/// Sends from `node` along `slot` what is in `sum_` (its costs and messages), `share` of it; returns what was taken off
-/// the message to make its least entry zero.
+/// Sends `share` of `sum_` (the costs and messages of `node`) along `slot`; returns what was subtracted from the
+/// message to make its minimum zero.
 inline double DualBound::message(std::size_t node, std::uint32_t slot, double share) {
   const CoreProblem& core = *core_;
   const CoreNeighbour& neighbour = core.neighbours[slot];
@@ -279,10 +279,10 @@ double DualBound::sweep_forward() {
   return bound.value() - limits_price_;
 }
 
-/// The bound: for node i with T_i = costs and messages less their least, every lower neighbour j and every pair (a, b),
-/// share * T_i(a) + E(a, b) - message to j (b) - message from j (a) >= what was taken off the message. Summed over all
-/// edges and the least of every node, and since shares of one node add up to at most one, what was taken off is a
-/// bound.
+/// The bound: for node i with T_i = costs and messages minus their minimum, every lower neighbour j and every pair (a,
+/// b), share * T_i(a) + E(a, b) - message to j (b) - message from j (a) >= what was subtracted from the message. Summed
+/// over all edges, plus the minimum of every node, and since the shares of one node add up to at most one, what was
+/// subtracted is a bound.
 double DualBound::sweep_backward() {
   const CoreProblem& core = *core_;
   CompensatedSum bound;
@@ -311,10 +311,10 @@ double DualBound::sweep_backward() {
   return bound.value() - limits_price_;
 }
 
-/// What rounding can have added to a pass's bound, with d edges at a node, A the largest |costs| + |messages| of its values
-/// and E the largest entry of an edge's matrix: node sums are off by at most d A units, their differences and shares by
-/// 6 A, and along each edge sums, differences and minima by 15 A + 3 E. Costs of values are rounded down already, and
-/// the sum over all is compensated; it and the limits' price are off by some units of themselves.
+/// The rounding error of a pass's bound, with d edges at a node, A the largest |costs| + |messages| of its values and E
+/// the largest entry of an edge's matrix: node sums have an error of at most d A units, their differences and shares of
+/// 6 A, and along each edge sums, differences and minima of 15 A + 3 E. Costs of values are already rounded down, and
+/// the total sum is compensated; it and the limits' price have errors of some units of themselves.
 double DualBound::rounding_error() const {
   const CoreProblem& core = *core_;
   double total = 0;
@@ -356,9 +356,9 @@ double DualBound::pass() {
   return bound_;
 }
 
-// Message passing converges like any first-order method, a small step in nearly the same direction at a time. Any
-// messages are a reparametrisation, so that a step may be as long as the bound rises for it (over-relaxation): 40 such
-// passes raise a UNet's bound as far as 96 plain ones.
+// Message passing converges like any first-order method, by small steps in nearly the same direction. As any messages
+// are a reparametrisation, steps may be lengthened as long as the bound rises (over-relaxation): 40 such passes raise a
+// UNet's bound as far as 96 plain ones.
 double DualBound::pass_ahead() {
   const bool is_ahead = earlier_messages_.size() == messages_.size() && ++passes_since_ahead_ > kPassesBetween;
   if (!is_ahead) {
@@ -399,7 +399,7 @@ void DualBound::usage_of_decoded() {
   }
 }
 
-/// Weights fall with the square of a value's excess cost: like the exponential's, but made of exact operations only.
+/// Weights fall with the square of a value's excess cost: similar to exponential weights, but made of exact operations.
 void DualBound::usage_of_min_marginals() {
   const CoreProblem& core = *core_;
   const double softness = softness_ * std::max(best_bound_, 1.0);

@@ -9,31 +9,31 @@
 #include "solver/interned.h"
 
 // Bucket elimination (Bertele and Brioschi, Nonserial Dynamic Programming, 1972; Dechter, Artificial Intelligence 113,
-// 1999) with two additions that make it work for models, whose graphs are long and narrow but whose nodes have hundreds
-// of strategies.
+// 1999) with two additions that make it practical for models, whose graphs are long and narrow but whose nodes have
+// hundreds of strategies.
 //
-// First, a table's dimension is not a node but what the table needs to know of the node: a partition of its values. An
-// edge of redistributions asks for the layout, of which there are 8 where there are 64 strategies; joined edges ask for
-// the coarsest partition that is as fine as both. `order` and `plan_steps` do this symbolically, with partitions as
-// numbers, before any table is made, so that it is known what a run will cost and whether it is possible at all.
+// First, a table's dimension is not a node but what the table needs to know about the node: a partition of its values.
+// An edge of redistributions depends on the layout, of which there are 8 where there are 64 strategies; joined edges
+// depend on the coarsest partition that refines both. `order` and `plan_steps` work this out symbolically, with
+// numbered partitions, before any table is computed, so the cost and feasibility of a run are known in advance.
 //
-// Second, equal steps are made once. A step is known by its operands: the node's own costs, the numbers of its tables
-// and partitions. Tables are numbered by content, after their least entry is taken off into the cost, so that the table
-// behind layer 3 is found to be that behind layer 2: the best choice far away hardly depends on the choice here. This
-// turns 960 layers into a few, without knowing what a layer is.
+// Second, equal steps are computed once. A step is identified by its operands: the node's own costs, and the numbers of
+// its tables and partitions. Tables are numbered by content, after their minimum is moved into the cost, so the table
+// after layer 3 is recognised as that after layer 2: the best choice far away hardly depends on the choice here. This
+// reduces 960 layers to a few, without knowing what a layer is.
 //
-// The order is greedy, smallest next table first, which is usual and not optimal. A step walks its table in blocks over
-// the last dimension, with the sums of all factors
-// known at each depth carried along, so that the inner loop is a gather and an addition (core/vector_kernels.h).
+// The order is greedy, smallest next table first, which is common and not optimal. A step processes its table in blocks
+// over the last dimension and carries along the sums of all factors known at each depth, so that the inner loop is a
+// gather and an addition (core/vector_kernels.h).
 //
-// What it gives up: memory limits. They couple all nodes at a time and would make every table as wide as the model;
-// whoever needs them passes costs with prices of bytes.
+// Limitation: no memory limits. They couple all nodes at a time and would make every table as wide as the model;
+// callers that need them pass costs that include prices of bytes.
 
 namespace shardplan {
 namespace {
 
 constexpr double kLargestTable = std::size_t{1} << 22;    // entries of one table
-constexpr double kLargestStep = std::size_t{1} << 28;     // entries times classes of the node that goes
+constexpr double kLargestStep = std::size_t{1} << 28;     // entries times classes of the eliminated node
 constexpr std::size_t kAllTables = std::size_t{1} << 24;  // entries of all different tables together
 
 }  // namespace
@@ -59,7 +59,7 @@ std::uint32_t Elimination::Partitions::join(std::uint32_t a, std::uint32_t b) {
 }
 
 Elimination::Elimination(const CoreProblem& core) : core_(&core) {
-  std::map<std::pair<std::uint32_t, bool>, std::uint32_t> of_matrix;  // looked up, never walked
+  std::map<std::pair<std::uint32_t, bool>, std::uint32_t> of_matrix;  // only looked up, never iterated over
   for (const CoreNeighbour& neighbour : core.neighbours) {
     const auto [at, is_new] = of_matrix.try_emplace({neighbour.matrix, neighbour.is_row}, 0);
     if (is_new) {
@@ -72,10 +72,10 @@ Elimination::Elimination(const CoreProblem& core) : core_(&core) {
   if (is_possible_) plan_steps(nodes);
 }
 
-/// Smallest next table first, by what it takes to make it.
+/// Smallest next table first, measured by the work to compute it.
 std::vector<std::uint32_t> Elimination::order() {
   struct Link {
-    std::uint32_t node, mine, theirs;  // what tables over both distinguish at this end and at the other
+    std::uint32_t node, mine, theirs;  // what tables over both distinguish at this end and at the other end
   };
   const CoreProblem& core = *core_;
   const std::size_t count = core.num_nodes();
@@ -84,12 +84,12 @@ std::vector<std::uint32_t> Elimination::order() {
     for (std::uint32_t slot = core.first_neighbour[node]; slot < core.first_neighbour[node + 1]; ++slot) {
       const CoreNeighbour& neighbour = core.neighbours[slot];
       const Link link{neighbour.node, slot_partition_[slot], slot_partition_[neighbour.reverse]};
-      // What depends on one end alone ties nothing together.
+      // What depends on one end alone couples nothing.
       if (partitions_.size(link.mine) > 1 && partitions_.size(link.theirs) > 1) links[node].push_back(link);
     }
   }
   std::vector<double> tables(count), sizes(count);
-  std::vector<std::uint32_t> own(count, 0);  // what all of a node's tables distinguish together
+  std::vector<std::uint32_t> own(count, 0);  // what all tables of a node distinguish together
   const auto measure = [&](std::uint32_t node) {
     if (links[node].empty()) {
       tables[node] = sizes[node] = 1;
@@ -119,7 +119,7 @@ std::vector<std::uint32_t> Elimination::order() {
       return nodes;
     }
     largest_table_ = std::max(largest_table_, static_cast<std::size_t>(tables[gone]));
-    // Steps of equal layers look alike, and if they are, only one is made.
+    // Steps of equal layers look alike; if they are equal, only one is computed.
     std::vector<std::uint32_t> looks{own[gone]};
     for (const Link& link : links[gone]) looks.push_back(link.theirs);
     std::sort(looks.begin() + 1, looks.end());
@@ -156,7 +156,7 @@ void Elimination::plan_steps(const std::vector<std::uint32_t>& order) {
   const CoreProblem& core = *core_;
   std::vector<std::uint32_t> position(core.num_nodes());
   for (std::uint32_t at = 0; at < order.size(); ++at) position[order[at]] = at;
-  std::vector<std::vector<Factor>> waiting(core.num_nodes());  // at the node of the scope that goes first
+  std::vector<std::vector<Factor>> waiting(core.num_nodes());  // at the first node of the scope to be eliminated
   const auto place = [&](Factor factor) {
     const auto first =
         std::min_element(factor.scope.begin(), factor.scope.end(),
@@ -229,17 +229,18 @@ class Elimination::Tables {
  private:
   struct Made {
     std::uint32_t table = 0;
-    double least = 0;  // what was taken off every entry
+    double least = 0;  // what was subtracted from every entry
   };
-  /// A factor as the step's loops see it: `offsets[d][k]` is how far class k of the step's dimension d is in the table.
+  /// A factor as the step's loops see it: `offsets[d][k]` is the offset of class k of the step's dimension d in the
+  /// table.
   struct Walk {
     const double* table = nullptr;
-    std::vector<std::vector<std::uint32_t>> offsets;  // by dimension but the last; empty: does not depend on it
-    std::vector<std::uint32_t> block;                 // classes of the node that goes x classes of the last dimension
-    std::size_t depth = 0;  // dimensions before this one are needed to know where the block is
+    std::vector<std::vector<std::uint32_t>> offsets;  // by dimension except the last; empty: does not depend on it
+    std::vector<std::uint32_t> block;                 // classes of the eliminated node x classes of the last dimension
+    std::size_t depth = 0;                            // dimensions before this one determine where the block is
   };
 
-  /// The core's matrices come first, then the tables made.
+  /// The core's matrices come first, then the computed tables.
   std::uint32_t table_of(const Factor& factor) const {
     return factor.is_matrix ? factor.origin
                             : static_cast<std::uint32_t>(core_.matrices->size()) + table_of_[factor.origin];
@@ -270,14 +271,14 @@ class Elimination::Tables {
     return at->second;
   }
 
-  /// Position in the step's scope; its size for the node that goes.
+  /// Position in the step's scope; the scope's size for the eliminated node.
   static std::uint32_t place_of(const Step& step, std::uint32_t node) {
     std::uint32_t place = 0;
     while (place < step.scope.size() && step.scope[place].node != node) ++place;
     return place;
   }
 
-  /// For each class of a partition, how far a coarser one moves in a table.
+  /// The offset in a table of each class of a partition, for a coarser one.
   std::vector<std::uint32_t> offsets_of(std::uint32_t fine, std::uint32_t coarse, std::size_t stride) const {
     const Partitions& partitions = plan_.partitions_;
     std::vector<std::uint32_t> offsets(partitions.size(fine));
@@ -325,7 +326,7 @@ class Elimination::Tables {
     for (std::size_t value = 0; value < own.size(); ++value) {
       least[class_of[value]] = std::min(least[class_of[value]], own[value]);
     }
-    // sums[d]: the block's costs of the factors that are known once the first d dimensions are.
+    // sums[d]: the block's costs of the factors that are known once the first d dimensions are fixed.
     std::vector<std::vector<double>> sums(std::max<std::size_t>(step.scope.size(), 1),
                                           std::vector<double>(rows * columns));
     for (std::size_t row = 0; row < rows; ++row)
@@ -370,7 +371,7 @@ class Elimination::Tables {
     return {id, lowest};
   }
 
-  /// The cheapest value of the node of a step once its neighbours have theirs.
+  /// The cheapest value of a step's node once its neighbours' values are fixed.
   void choose(const Step& step, CoreChoice& choice) const {
     const std::uint32_t node = step.gone.node;
     std::vector<double> sums(costs_.begin() + core_.first_value[node], costs_.begin() + core_.first_value[node + 1]);
@@ -401,10 +402,10 @@ class Elimination::Tables {
   const CoreProblem& core_;
   const std::vector<double>& costs_;
   NumberedPool<std::vector<double>> tables_;
-  std::vector<std::uint32_t> table_of_;  // by step: its table's number
-  std::size_t num_entries_ = 0;          // of all different tables
+  std::vector<std::uint32_t> table_of_;  // by step: number of its table
+  std::size_t num_entries_ = 0;          // of all distinct tables
   NumberedPool<std::vector<double>> own_costs_;
-  std::map<std::vector<std::uint32_t>, Made> made_;  // looked up, never walked
+  std::map<std::vector<std::uint32_t>, Made> made_;  // only looked up, never iterated over
 };
 
 std::optional<Elimination::Outcome> Elimination::run(const std::vector<double>& costs, WorkMeter& meter) const {

@@ -8,27 +8,27 @@
 #include "solver/contest/json_scanner.h"
 #include "solver/interned.h"
 
-// A contest file names every node's and every edge's numbers in full, though a model's layers are equal: problem A has
-// 93 MB of text and a few thousand different lists. So each list is looked up as soon as it is read and held once; the
-// problem's tables are these lists, and whoever searches finds equal layers by comparing ids.
+// A contest file spells out the numbers of every node and edge, although a model's layers are equal: problem A has 93
+// MB of text and a few thousand distinct lists. So each list is looked up as soon as it is read and stored once; the
+// problem's tables are these lists, and searches find equal layers by comparing ids.
 //
-// Keys may come in any order, so the file is read as it stands (`ContestFile`) and its parts are compared with each other
-// at the end. Reading takes one pass at some 400 MB/s, which the multiplication by ten of each digit bounds; a tree of
-// JSON values would take ten times the memory and longer to build than the search of the smaller problems takes.
+// Keys may come in any order, so the file is read as it is (`ContestFile`) and its parts are checked against each other
+// at the end. It is read in one pass at some 400 MB/s, limited by the multiplication by ten for each digit; a tree of
+// JSON values would take ten times the memory, and longer to build than the search of the smaller problems takes.
 
 namespace shardplan {
 namespace {
 
 using NumberLists = NumberedPool<std::vector<std::int64_t>>;
 
-/// The file as it stands, before its parts are compared with each other.
+/// The file as it is, before its parts are checked against each other.
 struct ContestFile {
   std::string name;
   std::vector<std::array<std::int64_t, 2>> intervals, edge_nodes;
   std::vector<std::uint32_t> node_costs, node_usages, edge_costs;
   NumberLists node_lists, edge_lists;
   std::int64_t usage_limit = 0;
-  SourcePlace nodes, edges;  // where these parts stand
+  SourcePlace nodes, edges;  // where these parts are in the file
 };
 
 class ContestReader {

@@ -90,7 +90,7 @@ std::int64_t JsonScanner::decimal(std::uint64_t digits) {
   };
   if (in_.peek() == '.') {
     in_.advance();
-    int zeros = 0;  // not appended before a digit other than zero follows
+    int zeros = 0;  // not appended until a digit other than zero follows
     bool any = false;
     for (char c = in_.peek(); c >= '0' && c <= '9'; in_.advance(), c = in_.peek()) {
       any = true;

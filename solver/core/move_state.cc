@@ -160,7 +160,7 @@ bool MoveState::repair(WorkMeter& meter) {
     bool is_moved = false;
     for (const Candidate& candidate : candidates) {
       if (slack_.at(worst) >= 0) break;
-      // What a move adds at other times must fit there, so the sum of what is over the limits falls.
+      // What a move adds at other times must fit there, so the total excess over the limits falls.
       if (!fits(candidate.node, candidate.value)) continue;
       move(candidate.node, candidate.value);
       is_moved = true;

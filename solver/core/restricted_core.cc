@@ -11,7 +11,7 @@
 namespace shardplan {
 namespace {
 
-/// The classes that occur among some values, and for each value the position of its own among them.
+/// The classes that occur among some values, and the position of each value's class among them.
 std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>> occurring(const std::vector<std::uint32_t>& class_of,
                                                                             const std::vector<std::uint32_t>& values) {
   constexpr std::uint32_t kNone = 0xffffffff;
@@ -27,7 +27,7 @@ std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>> occurring(cons
   return {std::move(classes), std::move(position)};
 }
 
-/// Rows and columns picked; classes that have come to be the same are one again.
+/// Selected rows and columns; classes that have become equal are merged.
 CoreMatrix pick(const CoreMatrix& matrix, const std::vector<std::uint32_t>& rows,
                 const std::vector<std::uint32_t>& columns) {
   const auto [row_lines, row_position] = occurring(matrix.row_class, rows);
@@ -62,14 +62,14 @@ CoreMatrix pick(const CoreMatrix& matrix, const std::vector<std::uint32_t>& rows
   return result;
 }
 
-/// The bytes of what is left, their least taken off.
+/// The bytes of the remaining values, minus their minimum.
 void restrict_bytes(const CoreProblem& core, const std::vector<const std::vector<std::uint32_t>*>& kept,
                     const std::vector<std::uint32_t>& list_of, CoreProblem& to) {
   struct Picked {
     std::uint32_t at = 0;  // in `to.bytes`
     std::int64_t least = 0;
   };
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Picked> known;  // looked up, never walked
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Picked> known;  // only looked up, never iterated over
   std::vector<std::int64_t> taken(core.limits.size() + 1, 0);
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
@@ -130,7 +130,7 @@ std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::
   to.first_segment = core.first_segment;
   to.segments = core.segments;
   to.limits = core.limits;
-  // Nodes that keep the same values, by their number; matrices are picked once for each pair of such lists.
+  // Nodes that keep the same values, by their number; matrices are selected once for each pair of such lists.
   std::map<std::vector<std::uint32_t>, std::uint32_t> lists;
   std::vector<const std::vector<std::uint32_t>*> kept(core.num_nodes());
   std::vector<std::uint32_t> list_of(core.num_nodes());
@@ -149,7 +149,7 @@ std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::
     list_of[node] = known->second;
   }
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>
-      matrix_of;  // looked up, never walked
+      matrix_of;  // only looked up, never iterated over
   struct Pick {
     std::uint32_t matrix, row, column;  // nodes
   };

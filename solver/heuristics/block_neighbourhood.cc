@@ -18,7 +18,7 @@ CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& no
     return at != block.nodes.end() && *at == node ? static_cast<std::size_t>(at - block.nodes.begin())
                                                   : block.nodes.size();
   };
-  // Times: stretches between ends of the block's segments, with the least that is left in each.
+  // Times: intervals between the ends of the block's segments, with the least free memory in each.
   std::vector<std::uint32_t> ends;
   for (const std::uint32_t node : block.nodes) {
     for (std::uint32_t at = whole.first_segment[node]; at < whole.first_segment[node + 1]; ++at) {

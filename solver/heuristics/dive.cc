@@ -8,8 +8,8 @@
 #include "solver/core/move_state.h"
 #include "solver/core/restricted_core.h"
 
-// With half of the values a pass takes a quarter of the time, so that the dive goes on in what is left once a good share of the
-// values is gone: all its passes together take little more than the first ones.
+// With half of the values a pass takes a quarter of the time, so the dive continues in a restricted core once a good
+// share of the values is gone: all its passes together take little more than the first ones.
 
 namespace shardplan {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kLargeCore = 200'000;               // entries of a pass; smaller cores are left as they are
 constexpr std::size_t kMostEntries = std::size_t{1} << 24;  // of its matrices
 
-/// Room left at each time if every node takes the least bytes of its alive values.
+/// Free memory at each time if every node takes the least bytes of its remaining values.
 class LeastUsage {
  public:
   LeastUsage(const CoreProblem& core, const std::vector<std::uint8_t>& alive)
@@ -30,7 +30,7 @@ class LeastUsage {
     }
   }
 
-  /// Removes a value unless limits could then not hold.
+  /// Removes a value unless the limits could then not be satisfied.
   bool remove(std::vector<std::uint8_t>& alive, std::size_t node, std::size_t value) {
     const CoreProblem& core = *core_;
     const std::uint32_t begin = core.first_segment[node];
@@ -78,7 +78,7 @@ std::optional<CoreChoice> dive(const CoreProblem& whole, DualBound& whole_dual, 
     std::uint32_t node, value;
   };
   std::vector<Candidate> candidates;
-  std::unique_ptr<RestrictedCore> part;  // what is left, once it is little; null: the whole
+  std::unique_ptr<RestrictedCore> part;  // the remaining core, once it is small; null: the whole core
   std::unique_ptr<DualBound> part_dual;
   for (;;) {
     const CoreProblem& core = part ? part->core : whole;
@@ -87,7 +87,7 @@ std::optional<CoreChoice> dive(const CoreProblem& whole, DualBound& whole_dual, 
       if (!meter.spend(dual.work_per_pass())) return std::nullopt;
       if (dual.iterate(target, steps) == std::numeric_limits<double>::infinity()) return std::nullopt;
     }
-    // The bound of this point of the dive is not the problem's; prices keep following what is left.
+    // The bound at this point of the dive is not the problem's; prices keep following what remains.
     candidates.clear();
     std::vector<std::uint8_t> alive = dual.alive();
     for (std::uint32_t node = 0; node < core.num_nodes(); ++node) {
@@ -116,7 +116,7 @@ std::optional<CoreChoice> dive(const CoreProblem& whole, DualBound& whole_dual, 
       if (num_removed >= removed) break;
       if (usage.remove(alive, candidate.node, candidate.value)) ++num_removed;
     }
-    // Everything left may be needed to keep the limits: then the most expensive nodes take what they can.
+    // All remaining values may be needed to satisfy the limits: then the most expensive nodes take what they can.
     if (num_removed == 0 || !propagate_memory(core, alive)) break;
     dual.set_alive(std::move(alive));
     dual.forget_best();

@@ -4,14 +4,14 @@
 #include <limits>
 
 // A very large neighbourhood (Ahuja, Ergun, Orlin, Punnen, Discrete Applied Mathematics 123, 2002): all choices that
-// differ from the present one on a tree of nodes, of which there are exponentially many, searched exactly in one pass of
-// dynamic programming from the leaves to the root and back. Trees grow at random over nodes that touch the tree once, so
-// that no cycle closes.
+// differ from the current one on a tree of nodes. There are exponentially many of them, searched exactly in one pass of
+// dynamic programming from the leaves to the root and back. Trees grow at random over nodes that are adjacent to the
+// tree once, so that no cycle closes.
 //
-// Memory cannot enter a tree's tables without making them as wide as the limits, so bytes are priced: with a share of
-// the bound's prices (sometimes none, sometimes all of them, since they suit the whole problem and not this tree), and
-// if limits break all the same, with a price at the broken times that takes away twice what was gained. Three attempts;
-// then the old choice stands.
+// Memory cannot enter a tree's tables without making them as wide as the limits, so bytes are priced: with a fraction
+// of the bound's prices (sometimes none, sometimes all of them, since they suit the whole problem and not this tree),
+// and if limits are still exceeded, with an additional price at those times that takes away twice the gain. After three
+// attempts the old choice is kept.
 
 namespace shardplan {
 namespace {
@@ -97,7 +97,7 @@ void TreeNeighbourhood::solve(const MoveState& state, double price_share) {
       }
     }
     if (parent_[at] == kNone) continue;
-    // The edge to the parent is solved for, so it leaves the conditional costs of both ends.
+    // The edge to the parent is optimised, so it is taken out of the conditional costs of both ends.
     const CoreNeighbour& up = core.neighbours[slot_[at]];
     const CoreNeighbour& down = core.neighbours[up.reverse];
     const double* const from_parent = core.row(down, state.choice()[up.node]);
@@ -199,7 +199,7 @@ void TreeNeighbourhood::move(MoveState& state, Random& random, std::size_t size,
         std::unique(broken.begin(), broken.end(), [](const Priced& a, const Priced& b) { return a.time == b.time; }),
         broken.end());
     for (const Priced& item : broken) excess += item.price_to_here;
-    // What was gained is spread over the bytes that were too many, twice, on top of the prices so far.
+    // Twice the gain is spread over the excess bytes, on top of the prices so far.
     const double price = 2 * (gain + allowance + 1) / excess;
     std::vector<Priced> sum;
     double total = 0;

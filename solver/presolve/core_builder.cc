@@ -9,13 +9,13 @@
 namespace shardplan {
 namespace {
 
-/// One more than the sum of the largest costs of all nodes and edges: no feasible choice costs as much.
+/// One more than the sum of the largest costs of all nodes and edges: every feasible choice costs less.
 double above_all_choices(const ReductionGraph& graph, const std::vector<std::uint32_t>& nodes) {
   double largest = 1;
   for (const std::uint32_t id : nodes) {
     largest += static_cast<double>(*std::max_element(graph.node(id).costs.begin(), graph.node(id).costs.end()));
   }
-  std::map<const CostMatrix*, double> largest_entry;  // looked up, never walked
+  std::map<const CostMatrix*, double> largest_entry;  // only looked up, never iterated over
   for (std::size_t edge = 0; edge < graph.num_edges(); ++edge) {
     if (!graph.edge(edge).is_alive) continue;
     const CostMatrix* const table = graph.edge(edge).table.get();
@@ -72,15 +72,15 @@ BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_co
     const std::int64_t left = std::max<std::int64_t>(*known_cost - graph.constant_cost(), 0);
     largest = std::min(largest, static_cast<double>(left) + 1);
   }
-  // Beyond 2^60 forbidden pairs look cheaper than they are, which keeps bounds true.
+  // Beyond 2^60 forbidden pairs look cheaper than they are, which keeps bounds valid.
   core.big_m = std::min(largest, 0x1p60);
   result.is_infeasibility_certain = core.big_m >= largest && !known_cost;
 
   core.limits = graph.memory_limits();
   core.first_value = core.first_neighbour = core.first_segment = {0};
   auto matrices = std::make_shared<std::vector<CoreMatrix>>();
-  std::map<const CostMatrix*, std::uint32_t> matrix_of;  // looked up, never walked
-  std::map<const void*, std::uint32_t> bytes_of;         // looked up, never walked
+  std::map<const CostMatrix*, std::uint32_t> matrix_of;  // only looked up, never iterated over
+  std::map<const void*, std::uint32_t> bytes_of;         // only looked up, never iterated over
   for (const std::uint32_t id : result.nodes) {
     const ReductionGraph::Node& node = graph.node(id);
     for (const std::int64_t cost : node.costs) core.costs.push_back(std::min(static_cast<double>(cost), core.big_m));

@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kAlwaysJoin = 4096;  // entries of a table that may be made in any case
+constexpr std::size_t kAlwaysJoin = 4096;  // entries of a table that may always be made
 
 TableRef join(const ReductionGraph::Between& between, SharedTables& shared) {
   const CostMatrix& before = *between.before;

@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint64_t kDominanceWork = 30'000'000;  // comparisons per distinct node
 constexpr std::size_t kColumnsTogether = 64;
 
-/// Whether row `better` is at most row `worse` + `allowance` everywhere; takes what it needs of the allowance. Rows are
-/// normalised (each has a zero, none is negative), so that every edge needs at least nothing.
+/// Whether row `better` is at most row `worse` plus `allowance` everywhere; subtracts what it needs from the allowance.
+/// Rows are normalised (each has a zero, none is negative), so no edge needs less than nothing.
 bool fits(const CostMatrix& table, std::size_t better, std::size_t worse, std::int64_t& allowance,
           std::uint64_t& work) {
   const std::int64_t* const b = table.costs.data() + better * table.columns;
@@ -33,15 +33,17 @@ bool fits(const CostMatrix& table, std::size_t better, std::size_t worse, std::i
   return true;
 }
 
-/// What most pairs fail at, sought for one value against all that were kept at once: where a row is least, another one must
-/// not be above it by more than it may. The rows of a table are least in few columns, so only these are held.
+/// A quick test that rejects most pairs, done for one value against all kept values at once: in the column where the
+/// value's row is smallest, the other row must not exceed it by more than the allowance. The rows of a table have their
+/// minima in few columns, so only these are stored.
 class LeastColumns {
  public:
   LeastColumns(const std::vector<std::int64_t>& costs, const std::vector<TableRef>& rows) : costs_(costs) {
     for (const TableRef& table : rows) tables_.push_back(least_columns(*table));
   }
 
-  /// By kept value, what is left of the allowance of each table at this value's least column; -1 where it does not do.
+  /// By kept value, what remains of the allowance of each table at this value's smallest column; -1 where it is
+  /// exceeded.
   const std::vector<std::int64_t>& allowances(std::uint32_t value) {
     allowances_.resize(kept_costs_.size());
     for (std::size_t at = 0; at < kept_costs_.size(); ++at) allowances_[at] = costs_[value] - kept_costs_[at];
@@ -72,7 +74,7 @@ class LeastColumns {
   struct Table {
     const CostMatrix* whole = nullptr;
     std::vector<Least> least;            // by value
-    std::vector<std::uint32_t> columns;  // in which some row is least
+    std::vector<std::uint32_t> columns;  // where some row has its minimum
     std::vector<std::int64_t> kept;      // the entries of kept values, column by column
   };
 
@@ -160,7 +162,7 @@ std::size_t remove_dominated_values(ReductionGraph& graph, const Deadline& deadl
     });
     for (const std::uint32_t value : *dominated) graph.mark_for_removal(id, value);
     num_removed += dominated->size();
-    // Tables of the neighbours shrink at once, so that two nodes do not drop values on the strength of each other's.
+    // The neighbours' tables shrink at once, so that two nodes do not both drop values because of each other's.
     if (!dominated->empty()) graph.settle();
     if (graph.is_infeasible()) break;
   }

@@ -9,7 +9,7 @@ std::size_t merge_followers(ReductionGraph& graph, std::int64_t entry_limit, con
     const std::optional<std::size_t> id = graph.take_functional_edge();
     if (!id) break;
     const ReductionGraph::Edge& edge = graph.edge(*id);
-    // Where two determine each other, the one with fewer edges follows.
+    // If two nodes determine each other, the one with fewer edges follows.
     const bool is_first_leader =
         edge.maps[0] && (!edge.maps[1] || graph.edges_of(edge.nodes[0]).size() >= graph.edges_of(edge.nodes[1]).size());
     const std::size_t leader = edge.nodes[is_first_leader ? 0 : 1];

@@ -5,10 +5,10 @@
 namespace shardplan {
 namespace {
 
-/// The best value of a leaf for each value of its neighbour (the rows of `table`), or null if for one of them no value
-/// is best in cost and in bytes.
+/// The best value of a leaf for each value of its neighbour (the rows of `table`); null if for one of them no value is
+/// best in both cost and bytes.
 Positions best_answers(const ReductionGraph::Node& leaf, const CostMatrix& table, SharedTables& shared) {
-  // Among equal costs the fewest bytes; a sum over segments in pieces of 64 KiB cannot overflow.
+  // Of equal costs the fewest bytes; sums over segments in units of 64 KiB cannot overflow.
   std::vector<Bytes> total(leaf.costs.size(), 0);
   for (const UsageSegment& segment : leaf.memory) {
     for (std::size_t value = 0; value < total.size(); ++value) total[value] += (*segment.bytes)[value] >> 16;

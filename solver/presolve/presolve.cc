@@ -14,7 +14,7 @@ namespace shardplan {
 namespace {
 
 constexpr int kMostRounds = 64;
-constexpr std::int64_t kEntriesInAnyCase = std::int64_t{1} << 24;  // that followers may add to the tables
+constexpr std::int64_t kEntriesInAnyCase = std::int64_t{1} << 24;  // that followers may always add to the tables
 
 }  // namespace
 

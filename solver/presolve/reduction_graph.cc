@@ -7,18 +7,18 @@
 #include "base/error.h"
 #include "base/integer.h"
 
-// A problem is reduced by operations that never change its least cost: values go that no best choice takes, an edge's
-// table gives what depends on one end alone to that end, a node that depends on others becomes a record. Each rule is
-// then a few lines over this graph, and exactness is a matter of each operation alone.
+// A problem is reduced by operations that never change its minimum: values that no best choice takes are removed, the
+// part of an edge's table that depends on one end alone moves to that end, a node that depends on others becomes a
+// record. Each rule is then a few lines on this graph, and each operation is exact on its own.
 //
 // Three things keep it linear in the problem and nearly independent of the number of equal layers. Changes are queued:
-// an edge is brought into its normal form again only if its table changed (`settle`). Tables are interned and the
-// outcome of an operation is remembered by its operands, so that the edges of equal layers are transposed, added and
-// normalised once. And memory moves from followers to leaders in one pass over the records, not once per merge.
+// an edge is normalised again only if its table changed (`settle`). Tables are interned and the result of an operation
+// is remembered by its operands, so the edges of equal layers are transposed, added and normalised once. And memory
+// moves from followers to leaders in one pass over the records, not once per merge.
 //
-// The alternative, to rewrite the StrategyProblem from rule to rule, would copy matrices that nothing changed and could
-// not tell equal ones apart from others without comparing them each time. What the graph gives up: a removed node is
-// expanded from records, in order, so that the memory of 17,000 merges stays until the end.
+// The alternative, rewriting the StrategyProblem from rule to rule, would copy matrices that did not change and could
+// only recognise equal ones by comparing them each time. A limitation of the graph: a removed node is expanded from
+// records, in order, so the memory of 17,000 merges stays until the end.
 
 namespace shardplan {
 namespace {
@@ -29,11 +29,11 @@ std::int64_t saturating_sum(std::int64_t a, std::int64_t b, std::int64_t largest
   return std::min(a, largest - b) + b;
 }
 
-/// The value of a cost in the objective; more than `most` is forbidden.
+/// The value of a cost in the objective; values above `most` are forbidden.
 struct Weighing {
   Objective objective;
   std::int64_t most = 0;
-  bool is_cut = false;  // something became forbidden that was not
+  bool is_cut = false;  // something became forbidden that was allowed
 
   std::int64_t operator()(const Cost& cost) {
     if (cost.computation >= kForbidden || cost.communication >= kForbidden) return kForbidden;
@@ -400,7 +400,7 @@ std::uint32_t ReductionGraph::Between::best(std::size_t first_value, std::size_t
 }
 
 void ReductionGraph::gather_memory() {
-  // The strategies of each recorded node, by the value of the node that it now depends on (none: one strategy).
+  // The strategies of each recorded node, by the value of the node that it now depends on (if none: one strategy).
   constexpr std::uint32_t kNone = 0xffffffff;
   struct Image {
     std::uint32_t root = kNone;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Bytes kLargestBytes = Bytes{1} << 61;
 
-/// Least items of ranges in constant time after O(n log n) preparation.
+/// Range minima in constant time after O(n log n) preparation.
 class RangeMinimum {
  public:
   explicit RangeMinimum(const std::vector<Bytes>& items) : levels_{items} {
@@ -32,7 +32,7 @@ class RangeMinimum {
   std::vector<std::vector<Bytes>> levels_;
 };
 
-/// Disjoint segments in order; what all values of a segment share goes to `shared`.
+/// Disjoint segments in order; what all values of a segment have in common goes to `shared`.
 void tidy_segments(ReductionGraph& graph, std::size_t id, TimeProfile& shared) {
   ReductionGraph::Node& node = graph.node(id);
   struct Event {

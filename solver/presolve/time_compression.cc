@@ -6,12 +6,11 @@
 #include "solver/time_profile.h"
 
 // The limit at the second of two neighbouring times implies the limit at the first if no choice's memory falls, from
-// the first to the second, by more than the limit does. How far memory can fall or rise is bounded node by node, by the
-// largest fall (rise) over its values; the sums hold for all choices at once, so a time can be removed though both
-// bind.
+// the first to the second, by more than the limit does. The largest fall (rise) is bounded node by node, over its
+// values; these sums hold for all choices at once, so a time can be removed even if both limits bind.
 //
-// Kept times form a stack: a new time is compared with the last kept one, which it may imply and remove, and so on
-// down. Each time is pushed and removed at most once, so this is linear in times and segments.
+// Kept times form a stack: a new time is compared with the last kept one, which it may imply and remove, and so on.
+// Each time is pushed and removed at most once, so this is linear in times and segments.
 
 namespace shardplan {
 namespace {
@@ -29,7 +28,7 @@ Bytes largest_rise(const Numbers& before, const Numbers& after) {
 std::vector<bool> binding_times(const ReductionGraph& graph, const std::vector<Bytes>& limits) {
   const std::size_t count = limits.size();
   TimeProfile largest(count);
-  // By how much bytes can rise and fall at most from time - 1 to time, whatever is chosen.
+  // The largest rise and fall of bytes from time - 1 to time, over all choices.
   std::vector<Int128> rises(count + 1, 0), falls(count + 1, 0);
   const auto change = [&](std::size_t time, const Numbers& before, const Numbers& after) {
     rises[time] += largest_rise(before, after);

@@ -10,14 +10,14 @@
 #include "solver/searches/unlimited_search.h"
 #include "solver/time_profile.h"
 
-// Two relaxations of one problem. Without its memory limits a problem reduces much further, often to nothing: trees fold
-// up, chains become edges, and elimination decides the rest. Its optimum is a bound for the whole problem, and if it
-// fits, it is the answer. So where memory may not bind, the problem is searched without it first; if what is found fits
-// nearly, the search with memory starts from it; if it is far from fitting, nothing is lost but three passes of a bound.
+// Two relaxations of one problem. Without its memory limits a problem reduces much further, often to nothing: trees are
+// folded, chains become edges, and elimination decides the rest. Its optimum is a bound for the whole problem, and the
+// answer if it fits. So where memory may not bind, the problem is first searched without it; if the result nearly fits,
+// the search with memory starts from it; if it is far from fitting, only three passes of a bound are lost.
 //
-// With memory only what keeps bytes apart is reduced, and the portfolio prices the limits. The problem, its choices and
-// its bound pass through three forms (docs/search.md): StrategyProblem, ReductionGraph, CoreProblem; the `Incumbent`
-// evaluates every choice on the original one, so that no stage is trusted with the cost that it claims.
+// With memory, only reductions that keep the bytes exact apply, and the portfolio prices the limits. The problem, its
+// choices and its bound take three forms (docs/search.md): StrategyProblem, ReductionGraph, CoreProblem. The
+// `Incumbent` evaluates every choice on the original problem, so no stage's own claim of a cost is trusted.
 
 namespace shardplan {
 namespace {
@@ -60,7 +60,7 @@ Choice cheapest_strategies(const StrategyProblem& problem, const Objective& obje
   return choice;
 }
 
-/// One search: what is known of the answer so far, and the stages that improve on it.
+/// One search: the best answer so far, and the stages that improve it.
 class Run {
  public:
   Run(const StrategyProblem& problem, const SearchOptions& options, const AutoSearchOptions& parts)
@@ -81,8 +81,8 @@ class Run {
  private:
   bool fits(const Choice& choice) const { return evaluate(problem_, choice).worst_excess <= 0; }
   enum class Fit { kSlack, kNear, kFar };
-  /// Whether a good choice made without regard to memory fits: then memory probably does not bind. Near: it takes at
-  /// most twice what there is.
+  /// Whether a good choice that ignores memory fits: then memory probably does not bind. Near: it needs at most twice
+  /// the available memory.
   Fit fit_without_memory(const Presolve& presolve) const {
     const CoreProblem& core = presolve.core();
     DualBound dual(core);
@@ -113,27 +113,27 @@ class Run {
                                : options_.limits.work == 0 ? kWorkWithoutMemory
                                : fit == Fit::kSlack        ? quarters(3)
                                                            : quarters(1);
-    // Leaves time to start again with memory, should what is found here not fit.
+    // Leaves time to start again with memory, in case the result does not fit.
     search(presolve, std::move(statistics), work, is_over_ ? deadline_ : deadline_.part(0.75));
-    // Memory does not bind as far as is known, and of the two cores this is the smaller one: where work is limited, what
-    // was found here stands.
+    // As far as is known, memory does not bind, and this core is the smaller of the two: where work is limited, the
+    // result found here stands.
     if (work > 0 && fit == Fit::kSlack && unlimited_ && fits(*unlimited_)) is_over_ = true;
   }
   void search_with_memory() {
     const Presolve presolve(problem_, options_.objective, deadline_, incumbent_.cost(), parts_.presolve);
-    // A search without memory that found a plan went most of the way and has left a quarter of the work.
+    // A search without memory that found a plan did most of the work; a quarter is left for the rest.
     const std::uint64_t work = options_.limits.work;
     const bool is_rest = fit_ == Fit::kSlack && incumbent_.has_choice();
     const std::uint64_t share = is_rest ? quarters(1) : fit_ == Fit::kNear ? quarters(3) : work;
     search(presolve, presolve.statistics(), share, deadline_);
   }
-  /// A part of the work; never 0 where it is limited, which would be without limit.
+  /// A part of the work; never 0 where work is limited, since 0 means no limit.
   std::uint64_t quarters(std::uint64_t count) const {
     const std::uint64_t work = options_.limits.work;
     return work == 0 ? 0 : std::max<std::uint64_t>(work / 4 * count, 1);
   }
-  /// Work that suffices for the passes that were asked for. At constant prices, where passes begin ahead, half of them go as
-  /// far.
+  /// Work that suffices for the requested passes. At constant prices, where passes use over-relaxation, half of them
+  /// get as far.
   std::uint64_t enough(std::uint64_t work, const Presolve& presolve) const {
     if (options_.limits.work == 0 || options_.limits.passes == 0 || presolve.is_infeasible()) return work;
     const CoreProblem& core = presolve.core();
@@ -149,11 +149,11 @@ class Run {
     } else if (presolve.is_infeasibility_certain()) {
       incumbent_.set_infeasible();
     } else {
-      stopped_by_ = deadline.reached();  // nothing if costs beyond 64 bits are to blame
+      stopped_by_ = deadline.reached();  // nothing if the reason is costs beyond 64 bits
     }
   }
 
-  /// A bound on a whole number is rounded up.
+  /// A bound on an integer is rounded up.
   void raise_bound(const Presolve& presolve, double bound) {
     std::int64_t whole = presolve.constant_cost();
     if (!presolve.is_exact()) bound *= 1 - 0x1p-40;
@@ -191,7 +191,7 @@ class Run {
   void search_core(const Presolve& presolve, std::uint64_t work, const Deadline& deadline) {
     const CoreProblem& core = presolve.core();
     if (core.num_nodes() == 0) {
-      // With sums beyond 64 bits or the like, what is left need not be feasible.
+      // If sums exceed 64 bits, for example, what remains need not be feasible.
       incumbent_.offer(presolve.expand({}), "presolve");
       raise_bound(presolve, 0);
       incumbent_.report();
@@ -225,9 +225,9 @@ class Run {
   const AutoSearchOptions& parts_;
   const Deadline deadline_;
   Incumbent incumbent_;
-  bool is_over_ = false;             // what was searched without memory was the whole problem
-  std::optional<Fit> fit_;           // of what was searched without memory
-  std::optional<Choice> unlimited_;  // what that found
+  bool is_over_ = false;             // the search without memory covered the whole problem
+  std::optional<Fit> fit_;           // of the result of the search without memory
+  std::optional<Choice> unlimited_;  // that result
   std::optional<Limit> stopped_by_;  // of the last stage
 };
 

@@ -16,12 +16,12 @@ constexpr int kPriceRounds = 200;
 constexpr std::uint64_t kRepairWork = 50'000'000;
 constexpr int kPatientRounds = 10;  // rounds without a better bound before steps shorten
 
-/// Prices of bytes and the costs of values with them.
+/// Prices of bytes, and the costs of values including them.
 class Pricing {
  public:
   explicit Pricing(const CoreProblem& core) : core_(core), prices_(core.limits.size(), 0), best_(prices_) {}
 
-  /// The core's costs with the price of each value's bytes.
+  /// The core's costs plus the price of each value's bytes.
   std::vector<double> costs() {
     std::vector<double> result = core_.costs;
     limits_price_ = 0;
@@ -41,13 +41,13 @@ class Pricing {
     }
     return result;
   }
-  /// What the limits cost at the prices of the last `costs`.
+  /// The cost of the limits at the prices of the last `costs`.
   double limits_price() const { return limits_price_; }
 
   void keep() { best_ = prices_; }
   void go_back() { prices_ = best_; }
 
-  /// A step against the bytes that are over the limits (Polyak's rule).
+  /// A step against the bytes that exceed the limits (Polyak's rule).
   void move(const CoreChoice& choice, double distance) {
     std::vector<double> excess(core_.limits.size() + 1, 0);
     for (std::size_t node = 0; node < core_.num_nodes(); ++node) {
@@ -146,8 +146,8 @@ class EliminationSearch : public Search {
                     {"rounds of prices", rounds + 1}}});
   }
 
-  /// What rounding can have added to a priced bound: every sum of the programme is off by at most half a unit in the
-  /// last place of a magnitude below this. Without prices, whole numbers below 2^53 are exact.
+  /// The rounding error of a priced bound: every sum of the program has an error of at most half a unit in the last
+  /// place of a magnitude below this. Without prices, integers below 2^53 are exact.
   static double error(const Presolve& presolve, double least, const Pricing& pricing, bool is_unpriced) {
     if (is_unpriced && presolve.is_exact()) return 0;
     const CoreProblem& core = presolve.core();
@@ -156,7 +156,7 @@ class EliminationSearch : public Search {
     return 8 * operations * 0x1p-53 * (std::abs(least) + 2 * pricing.limits_price() + core.big_m * 0x1p-20);
   }
 
-  /// The choice as it is if it fits, and what repairs and single moves make of it.
+  /// The choice itself if it fits, and what repairs and single moves make of it.
   static void offer(const Presolve& presolve, const CoreChoice& choice, WorkMeter& meter, Incumbent& incumbent) {
     MoveState state(presolve.core(), choice);
     const bool fits = state.is_feasible();

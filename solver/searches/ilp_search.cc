@@ -12,24 +12,24 @@
 #include "solver/incumbent.h"
 #include "solver/presolve/presolve.h"
 
-// Every other search here is our own work on a core; this one hands the core to somebody else's solver, so that their
-// answers can be compared with one that shares no code with them beyond presolve. The programme is the usual one for
-// pairwise costs (Alpa and AutoParallel solve the same): a 0/1 variable for each value, a variable for each pair of
+// All other searches work on a core with our own algorithms; this one hands the core to an independent solver, so that
+// their answers can be compared with one that shares no code with them beyond presolve. The program is the usual one
+// for pairwise costs (Alpa and AutoParallel solve the same): a 0/1 variable for each value, a variable for each pair of
 // values of an edge, whose sums over rows and columns are the values' variables, and a row of bytes for each time. Pair
-// variables may be continuous: with whole values they are whole by themselves.
+// variables may be continuous: with integral values they are integral by themselves.
 //
 // It has as many columns as the matrices have entries, so it suits problems of some ten thousand pairs, not models.
-// GLPK is a C library with an error hook that must not return and with tolerances: the first is left by longjmp, the
-// second limit what is believed (`is_trusted`).
+// GLPK is a C library with an error hook that must not return, and with tolerances: the hook is left by longjmp, and
+// the tolerances limit which results are trusted (`is_trusted`).
 
 namespace shardplan {
 namespace {
 
 constexpr std::size_t kLargestPairs = 100'000;
 constexpr std::uint64_t kWorkPerEvent = 1'000'000;
-constexpr double kLargestCost = 1e12;  // beyond, GLPK's tolerances no longer distinguish costs
+constexpr double kLargestCost = 1e12;  // above this, GLPK's tolerances no longer distinguish costs
 
-/// GLPK reports faults of its own by a hook that must not return; this one leaves by longjmp, past GLPK's frames only.
+/// GLPK reports internal errors by a hook that must not return; this one leaves by longjmp, past GLPK's frames only.
 struct Escape {
   std::jmp_buf place;
 };
@@ -48,7 +48,7 @@ struct Programme {
   }
 };
 
-/// Not inlined into the function that can be left by longjmp: its variables would be at risk.
+/// Not inlined into the function that can be left by longjmp, which could corrupt its variables.
 [[gnu::noinline]] void build(const CoreProblem& core, Programme& programme) {
   glp_prob* const lp = programme.problem;
   glp_set_obj_dir(lp, GLP_MIN);
@@ -100,7 +100,8 @@ struct Programme {
   if (!core.limits.empty()) {
     const int first = glp_add_rows(lp, static_cast<int>(core.limits.size()));
     for (std::size_t time = 0; time < core.limits.size(); ++time) {
-      // Scaled: rows of bytes in the billions would drown the tolerances. Left a little loose; `evaluate` decides.
+      // Scaled, since rows of bytes in the billions would exceed the tolerances, and slightly loosened; `evaluate`
+      // decides.
       glp_set_row_bnds(lp, first + static_cast<int>(time), GLP_UP, 0, core.limits[time] == 0 ? 0 : 1);
     }
     for (std::size_t node = 0; node < core.num_nodes(); ++node) {
@@ -120,7 +121,7 @@ struct Programme {
                   programme.coefficients.data());
 }
 
-/// What GLPK came to; nothing if it failed.
+/// GLPK's result; nothing if it failed.
 struct Answer {
   bool is_optimal = false;
   bool is_infeasible = false;
@@ -146,7 +147,7 @@ void stop_when_over(glp_tree* tree, void* info) {
 }
 
 Answer solve(const CoreProblem& core, EventLimits limits, double seconds) {
-  // GLPK's environment is per thread, but its builds differ in that; one at a time is safe with all.
+  // GLPK's environment is per thread in some builds only; one at a time is safe with all of them.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   Answer answer;
@@ -156,7 +157,7 @@ Answer solve(const CoreProblem& core, EventLimits limits, double seconds) {
   glp_error_hook(escape, &fault);
   if (setjmp(fault.place) != 0) {
     glp_error_hook(nullptr, nullptr);
-    programme.problem = glp_create_prob();  // the environment was freed with the old one
+    programme.problem = glp_create_prob();  // the environment was freed together with the old one
     return answer;
   }
   build(core, programme);
@@ -194,7 +195,7 @@ class IlpSearch : public Search {
     const Deadline deadline(options.limits.seconds, options.limits.stop);
     Incumbent incumbent(problem, options, deadline);
     const std::optional<Limit> limit = solve_reduced(problem, options, deadline, incumbent);
-    // GLPK takes no start; what is known already counts at the end.
+    // GLPK accepts no start; a known choice counts at the end.
     if (options.start) incumbent.offer(*options.start, "start");
     return incumbent.result(limit);
   }
@@ -222,7 +223,7 @@ class IlpSearch : public Search {
     const Answer answer = solve(core, {&deadline, events, std::nullopt},
                                 options.limits.seconds > 0 ? options.limits.seconds - deadline.elapsed() : 0);
     incumbent.add({"ilp", {{"pairs", static_cast<std::int64_t>(*pairs)}}});
-    // GLPK computes with tolerances: what it calls optimal is so where they cannot hide a whole unit.
+    // GLPK computes with tolerances: what it calls optimal is optimal if they cannot hide a whole unit.
     const bool is_trusted = core.big_m < kLargestCost && presolve.is_exact();
     if (answer.choice) {
       const bool is_offered = incumbent.offer(presolve.expand(*answer.choice), "ilp");
@@ -233,7 +234,7 @@ class IlpSearch : public Search {
     return answer.stopped_by;
   }
 
-  /// How many pairs of values the programme has; nothing if it would be too large for GLPK.
+  /// The number of pairs of values of the program; nothing if it is too large for GLPK.
   static std::optional<std::size_t> programme_size(const CoreProblem& core) {
     std::size_t pairs = 0;
     std::size_t bytes = 0;
@@ -245,7 +246,7 @@ class IlpSearch : public Search {
         bytes += (core.segments[at].end - core.segments[at].begin) * core.num_values(node);
       }
     }
-    pairs /= 2;  // each was seen from both ends
+    pairs /= 2;  // each was counted from both ends
     if (pairs > kLargestPairs || bytes > 20 * kLargestPairs) return std::nullopt;
     return pairs;
   }

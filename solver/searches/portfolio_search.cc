@@ -11,36 +11,37 @@
 #include "solver/searches/portfolio_worker.h"
 
 // An algorithm portfolio (Huberman, Lukose, Hogg, Science 275, 1997): bounds, dives, neighbourhoods and branch and
-// bound each stand still at some time where another does not, and none says beforehand when. So they take turns, on all
-// threads, and share the best choice, the best bound and its prices.
+// bound each stall at some point where another does not, and which one cannot be told in advance. So they take turns,
+// on all threads, and share the best choice, the best bound and its prices.
 //
-// Threads meet at the end of epochs of fixed work instead of exchanging whenever one of them finds something. That
-// costs the wait for the slowest, a few per cent, and buys that the answer depends on the work alone and not on the
+// Threads meet at the end of epochs of fixed work instead of exchanging results whenever one of them finds something.
+// This costs waiting for the slowest thread, a few per cent, and makes the answer depend on the work alone, not on the
 // machine, its load, or the moment at which a lock was taken.
 //
-// What it gives up: the schedule does not learn which engine pays on this problem. Epochs are so short (some 40 ms)
-// that an engine that finds nothing costs little.
+// Limitation: the schedule does not learn which engine pays on this problem. Epochs are so short (some 40 ms) that an
+// engine that finds nothing costs little.
 
 namespace shardplan {
 namespace {
 
 constexpr std::uint64_t kEpochWork = 40'000'000;  // per thread
-// Up to this work per pass branch and bound has nearly all rounds, or up to the lesser, where it can have a share of them.
+// Up to this work per pass, branch and bound gets nearly all rounds; up to the smaller one, where it can have a share
+// of them.
 constexpr std::uint64_t kExactPassWork = 2'000'000;
 constexpr std::uint64_t kSharedPassWork = 800'000;
-constexpr std::uint64_t kExactPasses = 800;     // or if it may have so many
+constexpr std::uint64_t kExactPasses = 800;     // or if so many passes are allowed
 constexpr std::uint64_t kFirstPasses = 60;      // of the bound, between exchanges
-constexpr std::uint64_t kFreshPasses = 250;     // of a bound from nothing, in one round
-constexpr std::uint64_t kFirstRest = 8;         // rounds without one after it stood still; beside branch and bound
-constexpr std::uint64_t kDivePasses = 400;      // that suffice for a dive
+constexpr std::uint64_t kFreshPasses = 250;     // of a bound from scratch, in one round
+constexpr std::uint64_t kFirstRest = 8;         // rounds to skip after it stalled; beside branch and bound
+constexpr std::uint64_t kDivePasses = 400;      // sufficient for a dive
 constexpr std::uint64_t kMovesPerExchange = 4;  // epochs of moves
 // Of a subproblem of branch and bound; on large cores they end early, since the bound moves slowly.
 constexpr std::uint64_t kMostPassesOfPart = 60, kUsualPassesOfPart = 25;
 constexpr double kWorthShrinking = 0.7;             // of the gap at the last attempt to drop values
 constexpr double kShrinks = 0.6;                    // a smaller core is made if at most this share is left
-constexpr int kPatientExchanges = 3;                // exchanges without
-constexpr std::size_t kMostProcessors = 4;          // with what is processed ahead of its turn
-constexpr std::uint64_t kPassWorthAThread = 5'000;  // of which a subproblem takes some dozens
+constexpr int kPatientExchanges = 3;                // exchanges without success
+constexpr std::size_t kMostProcessors = 4;          // including those that process subproblems ahead
+constexpr std::uint64_t kPassWorthAThread = 5'000;  // a subproblem takes some dozens of passes
 
 /// Runs `task(thread)` on all threads and waits. Tasks share nothing that changes.
 template <class Task>
@@ -61,7 +62,7 @@ class PortfolioSearch {
     for (int thread = 0; thread < options_.threads; ++thread) workers_.emplace_back(core_, deadline_, thread);
     if (options_.first_bound) continue_bound(*options_.first_bound);
     start();
-    // Without memory there is but one path for the bound, and it has been walked.
+    // Without memory limits the bound's path is unique, and it has been followed to the end.
     if (options_.has_bound && !(options_.first_bound && core_.limits.empty())) bound_first();
     while (!is_done() && !smaller_) {
       epoch();
@@ -81,13 +82,13 @@ class PortfolioSearch {
   bool is_done() const { return is_within_gap() || is_complete_ || deadline_.is_over() || is_work_spent(); }
 
   std::uint64_t pass_work() const { return workers_[0].dual().work_per_pass(); }
-  /// Whether branch and bound has nearly all rounds.
+  /// Whether branch and bound gets nearly all rounds.
   bool uses_exact() const {
     const std::uint64_t cheap = may_share_exact() ? kSharedPassWork : kExactPassWork;
     return options_.is_exact && (pass_work() <= cheap || pass_work() * kExactPasses <= options_.exact_work);
   }
-  /// Whether it could have a share of them. Where memory binds, no prices of the whole core reach what the two halves of a
-  /// node's values are bounded by, so that a few dozen subproblems raise the bound even where thousands would not prove it.
+  /// Whether it could get a share of them. Where memory binds, no prices of the whole core reach the bounds of the two
+  /// halves of a node's values, so a few dozen subproblems raise the bound even where thousands would not prove it.
   bool may_share_exact() const {
     return options_.is_exact && options_.has_bound && options_.work == 0 && !core_.limits.empty();
   }
@@ -103,13 +104,13 @@ class PortfolioSearch {
     const std::uint64_t left = most_work() > work_ ? most_work() - work_ : 0;
     return std::min<std::uint64_t>(usual, left / static_cast<std::uint64_t>(options_.threads) + 1);
   }
-  /// Fewer passes than this in a row say little about where the bound is going.
+  /// Fewer consecutive passes than this say little about where the bound converges.
   std::uint64_t bound_work(std::uint64_t passes) const {
     const std::uint64_t left = options_.work == 0 ? kInfiniteWork : epoch_work();
     return std::min(std::max(epoch_work(), passes * pass_work()), left);
   }
 
-  /// A dive that is cut short comes to nothing.
+  /// A dive that is cut short finds nothing.
   std::uint64_t dive_work(std::uint64_t work) const {
     return std::max(5 * work, options_.work == 0 ? kDivePasses * pass_work() : 0);
   }
@@ -130,7 +131,7 @@ class PortfolioSearch {
     exchange();
   }
 
-  /// Best choices and bounds of all threads, in order, become everyone's.
+  /// Shares the best choices and bounds of all threads, in order.
   void exchange() {
     bool is_better = false;
     bool is_bound_better = false;
@@ -160,13 +161,13 @@ class PortfolioSearch {
     }
   }
 
-  /// Makes a smaller core if reduced costs show that many values are in no better choice.
+  /// Makes a smaller core if reduced costs show that many values belong to no better choice.
   void shrink() {
     if (core_.limits.empty() || !known_.best.choice || is_done()) return;
     const double gap = known_.best.cost - known_.priced_bound;
     if (gap > kWorthShrinking * tried_gap_) return;
     tried_gap_ = gap;
-    DualBound& dual = workers_[0].dual();  // which continues from the best prices, whatever comes of this
+    DualBound& dual = workers_[0].dual();  // continues from the best prices in any case
     dual.raise_prices(known_.prices, known_.priced_bound);
     dual.pass();
     work_ += dual.work_per_pass();
@@ -181,8 +182,8 @@ class PortfolioSearch {
     if (smaller_) smaller_state_ = dual.restricted_state(*smaller_);
   }
 
-  /// The rest of the search, on the smaller core. It holds the best choice and all better ones, so its bound and what
-  /// is proven there hold here.
+  /// The rest of the search, on the smaller core. It contains the best choice and all better ones, so its bound and its
+  /// proofs hold here.
   CoreSearchResult continue_on_smaller() {
     workers_.clear();
     CoreSearchOptions options = options_;
@@ -229,7 +230,7 @@ class PortfolioSearch {
       const double gain = known_.bound - before;
       before = known_.bound;
       const double gap = known_.best.choice ? known_.best.cost - known_.bound : kInfinity;
-      // Steps shrink towards the old target; a much better one is worth long steps again.
+      // Steps shrink towards the old target; a much better target justifies long steps again.
       if (known_.best.choice && old_cost - known_.best.cost > 0.2 * gap) {
         for (PortfolioWorker& worker : workers_) worker.dual().restart_steps(1);
       }
@@ -240,7 +241,7 @@ class PortfolioSearch {
   }
 
   PortfolioSituation situation() const {
-    // A bound without prices has but one path, and has come to its end.
+    // The path of a bound without prices is unique, and has ended.
     const bool is_close = known_.best.cost - known_.bound < 1e-4 * known_.bound;
     const bool rests = shares_exact() && round_ < next_fresh_bound_;
     return {options_.has_bound, uses_exact(), shares_exact(), core_.limits.empty() || is_close || rests};
@@ -281,7 +282,7 @@ class PortfolioSearch {
     }
   }
 
-  /// Subproblems for an epoch, by thread; those that do not run branch and bound get none.
+  /// Subproblems for one epoch, by thread; threads that do not run branch and bound get none.
   std::vector<std::vector<BranchAndBound::Subproblem>> take_batches(const std::vector<Engine>& engines,
                                                                     std::uint64_t work) {
     std::vector<std::vector<BranchAndBound::Subproblem>> batches(engines.size());
@@ -299,13 +300,13 @@ class PortfolioSearch {
     return batches;
   }
 
-  /// Processors that no thread of the search runs on, where a subproblem is worth one's waking up.
+  /// Processors without a thread of the search, if a subproblem is large enough to be worth waking one up.
   std::size_t num_idle() const {
     const std::size_t all = num_processors(kMostProcessors), busy = static_cast<std::size_t>(options_.threads);
     return all > busy && pass_work() >= kPassWorthAThread ? all - busy : 0;
   }
 
-  /// Of the batches the first is begun at once by its own thread. What is open then comes next, or what these are split into.
+  /// The first batch is begun at once by its own thread. Next come the open subproblems, or the parts of these.
   void expect(const std::vector<std::vector<BranchAndBound::Subproblem>>& batches) {
     if (num_idle() == 0) return;
     std::vector<BranchAndBound::Subproblem> next;
@@ -316,7 +317,7 @@ class PortfolioSearch {
     ahead_->expect(std::move(next), known_.best_cost(core_));
   }
 
-  /// A bound from nothing that comes to nothing better has the next one wait, twice as long each time.
+  /// After a bound from scratch that was no better, the next one has to wait, twice as long each time.
   void rest_if_still(double priced_before) {
     const double gap = known_.best.choice ? known_.best.cost - priced_before : kInfinity;
     const bool is_still = known_.priced_bound - priced_before < kStandsStill * gap;
@@ -324,7 +325,8 @@ class PortfolioSearch {
     next_fresh_bound_ = round_ + rest_;
   }
 
-  /// Prices that bound the whole by more than all subproblems' bounds say are where the next ones should come from.
+  /// Prices that bound the whole core higher than the bounds of all subproblems do are the better start for further
+  /// ones.
   void restart_if_behind() {
     if (!exact_ || exact_->bound() >= known_.priced_bound) return;
     num_subproblems_ += exact_->num_processed();
@@ -332,7 +334,7 @@ class PortfolioSearch {
     exact_.reset();
   }
 
-  /// By thread: null means the whole core. Every second dive begins in a subproblem.
+  /// By thread; null: the whole core. Every second dive starts in a subproblem.
   std::vector<const BranchAndBound::Subproblem*> beginnings_of_dives() const {
     const auto threads = static_cast<std::size_t>(options_.threads);
     std::vector<const BranchAndBound::Subproblem*> result;
@@ -425,16 +427,16 @@ class PortfolioSearch {
   const Deadline& deadline_;
   std::vector<PortfolioWorker> workers_;
   std::optional<BranchAndBound> exact_;
-  std::optional<SubproblemsAhead> ahead_;  // while there is that
+  std::optional<SubproblemsAhead> ahead_;  // while there is branch and bound
   PortfolioKnowledge known_;
   double seconds_to_best_ = 0;
   std::uint64_t work_ = 0;
   std::uint64_t round_ = 0;
   std::uint64_t num_epochs_[std::size(kEngines)] = {};
   bool is_complete_ = false;
-  std::uint64_t num_subproblems_ = 0;              // before the present branch and bound
+  std::uint64_t num_subproblems_ = 0;              // before the current branch and bound
   std::uint64_t next_fresh_bound_ = 0, rest_ = 0;  // rounds
-  double tried_gap_ = kInfinity;                   // when values were last dropped, or tried to be
+  double tried_gap_ = kInfinity;                   // when values were last dropped, or could have been
   std::optional<RestrictedCore> smaller_;          // on which the search continues
   DualBound::State smaller_state_;
 };

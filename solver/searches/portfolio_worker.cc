@@ -7,8 +7,8 @@
 
 #include "solver/heuristics/dive.h"
 
-// Each engine turns what is known into a better choice or a better bound in its own way; no one of them is best on all
-// problems, or on one problem at all times:
+// Each engine improves the choice or the bound in its own way; none is best on all problems, or at all times on one
+// problem:
 //
 //   bound    message passing with prices raises the bound; the choices that it decodes lie near the optimum, and
 //            single-node repairs make them feasible
@@ -137,7 +137,7 @@ void PortfolioWorker::run_neighbourhood(Engine engine, const PortfolioKnowledge&
                                         std::uint64_t work) {
   WorkMeter meter(*deadline_, work);
   if (!known.best.choice) {
-    // Nothing to improve yet: repair what a random start gives.
+    // Nothing to improve yet: repair a random start.
     CoreChoice choice = fewest_bytes_choice(*core_);
     for (std::size_t node = 0; node < choice.size(); ++node) {
       if (random.below(8) == 0) choice[node] = static_cast<std::uint32_t>(random.below(core_->num_values(node)));
@@ -161,7 +161,7 @@ void PortfolioWorker::run_neighbourhood(Engine engine, const PortfolioKnowledge&
   used_ += meter.used();
 }
 
-// Annealed: a move may cost a little more, less and less so.
+// Annealed: a move may cost a little more, ever less so.
 void PortfolioWorker::run_trees(const PortfolioKnowledge& known, Random& random, WorkMeter& meter, std::uint64_t work) {
   trees_.set_prices(known.prices);
   const double best = known.best.cost;

@@ -22,8 +22,8 @@ std::int64_t own_cost(const Cost& cost, const Objective& objective) {
   return item.value(objective);
 }
 
-/// The choice of the one pass. It avoids forbidden pairs at the edge by which it reaches a node; at other edges of the
-/// node they can remain.
+/// The choice of the single pass. It avoids forbidden pairs at the edge by which it reaches a node; at other edges of
+/// the node they can remain.
 Choice propagate(const StrategyProblem& problem, const Objective& objective) {
   const std::size_t count = problem.nodes.size();
   std::vector<std::vector<EdgeId>> edges(count);
@@ -86,7 +86,7 @@ Choice propagate(const StrategyProblem& problem, const Objective& objective) {
   }
 }
 
-/// The least of every node and edge, added up: a bound, since a choice can do no better anywhere.
+/// The sum of the minima of all nodes and edges: a bound, since no choice can be better anywhere.
 std::int64_t least_sum(const StrategyProblem& problem, const Objective& objective) {
   Int128 sum = 0;
   std::vector<std::int64_t> of_table, of_matrix;
@@ -119,8 +119,8 @@ class PropagationSearch : public Search {
   static constexpr std::string_view kStage = "propagation";
   static constexpr std::uint64_t kUsualWork = std::uint64_t{1} << 32;
 
-  /// On the reduced problem, where each node stands for all that depend on it: forbidden pairs and limits that break are
-  /// repaired, then single nodes move to what is cheapest beside their neighbours. Returns what cut that short.
+  /// On the reduced problem, where each node stands for all that depend on it: repairs forbidden pairs and exceeded
+  /// limits, then moves single nodes to what is cheapest beside their neighbours. Returns what cut that short.
   static std::optional<Limit> improve(const StrategyProblem& problem, const SearchOptions& options,
                                       const Deadline& deadline, const std::vector<Choice>& first,
                                       Incumbent& incumbent) {
@@ -140,7 +140,7 @@ class PropagationSearch : public Search {
     starts.push_back(fewest_bytes_choice(core));
     WorkMeter meter(deadline, options.limits.work > 0 ? options.limits.work : kUsualWork);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      // The fewest bytes are the last resort.
+      // Taking the fewest bytes is the last resort.
       if (i + 1 == starts.size() && incumbent.has_choice()) break;
       MoveState state(core, starts[i]);
       for (int round = 0; round < 4 && !state.is_feasible(); ++round) {

@@ -12,7 +12,7 @@ SubproblemsAhead::SubproblemsAhead(const BranchAndBound& exact, const CoreProble
     : exact_(exact), core_(core), deadline_(deadline.or_at(end_.get_token())) {
   try {
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {  // the search does without those that the system does not give
+  } catch (const std::system_error&) {  // the search does without threads that the system does not provide
   }
 }
 

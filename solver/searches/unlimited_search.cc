@@ -14,32 +14,32 @@
 #include "solver/searches/portfolio_search.h"
 
 // Without memory limits the problem is a sum of terms over nodes and edges: a graphical model (weighted constraint
-// satisfaction). Presolve has folded all trees and chains away, so what is left has cycles. The plan, in the order of
-// what each step costs:
+// satisfaction). Presolve has folded all trees and chains, so what remains has cycles. The steps, in the order of their
+// cost:
 //
 // Elimination (solver/bounds/elimination.h) is exact and takes time exponential in the width of the graph, as far as
 // the matrices distinguish values; models are narrow, so it decides most of them at once. Where its tables would be too
-// large, message passing bounds the cost, and its decoded choice is improved node by node. With a bound and a choice,
-// reduced-cost fixing removes the values that no better choice has; then the core is made smaller, passes become
-// cheaper, elimination may be possible after all, and the loop starts again: this is how large cores are decided. A
+// large, message passing bounds the cost, and the choice decoded from it is improved node by node. Given a bound and a
+// choice, reduced-cost fixing removes the values that belong to no better choice; then the core is made smaller, passes
+// become cheaper, elimination may become possible, and the loop starts again: large cores are decided in this way. A
 // restriction heuristic (elimination among the values of least reduced cost) finds the choices that decoding misses on
-// cycles. Only what stands still after all that goes to the portfolio, in slices that grow, since any better choice
-// lets the loop continue.
+// cycles. Only what stalls after all this goes to the portfolio, in growing slices, since any better choice lets the
+// loop continue.
 //
 // The obvious alternative, branch and bound from the start, would prove again in each subproblem what fixing proves
-// once for all. What this gives up: bounds of single edges and nodes only, no higher-order cuts, so a small gap can
-// remain on dense cores.
+// once and for all. Limitation: bounds of single edges and nodes only, no higher-order cuts, so a small gap can remain
+// on dense cores.
 
 namespace shardplan {
 namespace {
 
 constexpr std::uint64_t kShortWork = 300'000'000;   // of elimination while the bound still moves
-constexpr std::uint64_t kLongWork = 2'000'000'000;  // once it does not
+constexpr std::uint64_t kLongWork = 2'000'000'000;  // when it no longer does
 constexpr std::uint64_t kPassesPerRound = 8;        // between attempts to remove values
 constexpr double kShrinksEnough = 0.8;  // a smaller core is made if at most this share of the values is left
-constexpr std::uint64_t kFirstSlice = 100'000'000;  // of other means; the next ones are longer
-constexpr double kWorthATry = 0.7;                  // of the gap when a restriction was last tried
-constexpr int kPatientLooks = 3;                    // looks without
+constexpr std::uint64_t kFirstSlice = 100'000'000;  // of the portfolio; the next ones are longer
+constexpr double kWorthATry = 0.7;                  // of the gap at the last attempt of a restriction
+constexpr int kPatientLooks = 3;                    // checks without success
 
 class UnlimitedSearch {
  public:
@@ -54,12 +54,12 @@ class UnlimitedSearch {
     if (eliminate(kShortWork)) return finish_result();
     for (const CoreChoice& choice : options_.starts) improve(choice);
     pass_and_fix();
-    if (!is_done()) try_restriction();  // the last passes have said most
+    if (!is_done()) try_restriction();  // the last passes are the most informative
     if (!is_done()) eliminate(kLongWork);
     for (std::uint64_t slice = 0; !is_done() && !meter_.is_spent(); ++slice) {
       const double cost = best_cost_;
       search_in_slice(slice);
-      // A better choice lets more values go.
+      // A better choice allows more values to be removed.
       if (!is_done() && best_cost_ < cost) pass_and_fix();
     }
     return finish_result();
@@ -69,7 +69,7 @@ class UnlimitedSearch {
   bool is_proven() const { return is_complete_ || (best_ && bound_ > best_cost_ - 1); }
   bool is_done() const { return is_proven() || (best_ && options_.is_good_enough(best_cost_, bound_, meter_.used())); }
 
-  /// A choice of the present core.
+  /// A choice of the current core.
   void offer(const CoreChoice& choice, double cost, const char* stage) {
     if (cost >= best_cost_ || cost >= core_->big_m) return;
     best_ = choice;
@@ -89,7 +89,7 @@ class UnlimitedSearch {
     if (state.is_feasible()) offer(state.choice(), evaluate(*core_, state.choice()).cost, stage);
   }
 
-  /// True if it decided the core, with at most so much work.
+  /// True if it decided the core, with at most this much work.
   bool eliminate(std::uint64_t work) {
     if (!options_.eliminates) return false;
     const Elimination elimination(*core_);
@@ -105,7 +105,7 @@ class UnlimitedSearch {
                             {"largest table", static_cast<std::int64_t>(elimination.largest_table())},
                             {"entries of all tables", static_cast<std::int64_t>(found->entries)},
                             {"repeated steps", static_cast<std::int64_t>(found->repeated_steps)}}});
-    // Beyond 2^53 sums are rounded, each by at most half a unit in the last place of the cost.
+    // Above 2^53 sums are rounded, each by at most half a unit in the last place of the cost.
     const double operations = static_cast<double>(core_->costs.size() + core_->neighbours.size());
     const double bound = core_->big_m < 0x1p53 ? found->cost : found->cost * (1 - 8 * operations * 0x1p-53);
     bound_ = std::max(bound_, std::min(bound, best_cost_));
@@ -114,11 +114,12 @@ class UnlimitedSearch {
     return true;
   }
 
-  /// Passes until the bound stands still; values go as soon as their reduced cost shows that no better choice has them.
+  /// Passes until the bound stalls; values are removed as soon as their reduced cost shows that no better choice has
+  /// them.
   void pass_and_fix() {
     double before = -kInfinity;
     int still = 0;
-    // A little of limited work is always kept for the other means.
+    // A little of limited work is always reserved for the other steps.
     const std::uint64_t most = options_.work > 0
                                    ? meter_.used() + (options_.work - std::min(options_.work, meter_.used())) / 16 * 15
                                    : kInfiniteWork;
@@ -165,7 +166,7 @@ class UnlimitedSearch {
       const auto begin = alive.begin() + core_->first_value[node];
       const auto end = alive.begin() + core_->first_value[node + 1];
       if (std::find(begin, end, 1) == end) {
-        is_complete_ = true;  // nothing is better than the best
+        is_complete_ = true;  // nothing is better than the best choice
         return true;
       }
     }
@@ -176,7 +177,7 @@ class UnlimitedSearch {
     if (!smaller) return false;
     const DualBound::State state = dual_->restricted_state(*smaller);
     restrictions_.push_back(std::make_unique<RestrictedCore>(*std::move(smaller)));
-    // The core before this one is needed only for the way back, which takes its values but not its matrices.
+    // The core before this one is only needed to expand choices, which takes its values but not its matrices.
     if (restrictions_.size() > 1) restrictions_[restrictions_.size() - 2]->core.matrices.reset();
     core_ = &restrictions_.back()->core;
     restricted_share_ = 0;
@@ -185,7 +186,7 @@ class UnlimitedSearch {
     return true;
   }
 
-  /// All other means, on what is left.
+  /// All other steps, on what remains.
   void search_in_slice(std::uint64_t slice) {
     CoreSearchOptions options = options_;
     options.count_as_done(meter_.used());
@@ -251,8 +252,8 @@ class UnlimitedSearch {
   const CoreSearchOptions& options_;
   const Deadline& deadline_;
   WorkMeter meter_;
-  const CoreProblem* core_;                                    // the smallest so far
-  std::vector<std::unique_ptr<RestrictedCore>> restrictions_;  // each of the one before
+  const CoreProblem* core_;                                    // the smallest one so far
+  std::vector<std::unique_ptr<RestrictedCore>> restrictions_;  // each of the one before it
   std::unique_ptr<DualBound> dual_;
   std::optional<CoreChoice> best_;  // of the whole core
   double best_cost_ = kInfinity;
@@ -262,7 +263,7 @@ class UnlimitedSearch {
   double seconds_to_best_ = 0;
   std::uint64_t num_passes_ = 0;
   double tried_gap_ = kInfinity;
-  std::size_t restricted_share_ = 0;  // that the restriction heuristic could search in this core
+  std::size_t restricted_share_ = 0;  // that the restriction heuristic was able to search in this core
   std::vector<StageStatistics> statistics_;
   std::vector<StageStatistics> rest_statistics_;  // of the last slice
 };
