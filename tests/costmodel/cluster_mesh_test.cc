@@ -36,7 +36,7 @@ TEST(ClusterMeshTest, SearchesCutTheInnerLevelsFirst) {
   EXPECT_EQ(pieces(DeviceMesh(), 3), "{}");
 }
 
-// Whatever the sizes: pieces in mesh order that make up the axes, none cut while an inner one could be.
+// For all sizes: pieces in mesh order that make up the axes; none is split while an inner one could be.
 TEST(ClusterMeshTest, PiecesMakeUpTheAxes) {
   for (const char* text : {"a=2", "a=12", "a=30,b=4", "a=7,b=9", "a=16,b=8", "a=2,b=1,c=6"}) {
     const DeviceMesh mesh = DeviceMesh::parse(text);

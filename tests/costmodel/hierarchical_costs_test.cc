@@ -1,4 +1,4 @@
-// Collective times against a step-by-step simulation (message_simulation.h), and what they promise.
+// Collective times compared with a step-by-step simulation (message_simulation.h), and their guarantees.
 #include "costmodel/hierarchical_costs.h"
 
 #include <gtest/gtest.h>
@@ -119,7 +119,7 @@ TEST(HierarchicalCosts, EqualASimulationOfEveryMessage) {
       const Fraction all_to_all = direct.time < staged.time ? direct.time : staged.time;
       EXPECT_BETWEEN(all_to_all.ceil(), time(CollectiveKind::kAllToAll), all_to_all.ceil() + staged.stages);
 
-      // Every device sends its piece to the member half a turn of the outermost level away.
+      // Every device sends its piece to the member half-way around the outermost level.
       std::vector<Message> messages;
       for (const auto& group : groups) {
         for (std::size_t i = 0; i < group.size(); ++i)
@@ -264,7 +264,7 @@ TEST(HierarchicalCosts, WholeLevelsAreNotDearerTogetherThanOneByOne) {
       Picoseconds sum = 0;
       std::int64_t inner = 1;
       for (std::size_t axis = mesh.axes().size(); axis-- > 0;) {
-        // What the axis by itself works on: the shard that is left, or the pieces of its own members.
+        // What the axis by itself operates on: the remaining shard, or the pieces of its own members.
         const std::int64_t size = mesh.axes()[axis].size;
         const std::int64_t own = kind == CollectiveKind::kReduceScatter ? bytes / inner
                                  : kind == CollectiveKind::kAllToAll    ? bytes * size / mesh.num_devices()
@@ -277,9 +277,9 @@ TEST(HierarchicalCosts, WholeLevelsAreNotDearerTogetherThanOneByOne) {
   }
 }
 
-// Channels: one ring for every device of an outermost part, each beginning a part at another device, so that every link
-// into the outer level carries one of them. The formula counts as if all of them crossed every inner link, where one of
-// the part's devices goes out instead.
+// Channels: one ring for every device of an outermost part, each starting a part at another device, so that every link
+// into the outer level carries one of them. The formula assumes that all of them cross every inner link, where in fact
+// one device of the part uses its outer link instead.
 TEST(HierarchicalCosts, AChannelRingCarriesWhatItsMessagesLoadTheLinksWith) {
   for (const Case& test : cases()) {
     if (!test.axes.empty()) continue;
@@ -332,9 +332,9 @@ TEST(HierarchicalCosts, FewBytesGoUpAndDownATree) {
   const DeviceMesh mesh = make_mesh(cluster);
   const std::vector<AxisRef> all = {mesh.whole(0), mesh.whole(1)};
   EXPECT_EQ(HierarchicalCosts(cluster, mesh).time(CollectiveKind::kAllReduce, all, 0), (7 + 2 * (5 * 10 + 7)) * kUs);
-  // Within a node a chain is no gain over the ring: 14 hops.
+  // Within a node a chain gains nothing over the ring: 14 hops.
   EXPECT_EQ(HierarchicalCosts(cluster, mesh).time(CollectiveKind::kAllReduce, {mesh.whole(1)}, 0), (7 + 14) * kUs);
-  // Two collectives over sub-axes launch twice: 2 (7 + 1) + (7 + 3 hops of 4 devices, there and back) is no gain.
+  // Two collectives over sub-axes launch twice: 2 (7 + 1) + (7 + 3 hops of 4 devices, there and back) gains nothing.
   const auto over = [&](CollectiveKind kind, std::int64_t before, std::int64_t size) {
     return HierarchicalCosts(cluster, mesh).time(kind, {{1, before, size}}, 0);
   };
@@ -343,7 +343,7 @@ TEST(HierarchicalCosts, FewBytesGoUpAndDownATree) {
                                                         over(CollectiveKind::kAllGather, 1, 2));
 }
 
-// Software that handles pieces one by one pays for every device of the group, wherever the group lies.
+// Software that handles pieces one by one pays for every device of the group, wherever the group is.
 TEST(HierarchicalCosts, PiecesThatAreHandledOneByOneCostAsManyTimesAsThereAreDevices) {
   Cluster cluster = cluster_of({level("ib", 4, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
   cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
@@ -365,7 +365,7 @@ TEST(HierarchicalCosts, PiecesThatAreHandledOneByOneCostAsManyTimesAsThereAreDev
   }
 }
 
-// A protocol of short latency and half of the rate wins as long as half of the time saved is not spent on bytes.
+// A low-latency protocol at half the bandwidth wins as long as less than half of the time saved is spent on bytes.
 TEST(HierarchicalCosts, TheFastestProtocolCounts) {
   Cluster cluster = cluster_of({level("nvlink", 2, 4 * kUs, 100 * kGB)});
   cluster.levels[0].protocols = {{1 * kUs, 500'000}};
@@ -406,7 +406,7 @@ TEST(HierarchicalCosts, DevicesOutOfOrderPayForTheLevelsThatTheyCross) {
   const HierarchicalCosts costs(crossed, make_mesh(crossed));
   const std::vector<AxisRef> hccs = {{1, 1, 4}};
   EXPECT_EQ(straight.time(CollectiveKind::kAllGather, hccs, 0), 15 * kUs);
-  EXPECT_EQ(costs.time(CollectiveKind::kAllGather, hccs, 0), 15 * kUs);  // 5 in the half, 10 across
+  EXPECT_EQ(costs.time(CollectiveKind::kAllGather, hccs, 0), 15 * kUs);  // 5 within the half, 10 across
   // hccs 1/2 x 72 GB / 2 / 72 GB/s... outer first: pcie 1/2 x 36 GB / (25 GB/s / 4), hccs 1/2 x 72 GB / 72 GB/s.
   EXPECT_EQ(costs.time(CollectiveKind::kAllGather, hccs, 72 * kGB), 15 * kUs + 2'880'000'000'000 + 500'000'000'000);
   // Uneven halves: three of a group in one, one in the other. The worst of all groups counts.
@@ -441,7 +441,7 @@ TEST(HierarchicalCosts, MeasuredTablesReplaceTheFormulaAlongTheirLevel) {
                 {3000, 90 * kUs}, {3500, 90 * kUs}, {4000, 90 * kUs},          {8000, 180 * kUs}};
   for (const auto& test : kCases)
     EXPECT_EQ(costs.time(CollectiveKind::kAllReduce, node, test.bytes), test.time) << test.bytes;
-  // Half of the nodes is no group of the table: 2 x (10 us + 1/2 x 2000 B / 10 GB/s).
+  // Half of the nodes is not a group of the table: 2 x (10 us + 1/2 x 2000 B / 10 GB/s).
   EXPECT_EQ(costs.time(CollectiveKind::kAllReduce, {{0, 1, 2}}, 2000), 20 * kUs + 200'000);
   // Over both levels: nvlink scatters 16000 B (7 us + 140 ns), node reduces 2000 B by the table, nvlink gathers.
   EXPECT_EQ(costs.time(CollectiveKind::kAllReduce, {{0, 1, 4}, {1, 1, 8}}, 16'000), 2 * (7 * kUs + 140'000) + 70 * kUs);

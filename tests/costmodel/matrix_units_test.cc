@@ -33,7 +33,7 @@ TEST(MatrixUnitsTest, WavesAreWhole) {
   EXPECT_EQ(units_overhead_ppm({1, 16384, 512, 4096}, units), 1'054'687);
   // 108 tiles of one wave lose nothing.
   EXPECT_EQ(units_overhead_ppm({1, 108 * 128, 128, 4096}, units), 1'000'000);
-  // One tile: its k is split among 64 units, and 44 stand idle.
+  // One tile: its k is split among 64 units, and 44 are idle.
   EXPECT_EQ(units_overhead_ppm({1, 128, 128, 16384}, units), 1'687'500);
   // 130 columns are two tiles.
   EXPECT_EQ(units_overhead_ppm({1, 108 * 128, 130, 4096}, units), (2 * 128 * 1'000'000 + 129) / 130);

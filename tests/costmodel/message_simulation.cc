@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// The rings of one level: devices of one group in one whole of the level that stand at the same place in their parts.
+/// The rings of one level: devices of one group, within one part of the level above, at the same place in their parts.
 Groups rings_at(const Simulation& simulation, const Cluster& cluster, const Groups& groups, std::size_t level) {
   Groups rings;
   const std::int64_t part = simulation.part(level);
@@ -29,7 +29,7 @@ Simulated simulate_reduce_scatter(const Cluster& cluster, const Groups& groups, 
   const Simulation simulation(cluster);
   const auto num_elements = groups.front().size();
   std::map<std::int64_t, std::vector<std::set<std::int64_t>>> sums;
-  std::map<std::int64_t, std::pair<std::size_t, std::size_t>> range;  // that the device still works on
+  std::map<std::int64_t, std::pair<std::size_t, std::size_t>> range;  // that the device still operates on
   for (const auto& group : groups) {
     for (const std::int64_t place : group) {
       sums[place].assign(num_elements, {place});
@@ -53,7 +53,7 @@ Simulated simulate_reduce_scatter(const Cluster& cluster, const Groups& groups, 
           messages.push_back({from, to});
           const auto [begin, end] = range[from];
           chunk = (end - begin) / size;
-          // After size-1 steps member i holds chunk i: chunk c starts its journey at member c+1.
+          // After size-1 steps member i holds chunk i: chunk c starts at member c+1.
           const std::size_t which = (i + 2 * size - 1 - step) % size;
           for (std::size_t e = begin + which * chunk; e < begin + (which + 1) * chunk; ++e) {
             next_sums[to][e].insert(sums[from][e].begin(), sums[from][e].end());
@@ -158,7 +158,7 @@ Simulated simulate_direct_all_to_all(const Cluster& cluster, const Groups& group
   const auto size = static_cast<std::int64_t>(groups.front().size());
   Simulated result;
   for (std::size_t level = 0; level < cluster.levels.size(); ++level) {
-    // By rounds: the k-th peer of every device. Places are equal in number everywhere, so all devices have as many
+    // By rounds: the k-th peer of every device. All parts have equally many places, so all devices have equally many
     // rounds.
     std::vector<std::vector<Message>> rounds;
     for (const auto& group : groups) {

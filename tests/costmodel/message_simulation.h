@@ -8,10 +8,10 @@
 
 namespace shardplan {
 
-// An oracle for collective times: every ring, every message, every shared link, with data that shows that each device
-// ends with what it should; exact fractions, no code shared with the formulas.
+// An oracle for collective times: simulates every ring, message and shared link, with data that show whether each
+// device ends with the right result. Exact fractions; shares no code with the formulas.
 
-/// A positive fraction; exact.
+/// A positive fraction, exact.
 struct Fraction {
   Int128 above = 0;
   Int128 below = 1;
@@ -43,7 +43,7 @@ class Simulation {
  public:
   explicit Simulation(const Cluster& cluster) : cluster_(cluster) {}
 
-  /// The level at which two places differ, counted from outside.
+  /// The outermost level at which two places differ.
   std::size_t level_between(std::int64_t a, std::int64_t b) const {
     for (std::size_t l = 0; l < cluster_.levels.size(); ++l) {
       if (a / part(l) != b / part(l)) return l;
@@ -57,7 +57,7 @@ class Simulation {
   }
 
   /// Messages of `bytes` each that start together; the slowest decides. `latest` and `longest`, if given, receive the
-  /// largest start-up and the longest transfer on their own.
+  /// largest start-up and the longest transfer separately.
   Fraction step(const std::vector<Message>& messages, Fraction bytes, Fraction* start = nullptr,
                 Fraction* transfer = nullptr) const {
     std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> flows;  // on each link
@@ -94,14 +94,14 @@ struct Simulated {
 /// Reduce-scatter inner levels first. Every device holds `group size` elements and a set of contributors to each.
 Simulated simulate_reduce_scatter(const Cluster& cluster, const Groups& groups, std::int64_t bytes);
 
-/// One ring of all members in the order of their places; returns the time with each step's largest start-up and
-/// transfer added up apart, which is what the model charges.
+/// One ring of all members in the order of their places; returns the time with each step's largest start-up and largest
+/// transfer added up separately, which is what the model charges.
 Simulated simulate_flat_all_reduce(const Cluster& cluster, const Groups& groups, std::int64_t bytes);
 
-/// Blocks (from, to) travel level by level; each device checks that it ends with one block of every member.
+/// Blocks (from, to) travel level by level; checks that each device ends with one block from every member.
 Simulated simulate_staged_all_to_all(const Cluster& cluster, const Groups& groups, std::int64_t bytes);
 
-/// Level by level, each device sends to each of its peers at that level in turn.
+/// Level by level, each device sends to each of its peers at that level, one after the other.
 Simulated simulate_direct_all_to_all(const Cluster& cluster, const Groups& groups, std::int64_t bytes);
 
 }  // namespace shardplan

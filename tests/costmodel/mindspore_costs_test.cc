@@ -19,7 +19,7 @@ MindSporeTensor tensor(Shape shape, std::vector<std::int64_t> cuts, bool is_para
   return {std::move(shape), std::move(cuts), element_bytes, is_parameter};
 }
 
-/// A [i, k] times B [k, j] cut in (m, k, n).
+/// A [i, k] times B [k, j], sharded into (m, k, n) pieces.
 MindSporeOperator matmul(const Shape& a, std::int64_t j, std::int64_t m, std::int64_t k, std::int64_t n,
                          bool is_parameter = false) {
   return {MindSporeFamily::kMatMul,
@@ -124,13 +124,13 @@ struct Candidate {
   MindSporeTensorLayout result;
 };
 struct Link {
-  std::size_t from = 0;  // operator, or the data set where it is `kDataset`
+  std::size_t from = 0;  // operator, or `kDataset` for the data set
   std::size_t to = 0;
   std::size_t operand = 0;
 };
 constexpr std::size_t kDataset = SIZE_MAX;
 
-/// The least and the second least objective over all combinations, and the names of the best.
+/// The smallest and second smallest objective over all combinations, and the names of the best.
 struct Best {
   double least = 1e300;
   double second = 1e300;
@@ -172,7 +172,7 @@ std::vector<std::int64_t> cuts_of(std::int64_t devices) {
   return cuts;
 }
 
-/// All cuts that use every device, and one that uses a single device if `with_one`.
+/// All strategies that use every device, and one that uses a single device if `with_one`.
 std::vector<Candidate> matmul_candidates(const Shape& a, std::int64_t j, std::int64_t devices, bool with_one) {
   std::vector<Candidate> candidates;
   for (const std::int64_t m : cuts_of(devices)) {
@@ -191,7 +191,7 @@ std::vector<Candidate> matmul_candidates(const Shape& a, std::int64_t j, std::in
   return candidates;
 }
 
-/// Elementwise a and b to the result, with broadcasting; cuts of the result's dimensions.
+/// Elementwise a and b to the result, with broadcasting; strategies of the result's dimensions.
 std::vector<Candidate> arithmetic_candidates(const Shape& a, const Shape& b, const Shape& result, std::int64_t devices,
                                              bool with_one) {
   std::vector<Candidate> candidates;
@@ -239,7 +239,7 @@ TEST(MindSporeGoldensTest, TwoMatMulsOn16Devices) {  // G1
   EXPECT_EQ(best.names, "(16,1,1) (16,1,1) ");
   EXPECT_EQ(best.least, 27646);
   EXPECT_EQ(best.second, 2068480);
-  // With the data set as an operator that is cut on the way.
+  // With the data set as an operator whose output is resharded on the way.
   best = brute_force({matmul_candidates({128, 32}, 64, 16, true), matmul_candidates({128, 64}, 64, 16, true)},
                      {{0, 1, 0}, {kDataset, 0, 0}, {kDataset, 0, 1}, {kDataset, 1, 1}});
   EXPECT_EQ(best.names, "(16,1,1) (16,1,1) ");
@@ -248,8 +248,8 @@ TEST(MindSporeGoldensTest, TwoMatMulsOn16Devices) {  // G1
 }
 
 TEST(MindSporeGoldensTest, SharedWeightThroughCasts) {  // G3
-  // w f16 goes through two Casts; m1 = x w, m2 = z w, m3 = m2 m1. Elementwise operators follow, so both Casts and the
-  // weights of m1 and m2 are cut alike.
+  // w f16 goes through two Casts; m1 = x w, m2 = z w, m3 = m2 m1. Elementwise operators follow their operand, so both
+  // Casts and the weights of m1 and m2 are sharded alike.
   const auto all = matmul_candidates({64, 64}, 64, 8, false);
   Best best;
   for (const std::int64_t k : cuts_of(8)) {

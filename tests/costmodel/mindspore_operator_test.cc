@@ -59,7 +59,7 @@ TEST(MindSporeOperatorTest, LayoutsCountTheMatrixFromTheRight) {
   EXPECT_EQ(layout(matmul.rule.operands[0], {64, 32}), (MindSporeTensorLayout{{{4, 2}, {{1}, {}}}, {64, 32}}));
   EXPECT_EQ(layout(matmul.rule.operands[1], {32, 16}), (MindSporeTensorLayout{{{4, 2}, {{}, {0}}}, {32, 16}}));
   EXPECT_EQ(layout(matmul.rule.results[0], {64, 16}), (MindSporeTensorLayout{{{4, 2}, {{1}, {0}}}, {64, 16}}));
-  // A dimension over two digits is two dimensions: the four of hccs, then the two of pcie within each.
+  // A dimension over two axes is two dimensions: the four of hccs, then the two of pcie within each.
   EXPECT_EQ(mindspore_layout(parse_layout("[{hccs, pcie}, {}]", mesh), mesh, {64, 3}),
             (MindSporeTensorLayout{{{2, 4}, {{0}, {1}, {}}}, {4, 16, 3}}));
 }
@@ -75,7 +75,7 @@ TEST(MindSporeOperatorTest, AnOperatorsSlicesAreThoseOfItsStrategy) {
   EXPECT_EQ(op.operands[0].slice_bytes(), 64 * 8 * 4);
   EXPECT_FALSE(op.operands[0].is_parameter);
   EXPECT_TRUE(op.operands[1].is_parameter);
-  // k cut in 4: the result is summed; the weight's gradient too, since its slices are repeated twice.
+  // k in 4 pieces: the result is summed; the weight's gradient too, since its slices are replicated twice.
   const MindSporeFigures figures = mindspore_figures(op, 8);
   EXPECT_EQ(figures.forward_communication, 64 * 16 * 4);
   EXPECT_EQ(figures.backward_communication, 8 * 16 * 4);
@@ -85,15 +85,15 @@ TEST(MindSporeOperatorTest, CandidatesUseAllDevicesOrOne) {
   const DeviceMesh mesh = DeviceMesh::parse("pcie=2, hccs=4");
   const Operation matmul = operation_of("MatMul", {}, {{64, 32}, {32, 16}});
   const std::vector<Strategy> candidates = mindspore_candidates(matmul, mesh);
-  EXPECT_EQ(candidates.size(), 10u + 1u);  // 8 as an ordered product of three powers of two; nothing cut
+  EXPECT_EQ(candidates.size(), 10u + 1u);  // 8 as an ordered product of three powers of two; nothing sharded
   for (const Strategy& strategy : candidates) {
     std::int64_t cut = 1;
     for (const auto& factor : strategy.factors) cut *= num_pieces(factor);
     EXPECT_TRUE(cut == 8 || cut == 1);
     EXPECT_EQ(check_mindspore_strategy(matmul, strategy), "");
   }
-  EXPECT_EQ(num_pieces(candidates[0].factors[0]), 8);  // the first factor's largest cut comes first
-  // What a softmax runs over stays whole, and odd sizes are cut by no power of two.
+  EXPECT_EQ(num_pieces(candidates[0].factors[0]), 8);  // the most pieces of the first factor come first
+  // The dimension that a softmax normalises stays whole, and odd sizes cannot be split by powers of two.
   EXPECT_EQ(mindspore_candidates(operation_of("Softmax", {}, {{16, 64}}), mesh).size(), 2u);
   EXPECT_EQ(mindspore_candidates(operation_of("ReLU", {}, {{3, 5}}), mesh).size(), 1u);
   // Six devices: divisors.

@@ -30,8 +30,8 @@ TEST(MindSporeRedistributionTest, LayoutsUnify) {
             std::nullopt);
 }
 
-/// All powers of two: device matrices of 2^k devices, tensors of 2^t elements, every map; every pair of equal shape
-/// unifies, and the number of layouts and pairs is that of MindSpore's exhaustive test.
+/// All powers of two: device matrices of 2^k devices, tensors of 2^t elements, every map. Every pair of equal shape
+/// unifies, and there are as many layouts and pairs as in MindSpore's exhaustive test.
 TEST(MindSporeRedistributionTest, EveryPairOfPowersOfTwoUnifies) {
   const std::function<std::vector<std::vector<std::int64_t>>(int)> compositions = [&](int exponent) {
     std::vector<std::vector<std::int64_t>> result;
@@ -96,7 +96,7 @@ struct EdgeCase {
   const char* name;
   MindSporeTensorLayout from, to;
   double forward, backward, computation, memory;
-  double refined;  // bytes of f32 communication made practical; 0: not known
+  double refined;  // bytes of f32 communication that is counted; 0: not known
 };
 
 TEST(MindSporeRedistributionTest, EdgesCostAsInTheReference) {

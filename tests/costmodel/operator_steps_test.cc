@@ -8,8 +8,8 @@
 namespace shardplan {
 namespace {
 
-/// Made-up costs that a reader can add up: 1000 for each point of the iteration space, 1 a byte, and 7 for a start. A halo
-/// costs 5 and 1 a byte, a collective what `even_costs` says.
+/// Made-up costs that a reader can add up: 1000 per point of the iteration space, 1 per byte, and 7 per kernel start. A
+/// halo costs 5 plus 1 per byte, a collective as `even_costs` says.
 class ReadableCosts : public CostModel {
  public:
   explicit ReadableCosts(DeviceMesh mesh) : mesh_(std::move(mesh)) {}
@@ -42,7 +42,7 @@ class OperatorStepsTest : public testing::Test {
     EXPECT_EQ(check_strategy(operation, strategy, costs_.mesh()), "");
     const OperatorSteps found =
         operator_steps(std::make_shared<const Operation>(operation), strategy, costs_, redistributions_, traffic);
-    // Of all: the two sums are those of the steps, and each reads what was made before it.
+    // For all of them: the two sums are those of the steps, and each step reads what was produced before it.
     Picoseconds computation = 0, communication = 0;
     std::size_t num_values = operation.operands.size();
     for (const OperatorStep& step : found.steps) {
@@ -94,8 +94,8 @@ TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
   EXPECT_EQ(found.steps[0].kind, OperatorStep::Kind::kHalo);
   EXPECT_EQ(found.steps[0].inputs, std::vector<std::size_t>{0});
   ASSERT_EQ(found.steps[0].halo.size(), 2u);
-  // A shard is [1, 2, 4, 3]. A row above and one below are 2 x 2 x 3 numbers; then a column on each side of the 6 rows
-  // that there are now is 2 x 2 x 6, corners included.
+  // A shard is [1, 2, 4, 3]. A row above and one below are 2 x 2 x 3 numbers; then a column on each side of the
+  // resulting 6 rows is 2 x 2 x 6, corners included.
   EXPECT_EQ(found.communication, (5 + 4 * 12) + (5 + 4 * 24));
   // The kernel reads the operand with its halo, value 2, and the weight.
   EXPECT_EQ(found.steps[1].inputs, (std::vector<std::size_t>{2, 1}));
@@ -138,7 +138,7 @@ TEST_F(OperatorStepsTest, PhasesAreCompletedBeforeTheyAreRead) {
             "all_reduce of 4: [{x}, {}]\n"
             "RealDiv of 3 5: [{x}, {y}]\n");
   EXPECT_EQ(found.results, std::vector<std::size_t>{6});
-  // Each time 4 maxima or sums of 4 bytes over 4 devices: a launch, 6 hops, twice 3/4 of 16 bytes.
+  // Each time, 4 maxima or sums of 4 bytes over 4 devices: a launch, 6 hops, twice 3/4 of 16 bytes.
   EXPECT_EQ(found.communication, 2 * (100 + 60 + 24));
 }
 

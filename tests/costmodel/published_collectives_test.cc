@@ -1,4 +1,4 @@
-// Times of collectives that others measured, on the preset for DGX H100.
+// Times of collectives that others measured, compared with the DGX H100 preset.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ struct Published {
   const char* source;
   CollectiveKind kind;
   int nodes;
-  double mib;  // of the whole tensor of the group
+  double mib;  // of the group's whole tensor
   double us;
   double within;  // |ln(ours / published)| at most
 };
@@ -37,7 +37,7 @@ constexpr Published kPublished[] = {
      0.25},
     {"AutoParallel fit, 32 nodes, 385.5 GB/s + 1204 us", CollectiveKind::kAllGather, 32, 1024, 1204 + 1073.74 / 0.3855,
      0.25},
-    // DeepEP's README (V2), SM90 with CX7: of 256 MiB on each device its own part and its node's are counted as well.
+    // DeepEP's README (V2), SM90 with CX7: of 256 MiB on each device, its own part and its node's are counted too.
     {"DeepEP dispatch, EP 8 x 2, 90 GB/s", CollectiveKind::kAllToAll, 2, 16 * 256, 268.435456 / 0.090, 0.25},
     {"DeepEP combine, EP 8 x 2, 81 GB/s", CollectiveKind::kAllToAll, 2, 16 * 256, 268.435456 / 0.081, 0.25},
     {"DeepEP dispatch and combine, EP 8 x 4, 61 GB/s", CollectiveKind::kAllToAll, 4, 32 * 256, 268.435456 / 0.061,

@@ -15,7 +15,7 @@ std::string read_error(const std::string& text) {
   return error_of([&] { read_rank_table_text(text, "rank_table.json"); });
 }
 
-/// A device's line; the file of the documents has ten blanks before each.
+/// The line of one device; the file in the documents has ten blanks before each.
 std::string device(const std::string& card, const std::string& address, const std::string& rank) {
   return "          {\"device_id\": \"" + card + "\",\"device_ip\": \"" + address + "\",\"rank_id\": \"" + rank + "\"}";
 }
@@ -33,7 +33,7 @@ std::string table(const std::vector<std::string>& servers, const std::string& co
   return text + "  ],\n  \"status\": \"" + status + "\"\n}\n";
 }
 
-/// Cards in this order with ranks from `first`, addresses of network `net`.
+/// Cards in this order with ranks from `first` on, with addresses of network `net`.
 std::vector<std::string> cards(const std::vector<int>& order, int first = 0, int net = 27) {
   std::vector<std::string> lines;
   for (const int card : order) {
@@ -205,7 +205,7 @@ TEST(RankTable, DamagedTablesGiveErrorsWithPlaces) {
   EXPECT_GT(num_read, 5);
 }
 
-/// What a plan file keeps of a cluster says where its ranks stand.
+/// What a plan file stores about a cluster includes where its ranks are.
 TEST(RankTable, AClusterFileKeepsTheOrderOfRanks) {
   const RankTable table = read_rank_table("configs/rank_table_8pcs.json");
   const Cluster cluster = with_rank_table(read_cluster("ascend-910"), table);

@@ -1,4 +1,4 @@
-// Cluster files (costmodel/cluster/read_cluster.cc): what is refused, and where.
+// Cluster files (costmodel/cluster/read_cluster.cc): what is rejected, and the line reported.
 
 #include <gtest/gtest.h>
 
@@ -102,7 +102,7 @@ TEST(ReadClusterTest, TablesThatFallAreMadeMonotoneWithANotice) {
       (std::vector<std::string>{"a.yaml: tables[0]: 64 MB takes 20 us, less than 28 us before it; taken as 28 us"}));
 }
 
-/// Random damage to a good file: an answer or an InputError with places inside the file, never anything else.
+/// Random damage to a valid file: a result or an InputError with a place inside the file, never anything else.
 TEST(ReadClusterTest, DamagedFilesGiveErrorsWithPlaces) {
   Random random(7);
   const std::vector<std::string> pieces = {"{",    "}",

@@ -20,7 +20,7 @@ RooflineCosts model_of(const char* cluster) {
 TEST(RooflineCostsTest, WorkedExamplesOfTheDocumentation) {
   const RooflineCosts ascend = model_of("ascend-910");
   const std::vector<AxisRef> all = {ascend.mesh().whole(0), ascend.mesh().whole(1)};
-  // hccs 3 x 5 us + 3/4 x 28.4 MB / 72 GB/s; pcie on a quarter: 10 us + 1/2 x 7.1 MB / 6.4 GB/s; twice.
+  // hccs: 3 x 5 us + 3/4 x 28.4 MB / 72 GB/s; pcie on a quarter: 10 us + 1/2 x 7.1 MB / 6.4 GB/s; both twice.
   EXPECT_EQ(format_time(ascend.collectives()->time(CollectiveKind::kAllReduce, all, 28'400'000)), "1.75 ms");
   EXPECT_EQ(ascend.collectives()->time(CollectiveKind::kAllReduce, all, 28'800'000),
             2 * (15'000'000 + 300'000'000 + 10'000'000 + 562'500'000));
@@ -111,12 +111,12 @@ TEST(RooflineCostsTest, FusedAttentionHasAnEfficiencyOfItsOwn) {
   const Picoseconds as_matmul = time() - cluster.device.start;
   cluster.device.attention_efficiency_ppm = cluster.device.matmul_efficiency_ppm / 2;
   EXPECT_NEAR(static_cast<double>(time() - cluster.device.start), 2.0 * static_cast<double>(as_matmul), 4);
-  // Beginning a row takes as long as a fixed number of keys: an eighth of 4096.
+  // Starting a row takes as long as a fixed number of keys: an eighth of 4096.
   cluster.device.attention_fill = 0;
   const Picoseconds without = time() - cluster.device.start;
   cluster.device.attention_fill = 512;
   EXPECT_NEAR(static_cast<double>(time() - cluster.device.start), 1.125 * static_cast<double>(without), 4);
-  // In a phase over the 512 keys of one device as much again as they take.
+  // In a phase over the 512 keys of one device it takes as long as the keys do.
   const Operation part = make_operation(*find_operator_type("AttentionPart"), {{"pieces", std::int64_t{8}}}, {x, x, x});
   std::vector<std::int64_t> of_one;
   for (const Factor& factor : part.rule.factors) of_one.push_back(factor.name == "t" ? 1 : factor.size);
@@ -189,7 +189,7 @@ TEST(RooflineCostsTest, ADtypeThatTheDeviceLacksIsAnError) {
   EXPECT_EQ(error(typed_operation("ReLU", {{{2}, bf16}})),
             "error: ReLU in bf16: Ascend 910 (cluster ascend-910) does not compute bf16; it has f32, f16, i8");
   EXPECT_EQ(error(typed_operation("ReLU", {{{2}, DataType::kF16}})), "no error");
-  // Whole numbers and truth values are moved, whatever the device computes.
+  // Integers and booleans are moved, whatever the device's compute rates are.
   EXPECT_EQ(computation(ascend, typed_operation("Equal", {{{2}, DataType::kI32}, {{2}, DataType::kI32}}), 960'000),
             6'000'000);
 }

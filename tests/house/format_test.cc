@@ -11,7 +11,7 @@
 namespace shardplan {
 namespace {
 
-/// What a command writes, and its status.
+/// The output of a command, and its exit status.
 std::pair<std::string, int> output_of(const std::string& command) {
   std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   std::string output;
@@ -21,11 +21,11 @@ std::pair<std::string, int> output_of(const std::string& command) {
   return {output, pclose(pipe)};
 }
 
-/// Headers that nearly every source includes, to be formatted with the next change of their contents. Nothing may be added.
+/// Headers that nearly every source includes; they are formatted with the next change of their contents. Add no more.
 const std::vector<std::string> kNotYetFormatted{"costmodel/cost_model.h", "costmodel/hierarchical_costs.h",
                                                 "graph/operator_graph.h"};
 
-/// Other versions of clang-format break lines elsewhere.
+/// Other versions of clang-format break lines differently.
 TEST(FormatTest, SourcesAreAsClangFormat14WritesThem) {
   const auto [version, status] = output_of("clang-format --version");
   if (version.find("version 14.") == std::string::npos) GTEST_SKIP() << "no clang-format 14: " << version;

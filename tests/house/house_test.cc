@@ -1,5 +1,5 @@
-// What docs/architecture.md says of the folders, checked on the sources themselves. A test that fails prints the include
-// that has to go.
+// Checks the rules of docs/architecture.md about folders on the sources themselves. A failing test prints the include
+// that breaks a rule.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,11 +15,11 @@
 namespace shardplan {
 namespace {
 
-/// Includes point to the left.
+/// A folder may only include folders to its left.
 const std::vector<std::string> kFolders{"base",      "solver",  "layouts", "operators", "graph",  "model", "strategies",
                                         "costmodel", "program", "planner", "simulator", "report", "cli"};
 
-/// A library's headers are included by one file only, its door.
+/// A library's headers may be included by one file only, its wrapper.
 struct Door {
   std::string library;
   std::string file;
@@ -68,7 +68,7 @@ TEST(HouseTest, FoldersFormNoCircle) {
   EXPECT_TRUE(circle.empty()) << text_of(circle);
 }
 
-/// The same checks on a house with faults planted in it: each is found, and named by its includes.
+/// The same checks on a made-up tree that breaks each rule: each violation is found, and reported with its includes.
 TEST(HouseTest, PlantedFaultsAreFound) {
   const TemporaryFolder folder;
   const std::string& top = folder.path();
@@ -131,7 +131,7 @@ TEST(HouseTest, DocumentsNameFilesThatExist) {
     std::istringstream lines(content_of(entry.path().string()));
     for (std::string line; std::getline(lines, line);) {
       for (const std::string& file : named_files(line)) {
-        // A page on one folder may name that folder's files shortly.
+        // A page about one folder may give the names of that folder's files without it.
         if (std::find(kFolders.begin(), kFolders.end(), top_of(file)) == kFolders.end()) continue;
         EXPECT_TRUE(std::filesystem::exists(file) || std::filesystem::exists(file + ".h"))
             << entry.path() << " names " << file;
@@ -147,7 +147,7 @@ TEST(HouseTest, FilesStayShort) {
   }
 }
 
-/// True if a comment of two lines at least stands in front of a source's code.
+/// True if a source opens with a comment of at least two lines before its code.
 bool opens_with_its_idea(const std::string& text) {
   std::istringstream lines(text);
   std::string line;

@@ -24,7 +24,7 @@ std::vector<std::string> includes_between(const std::string& text, char open, ch
 
 bool is_within(const std::string& folder, const std::string& outer) { return folder.starts_with(outer + "/"); }
 
-/// The includes of a shortest way from `start` back to itself.
+/// The includes along a shortest path from `start` back to itself.
 std::vector<Include> circle_from(const IncludeGraph& graph, const std::string& start) {
   std::map<std::string, std::string> reached_from;
   std::deque<std::string> waiting{start};

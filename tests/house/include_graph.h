@@ -16,14 +16,14 @@ struct Include {
   auto operator<=>(const Include&) const = default;
 };
 
-/// Paths of all .h and .cc files in a folder and below, sorted; as `folder` is written.
+/// Paths of all .h and .cc files in a folder and below, sorted, beginning with `folder` as given.
 std::vector<std::string> sources_in(const std::filesystem::path& folder);
-/// The includes in quotes of all sources in the folders below `top`, their paths from `top`.
+/// The quoted includes of all sources in the folders below `top`, with paths relative to `top`.
 std::vector<Include> includes_in(const std::filesystem::path& top, const std::vector<std::string>& folders);
 
-/// The includes in quotes of a text.
+/// The quoted includes of a text.
 std::vector<std::string> quoted_includes(const std::string& text);
-/// The includes in angle brackets.
+/// The includes of a text in angle brackets.
 std::vector<std::string> library_includes(const std::string& text);
 
 /// "solver/bounds/dive.cc" -> "solver/bounds/dive": a header and its source are one unit.
@@ -33,19 +33,19 @@ std::string folder_of(const std::string& path);
 /// "solver/bounds/dive.cc" -> "solver"
 std::string top_of(const std::string& path);
 
-/// Who includes whom, each arrow with the includes that make it.
+/// Which unit or folder includes which, each edge with the includes that cause it.
 using IncludeGraph = std::map<std::string, std::map<std::string, std::set<Include>>>;
 
 /// Between units.
 IncludeGraph unit_graph(const std::vector<Include>& includes);
-/// Between folders at any depth. A folder and those within it may include each other: its own files are both the words
-/// that its sub-folders share and the door to them.
+/// Between folders at any depth. A folder and its sub-folders may include each other: its own files hold both what its
+/// sub-folders share and the interface to them.
 IncludeGraph folder_graph(const std::vector<Include>& includes);
 
 /// Includes of a file in a folder further to the right in `order`, or in none of them.
 std::vector<Include> climbing(const std::vector<Include>& includes, const std::vector<std::string>& order);
 
-/// One shortest circle, as the includes that close it, in order; empty if there is none.
+/// One shortest cycle, as the includes that close it, in order; empty if there is none.
 std::vector<Include> shortest_circle(const IncludeGraph& graph);
 
 }  // namespace shardplan

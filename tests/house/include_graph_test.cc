@@ -12,7 +12,7 @@ TEST(IncludeGraphTest, ReadsBothKindsOfIncludes) {
 }
 
 TEST(IncludeGraphTest, FindsACircleThroughAHeaderAndItsSource) {
-  // a.h <- b.h <- c.h <- a.cc, and an arrow that leads nowhere.
+  // a.h <- b.h <- c.h <- a.cc, and an edge that leads nowhere.
   const std::vector<Include> circle{{"x/a.cc", "x/c.h"}, {"x/c.h", "x/b.h"}, {"x/b.h", "x/a.h"}};
   std::vector<Include> includes = circle;
   includes.push_back({"x/a.cc", "x/a.h"});

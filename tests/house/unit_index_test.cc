@@ -18,7 +18,7 @@ namespace {
 const std::vector<std::string> kHouse{"base",      "solver",  "layouts", "operators", "graph",  "model", "strategies",
                                       "costmodel", "program", "planner", "simulator", "report", "cli"};
 
-/// What the check looks at, as names without ".cc".
+/// The names that the check compares, without ".cc".
 struct TestIndex {
   std::vector<std::string> units;                                      // "layouts/redistribution/search/edge_costs"
   std::set<std::string> tests;                                         // "layouts/edge_costs_test"
@@ -28,7 +28,7 @@ struct TestIndex {
 
 std::string last_part_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// The folder's tests that have the unit's name: in which of its sub-folders they stand does not matter.
+/// The tests of the unit's folder that have the unit's name, in any sub-folder of it.
 bool has_test_of_its_name(const std::string& unit, const std::set<std::string>& tests) {
   for (const std::string& test : tests) {
     if (top_of(test) == top_of(unit) && last_part_of(test) == last_part_of(unit) + "_test") return true;
@@ -36,7 +36,7 @@ bool has_test_of_its_name(const std::string& unit, const std::set<std::string>& 
   return false;
 }
 
-/// Whether some chain of includes leads from the test to the unit. Tests of cli run the program, which is all units.
+/// Whether a chain of includes leads from the test to the unit. Tests of cli run the program, which covers all units.
 bool reaches(const std::string& test, const std::string& unit, const IncludeGraph& includes) {
   if (top_of(test) == "cli") return true;
   std::set<std::string> met{"tests/" + test};
@@ -53,7 +53,7 @@ bool reaches(const std::string& test, const std::string& unit, const IncludeGrap
   return false;
 }
 
-/// Units that another one includes: a source without a header of its own is reached by its folder's headers.
+/// Units that another unit includes; a source without a header of its own is reached through its folder's headers.
 bool has_header(const std::string& unit, const IncludeGraph& includes) {
   for (const auto& [from, arrows] : includes) {
     if (arrows.contains(unit)) return true;
@@ -129,7 +129,7 @@ TEST(UnitIndexTest, EveryUnitsTestIsFound) {
   EXPECT_TRUE(faults.empty()) << fmt::format("{}\n(the table is in tests/README.md)", fmt::join(faults, "\n"));
 }
 
-// The same check on a house with faults planted in it.
+// The same check on a made-up tree with missing tests and rows.
 TEST(UnitIndexTest, PlantedFaultsAreFound) {
   TestIndex index;
   index.units = {"base/index", "solver/core/work", "solver/core/slack"};

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// The class of each line, equal lines having one.
+/// The class of each line; equal lines are in one class.
 std::vector<std::uint32_t> classes_of(const std::vector<std::vector<double>>& lines) {
   std::map<std::vector<double>, std::uint32_t> known;
   std::vector<std::uint32_t> result;
@@ -142,7 +142,7 @@ CoreSketch random_core(Random& random, const RandomCoreOptions& options) {
     for (std::uint32_t from = 0; from < to; ++from) {
       if (options.is_tree ? from != parent : !percent(options.edge_percent)) continue;
       CoreSketch::Edge edge{from, to, {}};
-      const bool repeats = percent(30);  // rows that are equal
+      const bool repeats = percent(30);  // equal rows
       for (std::size_t row = 0; row < sketch.costs[from].size(); ++row) {
         std::vector<double>& entries = edge.costs.emplace_back();
         for (std::size_t column = 0; column < sketch.costs[to].size(); ++column) {

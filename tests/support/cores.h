@@ -11,8 +11,8 @@
 
 namespace shardplan {
 
-/// A core as a test writes it down: plain lists, one matrix per edge. It is also the oracle: what a choice costs and
-/// holds is added up from these lists, without any code of the solver.
+/// A core as a test writes it down: plain lists, one matrix per edge. It is also the oracle: the cost and the memory of
+/// a choice are summed up from these lists, without any code of the solver.
 struct CoreSketch {
   struct Edge {
     std::uint32_t from = 0, to = 0;          // from < to; at most one edge per pair
@@ -24,7 +24,7 @@ struct CoreSketch {
   };
   std::vector<std::vector<double>> costs;  // by node and value
   std::vector<Edge> edges;
-  std::vector<Segment> segments;     // of one node disjoint and in order
+  std::vector<Segment> segments;     // those of one node are disjoint and in order
   std::vector<std::int64_t> limits;  // by time
   double big_m = 1e9;
 
@@ -34,11 +34,11 @@ struct CoreSketch {
   bool is_feasible(const CoreChoice& choice) const { return cost(choice) < big_m && excess(choice) == 0; }
 };
 
-/// The core itself; equal rows and columns of matrices are classed, as presolve does it.
+/// The core itself; equal rows and columns of matrices are put into classes, as presolve does.
 CoreProblem core_of(const CoreSketch& sketch);
 
 void for_each_choice(const CoreSketch& sketch, const std::function<void(const CoreChoice&)>& visit);
-/// The cheapest feasible choice, the first of equal ones, by trying all.
+/// The cheapest feasible choice, the first of equal ones, found by trying all.
 std::optional<CoreChoice> brute_force(const CoreSketch& sketch);
 
 struct RandomCoreOptions {
@@ -49,12 +49,12 @@ struct RandomCoreOptions {
   int limit_percent = 50;      // of the largest usage at each time; above 100: no limit binds
   std::int64_t largest_cost = 20;
   std::uint32_t times = 5;  // 0: no memory
-  bool is_tree = false;     // edges form a tree, whatever `edge_percent` says
+  bool is_tree = false;     // edges form a tree, whatever `edge_percent` is
 };
 CoreSketch random_core(Random& random, const RandomCoreOptions& options = {});
 CoreChoice random_choice(const CoreSketch& sketch, Random& random);
 
-/// A text that names all numbers, for failures.
+/// A text with all numbers, for failure messages.
 std::string describe(const CoreSketch& sketch);
 
 }  // namespace shardplan

@@ -10,13 +10,13 @@
 
 namespace shardplan {
 
-/// What a file holds; empty if there is none.
+/// The contents of a file; empty if there is none.
 inline std::string content_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A folder of its own for one test, removed at its end.
+/// A temporary folder for one test, removed at its end.
 class TemporaryFolder {
  public:
   TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "shardplan.XXXXXX").string()) {
@@ -30,7 +30,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  /// The path of `name` in it.
+  /// The path of the file `name` in the folder.
   std::string at(const std::string& name) const { return path_ + "/" + name; }
 
  private:

@@ -10,8 +10,8 @@
 
 namespace shardplan {
 
-/// Compares a page with tests/golden/<name>. With SHARDPLAN_RENEW=1 in the environment the file is written instead: look
-/// at what changed with `git diff tests/golden` before you commit it.
+/// Compares a page with tests/golden/<name>. With SHARDPLAN_RENEW=1 in the environment the file is written instead:
+/// check the changes with `git diff tests/golden` before you commit them.
 inline void expect_golden(const std::string& name, const std::string& text) {
   const std::string path = "tests/golden/" + name;
   if (std::getenv("SHARDPLAN_RENEW") != nullptr) {

@@ -16,7 +16,7 @@
 namespace shardplan {
 namespace {
 
-/// A launch costs 20 us, a byte on the way a little: one collective beats two, and reduce_scatter beats all_reduce.
+/// A launch costs 20 us, a byte on a link very little: one collective beats two, and reduce_scatter beats all_reduce.
 class LaunchCosts : public CollectiveCosts {
  public:
   Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const override {

@@ -11,7 +11,7 @@
 
 namespace shardplan {
 
-/// Builds small graphs in sight of the test.
+/// Builds small graphs by hand in the test itself.
 class HandGraph {
  public:
   explicit HandGraph(const std::string& name) : builder_(name) {}
@@ -71,23 +71,23 @@ class HandGraph {
   OperatorId last_;
 };
 
-/// Axes of factors by operator: {"fc", {{"m", "{pcie}"}, {"n", "{hccs}"}}}; operators that are not named repeat.
+/// Axes of factors by operator: {"fc", {{"m", "{pcie}"}, {"n", "{hccs}"}}}; operators not listed are replicated.
 using HandStrategies = std::map<std::string, std::map<std::string, std::string>>;
 
 /// The axes in "{x, y:(1)2}".
 std::vector<AxisRef> parse_axes(const std::string& text, const DeviceMesh& mesh);
 
-/// Everything that stays the same is taken from the chosen strategies: tensors are stored and delivered as their first
-/// reader takes them, unless `stored` says otherwise; outputs are completed. A launch costs 20 us, a byte on the way a
-/// little: one collective beats two, and reduce_scatter beats all_reduce.
+/// Everything else follows from the given strategies: tensors are stored and delivered in their first reader's layout,
+/// unless `stored` gives another one; outputs are completed. A launch costs 20 us, a byte on a link very little: one
+/// collective beats two, and reduce_scatter beats all_reduce.
 Plan hand_plan(OperatorGraph built, const HandStrategies& strategies,
                const std::map<std::string, std::string>& stored = {});
 
-/// The first block of basic-blocks, with the strategy that the documents give it.
+/// The first block of basic-blocks, with the strategy that the source documents give it.
 Plan block_plan();
 
-/// An embedding, two equal layers and a head that reads the table again, trained with momentum; the batch is cut over
-/// pcie in the forward pass, the vocabulary of the embedding over hccs.
+/// An embedding, two equal layers and a head that reads the table again, trained with momentum; the batch is sharded
+/// over pcie in the forward pass, the vocabulary of the embedding over hccs.
 Plan tiny_plan();
 
 }  // namespace shardplan

@@ -4,7 +4,7 @@
 
 namespace shardplan {
 
-/// Three layers of a norm, two linear maps and a dropout, trained on squared errors; `training` adds to its options.
+/// Three layers of a norm, two linear maps and a dropout, trained on squared errors; `training` adds training options.
 inline std::string layered_model(const std::string& training) {
   return R"(
 shardplan: 1

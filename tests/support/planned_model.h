@@ -16,7 +16,7 @@
 
 namespace shardplan {
 
-/// A model with everything that stands between it and its plans, for tests that look inside.
+/// A model with everything that is computed on the way to its plans, for tests of the intermediate results.
 struct PlannedModel {
   Model model;
   OperatorGraph graph;
@@ -47,14 +47,14 @@ struct PlannedModel {
     problem = build_problem(graph, versions, *costs, *redistributions, restrictions);
   }
 
-  /// The same problem with a node for every copy that an operator may hold.
+  /// The same problem with a node for every copy that an operator may keep.
   ModelProblem with_copies() const {
     Restrictions with = restrictions;
     with.counts_copies = true;
     return build_problem(graph, versions, *costs, *redistributions, with);
   }
 
-  /// Some choice without a kForbidden: strategies at random, versions drawn again until they fit.
+  /// Some choice without a kForbidden: random strategies; versions are redrawn until they fit.
   Choice random_choice(Random& random) const {
     Choice choice;
     for (const NodeId node : problem.problem.nodes.ids()) {

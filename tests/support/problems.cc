@@ -117,8 +117,8 @@ StrategyProblem layered_problem(const LayeredProblemOptions& options) {
   problem.name = fmt::format("{} layers", options.layers);
   const std::size_t n = options.strategies;
   Random random(7);
-  // Strategies have one of a few layouts at either side; what joins two nodes depends on layouts only, as
-  // redistributions do.
+  // Strategies have one of a few layouts on either side; the cost between two nodes depends on layouts only, as that of
+  // redistributions does.
   const std::size_t layouts = std::max<std::size_t>(2, n / 6);
   const auto layout = [&](std::size_t kind, std::size_t strategy, bool result) {
     return mix(kind * 1000003 + strategy * 2 + (result ? 1 : 0)) % layouts;
@@ -201,11 +201,11 @@ RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std:
   RepeatedProblem result;
   StrategyProblem& problem = result.problem;
   problem.name = "repeated";
-  // Node 0, the layers' nodes, the last node; it runs at time 1 + k*width + i forward, and backward in reverse.
+  // Node 0, the nodes of the layers, the last node. It runs at time 1 + k*width + i forward, and backward in reverse.
   const std::size_t before = 1, behind = 1;
   const std::size_t forward_end = before + copies * width;
   const std::size_t num_times = 2 * forward_end + behind + 1;
-  std::vector<std::size_t> strategies;  // of the node before, those of a layer, that behind
+  std::vector<std::size_t> strategies;  // of the node before the layers, those of a layer, of the node after them
   for (std::size_t i = 0; i < width + 2; ++i) strategies.push_back(1 + random.below(max_strategies));
   const auto table = [&](std::size_t size) {
     StrategyTable made;
@@ -229,8 +229,7 @@ RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std:
   };
   struct Part {
     StrategyTableId table;
-    std::vector<std::pair<UsageTableId, std::uint64_t>>
-        uses;  // and for how long: 0 to 3, as the function's comment says
+    std::vector<std::pair<UsageTableId, std::uint64_t>> uses;  // and for how long: 0 to 3, as described at the function
   };
   std::vector<Part> parts;
   for (const std::size_t size : strategies) {
@@ -251,7 +250,7 @@ RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std:
     result.ties.push_back(tie);
     return problem.nodes.push_back(node);
   };
-  // Edges inside a layer, from a layer to the next, and from both ends.
+  // Edges inside a layer, from one layer to the next, and at both ends.
   struct Edge {
     std::size_t from, to;
     MatrixId matrix;

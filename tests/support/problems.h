@@ -15,7 +15,7 @@ void for_each_choice(const StrategyProblem& problem, const std::function<void(co
 /// The least cost of a problem by trying all choices; nothing if none is feasible. Shares no code with the searches.
 std::optional<std::int64_t> brute_force(const StrategyProblem& problem, const Objective& objective = {});
 
-/// What kind of small random problem is made; each kind is hard in its own way.
+/// The kind of small random problem to make; each kind is hard in its own way.
 struct RandomProblemOptions {
   std::size_t max_nodes = 6;
   std::size_t max_strategies = 4;
@@ -26,12 +26,12 @@ struct RandomProblemOptions {
   std::uint32_t times = 6;
 };
 StrategyProblem random_problem(Random& random, const RandomProblemOptions& options);
-/// Options drawn at random themselves: tight and loose memory, many or no infinities, single strategies, and so on.
+/// Random options: tight or loose memory, many forbidden pairs or none, single strategies, and so on.
 RandomProblemOptions random_options(Random& random);
 
-/// `layers` equal layers: a chain of `width` operators with `strategies` each, every second one read a second time
-/// `skip` nodes later, elementwise ones tied to their operand. `training` adds a backward chain that reads what the
-/// forward chain made. Memory holds `limit_percent` of the way from the least to the largest usage.
+/// `layers` equal layers: a chain of `width` operators with `strategies` each, every second one read again `skip` nodes
+/// later, elementwise ones tied to their operand. `training` adds a backward chain that reads the results of the
+/// forward chain. The memory limit is `limit_percent` of the way from the least to the largest usage.
 struct LayeredProblemOptions {
   std::size_t layers = 12;
   std::size_t width = 20;
@@ -41,9 +41,10 @@ struct LayeredProblemOptions {
 };
 StrategyProblem layered_problem(const LayeredProblemOptions& options);
 
-/// A problem of `copies` equal layers, forward and backward, between a node before and one behind them, and which nodes are
-/// copies of each other: node k of a layer is that of every layer. Nodes hold bytes while they run, from the forward to the
-/// backward pass, from there to the end, and all the time. `limit_percent` is that of RandomProblemOptions.
+/// A problem of `copies` equal layers, forward and backward, between a node before and a node after them, and the sets
+/// of corresponding nodes: node k of a layer corresponds to node k of every other. Nodes hold bytes while they run,
+/// from the forward to the backward pass, from there to the end, or all the time. `limit_percent` is as in
+/// RandomProblemOptions.
 struct RepeatedProblem {
   StrategyProblem problem;
   IdVector<NodeId, NodeId> ties;
@@ -51,7 +52,7 @@ struct RepeatedProblem {
 RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std::size_t width,
                                         std::size_t max_strategies, int limit_percent);
 
-/// A text that names all numbers of a problem, for failures.
+/// A text with all numbers of a problem, for failure messages.
 std::string describe(const StrategyProblem& problem);
 
 }  // namespace shardplan

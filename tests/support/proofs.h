@@ -6,7 +6,7 @@
 
 namespace shardplan {
 
-/// "proven", why it could not be tried, or the first value that differs.
+/// "proven", or why it could not be tried, or the first value that differs.
 inline std::string outcome(const Proof& proof) {
   if (!proof.shrinking.refusal.empty()) return proof.shrinking.refusal;
   if (!proof.validation.first_wrong) return "proven";

@@ -16,7 +16,7 @@ namespace {
 
 const std::string kFolder = "bench/published/";
 
-/// Values of a run: its own line's, else those of `defaults:`.
+/// Values of a run: those of its own line, else those of `defaults:`.
 class Line {
  public:
   Line(const YamlDocument& document, const YamlNode* defaults, const YamlNode& own)
@@ -142,7 +142,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   return run;
 }
 
-/// "{$batch, $stored}" with the axes that the words stand for; words that stand for none leave no comma behind.
+/// "{$batch, $stored}" with the axes that the words stand for; words that stand for none leave no comma.
 std::string with_axes(const std::string& text, const std::map<std::string, std::string>& axes) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {

@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// One training run whose step time was published (bench/published/*.yaml), with the parallelism that it used.
+/// A training run with a published step time (bench/published/*.yaml), and the parallelism that it used.
 struct PublishedRun {
   std::string name;
   std::string what;   // model, devices and parallelism in words, for tables
@@ -20,36 +20,36 @@ struct PublishedRun {
   std::int64_t data = 1;
   std::int64_t tensor = 1;
   bool sequence_parallel = false;
-  bool gather_again = false;  // operands of products, for the backward pass, which does not keep them
+  bool gather_again = false;  // operands of products, for the backward pass, instead of keeping them
   bool whole_logits = false;  // gathered for the loss
-  bool own_gathers = false;   // of the operand of each product, not one for all that read it
-  bool whole_table = false;   // the embedding's is not cut by tensor parallelism
+  bool own_gathers = false;   // gathers the operand of each product separately, not once for all readers
+  bool whole_table = false;   // the embedding's table is not sharded by tensor parallelism
   int zero = 0;               // 0, 1 or 3
   std::string optimizer = "adamw";
   std::string precision = "bf16";  // of weights and activations
   bool wide_gradients = false;     // summed over the devices as f32
-  std::int64_t bucket = 0;         // of all_reduced gradients, MiB, if the software has a fixed size
+  std::int64_t bucket = 0;         // of all_reduced gradients, in MiB, if the software has a fixed size
   bool fused_attention = true;
-  bool written_norms = false;  // norms and rotations of several operators, as without a compiler
+  bool written_norms = false;  // norms and rotations as several operators, as without a compiler
   bool fused_loss = false;     // on logits of two bytes
-  std::string recompute;       // names of blocks, with commas between
+  std::string recompute;       // names of blocks, separated by commas
   std::int64_t micro_batches = 1;
-  bool scatters_once = false;      // gradients, behind the last micro-batch
-  bool local_batch_norm = false;   // data parallelism whose norms are those of a device's own rows
+  bool scatters_once = false;      // gradients, after the last micro-batch
+  bool local_batch_norm = false;   // data parallelism with norms over each device's own rows
   bool overlap = true;             // collectives run beside kernels
-  bool collective_matmul = false;  // those of tensor parallelism in pieces beside their products
+  bool collective_matmul = false;  // those of tensor parallelism run in pieces beside their products
   bool narrow_states = false;      // weights of two bytes without a master copy, moments of two
   std::string figure;              // as published
-  double seconds = 0;              // of a step, which follows from it; 0: not published
+  double seconds = 0;              // derived time of a step; 0: not published
   std::string memory;              // of a device, as published, "62.4 GB"; empty: not published
   double gibibytes = 0;            // the same
-  std::string assumed;             // what the source does not say
+  std::string assumed;             // what the source does not state
 };
 
 /// The runs of one source.
 struct PublishedSource {
   std::string title;
-  std::string from;     // where the figures stand
+  std::string from;     // where the figures were published
   std::string assumed;  // of all its runs
   std::vector<PublishedRun> runs;
 };
