@@ -1,5 +1,5 @@
-// A case is a command line, one argument a line. All are parsed; those of quick commands on small files are run, in a
-// folder of their own that holds copies of these files.
+// A case is a command line with one argument per line. All are parsed; those with quick commands on small files are
+// also run, in a folder of their own that holds copies of these files.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,7 +29,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The words of a command as it is typed, each on a line: what a shell makes of blanks and quotes.
+/// The words of a typed command, one per line: blanks and quotes are treated as a shell does.
 std::string words_on_lines(const std::string& typed) {
   std::string text;
   char quote = 0;
@@ -43,13 +43,13 @@ std::string words_on_lines(const std::string& typed) {
   return text;
 }
 
-/// Commands that take milliseconds, and what they may be run on.
+/// Commands that take milliseconds, and the files that they may be run on.
 const std::set<std::string> kQuick = {"layout",     "redistribute", "cluster", "operators", "schema",
                                       "completion", "help",         "diff",    "calibrate"};
 const std::set<std::string> kOnModels = {"plan", "export", "explain"};
 const std::vector<std::string> kSmallModels = {"mlp.yaml", "semi-auto-matmul.yaml", "basic-blocks-net2.yaml"};
 
-/// Nothing is run that names a path elsewhere, or asks for much work.
+/// Command lines that name a path elsewhere, or ask for much work, are not run.
 bool may_run(const std::vector<std::string>& words) {
   if (words.empty()) return false;
   for (const std::string& word : words) {
@@ -61,7 +61,7 @@ bool may_run(const std::vector<std::string>& words) {
          std::find(kSmallModels.begin(), kSmallModels.end(), words[1]) != kSmallModels.end();
 }
 
-/// Faults of the command line name what they are about: an option, or something that was typed.
+/// Errors in a command line name the option, or something that was typed.
 bool names_its_subject(const Diagnostic& fault, const std::vector<std::string>& words) {
   if (!fault.place.file.empty()) return true;
   for (const char* named : {"--", "'", "device_num", "mesh", "tensor_map", "[{"}) {
@@ -82,7 +82,7 @@ CaseResult run_command(const std::string& text, const std::string& folder) {
     request.action();
     return {};
   } catch (const UsageError& error) {
-    // Says how the command is called, or lists the commands.
+    // Shows the command's usage, or lists the commands.
     const std::string page = error.what();
     const bool is_helpful = page.find("usage: ") != std::string::npos || page.find("Use a plan:") != std::string::npos;
     return is_helpful ? CaseResult{CaseResult::Kind::kRefused}
@@ -97,7 +97,7 @@ CaseResult run_command(const std::string& text, const std::string& folder) {
   }
 }
 
-/// Beside the examples of the help pages, options and layouts that these do not show.
+/// In addition to the examples of the help pages: options and layouts that these do not show.
 const std::vector<std::string> kMoreCommands = {
     "plan mlp.yaml --level 2 --work-limit 100000 --capacity 3MiB --costs mindspore",
     "plan mlp.yaml --level 1 --memory-slack 0.5 --memory unbounded --overlap off --layers free --work-limit 100000",

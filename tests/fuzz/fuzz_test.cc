@@ -1,4 +1,4 @@
-// A few seconds of what bench/fuzz_bench does for minutes, the same cases every time.
+// A few seconds of what bench/fuzz_bench does for minutes, with the same cases every time.
 #include <gtest/gtest.h>
 
 #include <map>

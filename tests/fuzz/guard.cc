@@ -27,9 +27,9 @@ namespace {
 
 constexpr std::size_t kMostText = 4000;
 
-/// What child and parent share.
+/// The memory shared by child and parent.
 struct Progress {
-  std::atomic<std::uint64_t> at;  // the case that runs
+  std::atomic<std::uint64_t> at;  // the running case
   std::atomic<std::uint64_t> accepted;
   std::atomic<std::uint64_t> refused;
   std::atomic<std::uint64_t> uncertain;
@@ -38,7 +38,7 @@ struct Progress {
   char uncertain_text[kMostText + 1];
 };
 
-/// Memory that stays shared over a fork.
+/// Memory that stays shared after a fork.
 class SharedProgress {
  public:
   SharedProgress()
@@ -134,12 +134,12 @@ std::int64_t resident_bytes(pid_t child) {
   return found == 2 ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
-/// Waits for the child and watches it; "" or why it was ended.
+/// Waits for the child and watches it; returns "" or why it was ended.
 std::string watch(pid_t child, const GuardLimits& limits, SharedProgress& progress, double& slowest, int& status) {
-  // Sanitizers hold back memory that was given up and keep books beside it.
+  // Sanitizers hold back freed memory and need memory of their own.
   const std::int64_t most_resident = limits.bytes * (SHARDPLAN_WITH_SANITIZER != 0 ? 3 : 1);
   constexpr double kTick = 0.005;
-  constexpr double kIdle = 60;  // a case that waits and computes nothing
+  constexpr double kIdle = 60;  // a case that waits without computing
   std::uint64_t at = progress->at;
   double began = processor_seconds(child);
   double last = began;
@@ -217,7 +217,7 @@ GuardedRun run_guarded(std::uint64_t begin, std::uint64_t end, const std::functi
 
 namespace {
 
-/// Text in pieces that may be left out one by one.
+/// Text in pieces that can be left out one by one.
 std::vector<std::string> pieces_of(const std::string& text, bool by_words) {
   std::vector<std::string> pieces(1);
   for (const char c : text) {

@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-// What the guard is for: it distinguishes the ways to break, and the cases that follow still run.
+// The guard distinguishes the ways to fail, and the cases that follow still run.
 TEST(GuardTest, EveryWayToBreakIsSeen) {
   const auto run = [](std::uint64_t i) -> CaseResult {
     switch (i) {
@@ -61,7 +61,7 @@ TEST(GuardTest, ACaseIsShrunkToWhatBreaks) {
   EXPECT_EQ(shrunk("one: two\nthree: {bad: 1, x: 2}\nfour\n", breaks), "{bad");
 }
 
-/// Errors without a place in a file are faults; messages that differ only in numbers and names count as one.
+/// Errors without a place in a file are faults; messages that differ only in numbers and names are one fault.
 TEST(GuardTest, AnErrorWithoutALineIsAFault) {
   EXPECT_EQ(result_of([] { throw InputError({"m.yaml", 3, 1}, "no"); }).kind, CaseResult::Kind::kRefused);
   const CaseResult found = result_of([] { throw InputError({"m.yaml", 0, 0}, "axis 3 of 'x' is missing"); });

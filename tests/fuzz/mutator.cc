@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// What readers of numbers, names and structure trip over.
+/// Input on which readers of numbers, names and structure often fail.
 const std::vector<std::string> kNumbers = {"0",
                                            "1",
                                            "-1",
@@ -72,7 +72,7 @@ const T& one_of_these(const std::vector<T>& items, Random& random) {
   return items[draw(random, items.size())];
 }
 
-/// Where the bracket that opens at `begin` is closed; the end if it is not.
+/// The end of the bracket that opens at `begin`; the end of the text if it is not closed.
 std::size_t group_end(const std::vector<std::string>& tokens, std::size_t begin) {
   int depth = 0;
   for (std::size_t i = begin; i < tokens.size(); ++i) {
@@ -153,7 +153,7 @@ void Mutator::change_group(std::vector<std::string>& tokens, Random& random) con
       tokens.insert(tokens.begin() + static_cast<Offset>(begin), other.begin(), other.end());
       break;
     }
-    case 2:  // only what is inside
+    case 2:  // only its contents
       if (end - begin >= 2) {
         tokens.erase(tokens.begin() + static_cast<Offset>(end - 1));
         tokens.erase(tokens.begin() + static_cast<Offset>(begin));
@@ -227,7 +227,7 @@ void Mutator::change(std::vector<std::string>& tokens, Random& random) const {
     default:
       break;
   }
-  // A word for a word, a number for a number: what readers get furthest with.
+  // Replaces words by words and numbers by numbers, which gets furthest into readers.
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!is_space(tokens[i]) && is_word(tokens[i].front())) places.push_back(i);

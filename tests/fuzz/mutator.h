@@ -7,15 +7,15 @@
 
 namespace shardplan {
 
-/// Changes texts the way that finds faults in readers: not by bytes, most of which no reader gets past, but by what the
-/// texts are made of. Words, numbers, bracketed groups and lines are left out, doubled, exchanged, taken from other texts
-/// of the same kind, or replaced by what lies at the border of what a reader expects (2^63, NaN, an empty list, a tab).
+/// Mutates texts in the units that they consist of, not in bytes, which most readers reject at once. Words, numbers,
+/// bracketed groups and lines are left out, doubled, exchanged, taken from other texts of the same kind, or replaced by
+/// boundary values of what a reader expects (2^63, NaN, an empty list, a tab).
 class Mutator {
  public:
-  /// Words and groups of these texts are used in each other.
+  /// Words and groups of each text are also used in the others.
   explicit Mutator(const std::vector<std::string>& texts);
 
-  /// One change of a text, or up to four.
+  /// One to four changes of a text.
   std::string mutated(const std::string& text, Random& random) const;
 
  private:
@@ -28,7 +28,8 @@ class Mutator {
   std::vector<std::string> lines_;
 };
 
-/// A text in words (with '.', '_' and '-' in them), numbers, white space and single characters; joined they are the text.
+/// A text as words (including '.', '_' and '-'), numbers, white space and single characters; concatenated they are the
+/// text.
 std::vector<std::string> tokens_of(const std::string& text);
 
 }  // namespace shardplan

@@ -1,5 +1,5 @@
-// Random models with random dims padded compute, at every position that the model without padding has, what that model
-// computes: forward, gradients, and three steps of training. What cannot be padded is refused with a place.
+// Random models with randomly padded dims compute the same as the model without padding, at every position that the
+// latter has: forward, gradients, and three steps of training. What cannot be padded is rejected with a place.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 

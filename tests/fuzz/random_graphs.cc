@@ -1,5 +1,5 @@
-// Random graphs with random plans: every operator and every version of a tensor takes one of its candidates by chance, so
-// that redistributions are seen that no search would choose. The plan is lowered, checked, executed and compared.
+// Random graphs with random plans: every operator and every version of a tensor takes a random candidate, which gives
+// redistributions that no search would choose. The plan is lowered, checked, executed and compared.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,14 +20,14 @@
 namespace shardplan {
 namespace {
 
-/// How a graph is planned; stands in the first line of the case, so that a case is one text.
+/// How to plan a graph; written in the first line of the case, so that a case is one text.
 struct GraphCase {
   std::uint64_t seed = 0;
   std::string cluster = "ascend-910";
   int level = -1;           // -1: a random plan; else the plan of this level
-  bool is_uneven = false;   // random plans may cut sizes that the devices do not divide
-  bool has_faults = false;  // faults are made on purpose too
-  bool is_padded = false;   // some dims are padded: such a model may be refused
+  bool is_uneven = false;   // random plans may shard sizes that the number of devices does not divide
+  bool has_faults = false;  // faults are injected too
+  bool is_padded = false;   // some dims are padded: such a model may be rejected
 
   std::string line() const {
     return fmt::format("# seed {} cluster {} level {} uneven {} faults {} padded {}\n", seed, cluster, level,

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// A dimension's size as it is written and as it is.
+/// A dimension's size as text and as number.
 struct Extent {
   std::string text;
   std::int64_t size = 1;
@@ -50,7 +50,7 @@ class Writer {
     for (std::size_t i = 0; i < givens; ++i) give(random_shape(), draw(3) == 0);
     const std::size_t count = 1 + draw(most_operators_);
     for (std::size_t i = 0; i < count; ++i) add_operator();
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {  // what was given must be read
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {  // given tensors must be read
       if (!tensors_[i].is_read && i < num_given_) add("ReLU", i, "", tensors_[i].shape);
     }
     return written();
@@ -92,7 +92,7 @@ class Writer {
     tensors_.insert(tensors_.begin() + static_cast<std::ptrdiff_t>(num_given_), {name, std::move(shape), false});
     return num_given_++;
   }
-  /// A fresh parameter or input of this shape.
+  /// A new parameter or input of this shape.
   std::string partner(const Extents& shape) {
     const std::size_t at = give(shape, !chance(3));
     tensors_[at].is_read = true;
@@ -112,7 +112,7 @@ class Writer {
   }
 
   void add_operator() {
-    // Mostly what came last, so that graphs grow deep; anything else now and then.
+    // Mostly the latest tensors, so that graphs grow deep; any other one now and then.
     std::size_t x = chance(3) ? draw(tensors_.size()) : tensors_.size() - 1;
     tensors_[x].is_read = true;
     const std::string name = tensors_[x].name;
@@ -217,7 +217,7 @@ class Writer {
     add(type, name, fmt::format("axis: {}{}", axis, keeps ? ", keep_dims: true" : ""), result);
   }
 
-  /// Two neighbouring dimensions become one, one of the file's numbers becomes two, ones come and go, or all are one.
+  /// Merges two neighbouring dimensions, splits one, adds or removes one of size 1, or flattens all.
   void add_reshape(const std::string& name, const Extents& shape) {
     Extents result = shape;
     const std::size_t at = draw(shape.size());
@@ -294,7 +294,7 @@ class Writer {
     add("Pad", name, fmt::format("paddings: [{}]", fmt::join(paddings, ", ")), result);
   }
 
-  /// Rows picked by an input of indices.
+  /// Rows selected by an input of indices.
   void add_gather(const std::string& name, const Extents& shape, std::size_t axis) {
     const Extent count = random_extent();
     Extents result = shape;
@@ -316,7 +316,7 @@ class Writer {
                  fmt::format("out_channels: {}, kernel_size: {}, pad_mode: same", channels.text, 1 + draw(3)), result);
     }
     for (const std::size_t i : {2u, 3u}) {
-      const std::int64_t size = shape[i].size - 1;  // kernels of 2 that move by 1
+      const std::int64_t size = shape[i].size - 1;  // kernels of 2 with stride 1
       result[i] = {fmt::format("({}-1)", shape[i].text), size};
     }
     add(pick<std::string>({"AvgPool", "MaxPool"}), name, "kernel_size: [2, 2], strides: [1, 1], pad_mode: valid",
@@ -333,7 +333,7 @@ class Writer {
     add("Tile", name, fmt::format("multiples: [{}]", fmt::join(multiples, ", ")), result);
   }
 
-  /// Some letters are summed, some are those of both, one is new.
+  /// Some letters are summed, some are those of both operands, one is new.
   void add_einsum(const std::string& name, const Extents& shape) {
     const std::string letters = "abcdefgh";
     const std::string first = letters.substr(0, shape.size());
@@ -409,7 +409,7 @@ class Writer {
   std::size_t most_operators_;
   std::size_t counter_ = 0;
   Extents dims_;
-  std::vector<Tensor> tensors_;  // those that were given first
+  std::vector<Tensor> tensors_;  // given ones first
   std::size_t num_given_ = 0;
   std::string inputs_;
   std::string parameters_;

@@ -48,7 +48,7 @@ namespace fs = std::filesystem;
 
 constexpr char kFile[] = "case";
 
-/// A target whose inputs are these texts, mutated; some stay as they are.
+/// A target whose inputs are these texts, mutated; some are left unchanged.
 FuzzTarget mutating(std::string name, std::uint64_t batch, const std::vector<std::string>& corpus,
                     std::function<void(const std::string&)> work) {
   FuzzTarget target;
@@ -134,7 +134,7 @@ operators:
 parallel: {parallel_mode: stand_alone, device_num: 2}
 )"};
 
-/// All ranks of a model written per device, what they cost, and a step where the numbers are few.
+/// All ranks of a model written per device, their costs, and the execution of a step if it is small.
 void local_model_case(const std::string& text) {
   const auto model = std::make_shared<const Model>(read_model_text(text, kFile));
   constexpr std::size_t kMostOperators = 60;
@@ -212,7 +212,7 @@ void read_plan_case(const std::string& text) {
   Cluster cluster = read_cluster_text(file.cluster_text, file.cluster_name);
   try {
     if (cluster.num_devices() != file.mesh.num_devices()) cluster = take_devices(cluster, file.mesh.num_devices());
-  } catch (const InputError&) {  // of two parts of the file that disagree
+  } catch (const InputError&) {  // two parts of the file contradict each other
     return;
   }
   PlanOptions options = file.options;
@@ -241,7 +241,7 @@ void read_contest_case(const std::string& text) {
   PlanResult result;
   try {
     result = make_search("auto")->search(problem, options);
-  } catch (const InputError&) {  // numbers too large to be added up: no fault of one line
+  } catch (const InputError&) {  // numbers too large to add up, which is not the fault of one line
     return;
   }
   if (result.choice && evaluate(problem, *result.choice).forbidden_count > 0) {
@@ -270,7 +270,7 @@ std::vector<std::string> four_lines(const std::string& text) {
   return lines;
 }
 
-/// A mesh, a shape and two layouts: read, printed, read again, and one brought to the other.
+/// A mesh, a shape and two layouts: read, printed, read again, and one redistributed to the other.
 void redistribute_case(const std::string& text) {
   const std::vector<std::string> lines = four_lines(text);
   const DeviceMesh mesh = DeviceMesh::parse(lines[0]);
@@ -308,7 +308,7 @@ void redistribute_case(const std::string& text) {
 
 // ---- checkpoints
 
-/// A safetensors file in text: the header behind a line that says how long the data is and by how much its length lies.
+/// A safetensors file as text: the header, after a line with the length of the data and the error of that length.
 std::string checkpoint_text(const std::string& header, std::int64_t data) {
   return fmt::format("0 {}\n{}", data, header);
 }
@@ -421,7 +421,7 @@ std::vector<FuzzTarget> fuzz_targets(const std::string& folder) {
   targets.push_back(mutating("measurements", 1200, texts_of("configs/measurements", ".yaml", 20'000),
                              [a100](const std::string& text) { read_measurements_text(text, kFile, a100); }));
   FuzzTarget layouts = mutating("layouts", 1200, kLayoutCases, redistribute_case);
-  // Layouts stand on command lines, where there is no line to name: only how they end counts.
+  // Layouts are given on command lines, where there is no line to name: only the kind of result counts.
   layouts.run = [](const std::string& text) {
     CaseResult result = result_of([&] { redistribute_case(text); });
     if (result.text.starts_with("an error without a place")) result = {CaseResult::Kind::kRefused};

@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// An operand of a case: what is drawn for it.
+/// An operand of a case, and how its values are drawn.
 struct OperandSpec {
   Shape shape;
   double low = -1;
@@ -24,27 +24,28 @@ inline OperandSpec index(Shape shape, std::int64_t extent) {
 }
 inline OperandSpec truth(Shape shape) { return {std::move(shape), 0, 2, false, true}; }
 
-/// One instance of an operator, of random small sizes.
+/// One instance of an operator, with random small sizes.
 struct OperatorCase {
   std::string type;
   Attributes attributes;
   std::vector<OperandSpec> operands;
 };
 
-/// Makes instances of one operator; the name begins with the operator's.
+/// Makes instances of one operator; its name begins with the operator's.
 struct CaseMaker {
   std::string name;
   std::function<OperatorCase(Random&)> make;
 };
 
-/// All makers: those of each family stand in families/<family>_test.cc. Each operator of the catalogue (but for phases,
-/// which run inside others) has one or more; the tests of sharding, gradients and rules take their instances from here.
+/// All makers; those of each family are in families/<family>_test.cc. Each operator of the catalogue (except phases,
+/// which run inside others) has at least one; the tests of sharding, gradients and rules take their instances from
+/// here.
 const std::vector<CaseMaker>& case_makers();
-/// A stream of random numbers of a maker's own, whatever other makers there are.
+/// A maker's own stream of random numbers, independent of the other makers.
 Random random_of(const CaseMaker& maker, std::uint64_t seed);
 
 Operation operation_of(const OperatorCase& example, DataType dtype = DataType::kF64);
-/// The phases with every factor whole.
+/// The phases with every factor unsharded.
 Phases whole_phases(const Operation& operation);
 std::vector<Values> draw_operands(const OperatorCase& example, Random& random);
 
@@ -53,7 +54,7 @@ std::vector<Values> draw_operands(const OperatorCase& example, Random& random);
 using List = std::vector<std::int64_t>;
 
 std::int64_t any_of(Random& random, const List& sizes);
-/// A size that two, four or eight devices can cut, or three cannot.
+/// A size that two, four or eight devices can divide, or that three cannot.
 std::int64_t some(Random& random);
 /// A shape of such sizes.
 Shape random_shape(Random& random, std::size_t rank);

@@ -10,7 +10,7 @@ namespace {
 struct TypeCase {
   DataType type;
   const char* name;
-  const char* mindspore;  // mindspore.dtype, without lower case
+  const char* mindspore;  // mindspore.dtype, not in lower case
   bool is_floating;
 };
 const TypeCase kTypeNames[] = {
@@ -32,7 +32,7 @@ TEST(DataTypeTest, NamesSayTypeAndSize) {
     EXPECT_EQ(parse_data_type(c.name), c.type);
     EXPECT_EQ(mindspore_name(c.type), c.mindspore);
     EXPECT_EQ(is_floating(c.type), c.is_floating) << c.name;
-    // The first number of a name counts its bits; a truth takes a byte.
+    // The first number in a name is the number of bits; a bool takes a byte.
     const std::string name = c.name;
     const std::size_t digit = name.find_first_of("0123456789");
     EXPECT_EQ(element_bytes(c.type), digit == std::string::npos ? 1 : std::stoi(name.substr(digit)) / 8) << c.name;

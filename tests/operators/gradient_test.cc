@@ -1,4 +1,4 @@
-// Gradients of every differentiable operator against central finite differences.
+// Gradients of every differentiable operator compared with central finite differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kGradientSeed = 20240612;
 
-/// Runs every operator as soon as it is added.
+/// Executes every operator as soon as it is added.
 class EagerBuilder : public GradientBuilder {
  public:
   TensorId add_values(const TensorType& type, Values values) {
@@ -55,7 +55,7 @@ double dot(const Values& a, const Values& b) {
   return sum;
 }
 
-/// Which results a gradient flows in through: all floating ones, but of BatchNorm only y.
+/// The results that have gradients: all floating-point ones, but only y of BatchNorm.
 bool carries_gradient(const Operation& operation, std::size_t result) {
   return is_floating(operation.results[result].dtype) && (result == 0 || operation.type->name != "BatchNorm");
 }
@@ -82,7 +82,7 @@ TEST(GradientTest, EqualsFiniteDifferences) {
         result_ids.push_back(builder.add_values(operation.results[r], results[r]));
         weights.emplace_back();
         result_gradients.emplace_back();
-        // Where there are several results, some may have no gradient.
+        // Of several results, some may have no gradient.
         if (!carries_gradient(operation, r) || (r > 0 && random.below(4) == 0)) continue;
         weights.back() = make_values(operation.results[r].shape, [&] { return 2 * random.unit() - 1; });
         result_gradients.back() = builder.add_values(operation.results[r], *weights.back());

@@ -84,7 +84,8 @@ TEST(OperatorTypeTest, FlopsCountContractions) {
   EXPECT_EQ(all(operation_of("Reshape", {{"shape", List{32}}}, {{4, 8}})), 0);
 }
 
-/// Whatever a model file says, an operator is made or refused: no crash, no overflow, no rule that does not fit.
+/// Whatever a model file contains, an operator is either made or rejected: no crash, no overflow, no rule that does not
+/// fit.
 TEST(OperatorTypeTest, HostileSizesAndAttributesAreRefused) {
   constexpr std::uint64_t kSeed = 11;
   Random random(kSeed);

@@ -20,7 +20,7 @@ std::int64_t elements(const Shape& shape) {
   return product;
 }
 
-/// Calls body(flat position in the local tensor, flat position in the whole one).
+/// Calls body(flat position in the local tensor, flat position in the whole tensor).
 void for_each_index(const Indices& indices, const Shape& shape,
                     const std::function<void(std::size_t, std::size_t)>& body) {
   std::size_t count = 1;
@@ -44,7 +44,7 @@ Shape extents_of(const Indices& indices) {
   return shape;
 }
 
-/// The positions that a device with these boxes has of a tensor, by the meaning of walks alone.
+/// The positions of a tensor that a device with these boxes has, derived from the definition of walks alone.
 Indices positions(const ShardingRule& rule, const TensorWalk& walk, const Shape& shape, const std::vector<Box>& boxes) {
   Indices indices;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -58,7 +58,7 @@ Indices positions(const ShardingRule& rule, const TensorWalk& walk, const Shape&
           if (at >= 0 && at < shape[d]) read.insert(at);
         }
       }
-      // A halo has no holes.
+      // A halo is contiguous.
       if (!read.empty()) {
         for (std::int64_t at = *read.begin(); at <= *read.rbegin(); ++at) list.push_back(at);
       }
@@ -87,7 +87,7 @@ bool walks(const TensorWalk& walk, std::uint32_t factor) {
   return false;
 }
 
-/// Takes a tensor apart into unequal parts that reduce to it.
+/// Splits a tensor into unequal parts that reduce to it.
 std::vector<Values> take_apart(const Values& whole, std::size_t count, AxisUse::Kind kind, Random& random) {
   std::vector<Values> parts(count, whole);
   for (std::size_t i = 0; i < whole.data.size(); ++i) {
@@ -99,7 +99,7 @@ std::vector<Values> take_apart(const Values& whole, std::size_t count, AxisUse::
       const std::size_t keeper = random.below(count);
       const double sign = kind == AxisUse::Kind::kMonotoneMax ? -1 : 1;
       for (std::size_t p = 0; p < count; ++p) {
-        // Away from the extreme, but inside the domain of Log and Sqrt.
+        // Away from the extreme, but within the domain of Log and Sqrt.
         if (p != keeper) parts[p].data[i] += sign * random.unit() * 0.4 * std::abs(whole.data[i]);
       }
     }
@@ -107,7 +107,7 @@ std::vector<Values> take_apart(const Values& whole, std::size_t count, AxisUse::
   return parts;
 }
 
-/// Whether a box of the factor is an interval of every dimension that walks it, and phases do not count its pieces.
+/// Whether a box of the factor is an interval in every dimension that walks it, and phases do not count its pieces.
 bool is_interval(const ShardingRule& rule, std::uint32_t factor) {
   bool result = !rule.factors[factor].has_equal_pieces;
   for (const auto* tensors : {&rule.operands, &rule.results}) {
@@ -124,7 +124,7 @@ bool is_interval(const ShardingRule& rule, std::uint32_t factor) {
   return result;
 }
 
-/// Whether the last piece holds anything if the others have the least size that suffices.
+/// Whether the last piece is not empty if the others have the smallest sufficient size.
 bool leaves_none_empty(std::int64_t size, std::int64_t pieces) {
   return (size + pieces - 1) / pieces * (pieces - 1) < size;
 }
@@ -143,12 +143,12 @@ struct DeviceGrid {
   }
 };
 
-/// One kernel on all devices. `operands` are whole; results come back whole.
+/// One kernel on all devices; operands and results are whole tensors.
 ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& operands, const Assignment& assignment,
                       Random& random) {
   const ShardingRule& rule = operation.rule;
   const DeviceGrid grid{assignment.sizes};
-  // The axes that carry partial operands, read as one.
+  // The axes over which operands are partial, read as one.
   std::vector<std::size_t> partial_axes;
   AxisUse::Kind partial_kind = AxisUse::Kind::kNothing;
   std::size_t group = 0;
@@ -177,7 +177,7 @@ ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& ope
     parts.push_back(is_partial ? take_apart(operands[i], num_parts, partial_kind, random)
                                : std::vector<Values>(num_parts, operands[i]));
   }
-  // How each result is put together: the axes over which it is partial, and by which reduction.
+  // How to assemble each result: the axes over which it is partial, and the reduction.
   struct Assembly {
     std::vector<std::size_t> axes;
     Reduction reduction = Reduction::kSum;
@@ -349,7 +349,7 @@ ShardedRun run_sharded(const Operation& operation, const std::vector<Values>& op
       inputs.push_back(values[input]);
     }
     const Operation step = make_operation(*find_operator_type(phase.type), phase.attributes, input_types);
-    // A factor that a phase does not have is repeated work there.
+    // A factor that a phase lacks is repeated work there.
     Assignment own = assignment;
     for (AxisUse& use : own.uses) {
       if (use.kind == AxisUse::Kind::kFactor && !step.rule.find(use.factor)) use = {};
@@ -419,7 +419,7 @@ std::vector<Assignment> legal_assignments(const Operation& operation, const std:
       is_legal &= cuts == Cuts::kSomeUneven && is_interval(rule, *rule.find(name)) && leaves_none_empty(size, total);
     }
     is_legal &= has_uneven || cuts == Cuts::kEven;
-    // One group at a time carries summands, and one kind of reduction runs at a time.
+    // Only one group at a time is partial, with one kind of reduction.
     if (is_legal && groups.size() <= 1 && reductions.size() <= 1) legal.push_back(std::move(assignment));
     std::size_t d = 0;
     while (d < digits.size() && ++digits[d] == choices.size()) digits[d++] = 0;

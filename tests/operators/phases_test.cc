@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kPhasesSeed = 20240611;
 
-/// What a rule says of a tensor: the factors of each dimension by name.
+/// A tensor's part of a rule: the factors of each dimension by name.
 std::vector<std::vector<std::string>> names_of(const ShardingRule& rule, const TensorWalk& walk) {
   std::vector<std::vector<std::string>> names;
   for (const DimensionWalk& dimension : walk) {
@@ -23,9 +23,9 @@ std::vector<std::vector<std::string>> names_of(const ShardingRule& rule, const T
   return names;
 }
 
-/// Lowering relies on this: factors of phases are the whole operator's, final results walk as its own do, and they are
-/// partial over a normalised factor nowhere. An operator with phases lets no partial operand through, since statistics
-/// are not linear.
+/// Lowering relies on this: phases have the factors of the whole operator, final results walk as the operator's own do,
+/// and are never partial over a normalised factor. An operator with phases lets no partial operand through, since
+/// statistics are not linear.
 TEST(PhasesTest, AgreeWithTheirOperator) {
   Random random(kPhasesSeed);
   for (const CaseMaker& maker : case_makers()) {
@@ -41,7 +41,7 @@ TEST(PhasesTest, AgreeWithTheirOperator) {
       for (std::size_t r = 0; r < steps[p].results.size(); ++r) makers.emplace_back(p, r);
       for (const Factor& factor : steps[p].rule.factors) {
         const auto at = operation.rule.find(factor.name);
-        // What lies within one piece, and what the operator need not name.
+        // What is within one piece, and what the operator need not name.
         if (!at && (factor.kind == FactorKind::kNeedReplication || factor.size == 1)) continue;
         ASSERT_TRUE(at) << maker.name << ": " << steps[p].type->name << " has a factor of its own, " << factor.name;
         // One dimension may count pieces: here all are whole.
@@ -80,7 +80,7 @@ TEST(PhasesTest, ReadOperandsAndEarlierResultsByName) {
   EXPECT_EQ(phases.phases[1].inputs, (std::vector<std::size_t>{0, 3}));
   EXPECT_EQ(phases.phases[2].inputs, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(phases.results, (std::vector<std::size_t>{5}));
-  // Where two values share a name the later one is meant: the moving statistics are both operands and results.
+  // If two values share a name, the later one is meant: the moving statistics are both operands and results.
   const Operation batch_norm =
       make_operation(*find_operator_type("BatchNorm"), {{"is_training", true}}, {{{4, 2}}, {{2}}, {{2}}, {{2}}, {{2}}});
   EXPECT_EQ(whole_phases(batch_norm).results, (std::vector<std::size_t>{10, 8, 9, 6, 7}));

@@ -17,7 +17,7 @@ std::vector<double> draw(Random& random, std::int64_t size, bool whole) {
   return values;
 }
 
-// Whole numbers: any order of adding gives the same sum.
+// Integers: any order of addition gives the same sum.
 TEST(MatrixProductTest, AddsUpThreeLoops) {
   constexpr std::uint64_t kSeed = 47;
   Random random(kSeed);
@@ -45,7 +45,7 @@ TEST(MatrixProductTest, AddsUpThreeLoops) {
   }
 }
 
-// A device that has some rows and columns gets the very numbers that one device gets for them.
+// A device with some of the rows and columns computes exactly the numbers that a single device computes for them.
 TEST(MatrixProductTest, ElementsDoNotDependOnTheirNeighbours) {
   constexpr std::uint64_t kSeed = 53;
   Random random(kSeed);

@@ -19,7 +19,7 @@ std::string outline(const Phases& phases) {
   return text;
 }
 
-// Softmax has the operand 0 and the result y; values are numbered in the order in which the lines make them.
+// Softmax has the operand 0 and the result y; values are numbered in the order of the lines that produce them.
 TEST(PhaseListTest, NumbersValuesInTheOrderOfTheLines) {
   const Operation softmax = operation_of("Softmax", {}, {{4, 8}});
   const Phases phases = make_phases(
@@ -44,7 +44,7 @@ TEST(PhaseListTest, ALineWithoutOperandsReadsNothing) {
 TEST(PhaseListTest, AnUnknownNameStops) {
   const Operation softmax = operation_of("Softmax", {}, {{4, 8}});
   EXPECT_DEATH(make_phases(softmax, {{"y = Neg(z)"}}), "at != values.rend");
-  EXPECT_DEATH(make_phases(softmax, {{"z = Neg(x)"}}), "at != values.rend");  // the result is made by no line
+  EXPECT_DEATH(make_phases(softmax, {{"z = Neg(x)"}}), "at != values.rend");  // no line produces the result
   EXPECT_DEATH(make_phases(softmax, {{"y = Neg x"}}), "equals != std::string_view::npos");
 }
 

@@ -41,7 +41,8 @@ TEST(RuleBuilderTest, NamesPositions) {
   EXPECT_TRUE(rule.factors[1].has_equal_pieces);
 }
 
-/// By numpy's definition: two shapes fit if each pair of right-aligned sizes is equal or one of them is 1 or missing.
+/// Numpy's definition: two shapes are compatible if each pair of right-aligned sizes is equal or one of them is 1 or
+/// missing.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   Shape result;
   for (std::size_t back = 1; back <= std::max(a.size(), b.size()); ++back) {
@@ -62,7 +63,7 @@ TEST(RuleBuilderTest, BroadcastsAsNumpyDoes) {
     Shape shapes[2];
     for (Shape& shape : shapes) {
       for (std::uint64_t rank = random.below(4); rank > 0; --rank) {
-        shape.push_back(static_cast<std::int64_t>(random.below(4)));  // 0 as well
+        shape.push_back(static_cast<std::int64_t>(random.below(4)));  // 0 too
       }
     }
     const std::optional<Shape> expected = broadcast(shapes[0], shapes[1]);

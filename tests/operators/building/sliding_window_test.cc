@@ -20,7 +20,7 @@ Operation max_pool(const Shape& input, std::int64_t kernel, std::int64_t stride,
                       {{1, 1, input[0], input[1]}});
 }
 
-/// Conv2D, which has padding of its own and dilation.
+/// Conv2D, which has its own padding, and dilation.
 Operation conv2d(const Shape& input, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
                  const std::string& mode, std::int64_t pad) {
   return operation_of("Conv2D",
@@ -39,8 +39,8 @@ struct WindowCase {
 };
 const WindowCase kWindows[] = {
     {7, 3, 1, 1, "valid", 0, 5, 0, 0}, {7, 3, 2, 1, "valid", 0, 3, 0, 0},
-    {8, 3, 2, 1, "valid", 0, 3, 0, 0},                                    // the last position is read by none
-    {7, 3, 1, 1, "same", 0, 7, 1, 1},  {8, 3, 2, 1, "same", 0, 4, 0, 1},  // what is odd stands behind
+    {8, 3, 2, 1, "valid", 0, 3, 0, 0},                                    // no window reads the last position
+    {7, 3, 1, 1, "same", 0, 7, 1, 1},  {8, 3, 2, 1, "same", 0, 4, 0, 1},  // an odd one goes to the end
     {8, 2, 3, 1, "same", 0, 3, 0, 0},  {7, 3, 1, 1, "pad", 2, 9, 2, 2},
     {7, 3, 1, 2, "valid", 0, 3, 0, 0},  // reads i, i+2, i+4
     {1, 3, 2, 1, "pad", 1, 1, 1, 1},
@@ -77,7 +77,7 @@ SlidingWindow random_window(Random& random) {
   }
 }
 
-// Of which outputs an offset falls into a part of the input: by trying all of them.
+// The outputs for which an offset falls into a part of the input, by trying all of them.
 TEST(SlidingWindowTest, FindsTheOutputsThatReadAnInterval) {
   constexpr std::uint64_t kSeed = 37;
   Random random(kSeed);
@@ -112,8 +112,8 @@ std::set<std::int64_t> read_by(const ShardingRule& rule, const Window& window, s
   return positions;
 }
 
-// A device that makes dx at h = 0, 1, ... of its part needs all outputs whose windows touch these positions, and all
-// inputs that those outputs read.
+// A device that computes dx at h = 0, 1, ... of its part needs all outputs whose windows contain these positions, and
+// all inputs that those outputs read.
 TEST(SlidingWindowTest, BackwardWalksReachAllThatIsNeeded) {
   constexpr std::uint64_t kSeed = 41;
   Random random(kSeed);
@@ -168,7 +168,7 @@ TEST(SlidingWindowTest, WhatDoesNotSlideIsAPlainFactor) {
   EXPECT_EQ(to_string(builder.build()), "h w+kw -> h w; kh: whole; kw: whole");
 }
 
-// A conv2d of what a transposed one makes has the outputs that it began with.
+// A conv2d of the result of a transposed one has the original outputs.
 TEST(SlidingWindowTest, TransposedExtentsAreThoseOfWindowsWithTheseOutputs) {
   constexpr std::uint64_t kSeed = 43;
   Random random(kSeed);
@@ -187,7 +187,7 @@ TEST(SlidingWindowTest, TransposedExtentsAreThoseOfWindowsWithTheseOutputs) {
     const Shape extents = transposed_extents(transposed, {outputs, outputs}, {kernel, kernel});
     const Operation back = conv2d(extents, kernel, stride, dilation, "valid", 0);
     EXPECT_EQ(back.results[0].shape, (Shape{1, 1, outputs, outputs})) << "seed " << kSeed << ", case " << i;
-    // One position less, and an output less, unless there were some to spare.
+    // One position less gives one output less, unless there were some to spare.
     if (extra == 0 && extents[0] > dilation * (kernel - 1) + 1) {
       EXPECT_LT(conv2d({extents[0] - 1, extents[1]}, kernel, stride, dilation, "valid", 0).results[0].shape[2],
                 outputs);

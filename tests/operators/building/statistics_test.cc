@@ -37,7 +37,7 @@ TEST(StatisticsTest, ReduceTheFirstOperandOverAxes) {
   EXPECT_EQ(means, (std::vector<double>{2, 5}));
 }
 
-// Two of the three columns: means divide by the count of all three, so that the parts add up.
+// Two of the three columns: means divide by the count of all three, so that the parts add up to the whole.
 TEST(StatisticsTest, PartialMeansAddUpToTheMean) {
   const OperatorType type = statistic("Both", "x, w -> s, m", "... k -> ... 1; k: sum", products_and_mean);
   const Operation operation = make_operation(type, {{"axis", std::vector<std::int64_t>{1}}},

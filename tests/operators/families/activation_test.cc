@@ -80,7 +80,7 @@ TEST_F(ActivationTest, FollowsTheFormulasOfMobileAndDetectionNetworks) {
 }
 
 TEST_F(ActivationTest, GeLUHasTwoForms) {
-  // MindSpore's documentation: 0.841192 by tanh and 0.841345 exactly.
+  // MindSpore's documentation: 0.841192 by tanh, and 0.841345 exactly.
   EXPECT_NEAR(run("GeLU", {}, {{{1}, {1.0}}})[0].data[0], 0.841192, 1e-6);
   EXPECT_NEAR(run("GeLU", {{"approximate", false}}, {{{1}, {1.0}}})[0].data[0], 0.841345, 1e-6);
 }

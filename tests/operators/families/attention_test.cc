@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// Every form by chance: layout, groups, cross attention, mask, window, dropout, positions.
+/// Random variants: layout, groups, cross attention, mask, window, dropout, positions.
 OperatorCase random_attention(Random& r, bool is_gradient) {
   const std::int64_t b = any_of(r, {1, 2, 4}), groups = any_of(r, {1, 2, 4}), ratio = any_of(r, {1, 1, 2, 4});
   const std::int64_t s = any_of(r, {2, 4, 8}), t = r.below(2) == 0 ? s : any_of(r, {4, 8});
@@ -54,7 +54,7 @@ OperatorCase random_attention(Random& r, bool is_gradient) {
 
 std::vector<CaseMaker> attention_cases() {
   std::vector<CaseMaker> cases;
-  // Several of each, since each instance is one form.
+  // Several of each, since each instance is one variant.
   for (const std::string form : {"", "_2", "_3", "_4"}) {
     add_case(cases, "FlashAttention" + form, [](Random& r) { return random_attention(r, false); });
     add_case(cases, "FlashAttentionGrad" + form, [](Random& r) { return random_attention(r, true); });
@@ -66,7 +66,7 @@ namespace {
 
 class AttentionTest : public FamilyTest {};
 
-/// The operators of a graph that keeps the scores: expand heads, q k^T, scale, mask, softmax, dropout, v.
+/// The operators of a graph that materialises the scores: expand heads, q k^T, scale, mask, softmax, dropout, v.
 TEST_F(AttentionTest, EqualsTheMaterialisedGraph) {
   for (int i = 0; i < 60; ++i) {
     const OperatorCase example = random_attention(random_, false);

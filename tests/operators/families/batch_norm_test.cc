@@ -18,7 +18,7 @@ std::vector<CaseMaker> batch_norm_cases() {
     const Shape c = {s[1]};
     return {"BatchNormGrad", {}, {real(s), {s, 3, 5}, positive(c), {c, 3, 5}, positive(c)}};
   });
-  // In parts, each by its own statistics.
+  // In groups, each with its own statistics.
   add_case(cases, "BatchNorm_parts", [](Random& r) -> OperatorCase {
     Shape s = r.below(2) == 0 ? random_images(r) : random_shape(r, 2);
     const std::int64_t parts = any_of(r, {2, 4});
@@ -58,7 +58,7 @@ Values rows_of(const Values& whole, std::int64_t begin, std::int64_t count) {
   });
 }
 
-// What each part gets is what it gets alone; the weights' gradients are the sums over the parts.
+// Each group gets the result that it gets alone; the weights' gradients are the sums over the groups.
 TEST_F(BatchNormTest, PartsAreNormalisedAsIfAlone) {
   const Values x = real({6, 3, 2, 2}), dy = real({6, 3, 2, 2}), gamma = real({3}), beta = real({3});
   const Values mean = real({2, 3}), variance = real({2, 3}, 0.5, 2);
@@ -120,8 +120,8 @@ TEST_F(BatchNormTest, FollowsTheFormulas) {
   });
 }
 
-// Where values lie far from 0, near the moving mean, their squares say next to nothing of the variance: of those below a
-// double holds all but some hundredths.
+// Where values are far from 0, near the moving mean, their squares say next to nothing about the variance: a double
+// loses nearly all of its digits below that.
 TEST_F(BatchNormTest, VarianceOfValuesFarFromZeroIsExact) {
   const double far = 1.5e7;
   const Values near_zero = real({16, 1});

@@ -41,7 +41,7 @@ OperatorCase convolution(Random& r, std::size_t spatial) {
           {real(x), real(w)}};
 }
 
-/// A transposed one; its result is stride times as large as x where it may be cut.
+/// A transposed one; its result is stride times as large as x wherever that can be sharded.
 OperatorCase transposed_convolution(Random& r, std::size_t spatial) {
   struct Transposed {
     Geometry geometry;

@@ -6,7 +6,7 @@
 
 namespace shardplan {
 
-/// Each family's instances, in its test.
+/// The instances of each family, defined in its test.
 std::vector<CaseMaker> activation_cases();
 std::vector<CaseMaker> arithmetic_cases();
 std::vector<CaseMaker> attention_cases();

@@ -62,7 +62,7 @@ TEST_F(LossTest, FollowsTheFormulas) {
               1e-12);
 
   // The expanded form of the source documents: max, subtract, exp, sum, divide, log, multiply by the one-hot labels,
-  // add up.
+  // sum.
   const Attributes last = {{"axis", List{-1}}, {"keep_dims", true}};
   const Values hot = run("OneHot", {{"depth", std::int64_t{5}}, {"dtype", std::string("f64")}}, {labels}, {0})[0];
   const Values exponentials = run("Exp", {}, run("Sub", {}, {logits, run("ReduceMax", last, {logits})[0]}))[0];

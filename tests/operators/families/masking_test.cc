@@ -16,7 +16,7 @@ std::vector<CaseMaker> masking_cases() {
             {{"dims", List{1}}, {"padded", List{shape[1]}}, {"real", List{kept}}, {"value", value}},
             {real(shape)}};
   });
-  // A dimension of 3 * 8 columns, of which 5 of each 8 exist, and rows.
+  // A dimension of 3 * 8 columns, of which 5 in each 8 are real, and rows.
   add_case(cases, "MaskPadding parts", [](Random& r) -> OperatorCase {
     const Shape shape = {some(r), 24, some(r)};
     return {"MaskPadding",

@@ -34,7 +34,7 @@ class RecurrentTest : public FamilyTest {};
 TEST_F(RecurrentTest, ScansByTheClosedForm) {
   const Values u = real({2, 4, 3}), delta = real({2, 4, 3}, 0.2, 1), a = real({3, 2}, -2, -0.5), b = real({2, 4, 2}),
                c = real({2, 4, 2});
-  // The state is the sum over earlier steps of what they put in, decayed by all steps between.
+  // The state is the sum of the inputs of earlier steps, each decayed by all steps since.
   expect(run("SelectiveScan", {}, {u, delta, a, b, c})[0], [&](const Point& p) {
     double y = 0;
     for (std::int64_t n = 0; n < 2; ++n) {

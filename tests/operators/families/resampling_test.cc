@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// A case of the operator, or of its gradient: dy as it comes out, and the shape of x.
+/// A case of the operator, or of its gradient: dy with the result's shape, and the shape of x.
 OperatorCase resampling(const std::string& type, Attributes attributes, const Shape& x, bool is_gradient) {
   const OperatorCase forward{type, attributes, {real(x)}};
   if (!is_gradient) return forward;
@@ -113,7 +113,7 @@ TEST_F(ResamplingTest, PoolsByMeans) {
     expect(found, [&](const Point& p) { return row[static_cast<std::size_t>(p[2])]; });
   };
   expect_row(run("AdaptiveAvgPool1D", {{"output_size", List{2}}}, {line})[0], {2, 4});
-  // Padding does not count.
+  // Padding is not counted.
   expect_row(run("AvgPool1D", {{"kernel_size", List{3}}, {"strides", List{2}}, {"pad", List{1}}}, {line})[0],
              {1.5, 3, 4.5});
   const Values image = real({2, 3, 4, 6});
