@@ -1,4 +1,4 @@
-// Known constants make measurements, and calibrate has to find the constants again.
+// Measurements are made from known constants, and calibrate must recover these constants.
 #include "costmodel/calibration/calibrate.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ levels:
   - {name: fast, count: 8, latency: 3 us, bandwidth: 300 GB/s, efficiency: 0.77}
 )";
 
-/// The same machine as one would assume it.
+/// The same machine with the constants one would assume.
 Cluster assumed_cluster() {
   Cluster cluster = read_cluster_text(kTrueCluster, "truth.yaml");
   cluster.device.start = 1'000'000;
@@ -39,7 +39,7 @@ Cluster assumed_cluster() {
   return cluster;
 }
 
-/// What is measured, with times that are only there to be replaced.
+/// The measurements, with placeholder times to be replaced.
 Measurements measured_workload(const Cluster& cluster) {
   std::string text = "shardplan: 1\noperators:\n";
   for (const int size : {512, 1024, 2048, 4096, 8192}) {
@@ -66,7 +66,7 @@ Measurements measured_workload(const Cluster& cluster) {
   return read_measurements_text(text, "m.yaml", cluster);
 }
 
-/// The workload as the truth takes it, each time off by up to `noise`.
+/// The workload with the times of the true machine, each with an error of up to `noise`.
 Measurements measurements_of_truth(std::uint64_t seed, double noise) {
   const Cluster truth = read_cluster_text(kTrueCluster, "truth.yaml");
   Measurements result = measured_workload(truth);
@@ -128,7 +128,7 @@ collectives:
 )",
                                                            "m.yaml", cluster);
   const Calibration calibration = calibrate(cluster, measurements);
-  // 1.00 us each, and 420 MB in 2.1 ms are 200 GB/s of 300.
+  // 1.00 us each, and 420 MB in 2.1 ms are 200 of 300 GB/s.
   EXPECT_NEAR(static_cast<double>(calibration.cluster.levels[1].latency), 1e6, 2e4);
   EXPECT_NEAR(static_cast<double>(calibration.cluster.levels[1].efficiency_ppm), 666'667, 3'000);
   EXPECT_EQ(calibration.cluster.device, cluster.device);

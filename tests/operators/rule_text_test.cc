@@ -1,6 +1,6 @@
-// Where a rule depends on more than a text can say, the catalogue gives it twice: as a function and, for its readers, as
-// a text such as "... m k, k n -> ... m n; k: sum". Here every text is compared with the rules of instances: it must be
-// the rule of at least one of them, up to the names of the factors.
+// Where a rule depends on more than its text can express, the catalogue has it twice: as a function and, for readers,
+// as a text such as "... m k, k n -> ... m n; k: sum". This test compares every text with the rules of instances: it
+// must be the rule of at least one of them, up to the names of the factors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -130,7 +130,8 @@ class Comparison {
     return at->second == factor && back->second == name;
   }
 
-  /// All that "..." stands for is the same, but operands may be broadcast: right-aligned, with dimensions of size 1.
+  /// Every "..." stands for the same dimensions, but operands may be broadcast: right-aligned, with dimensions of size
+  /// 1.
   bool rests_agree() const {
     if (rests_.empty()) return true;
     const auto size = [](const TensorWalk& rest) { return rest.size(); };
@@ -170,7 +171,8 @@ class Comparison {
 };
 
 TEST(RuleTextTest, IsTheRuleOfAnInstance) {
-  std::map<std::string, std::string> seen;  // a rule of each operator that its text does not say yet; empty if it does
+  std::map<std::string, std::string>
+      seen;  // a rule of each operator that its text does not match yet; empty once it does
   const auto compare = [&](const Operation& operation) {
     const OperatorType& type = *operation.type;
     std::string& rule = seen.try_emplace(type.name, "?").first->second;

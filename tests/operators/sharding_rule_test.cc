@@ -22,7 +22,7 @@ std::string rule(const std::string& type, const Attributes& attributes, const st
   return to_string(operation_on(type, attributes, shapes).rule);
 }
 
-// Rows O1 to O23 of the unit vectors of MindSpore's operator layouts: which dimensions are cut together.
+// Rows O1 to O23 of the unit vectors of MindSpore's operator layouts: which dimensions are sharded together.
 TEST(ShardingRuleTest, FollowsMindSporesUnitVectors) {
   EXPECT_EQ(rule("MatMul", {}, {{2, 4, 8, 16}, {2, 4, 16, 32}}), "b0 b1 m k, b0 b1 k n -> b0 b1 m n; k: sum");
   EXPECT_EQ(rule("MatMul", {{"transpose_b", true}}, {{2, 4, 8, 16}, {32, 16}}), "b0 b1 m k, n k -> b0 b1 m n; k: sum");
@@ -59,7 +59,7 @@ TEST(ShardingRuleTest, ReshapeRefinesBothShapes) {
 }
 
 /// The halo of each device along one windowed dimension of operand 0: what it reads beyond its equal piece, before and
-/// after; a negative width is left over.
+/// after; a negative width means that positions are unused.
 struct Width {
   std::int64_t before, after;
   bool operator==(const Width&) const = default;
@@ -77,18 +77,18 @@ std::vector<Width> halo(const Operation& operation, std::size_t dimension, std::
   return widths;
 }
 
-// A valid 5x5 on 32 rows cut 4 ways: right 3, 1|2, 2|1, left 3.
+// A valid 5x5 on 32 rows in 4 pieces: right 3, 1|2, 2|1, left 3.
 TEST(ShardingRuleTest, HaloDependsOnTheDevice) {
   const Operation conv = operation_on("Conv2D", {}, {{1, 1, 32, 32}, {1, 1, 5, 5}});
   EXPECT_EQ(halo(conv, 2, 4), (std::vector<Width>{{0, 3}, {1, 2}, {2, 1}, {3, 0}}));
-  // Its gradient needs as much of dy, of 28 rows, the other way round.
+  // Its gradient needs as much of dy, with 28 rows, in the opposite directions.
   const Operation grad =
       operation_on("Conv2DBackpropInput", {{"input_size", List{32, 32}}}, {{1, 1, 28, 28}, {1, 1, 5, 5}});
   EXPECT_EQ(halo(grad, 2, 4), (std::vector<Width>{{0, 1}, {3, 2}, {2, 3}, {1, 0}}));
 }
 
-// MindSpore's vectors of Conv2D: x [32, 16, 8, 8]. Where it exchanges halos, we read them; C15, which it refuses for the
-// slices, needs none of the neighbour's rows and is legal here.
+// MindSpore's vectors of Conv2D: x [32, 16, 8, 8]. Where it exchanges halos, we do too; C15, which it rejects because
+// of the slices, needs none of the neighbour's rows and is legal here.
 TEST(ShardingRuleTest, FollowsMindSporesConvolutionVectors) {
   const auto conv = [](std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t size,
                        const std::string& mode, std::int64_t group) {

@@ -46,7 +46,7 @@ TEST(ShardingTest, EqualsOneDeviceUnderEveryAssignment) {
   std::cout << case_makers().size() << " cases, " << runs << " assignments executed\n";
 }
 
-// The same with pieces of ceil(N / n), the last one shorter: kernels see true intervals.
+// The same with pieces of ceil(N / n), the last one shorter: kernels get the actual intervals.
 TEST(ShardingTest, EqualsOneDeviceUnderUnevenAssignments) {
   std::cout << "seed " << kShardingSeed << "\n";
   std::set<std::string> uneven;
@@ -86,11 +86,11 @@ TEST(ShardingTest, CoversTheWholeCatalogue) {
     for (const Phase& phase : whole_phases(operation).phases) seen.insert(phase.type);
   }
   for (const OperatorType& type : operator_catalogue()) {
-    EXPECT_EQ(seen.contains(type.name), !is_communication(type)) << type.name;  // nothing of these is cut
+    EXPECT_EQ(seen.contains(type.name), !is_communication(type)) << type.name;  // these are not sharded
   }
 }
 
-// ---- what rules forbid is wrong
+// ---- what rules forbid would be wrong
 
 Operation make(const std::string& type, const Attributes& attributes, const std::vector<Shape>& shapes) {
   std::vector<TensorType> operands;
@@ -98,7 +98,7 @@ Operation make(const std::string& type, const Attributes& attributes, const std:
   return make_operation(*find_operator_type(type), attributes, operands);
 }
 
-/// The difference when axis 0 of four devices does `use`, with the rule changed by `change`.
+/// The difference if axis 0 of four devices does `use`, with the rule changed by `change`.
 double difference(Operation operation, const AxisUse& use, const std::function<void(ShardingRule&)>& change) {
   Random random(kShardingSeed);
   change(operation.rule);
@@ -149,7 +149,7 @@ TEST(ShardingTest, SumOfLocalMaximaAndMaximumOfLocalSumsAreWrong) {
   EXPECT_GT(difference(make("ReduceSum", last, {{4, 8}}), {AxisUse::Kind::kFactor, "b", 0}, as_max), 0.1);
 }
 
-/// A kernel that divides by what it has itself: its "means" add up to four times the mean.
+/// A kernel that divides by the local count: its "means" add up to four times the mean.
 TEST(ShardingTest, SumOfLocalMeansIsWrong) {
   const Operation global = make("ReduceMean", {{"axis", std::int64_t{1}}}, {{4, 8}});
   OperatorType local_type = *global.type;
@@ -165,7 +165,7 @@ TEST(ShardingTest, SumOfLocalMeansIsWrong) {
   EXPECT_LT(difference(global, {AxisUse::Kind::kFactor, "b", 0}, [](ShardingRule&) {}), 1e-12);
 }
 
-/// Statistics of the local batch are not those of the whole one.
+/// Statistics of the local batch differ from those of the whole batch.
 TEST(ShardingTest, SoftmaxOfAPieceIsNotAPieceOfTheSoftmax) {
   const auto free = [](ShardingRule& rule) { rule.factors[1].kind = FactorKind::kPassThrough; };
   EXPECT_GT(difference(make("Softmax", {}, {{4, 8}}), {AxisUse::Kind::kFactor, "b", 0}, free), 0.1);

@@ -13,7 +13,7 @@ namespace {
 constexpr Picoseconds kLaunch = 7;
 Picoseconds takes(Bytes bytes) { return kLaunch + 2 * bytes; }
 
-/// When the step ends if each of these groups is one collective and they are issued in this order.
+/// The end of the step if each of these groups is one collective and they are issued in this order.
 Picoseconds step_of(const std::vector<WaitingCollective>& all, const std::vector<std::vector<std::size_t>>& groups) {
   Picoseconds link = 0, step = 0;
   for (const std::vector<std::size_t>& group : groups) {
@@ -64,7 +64,7 @@ TEST(BestBucketsTest, WaitsForWhatComesSoonAndNotForWhatComesLate) {
   EXPECT_EQ(best_buckets(All{{0, 1, 30}, {8, 1, 0}}, takes), (Begins{0, 1}));
 }
 
-// The oracle: every way to cut the sequence, 2^(n-1) of them.
+// The oracle: all 2^(n-1) ways to split the sequence.
 TEST(BestBucketsTest, IsTheBestOfAllCuts) {
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(seed);
@@ -83,8 +83,8 @@ TEST(BestBucketsTest, IsTheBestOfAllCuts) {
   }
 }
 
-// Where the link is never free everything waits for everything. What a bucket takes at most bounds the work; the step is a
-// thousandth longer at most than with the best cut, which is all in one bucket: nothing follows from single results.
+// If the link is never free, everything waits for everything. A bucket's maximal time bounds the work; the step is at
+// most a thousandth longer than with the best split, which is a single bucket, as nothing depends on single results.
 TEST(BestBucketsTest, TheWorkIsLinearWhereTheLinkStaysBusy) {
   const auto buckets_of = [](std::size_t count, std::size_t& asked) {
     const std::vector<WaitingCollective> all(count, {0, 100, 0});
@@ -104,7 +104,7 @@ TEST(BestBucketsTest, TheWorkIsLinearWhereTheLinkStaysBusy) {
 
 using Groups = std::vector<std::vector<std::size_t>>;
 
-/// Calls `visit` with every way to put 0 .. count - 1 into groups, in every order of the groups.
+/// Calls `visit` with every way to put 0 .. count - 1 into groups, and every order of the groups.
 template <class Visit>
 void for_each_grouping(std::size_t count, Groups& groups, std::size_t next, const Visit& visit) {
   if (next == count) {
@@ -125,8 +125,8 @@ void for_each_grouping(std::size_t count, Groups& groups, std::size_t next, cons
   groups.pop_back();
 }
 
-// Where nothing waits for single results, neighbours in the order in which they are ready are all that has to be
-// considered: no other grouping in no other order ends first.
+// If nothing waits for single results, only groups of neighbours in the order in which they are ready need to be
+// considered: no other grouping in any order ends earlier.
 TEST(BestBucketsTest, NoGroupingInAnyOrderFreesTheLinkEarlier) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);

@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-/// Instructions that are only dependencies: each reads outputs of earlier ones and makes one value.
+/// Instructions that only consist of dependencies: each reads outputs of earlier ones and produces one value.
 ParallelProgram program_of(const std::vector<std::vector<std::size_t>>& reads) {
   ParallelProgram program;
   for (const std::vector<std::size_t>& inputs : reads) {
@@ -36,7 +36,7 @@ IssueOrder in_given_order(Buckets buckets) {
 }
 
 TEST(BucketsTest, ABucketStandsBehindItsLastProducerAndItsReadersBehindIt) {
-  // 0 and 2 make what 1 and 3 reduce; 4 reads the first sum, 5 nothing of either.
+  // 1 and 3 reduce the results of 0 and 2; 4 reads the first sum, 5 reads neither.
   const ParallelProgram program = program_of({{}, {0}, {}, {2}, {1}, {}});
   const IssueOrder order = with_buckets(InstructionReads(program), in_given_order({0, 7, 0, 7, 0, 0}));
   EXPECT_EQ(order.sequence, (Sequence{0, 2, 1, 3, 4, 5}));
@@ -59,14 +59,14 @@ TEST(BucketsTest, TwoBucketsThatNeedEachOtherAreSplit) {
   EXPECT_EQ(order.buckets, (Buckets{0, 0, 0, 1, 1, 0}));
 }
 
-// In programs of some thousand instructions, by looking through all of them each time: of what can be issued that goes first
-// which stands first in the order given, a bucket where its last member does.
+// In programs of some thousand instructions, compared with a search through all of them each time: of those that can be
+// issued, the first in the given order goes next; a bucket counts at the place of its last member.
 TEST(BucketsTest, WhatStandsFirstGoesFirst) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const std::size_t count = seed <= 4 ? 40 * seed : 5000;
-    // Members of buckets read what no bucket is before, so that no bucket has to be split.
+    // Members of buckets read nothing that depends on a bucket, so no bucket has to be split.
     std::vector<std::vector<std::size_t>> reads(count);
     std::vector<std::size_t> plain;
     Buckets wanted(count, 0);
@@ -113,8 +113,8 @@ TEST(BucketsTest, WhatStandsFirstGoesFirst) {
   }
 }
 
-// Whatever is asked for: every instruction once, behind what it reads, and each bucket in one piece of members that do
-// not need each other.
+// For any request: every instruction occurs once, after what it reads, and each bucket is contiguous and consists of
+// members that do not depend on each other.
 TEST(BucketsTest, AnyRequestGivesAnOrderThatCanRun) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE(seed);

@@ -20,7 +20,7 @@ Operation product_of_matrices() {
   return make_operation(*find_operator_type("MatMul"), {}, {{{4, 4}, DataType::kF32}, {{4, 4}, DataType::kF32}});
 }
 
-/// Kernels and collectives that are only times, pieces and dependencies.
+/// Kernels and collectives that only consist of times, pieces and dependencies.
 class Pipeline {
  public:
   Pipeline() { program.instructions.reserve(16); }
@@ -29,7 +29,7 @@ class Pipeline {
   ValueId product(Picoseconds time, std::vector<ValueId> inputs) {
     return operation(product_, time, std::move(inputs));
   }
-  /// In so many pieces; 0: not cut.
+  /// The number of pieces; 0: not in pieces.
   ValueId collective(CollectiveKind kind, Picoseconds time, ValueId input, std::int64_t pieces) {
     Instruction instruction;
     instruction.kind = InstructionKind::kCollective;
@@ -70,8 +70,8 @@ class Pipeline {
   }
 };
 
-// A ring of p devices: p pieces of the product, p - 1 hops, of which each runs beside a piece. That is
-// m / p + (p - 1) max(m / p, g / (p - 1)).
+// A ring of p devices: p pieces of the product and p - 1 hops, each of which runs beside a piece. That is m / p + (p -
+// 1) max(m / p, g / (p - 1)).
 TEST(CollectiveMatmulTest, AProductAndItsCollectiveTakeAPieceMoreThanTheLongerOfThem) {
   for (const std::int64_t pieces : {2, 4, 8}) {
     for (const Picoseconds m : {8, 80, 800}) {
@@ -101,7 +101,7 @@ TEST(CollectiveMatmulTest, OneProductMayHaveBoth) {
   Pipeline both;
   const ValueId scattered = both.scatter(10, both.product(40, {both.gather(20, both.kernel(10, {}), 4)}), 4);
   both.kernel(5, {scattered});
-  // The links are free at 30, the first piece was done at 20; the scatter ends with the product.
+  // The links are free at 30, the first piece is done at 20; the scatter ends with the product.
   EXPECT_EQ(both.spans(), (std::vector<Span>{{0, 10}, {10, 30}, {10, 50}, {30, 50}, {50, 55}}));
   both.program.instructions[3].time = 35;
   EXPECT_EQ(both.spans(), (std::vector<Span>{{0, 10}, {10, 30}, {10, 50}, {30, 65}, {65, 70}}));
@@ -115,7 +115,7 @@ TEST(CollectiveMatmulTest, OnlyAScatterRightBehindTheProductBeginsInIt) {
   EXPECT_EQ(late.end(), 10 + 40 + 20 + 30);
 }
 
-// A device has its own piece of a gather from the beginning, of a scatter only when all have sent theirs.
+// A device has its own piece of a gather from the start, that of a scatter only when all have sent theirs.
 TEST(CollectiveMatmulTest, AProductBeginsWithAGatherNotWithAScatter) {
   Pipeline scatters;
   scatters.product(40, {scatters.scatter(50, scatters.product(20, {}), 4)});
@@ -126,7 +126,7 @@ TEST(CollectiveMatmulTest, BothRunAtTheSpeedsThatTheyLeaveEachOther) {
   Pipeline gathers;
   gathers.product(100, {gathers.gather(60, gathers.kernel(10, {}), 2)});
   gathers.program.speeds_together = {{500'000, 600'000}};
-  // 60 of the gather take 100 beside the product, which does 50 of its own in them.
+  // 60 of the gather take 100 beside the product, which completes 50 of its own time meanwhile.
   EXPECT_EQ(gathers.spans(), (std::vector<Span>{{0, 10}, {10, 110}, {10, 160}}));
 }
 
@@ -166,7 +166,7 @@ TEST(CollectiveMatmulTest, ProductsAreOfTwoTensorsWithoutWindows) {
   EXPECT_FALSE(is_one("Conv2D", {}, {image, {{4, 4, 3, 3}, DataType::kF32}}));
 }
 
-/// Sequence-parallel tensor parallelism of one layer, cut by hand.
+/// Sequence-parallel tensor parallelism of one layer, sharded by hand.
 Plan planned(bool collective_matmul, bool overlap) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
 model: layer

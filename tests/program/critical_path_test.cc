@@ -40,7 +40,7 @@ TEST(CriticalPathTest, GoesThroughWhatIsWaitedFor) {
   EXPECT_EQ(path_of(sketch), (std::vector<Picoseconds>{10, 7, 0, 3}));
   sketch.program.instructions[2].time = 9;
   EXPECT_EQ(path_of(sketch), (std::vector<Picoseconds>{10, 0, 9, 3}));
-  sketch.program.instructions[2].time = 7;  // both: the kernel before
+  sketch.program.instructions[2].time = 7;  // both wait for the kernel before
   EXPECT_EQ(path_of(sketch), (std::vector<Picoseconds>{10, 0, 7, 3}));
 }
 
@@ -64,7 +64,8 @@ TEST(CriticalPathTest, ABucketIsItsFirstMembersAndTakesItsOwnTime) {
   EXPECT_EQ(path_of(sketch), (std::vector<Picoseconds>{10, 10, 11, 0}));
 }
 
-// Kernel 40 at half its speed beside a collective of 12 at 3/5, that is for 20: 20 at half speed, 30 behind that.
+// A kernel of 40 at half speed beside a collective of 12 at 3/5, that is for 20: 20 at half speed, then 30 at full
+// speed.
 TEST(CriticalPathTest, SaysWhatIsLostToWhatRunsBesideIt) {
   TimeSketch sketch;
   const ValueId a = sketch.kernel(1, {});
@@ -74,7 +75,7 @@ TEST(CriticalPathTest, SaysWhatIsLostToWhatRunsBesideIt) {
   EXPECT_EQ(critical_path(sketch.program).shares, (std::vector<CriticalPath::Share>{{1, 0}, {0, 0}, {50, 10}}));
 }
 
-// Kernels of a run take 10, its collective 7: the kernels are what the runs wait for, the collective that of the last.
+// The kernels of a run take 10, its collective 7: the runs wait for the kernels, and the end for the last collective.
 TEST(CriticalPathTest, EveryRunOfTheLoopIsFollowed) {
   for (const std::int64_t runs : {1, 2, 3, 100, 1000}) {
     for (const Picoseconds length : {7, 23}) {
@@ -86,7 +87,7 @@ TEST(CriticalPathTest, EveryRunOfTheLoopIsFollowed) {
       EXPECT_EQ(path_of(sketch), (std::vector<Picoseconds>{10 * runs, length * runs, runs}));
     }
   }
-  // Read one run later, by what stands before it: as long as the kernels take it is beside them.
+  // Read one run later, by an earlier instruction: hidden if it takes no longer than the kernels.
   for (const std::int64_t runs : {2, 3, 100, 1000}) {
     for (const Picoseconds length : {7, 23}) {
       TimeSketch sketch;
@@ -103,7 +104,7 @@ TEST(CriticalPathTest, EveryRunOfTheLoopIsFollowed) {
   }
 }
 
-// Links that fall behind more with every run: the loop does not come to rest, and its later runs are not simulated.
+// Links that fall behind more with every run: the loop does not settle, and its later runs are not simulated.
 TEST(CriticalPathTest, AddsUpToTheStepWhereALoopDoesNotComeToRest) {
   for (const std::int64_t runs : {100, 250, 257, 1000}) {
     TimeSketch sketch;
@@ -119,7 +120,8 @@ TEST(CriticalPathTest, AddsUpToTheStepWhereALoopDoesNotComeToRest) {
   }
 }
 
-// A product of 40 in pieces of 10 beside its gather of 100: the last piece waits for it. Beside one of 20 it does not.
+// A product of 40 in pieces of 10 beside its gather of 100: the last piece waits for the gather. Beside one of 20 it
+// does not.
 TEST(CriticalPathTest, AProductWaitsForItsGatherInItsLastPiece) {
   static const auto product = std::make_shared<const Operation>(
       make_operation(*find_operator_type("MatMul"), {}, {{{4, 4}, DataType::kF32}, {{4, 4}, DataType::kF32}}));
@@ -138,8 +140,8 @@ TEST(CriticalPathTest, AProductWaitsForItsGatherInItsLastPiece) {
   }
 }
 
-/// The same with the loop written out, and by instruction of it that of the program. A run reads what its own made; what it
-/// makes later, of the run before.
+/// The same with the loop unrolled, and the program's instruction for each of its own. A run reads the results of the
+/// same run; those that are produced later in the loop, of the run before.
 struct Unrolled {
   ParallelProgram program;
   std::vector<std::size_t> of;
@@ -155,7 +157,7 @@ struct Unrolled {
     for (std::int64_t run = 0; run < (end > 0 ? loop.micro_batches : 0); ++run) {
       auto issued = run + 1 == loop.micro_batches ? early.begin() : early.end();
       for (std::size_t i = 0; i < end;) {
-        // Nothing stands within a bucket, or between a product and what scatters its result in pieces.
+        // Nothing may be placed within a bucket, or between a product and what scatters its result in pieces.
         std::size_t next = order.end_of_bucket(i);
         if (order.scatters_pieces_behind(i) && next < end) ++next;
         add(loop, i, next);
@@ -198,7 +200,7 @@ std::vector<Picoseconds> folded(const Unrolled& unrolled, std::size_t size) {
   return times;
 }
 
-/// Each level leaves between 0.4 and 1 of their speeds.
+/// Each level leaves kernels and collectives between 0.4 and 1 of their speeds.
 std::vector<SpeedsTogether> random_speeds(Random& random) {
   const auto share = [&] { return 400'000 + 100'000 * static_cast<std::int64_t>(random.below(7)); };
   std::vector<SpeedsTogether> speeds;
@@ -239,7 +241,7 @@ TEST(CriticalPathTest, AddsUpToTheStepOfRandomProgramsAndIsThatOfTheLoopWrittenO
   EXPECT_GT(slowed, 300u);
 }
 
-// What the path does not run through does not matter: without it the step is as long.
+// What is not on the path does not matter: without it the step is equally long.
 TEST(CriticalPathTest, WhatIsNotOnItDoesNotMatterAtFullSpeed) {
   std::size_t shortened = 0;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {

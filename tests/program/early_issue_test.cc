@@ -11,7 +11,7 @@ using Places = std::vector<std::uint32_t>;
 
 class EarlySketch : public TimeSketch {
  public:
-  /// A value of that many bytes.
+  /// A value of this many bytes.
   ValueId sized(ValueId value, Bytes bytes) {
     program.values[value].bytes = bytes;
     return value;
@@ -39,7 +39,7 @@ TEST(EarlyIssueTest, AReductionGoesBehindWhatItSums) {
   EXPECT_EQ(sketch.early(), (Places{0, 3, 1, 2, 4}));
 }
 
-// What is gathered is larger than its pieces, but for the second half of an all_reduce.
+// A gathered value is larger than its pieces, except in the second half of an all_reduce.
 TEST(EarlyIssueTest, AGatherStaysUnlessItGivesBackWhatWasThere) {
   EarlySketch sketch;
   const ValueId a = sketch.sized(sketch.kernel(1, {}), 8);

@@ -68,11 +68,11 @@ TEST(InstructionFactsTest, StoredTensorsAreFoundByTheirValuesAndGradients) {
     if (!is_communication(instruction)) continue;
     found.insert(stored ? plan.graph->tensor(*stored).name : "");
   }
-  // The momenta are stored in pieces and gathered for updates that repeat; the table's pieces are gathered for the head;
+  // The momenta are stored in pieces and gathered for replicated updates; the table's pieces are gathered for the head;
   // activations belong to nothing that is stored.
   EXPECT_EQ(found, (std::set<std::string>{"", "layers.0.up.weight.momentum", "layers.1.up.weight.momentum",
                                           "wte.embedding_table"}));
-  // The gradient of a parameter is that parameter's.
+  // The gradient of a parameter belongs to that parameter.
   for (const Instruction& instruction : plan.program.instructions) {
     const std::optional<TensorId>& tensor = plan.program.values[instruction.outputs[0]].tensor;
     if (!tensor || !plan.graph->tensor(*tensor).gradient_of) continue;

@@ -18,7 +18,7 @@ class TimeIsBytes final : public CollectiveCosts {
   Picoseconds time(CollectiveKind, const std::vector<AxisRef>&, Bytes bytes) const override { return bytes; }
 };
 
-/// Kernels, views and collectives on random values, of which the first `loop` run with each of three micro-batches; one
+/// Kernels, views and collectives on random values, the first `loop` of which run with each of three micro-batches; one
 /// parameter gets a new value.
 ParallelProgram random_program_of_a_loop(Random& random) {
   const auto operation = [](std::string_view type, const Attributes& attributes) {
@@ -72,7 +72,7 @@ ParallelProgram random_program_of_a_loop(Random& random) {
   return program;
 }
 
-// What a table says of an order is what the program says once it is brought into that order.
+// A table's facts about an order equal those of the program in that order.
 TEST(InstructionTableTest, AnOrderIsJudgedAsTheProgramInThatOrder) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE(seed);

@@ -20,7 +20,8 @@ Numbers joined(const ParallelProgram& program, const std::vector<JoinKey>& keys,
   return joined_waiting(order, overlapped_timeline(order).spans, given_order(program), keys, most).buckets;
 }
 
-/// Kernel 0 until 10; collective 1 from 10 to 40; kernel 2 until 20, collective 3 of it; kernel 4 until 35, collective 5.
+/// Kernel 0 until 10; collective 1 from 10 to 40; kernel 2 until 20, then its collective 3; kernel 4 until 35, then
+/// collective 5.
 TimeSketch three_reductions() {
   TimeSketch sketch;
   const ValueId a = sketch.kernel(10, {});

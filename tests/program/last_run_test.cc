@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// A loop of three kernels, each of whose results is summed behind it, then an update.
+/// A loop of three kernels, whose results are summed after it, then an update.
 class LoopDraft {
  public:
   LoopDraft() {
@@ -57,7 +57,7 @@ TEST(LastRunTest, EachIsIssuedBehindWhatItSums) {
   EXPECT_EQ(text(draft.program), "3-4 after 1; 4-5 after 2; 5-6 after 3; ");
 }
 
-// One comes behind another in the sequence: it cannot be issued before it.
+// If one comes after another in the sequence, it cannot be issued before it.
 TEST(LastRunTest, TheOrderOfTheSequenceStays) {
   LoopDraft draft;
   draft.reduce(draft.made(2));

@@ -22,7 +22,7 @@ class Draft : public TimeSketch {
     return overlapped_timeline(ordered).end;
   }
 
-  /// When the instructions of an order run; a bucket takes what its members take together.
+  /// The times of the instructions of an order; a bucket takes the time of its members together.
   OverlappedTimeline times(const IssueOrder& order) const {
     ParallelProgram ordered = program;
     ordered.instructions.clear();
@@ -66,7 +66,7 @@ TEST(ListOrderTest, WhatCanWaitFillsTheGaps) {
   EXPECT_EQ(draft.end(list_order(InstructionTable(draft.program))), 31);
 }
 
-// Three gradients that take the links for long, and a chain of kernels that has nothing to communicate.
+// Three gradients that occupy the links for long, and a chain of kernels that communicates nothing.
 TEST(ListOrderTest, FromTheEndWhatTakesTheLinksGoesFirst) {
   Draft draft;
   const ValueId a = draft.kernel(5, {});
@@ -78,8 +78,8 @@ TEST(ListOrderTest, FromTheEndWhatTakesTheLinksGoesFirst) {
   EXPECT_EQ(draft.end(list_order_from_end(InstructionTable(draft.program))), 26);
 }
 
-// Four layers computed again; kernels wait for the first gradient. From the end, a copy has nothing but the forward pass
-// before it and would stand right behind that; all copies would be held at once.
+// Four recomputed layers; kernels wait for the first gradient. From the end, only the forward pass comes before a copy,
+// so the copy would be placed right after it, and all copies would be held at once.
 TEST(ListOrderTest, WhatIsComputedAgainComesOneBlockAheadAtMost) {
   Draft draft;
   const auto backward = [&](ValueId made, bool is_copy) {
@@ -122,7 +122,7 @@ TEST(ListOrderTest, WhatIsComputedAgainComesOneBlockAheadAtMost) {
   EXPECT_LT(place(free, copies[3]), place(free, gradients[1]));
 }
 
-// A new weight is written over the old one, which may still be on its way to a reader.
+// A new weight overwrites the old one, which may still be on its way to a reader.
 TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
   Draft draft;
   const ValueId weight = draft.program.values.push_back({});
@@ -140,8 +140,8 @@ TEST(ListOrderTest, AnUpdateWaitsForTheReadersOfTheOldValue) {
   }
 }
 
-// The links are asked for what is summed, then for what is gathered, and a kernel that needs neither stands behind the one
-// that needs the gather.
+// The sum is issued first, then the gather, and a kernel that needs neither is placed after the one that needs the
+// gather.
 TEST(ListOrderTest, JustifiedFillsTheGapsOfAnOrder) {
   Draft draft;
   const ValueId weight = draft.program.values.push_back({});
@@ -162,8 +162,8 @@ TEST(ListOrderTest, JustifiedFillsTheGapsOfAnOrder) {
   EXPECT_EQ(draft.times(order).end, 12);
 }
 
-// The gather is ready from the beginning, and the links are idle until the first sum is: if it starts then, both sums come
-// later, and kernels wait for them.
+// The gather is ready from the start, and the links are idle until the first sum is ready: if the gather starts then,
+// both sums come later, and kernels wait for them.
 TEST(ListOrderTest, ASerialScheduleDelaysNothingThatIsMoreUrgent) {
   Draft draft;
   const ValueId weight = draft.program.values.push_back({});
@@ -241,7 +241,7 @@ void expect_few_longer(ScheduleScheme scheme) {
           justified(InstructionTable(draft.program), {order, draft.times(order).spans}, {.scheme = scheme});
       expect_order(draft, order.sequence);
       const IssueOrder grouped = with_buckets(InstructionReads(draft.program), order);
-      EXPECT_EQ(grouped.sequence, order.sequence);  // else a bucket was torn apart
+      EXPECT_EQ(grouped.sequence, order.sequence);  // else a bucket was split
       least = draft.times(order).end;
     }
     shorter += least < given ? 1 : 0;

@@ -37,8 +37,8 @@ TEST(LoopOrderTest, WithoutAnOrderOneRunFollowsTheOther) {
   EXPECT_TRUE(walked(program).empty()) << "no loop";
 }
 
-// Alternating, the two workers wait for each other: 42 a run. With two runs in flight the first worker begins the next
-// one while the second has its 20, and 1F1B of four runs takes less than three of them took.
+// Alternating, the two workers wait for each other: 42 per run. With two runs in flight the first worker begins the
+// next one while the second does its 20, and 1F1B of four runs takes less than three runs did.
 TEST(LoopOrderTest, OverlappedRunsAreShorter) {
   ParallelProgram program = two_stages(4);
   EXPECT_EQ(worker_timeline(program).end, 4 * 42);
@@ -62,7 +62,7 @@ TEST(LoopOrderTest, TriesAreTheStagesAndTheSameForAll) {
   }
 }
 
-// Any order with one fault in it is found out.
+// Any order with one mistake in it is detected.
 TEST(LoopOrderTest, WrongOrdersAreFound) {
   ParallelProgram program = two_stages(3);
   const std::vector<int> in_flight = {2, 2};

@@ -15,7 +15,7 @@
 namespace shardplan {
 namespace {
 
-/// Several readers of one tensor, a partial sum on its way, a softmax that may be cut, an output.
+/// Several readers of one tensor, a pending partial sum, a softmax that may be sharded, an output.
 constexpr const char* kAttention = R"(
 shardplan: 1
 model: attention
@@ -69,7 +69,7 @@ TEST_P(AnyChoice, CostsInTheProgramWhatEvaluateSays) {
   }
 }
 
-/// All that a program does, and with what.
+/// Everything that a program does, with its operands.
 std::vector<std::string> lines_of(const ParallelProgram& program) {
   std::vector<std::string> lines;
   const auto values = [&](std::span<const ValueId> of) {
@@ -118,7 +118,7 @@ TEST(LowerTest, TheProgramHoldsAtMostWhatTheProblemSaysBesidesTransients) {
   for (int round = 0; round < 50; ++round) {
     const Choice choice = model.random_choice(random);
     const ParallelProgram program = model.lowered(choice);
-    // What versions only within the time of one operator is a transient: redistributed operands, constants, phases.
+    // Values that live only during one operator are transients: redistributed operands, constants, phases.
     Bytes transients = 0;
     for (const ProgramValue& value : program.values) {
       if (!value.tensor || model.graph.tensor(*value.tensor).kind == TensorKind::kConstant) transients += value.bytes;
@@ -130,7 +130,7 @@ TEST(LowerTest, TheProgramHoldsAtMostWhatTheProblemSaysBesidesTransients) {
   }
 }
 
-/// The choice in which every device does and holds everything.
+/// The choice in which every device computes and holds everything.
 Choice replicated_choice(const PlannedModel& model) {
   Choice choice;
   choice.strategy = IdVector<NodeId, StrategyId>(model.problem.problem.nodes.size());
@@ -155,7 +155,7 @@ Choice replicated_choice(const PlannedModel& model) {
   return choice;
 }
 
-/// The most bytes that forward results take while the backward pass begins.
+/// The bytes that forward results take when the backward pass begins.
 Bytes kept_bytes(const PlannedModel& model) {
   const ParallelProgram program = model.lowered(replicated_choice(model));
   const MemoryProfile memory = memory_profile(program);
@@ -169,8 +169,8 @@ Bytes kept_bytes(const PlannedModel& model) {
 TEST(LowerTest, ARecomputedBlockKeepsItsInputOnly) {
   const Bytes plain = kept_bytes(layered(""));
   const Bytes marked = kept_bytes(layered(", recompute: [layers.*]"));
-  // Kept of a layer beside its input, in f32 but for the mask: the norm's result, [8, 16]; the first linear map's and
-  // the dropout's, 2 x [8, 32]; the mask, a byte of [8, 32]. With recomputation only the input is.
+  // Kept for a layer besides its input, in f32 except the mask: the norm's result, [8, 16]; those of the first linear
+  // map and of the dropout, 2 x [8, 32]; the mask, a byte of [8, 32]. With recomputation only the input is kept.
   const Bytes layer = 4 * (8 * 16 + 2 * 8 * 32) + 8 * 32;
   EXPECT_EQ(plain - marked, 3 * layer);
 }
@@ -186,7 +186,7 @@ TEST(LowerTest, MicroBatchesKeepTheirShareOfActivationsAndAllSums) {
   for (const GraphTensor& tensor : parts.graph.tensors()) {
     if (tensor.kind == TensorKind::kParameter) parameters += tensor.type.bytes();
   }
-  EXPECT_EQ(sums, parameters + 4);  // a gradient each, and the loss
+  EXPECT_EQ(sums, parameters + 4);  // one gradient each, and the loss
   EXPECT_NEAR(static_cast<double>(kept_bytes(parts) - sums), static_cast<double>(kept_bytes(whole)) / 4, 16.0);
 }
 

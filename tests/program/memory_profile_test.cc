@@ -82,8 +82,8 @@ TEST(MemoryProfileTest, ANewValueIsWrittenOverTheOldOne) {
   EXPECT_EQ(memory_profile(hand.program).bytes, (std::vector<Bytes>{130, 230, 201}));
 }
 
-// Two sums over three micro-batches, each reduced to a tenth in the last run: the first is freed once the kernel beside its
-// reduction is done. The runs before hold both, and nothing reduced.
+// Two sums over three micro-batches, each reduced to a tenth in the last run: the first is freed once the kernel beside
+// its reduction is done. The runs before hold both sums, and nothing reduced.
 TEST(MemoryProfileTest, WhatTheLastRunReducesIsFreedInThatRun) {
   const auto sum = operation("Accumulate", {{"dtype", std::string("f32")}, {"count", std::int64_t{3}}}, {4});
   Hand hand;
@@ -117,7 +117,7 @@ TEST(MemoryProfileTest, WhatTheLastRunReducesIsFreedInThatRun) {
   const OverlappedTimeline times = overlapped_timeline(hand.program);
   EXPECT_EQ(times.last_run, (std::vector<Picoseconds>{44, 54, 55, 65}));
   const MemoryProfile memory = memory_profile(hand.program, times);
-  // The first reduction is issued behind the first sum and runs beside the second kernel.
+  // The first reduction is issued after the first sum and runs beside the second kernel.
   EXPECT_EQ(memory.bytes, (std::vector<Bytes>{201, 211, 211, 201, 120, 120, 21}));
   EXPECT_EQ(memory.peak, 211);
   EXPECT_EQ(memory_peak(TableOrder(InstructionTable(hand.program)), &times), 211);

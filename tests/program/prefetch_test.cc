@@ -33,7 +33,7 @@ TEST(PrefetchTest, AGatherEndsWhenItsReaderBegins) {
   const ValueId gathered = sketch.gather(7, weight);
   sketch.kernel(5, {b, gathered});
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 2, 1, 3}));
-  // With one that takes 16, the first kernel is needed as well.
+  // With one that takes 16, the first kernel is needed too.
   sketch.program.instructions[2].time = 16;
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{2, 0, 1, 3}));
 }
@@ -47,7 +47,8 @@ TEST(PrefetchTest, WhatIsMadeIsNotPrefetched) {
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 1, 2, 3}));
 }
 
-// The operand of a product whose weight's gradient needs it, in pieces since the forward pass: beside the product before.
+// The operand of a product that the gradient of the weight needs, in pieces since the forward pass: gathered beside the
+// product before.
 TEST(PrefetchTest, WhatIsKeptSinceTheForwardPassIs) {
   GatherSketch sketch;
   const ValueId a = sketch.kernel(10, {});
@@ -58,7 +59,7 @@ TEST(PrefetchTest, WhatIsKeptSinceTheForwardPassIs) {
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 1, 2, 3, 4}));
   for (const std::size_t backward : {1, 2, 3, 4}) sketch.program.instructions[backward].pass = Pass::kBackward;
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 1, 3, 2, 4}));
-  // Not before it is made, whatever it takes; nor is one of a weight behind it.
+  // Not before it is produced, however long it takes; nor is a weight's gather placed after its reader.
   sketch.program.instructions[3].time = 70;
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 3, 1, 2, 4}));
   const ValueId weight = sketch.given();
@@ -76,7 +77,7 @@ TEST(PrefetchTest, AGatherBeforeAnotherOneLeavesItTheLinks) {
   const ValueId c = sketch.kernel(4, {b, one});
   const ValueId two = sketch.gather(8, second);
   sketch.kernel(4, {c, two});
-  // Counted from the beginning: the second from 16 to 24, the first from 8 to 16 though its reader begins at 20.
+  // Counted from the end: the second from 16 to 24, the first from 8 to 16, although its reader begins at 20.
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{2, 0, 4, 1, 3, 5}));
 }
 

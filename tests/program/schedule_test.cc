@@ -66,7 +66,7 @@ TEST(OverlappedTimelineTest, ManyMicroBatchesTakeWhatSimulatingThemAllTakes) {
   const auto looped = [](std::int64_t micro_batches) {
     Sketch sketch;
     const ValueId a = sketch.kernel(10, {});
-    sketch.collective(13, a);  // slower than the kernels: the link falls behind by 1 a run
+    sketch.collective(13, a);  // slower than the kernels: the link falls behind by 1 per run
     sketch.kernel(2, {a});
     for (Instruction& instruction : sketch.program.instructions) instruction.runs = micro_batches;
     sketch.program.micro_batches = micro_batches;
@@ -135,7 +135,7 @@ Sketch random_sketch(Random& random) {
   return sketch;
 }
 
-// At full speed everything begins when the last of what it waits for ends.
+// At full speed everything begins when the last thing that it waits for ends.
 TEST(OverlappedTimelineTest, IsTheLongestPathOnRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
@@ -164,8 +164,8 @@ TEST(OverlappedTimelineTest, IsTheLongestPathOnRandomPrograms) {
   }
 }
 
-// max(C, M) <= step <= C + M, as long as kernels and collectives together do no less than one of them alone; a longer
-// instruction never shortens a step at full speeds, and neither do lower speeds.
+// max(C, M) <= step <= C + M, as long as kernels and collectives together are not slower than one of them alone; at
+// full speed, neither a longer instruction nor lower speeds shorten a step.
 TEST(OverlappedTimelineTest, LiesBetweenItsBoundsOnRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
@@ -177,7 +177,7 @@ TEST(OverlappedTimelineTest, LiesBetweenItsBoundsOnRandomPrograms) {
     Sketch longer = sketch;
     longer.program.instructions[random.below(longer.program.instructions.size())].time += 9;
     EXPECT_GE(overlapped_timeline(longer.program).end, times.end) << seed;
-    // In nanoseconds, so that what is rounded up does not count.
+    // In nanoseconds, so that rounding does not matter.
     for (Instruction& instruction : sketch.program.instructions) instruction.time *= 1000;
     const auto share = [&] { return static_cast<std::int64_t>(500'000 + 100'000 * random.below(6)); };
     sketch.program.speeds_together = {{share(), share()}, {share(), share()}};
@@ -189,8 +189,8 @@ TEST(OverlappedTimelineTest, LiesBetweenItsBoundsOnRandomPrograms) {
   }
 }
 
-/// Plans of the shipped models, scheduled: never slower than one after the other, in as much memory as is allowed, and
-/// the same instructions in an order that the checker takes.
+/// Plans of the shipped models, scheduled: never slower than without overlap, within the allowed memory, and the same
+/// instructions in an order that the checker accepts.
 class Scheduled : public testing::TestWithParam<const char*> {};
 
 TEST_P(Scheduled, IsThePlansProgramInAnotherOrder) {
@@ -235,8 +235,8 @@ INSTANTIATE_TEST_SUITE_P(ScheduleTest, Scheduled, testing::Values("configs/gpt2-
                            return name;
                          });
 
-// A gradient is reduced, then cast; the backward pass goes on beside the reduction, and only the update waits for the
-// cast. In the order of lowering the cast would keep the next gradient waiting.
+// A gradient is reduced, then cast; the backward pass continues beside the reduction, and only the update waits for the
+// cast. In the order of lowering the cast would delay the next gradient.
 TEST(ScheduleTest, WhatWaitsForAReductionDelaysNothingElse) {
   Sketch sketch;
   const ValueId last = sketch.kernel(10, {});
@@ -251,8 +251,8 @@ TEST(ScheduleTest, WhatWaitsForAReductionDelaysNothingElse) {
   EXPECT_EQ(overlapped_timeline(sketch.program).end, 31);  // 10 + 10 + 8 + the second cast and the update: 1 + 2
 }
 
-// A second gather of 30 would begin at 46, when the links are free. A gradient is there at 36, and its reduction and
-// update take 25: by list scheduling the longer chain goes first, and the update waits until 81.
+// A second gather of 30 would begin at 46, when the links are free. A gradient is ready at 36, and its reduction and
+// update take 25: list scheduling puts the longer chain first, and the update waits until 81.
 TEST(ScheduleTest, GathersOfNewWeightsMakeWayForReductionsBeforeUpdates) {
   Sketch sketch;
   const ValueId first = sketch.kernel(10, {});
@@ -267,7 +267,7 @@ TEST(ScheduleTest, GathersOfNewWeightsMakeWayForReductionsBeforeUpdates) {
   EXPECT_EQ(overlapped_timeline(sketch.program).end, 16 + 30 + 5 + 30);
 }
 
-/// Kernels of which each reads the one before it and something earlier, and collectives on two levels of links.
+/// Kernels, each of which reads the one before it and something earlier, and collectives on two levels of links.
 Sketch random_sketch(std::uint64_t seed, std::size_t num_instructions) {
   Random random(seed);
   Sketch sketch;
@@ -287,7 +287,7 @@ std::vector<ValueId> outputs(const ParallelProgram& program) {
   return all;
 }
 
-// Long enough for several ways to be tried side by side: of them all the best is taken, every time the same.
+// Long enough for several methods to be tried in parallel: the best is taken, the same one every time.
 TEST(ScheduleTest, OfWaysThatAreTriedSideBySideTheBestIsTaken) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);
@@ -325,7 +325,7 @@ TEST(ScheduleTest, OfALongProgramAFewSizesAndSearchedBoundariesAreTried) {
   }
 }
 
-// Too long for all rules to be tried: what is listed is among those that are, and a rule says the order.
+// Too long for all rules to be tried: the listed orders are among those tried, and a rule gives the order.
 TEST(ScheduleTest, OfALongProgramAFewOrdersAreTriedSideBySide) {
   const Sketch sketch = random_sketch(1, 50'100);
   const auto ordered = [&](bool lists_kernels) {

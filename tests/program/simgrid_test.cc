@@ -1,16 +1,17 @@
-// `overlapped_timeline` beside another simulator: SimGrid (Casanova, Giersch, Legrand, Quinson, Suter, JPDC 74(10), 2014),
-// to which the rules of program/overlapped_timeline.h are given as a graph of activities. A device is a host of speed 1 and
-// every level of links a link of bandwidth 1, so that a kernel of n picoseconds is n flops, a collective of n a message of
-// n bytes, which takes all of its levels' links at once. What runs before what is said by dependencies alone:
+// `overlapped_timeline` compared with another simulator: SimGrid (Casanova, Giersch, Legrand, Quinson, Suter, JPDC
+// 74(10), 2014), which gets the rules of program/overlapped_timeline.h as a graph of activities. A device is a host of
+// speed 1 and every level of links a link of bandwidth 1, so a kernel of n picoseconds is n flops, and a collective of
+// n is a message of n bytes, which occupies the links of all its levels at once. The order is given by dependencies
+// alone:
 //
 //   kernel       after what makes its inputs, and after the kernel before it in the sequence
 //   collective   after what makes its inputs, after the kernel before it, and on each of its levels after the one before it
 //   bucket       one message after what makes all members' inputs
 //   no time      views: after what makes their inputs, on a host of their own
 //
-// The loop of micro-batches is written out, run by run. A product beside a gather in pieces is cut where it needs the last
-// of them, as the header says. SimGrid then finds when everything begins and ends; at full speed beside each other (shares
-// of speed have no such graph) both must agree to the picosecond.
+// The loop of micro-batches is unrolled. A product beside a gather in pieces is split where it needs the last of them,
+// as the header says. SimGrid then computes when everything begins and ends; at full speed beside each other (shares of
+// speed cannot be expressed by such a graph) both must agree to the picosecond.
 #include <gtest/gtest.h>
 #include <xbt/log.h>
 
@@ -39,15 +40,15 @@ using simgrid::s4u::ActivityPtr;
 
 constexpr std::uint32_t kLevels = 5;
 
-/// There is one for a process, and one platform: a device, a host for what takes no time, and for every set of levels a
-/// sender and a receiver with their links between them.
+/// There is one SimGrid engine per process, with one platform: a device, a host for what takes no time, and for every
+/// set of levels a sender and a receiver with their links between them.
 class Platform {
  public:
   static Platform& get() {
     static Platform platform;
     return platform;
   }
-  /// Runs what was started; when it was over.
+  /// Runs everything that was started; returns when it was over.
   Picoseconds run() {
     engine_.run();
     return now();
@@ -68,7 +69,7 @@ class Platform {
   Platform() : engine_("replay") {
     using simgrid::s4u::Engine;
     xbt_log_control_set("root.thres:warning");
-    // Messages have the bandwidth of their links, and nothing else in the way.
+    // Messages get the full bandwidth of their links, with no other delays.
     Engine::set_config("network/model:CM02");
     Engine::set_config("network/bandwidth-factor:1");
     Engine::set_config("network/latency-factor:0");
@@ -160,8 +161,8 @@ class Replay {
     }
   }
 
-  /// A product beside collectives in pieces is cut where the first piece of its result is done, and where it needs the last
-  /// pieces that are gathered. A cut of one that has no such collectives is none.
+  /// A product beside collectives in pieces is split where the first piece of its result is done, and where it needs
+  /// the last gathered pieces. Without such collectives it is not split.
   void compute(std::size_t i) {
     const Picoseconds time = order_[i].time;
     const bool scatters = order_.scatters_pieces_behind(i);
@@ -251,7 +252,7 @@ class Replay {
   }
 
   struct Gather {
-    Activity* begin = nullptr;  // when it begins
+    Activity* begin = nullptr;  // the activity that begins it
     std::int64_t pieces = 0;
   };
 
@@ -260,10 +261,10 @@ class Replay {
   const TableOrder order_;
   std::vector<ActivityPtr> activities_;
   std::vector<ActivityPtr> first_, last_;  // of an instruction's first run
-  IdVector<ValueId, Set> made_by_;         // by value: what ends before it is there
+  IdVector<ValueId, Set> made_by_;         // by value: what must end before it is ready
   std::map<ValueId, Gather> gathers_in_pieces_;
   Activity* kernel_ = nullptr;
-  std::vector<Activity*> levels_;  // by level: the last collective that was issued there
+  std::vector<Activity*> levels_;  // by level: the last collective issued there
 };
 
 void expect_equal(const ParallelProgram& program, const std::string& what) {
@@ -314,7 +315,7 @@ TEST_P(SimGridPlans, RunAsSimGridRunsThemAtFullSpeed) {
   EXPECT_EQ(has_pieces, GetParam().collective_matmul);
 }
 
-// SimGrid's time grows with the square of the activities: few layers where there are many micro-batches.
+// SimGrid's time grows with the square of the activities: few layers if there are many micro-batches.
 const Replayed kReplayed[] = {
     {"gpt2_small", "configs/gpt2-small.yaml", "dgx-a100"},
     {"gpt2_small_on_32", "configs/gpt2-small.yaml", "dgx-a100x4"},

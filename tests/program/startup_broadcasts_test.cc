@@ -59,7 +59,7 @@ TEST(StartupBroadcastsTest, DataParallelSendsEveryParameterAndStateToAllDevicesO
   ASSERT_EQ(with.plan.program.broadcasts.size(), 4u);  // weight and bias, and the momentum of each
   EXPECT_EQ(startup_bytes(with.plan.program), 2 * (64 * 16 + 16) * 4);
   EXPECT_EQ(check_program(with.plan.program, with.planner->graph()), "");
-  // As an all_gather of 8/7 as many bytes.
+  // As an all_gather of 8/7 times as many bytes.
   const auto costs = with.planner->costs().collectives();
   EXPECT_EQ(with.plan.program.broadcasts[0].time,
             costs->time(CollectiveKind::kAllGather, {with.planner->mesh().whole(0)}, (64 * 16 * 4 * 8 + 6) / 7));

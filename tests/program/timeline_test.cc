@@ -6,7 +6,7 @@ namespace shardplan {
 namespace {
 
 /// A kernel of 5, an all_gather of 3 and a kernel of 2 with every micro-batch; an all_reduce of 7 and an update of 1
-/// once.
+/// once per step.
 ParallelProgram program(std::int64_t micro_batches) {
   ParallelProgram result;
   result.micro_batches = micro_batches;

@@ -33,8 +33,8 @@ TEST(WorkerTimelineTest, ASendWaitsForBothAndKeepsBoth) {
   EXPECT_EQ(&found.busiest(), &found.workers[1]);
 }
 
-// Two stages of 3 and 5, three micro-batches, one after the other on each worker: the second one's 15 behind the first 3
-// and a send, whose 1 it pays each time.
+// Two stages of 3 and 5, three micro-batches, in sequence on each worker: the second stage's 15 after the first 3 and a
+// send, whose 1 it pays each time.
 TEST(WorkerTimelineTest, MicroBatchesFollowEachOther) {
   WorkerDraft draft(2, 3);
   const ValueId a = draft.kernel(0, 3);
@@ -48,7 +48,7 @@ TEST(WorkerTimelineTest, MicroBatchesFollowEachOther) {
   EXPECT_EQ(found.workers[0].sending, 3);
 }
 
-/// Kernels and sends of up to three workers, each reading some of what stands before.
+/// Kernels and sends of up to three workers, each reading some earlier results.
 ParallelProgram random_program(Random& random) {
   WorkerDraft draft(static_cast<int>(2 + random.below(2)));
   std::vector<std::vector<ValueId>> held(static_cast<std::size_t>(draft.program.workers));
@@ -70,7 +70,7 @@ ParallelProgram random_program(Random& random) {
   return draft.program;
 }
 
-// The bound is no more than the least over all orders that can run, and often met.
+// The bound never exceeds the minimum over all possible orders, and often equals it.
 TEST(WorkerTimelineTest, NoOrderIsBelowTheLeastStep) {
   constexpr std::uint64_t kSeed = 83;
   Random random(kSeed);

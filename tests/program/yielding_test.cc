@@ -13,7 +13,7 @@ class LinkSketch : public TimeSketch {
   ValueId collective(Picoseconds time, ValueId input, std::uint32_t fusion = 0) {
     return TimeSketch::collective(time, input, 1, fusion);
   }
-  /// What becomes of the order given.
+  /// The order that the given one is changed to.
   std::vector<std::uint32_t> yielded() const {
     return yielding(InstructionTable(program), given_order(program), overlapped_timeline(program).spans).sequence;
   }

@@ -18,7 +18,7 @@ TEST(ClusterSchemaTest, TheShippedFileIsIt) {
       << "renew it: ./run schema cluster > configs/cluster.schema.json";
 }
 
-// What the schema does not list the reader refuses, and names it; what it lists the reader knows.
+// What the schema does not list, the reader rejects by name; what it lists, the reader accepts.
 TEST(ClusterSchemaTest, ListsTheKeysThatTheReaderAccepts) {
   const auto schema = nlohmann::json::parse(cluster_schema());
   const std::string text = cluster_presets().front().second;

@@ -9,13 +9,13 @@
 namespace shardplan {
 namespace {
 
-/// The groups share out everything that is communicated: counted from the program, without the names.
+/// The groups together cover all communication, as counted from the program without the names.
 TEST(CollectiveGroupsTest, ShareOutAllCommunication) {
   for (const Plan& plan : {tiny_plan(), block_plan()}) {
     std::size_t count = 0;
     Picoseconds time = 0;
     for (const Instruction& instruction : plan.program.instructions) {
-      const CollectiveKind kind = instruction.step->kind;  // a device cuts a slice out of what it has
+      const CollectiveKind kind = instruction.step->kind;  // a device cuts a slice out of what it holds
       const bool is_local = kind == CollectiveKind::kSlice || kind == CollectiveKind::kToPartial;
       const bool communicates = instruction.kind == InstructionKind::kHalo ||
                                 instruction.kind == InstructionKind::kSend ||

@@ -1,4 +1,4 @@
-// What people do by hand to long sequences and to experts is found by the search in one graph, from the rules of two operators.
+// The search finds by itself, from the rules of two operators, what people do by hand for long sequences and experts.
 #include <gtest/gtest.h>
 
 #include "model/read_model.h"
@@ -17,7 +17,8 @@ Plan fastest_of_sequences(const std::string& path, const std::map<std::string, s
       .plan(Level::kSpeed, "auto");
 }
 
-/// In how many pieces the last forward operator of this type cuts a factor; the first layer may take its input as it likes.
+/// In how many pieces the last forward operator of this type shards a factor; the first layer is free to take its input
+/// in any layout.
 std::int64_t pieces(const Plan& plan, std::string_view type, std::string_view factor) {
   const OperatorGraph& graph = *plan.graph;
   std::int64_t last = 0;
@@ -43,7 +44,8 @@ void expect_proven(const Plan& plan) {
   EXPECT_EQ(validation_exit_code(prove(plan, options)), 0);
 }
 
-/// DeepSpeed-Ulysses: positions are cut everywhere but in attention, which cuts heads; an all_to_all on each side.
+/// DeepSpeed-Ulysses: positions are sharded everywhere except in attention, which shards heads; an all_to_all on each
+/// side.
 TEST(EmergenceOfSequences, HeadsAreCutWhereThereAreEnough) {
   const Plan plan = fastest_of_sequences("configs/long-context.yaml");
   EXPECT_EQ(pieces(plan, "FlashAttention", "g"), 8);
@@ -53,7 +55,7 @@ TEST(EmergenceOfSequences, HeadsAreCutWhereThereAreEnough) {
   expect_proven(plan);
 }
 
-/// Llama 3's context parallelism: with fewer heads than devices queries stay cut and keys and values are gathered.
+/// Llama 3's context parallelism: with fewer heads than devices, queries stay sharded and keys and values are gathered.
 TEST(EmergenceOfSequences, KeysAreGatheredWhereHeadsAreFew) {
   const Plan plan = fastest_of_sequences("configs/long-context.yaml", {{"heads", 4}, {"H", 512}});
   EXPECT_EQ(pieces(plan, "FlashAttention", "g"), 1);
@@ -62,8 +64,9 @@ TEST(EmergenceOfSequences, KeysAreGatheredWhereHeadsAreFew) {
   expect_proven(plan);
 }
 
-/// Expert parallelism: sequences are cut before and behind the experts, experts between; the tokens travel by all_to_all.
-/// (Beside kernels, experts that all devices have are as fast: their weights hide, the tokens do not.)
+/// Expert parallelism: sequences are sharded before and after the experts, and experts between; all_to_all moves the
+/// tokens. (With overlap, replicated experts are as fast: their weights' communication is hidden, that of tokens is
+/// not.)
 TEST(EmergenceOfSequences, ExpertsAreCutBetweenGroups) {
   const Plan plan = fastest_of_sequences("configs/mixture.yaml", {}, false);
   EXPECT_EQ(pieces(plan, "RmsNorm", "a"), 8) << "sequences";

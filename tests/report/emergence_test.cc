@@ -1,5 +1,5 @@
-// Data, tensor and sequence parallelism and ZeRO are not modes: the search of one perceptron's training ends at each of
-// them, as its sizes and the devices' memory have it. Plans made by hand and given as user strategies are never
+// Data, tensor and sequence parallelism and ZeRO are not modes: the search of one perceptron's training finds each of
+// them, depending on its sizes and the devices' memory. Plans made by hand and given as user strategies are never
 // cheaper, nor below the bound.
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ Plan fastest(const Dims& dims, std::optional<Bytes> capacity = std::nullopt) {
   return planning_of(dims, capacity).plan(Level::kSpeed, "auto");
 }
 
-/// One instruction after the other; beside kernels much of the communication is hidden, and other plans are as fast.
+/// Without overlap; with it much of the communication is hidden, and other plans are as fast.
 Plan fastest_in_sequence(const Dims& dims, std::optional<Bytes> capacity = std::nullopt) {
   return planning_of(dims, capacity, "", {}, false).plan(Level::kSpeed, "auto");
 }
@@ -77,7 +77,7 @@ TEST(EmergenceTest, WithLittleMemoryWeightsAreStoredInPieces) {
   expect_is(fastest_in_sequence({}, 340 * kMiB), {"weights and optimizer states in 8 (as ZeRO-3)"});
 }
 
-// Each by the strategies of its matmuls or the layouts in which its weights are stored; the rest is searched.
+// Each is fixed by the strategies of its matmuls or the layouts in which its weights are stored; the rest is searched.
 TEST(EmergenceTest, NoPlanMadeByHandIsCheaper) {
   const std::string data = "parallel: {parallel_mode: semi_auto_parallel}\n";
   const std::string cut_update = "parallel: {parallel_mode: semi_auto_parallel, enable_parallel_optimizer: true}\n";
@@ -100,7 +100,8 @@ TEST(EmergenceTest, NoPlanMadeByHandIsCheaper) {
         planning_of({}, {}, "", columns_then_rows(8 / weight_pieces, weight_pieces)).plan(Level::kSpeed, "auto"));
   }
   const Baseline plain = planning_of({}, {}).data_parallel();
-  // A cut update moves what an all_reduce moves and does an eighth of the work: nothing is left whole for nothing.
+  // A sharded update moves as many bytes as an all_reduce and does an eighth of the work, so updates are never
+  // replicated.
   const Plan best = fastest({});
   EXPECT_GT(plain.time.step(), best.time.step());
   const Bytes ample = best.memory.peak;
@@ -120,7 +121,7 @@ TEST(EmergenceTest, NoPlanMadeByHandIsCheaper) {
   }
 }
 
-// What a redistribution holds is not seen by the search: a plan that fits in less is an answer where others do not fit.
+// The search does not see the memory of redistributions: if no other plan fits, one that fits in less is accepted.
 TEST(EmergenceTest, MoreMemoryNeverMakesAPlanFitLess) {
   const Dims long_sequence = {{"B", 1}, {"S", 4096}, {"H", 4096}, {"F", 16384}};
   for (const Bytes capacity : {560 * kMiB, 470 * kMiB, 450 * kMiB, 430 * kMiB, 410 * kMiB}) {

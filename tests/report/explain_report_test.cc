@@ -36,7 +36,7 @@ TEST(ExplainReportTest, ShowsTheChosenStrategyAndOrdersTheOthers) {
   EXPECT_EQ(alternative_reason(plan, explanation.op, repeated), "all work done 8 times");
 }
 
-/// A search cuts axes in pieces: the same cut over a whole axis and over its pieces is one strategy.
+/// A search splits axes into pieces: sharding over a whole axis and over all of its pieces is the same strategy.
 TEST(ExplainReportTest, WhatIsChosenIsNoAlternative) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
 dims: {B: 4096, C: 1024}

@@ -1,6 +1,6 @@
-// What is exported is run: by Python on stand-ins for the frameworks (tests/report/stubs), which say what each device
-// would hold; by bash; and, for Shardy, by a checker of the grammar. What a device holds comes from the program's values
-// and `held_indices`, which exports do not use.
+// Exports are executed: by Python with stand-ins for the frameworks (tests/report/stubs), which report what each device
+// would hold; by bash; and, for Shardy, by a checker of the grammar. What a device should hold is taken from the
+// program's values and `held_indices`, which exports do not use.
 
 #include "report/export/export.h"
 
@@ -25,7 +25,7 @@
 namespace shardplan {
 namespace {
 
-/// By point of the mesh, the begin and end of what it holds of every dimension; "None" if some piece is not consecutive.
+/// By point of the mesh, the begin and end of its piece in every dimension; "None" if some piece is not contiguous.
 std::string held_text(const TensorLayout& layout, const Plan& plan, const Shape& shape) {
   std::vector<std::string> points;
   for (std::int64_t point = 0; point < plan.mesh.num_devices(); ++point) {
@@ -39,7 +39,7 @@ std::string held_text(const TensorLayout& layout, const Plan& plan, const Shape&
   return fmt::format("[{}]", fmt::join(points, ", "));
 }
 
-/// The plan as expected.py, which check_export.py compares with what is exported.
+/// The plan as expected.py, which check_export.py compares with the exported text.
 std::string expected_python(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
   std::string inputs, parameters, states, owners, results, operands;
@@ -91,7 +91,7 @@ std::string expected_python(const Plan& plan) {
       plan.mesh.num_devices(), inputs, parameters, states, owners, results, operands);
 }
 
-/// Whether `text` runs and is found to be the plan, as far as it is not refused.
+/// Whether `text` runs and describes the plan, except for what the export rejects.
 bool runs_in_python(const Plan& plan, const std::string& target, const std::string& text,
                     const std::string& redirection = "") {
   const std::string check = std::filesystem::absolute("tests/report/stubs/check_export.py").string();
@@ -102,7 +102,7 @@ bool runs_in_python(const Plan& plan, const std::string& target, const std::stri
                      "tests/report/stubs", fmt::format("SHARDPLAN_TEST_DEVICES={}", plan.mesh.num_devices()));
 }
 
-/// The plan that a short search finds; the test fails if it finds none.
+/// The plan found by a short search; the test fails if there is none.
 Plan found_plan(const std::string& file, Level level, std::map<std::string, std::int64_t> dims = {},
                 const std::string& cluster = "ascend-910") {
   ModelOverrides overrides;
@@ -147,7 +147,7 @@ TEST(ExportTest, PythonRunsAndPlacesEveryTensorAsThePlanDoes) {
   }
 }
 
-/// The check itself finds what is wrong: each of these texts is refused.
+/// The check itself detects mistakes: each of these texts is rejected.
 TEST(ExportTest, TheCheckersFindFaults) {
   const std::string right = export_plan(tiny_plan(), "shardy").text;
   ASSERT_EQ(sdy_fault(right), "");
@@ -210,8 +210,8 @@ TEST(ExportTest, DegreesAreThoseOfTheNearestUniformPlan) {
   }
 }
 
-/// With the planner that made the plan, what the nearest plan of the framework's kind costs stands beside what the plan
-/// does; a plan that is of the kind has nothing beside it.
+/// Given the planner that made the plan, the export shows the cost of the nearest plan that the framework can express
+/// beside that of the plan; if the framework can express the plan itself, there is nothing to show.
 TEST(ExportTest, SaysWhatTheNearestPlanOfAKindCosts) {
   const auto planner_of = [](const std::string& parallel, const std::string& training) {
     const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
@@ -263,7 +263,7 @@ training: {optimizer: adam)" + training + "}\nparallel: " + parallel + "\n",
   }
 }
 
-/// Options of the model that MindSpore has as well stand in its context, others are named.
+/// Options of the model that MindSpore also has are in its context, others are named.
 TEST(ExportTest, TheContextHasTheModelsOptions) {
   const auto exported = [](const std::string& parallel) {
     const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1

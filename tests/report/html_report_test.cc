@@ -34,7 +34,7 @@ TEST(HtmlReportTest, IsOnePageWithoutRequests) {
   EXPECT_EQ(copies, plan.graph->operators().size()) << "every operator is in a row";
 }
 
-/// Memory is drawn from left to right, though a collective may begin before kernels that stand before it.
+/// Memory is drawn from left to right, although a collective may begin before kernels that precede it.
 TEST(HtmlReportTest, MemoryGoesOnInTime) {
   const auto model = std::make_shared<const Model>(read_model("configs/lenet.yaml"));
   const ModelPlanner planner(model, read_cluster("dgx-a100"), {});
@@ -60,7 +60,7 @@ TEST(HtmlReportTest, MemoryGoesOnInTime) {
   EXPECT_TRUE(is_early) << "no plan here has what the test is about";
 }
 
-/// Items of the timeline are those of the loop's first run; the page draws a box where the others run.
+/// Items of the timeline are those of the loop's first run; the page draws a box for the other runs.
 TEST(HtmlReportTest, OtherRunsOfTheLoopAreWhereNothingIsComputed) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
 model: batches

@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// The lines from the first that begins with `first` on, `count` of them.
+/// `count` lines from the first one that begins with `first` on.
 std::string lines_from(const std::string& text, const std::string& first, std::size_t count) {
   std::size_t begin = text.starts_with(first) ? 0 : text.find('\n' + first);
   if (begin == std::string::npos) return "nothing begins with " + first + " in:\n" + text;

@@ -1,5 +1,5 @@
-// No key is silent in a model written per device either: its value changes what is planned or computed, or it is refused.
-// tests/planner/model_keys_effect_test.cc does the same for models in the view of all devices.
+// Every key has an effect in a model written per device too: its value changes what is planned or computed, or it is
+// rejected. tests/planner/model_keys_effect_test.cc does the same for models in the view of all devices.
 
 #include <gtest/gtest.h>
 
@@ -52,8 +52,8 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// What a user sees of a model written per device: what it costs, every rank's program, its attributes and where
-/// pieces begin; or the faults.
+/// Everything that a user sees of a model written per device: its costs, every rank's program and its attributes, and
+/// where pieces begin; or the errors.
 std::string planned_and_printed(const std::string& text) {
   try {
     auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
@@ -86,8 +86,8 @@ struct KeyCase {
   const char* key;
   const char* from;
   const char* second;
-  const char* fault = "";       // where that is refused
-  const char* first = nullptr;  // beside which model; the one above if not given
+  const char* fault = "";       // where it is rejected
+  const char* first = nullptr;  // the model to compare with; the one above if not given
 };
 struct Section {
   const char* name;

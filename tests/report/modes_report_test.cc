@@ -1,5 +1,5 @@
-// What reports say of modes: who follows whom, what is sent before the first step, what every device has for itself, which
-// shapes of the mesh were tried.
+// What reports say about modes: which operators follow which, what is sent before the first step, what each device has
+// of its own, which shapes of the mesh were tried.
 #include <gtest/gtest.h>
 
 #include <memory>
