@@ -77,7 +77,7 @@ TEST(PrefetchTest, AGatherBeforeAnotherOneLeavesItTheLinks) {
   const ValueId c = sketch.kernel(4, {b, one});
   const ValueId two = sketch.gather(8, second);
   sketch.kernel(4, {c, two});
-  // Counted from the end: the second from 16 to 24, the first from 8 to 16, although its reader begins at 20.
+  // From the start of the step: the second from 16 to 24, the first from 8 to 16, although its reader begins at 20.
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{2, 0, 4, 1, 3, 5}));
 }
 

@@ -1,4 +1,4 @@
-// What a plan says of the padding of its model.
+// What a plan says about the padding of its model.
 #include "report/metrics/padding_waste.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(PaddingWasteTest, CountsBytesAtThePeakAndMasks) {
   const Plan plan = padded_plan("B: 64, V: {size: 100, pad: 64}");
   const PaddingWaste waste = padding_waste(plan);
   EXPECT_GT(waste.masks, 0);
-  // 28 of 128 words or classes are padding, and B x 64 numbers have none.
+  // 28 of 128 words or classes are padding; B x 64 numbers have none.
   EXPECT_GT(waste.at_peak, 0);
   EXPECT_LT(waste.at_peak, plan.memory.peak * 28 / 128);
   const std::string summary = summary_report(plan, {});

@@ -1,5 +1,5 @@
-// The page for a browser, in one: headless Chromium loads it, a script appended to it presses keys and reads what is then
-// shown, and whatever goes wrong in the page (errors, console lines, requests, violations of its own policy) is listed.
+// The page in a real browser: headless Chromium loads it, an appended script presses keys and reads what is shown, and
+// everything that goes wrong in the page (errors, console lines, requests, violations of its own policy) is listed.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ document.addEventListener("securitypolicyviolation", (event) => faults.push("ref
 for (const level of ["error", "warn", "log", "info"]) console[level] = (...words) => faults.push(level + ": " + words.join(" "));
 </script>)";
 
-/// Presses keys and writes what it finds into the page, from where --dump-dom prints it.
+/// Presses keys and writes the results into the page, which --dump-dom prints.
 constexpr std::string_view kDrive = R"(<script>
 const press = (key, target = document.body) => target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 const check = (condition, what) => { if (!condition) faults.push("not so: " + what); };
@@ -78,7 +78,7 @@ std::string with_scripts(std::string page) {
   return page;
 }
 
-/// What --dump-dom prints of the page as the scripts left it.
+/// The output of --dump-dom for the page after the scripts ran.
 std::string dump_of(const std::string& page, const std::string& options) {
   const TemporaryFolder folder;
   write_file(folder.at("page.html"), with_scripts(page));
@@ -103,7 +103,7 @@ TEST(PageInBrowserTest, LoadsWithoutFaultsAndIsUsedByKeys) {
   expect_has(dump_of(two, "--blink-settings=preferredColorScheme=0"), "<title>faults: []</title>");
 }
 
-/// The driver itself sees faults: a page whose script throws is not taken.
+/// The driver itself detects errors: a page whose script throws is rejected.
 TEST(PageInBrowserTest, FaultsOfAPageAreSeen) {
   if (!has_chromium()) GTEST_SKIP() << "there is no chromium (Debian's package): the page is not opened in a browser";
   const Plan plan = tiny_plan();

@@ -1,5 +1,5 @@
-// What a user pins of a parameter's training: how its gradient and its states lie and of which types they are, in every mode; in
-// the program, its memory and its exports, and the training stays that of one device.
+// What a user can pin of a parameter's training: layouts and types of its gradient and its states, in every mode. They
+// have effect on the program, its memory and its exports, and the training equals that of one device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::string fault_of(const std::string& text) {
   }
 }
 
-/// A product over eight devices. `training` and `parallel` are added to those sections, `rest` stands behind them.
+/// A product over eight devices. `training` and `parallel` are added to those sections, `rest` is appended.
 std::string product(const std::string& weight, const std::string& training, const std::string& parallel,
                     const std::string& rest = "") {
   return fmt::format(
@@ -57,7 +57,7 @@ std::string layout_of(const Plan& plan, const std::string& name) {
   return value == nullptr ? "none" : to_string(value->layout, plan.mesh);
 }
 
-/// In which layout the parameter's update reads and leaves everything.
+/// The layout in which the parameter's update reads and leaves everything.
 std::string update_of(const Plan& plan, const std::string& name) {
   const OperatorId op = *plan.graph->find_operator("update." + name + ".ApplyAdamW");
   return to_string(operand_layout(plan.graph->operation(op), plan.strategies[op], plan.mesh, 4), plan.mesh);
@@ -111,7 +111,7 @@ TEST(ParameterPinsTest, SgdHasAnUpdateToLayOut) {
   EXPECT_TRUE(validate(plan.program, *plan.graph, {}).is_equal());
 }
 
-/// Bytes of one device's values of this name.
+/// Bytes of one device's values with this name.
 Bytes bytes_of(const Plan& plan, const std::string& name) {
   const ProgramValue* const value = value_of(plan, name);
   return value == nullptr ? -1 : value->bytes;
@@ -123,7 +123,7 @@ TEST(ParameterPinsTest, TypesAreThoseOfStatesAndGradients) {
   const Plan wide = plan_of(product("", ", mixed_precision: bf16, micro_batches: 2", kData));
   EXPECT_EQ(bytes_of(wide, "w.moment1"), 4 * kElements);
   EXPECT_EQ(bytes_of(wide, "grad.w.Accumulate"), 4 * kElements);
-  // For all parameters, for one, and one that says otherwise.
+  // For all parameters, for one of them, and one that overrides it.
   const Plan narrow = plan_of(product("",
                                       ", mixed_precision: bf16, micro_batches: 2, state_dtype: f8e4m3, "
                                       "gradient_dtype: bf16",
@@ -133,7 +133,7 @@ TEST(ParameterPinsTest, TypesAreThoseOfStatesAndGradients) {
   EXPECT_EQ(bytes_of(narrow, "w.master"), 4 * kElements);
   EXPECT_EQ(bytes_of(narrow, "w.step"), 4);
   EXPECT_EQ(bytes_of(narrow, "grad.w.Accumulate"), 2 * kElements);
-  EXPECT_GE(wide.memory.peak - narrow.memory.peak, (3 + 3 + 2) * kElements);  // and the sum in flight
+  EXPECT_GE(wide.memory.peak - narrow.memory.peak, (3 + 3 + 2) * kElements);  // and the sum that is being reduced
   EXPECT_LT(narrow.time.communication, wide.time.communication);
   EXPECT_TRUE(validate(narrow.program, *narrow.graph, {}).is_equal());
   const Plan own = plan_of(product(", state_dtype: f32", ", state_dtype: bf16, clip_norm: 1", kData,
@@ -145,7 +145,7 @@ TEST(ParameterPinsTest, TypesAreThoseOfStatesAndGradients) {
   EXPECT_NE(json.find("f8e4m3"), std::string::npos);
 }
 
-/// Two layers, of which the second is frozen in one test; `lines` are of its strategies.
+/// Two layers, of which the second is frozen in one test; `lines` are added to its strategies.
 std::string layers(const std::string& training, const std::string& lines) {
   return fmt::format(
       "shardplan: 1\ncluster: dgx-a100\ninputs: {{x: [32, 16]}}\nblocks:\n  layer:\n    inputs: {{x: [32, 16]}}\n"
@@ -227,7 +227,7 @@ TEST(ParameterPinsTest, ExplainNamesTheKeysThatDecideALayout) {
     return found.empty() ? std::string() : found[0];
   };
   const std::string two = ", micro_batches: 2";
-  // The last place is that of the key's value in line 12.
+  // The last place is that of the value of the key in line 12.
   const Plan zero3 = plan_of(product("", two, "parallel_mode: data_parallel, zero: 3"));
   EXPECT_EQ(reasons(zero3, "y"), "zero: 3 (m.yaml:12:48) stores w in 8 pieces; this gathers it");
   EXPECT_EQ(reasons(zero3, "grad.w.Accumulate"),

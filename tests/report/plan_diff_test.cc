@@ -38,7 +38,7 @@ TEST(PlanDiffTest, ShowsAnotherModelsNamesAsNewOrGone) {
   expect_golden("report/diff.txt", text);
   expect_golden("report/diff.json", diff_json(before, after));
   for (const char* nothing : {"+0.0\n", "-0.0\n"}) EXPECT_EQ(text.find(nothing), std::string::npos) << nothing;
-  // Both ways the changes are each other's negative.
+  // In the two directions the changes are each other's negatives.
   const PlanDiff there = plan_diff(before, after), back = plan_diff(after, before);
   ASSERT_EQ(there.blocks.size(), back.blocks.size());
   std::int64_t sum = 0;
@@ -50,7 +50,7 @@ TEST(PlanDiffTest, ShowsAnotherModelsNamesAsNewOrGone) {
   EXPECT_EQ(back.num_operators, there.num_operators);
 }
 
-/// The blocks share out the whole step.
+/// The blocks' changes add up to the whole step's.
 TEST(PlanDiffTest, BlocksAddUpToTheStep) {
   const Plan before = block_plan(), after = tiny_plan();
   std::int64_t change = 0;
@@ -58,7 +58,7 @@ TEST(PlanDiffTest, BlocksAddUpToTheStep) {
   EXPECT_EQ(change, after.time.step() - before.time.step());
 }
 
-/// So do the classes of the critical path, where collectives run beside kernels.
+/// So do those of the classes of the critical path, if collectives overlap with kernels.
 TEST(PlanDiffTest, ClassesOfTheCriticalPathAddUpToTheOverlappedStep) {
   Plan before = block_plan(), after = tiny_plan();
   EXPECT_TRUE(plan_diff(before, after).path.empty());

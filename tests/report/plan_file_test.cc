@@ -98,7 +98,7 @@ TEST(PlanFileTest, HostileFilesGiveOneClearError) {
   }
 }
 
-/// What the decisions are wrong in is shown where it stands, and what is missing at the list that lacks it.
+/// Mistakes in the decisions are reported where they are, and missing ones at the list that lacks them.
 TEST(PlanFileTest, DecisionsThatDoNotFitNameTheirPlaces) {
   const Plan plan = block_plan();
   const std::string text = plan_json(plan);

@@ -37,7 +37,7 @@ TEST(RedistributionAnalysisTest, UnevenLayoutsHaveNoGreedyPlan) {
   EXPECT_TRUE(report.is_verified());
 }
 
-// From eight devices to four others: what is partial is summed before it is sent, and every byte arrives once.
+// From eight devices to four others: partial sums are added up before they are sent, and every byte arrives once.
 TEST(RedistributionAnalysisTest, OtherDevicesAreSentWholeValues) {
   RedistributionQuestion asked = question("[{pcie}, {}] unreduced={hccs}", "[{pcie}, {}]");
   asked.mesh = DeviceMesh({{"pcie", 2}, {"hccs", 2}}, {0, 1, 2, 3});

@@ -252,7 +252,7 @@ class SdyReader {
       const std::string read = word();
       if (!values.contains(read)) fail("no value %" + read);
       const std::size_t begin = at_;
-      // Its type stands behind it and says how many dimensions the sharding has.
+      // Its type follows and gives the number of dimensions of the sharding.
       const std::size_t colon = text_.find(" : ", at_);
       if (colon == std::string::npos) fail("no type");
       at_ = colon + 3;
@@ -278,7 +278,7 @@ class SdyReader {
   std::string mesh_;
   std::map<std::string, std::int64_t> axes_;
   std::set<std::string> symbols_;
-  std::map<std::string, std::string> types_;  // by value, of the function that is read
+  std::map<std::string, std::string> types_;  // by value, of the current function
 };
 
 }  // namespace

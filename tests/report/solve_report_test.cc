@@ -74,9 +74,9 @@ TEST(SolveReportTest, ProgressIsShownWhenSomethingIsBetter) {
   now.cost = 1240;
   now.lower_bound = 1180;
   EXPECT_EQ(progress.lines(now, 0.2), "# cost 1240 bound 1180 gap 5.08% t 0.2\n");
-  EXPECT_EQ(progress.lines(now, 5), "");  // the same again
+  EXPECT_EQ(progress.lines(now, 5), "");  // unchanged
   now.lower_bound = 1200;
-  EXPECT_EQ(progress.lines(now, 0.9), "");  // a bound alone waits for a second
+  EXPECT_EQ(progress.lines(now, 0.9), "");  // a new bound alone is reported after a second
   EXPECT_EQ(progress.lines(now, 1.2), "# cost 1240 bound 1200 gap 3.33% t 1.2\n");
   now.cost = 1230;
   EXPECT_EQ(progress.lines(now, 1.3), "# cost 1230 bound 1200 gap 2.50% t 1.3\n");

@@ -27,7 +27,7 @@ TEST(StepPathTest, ClassesAreThoseOfTheInstructionsThatThePathRunsThrough) {
     if (instruction.kind != InstructionKind::kOperator) continue;
     const bool is_update = instruction.pass == Pass::kUpdate;
     if (is_update) updates += path.shares[i].time;
-    const bool is_product = instruction.operation->type->work == WorkKind::kContraction;  // there is no attention
+    const bool is_product = instruction.operation->type->work == WorkKind::kContraction;  // there is no attention here
     if (!is_update && is_product) products += path.shares[i].time;
   }
   EXPECT_EQ(times["matmul"], products);
@@ -51,7 +51,7 @@ TEST(StepPathTest, OneAfterTheOtherAndOnSeveralWorkersThereIsNone) {
   EXPECT_TRUE(step_path(plan).shares.empty());
 }
 
-// Of plans with micro-batches and lower speeds beside each other: the classes take the step, in both forms of the summary.
+// For plans with micro-batches and mutual slowdown: the classes add up to the step, in both forms of the summary.
 TEST(StepPathTest, ClassesTakeTheWholeStep) {
   ModelOverrides overrides;
   overrides.dims = {{"L", 2}};

@@ -11,7 +11,8 @@ namespace {
 
 OperatorGraph trained() { return planned_graph(read_model_text(layered_model(""), "layered.yaml")); }
 
-// Whatever works for a layer in a training step is of the layer: its operators, their gradients, updates of its weights.
+// Everything that a training step does for a layer belongs to the layer: its operators, their gradients, updates of its
+// weights.
 TEST(StepSharesTest, GradientsAndUpdatesBelongToTheirBlock) {
   const OperatorGraph graph = trained();
   std::map<Pass, std::size_t> of_layers;
@@ -45,11 +46,11 @@ TEST(StepSharesTest, CollectivesAreForWhoAskedForThem) {
   instruction.origin = Origin{Origin::Kind::kRedistribution, "square", "loss", 0, ""};
   EXPECT_EQ(spender(plan, instruction), gelu);
   instruction.op.reset();
-  EXPECT_EQ(spender(plan, instruction), graph.find_operator("loss"));  // who reads what it delivers
+  EXPECT_EQ(spender(plan, instruction), graph.find_operator("loss"));  // the reader of what it delivers
   instruction.origin.edit().consumer = "";
-  EXPECT_EQ(spender(plan, instruction), square);  // else who makes it
+  EXPECT_EQ(spender(plan, instruction), square);  // else the producer
   instruction.origin.edit().producer = "x";
-  EXPECT_EQ(spender(plan, instruction), graph.find_operator("error"));  // else who makes the tensor
+  EXPECT_EQ(spender(plan, instruction), graph.find_operator("error"));  // else the producer of the tensor
   instruction.outputs = {of_input};
   EXPECT_EQ(spender(plan, instruction), std::nullopt);
 }

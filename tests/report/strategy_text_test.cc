@@ -21,7 +21,7 @@ Strategy strategy_of(const Operation& operation,
 const AxisRef kPcie{0, 1, 2};
 const AxisRef kHccs{1, 1, 4};
 
-// Tuples are MindSpore's: read back, a tuple's cuts take the ranks in a row.
+// Tuples are MindSpore's: the pieces of a tuple take consecutive ranks.
 TEST(StrategyTextTest, TuplesAreForRanksInARow) {
   const Operation matmul = operation_of("MatMul", {}, {{8, 16}, {16, 32}});
   const auto text = [&](const std::vector<std::pair<std::string, std::vector<AxisRef>>>& cuts) {

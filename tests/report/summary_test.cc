@@ -32,7 +32,7 @@ TEST(SummaryTest, IsAsRecorded) {
             std::string::npos);
 }
 
-/// One unit for both numbers only where both are in it.
+/// Both numbers share a unit only if both are given in it.
 TEST(SummaryTest, APeakHasTheUnitOfTheLimitOrItsOwn) {
   Plan plan = tiny_plan();
   plan.memory.peak = Bytes{144} << 30;
@@ -42,7 +42,7 @@ TEST(SummaryTest, APeakHasTheUnitOfTheLimitOrItsOwn) {
   expect_has(summary_report(plan, {}), "  fits        144.0 GiB of 64.0 TiB per device\n");
 }
 
-/// One device is one device in every page, and nothing is said of other ways to lay out what lies there.
+/// One device is called one device on every page, and no other layouts of it are mentioned.
 TEST(SummaryTest, OneDeviceIsSpokenOfAsOne) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
 model: alone

@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-// Every instruction that takes time is one event, in the row of what it uses, where the plan has it.
+// Every instruction that takes time is one event, in the row of the stream that it uses, at the plan's time.
 TEST(TraceTest, EventsAreTheInstructionsWhereThePlanHasThem) {
   const Plan plan = tiny_plan();
   const auto trace = nlohmann::json::parse(chrome_trace(plan));
@@ -55,7 +55,7 @@ TEST(TraceTest, EventsAreTheInstructionsWhereThePlanHasThem) {
   EXPECT_GT(collectives, 3u);
 }
 
-// Where collectives run beside kernels, what the critical path runs through is marked: it leads from the beginning of the
+// If collectives overlap with kernels, the events on the critical path are marked: it leads from the beginning of the
 // step to its end without a gap.
 TEST(TraceTest, MarkedEventsFollowEachOtherFromTheBeginningToTheEnd) {
   Plan plan = tiny_plan();

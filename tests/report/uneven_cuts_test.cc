@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// y = x w of [10, 48] and [48, 15] on x=2, y=4, cut as the strategies say.
+/// y = x w of [10, 48] and [48, 15] on x=2, y=4, sharded by the given strategies.
 Plan product_cut(const std::vector<std::pair<std::string, const char*>>& cuts) {
   HandGraph graph("g");
   const TensorId x = graph.input("x", {10, 48});
@@ -50,7 +50,7 @@ TEST(UnevenCutsTest, TheLineNamesTheMostPadded) {
             "              m of 10 in 4 pieces of 3, 16.7 % of them padding\n");
 }
 
-// 8 devices: 48 can be cut in 8, of 10 and 15 there are more than 8 positions but no 8 equal pieces.
+// 8 devices: 48 can be split into 8 equal pieces; 10 and 15 have at least 8 positions but no 8 equal pieces.
 TEST(UnevenCutsTest, SaysWhatSizesKeepFromAllDevices) {
   const std::vector<std::string> lines = cuts_that_do_not_fit(product_cut({}), OperatorId(0));
   ASSERT_EQ(lines.size(), 2u);

@@ -1,5 +1,5 @@
-// Small models that a proof once got wrong: a right plan called different or refused, numbers that prove nothing, memory
-// that a small file may take.
+// Small models that a proof once got wrong: a correct plan was called different or refused, numbers proved nothing, or
+// a small file took too much memory.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST_P(AttackedProof, SaysWhatIsTrue) {
 }
 
 const AttackedCase kAttackedCases[] = {
-    // [8 * 12] cut into 8 by 3 is written as 24 pieces; with 4 for the 8 the exchange reached other devices.
+    // [8 * 12] in 8 by 3 pieces is written as 24 pieces; with 4 instead of 8 the exchange reached other devices.
     {"an_exchange_between_parts_of_a_dimension", "dgx-h100x3", Level::kRatio, "proven", R"(
 dims: {B: 8, C: 12}
 inputs: {x: [B, C, 1]}
@@ -59,7 +59,7 @@ strategies:
   flat: {in_strategy: ["[{nvlink:(1)2}, {ib, nvlink:(2)4}, {}]"]}
   y: {in_strategy: ["[{nvlink, ib}]", "[{nvlink, ib}]"]}
 )"},
-    // On smaller meshes whose axes are not alike, permutes lose or double summands and pieces.
+    // On smaller meshes with unequal axes, permutes lose or duplicate summands and pieces.
     {"a_permute_of_summands", "ascend-910x8", Level::kRatio, "proven", R"(
 dims: {A: 2, E: 4}
 parameters:
@@ -213,8 +213,8 @@ strategies:
   EXPECT_GT(outcomes[MutationOutcome::kWithoutEffect], 0);
 }
 
-/// A norm of two numbers is 1 and -1 whatever they are, so that its gradient is what rounding leaves of its statistics:
-/// with these cut, another rounding than on one device.
+/// A norm of two numbers is 1 and -1 whatever they are, so its gradient consists of rounding errors of its statistics;
+/// if these are sharded, they are rounded differently than on one device.
 TEST(AttackedProofTest, TheGradientOfANormOfTwoNumbersIsRounding) {
   const PlannedModel planned(read_model_text(R"(
 shardplan: 1
@@ -235,8 +235,8 @@ training: {optimizer: adamw, learning_rate: 0.01}
   }
 }
 
-/// A softmax adds up to 1, so that its gradient of a constant dy is y (dy - dy): nothing but what rounding leaves, which
-/// two phases leave otherwise than one kernel. The errors that measure this must not be equal by chance.
+/// A softmax adds up to 1, so its gradient of a constant dy is y (dy - dy): only rounding errors, which differ between
+/// two phases and one kernel. The errors that measure this must not be equal by chance.
 TEST(AttackedProofTest, TheGradientOfASoftmaxThatIsAveragedIsRounding) {
   const PlannedModel planned(read_model_text(R"(
 shardplan: 1
@@ -277,7 +277,7 @@ training: {optimizer: adam, learning_rate: 0.01}
   }
 }
 
-/// The same of any length of the softmax and any data, where one operator is the whole model.
+/// The same for any length of the softmax and any data, with one operator as the whole model.
 TEST(AttackedProofTest, ErrorsOfTermsThatCancelAreNeverEqualByChance) {
   for (const int length : {8, 24, 40}) {
     const std::string model = fmt::format(R"(
@@ -300,8 +300,8 @@ strategies:
   }
 }
 
-/// A sum that is completed by two collectives differs from itself in its last bits. The gradient of its maximum must not
-/// ask which element of one is equal to the maximum of the other.
+/// A sum that is completed by two collectives differs from that of one device in its last bits. The gradient of its
+/// maximum must not compare elements of the one with the maximum of the other.
 TEST(AttackedProofTest, AMaximumOfASumThatIsCompletedTwiceHasAGradient) {
   const PlannedModel planned(read_model_text(R"(
 shardplan: 1
@@ -327,8 +327,8 @@ training: {optimizer: sgd, learning_rate: 0.01}
   }
 }
 
-/// What holds the memory of a proof is named, and before it is taken.
-// D is held to 30000 times B, and to nothing else.
+/// What would take the memory of a proof is named before it is allocated.
+// D must be 30000 times B, and has no other constraint.
 TEST(AttackedProofTest, AnExpressionOfDimsIsASizeOfItsOwn) {
   const char* model = R"(
 dims: {B: 2, D: 30000*B}
@@ -339,8 +339,9 @@ operators: {y: {op: MatMul, in: [x, w]}}
   EXPECT_EQ(on_one_line(prove(plan_of({"large", "dgx-a100", Level::kSpeed, "", model}), {})), "proven");
 }
 
-// Here a shape holds D to E, which both are held to B.
-/// With 2 for the 8 of a and 2 * 2 for the 2 * 4 of b nothing could be exchanged between a and b, and all 64 devices would run.
+// Here a shape ties D to E, which are both tied to B.
+/// With 2 for the 8 of a and 2 * 2 for the 2 * 4 of b, a and b could not exchange anything, and all 64 devices would
+/// run.
 TEST(AttackedProofTest, AnAxisTakesThePlaceOfAnotherOnASmallerMesh) {
   const Plan plan = plan_of({"exchanged", "dgx-a100x8", Level::kRatio, "", R"(
 inputs: {x: [A, C]}
@@ -384,8 +385,8 @@ TEST(AttackedProofTest, ARefusalForMemoryNamesTheDims) {
       "it could be smaller");
 }
 
-/// With eight values in the softmax of the smallest of two scales, images would be 48 wide on the largest one, whose attention
-/// then has five times as many scores.
+/// With eight values in the softmax of the smallest of two scales, images would be 48 wide on the largest one, whose
+/// attention would then have five times as many scores.
 TEST(AttackedProofTest, ASoftmaxOfTheSmallestScaleDoesNotDecideTheLargest) {
   const AttackedCase scales = {"scales", "dgx-a100", Level::kRatio, "", R"(
 dims: {B: 8, side: 128, C: 64, heads: 8}

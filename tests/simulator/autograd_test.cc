@@ -21,7 +21,7 @@ struct ReferenceValues {
   NamedValues gradients;
 };
 
-/// tests/data/README.md says how the file is laid out.
+/// tests/data/README.md describes the file.
 ReferenceValues read_values(const std::string& path) {
   ReferenceValues result;
   std::ifstream file(path, std::ios::binary);
@@ -117,7 +117,7 @@ void PrintTo(const AutogradCase& c, std::ostream* out) { *out << c.name; }
 
 class Autograd : public testing::TestWithParam<AutogradCase> {};
 
-// Ours in float64, PyTorch's in float32: equal but for the rounding of the latter.
+// Ours are in float64, PyTorch's in float32: equal up to the rounding of the latter.
 TEST_P(Autograd, LossAndGradientsAreThoseOfPyTorch) {
   const AutogradCase& c = GetParam();
   const ReferenceValues expected = read_values("tests/data/" + std::string(c.name) + ".values");

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// x - y of four elements each, and what is added to the result when both are off by up to a thousandth.
+/// x - y of four elements each, and what is added to the result when both have relative errors of up to a thousandth.
 std::vector<double> errors_of_difference(const std::vector<double>& x, const std::vector<double>& y,
                                          const std::function<bool(std::size_t)>& is_rounded) {
   const Operation operation = operation_of("Sub", {}, {{4}, {4}}, DataType::kF64);
@@ -26,7 +26,7 @@ std::vector<double> errors_of_difference(const std::vector<double>& x, const std
 }
 const auto kAllRounded = [](std::size_t) { return true; };
 
-// 8 - 8: what is left says nothing of how far rounding was off; the terms do, by up to a thousandth of 8 each.
+// 8 - 8: the result says nothing about the rounding errors; the terms do, with up to a thousandth of 8 each.
 TEST(CancellationTest, ErrorsAreThoseOfTheTerms) {
   const std::vector<double> eights(4, 8.0);
   double most = 0;
@@ -48,7 +48,7 @@ TEST(CancellationTest, ExactOperandsHaveNoErrors) {
   const std::vector<double> eights(4, 8.0);
   EXPECT_EQ(errors_of_difference(eights, eights, [](std::size_t) { return false; }), std::vector<double>(4, 0.0));
   for (const double error : errors_of_difference(eights, eights, [](std::size_t i) { return i == 0; })) {
-    EXPECT_GE(std::abs(error), 0.5 * 8e-3);  // every element between half and all of a thousandth
+    EXPECT_GE(std::abs(error), 0.5 * 8e-3);  // every element gets between half and all of a thousandth
     EXPECT_LE(std::abs(error), 8e-3 * 1.0000001);
   }
 }

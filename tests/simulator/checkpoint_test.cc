@@ -33,7 +33,7 @@ class CheckpointTest : public testing::Test {
   const TemporaryFolder folder_;
 };
 
-/// Some tensors in layouts drawn by chance.
+/// Some tensors in random layouts.
 CheckpointForm random_form(Random& random) {
   constexpr const char* kMeshes[] = {"x=2, y=4", "x=8", "x=2, y=2, z=2", "x=3, y=2", "x=4", "x=1"};
   CheckpointForm form;
@@ -74,7 +74,7 @@ std::vector<std::byte> bytes_of(const std::vector<double>& values) {
   return bytes;
 }
 
-/// What `scatter`, which shares no code with checkpoints, puts on a rank.
+/// What `scatter`, which shares no code with checkpoints, gives a rank.
 std::vector<std::byte> scattered(const CheckpointForm& form, std::size_t t, std::int64_t rank) {
   const CheckpointTensor& tensor = form.tensors[t];
   return bytes_of(scatter(numbers(form, t), tensor.shape, tensor.layout, form.mesh)[static_cast<std::size_t>(rank)]);
@@ -84,7 +84,7 @@ void write(const std::string& path, const CheckpointForm& form) {
   write_checkpoint(path, form, [&](std::size_t t, std::int64_t rank) { return scattered(form, t, rank); });
 }
 
-/// Every piece of a checkpoint's files is what scatter makes.
+/// Every piece in a checkpoint's files equals the result of scatter.
 void expect_right(const std::string& path, const CheckpointForm& form) {
   for (std::int64_t rank = 0; rank < form.mesh.num_devices(); ++rank) {
     SafetensorsReader reader(path + "/" + (form.is_integrated ? kIntegratedFile : rank_file(rank)));
@@ -155,7 +155,7 @@ TEST_F(CheckpointTest, ReadsOnlyTheRanksThatHoldWhatIsNeeded) {
   EXPECT_EQ(reads[0].sources, (std::set<std::int64_t>{0, 1}));
   EXPECT_EQ(reads[1].sources, (std::set<std::int64_t>{2, 3}));
   EXPECT_EQ(reads[0].bytes, 4 * 4 * 8);
-  // A rank that is not there is replaced by one that holds the same; without any the piece is missing.
+  // A missing rank is replaced by one that holds the same; if there is none, the piece is missing.
   fs::remove(at("c/rank_1.safetensors"));
   Checkpoint without(at("c"));
   EXPECT_EQ(transform_checkpoint(without, two, "")[0].sources, (std::set<std::int64_t>{0, 5}));
@@ -219,7 +219,7 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
               });
             }),
       "tensor 'v' differs from the copy of rank 0");
-  // One bit anywhere in the data, of whatever rank.
+  // One bit anywhere in the data, of any rank.
   for (int bit = 0; bit < 8; ++bit) {
     const std::string damaged = fault(("bit " + std::to_string(bit)).c_str(), [&](const std::string& c) {
       std::fstream file(c + "/rank_1.safetensors", std::ios::in | std::ios::out | std::ios::binary);
@@ -230,8 +230,8 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
     });
     has(damaged, "rank_1.safetensors: error: is damaged: its bytes are not those that were written (fnv1a64 is ");
   }
-  // Found by random faults: a pipe was waited for, and a tensor that was asked for after another one's file was found to be
-  // damaged ended the program.
+  // Found by random damage: reading waited for a pipe; and the program ended when a tensor requested after another
+  // one's file turned out to be damaged.
   has(fault("pipe",
             [](const std::string& c) {
               fs::remove(c + "/rank_1.safetensors");
@@ -252,7 +252,7 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
           "rank_0.safetensors: error: is damaged");
     }
   }
-  // Found by random changes: metadata that cannot be read was an error that named no file.
+  // Found by random changes: the error for unreadable metadata did not name the file.
   for (const auto& [from, to, message] :
        {std::tuple{"x=2", "x=0", "metadata: mesh: mesh 'x=0': axis 'x' has size '0'"},
         std::tuple{"\"[8]\"", "\"[9223372036854775807]\"", "metadata: the shape of w is '[9223372036854775807]'"},
@@ -277,7 +277,7 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
       "is cut short");
 }
 
-/// A writer that is killed leaves the older checkpoint whole, whenever it is killed.
+/// A writer that is killed at any time leaves the older checkpoint intact.
 TEST_F(CheckpointTest, AWriterMayBeKilledAtAnyTime) {
   CheckpointForm form;
   form.mesh = DeviceMesh::parse("x=4");
@@ -326,15 +326,15 @@ loss: loss
 training: {optimizer: adamw, learning_rate: 0.05, micro_batches: 2}
 )";
 
-/// The plan of least memory, which cuts what it can.
+/// The plan with the least memory, which shards what it can.
 Plan plan_on(std::int64_t devices) {
   const auto model = std::make_shared<const Model>(read_model_text(kTrained, "m.yaml"));
   const ModelPlanner planner(model, take_devices(read_cluster("dgx-a100"), devices), {});
   return planner.plan(Level::kMemory, "auto");
 }
 
-/// Training goes on from what other devices, with another plan, left: bit by bit on the same devices, and elsewhere as
-/// far as the order of sums allows.
+/// Training continues from the checkpoint of other devices with another plan: bit for bit on the same devices,
+/// otherwise up to the order of sums.
 TEST_F(CheckpointTest, TrainingGoesOnOnOtherDevices) {
   const PlannedModel eight(read_model_text(kTrained, "m.yaml"), "dgx-a100", {{"x", 2}, {"y", 4}});
   const Plan plan = random_plan(eight, 5);
@@ -387,7 +387,7 @@ TEST_F(CheckpointTest, AModelThatDiffersIsRefused) {
   EXPECT_NE(text.find("tensor '" + wrong + "' has the shape"), std::string::npos) << text;
 }
 
-/// A tensor is that of a padded model or of one without padding, whatever its shape.
+/// A tensor belongs to a padded model or to one without padding, whatever its shape.
 TEST_F(CheckpointTest, PaddedAndUnpaddedAreNotMixed) {
   const auto plan_of = [](const std::string& dims, std::int64_t devices) {
     const std::string text = "shardplan: 1\ndims: {B: 8, " + dims + R"(}

@@ -1,4 +1,5 @@
-// Redistributions executed on simulated devices: what a plan's steps do to real buffers, against the target layout.
+// Redistributions executed on simulated devices: the effect of a plan's steps on real buffers, compared with the target
+// layout.
 
 #include "simulator/execute/collectives.h"
 
@@ -84,13 +85,13 @@ TEST(CollectivesTest, AWrongElementOnAnyCopyIsSeen) {
   buffers[3].edit()[1] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(std::isnan(largest_error(buffers, {1, 2, 3, 4}, {4}, layout, mesh)));
   buffers = scatter({1, 2, 3, 4}, {4}, layout, mesh);
-  buffers[0].edit()[0] = std::numeric_limits<double>::quiet_NaN();  // what follows is right
+  buffers[0].edit()[0] = std::numeric_limits<double>::quiet_NaN();  // what follows is correct
   EXPECT_TRUE(std::isnan(largest_error(buffers, {1, 2, 3, 4}, {4}, layout, mesh)));
 }
 
 struct MeshCase {
   const char* mesh;
-  std::vector<Shape> shapes;  // local extents of at least 2, also when all devices cut one dimension
+  std::vector<Shape> shapes;  // local extents of at least 2, even if all devices shard one dimension
 };
 const MeshCase kMeshCases[] = {
     {"x=2,y=2", {{12}, {8, 12}, {8, 12, 8}}},        {"x=2,y=2,z=2", {{24}, {16, 24}, {16, 24, 16}}},
@@ -100,8 +101,8 @@ const MeshCase kMeshCases[] = {
 class AllPairsTest : public ::testing::TestWithParam<MeshCase> {};
 
 // All pairs on two axes and of rank 1; every 19th pair of rank 2 and every 129th of rank 3 on three axes. Every plan is
-// a chain of steps; each different step is executed once, from the layout that it says on random data, and must give
-// the layout that it says. The chain itself is checked for each pair. Whole chains are executed for a sample; those of
+// a chain of steps; each distinct step is executed once on random data, from its stated source layout, and must give
+// its stated target layout. The chain itself is checked for each pair. Whole chains are executed for a sample; those of
 // all pairs by bench/redistribution_pairs_bench.cc with SHARDPLAN_EXHAUSTIVE=1.
 TEST_P(AllPairsTest, ExecutesToTheTarget) {
   const DeviceMesh mesh = DeviceMesh::parse(GetParam().mesh);
@@ -173,8 +174,8 @@ TEST_P(RandomPairsTest, ExecutesToTheTarget) {
 }
 INSTANTIATE_TEST_SUITE_P(Meshes, RandomPairsTest, ::testing::ValuesIn(kRandomCases));
 
-// A device's shard is the same row of numbers in the tensor's shape, in the flattened one and, at the end, in the other
-// shape.
+// A device's shard is the same sequence of numbers in the tensor's shape, in the flattened one and, at the end, in the
+// other shape.
 TEST(CollectivesTest, RedistributesAcrossReshapes) {
   const Shape shapes[] = {{24, 12}, {12, 24}, {288}, {2, 12, 3, 4}, {6, 1, 48}, {9, 32}};
   Random random(53);

@@ -1,4 +1,4 @@
-// comm_fusion of a model file, from the file to the program that is executed.
+// comm_fusion of a model file, from the file to the executed program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -194,7 +194,7 @@ TEST(CommFusionTest, ABucketTakesOneCollectiveOfAllItsBytesAndItsBufferIsCounted
   EXPECT_TRUE(buffer_is_alive(joined) || joined.plan.memory.peak > alone.plan.memory.peak);
 }
 
-// `best` is what holds without the key, and no other mode is faster.
+// `best` gives the same as without the key, and no other mode is faster.
 TEST(CommFusionTest, BestIsFasterThanAnyOtherModeOrAsFast) {
   const auto step = [](const std::string& text) { return Planned(model_text(text)).plan.time.step(); };
   const std::string all = "allreduce: {mode: best}, allgather: {mode: best}, reducescatter: {mode: best}";
@@ -209,8 +209,8 @@ TEST(CommFusionTest, BestIsFasterThanAnyOtherModeOrAsFast) {
   EXPECT_TRUE(is_proven(kMode));
 }
 
-// On one link and with kernels in the order of the graph, against the overlapped step of every way to cut the nine
-// all_reduces into neighbours.
+// On one link and with kernels in graph order, compared with the overlapped step of every way to group neighbours of
+// the nine all_reduces.
 TEST(CommFusionTest, BestIsTheLeastOverlappedStepOfAllBoundaries) {
   const Picoseconds best = Planned(model_text(kMode), Level::kSpeed, true, false).plan.time.step();
   const Planned none(model_text(fusion("openstate: false")), Level::kSpeed, true, false);
@@ -222,7 +222,7 @@ TEST(CommFusionTest, BestIsTheLeastOverlappedStepOfAllBoundaries) {
     members.push_back(one.instruction);
   }
   ASSERT_EQ(members.size(), 9u);
-  // The plan issues each when it begins; joined ones may begin as soon as their inputs are made.
+  // The plan issues each when it begins; joined ones may begin as soon as their inputs are ready.
   IssueOrder order;
   for (const std::uint32_t i : given) {
     if (std::ranges::find(members, i) != members.end()) continue;
@@ -253,7 +253,7 @@ TEST(CommFusionTest, WhereItCannotHoldThatIsSaid) {
   EXPECT_TRUE(planned.plan.program.buckets.empty());
   ASSERT_FALSE(planned.plan.notices.empty());
   EXPECT_EQ(planned.plan.notices.back(), "comm_fusion: every collective runs on its own: --overlap off");
-  // At level 1, whose order is the graph's, it holds.
+  // At level 1, whose order is that of the graph, it holds.
   EXPECT_FALSE(Planned(model_text(fusion("allreduce: {mode: auto}")), Level::kMemory).buckets().empty());
 }
 

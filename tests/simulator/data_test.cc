@@ -11,7 +11,7 @@
 namespace shardplan {
 namespace {
 
-/// `more`: another input, read by an operator of its own.
+/// `more`: another input, read by its own operator.
 OperatorGraph drawn_graph(bool more = false, const std::string& training = "") {
   return planned_graph(read_model_text(std::string(R"(
 shardplan: 1
@@ -63,7 +63,7 @@ TEST(DataTest, NumbersLieWhereTheHeaderSays) {
     EXPECT_EQ(token, std::floor(token));
     EXPECT_TRUE(token >= 0 && token < 10) << "indices into a table of 10 rows";
   }
-  // w sums 48 numbers up: within sqrt(3 / 48) = 1/4, and nearly as large.
+  // w sums up 48 numbers: within sqrt(3 / 48) = 1/4, and nearly as large.
   EXPECT_LE(largest(draw(graph, "w")), 0.25);
   EXPECT_GT(largest(draw(graph, "w")), 0.22);
   for (const double scale : draw(graph, "gamma")) EXPECT_TRUE(scale >= 0.5 && scale <= 1.5) << "around 1";

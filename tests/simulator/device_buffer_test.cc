@@ -35,7 +35,7 @@ TEST(DeviceBufferTest, DevicesAreAlikeThatComeWithOneKey) {
   const DeviceBuffers buffers = {{1}, {1}};
   AlikeDevices alike;
   EXPECT_EQ(alike.first_with({AlikeDevices::memory(buffers[0]), 5}, 0), 0u);
-  EXPECT_EQ(alike.first_with({AlikeDevices::memory(buffers[1]), 5}, 1), 1u);  // equal numbers, another memory
+  EXPECT_EQ(alike.first_with({AlikeDevices::memory(buffers[1]), 5}, 1), 1u);  // equal numbers in other memory
   EXPECT_EQ(alike.first_with({AlikeDevices::memory(buffers[0]), 6}, 2), 2u);
   EXPECT_EQ(alike.first_with({AlikeDevices::memory(buffers[0]), 5}, 3), 0u);
 }
@@ -58,7 +58,7 @@ TEST(DeviceBufferTest, CollectivesShareWhatTheyLeaveOnSeveralDevices) {
     EXPECT_EQ(buffer, DeviceBuffer(values));
     EXPECT_EQ(buffer.data(), whole[0].data());
   }
-  // Of two groups one of which began with other numbers, each has its own.
+  // If one of two groups began with other numbers, each has its own.
   DeviceBuffers other = rows;
   other[4].edit()[0] = 9;
   const DeviceBuffers differing = apply(gather, mesh, shape, other);

@@ -1,5 +1,5 @@
-// Communication operators of models written per device: each against its definition written out by hand, and its
-// derivative against differences of the sum over all ranks.
+// Communication operators of models written per device: each is compared with its definition written out by hand, and
+// its derivative with differences of the sum over all ranks.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ struct ExchangeCase {
   Definition definition;
 };
 
-/// A loss that weighs every element of y by a number of its own on each rank.
+/// A loss that gives every element of y its own weight on each rank.
 struct LocalRun {
   explicit LocalRun(const ExchangeCase& c) {
     const std::string text = fmt::format(
@@ -67,7 +67,7 @@ struct LocalRun {
     return values;
   }
 
-  /// Runs a step and returns what `wanted` holds on each rank.
+  /// Runs a step and returns the value of `wanted` on each rank.
   ByRank run(const ByRank& of_x, const std::function<TensorId(const OperatorGraph&)>& wanted) const {
     LocalExecutor executor(program, kSeed);
     executor.run(0, [&](std::int64_t rank, TensorId id) {
@@ -147,7 +147,7 @@ ByRank sums_scattered(const ByRank& x) {
   return y;
 }
 
-/// [4, 6] cut in four rows, put together in columns: [1, 24].
+/// [4, 6] split into four blocks of rows, put together as columns: [1, 24].
 ByRank exchanged_all(const ByRank& x) {
   ByRank y(kRanks);
   for (std::size_t to = 0; to < kRanks; ++to) {
@@ -167,7 +167,7 @@ ByRank one_send(const ByRank& x) {
   return y;
 }
 
-/// Ranks in a column, round: x of [1, 2, 3, 2] gets two rows from above and one from below.
+/// Ranks in a ring of rows: x of [1, 2, 3, 2] gets two rows from above and one from below.
 ByRank rows_around(const ByRank& x) {
   ByRank y(kRanks);
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
@@ -190,7 +190,7 @@ ByRank torus(const ByRank& x) {
   for (int rank = 0; rank < 4; ++rank) {
     for (int row = -1; row < 3; ++row) {
       for (int column = -1; column < 4; ++column) {
-        const int i = (rank / 2 * 2 + row + 4) % 4;  // in the whole of [4, 6]
+        const int i = (rank / 2 * 2 + row + 4) % 4;  // in the whole tensor of [4, 6]
         const int j = (rank % 2 * 3 + column + 6) % 6;
         y[static_cast<std::size_t>(rank)].push_back(
             x[static_cast<std::size_t>(i / 2 * 2 + j / 3)][static_cast<std::size_t>(i % 2 * 3 + j % 3)]);

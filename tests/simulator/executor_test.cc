@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// Two layers cut as Megatron does, and one training step of the second: a sum over y forward, one over x backward.
+/// Two layers sharded as in Megatron, and one training step of the second: a sum over y forward, one over x backward.
 SmallModel::Built two_layers(bool with_update = true) {
   SmallModel model("x=2, y=2");
   const ValueId input = model.give("input", {8, 4}, TensorKind::kInput, "[{x}, {}]");
@@ -51,7 +51,7 @@ TEST(Executor, NextStepStartsFromWhatTheLastOneLeft) {
   const ValidationResult three = validate(built.program, built.graph, {.steps = 3, .float32 = false});
   EXPECT_TRUE(one.is_equal());
   EXPECT_TRUE(three.is_equal());
-  // And a stored value that is not carried over would show: the reference's weights do move.
+  // A stored value that is not carried over would show: the reference's weights do change.
   const auto stored = [&](TensorId id, std::uint64_t) { return draw_tensor(built.graph, id, 0, 0); };
   const ReferenceStep first = run_reference(built.graph, stored, 0, 0, Precision::kFloat64);
   const TensorId w2 = *built.graph.find_tensor("w2");
@@ -106,7 +106,7 @@ TEST(Executor, ConstantsAreMadeInPieces) {
   EXPECT_TRUE(validate(built.program, built.graph, {}).is_equal());
 }
 
-/// A constant beside a partial sum comes as a sum as well: it must count once.
+/// A constant added to a partial sum becomes a sum too: it must count once.
 TEST(Executor, ConstantsBesideAPartialSumCountOnce) {
   SmallModel model("x=2, y=2");
   const ValueId a = model.give("a", {4, 8}, TensorKind::kInput, "[{}, {x, y}]");

@@ -43,7 +43,7 @@ const StepEnds kSteps[] = {
     {"[{x, y}, {}]", "[{y, x}, {}]"},         // collective_permute
 };
 
-// A fault that left all numbers right would prove nothing of a proof. Buffers keep their sizes.
+// A fault that left all numbers correct would not test a proof. Buffers keep their sizes.
 TEST(FaultTest, EveryFaultShowsInTheNumbers) {
   for (const auto& [from, to] : kSteps) {
     const CollectiveStep step = only_step(from, to);
@@ -70,7 +70,7 @@ TEST(FaultTest, WithoutSendingADeviceKeepsWhatItHas) {
   const CollectiveStep step = only_step("[{x}, {}]", "[{}, {}]");
   const DeviceBuffers input = scatter(sixteen(), kFaultShape, step.before, kFaultMesh);
   const DeviceBuffers wrong = apply_wrongly(FaultKind::kRemoved, step, kFaultMesh, kFaultShape, input);
-  // Rows 1 to 4 on the devices with x = 0: they stand twice where all rows should stand.
+  // Rows 1 to 4 on the devices with x = 0: they occur twice where all rows should be.
   EXPECT_EQ(wrong[0], (std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(wrong[2], (std::vector<double>{9, 10, 11, 12, 13, 14, 15, 16, 9, 10, 11, 12, 13, 14, 15, 16}));
 }

@@ -28,7 +28,7 @@ std::string deep_model(const std::string& training, int copies = 7) {
   return text.replace(text.find("L: 3"), 4, "L: " + std::to_string(copies));
 }
 
-/// Attention in an inner repeat, a norm over all gradients, a skip from the first copy to all.
+/// Attention in an inner repeat, a norm over all gradients, a skip connection from the first copy to all.
 const char* kNested = R"(
 shardplan: 1
 model: nested
@@ -106,7 +106,7 @@ TEST_P(FewerCopiesTest, AreTheModelOfFourCopiesAndComputeWhatItDoes) {
 INSTANTIATE_TEST_SUITE_P(Models, FewerCopiesTest, testing::ValuesIn(kDeepCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-/// Whether an instruction belongs to a copy that is left out: of seven the third to the fifth.
+/// Whether an instruction belongs to an omitted copy: of seven, the third to the fifth.
 bool is_of_middle_copy(const std::string& name) {
   for (const char* copy : {"layers.2.", "layers.3.", "layers.4."}) {
     if (name.find(copy) != std::string::npos) return true;
@@ -114,7 +114,7 @@ bool is_of_middle_copy(const std::string& name) {
   return false;
 }
 
-// What only a copy that is left out does wrong must not be left out.
+// An error in an omitted copy alone must prevent its omission.
 TEST(FewerCopiesTest, ACopyThatDoesSomethingElseIsNotLeftOut) {
   Plan plan = planned(deep_model(", clip_norm: 1"), Level::kMemory);
   ASSERT_TRUE(fewer_copies(plan).has_value());
@@ -128,7 +128,7 @@ TEST(FewerCopiesTest, ACopyThatDoesSomethingElseIsNotLeftOut) {
   for (std::size_t i = 0; i < right.instructions.size(); ++i) {
     const Instruction& own = right.instructions[i];
     if (!is_of_middle_copy(own.name)) continue;
-    // Another value of one type in one layout is read: that of another copy, or of another operator.
+    // It reads another value of the same type and layout: that of another copy, or of another operator.
     for (std::size_t k = 0; k < own.inputs.size(); ++k) {
       const ProgramValue& read = right.values[own.inputs[k]];
       std::size_t tried = 0;
@@ -184,10 +184,10 @@ TEST(FewerCopiesTest, FourCopiesStay) {
   EXPECT_TRUE(fewer_copies(planned(deep_model("", 5), Level::kRatio)).has_value());
 }
 
-// A deep and wide plan is proven with copies left out, and says so.
+// A deep and wide plan is proven with omitted copies, and the proof says so.
 TEST(FewerCopiesTest, AnExpensiveProofLeavesThemOut) {
   std::string text = deep_model(", clip_norm: 1", 100);
-  text.replace(text.find("out_channels: F"), 15, "out_channels: 16384");  // no dim, so that it stays at first
+  text.replace(text.find("out_channels: F"), 15, "out_channels: 16384");  // no dim, so that it is not scaled at first
   const Proof proof = prove(planned(text, Level::kRatio), {.validation = {.steps = 1}});
   EXPECT_TRUE(proof.is_proven());
   ASSERT_FALSE(proof.shrinking.notes.empty());

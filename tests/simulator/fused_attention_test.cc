@@ -1,4 +1,4 @@
-// A training step of shipped transformers as written and with `attention: fused`: the same numbers, and plans that are proven.
+// A training step of shipped transformers as written and with `attention: fused`: equal numbers, and proven plans.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// A shipped file with its attention as written, without dropout (its masks are drawn by the operator's name) unless asked
-/// for.
+/// A shipped file with its attention as written, and without dropout (its masks depend on the operator's name) unless
+/// asked for.
 std::string text_of(const std::string& path, bool has_dropout = false) {
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
@@ -32,7 +32,7 @@ std::string text_of(const std::string& path, bool has_dropout = false) {
   return has_dropout ? written : replaced(std::move(written), "keep_prob: 0.9", "keep_prob: 1.0");
 }
 
-/// The file may have a section `parallel:` or none.
+/// The file may or may not have a section `parallel:`.
 std::string fused(const std::string& text) {
   if (text.find("parallel: {") == std::string::npos) return text + "parallel: {attention: fused}\n";
   return replaced(text, "parallel: {", "parallel: {attention: fused, ");
@@ -58,7 +58,7 @@ void expect_same_step_of(const std::string& text, const std::map<std::string, st
   EXPECT_EQ(count(one, "Softmax") + count(one, "BatchMatMul"), count(whole, "Softmax") - layers);
   const auto run = [&](const OperatorGraph& graph) {
     return run_reference(
-        // Drawn as the written form has them: how large parameters are depends on what reads them.
+        // Drawn as for the written form: the scale of parameters depends on what reads them.
         graph,
         [&](TensorId id, std::uint64_t) {
           return draw_tensor(whole, *whole.find_tensor(graph.tensor(id).name.str()), 5, 0);
@@ -90,7 +90,7 @@ void expect_same_step(const std::string& path, const std::map<std::string, std::
   expect_same_step_of(text_of(path), dims, layers, 7 * layers);
 }
 
-/// What an attention is of, its scores, what is added to them, the context.
+/// The parts of an attention: its operands, its scores, what is added to them, the context.
 struct Form {
   const char* why;
   const char* tensors;
@@ -134,7 +134,7 @@ const Form kForms[] = {
      "  place: {op: Einsum, in: [p, r], equation: \"bhsr,btr->bhst\"}\n  scores: {op: Add, in: [word, place]}",
      "{op: Einsum, in: [probs, v], equation: \"bhst,bthd->bshd\"}"},
 };
-/// Between scores and softmax: the tensors that it adds, and how.
+/// Between scores and softmax: the added tensors, and how they are added.
 struct Addition {
   const char* shapes;  // of `bias` and `other`
   const char* lines;   // to `sum`
@@ -165,13 +165,14 @@ TEST(FusedAttention, TrainsAsTheWrittenForm) {
                    {{"B", 2}, {"S", 8}, {"H", 16}, {"heads", 2}, {"F", 24}, {"L", 2}, {"V", 16}}, 2);
 }
 
-// Products as Einsum, heads behind positions; no masks and no scale but constants.
+// Products as Einsum, heads after positions; no masks and no scale but constants.
 TEST(FusedAttention, ProductsMayBeWrittenAsEinsum) {
   expect_same_step("configs/models/dit-xl2.yaml",
                    {{"B", 2}, {"side", 8}, {"H", 16}, {"heads", 2}, {"L", 2}, {"classes", 5}, {"waves", 8}}, 2);
 }
 
-// Grouped heads in five dimensions; two parts, of which one is of all heads; learned biases, one with a causal mask added; windows.
+// Grouped heads in five dimensions; two parts, one of them for all heads; learned biases, one with a causal mask added;
+// windows.
 TEST(FusedAttention, FormsOfPublishedNetworksTrainAsWritten) {
   expect_same_step("configs/models/llama3-8b.yaml",
                    {{"B", 2}, {"S", 8}, {"H", 24}, {"heads", 4}, {"kv", 2}, {"D", 6}, {"F", 16}, {"L", 2}, {"V", 16}},

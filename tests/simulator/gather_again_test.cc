@@ -1,5 +1,6 @@
-// Activations that the forward pass gathers: kept as gathered, or in pieces and gathered again for the backward pass, as the
-// user says or as the search finds it best; counted alike in problem and program, and training stays the same.
+// Activations that the forward pass gathers are kept gathered, or kept sharded and gathered again for the backward
+// pass, as the user says or as the search finds best. The problem and the program count the same, and training stays
+// the same.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +19,8 @@
 namespace shardplan {
 namespace {
 
-// Tensor and sequence parallelism: what the norm gives lies in pieces of the sequence, and two products with cut weights read it
-// whole.
+// Tensor and sequence parallelism: the norm's result is sharded over the sequence, and two products with sharded
+// weights read it gathered.
 constexpr char kTwoReaders[] = R"(
 shardplan: 1
 dims: {B: 2, S: 64, H: 16, F: 4*H}
@@ -57,7 +58,7 @@ std::string with_text(std::string text, const std::string& what, const std::stri
 
 std::string two_readers(const std::string& parallel) { return with_text(kTwoReaders, "PARALLEL", parallel); }
 
-/// The same with one product that reads what the norm gives.
+/// The same with one product that reads the norm's result.
 std::string one_reader(const std::string& parallel) {
   std::string text = two_readers(parallel);
   text = with_text(text, "      gate: {block: nn.Dense, in: x, out_channels: F, has_bias: false}\n", "");
@@ -72,7 +73,7 @@ struct PlannedLayer {
                 take_devices(read_cluster("dgx-a100"), 4), {}),
         plan(planner.plan(Level::kSpeed, "auto")) {}
 
-  /// How often a step gathers what the norm gives.
+  /// How often a step gathers the norm's result.
   std::int64_t gathers() const {
     std::int64_t runs = 0;
     for (const Instruction& instruction : plan.program.instructions) {
@@ -84,7 +85,7 @@ struct PlannedLayer {
     return runs;
   }
 
-  /// How what the norm gives is laid out between the passes.
+  /// The layout of the norm's result between the passes.
   std::string kept() const {
     const TensorVersions versions = tensor_versions(*plan.graph);
     for (const VersionId id : versions.all.ids()) {
@@ -96,7 +97,7 @@ struct PlannedLayer {
     return "";
   }
 
-  /// The program is right, takes what the problem says, and trains as one device does.
+  /// The program is valid, takes the memory that the problem predicts, and trains as one device does.
   void check() const {
     EXPECT_EQ(check_program(plan.program, planner.graph()), "");
     Restrictions restrictions = no_restrictions(planner.graph(), planner.versions());
@@ -145,7 +146,7 @@ TEST(GatherAgainTest, ActivationsAreKeptAsTheKeySays) {
   }
 }
 
-// At a size at which a gather takes longer than its start.
+// At a size at which a gather takes longer than its start-up.
 TEST(GatherAgainTest, TheSearchKeepsWhatItsLevelAsksFor) {
   for (const auto& small : {one_reader, two_readers}) {
     const auto planned = [&](const char* key, Level level) {
@@ -180,7 +181,7 @@ TEST(GatherAgainTest, ABlockOrAnOperatorSaysItForItself) {
   EXPECT_EQ(PlannedLayer(text).kept(), kInPieces);
 }
 
-// Weights are what reshard_after_forward is about, in the type of their products too.
+// reshard_after_forward concerns weights, also in the type of their products.
 TEST(GatherAgainTest, WeightsAreNotMeant) {
   const std::string text = with_text(
       with_text(two_readers(""), "operators:\n",

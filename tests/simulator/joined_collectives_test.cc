@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// Equal bit for bit; what pads both is not a number in both.
+/// Equal bit for bit; padding is NaN in both.
 bool same(const DeviceBuffers& a, const DeviceBuffers& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t d = 0; d < a.size(); ++d) {
@@ -50,8 +50,8 @@ std::vector<SingleCollective> single_collectives(CollectiveKind kind, const Devi
   return cases;
 }
 
-// A bucket of members of any shapes and layouts gives what each gives alone: the flat buffers lead every element to its
-// place.
+// A bucket with members of any shapes and layouts gives the same as each member alone: the flat buffers bring every
+// element to its place.
 TEST(JoinedCollectivesTest, GiveWhatEachMemberGivesAlone) {
   const DeviceMesh mesh({{"x", 2}, {"y", 4}});
   for (const CollectiveKind kind :

@@ -1,4 +1,4 @@
-// Training of models written per device, and the checkpoints of their ranks: each has its own file.
+// Training of models written per device, and the checkpoints of their ranks, each in its own file.
 
 #include "simulator/local/local_checkpoint.h"
 
@@ -62,8 +62,8 @@ LocalSimulationOptions loaded(const std::string& path, const Ranks& ranks, int s
           .after_step = {}};
 }
 
-/// Each rank loads its rows of the batch. Column-cut, own and common weights follow each other; the columns are gathered
-/// by hand.
+/// Each rank loads its rows of the batch. Column-sharded, private and shared weights follow each other; the columns are
+/// gathered by hand.
 std::string random_ranks(Random& random, std::int64_t ranks) {
   std::string parameters, operators, last = "part";
   const std::size_t layers = 1 + random.below(4);
@@ -106,7 +106,7 @@ std::string random_ranks(Random& random, std::int64_t ranks) {
       random.below(3) == 0 ? "stand_alone" : "hybrid_parallel, gradients_mean: true", ranks);
 }
 
-/// Every rank goes on from its own file as if it had never stopped: no number differs by a bit.
+/// Every rank continues from its own file as if it had never stopped: bit for bit.
 TEST_F(LocalCheckpointTest, TrainingGoesOnExactly) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
@@ -156,7 +156,7 @@ loss: loss
 training: {optimizer: momentum, learning_rate: 0.01}
 )";
 
-/// MindSpore merges the slices of hybrid parallelism by hand; here the files say where they belong.
+/// MindSpore users merge the slices of hybrid parallelism by hand; here the files say where each belongs.
 TEST_F(LocalCheckpointTest, PiecesBecomeTheWholeAndTheOtherWayRound) {
   const std::string saved = at("saved");
   trained(Ranks(kColumns, 4), {.seed = 3, .steps = 2}, saved);
@@ -167,7 +167,7 @@ TEST_F(LocalCheckpointTest, PiecesBecomeTheWholeAndTheOtherWayRound) {
   EXPECT_NO_THROW(checkpoint.verify());
   const LoadedTensors whole = load_checkpoint(checkpoint, plan.program, *plan.graph);
   EXPECT_TRUE(whole.notices.empty());
-  // What is merged is what each rank holds, put side by side.
+  // The merged tensor consists of the ranks' pieces side by side.
   const TensorValues& w = whole.values.at(*plan.graph->find_tensor("w"));
   for (std::int64_t rank = 0; rank < 4; ++rank) {
     SafetensorsReader file(saved + "/" + rank_file(rank));
@@ -179,7 +179,7 @@ TEST_F(LocalCheckpointTest, PiecesBecomeTheWholeAndTheOtherWayRound) {
       EXPECT_EQ(number, w[i / 2 * 8 + static_cast<std::size_t>(rank) * 2 + i % 2]);
     }
   }
-  // From four ranks to a plan, back to two ranks, and on: the same losses as the four ranks have.
+  // From four ranks to a plan, back to two ranks, and on: the same losses as those of the four ranks.
   SimulationOptions options{.seed = 3, .steps = 1, .first_step = 2};
   options.loaded = whole.values;
   options.after_step = [&](std::int64_t steps, const Executor& executor) {
@@ -189,7 +189,7 @@ TEST_F(LocalCheckpointTest, PiecesBecomeTheWholeAndTheOtherWayRound) {
   const Ranks two(kColumns, 2);
   const auto there = trained(two, loaded(at("plan"), two, 2));
   const auto straight = trained(Ranks(kColumns, 4), {.seed = 3, .steps = 5});
-  const auto total = [](const std::vector<std::optional<double>>& losses) {  // each rank has its own columns'
+  const auto total = [](const std::vector<std::optional<double>>& losses) {  // each rank has that of its own columns
     double sum = 0;
     for (const std::optional<double>& loss : losses) sum += *loss;
     return sum;
@@ -205,7 +205,7 @@ CheckpointForm of_ranks(const Checkpoint& checkpoint, const Ranks& ranks) {
   return form;
 }
 
-/// The tensors cut over a mesh at random, each dimension by one axis at most.
+/// The tensors in random layouts on a mesh, each dimension sharded by at most one axis.
 CheckpointForm on_random_mesh(const CheckpointForm& whole, Random& random) {
   CheckpointForm form = whole;
   form.is_integrated = false;
@@ -223,7 +223,7 @@ CheckpointForm on_random_mesh(const CheckpointForm& whole, Random& random) {
   return form;
 }
 
-/// What ranks saved, spread over a mesh or put into one file and brought back, is what they saved.
+/// What ranks saved, redistributed over a mesh or put into one file and brought back, is unchanged.
 TEST_F(LocalCheckpointTest, ACheckpointOfAnyDevicesIsBroughtToTheRanks) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
@@ -330,7 +330,7 @@ TEST_F(LocalCheckpointTest, FaultsAreNamed) {
                "rank_1.safetensors: error: is of a model written in the view of all devices");
 }
 
-/// A weight that every rank has trained for itself is no weight of a model in the view of all devices.
+/// A weight that every rank trained separately is not a weight of a model in the view of all devices.
 TEST_F(LocalCheckpointTest, OwnWeightsAreOneForEachRank) {
   std::string own = kColumns;
   const std::string begin = ", begin: [0, rank*own]";
@@ -345,7 +345,7 @@ TEST_F(LocalCheckpointTest, OwnWeightsAreOneForEachRank) {
   EXPECT_NE(found.find("tensor 'w' has the shape [4, 8, 2], in the model it has [8, 8]"), std::string::npos) << found;
 }
 
-/// Ranks that each have a weight of their own may all begin with one; a larger whole needs `begin`.
+/// Ranks with separate weights may all start from the same one; a larger whole needs `begin`.
 TEST_F(LocalCheckpointTest, AllRanksBeginWithOneWeight) {
   std::string own = kColumns;
   const std::string begin = ", begin: [0, rank*own]";

@@ -1,4 +1,4 @@
-// What cannot run in a model written per device is one named error, never a wait without end.
+// What cannot run in a model written per device gives one named error, and never waits forever.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// The faults of a model of four ranks, or "runs".
+/// The errors of a model on four ranks, or "runs".
 std::string outcome_of(const std::string& text) {
   try {
     std::vector<OperatorGraph> graphs;
@@ -25,7 +25,7 @@ std::string outcome_of(const std::string& text) {
   }
 }
 
-/// Of one with these operators.
+/// The errors of a model with these operators.
 std::string outcome(const std::string& operators, const std::string& parallel = "parallel_mode: hybrid_parallel") {
   return outcome_of(
       "shardplan: 1\n"
@@ -112,7 +112,7 @@ TEST(LocalErrorsTest, EachIsNamed) {
   }
 }
 
-/// What sums a gradient stands in no line of the file: the parameter's line is named.
+/// What sums a gradient is in no line of the file: the parameter's line is named.
 TEST(LocalErrorsTest, AnExchangeOfGradientsHasThePlaceOfItsParameter) {
   const std::string found = outcome_of(R"(shardplan: 1
 inputs: {x: [4, 6]}
@@ -167,7 +167,7 @@ TEST(LocalErrorsTest, DevicesMustBeCounted) {
   }
 }
 
-/// Ranks that take no part in a group go on; groups of one operator are independent of each other.
+/// Ranks that are not in a group continue; groups of one operator are independent of each other.
 TEST(LocalErrorsTest, RanksMayDoDifferentThings) {
   EXPECT_EQ(outcome("  a: {op: AllReduce, in: x, group: [0, 1], ranks: [0, 1]}\n"
                     "  b: {op: AllReduce, in: x, group: [2, 3], ranks: [2, 3]}\n"

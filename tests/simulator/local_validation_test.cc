@@ -1,4 +1,4 @@
-// Models written per device beside a model in the view of all devices.
+// Models written per device compared with a model in the view of all devices.
 
 #include "simulator/local/local_validation.h"
 
@@ -32,7 +32,7 @@ const LocalStepComparison::Value& value_of(const LocalStepComparison& step, cons
   throw std::runtime_error(name);
 }
 
-/// No gradient is exchanged: the loss of the first step is right, the weights after it are not, nor is any later loss.
+/// No gradient is exchanged: the loss of the first step is right, the weights after it and all later losses are not.
 TEST(LocalValidationTest, TheDocumentsProgramDriftsFromTheSecondStep) {
   const LocalValidation found = against("manual-mlp", "manual-mlp-reference");
   ASSERT_EQ(found.first_drift, 0u);
@@ -133,7 +133,7 @@ TEST(LocalValidationTest, WhatHasNoCounterpartIsAnError) {
   EXPECT_NE(fault("{w: {shape: [4, 6], dtype: f64}}", "w").find("error"), std::string::npos);
 }
 
-/// Equal infinities would say nothing.
+/// Equal infinities would prove nothing.
 TEST(LocalValidationTest, OnlyFiniteStepsAreCompared) {
   const auto diverging = [](double rate, const std::string& op) {
     std::string whole = kReference;
@@ -168,7 +168,7 @@ TEST(LocalValidationTest, BothTrainWithOneOptimizer) {
 
 // ---- comm_fusion
 
-/// manual-mlp-averaged with a fusion id beside each of its layers, or none.
+/// manual-mlp-averaged with a fusion id for each of its layers, or none.
 std::string with_fusion_ids(const std::vector<std::string>& ids) {
   std::ifstream file("configs/manual-mlp-averaged.yaml");
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -191,7 +191,7 @@ std::vector<std::string> gradient_sums(const Model& model) {
   return names;
 }
 
-/// Gradients of equal ids above 0 are one AllReduce, behind the last of them; the steps are those of one card.
+/// Gradients with equal ids above 0 are one AllReduce, after the last of them; the steps equal those of one card.
 TEST(LocalValidationTest, GradientsOfEqualFusionIdsAreSummedTogether) {
   const Model model = read_model_text(with_fusion_ids({"1", "0", "1"}), "m.yaml", kSmall);
   EXPECT_EQ(gradient_sums(model),
@@ -204,7 +204,7 @@ TEST(LocalValidationTest, GradientsOfEqualFusionIdsAreSummedTogether) {
             (std::vector<std::string>{"comm_fusion.7.FusedAllReduce of 4", "comm_fusion.2.FusedAllReduce of 2"}));
 }
 
-/// One collective of all the bytes takes less than one for each tensor.
+/// One collective of all the bytes takes less time than one per tensor.
 TEST(LocalPlanTest, JoinedGradientsStartOnce) {
   const auto communication = [](const std::vector<std::string>& ids) {
     const auto model = std::make_shared<const Model>(read_model_text(with_fusion_ids(ids), "m.yaml"));

@@ -23,8 +23,8 @@ OperatorGraph graph_of(const std::string& training, std::int64_t rows) {
   return planned_graph(one_micro_batch(model_of(training, rows)));
 }
 
-/// One step of the whole batch at once beside one in micro-batches, from the same weights and the same rows: the second
-/// is given the first's rows piece by piece.
+/// One step of the whole batch at once, and one in micro-batches, from the same weights and with the same rows: the
+/// second gets the rows of the first piece by piece.
 void expect_same_step(std::int64_t count, const std::string& more) {
   const OperatorGraph whole = graph_of("", 24);
   const OperatorGraph parts = graph_of(", micro_batches: " + std::to_string(count) + more, 24);
@@ -86,7 +86,7 @@ TEST(MicroBatches, ShrinkToThree) {
   expect_proven(text, 2, true);
 }
 
-/// Moving statistics go on from one micro-batch to the next.
+/// Moving statistics carry over from one micro-batch to the next.
 TEST(MicroBatches, StatisticsAreStoredWithEachMicroBatch) {
   expect_proven(R"(
 shardplan: 1

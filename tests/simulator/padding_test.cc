@@ -1,5 +1,5 @@
-// Networks with padded dims compute what they compute without padding, masks left out are found, plans of them are proven
-// against the model without padding, and what cannot be exact is refused.
+// Networks with padded dims compute the same as without padding, missing masks are detected, their plans are proven
+// against the model without padding, and what cannot be exact is rejected.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
@@ -133,7 +133,7 @@ operators:
 outputs: [div, max, min, mean, all, best, where, run, unit]
 )";
 
-/// Padding stands between positions that exist.
+/// Padding is between real positions.
 const char* const kBetween = R"(
 inputs: {x: [C, B], y: [C, B]}
 operators:
@@ -158,7 +158,7 @@ loss: loss
 training: {optimizer: momentum, learning_rate: 1e-2, momentum: 0.9}
 )";
 
-/// Queries of G groups of R heads; BATCH are the first dimensions, ROWS all of them together.
+/// Queries of G groups of R heads; BATCH stands for the first dimensions, ROWS for all of them together.
 const char* const kPaddedGroups = R"(
 inputs: {x: [BATCH, S, H], z: [BATCH, S, F]}
 operators:
